@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calibrate/linear_belief.hpp"
 #include "core/problem.hpp"
 #include "core/testing.hpp"
 

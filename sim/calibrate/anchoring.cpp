@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "calibrate/row_noise.hpp"
 #include "core/json_value.hpp"
 #include "evidence/evidence.hpp"
 

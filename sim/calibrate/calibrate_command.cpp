@@ -1,19 +1,241 @@
 #include "calibrate/calibrate_command.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
 #include <ostream>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "calibrate/advice.hpp"
-#include "calibrate/anchored_prediction.hpp"
+#include "calibrate/calibrate.hpp"
 #include "calibrate/calibration_text.hpp"
+#include "core/contracts.hpp"
+#include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "core/staged_files.hpp"
+#include "core/text_list.hpp"
+#include "platform/source_json.hpp"
+#include "report/explanation.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
 #include "report/progress_line.hpp"
+#include "scenario/library_files.hpp"
+#include "simulate/simulate.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
+namespace {
+
+/// A plan predicted with fitted constants, and by what measured rows near it missed.
+struct AnchoredPrediction {
+  Seconds predicted{};  ///< with the constants alone
+  Seconds anchored{};
+  std::optional<std::pair<Seconds, Seconds>> interval;  ///< 90 %, about `anchored`
+  double left_open = 1;  ///< share of the variance that the rows near it leave
+  std::size_t num_near = 0, num_rows = 0;
+};
+
+using detail::time_text;
+
+/// Predicts the scenario with the fitted values of `calibration` that are not kept, and moves it by its anchors. The interval of `run`
+/// moves likewise, and the logarithms of its ends over the prediction shrink by the square root of `left_open`.
+AnchoredPrediction predict_anchored(const Scenario& plan, const Library& library,
+                                    const std::vector<CalibrationPoint>& points,
+                                    const Calibration& calibration) {
+  SimulateOptions options;
+  options.evidence = &library;
+  const Report report = simulate(plan, options).report;
+  std::vector<std::size_t> rows(points.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  const AnchoredResiduals anchors = anchors_of(points, rows, calibration.in_sample);
+  const AnchorPlace place = anchor_place(plan);
+  const AnchoredShift shift = anchors.at(place);
+  AnchoredPrediction prediction;
+  prediction.predicted = report.iteration_time;
+  prediction.anchored = report.iteration_time * std::exp(shift.mean);
+  prediction.left_open = shift.left_open;
+  prediction.num_near = anchors.num_near(place);
+  prediction.num_rows = points.size();
+  const auto moved = [&](Seconds end) {
+    const double distance = std::log(end / report.iteration_time);
+    return prediction.anchored * std::exp(distance * std::sqrt(shift.left_open));
+  };
+  if (const auto& given = report.iteration_time_interval)
+    prediction.interval = {moved(given->first), moved(given->second)};
+  return prediction;
+}
+
+/// --set's words for the fitted values that the scenario takes.
+Overrides fitted_overrides(const Calibration& calibration) {
+  Overrides overrides;
+  for (const FittedConstant& fitted : calibration.constants)
+    if (!fitted.is_kept())
+      overrides.emplace_back(fitted.constant.pointer, text_of({fitted.value, fitted.given.unit}));
+  return overrides;
+}
+
+///   ours/job.json: 3.435 s per iteration with these constants
+///     anchored by 2 of 4 rows: 3.450 s     90 %: 3.012 s to 3.860 s
+std::string prediction_text(const AnchoredPrediction& prediction, const std::string& file) {
+  const auto text = [](Seconds time) { return time_text(time, time); };
+  std::string line = "\n" + file + ": " + text(prediction.predicted) +
+                     " per iteration with these constants\n  anchored by " +
+                     std::to_string(prediction.num_near) + " of " +
+                     count_text(prediction.num_rows, "row") + ": " + text(prediction.anchored);
+  if (prediction.interval)
+    line += "        90 %: " + text(prediction.interval->first) + " to " +
+            text(prediction.interval->second);
+  return line + "\n";
+}
+
+JsonValue prediction_value(const AnchoredPrediction& prediction) {
+  return object_of({{"iteration_time_s", prediction.predicted},
+                    {"anchored_s", prediction.anchored},
+                    {"anchored_interval_s", prediction.interval},
+                    {"rows_near", prediction.num_near},
+                    {"variance_left_open", prediction.left_open}});
+}
+
+}  // namespace
+
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int written_digits = 4;
+constexpr const char* device_prefix = "/platform/node_types/0/device/";
+constexpr const char* software_prefix = "/software/";
+constexpr const char* platform_prefix = "/platform/";
+
+const char* prefix_of(FittedPart part) {
+  switch (part) {
+    case FittedPart::device:
+      return device_prefix;
+    case FittedPart::software:
+      return software_prefix;
+    case FittedPart::platform:
+      return platform_prefix;
+  }
+  return "";
+}
+
+const LibraryKind& kind_of(FittedPart part) {
+  if (part == FittedPart::device) return device_files;
+  return part == FittedPart::software ? software_files : platform_files;
+}
+
+/// The constant's place in the file: "/gemm/peak_fraction".
+std::string pointer_in_file(const FitConstant& constant, FittedPart part) {
+  return constant.pointer.substr(std::string_view(prefix_of(part)).size() - 1);
+}
+
+JsonValue read_original(const FittedFile& file, const Library& library) {
+  const fs::path path = looks_like_path(file.name)
+                            ? fs::path(file.name)
+                            : library_file(library, kind_of(file.part), file.name);
+  if (file_type_of(path) == fs::file_type::not_found)
+    throw option_error(option_of(file.part), file.name,
+                       std::string("there is no ") + kind_of(file.part).noun + " " + file.name,
+                       suggest_name(library, kind_of(file.part), file.name));
+  Problems problems;
+  JsonValue value = parse_json(read_source(path), problems);
+  problems.throw_if_any();
+  if (!value.is_object())
+    throw option_error(option_of(file.part), file.name, "the file holds no object", {});
+  return value;
+}
+
+/// The scenarios must have read their value from a file like this one.
+void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonValue& original) {
+  constexpr double rounding = 1e-9;
+  const std::string pointer = pointer_in_file(fitted.constant, file.part);
+  const auto there = number_at(original, pointer);
+  if (!there) return;  // a default of the reader
+  const bool same = there->unit == fitted.given.unit &&
+                    std::abs(there->number - fitted.given.number) <= rounding * there->number;
+  if (!same)
+    throw option_error(option_of(file.part), file.name,
+                       file.name + " has " + text_of(*there) + " at " + pointer +
+                           ", the scenarios of the sets have " + text_of(fitted.given),
+                       "name the file that the sets use");
+}
+
+void write_number(JsonValue& document, const std::string& pointer, const FittedConstant& fitted,
+                  const std::string& source) {
+  const double rounded = rounded_to(fitted.value, written_digits);
+  JsonValue value = fitted.given.unit.empty() ? JsonValue(rounded)
+                                              : JsonValue(text_of({rounded, fitted.given.unit}));
+  const bool is_set = set_at(document, pointer, std::move(value));
+  WT_ENSURE(is_set);
+  const std::size_t slash = pointer.rfind('/');
+  set_source(*find_at(document, pointer.substr(0, slash)), pointer.substr(slash + 1), source);
+}
+
+}  // namespace
+
+bool stands_in(const FitConstant& constant, FittedPart part) {
+  const bool in_device = constant.pointer.starts_with(device_prefix);
+  return constant.pointer.starts_with(prefix_of(part)) &&
+         (part != FittedPart::platform || !in_device);
+}
+
+const char* option_of(FittedPart part) {
+  switch (part) {
+    case FittedPart::device:
+      return "--device";
+    case FittedPart::software:
+      return "--software";
+    case FittedPart::platform:
+      return "--platform";
+  }
+  return "";
+}
+
+std::string provenance(const Calibration& calibration,
+                       const std::vector<CalibrationPoint>& points) {
+  std::set<std::string> sets;
+  for (const CalibrationPoint& point : points) sets.insert(point.set);
+  std::string text = "fitted: " + listed(sets) + " (";
+  bool first = true;
+  for (const FittedConstant& fitted : calibration.constants) {
+    if (fitted.is_kept()) continue;
+    text += (first ? "" : ", ") + fitted.constant.name;
+    if (fitted.posterior_width > 0) text += " " + width_text(fitted.posterior_width);
+    first = false;
+  }
+  text += "; " + std::to_string(points.size()) + " rows, in-sample " +
+          percent_text(score(calibration.in_sample).mape);
+  if (!calibration.by_size.empty())
+    text += ", leave one size out " + percent_text(score(all_of(calibration.by_size)).mape);
+  else if (!calibration.by_fold.empty())
+    text += ", random folds " + percent_text(score(all_of(calibration.by_fold)).mape);
+  return text + ")";
+}
+
+std::string fitted_file_text(const FittedFile& file, const Calibration& calibration,
+                             const std::vector<CalibrationPoint>& points, const Library& library) {
+  JsonValue document = read_original(file, library);
+  bool any = false;
+  for (const FittedConstant& fitted : calibration.constants) {
+    if (fitted.is_kept() || !stands_in(fitted.constant, file.part)) continue;
+    check_same_file(file, fitted, document);
+    write_number(document, pointer_in_file(fitted.constant, file.part), fitted,
+                 provenance(calibration, points));
+    any = true;
+  }
+  if (!any)
+    throw option_error(option_of(file.part), file.name,
+                       std::string("none of the fitted constants stands in a ") +
+                           kind_of(file.part).noun + " file",
+                       {});
+  if (document.find("name") != nullptr) document.set("name", JsonValue(file.out.stem().string()));
+  return pretty_text(document) + "\n";
+}
+
 namespace {
 
 /// "emax,arf" and "emax=0.5..1" to constants; each once.

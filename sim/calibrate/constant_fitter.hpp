@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "calibrate/anchoring.hpp"
 #include "calibrate/calibrate.hpp"
-#include "calibrate/row_noise.hpp"
 #include "core/robust_fit.hpp"
 
 namespace windtunnel {

@@ -6,23 +6,13 @@
 #include <limits>
 
 #include "core/contracts.hpp"
+#include "core/text_list.hpp"
 
 namespace windtunnel {
 namespace {
 
 std::string in_quotes(std::string_view word) {
   return text_for_message(JsonValue(std::string(word)));
-}
-
-std::string comma_list(const std::vector<std::string>& words) {
-  std::string list;
-  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
-  return list;
-}
-
-std::string quoted_list(std::vector<std::string> words) {
-  for (std::string& word : words) word = in_quotes(word);
-  return comma_list(words);
 }
 
 /// 0.5 as "0.5", 3.0 as "3".
@@ -229,7 +219,7 @@ std::size_t ObjectReader::choose(std::string_view key, const std::vector<std::st
                                  std::optional<std::size_t> fallback) {
   WT_EXPECT(!names.empty());
   const JsonValue* member = take(key);
-  const std::string wanted = "one of " + quoted_list(names);
+  const std::string wanted = "one of " + listed(names, in_quotes);
   if (member == nullptr && fallback) set_default(key, names[*fallback]);
   if (member == nullptr && !fallback) report_missing(key, wanted);
   const std::size_t stand_in = fallback.value_or(0);
@@ -239,8 +229,7 @@ std::size_t ObjectReader::choose(std::string_view key, const std::vector<std::st
   const auto found = std::find(names.begin(), names.end(), *name);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   const std::string nearest = closest_match(*name, names);
-  problem(key,
-          std::string(key) + " is " + in_quotes(*name) + ", which is none of " + comma_list(names),
+  problem(key, std::string(key) + " is " + in_quotes(*name) + ", which is none of " + listed(names),
           nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?");
   return stand_in;
 }
@@ -324,7 +313,7 @@ void ObjectReader::reject_unknown_keys() {
     if (!silent_ && is_misspelling) problems_->withdraw(meant);
     report(member.key_origin, pointer_, "unknown key " + in_quotes(member.key),
            !nearest.empty()  ? "did you mean " + in_quotes(nearest) + "?"
-           : !known_.empty() ? "keys allowed: " + comma_list(known_)
+           : !known_.empty() ? "keys allowed: " + listed(known_)
                              : "no keys are allowed here",
            is_misspelling ? std::vector{meant} : std::vector<std::string>{});
   }

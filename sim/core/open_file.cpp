@@ -23,9 +23,9 @@ ssize_t OpenFile::read(char* buffer, std::size_t size) {
   return got;
 }
 
-bool OpenFile::write(std::string_view bytes) {
+bool write_whole(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno != EINTR) return false;
     if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
   }

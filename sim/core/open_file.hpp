@@ -10,6 +10,9 @@
 
 namespace windtunnel::detail {
 
+/// Writes all of it, however many calls it takes; false, with the reason in errno, where that fails.
+bool write_whole(int descriptor, std::string_view bytes);
+
 /// An open file descriptor, closed at the end of its scope.
 class OpenFile {
  public:
@@ -22,7 +25,7 @@ class OpenFile {
   bool is_open() const { return descriptor_ >= 0; }
   /// Bytes read, 0 at the end, -1 on failure.
   ssize_t read(char* buffer, std::size_t size);
-  bool write(std::string_view bytes);
+  bool write(std::string_view bytes) { return write_whole(descriptor_, bytes); }
   /// Gives it the owner, as far as this process may, and the permissions of another file.
   void take_permissions(const struct stat& of_other);
   bool flush_to_disk();

@@ -9,8 +9,8 @@
 
 #include "core/contracts.hpp"
 #include "core/option_error.hpp"
+#include "core/text_list.hpp"
 #include "importers/log_text.hpp"
-#include "importers/text_list.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/source_json.hpp"
 #include "scenario/library_files.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/json_build.hpp"
-#include "importers/text_list.hpp"
+#include "core/text_list.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"

@@ -9,8 +9,8 @@
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
 #include "core/option_error.hpp"
+#include "core/text_list.hpp"
 #include "importers/importer.hpp"
-#include "importers/text_list.hpp"
 #include "report/json_object.hpp"
 
 namespace windtunnel {

@@ -1,18 +1,234 @@
 #include "questions/break_even.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "core/contracts.hpp"
+#include "cost/codec_cost.hpp"
+#include "cost/collective_cost.hpp"
+#include "cost/end_of_iteration.hpp"
+#include "lower/codec_plan.hpp"
+#include "lower/program_builder.hpp"
 #include "report/number_text.hpp"
 #include "simulate/simulate.hpp"
 #include "units/amount_range.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
+namespace {
+
+/// The scenario's plan without compression, built: the sizes and routes of what is to be compressed.
+struct Bare {
+  explicit Bare(const Scenario& scenario) : plan(scenario.plan) {
+    plan.compression = {};
+    built = build_programs(
+        {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan});
+  }
+  Plan plan;
+  BuiltPrograms built;
+};
+
+/// What a rank of the slowest pair of stages attains, alone.
+BytesPerSecond message_bandwidth(const Bare& bare) {
+  const Network& network = bare.built.network;
+  std::optional<BytesPerSecond> slowest;
+  for (const Channel& channel : bare.built.programs.channels) {
+    const BytesPerSecond whole =
+        channel.in_node ? channel.bandwidth : network.rate_alone({channel.up, channel.down});
+    const BytesPerSecond rank =
+        whole / static_cast<double>(bare.plan.devices[channel.from.index()].num_gpus());
+    if (!slowest || rank < *slowest) slowest = rank;
+  }
+  return slowest.value_or(BytesPerSecond{});
+}
+
+/// How long a collective's transfers take when nothing else runs: the part in the node, or the most loaded link.
+Seconds transfer_alone(const Network& network, const Collective& collective) {
+  std::map<LinkId, Bytes> load;
+  for (const CollectiveFlow& flow : collective.flows)
+    for (const PathId path : {flow.up, flow.down})
+      for (const LinkId link : network.path(path)) load[link] += flow.bytes;
+  Seconds longest = collective.fixed;
+  for (const auto& [link, bytes] : load)
+    longest = std::max(longest, bytes / network.links()[link.index()].bandwidth);
+  return longest;
+}
+
+/// Bytes that a rank of the device sends in its collective, over the time that takes alone.
+BytesPerSecond collective_bandwidth(const Bare& bare, DeviceId device, std::uint32_t slot,
+                                    Bytes volume) {
+  const ProgramSet& set = bare.built.programs;
+  const std::optional<CollectiveId> id = set.devices[device.index()].collectives[slot];
+  if (!id) return {};
+  const Seconds time = transfer_alone(bare.built.network, set.collectives[id->index()]);
+  return time > 0_s ? volume / time : BytesPerSecond{};
+}
+
+CodecBreakEven break_even(Traffic traffic, Bytes saved, Seconds codec, BytesPerSecond now) {
+  CodecBreakEven found;
+  found.traffic = traffic;
+  found.saved = saved;
+  found.codec = codec;
+  found.now = now;
+  if (codec > 0_s) found.bandwidth = std::max(saved, Bytes{}) / codec;
+  return found;
+}
+
+/// Bytes of an encoded collective that take the way of its payload, and its codec work.
+Bytes encoded_payload(const EncodedCollective& encoded) {
+  return encoded.payload + encoded.second_payload;
+}
+Seconds codec_work(const EncodedCollective& encoded) {
+  return encoded.encode + encoded.between + encoded.decode;
+}
+
+/// The classes of one scenario, one after the other.
+class Classes {
+ public:
+  explicit Classes(const Scenario& scenario)
+      : scenario_(scenario),
+        plan_(with_stages_chosen(scenario.plan)),
+        codecs_(scenario.model, plan_, scenario.software),
+        bare_(scenario) {}
+
+  std::vector<CodecBreakEven> all() {
+    const Compression& compression = plan_.compression;
+    add_messages(Traffic::pipeline_forward, compression.pipeline_forward);
+    add_messages(Traffic::pipeline_backward, compression.pipeline_backward);
+    if (compression.data_gradients) add_gradients();
+    if (compression.tensor_activations) add_activations();
+    if (compression.zero_gather) add_gathers();
+    return found_;
+  }
+
+ private:
+  /// Stages that are chosen by trying make no difference to where compressing one of them pays.
+  static Plan with_stages_chosen(Plan plan) {
+    if (plan.compression.gradient_stages.kind == CompressedStages::Kind::automatic)
+      plan.compression.gradient_stages = {};
+    return plan;
+  }
+
+  void add_messages(Traffic traffic, const std::optional<Compressor>& compressor) {
+    if (!compressor || plan_.parallel.pipeline == 1) return;
+    const Device& device = scenario_.nodes.front().device;
+    const Label label =
+        traffic == Traffic::pipeline_forward ? Label::activation_message : Label::gradient_message;
+    const CodecMessage message = stage_message(scenario_.model, plan_, scenario_.software, label);
+    if (!is_compressed(*compressor, message.size)) return;
+    const EncodedMessage encoded = encode_message(*compressor, device, message);
+    found_.push_back(break_even(traffic, message.size - encoded.size(),
+                                encoded.encode + encoded.decode, message_bandwidth(bare_)));
+  }
+
+  /// The first stage whose gradients are compressed.
+  StageId first_stage() const {
+    for (int stage = 0; stage < plan_.parallel.pipeline; ++stage)
+      if (compresses_gradients(plan_.compression, stage)) return StageId{stage};
+    return StageId{0};
+  }
+
+  DeviceId first_device(StageId stage) const { return plan_.device(0, stage, 0); }
+
+  CodecStage codec_stage(DeviceId id) const {
+    const PlanDevice& device = plan_.devices[id.index()];
+    CodecStage stage;
+    stage.stage = device.stage;
+    stage.device = &scenario_.nodes[device.node.index()].device;
+    stage.cost = &bare_.built.cost_of_device[id.index()];
+    stage.ranks = device.num_gpus();
+    return stage;
+  }
+
+  /// Share of its payload that a member sends in half an all-reduce.
+  static double half_share(int members) { return static_cast<double>(members - 1) / members; }
+
+  void add_gradients() {
+    const Parallel& parallel = plan_.parallel;
+    if (parallel.replicas() == 1 || parallel.scatters_in_passes()) return;
+    const DeviceId id = first_device(first_stage());
+    const CodecStage stage = codec_stage(id);
+    const bool by_chunk = reduces_by_chunk(plan_);
+    const EncodedCollective encoded =
+        by_chunk ? codecs_.reduced_bucket(stage, 0) : codecs_.reduced_gradients(stage);
+    const double share =
+        half_share(plan_.reducing_replicas()) * (plan_.scatters_gradients() ? 1 : 2);
+    const Bytes payload = by_chunk ? stage.cost->chunks.front().reductions.front().payload /
+                                         static_cast<double>(gradient_buckets(plan_, stage.stage))
+                                   : stage.cost->gradients;
+    found_.push_back(break_even(
+        Traffic::data_gradients, (payload - encoded_payload(encoded)) * share, codec_work(encoded),
+        collective_bandwidth(bare_, id,
+                             by_chunk ? slot_of(ChunkCollective::bucket, 0)
+                                      : slot_of(CollectiveSlot::gradient_reduce),
+                             payload * share)));
+  }
+
+  void add_activations() {
+    const Parallel& parallel = plan_.parallel;
+    if (parallel.tensor == 1) return;
+    const DeviceId id = first_device(StageId{0});
+    const PlanDevice& device = plan_.devices[id.index()];
+    const NodeType& node = scenario_.nodes[device.node.index()];
+    const Bytes payload = bare_.built.cost_of_device[id.index()].tensor_payload;
+    const EncodedCollective encoded =
+        encode_ring(*plan_.compression.tensor_activations, node.device, RingKind::all_reduce,
+                    payload, element_size(plan_.training.precision), parallel.tensor);
+    const Bytes volume = ring_all_reduce_volume(payload, parallel.tensor);
+    const BytesPerSecond now =
+        plan_.nodes_per_tensor_group > 1
+            ? BytesPerSecond{}
+            : volume / (in_node_all_reduce(node.interconnect, device.gpus, payload) *
+                        (scenario_.software.in_node_collective_slowdown *
+                         node.in_node_collective_slowdown));
+    found_.push_back(break_even(Traffic::tensor_activations,
+                                volume - ring_all_reduce_volume(encoded.payload, parallel.tensor),
+                                codec_work(encoded), now));
+  }
+
+  void add_gathers() {
+    const Parallel& parallel = plan_.parallel;
+    if (parallel.replicas() == 1 || parallel.zero_stage == 0) return;
+    const DeviceId id = first_device(StageId{0});
+    const CodecStage stage = codec_stage(id);
+    const bool by_layer = parallel.gathers_in_passes();
+    const StageCost& cost = *stage.cost;
+    const Bytes payload = by_layer
+                              ? find(cost.chunks.front().operations->at(Direction::forward).layer,
+                                     Label::gather_layer)
+                                    ->payload
+                              : find_parameter_gather(cost.end)->payload;
+    const EncodedCollective encoded =
+        encode_ring(*plan_.compression.zero_gather, *stage.device, RingKind::all_gather, payload,
+                    element_size(plan_.training.precision), sharding_ways(parallel));
+    const double share = half_share(sharding_ways(parallel));
+    const BytesPerSecond now =
+        by_layer ? BytesPerSecond{}
+                 : collective_bandwidth(bare_, id, slot_of(CollectiveSlot::parameter_gather),
+                                        payload * share);
+    found_.push_back(break_even(Traffic::zero_gather, (payload - encoded.payload) * share,
+                                codec_work(encoded), now));
+  }
+
+  const Scenario& scenario_;
+  Plan plan_;
+  CodecPlan codecs_;
+  Bare bare_;
+  std::vector<CodecBreakEven> found_;
+};
+
+}  // namespace
+
+std::vector<CodecBreakEven> codec_break_evens(const Scenario& scenario) {
+  return Classes(scenario).all();
+}
+
 namespace {
 
 constexpr int digits = 17;  ///< that every double survives

@@ -1,4 +1,3 @@
-#include "questions/codec_break_even.hpp"
 
 #include <doctest/doctest.h>
 

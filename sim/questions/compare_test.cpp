@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "core/testing.hpp"
-#include "questions/input_differences.hpp"
 #include "report/report_json.hpp"
 #include "scenario/test_corpus.hpp"
 

@@ -1,24 +1,745 @@
 #include "questions/what_if.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
 #include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "questions/what_if_parts.hpp"
+#include "core/json_value.hpp"
+#include "cost/codec_table.hpp"
+#include "lower/program_builder.hpp"
+#include "platform/platform_json.hpp"
+#include "scenario/compression_json.hpp"
+#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
+#include "units/amount_range.hpp"
+#include "workload/transformer.hpp"
 
 namespace windtunnel {
+namespace {
 
+/// Node types in use that differ in nothing but how many there are: what is asked of one is asked of all.
+struct NodeKind {
+  std::vector<std::size_t> types;  ///< places in the platform's list
+  std::size_t num_nodes = 0;       ///< that hold a part of the plan
+};
+
+/// The kinds of node that a plan uses, and the platform's node types as a person would write them.
+class NodeKinds {
+ public:
+  /// The scenario must outlive it.
+  NodeKinds(const Scenario& scenario, const Library& library);
+
+  const std::vector<NodeKind>& kinds() const { return kinds_; }
+  const NodeType& first_of(const NodeKind& kind) const { return types()[kind.types.front()]; }
+  const NodeType& type(std::size_t place) const { return types()[place]; }
+  /// The file has one type for all domains of a platform, of which the last may be smaller.
+  bool has_domains() const { return scenario_.platform.domain_nodes > 1; }
+  /// A kind of node in use: its device, or where several types have that device, its nodes.
+  std::string label_of(const NodeKind& kind) const;
+  /// The platform's node types when the GPUs of each node in use are `factor(node)` times as fast; nothing where they are not written
+  /// as a list, or where NVLink joins nodes, whose domains the list does not tell apart.
+  std::optional<std::string> types_with(const std::function<double(std::size_t)>& factor) const;
+  /// The platform's node types when all nodes are of this kind.
+  std::optional<std::string> all_of(const NodeKind& kind) const;
+
+ private:
+  const std::vector<NodeType>& types() const { return scenario_.platform.node_types; }
+  std::size_t num_nodes() const { return scenario_.nodes.size(); }
+  void find_kinds();
+  /// Where it cannot be told, each type is a kind of its own.
+  std::string text_without_count(std::size_t type) const;
+  std::string nodes_text(std::size_t type) const;
+
+  const Scenario& scenario_;
+  JsonValue types_;  ///< node types as written
+  std::vector<std::size_t> type_of_node_;
+  std::vector<NodeKind> kinds_;
+  std::map<std::string, std::size_t> types_with_device_;  ///< in use, by name of the device
+};
+
+/// Whether everything in `value` was read from the file, or is a default.
+bool is_all_of(const SourceText* file, const JsonValue& value) {
+  if (value.origin.kind != OriginKind::defaulted &&
+      (value.origin.kind != OriginKind::file || value.origin.source.get() != file))
+    return false;
+  if (value.is_array())
+    return std::all_of(value.array().begin(), value.array().end(),
+                       [file](const JsonValue& each) { return is_all_of(file, each); });
+  if (!value.is_object()) return true;
+  return std::all_of(value.object().begin(), value.object().end(),
+                     [file](const auto& member) { return is_all_of(file, member.value); });
+}
+
+/// The name of a built-in device, where nothing of it was changed; else nothing.
+std::optional<std::string> built_in_name(const JsonValue& device, const Library& library) {
+  const SourceText* const file = device.origin.source.get();
+  if (file == nullptr || !is_all_of(file, device)) return std::nullopt;
+  const std::filesystem::path path = file->name;
+  std::error_code ignored;
+  if (!std::filesystem::equivalent(path, library.root / device_files.folder / path.filename(),
+                                   ignored))
+    return std::nullopt;
+  return path.stem().string();
+}
+
+/// A part of the resolved scenario as a person would write it: without defaults, sources and descriptions, built-in devices by name.
+JsonValue written(const JsonValue& value, const Library& library) {
+  if (value.is_array()) {
+    JsonValue::Array list;
+    for (const JsonValue& each : value.array()) list.push_back(written(each, library));
+    return JsonValue(std::move(list));
+  }
+  if (!value.is_object()) return value;
+  JsonValue object{JsonValue::Object{}};
+  for (const JsonValue::Member& member : value.object()) {
+    const JsonValue& inner = member.value;
+    const bool is_nested = inner.is_object() || inner.is_array();
+    if (member.key == "source" || member.key == "description" ||
+        (!is_nested && inner.origin.kind == OriginKind::defaulted))
+      continue;
+    const auto name = member.key == "device" ? built_in_name(inner, library) : std::nullopt;
+    object.set(member.key, name ? JsonValue(*name) : written(inner, library));
+  }
+  return object;
+}
+
+NodeKinds::NodeKinds(const Scenario& scenario, const Library& library) : scenario_(scenario) {
+  if (const JsonValue* list = scenario.resolved.find("platform")->find("node_types"))
+    types_ = written(*list, library);
+  find_kinds();
+}
+
+void NodeKinds::find_kinds() {
+  std::set<std::size_t> nodes_in_use;
+  for (const PlanDevice& device : scenario_.plan.devices) nodes_in_use.insert(device.node.index());
+  for (std::size_t node = 0; node < num_nodes(); ++node)
+    type_of_node_.push_back(
+        static_cast<std::size_t>(&scenario_.platform.type_of(NodeId{node}) - types().data()));
+  std::map<std::size_t, std::size_t> nodes_of_type;
+  for (const std::size_t node : nodes_in_use) ++nodes_of_type[type_of_node_[node]];
+  std::map<std::string, std::size_t> known;
+  for (const auto& [type, nodes] : nodes_of_type) {
+    const auto [found, is_new] = known.try_emplace(text_without_count(type), kinds_.size());
+    if (is_new) kinds_.emplace_back();
+    kinds_[found->second].types.push_back(type);
+    kinds_[found->second].num_nodes += nodes;
+    ++types_with_device_[types()[type].device.name];
+  }
+}
+
+std::string NodeKinds::text_without_count(std::size_t type) const {
+  if (has_domains()) return {};
+  if (!types_.is_array()) return std::to_string(type);
+  JsonValue text = types_.array()[type];
+  text.erase("count");
+  return canonical_text(text);
+}
+
+std::string NodeKinds::label_of(const NodeKind& kind) const {
+  constexpr std::size_t most_named = 3;
+  if (types_with_device_.at(types()[kind.types.front()].device.name) == kind.types.size())
+    return types()[kind.types.front()].device.name;
+  std::string label;
+  for (std::size_t i = 0; i < std::min(most_named, kind.types.size()); ++i)
+    label += (i == 0 ? "" : ", ") + nodes_text(kind.types[i]);
+  return kind.types.size() > most_named ? label + " and others like them" : label;
+}
+
+std::string NodeKinds::nodes_text(std::size_t type) const {
+  const auto first = std::find(type_of_node_.begin(), type_of_node_.end(), type);
+  const auto end =
+      std::find_if(first, type_of_node_.end(), [&](std::size_t other) { return other != type; });
+  const auto number = [&](auto node) { return std::to_string(node - type_of_node_.begin()); };
+  return first + 1 == end ? "node " + number(first)
+                          : "nodes " + number(first) + " to " + number(end - 1);
+}
+
+std::optional<std::string> NodeKinds::types_with(
+    const std::function<double(std::size_t)>& factor) const {
+  if (!types_.is_array() || has_domains()) return std::nullopt;
+  JsonValue::Array changed;
+  std::vector<int> used(types().size());
+  for (std::size_t node = 0, end = 0; node < num_nodes(); node = end) {
+    const std::size_t type = type_of_node_[node];
+    for (end = node;
+         end < num_nodes() && type_of_node_[end] == type && factor(end) == factor(node);)
+      ++end;
+    JsonValue& run = changed.emplace_back(types_.array()[type]);
+    run.set("count", JsonValue(static_cast<std::int64_t>(end - node)));
+    if (factor(node) != 1)
+      run.set("compute_efficiency", JsonValue(types()[type].compute_efficiency * factor(node)));
+    used[type] += static_cast<int>(end - node);
+  }
+  for (std::size_t type = type_of_node_[num_nodes() - 1]; type < types().size(); ++type) {
+    const int count = types()[type].count;
+    if (count <= used[type]) continue;  // 0: as many as are asked for, which is these
+    JsonValue& rest = changed.emplace_back(types_.array()[type]);
+    rest.set("count", JsonValue(std::int64_t{count - used[type]}));
+  }
+  return canonical_text(JsonValue(std::move(changed)));
+}
+
+std::optional<std::string> NodeKinds::all_of(const NodeKind& kind) const {
+  if (!types_.is_array()) return std::nullopt;
+  JsonValue one = types_.array()[kind.types.front()];
+  one.set("count", JsonValue(static_cast<std::int64_t>(std::max(
+                       scenario_.platform.available_nodes(), static_cast<int>(num_nodes())))));
+  return canonical_text(JsonValue(JsonValue::Array{one}));
+}
+
+constexpr double faster = what_if_faster,
+                 slower = 0.9;  // ten percent: enough to see, little enough to be near
+
+// What a what-if sets a value to, so that reading it again gives the same number.
 std::string exact(double number) { return canonical_text(JsonValue(number)); }
 std::string exact(BytesPerSecond rate) { return exact(rate / BytesPerSecond{1}) + " B/s"; }
 std::string exact(Seconds time) { return exact(time / Seconds{1}) + " s"; }
+
+/// What-ifs of one topic, in the order in which they are added.
+class WhatIfList {
+ public:
+  void add(WhatIfKind kind, std::string what, Overrides overrides) {
+    list_.push_back({kind, std::move(what), std::move(overrides)});
+  }
+  void add(WhatIf what_if) { list_.push_back(std::move(what_if)); }
+  std::vector<WhatIf> take() { return std::move(list_); }
+
+ private:
+  std::vector<WhatIf> list_;
+};
+
+/// A file may say twice the rate.
+bool can_double(BytesPerSecond rate) { return side_of(rate * 2) == RangeSide::inside; }
+
+/// Faster GPUs, links inside nodes and NICs of each kind of node; the fabric; measured pairs of nodes and links with rates of their own.
+class HardwareWhatIfs {
+ public:
+  HardwareWhatIfs(const Scenario& scenario, const NodeKinds& kinds)
+      : scenario_(scenario), kinds_(kinds) {}
+
+  std::vector<WhatIf> collect() {
+    for (const NodeKind& kind : kinds_.kinds()) add_nodes(kind);
+    add_fabric();
+    add_pairs();
+    return list_.take();
+  }
+
+ private:
+  bool crosses_nodes() const { return scenario_.nodes.size() > 1; }
+
+  /// Makes nodes of a kind faster: `change` says what to set in a type.
+  void add_faster(const NodeKind& kind, WhatIfKind about, std::string what,
+                  const std::function<Overrides(const NodeType&)>& change) {
+    WhatIf what_if{about, std::move(what), {}, kind.types};
+    for (const std::size_t type : kind.types) {
+      if (type > 0 && kinds_.has_domains()) continue;
+      for (const auto& [key, value] : change(kinds_.type(type)))
+        what_if.overrides.emplace_back("/platform/node_types/" + std::to_string(type) + "/" + key,
+                                       value);
+    }
+    list_.add(std::move(what_if));
+  }
+
+  void add_nodes(const NodeKind& kind) {
+    const NodeType& first = kinds_.first_of(kind);
+    const std::string of = kinds_.kinds().size() > 1 ? " (" + kinds_.label_of(kind) + ")" : "";
+    add_faster(kind, WhatIfKind::gpu, "GPUs 10 % faster" + of, [](const NodeType& type) {
+      return Overrides{{"compute_efficiency", exact(type.compute_efficiency * faster)}};
+    });
+    if (first.gpus > 1 && scenario_.plan.num_ranks() > 1) add_inside(kind, of);
+    if (crosses_nodes() && can_double(first.nic_rate))
+      add_faster(kind, WhatIfKind::nic, "twice the NIC rate" + of, [](const NodeType& type) {
+        return Overrides{{"nic_rate", exact(type.nic_rate * 2)}};
+      });
+  }
+
+  void add_inside(const NodeKind& kind, const std::string& of) {
+    const Interconnect& first = kinds_.first_of(kind).interconnect;
+    if (can_double(first.saturated_bandwidth) && can_double(first.point_to_point))
+      add_faster(kind, WhatIfKind::link, "twice the bandwidth inside nodes" + of,
+                 [](const NodeType& type) {
+                   const Interconnect& inside = type.interconnect;
+                   Overrides doubled{
+                       {"interconnect/saturated_bandwidth", exact(inside.saturated_bandwidth * 2)},
+                       {"interconnect/point_to_point", exact(inside.point_to_point * 2)}};
+                   if (inside.all_to_all > BytesPerSecond{0} && can_double(inside.all_to_all))
+                     doubled.emplace_back("interconnect/all_to_all", exact(inside.all_to_all * 2));
+                   return doubled;
+                 });
+    add_faster(
+        kind, WhatIfKind::link, "half the latency inside nodes" + of, [](const NodeType& type) {
+          const Interconnect& inside = type.interconnect;
+          return Overrides{
+              {"interconnect/floor_base", exact(inside.floor_base / 2)},
+              {"interconnect/floor_per_gpu", exact(inside.floor_per_gpu / 2)},
+              {"interconnect/point_to_point_latency", exact(inside.point_to_point_latency / 2)}};
+        });
+  }
+
+  void add_fabric() {
+    if (!crosses_nodes()) return;
+    const Fabric& fabric = scenario_.platform.fabric;
+    list_.add(WhatIfKind::link, "half the latency between nodes",
+              {{"/platform/fabric/latency", exact(fabric.latency / 2)},
+               {"/platform/fabric/collective_latency", exact(fabric.collective_latency / 2)}});
+    list_.add(
+        WhatIfKind::link, "no latency between nodes",
+        {{"/platform/fabric/latency", "0 us"}, {"/platform/fabric/collective_latency", "0 us"}});
+    if (!fabric.kind->what_ifs) return;
+    for (const FabricWhatIf& what_if : fabric.kind->what_ifs(fabric))
+      list_.add(WhatIfKind::link, what_if.label,
+                {{"/platform/fabric/" + what_if.key, exact(what_if.value)}});
+  }
+
+  /// Measured pairs of nodes, and links with a rate of their own.
+  void add_pairs() {
+    if (!crosses_nodes()) return;
+    const Platform& platform = scenario_.platform;
+    if (platform.matrix) {
+      if (2 * platform.matrix->rails <= most_node_parts)
+        list_.add(
+            WhatIfKind::link, "twice the rate between every pair of nodes",
+            {{"/platform/bandwidth_matrix/rails", std::to_string(2 * platform.matrix->rails)}});
+      list_.add(WhatIfKind::link, "every pair of nodes at NIC rate",
+                {{"/platform/bandwidth_matrix", "null"}});
+    }
+    if (platform.link_overrides.empty()) return;
+    Overrides doubled;
+    for (std::size_t i = 0; i < platform.link_overrides.size(); ++i)
+      doubled.emplace_back("/platform/link_overrides/" + std::to_string(i) + "/bandwidth",
+                           exact(clamped(platform.link_overrides[i].bandwidth * 2)));
+    list_.add(WhatIfKind::link, "twice the rate of links with rates of their own", doubled);
+    list_.add(WhatIfKind::link, "no links with rates of their own",
+              {{"/platform/link_overrides", "null"}});
+  }
+
+  const Scenario& scenario_;
+  const NodeKinds& kinds_;
+  WhatIfList list_;
+};
+
+/// Of more kinds of node only the most frequent and the fastest are asked about as the kind of all.
+constexpr std::size_t most_kinds_each = 16;
+/// Of a deeper pipeline only the first, the slowest and the last stage are asked about one by one.
+constexpr int most_stages_each = 16;
+
+/// One pass of a microbatch through each stage and back, on its slowest device.
+std::vector<Seconds> stage_times(const Scenario& scenario) {
+  const BuiltPrograms built = build_programs(
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
+  std::vector<Seconds> times(static_cast<std::size_t>(scenario.plan.parallel.pipeline));
+  for (std::size_t d = 0; d < built.cost_of_device.size(); ++d) {
+    Seconds time{};
+    for (const ChunkCost& chunk : built.cost_of_device[d].chunks)
+      time += chunk.forward.duration + chunk.backward.duration;
+    Seconds& slowest = times[scenario.plan.devices[d].stage.index()];
+    slowest = std::max(slowest, time);
+  }
+  return times;
+}
+
+/// Stragglers, nodes all of one kind, a stage's nodes faster, a layer on another stage.
+class StageWhatIfs {
+ public:
+  StageWhatIfs(const Scenario& scenario, const NodeKinds& kinds)
+      : scenario_(scenario),
+        plan_(scenario.plan),
+        kinds_(kinds),
+        stage_times_(stage_times(scenario)) {
+    slowest_ = static_cast<std::size_t>(std::max_element(stage_times_.begin(), stage_times_.end()) -
+                                        stage_times_.begin());
+    for (const PlanDevice& device : plan_.devices)
+      stages_of_node_[device.node.index()].insert(device.stage.index());
+  }
+
+  std::vector<WhatIf> collect() {
+    add_stragglers();
+    add_stages();
+    add_layers();
+    return list_.take();
+  }
+
+ private:
+  bool crosses_nodes() const { return scenario_.nodes.size() > 1; }
+
+  void add_speeds(WhatIfKind kind, std::string what,
+                  const std::function<double(std::size_t)>& factor) {
+    if (const auto types = kinds_.types_with(factor))
+      list_.add(kind, std::move(what), {{"/platform/node_types", *types}});
+  }
+
+  /// A node 10 % slower than its type: the first, and one of the slowest stage. And all nodes of one type.
+  void add_stragglers() {
+    if (!crosses_nodes() || kinds_.has_domains()) return;
+    std::set<std::size_t> stragglers{0};
+    for (const auto& [node, stages] : stages_of_node_)
+      if (stages.count(slowest_) > 0) {
+        stragglers.insert(node);
+        break;
+      }
+    for (const std::size_t straggler : stragglers)
+      add_speeds(WhatIfKind::straggler, "node " + std::to_string(straggler) + " 10 % slower",
+                 [=](std::size_t node) { return node == straggler ? slower : 1; });
+    add_one_kind();
+  }
+
+  double speed_of(const NodeKind& kind) const {
+    const NodeType& type = kinds_.first_of(kind);
+    return type.compute_efficiency * type.device.gemm.peak_fraction *
+           (type.device.peak.at(plan_.training.precision) / FlopsPerSecond{1});
+  }
+
+  void add_one_kind() {
+    const std::vector<NodeKind>& kinds = kinds_.kinds();
+    if (kinds.size() <= most_kinds_each) {
+      for (const NodeKind& kind : kinds) add_one_kind(kind);
+      return;
+    }
+    const auto frequent = std::max_element(
+        kinds.begin(), kinds.end(),
+        [](const NodeKind& a, const NodeKind& b) { return a.num_nodes < b.num_nodes; });
+    const auto fast = std::max_element(
+        kinds.begin(), kinds.end(),
+        [this](const NodeKind& a, const NodeKind& b) { return speed_of(a) < speed_of(b); });
+    add_one_kind(*frequent);
+    if (fast != frequent) add_one_kind(*fast);
+  }
+
+  void add_one_kind(const NodeKind& kind) {
+    const std::vector<NodeKind>& kinds = kinds_.kinds();
+    const int gpus = kinds_.first_of(kind).gpus;
+    const bool alike = std::all_of(kinds.begin(), kinds.end(), [&](const NodeKind& other) {
+      return kinds_.first_of(other).gpus == gpus;
+    });
+    if (kinds.size() < 2 || !alike) return;
+    if (const auto types = kinds_.all_of(kind))
+      list_.add(WhatIfKind::straggler, "every node as " + kinds_.label_of(kind),
+                {{"/platform/node_types", *types}});
+  }
+
+  /// A stage's nodes 10 % faster, where they are its own.
+  void add_stages() {
+    const int stages = plan_.parallel.pipeline;
+    if (stages == 1 || !crosses_nodes()) return;
+    for (std::size_t s = 0; s < stage_times_.size(); ++s) {
+      const bool each =
+          stages <= most_stages_each || s == 0 || s == slowest_ || s + 1 == stage_times_.size();
+      const bool alone = std::all_of(
+          stages_of_node_.begin(), stages_of_node_.end(),
+          [s](const auto& node) { return node.second.count(s) == 0 || node.second.size() == 1; });
+      if (each && alone)
+        add_speeds(WhatIfKind::stage, "stage " + std::to_string(s) + " 10 % faster",
+                   [this, s](std::size_t node) {
+                     const auto found = stages_of_node_.find(node);
+                     return found != stages_of_node_.end() && found->second.count(s) > 0 ? faster
+                                                                                         : 1;
+                   });
+    }
+  }
+
+  /// A layer from the first, the last, the slowest and the fullest stage to the one that is fastest.
+  void add_layers() {
+    const Parallel& parallel = plan_.parallel;
+    if (parallel.pipeline == 1 || parallel.virtual_pipeline > 1) return;
+    const auto fastest = static_cast<std::size_t>(
+        std::min_element(stage_times_.begin(), stage_times_.end()) - stage_times_.begin());
+    const auto fullest = static_cast<std::size_t>(
+        std::max_element(plan_.stage_layers.begin(), plan_.stage_layers.end()) -
+        plan_.stage_layers.begin());
+    for (const std::size_t from :
+         std::set<std::size_t>{0, slowest_, fullest, stage_times_.size() - 1})
+      move_layer(from, fastest);
+  }
+  void move_layer(std::size_t from, std::size_t to) {
+    std::vector<int> layers = plan_.stage_layers;
+    if (layers[from] < 2 || from == to) return;
+    --layers[from];
+    ++layers[to];
+    JsonValue::Array list;
+    for (const int count : layers) list.emplace_back(std::int64_t{count});
+    list_.add(WhatIfKind::stage,
+              "a layer of stage " + std::to_string(from) + " on stage " + std::to_string(to),
+              {{"/parallel/stage_layers", canonical_text(JsonValue(std::move(list)))}});
+  }
+
+  const Scenario& scenario_;
+  const Plan& plan_;
+  const NodeKinds& kinds_;
+  std::vector<Seconds> stage_times_;
+  std::size_t slowest_ = 0;
+  std::map<std::size_t, std::set<std::size_t>> stages_of_node_;
+  WhatIfList list_;
+};
+
+/// The software, where experts' tokens go, the microbatch, recomputation and attention, schedule and exchange habits.
+class TrainingWhatIfs {
+ public:
+  explicit TrainingWhatIfs(const Scenario& scenario) : scenario_(scenario), plan_(scenario.plan) {}
+
+  std::vector<WhatIf> collect() {
+    add_software();
+    add_experts();
+    add_training();
+    add_schedule();
+    return list_.take();
+  }
+
+ private:
+  bool knows_flash() const {
+    const Training& training = plan_.training;
+    return std::all_of(scenario_.nodes.begin(), scenario_.nodes.end(), [&](const NodeType& node) {
+      return scenario_.software.knows_attention(node.device, training.attention_kernel,
+                                                training.precision);
+    });
+  }
+
+  void add_software() {
+    const auto& launch = scenario_.software.launch;
+    if (launch.kernel + launch.collective > Seconds{0})
+      list_.add(WhatIfKind::software, "no launch floor (CUDA graphs)",
+                {{"/software/launch/kernel", "0 us"}, {"/software/launch/collective", "0 us"}});
+  }
+
+  /// What tokens that are not spread evenly cost, and what their way to experts costs.
+  void add_experts() {
+    if (!scenario_.model.moe || expert_ways(plan_.parallel) == 1) return;
+    if (!scenario_.model.moe->balance.is_even())
+      list_.add(WhatIfKind::training, "tokens spread evenly over experts",
+                {{"/model/moe/balance", "balanced"}});
+    const SoftwareProfile& stack = scenario_.software;
+    if (stack.experts_elsewhere.empty() && stack.experts.dispatch == ExpertDispatch::all_to_all &&
+        scenario_.nodes.size() > 1)
+      list_.add(WhatIfKind::software, "one copy of a token a node",
+                {{"/software/experts/dispatch", "one_copy_per_node"}});
+  }
+
+  void add_training() {
+    const Training& training = plan_.training;
+    const int size = training.micro_batch;
+    const auto sized = [this](const char* what, int samples) {
+      list_.add(WhatIfKind::training, std::string(what) + " (" + std::to_string(samples) + ")",
+                {{"/training/micro_batch", std::to_string(samples)}});
+    };
+    const bool any_number = !plan_.parallel.schedule->written;  // its file says how many
+    if (any_number && plan_.microbatches % 2 == 0) sized("microbatches twice as large", 2 * size);
+    if (any_number && size % 2 == 0) sized("microbatches half as large", size / 2);
+    if (training.recompute != Recompute::none)
+      list_.add(WhatIfKind::training, "no recomputation", {{"/training/recompute", "none"}});
+    if (training.recompute == Recompute::full)
+      list_.add(WhatIfKind::training, "selective recomputation",
+                {{"/training/recompute", "selective"}});
+    if (training.attention == Attention::standard && knows_flash())
+      list_.add(WhatIfKind::training, "FlashAttention", {{"/training/attention", "flash"}});
+  }
+
+  void add_schedule() {
+    const Parallel& parallel = plan_.parallel;
+    if (parallel.pipeline > 1) {
+      const bool eager = parallel.pipeline_send == PipelineSend::eager;
+      if (!eager || parallel.schedule->sends == ScheduleSends::as_stack)
+        list_.add(WhatIfKind::schedule,
+                  eager ? "exchanges in blocking pairs" : "messages that leave by themselves",
+                  {{"/parallel/pipeline_send", eager ? "blocking_pairs" : "eager"}});
+      if (!parallel.schedule->written) add_orders();
+    }
+    if (parallel.replicas() > 1 && !parallel.overlap_gradient_reduce && parallel.zero_stage < 3)
+      list_.add(WhatIfKind::schedule, "gradient reduction beside the backward pass",
+                {{"/parallel/overlap_gradient_reduce", "true"}});
+  }
+
+  /// The other orders of passes. Two chunks a device need layers and microbatches that divide.
+  void add_orders() {
+    std::vector<SchedulePtr> others = named_schedules();
+    std::erase_if(others, [this](const SchedulePtr& each) {
+      const bool is_idle = each->overlaps_passes && plan_.parallel.expert == 1;  // hides nothing
+      return !each->is_what_if || is_idle || each == plan_.parallel.schedule;
+    });
+    for (const SchedulePtr& each : others)
+      if (!each->takes(2)) add_order(*each, "schedule " + each->name, 1);
+    for (const SchedulePtr& each : others)
+      if (each->takes(2) && fits_two_chunks(*each))
+        add_order(*each, "schedule " + each->name + ", two chunks per device", 2);
+  }
+  bool fits_two_chunks(const Schedule& schedule) const {
+    const Parallel& parallel = plan_.parallel;
+    const int cuts = schedule.is_both_ways() ? 1 : 2;  // of what a stage has
+    const int held = parallel.schedule->is_both_ways() ? 2 : 1;
+    const bool even =
+        std::all_of(plan_.stage_layers.begin(), plan_.stage_layers.end(), [&](int layers) {
+          return layers % (cuts * held) == 0 && layers == plan_.stage_layers.front();
+        });
+    const bool sums =
+        schedule.is_both_ways() && (parallel.zero_stage == 2 || parallel.overlap_gradient_reduce);
+    return even && !sums &&
+           schedule.misfit({parallel.pipeline, plan_.microbatches, 2, schedule.chunk_path}).empty();
+  }
+  void add_order(const Schedule& schedule, std::string title, int chunks) {
+    Overrides overrides{{"/parallel/schedule", schedule.name},
+                        {"/parallel/virtual_pipeline", std::to_string(chunks)}};
+    const PipelineSend now = plan_.parallel.pipeline_send;
+    const PipelineSend then = send_with(schedule, plan_.parallel, scenario_.software);
+    if (then != now) {
+      const bool eager = then == PipelineSend::eager;
+      title += eager ? ", messages that leave by themselves" : ", exchanges in blocking pairs";
+      overrides.emplace_back("/parallel/pipeline_send", eager ? "eager" : "blocking_pairs");
+    }
+    list_.add(WhatIfKind::schedule, std::move(title), std::move(overrides));
+  }
+
+  const Scenario& scenario_;
+  const Plan& plan_;
+  WhatIfList list_;
+};
+
+TrialTraffic trial_traffic(std::string_view name, const Scenario& scenario) {
+  const Training& training = scenario.plan.training;
+  TrialTraffic traffic{TrialTraffic::Kind::messages, element_size(training.precision)};
+  if (name != "data_gradients") return traffic;
+  traffic.kind = TrialTraffic::Kind::replica_gradients;
+  if (training.gradient_type == GradientType::fp32)
+    traffic.element = std::max(traffic.element, 4_B);
+  return traffic;
+}
+
+/// The codecs that can compress the class, those that lean on sums first.
+std::vector<const Codec*> candidates(std::string_view name, const Plan& plan) {
+  const bool gradients = name == "data_gradients";
+  const bool sums = gradients || name == "pipeline_backward";
+  const bool sharded = gradients && plan.parallel.zero_stage >= 2;
+  std::vector<const Codec*> list = codecs();
+  std::erase_if(list, [&](const Codec* codec) {
+    return (codec->needs_sums() && !sums) || (codec->sends_factors() && sharded);
+  });
+  std::stable_partition(list.begin(), list.end(),
+                        [](const Codec* codec) { return codec->needs_sums(); });
+  return list;
+}
+
+/// The entry of the compression block.
+std::string setting_text(const Codec& codec, const CodecTrial& trial) {
+  return std::string(R"({"codec":")") + codec.name() + '"' + (trial.keys.empty() ? "" : ",") +
+         trial.keys + "}";
+}
+
+/// Whether the plan has traffic of the class that can be compressed.
+bool is_in_use(std::string_view name, const Scenario& scenario) {
+  const Parallel& parallel = scenario.plan.parallel;
+  if (name.starts_with("pipeline")) return parallel.pipeline > 1;
+  if (name == "tensor_activations") return parallel.tensor > 1;
+  if (name == "zero_gather") return parallel.replicas() > 1 && parallel.zero_stage > 0;
+  return parallel.replicas() > 1 && !parallel.schedule->is_both_ways();  // which refuses it
+}
+
+std::string words_for_class(std::string name) {
+  for (char& letter : name)
+    if (letter == '_') letter = ' ';
+  return name;
+}
+
+/// Those about compression: each traffic class that there is without its codec, with each other that could be used, and at half the bytes for nothing.
+std::vector<WhatIf> codec_what_ifs(const Scenario& scenario) {
+  std::vector<WhatIf> list;
+  const Parallel& parallel = scenario.plan.parallel;
+  const JsonValue* compression = scenario.resolved.find("compression");
+  if (compression != nullptr && !compression->is_object()) compression = nullptr;
+  for (const char* name : compression_classes) {
+    const JsonValue* entry = compression == nullptr ? nullptr : compression->find(name);
+    const bool compressed = entry != nullptr && !entry->is_null();
+    const std::string pointer = std::string("/compression/") + name, words = words_for_class(name);
+    if (compressed)
+      list.push_back({WhatIfKind::codec, "no compression of " + words, {{pointer, "null"}}});
+    if (std::string_view(name) == "embedding_sync") {
+      if (!compressed && parallel.replicas() > 1 &&
+          synchronises_embedding(scenario.model, scenario.plan))
+        list.push_back(
+            {WhatIfKind::codec, "fused embedding sync", {{pointer, R"({"fused":true})"}}});
+      continue;
+    }
+    if (!is_in_use(name, scenario)) continue;
+    const JsonValue* codec = compressed ? entry->find("codec") : nullptr;
+    const TrialTraffic traffic = trial_traffic(name, scenario);
+    for (const Codec* candidate : candidates(name, scenario.plan)) {
+      if (codec != nullptr && codec->string() == candidate->name()) continue;
+      const CodecTrial trial = candidate->trial(traffic);
+      list.push_back({WhatIfKind::codec,
+                      words + ": " + trial.what,
+                      {{pointer, setting_text(*candidate, trial)}}});
+    }
+  }
+  return list;
+}
+
+}  // namespace
 
 std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library) {
   const NodeKinds kinds(scenario, library);
   std::vector<WhatIf> all;
   for (std::vector<WhatIf> topic :
-       {hardware_what_ifs(scenario, kinds), stage_what_ifs(scenario, kinds),
-        training_what_ifs(scenario), codec_what_ifs(scenario)})
+       {HardwareWhatIfs(scenario, kinds).collect(), StageWhatIfs(scenario, kinds).collect(),
+        TrainingWhatIfs(scenario).collect(), codec_what_ifs(scenario)})
     all.insert(all.end(), std::make_move_iterator(topic.begin()),
                std::make_move_iterator(topic.end()));
   return all;
+}
+
+PathBound::PathBound(const Scenario& scenario, const Simulation& simulation,
+                     const CriticalPath& path) {
+  const std::vector<NodeType>& types = scenario.platform.node_types;
+  of_type_.resize(types.size());
+  const auto type_of = [&](DeviceId device) {
+    const NodeId node = scenario.plan.devices[device.index()].node;
+    return static_cast<std::size_t>(&scenario.platform.type_of(node) - types.data());
+  };
+  for (const CriticalStep& step : path.steps) {
+    const Seconds time = step.end - step.begin;
+    std::set<std::size_t> passed;
+    switch (step.activity.kind) {
+      case Activity::Kind::compute:
+        of_type_[type_of(simulation.timeline.computes[step.activity.index].device)].computing +=
+            time;
+        break;
+      case Activity::Kind::message: {
+        const ChannelId id = simulation.timeline.messages[step.activity.index].channel;
+        const Channel& channel = simulation.programs.channels[id.index()];
+        passed = {type_of(channel.from), type_of(channel.to)};
+        break;
+      }
+      case Activity::Kind::collective: {
+        const CollectiveId id = simulation.timeline.collectives[step.activity.index].collective;
+        for (const DeviceId member : simulation.programs.collectives[id.index()].members)
+          passed.insert(type_of(member));
+        break;
+      }
+      case Activity::Kind::event:
+        break;
+    }
+    for (const std::size_t type : passed) of_type_[type].sending += time;
+  }
+}
+
+std::optional<Seconds> PathBound::most_saved(const WhatIf& change) const {
+  if (change.faster_types.empty() || of_type_.size() < 2) return std::nullopt;
+  constexpr double of_faster_gpus = 1 - 1 / what_if_faster, of_twice_the_rate = 0.5;
+  Seconds most{};
+  for (const std::size_t type : change.faster_types) {
+    const Times& times = of_type_[type];
+    // Passes hold the collectives inside nodes.
+    if (change.kind == WhatIfKind::gpu)
+      most += times.computing * of_faster_gpus;
+    else if (change.kind == WhatIfKind::nic)
+      most += times.sending * of_twice_the_rate;
+    else
+      most += (times.computing + times.sending) * of_twice_the_rate;
+  }
+  return most;
 }
 
 }  // namespace windtunnel

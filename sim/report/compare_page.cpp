@@ -8,6 +8,7 @@
 
 #include "core/contracts.hpp"
 #include "core/json_number.hpp"
+#include "core/text_list.hpp"
 #include "report/comparison_words.hpp"
 #include "report/figures.hpp"
 #include "report/html_page.hpp"
@@ -791,9 +792,7 @@ std::string compared_inputs(const ComparedFigures& figures) {
 namespace {
 
 std::string title_of(const Comparison& comparison) {
-  std::string title;
-  for (const ComparedRun& run : comparison.runs)
-    title += (title.empty() ? "" : " against ") + run.label;
+  const std::string title = joined(comparison.runs, " against ", std::mem_fn(&ComparedRun::label));
   constexpr std::size_t longest = 90;
   return title.size() <= longest ? title
                                  : std::to_string(comparison.runs.size()) + " runs against " +

@@ -80,7 +80,7 @@ struct BreakEven {
   BytesPerSecond bandwidth_now{};  ///< of a node, as the scenario has it
 };
 
-/// Where compressing one class of traffic stops paying for a transfer alone, by formula (sim/questions/codec_break_even.hpp), and what it
+/// Where compressing one class of traffic stops paying for a transfer alone, by formula (sim/questions/break_even.hpp), and what it
 /// does to the job, by simulation.
 struct CodecBreakEven {
   std::size_t run = 0;  ///< of the comparison

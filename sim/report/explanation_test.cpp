@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "report/run_page.hpp"
 #include "report/testing.hpp"
-#include "report/why_section.hpp"
 
 namespace windtunnel {
 namespace {

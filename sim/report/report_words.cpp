@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/text_list.hpp"
 #include "report/figures.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
@@ -154,10 +155,7 @@ std::vector<std::string> plan_items(const Report& report) {
 }
 
 std::string plan_text(const Training& training, const Parallel& parallel) {
-  std::string text;
-  for (const std::string& item : plan_items(training, parallel))
-    text += (text.empty() ? "" : ", ") + item;
-  return text;
+  return joined(plan_items(training, parallel), ", ");
 }
 
 VerdictMark mark_of(MemoryVerdict verdict) {

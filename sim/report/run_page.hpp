@@ -7,6 +7,15 @@
 
 namespace windtunnel {
 
+namespace html {
+
+/// "Why this long?": what the end of the iteration waited for as a bar and in sentences, how much later things could end
+/// unnoticed, and what-ifs with the command that repeats each; without what-ifs, the command that makes them. Numbers say
+/// where they stand in the page's explanation (data-why), and the page's self-test compares them.
+std::string why_section(const Explanation& explanation);
+
+}  // namespace html
+
 /// Contents of the pages of `run --report` and `explain --report`.
 struct RunPage {
   const Explanation* explanation = nullptr;  ///< with what-ifs: the page of `explain`

@@ -1,17 +1,186 @@
 #include "scenario/key_table.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <map>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/contracts.hpp"
+#include "core/json_build.hpp"
+#include "core/text_list.hpp"
 #include "cost/collective_algorithm.hpp"
+#include "plan/pipeline_layout.hpp"
 #include "platform/device_json.hpp"
-#include "scenario/key_launch.hpp"
 #include "scenario/parallel_json.hpp"
-#include "scenario/recompute_json.hpp"
 
 namespace windtunnel {
+namespace {
+
+std::string known_modules() {
+  return listed(RecomputedModules::all, [](RecomputedModule module) { return name_of(module); });
+}
+
+/// Adds the module that `value` names.
+void add_module(ObjectReader& reader, const std::string& key, const JsonValue& value,
+                RecomputedModules& modules) {
+  const auto found = std::find_if(RecomputedModules::all.begin(), RecomputedModules::all.end(),
+                                  [&value](RecomputedModule module) {
+                                    return value.is_string() && value.string() == name_of(module);
+                                  });
+  if (found != RecomputedModules::all.end()) return modules.add(*found);
+  reader.problem(key, text_for_message(value) + " is no module that can be recomputed",
+                 "one of " + known_modules());
+}
+
+/// `training/recompute_modules`: a list of names, which only "recompute": "selective" asks for.
+void read_recomputed_modules(ObjectReader& reader, const Key& key, PlanChoice& choice) {
+  const std::string name = key.name();
+  const JsonValue* const list = reader.take(name);
+  if (list == nullptr) return;
+  if (!list->is_array() || list->array().empty())
+    return reader.problem(name, "expected a list of at least one module",
+                          "some of " + known_modules());
+  if (reader.are_sound({"recompute"}) && choice.training.recompute != Recompute::selective)
+    return reader.problem(name,
+                          std::string("says what selective recomputation computes again, but "
+                                      "recompute is \"") +
+                              name_of(choice.training.recompute) + '"',
+                          R"(write "recompute": "selective", or leave recompute_modules out)");
+  RecomputedModules modules;
+  for (const JsonValue& value : list->array()) add_module(reader, name, value, modules);
+  choice.training.recompute_modules = modules;
+}
+
+using Launch = decltype(Key::launch);
+
+// Launch arguments that take more than the value; Megatron-LM's are of megatron/training/arguments.py, core 0.13.
+
+bool is_uneven(const Plan& plan) {
+  if (!plan.position_layers.empty()) return true;
+  const std::vector<int>& layers = plan.stage_layers;
+  return std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) != layers.end();
+}
+
+/// "--tensor-model-parallel-size 8"
+Launch option(const std::string& name) {
+  return [=](const Plan&, int value, LaunchArguments& launch) {
+    launch.arguments.push_back(name + " " + std::to_string(value));
+  };
+}
+
+/// The same, where the value is more than one.
+Launch option_above_one(const std::string& name) {
+  return [=](const Plan&, int value, LaunchArguments& launch) {
+    if (value > 1) launch.arguments.push_back(name + " " + std::to_string(value));
+  };
+}
+
+/// The arguments of each value; none beyond the list.
+Launch options(std::vector<std::vector<std::string>> by_value) {
+  return [by_value = std::move(by_value)](const Plan&, int value, LaunchArguments& launch) {
+    const auto place = static_cast<std::size_t>(value);
+    if (place < by_value.size())
+      launch.arguments.insert(launch.arguments.end(), by_value[place].begin(),
+                              by_value[place].end());
+  };
+}
+
+void launch_precision(const Plan& plan, int, LaunchArguments& launch) {
+  const Precision precision = plan.training.precision;
+  const Precision base = base_precision(precision);
+  if (base == Precision::fp16 || base == Precision::bf16)
+    launch.arguments.push_back(std::string("--") + name_of(base));
+  if (precision == Precision::fp8) launch.arguments.emplace_back("--fp8-format hybrid");
+  if (precision == Precision::mxfp8)
+    for (const char* argument : {"--fp8-format e4m3", "--fp8-recipe mxfp8"})
+      launch.arguments.emplace_back(argument);
+  if (precision == Precision::nvfp4)
+    for (const char* argument : {"--fp4-format e2m1", "--fp4-recipe nvfp4"})
+      launch.arguments.emplace_back(argument);
+  if (precision == Precision::tf32)
+    launch.notes.emplace_back("tf32 is a setting of PyTorch, not an argument");
+}
+
+void note_data(const Plan& plan, int data, LaunchArguments& launch) {
+  launch.notes.push_back("data parallel ways follow from the number of processes: " +
+                         std::to_string(plan.num_ranks()) + " make " + std::to_string(data));
+}
+
+void launch_schedule(const Plan& plan, int, LaunchArguments& launch) {
+  const Schedule& schedule = *plan.parallel.schedule;
+  if (const auto& own = schedule.megatron_arguments)
+    launch.arguments.insert(launch.arguments.end(), own->begin(), own->end());
+  else
+    launch.notes.push_back("Megatron-LM has no argument for the schedule " + schedule.name);
+}
+
+/// Virtual stages, where no layout says them.
+void launch_chunks(const Plan& plan, int chunks, LaunchArguments& launch) {
+  if (chunks > 1 && !is_uneven(plan))
+    launch.arguments.push_back("--num-virtual-stages-per-pipeline-rank " + std::to_string(chunks));
+}
+
+/// Uneven stages as --pipeline-model-parallel-layout.
+void launch_layout(const Plan& plan, int, LaunchArguments& launch) {
+  if (is_uneven(plan))
+    launch.arguments.push_back("--pipeline-model-parallel-layout '" + pipeline_layout(plan) + "'");
+}
+
+void launch_context_method(const Plan& plan, int, LaunchArguments& launch) {
+  if (plan.parallel.context == 1) return;
+  const bool ring = plan.parallel.context_method == ContextMethod::ring;
+  launch.arguments.emplace_back(ring ? "--cp-comm-type p2p" : "--cp-comm-type a2a");
+}
+
+/// Modules that selective recomputation has beside or in place of attention's core.
+void launch_recomputed_modules(const Plan& plan, int, LaunchArguments& launch) {
+  const Training& training = plan.training;
+  if (training.recompute != Recompute::selective ||
+      training.recompute_modules == RecomputedModules::of_selective())
+    return;
+  const std::map<RecomputedModule, const char*> names{
+      {RecomputedModule::attention_core, "core_attn"},
+      {RecomputedModule::norms, "layernorm"},
+      {RecomputedModule::up_projection, "mla_up_proj"},
+      {RecomputedModule::mlp, "mlp"},
+      {RecomputedModule::shared_experts, "shared_experts"},
+      {RecomputedModule::expert_activation, "moe_act"},
+      {RecomputedModule::experts, "moe"}};
+  std::string argument = "--recompute-modules";
+  for (const auto& [module, name] : names)
+    if (training.recompute_modules.has(module)) argument += std::string(" ") + name;
+  launch.arguments.push_back(argument);
+}
+
+void launch_zero_group(const Plan& plan, int group, LaunchArguments& launch) {
+  if (group > 0 && group < plan.parallel.replicas())
+    launch.arguments.push_back("--num-distributed-optimizer-instances " +
+                               std::to_string(plan.parallel.replicas() / group));
+}
+
+void launch_rank_order(const Plan& plan, int, LaunchArguments& launch) {
+  constexpr RankOrder second{AxisName::tensor, AxisName::pipeline, AxisName::data};
+  const RankOrder& order = plan.parallel.rank_order;
+  if (order == second)
+    launch.arguments.emplace_back("--use-tp-pp-dp-mapping");
+  else if (order != default_rank_order)
+    launch.notes.push_back("Megatron-LM has no argument for the rank order " + text_of(order));
+}
+
+}  // namespace
+
+KeyValue setting(const std::string& name, int least, int most) {
+  return {.kind = KeyValue::Kind::whole_number,
+          .least = least,
+          .most = most,
+          .get = [=](const PlanChoice& choice) { return choice.parallel.setting(name); },
+          .set = [=](PlanChoice& choice, int value) { choice.parallel.settings[name] = value; }};
+}
+
 namespace {
 
 constexpr int most_samples = 1'000'000'000;
@@ -54,9 +223,9 @@ KeyValue not_kept_as_number() {
 
 /// A list of modules' names.
 std::string recomputed_modules_schema() {
-  std::string names;
-  for (const RecomputedModule module : RecomputedModules::all)
-    names += std::string(names.empty() ? "" : ", ") + '"' + name_of(module) + '"';
+  const std::string names = listed(RecomputedModules::all, [](RecomputedModule module) {
+    return '"' + std::string(name_of(module)) + '"';
+  });
   return R"([{"type": "array", "minItems": 1, "items": {"enum": [)" + names +
          R"(]}}, {"type": "null"}])";
 }
@@ -491,6 +660,159 @@ const std::vector<SearchKey>& search_keys() {
        "[0, 1]", false, has_replicas},
   };
   return table;
+}
+
+std::string axis_label(const std::string& pointer) {
+  for (const Key& key : key_table())
+    if (key.pointer == pointer)
+      return key.label() + (key.unit.empty() ? "" : " (" + key.unit + ")");
+  return pointer;
+}
+
+void read_value(ObjectReader& reader, const Key& key, PlanChoice& choice) {
+  const KeyValue& value = key.value;
+  const std::string name = key.name();
+  const int fallback = value.get(choice);
+  if (key.absent == Absent::derived && !reader.has(name)) {
+    reader.set_default(name, nullptr);  // keeps its place until it is derived
+  } else if (value.kind == KeyValue::Kind::whole_number) {
+    value.set(choice, key.absent == Absent::fallback
+                          ? reader.optional_int(name, fallback, value.least, value.most)
+                          : reader.required_int(name, value.least, value.most));
+  } else if (value.kind == KeyValue::Kind::flag) {
+    value.set(choice, reader.optional_bool(name, fallback == 1) ? 1 : 0);
+  } else {
+    std::vector<std::pair<std::string, int>> places;
+    for (const std::string& each : value.words)
+      places.emplace_back(each, static_cast<int>(places.size()));
+    value.set(choice, reader.optional_enum<int>(name, fallback, places));
+  }
+}
+
+void read_keys(ObjectReader& reader, PlanChoice& choice, const SoftwareProfile& software) {
+  for (const Key& key : key_table()) {
+    if (!key.pointer.starts_with(reader.pointer() + "/")) continue;
+    if (key.fallback) key.fallback(choice, software);
+    if (key.read)
+      key.read(reader, key, choice);
+    else if (key.value.kind == KeyValue::Kind::other)
+      reader.take(key.name());
+    else
+      read_value(reader, key, choice);
+  }
+}
+
+void reject_misplaced_keys(ObjectReader& reader) {
+  const std::string block = reader.pointer() + "/";
+  const auto check = [&](const std::string& pointer, const std::string& name) {
+    if (pointer == block + name || !reader.has(name)) return;
+    reader.take(name);
+    reader.problem(name, "unknown key \"" + name + "\"", "did you mean " + pointer + "?");
+  };
+  for (const Key& key : key_table()) check(key.pointer, key.name());
+  check("/nodes", "nodes");
+}
+
+std::string text_of(const Key& key, int value) {
+  if (key.value.kind == KeyValue::Kind::whole_number) return std::to_string(value);
+  if (key.value.kind == KeyValue::Kind::flag) return value == 1 ? "true" : "false";
+  return value < 0 ? "as the file has it" : key.value.words.at(static_cast<std::size_t>(value));
+}
+
+std::string shown_text(const Key& key, int value) {
+  const bool has_words = key.value.kind == KeyValue::Kind::flag && !key.value.words.empty();
+  return has_words ? key.value.words.at(static_cast<std::size_t>(value)) : text_of(key, value);
+}
+
+namespace {
+
+JsonValue json(const std::string& text) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"table of keys", text}), problems);
+  WT_ENSURE(problems.empty());
+  return value;
+}
+
+JsonValue type(const char* name, bool or_null) {
+  return or_null ? JsonValue(JsonValue::Array{JsonValue(std::string(name)),
+                                              JsonValue(std::string("null"))})
+                 : JsonValue(std::string(name));
+}
+
+/// What is allowed: one value. Words that are listed elsewhere stand beside the reference, and null does not.
+JsonValue allowed(const Key& key, bool or_null) {
+  const KeyValue& value = key.value;
+  JsonValue schema = empty_object();
+  if (value.kind == KeyValue::Kind::flag) schema.set("type", type("boolean", or_null));
+  if (value.kind == KeyValue::Kind::whole_number) {
+    schema.set("type", type("integer", or_null));
+    schema.set("minimum", JsonValue(std::int64_t{value.least}));
+    schema.set("maximum", JsonValue(std::int64_t{value.most}));
+  }
+  if (value.kind != KeyValue::Kind::word) return schema;
+  JsonValue::Array words;
+  for (const std::string& word : value.words) words.emplace_back(word);
+  if (!key.words_at.empty())
+    schema.set("$ref", JsonValue("#/definitions/" + key.words_at));
+  else if (or_null)
+    words.emplace_back();
+  schema.set("enum", JsonValue(std::move(words)));
+  return schema;
+}
+
+/// What is allowed, null and all other forms too.
+JsonValue allowed_in_all(const Key& key) {
+  if (key.words_at.empty() && key.also.empty()) return allowed(key, true);
+  JsonValue::Array choices;
+  if (key.value.kind != KeyValue::Kind::other) choices.push_back(allowed(key, true));
+  if (!key.words_at.empty()) choices.push_back(json(R"({"type": "null"})"));
+  JsonValue others = json(key.also.empty() ? "[]" : key.also);
+  for (JsonValue& other : others.array()) choices.push_back(std::move(other));
+  JsonValue schema = empty_object();
+  schema.set("anyOf", JsonValue(std::move(choices)));
+  return schema;
+}
+
+JsonValue described(const std::string& meaning, const Key& key) {
+  JsonValue schema = empty_object();
+  schema.set("description", JsonValue(meaning));
+  if (!key.unit.empty()) schema.set("x-unit", JsonValue(key.unit));
+  return schema;
+}
+
+void set_example(JsonValue& schema, const std::string& example) {
+  schema.set("examples", JsonValue(JsonValue::Array{json(example)}));
+}
+
+/// The value that a plan begins with.
+JsonValue default_of(const Key& key) {
+  const int value = key.value.get({});
+  const std::string text = text_of(key, value);
+  return key.value.kind == KeyValue::Kind::word ? JsonValue(text) : json(text);
+}
+
+}  // namespace
+
+JsonValue schema_of(const Key& key) {
+  JsonValue schema = described(key.meaning, key);
+  merge_json(schema, allowed_in_all(key));
+  if (!key.fallback_words.empty())
+    schema.set("x-default", JsonValue(key.fallback_words));
+  else if (key.absent == Absent::fallback)
+    schema.set("default", default_of(key));
+  set_example(schema, key.example);
+  return schema;
+}
+
+JsonValue schema_of(const SearchKey& key) {
+  JsonValue schema = described(key.meaning, *key.key);
+  schema.set("type", type("array", true));
+  schema.set("minItems", JsonValue(std::int64_t{1}));
+  schema.set("items", allowed(*key.key, false));
+  schema.set("x-default", JsonValue(key.fallback_words));
+  set_example(schema, key.example);
+  return schema;
 }
 
 }  // namespace windtunnel

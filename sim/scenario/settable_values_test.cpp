@@ -1,10 +1,9 @@
-#include "scenario/settable_values.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <map>
 
+#include "scenario/known_pointers.hpp"
 #include "scenario/test_corpus.hpp"
 
 namespace windtunnel {

@@ -1,6 +1,10 @@
 #include "search/launch_arguments.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
 
 namespace windtunnel {
 
@@ -20,6 +24,147 @@ std::string host_map(const Plan& plan) {
     map += std::to_string(rank) + " node" + std::to_string(plan.places[rank].node.index()) + " " +
            std::to_string(plan.places[rank].gpu) + "\n";
   return map;
+}
+
+namespace {
+
+/// Its name in torch.distributed.pipelining, which torchtitan takes.
+std::optional<std::string> schedule_of(const Schedule& schedule) {
+  if (schedule.name == "1f1b") return "1F1B";
+  if (schedule.name == "interleaved_1f1b") return "Interleaved1F1B";
+  if (schedule.name == "gpipe") return "GPipe";
+  if (schedule.name == "zero_bubble_v") return "ZBVZeroBubble";
+  if (schedule.name == "dualpipe_v") return "DualPipeV";
+  return std::nullopt;
+}
+
+/// Replicas that hold a whole copy, and those that share one: data parallel ways alone, context is counted apart.
+std::pair<int, int> replicated_and_sharded(const Parallel& parallel) {
+  if (parallel.zero_stage == 0) return {parallel.data, 1};
+  if (parallel.zero_group == 0) return {1, parallel.data};
+  const int sharded = std::max(1, parallel.zero_group / parallel.context);
+  return {parallel.data / sharded, sharded};
+}
+
+/// Statements of a Python function, indented.
+class Statements {
+ public:
+  void set(const std::string& name, int value) { add(name + " = " + std::to_string(value)); }
+  void set(const std::string& name, const std::string& word) { add(name + " = \"" + word + "\""); }
+  void set(const std::string& name, bool value) { add(name + (value ? " = True" : " = False")); }
+  void add(const std::string& statement) { text += "    " + statement + "\n"; }
+  std::string text;
+};
+
+std::string counted(int number, const char* what) {
+  return "  # " + std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+/// Layers of the parts of the model, in its order, as names of modules: _generate_llm_fqn_per_model_part would divide them anew.
+void add_parts(Statements& code, const Plan& plan) {
+  const ChunkMap chunks = plan.chunk_map();
+  std::string layers;
+  for (int position = 0; position < chunks.num_positions(); ++position)
+    layers += (position > 0 ? ", " : "") + std::to_string(plan.chunk_layers(chunks.at(position)));
+  code.add("layers = [" + layers + "]  # of each part, from the embedding on");
+  code.add("begins = [sum(layers[:part]) for part in range(len(layers))]");
+  code.add(
+      "parts = [[f\"layers.{begin + i}\" for i in range(count)] for begin, count in zip(begins, "
+      "layers)]");
+  code.add("parts[0].insert(0, \"tok_embeddings\")");
+  code.add("parts[-1] += [\"norm\", \"lm_head\"]");
+  code.add("parallelism.module_fqns_per_model_part = parts");
+}
+
+void add_parallelism(Statements& code, const Plan& plan) {
+  const Parallel& parallel = plan.parallel;
+  const auto [replicated, sharded] = replicated_and_sharded(parallel);
+  code.set("parallelism.data_parallel_replicate_degree", replicated);
+  code.set("parallelism.data_parallel_shard_degree", sharded);
+  // Left to itself, torchtitan gathers again in the backward pass without pipelines, and not with them.
+  if (parallel.zero_stage > 0)
+    code.set("parallelism.fsdp_reshard_after_forward",
+             std::string(parallel.zero_stage == 3 && parallel.reshard_after_forward ? "always"
+                                                                                    : "never"));
+  code.set("parallelism.tensor_parallel_degree", parallel.tensor);
+  if (parallel.tensor > 1)
+    code.set("parallelism.enable_sequence_parallel", parallel.sequence_parallel);
+  code.set("parallelism.context_parallel_degree", parallel.context);
+  if (parallel.expert > 1) code.set("parallelism.expert_parallel_degree", parallel.expert);
+  code.set("parallelism.pipeline_parallel_degree", parallel.pipeline);
+  if (parallel.pipeline == 1) return;
+  if (const auto schedule = schedule_of(*parallel.schedule))
+    code.set("parallelism.pipeline_parallel_schedule", *schedule);
+  code.set("parallelism.num_pp_microbatches", plan.microbatches);
+  add_parts(code, plan);
+}
+
+/// The converter of a model's linear layers that computes in a format, in torchtitan/components/quantization.
+std::optional<std::string> converter_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp8:
+      return "Float8LinearConverter";
+    case Precision::mxfp8:
+      return "MXFP8LinearConverter";
+    case Precision::nvfp4:
+      return "NVFP4LinearConverter";
+    case Precision::fp32:
+    case Precision::tf32:
+    case Precision::fp16:
+    case Precision::bf16:
+      break;
+  }
+  return std::nullopt;
+}
+
+void add_notes(const Plan& plan, LaunchArguments& launch) {
+  const Parallel& parallel = plan.parallel;
+  launch.notes.emplace_back(
+      "written for torchtitan of August 2026, whose configurations are Python; releases up to 0.2 "
+      "read TOML with other keys");
+  if (parallel.zero_stage == 1)
+    launch.notes.emplace_back(
+        "torchtitan has no ZeRO 1: gradients are sharded too, and reduced on every microbatch");
+  if (parallel.pipeline > 1 && !schedule_of(*parallel.schedule))
+    launch.notes.push_back("torchtitan does not run the schedule " + parallel.schedule->name);
+  if (parallel.expert_tensor > 1)
+    launch.notes.emplace_back("torchtitan does not cut experts: expert_tensor is left out");
+  if (const auto converter = converter_of(plan.training.precision))
+    launch.notes.push_back("the precision belongs to the model: model_registry(…, converters=[" +
+                           *converter + ".Config()])");
+  if (plan.training.precision == Precision::fp16)
+    launch.notes.emplace_back("torchtitan has no fp16: it trains in bfloat16");
+}
+
+}  // namespace
+
+LaunchArguments torchtitan_config(const Plan& plan, int sequence) {
+  const Training& training = plan.training;
+  Statements code;
+  code.add("training, parallelism = config.training, config.parallelism");
+  code.set("training.max_context_length", sequence);
+  code.add("training.num_tokens_per_microbatch_per_dp_rank = " +
+           std::to_string(std::int64_t{training.micro_batch} * sequence) +
+           counted(training.micro_batch, "sequence"));
+  code.add("training.num_tokens_per_train_step = " +
+           std::to_string(std::int64_t{training.global_batch} * sequence) +
+           counted(training.global_batch, "sequence"));
+  if (training.precision == Precision::fp32)
+    code.set("training.mixed_precision_param", std::string("float32"));
+  add_parallelism(code, plan);
+  const char* checkpoint = training.recompute == Recompute::full        ? "FullAC.Config()"
+                           : training.recompute == Recompute::selective ? "SelectiveAC.Config()"
+                                                                        : "None";
+  code.add(std::string("config.activation_checkpoint = ") + checkpoint);
+  code.add("return config");
+  std::string text;
+  if (training.recompute != Recompute::none)
+    text += std::string("from torchtitan.distributed.activation_checkpoint import ") +
+            (training.recompute == Recompute::full ? "FullAC" : "SelectiveAC") + "\n\n\n";
+  LaunchArguments launch;
+  launch.arguments.push_back(text + "def with_plan(config):\n" + code.text);
+  add_notes(plan, launch);
+  return launch;
 }
 
 }  // namespace windtunnel

@@ -5,8 +5,8 @@
 #include <benchmark/benchmark.h>
 
 #include "core/testing.hpp"
-#include "search/placement_anneal.hpp"
 #include "search/placement_fixtures.hpp"
+#include "search/placement_search.hpp"
 
 namespace windtunnel {
 namespace {

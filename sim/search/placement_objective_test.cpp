@@ -5,9 +5,8 @@
 #include <numeric>
 #include <random>
 
-#include "search/placement_anneal.hpp"
 #include "search/placement_fixtures.hpp"
-#include "search/placement_why.hpp"
+#include "search/placement_search.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {

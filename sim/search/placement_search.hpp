@@ -1,12 +1,66 @@
 #pragma once
 
+#include <cstdint>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scenario/scenario.hpp"
+#include "search/placement_objective.hpp"
 #include "simulate/tasks.hpp"
 
 namespace windtunnel {
+
+/// Draws changes of an arrangement, one of these at random (the moves of Pipette's released search):
+///  - swap: two units change places;
+///  - migrate: one unit goes to another position, those between move up;
+///  - reverse: a run of units in the opposite order;
+///  - block: a run of units goes to another position, as it is or reversed;
+/// and where a node holds several units, two nodes change all of theirs. Positions are in the plan's order of devices:
+/// the stages of a pipeline stand beside each other.
+class PlacementMoves {
+ public:
+  /// `node_of_slot`: by slot.
+  PlacementMoves(std::vector<int> node_of_slot, std::uint64_t seed);
+
+  /// (unit, new slot) of all units that move, at least two; `slots` by unit.
+  std::vector<std::pair<int, int>> draw(const std::vector<int>& slots);
+  /// From 0 up to but not including 1.
+  double fraction();
+  std::vector<int> shuffled(std::vector<int> slots);
+
+ private:
+  std::size_t below(std::size_t count) { return random_() % count; }
+  std::vector<int> rearranged(const std::vector<int>& slots);
+  void exchange_nodes(std::vector<int>& slots);
+  void move_block(std::vector<int>& slots, std::size_t length);
+
+  std::vector<int> node_of_slot_;
+  std::vector<std::vector<int>> slots_of_node_;  ///< nodes in use
+  std::mt19937_64 random_;
+};
+
+/// Inputs of annealing.
+struct AnnealOptions {
+  int moves = 0;
+  std::uint64_t seed = 0;
+};
+
+/// An arrangement and its objective.
+struct Annealed {
+  std::vector<int> slots;  ///< by unit
+  Seconds value{};
+};
+
+/// Simulated annealing from where the objective stands (Kirkpatrick et al., Science 220, 671-680, 1983): a move is kept when
+/// it is no worse, otherwise with probability exp(-d/T). T falls geometrically from the mean of what random moves cost to
+/// a thousandth of it, several times, each time from the best so far. The budget is a number of moves and not a time, so
+/// the same seed finds the same. The result is never worse than the start. Leaves the objective at the result.
+Annealed anneal(PlacementObjective& objective, const AnnealOptions& options);
+
+/// The best of all arrangements, each tried once: n! of them, for tests on small cases.
+Annealed try_all(PlacementObjective& objective);
 
 /// Moves that annealing tries: enough for the exhaustive optimum of up to 8 nodes in 95 of 100 seeds, and for 64 nodes to
 /// come within a percent of ten times as many (docs/placement.md).
@@ -45,5 +99,13 @@ Scenario with_placement(const Scenario& scenario, const PlacementResult& result)
 
 /// What a command does with a scenario: searches where it asks for it, and gives back what to simulate.
 Scenario place_if_asked(Scenario scenario);
+
+/// What makes one placement better than another, in one line:
+///   "stage 3→4 leaves the 6.2 GB/s link node3->node7; its slowest is now 18.6 GB/s"
+///   "the gradient ring of stage 2 leaves the 16.4 GB/s link node5->node6; its slowest is now 18.2 GB/s"
+///   "stage 7 moves to GPUs that take 39.8 ms a microbatch, from 57.0 ms"
+/// Of all terms of the estimate it names the one that would lose most were it still as before; where several are as bad, so
+/// that none loses anything alone, the one that takes so much less time itself.
+std::string why_better(const PlacementObjective& before, const PlacementObjective& after);
 
 }  // namespace windtunnel

@@ -8,7 +8,6 @@
 #include "core/contracts.hpp"
 #include "core/testing.hpp"
 #include "report/report_json.hpp"
-#include "search/placement_anneal.hpp"
 #include "search/placement_fixtures.hpp"
 #include "simulate/simulate.hpp"
 

@@ -1,8 +1,7 @@
-#include "search/plan_text.hpp"
-
 #include <doctest/doctest.h>
 
 #include "core/problem.hpp"
+#include "search/rank_command.hpp"
 #include "search/testing.hpp"
 
 namespace windtunnel {

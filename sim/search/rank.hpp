@@ -2,16 +2,49 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "search/memory_check.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/in_flight.hpp"
 #include "search/plan_enumerator.hpp"
-#include "search/plan_simulator.hpp"
+#include "simulate/built_scenario.hpp"
 #include "simulate/objective_value.hpp"
 
 namespace windtunnel {
+
+/// Whether a plan may be recommended: what its fullest stage needs beside what its GPU has.
+struct MemoryCheck {
+  bool fits = false;
+  StageMemory worst;    ///< the stage with the least room, or that misses by the most
+  Bytes with_margin{};  ///< what it needs, margin included
+  MemoryVerdict verdict = MemoryVerdict::fits;  ///< of all stages, without the margin
+  Bytes max_total{};                            ///< what nvidia-smi would show on the fullest GPU
+};
+
+/// The memory account of the plan (docs/memory.md):
+///   fits  =  required * (1 + share) + amount <= usable   on every stage
+MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin);
+
+/// The same, with what is in flight known.
+MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin,
+                         const InFlightOfStages& in_flight);
+
+/// Microbatches in flight of plans with as many stages, counted once for those of one order of passes.
+class InFlightTable {
+ public:
+  const InFlightOfStages& of(const Plan& plan);
+
+ private:
+  /// The schedule, stages, chunks, microbatches.
+  std::map<std::tuple<const Schedule*, int, int, int>, InFlightOfStages> known_;
+};
+
+/// "stage 0 needs 83.1 GiB and a margin of 4.2 GiB, the GPU has 79.2 GiB".
+std::string text_of(const MemoryCheck& check);
 
 /// How the time of a ranked plan is known.
 enum class RankMethod { simulated, estimated };
@@ -74,5 +107,21 @@ struct RankResult {
 /// simulates best-first until the bound of what is left is no better than the last plan of the table, or the budget ends.
 /// Equal times and bounds keep the order of enumeration, so the result is the same on any number of cores.
 RankResult rank_plans(const Scenario& base, const RankOptions& options);
+
+/// Simulates plans of one scenario, several at once (run_tasks): an exception with the plan's name when one failed.
+std::vector<PlanFigures> simulate_plans(const Scenario& base, const SearchSpace& space,
+                                        const std::vector<const PlanChoice*>& choices,
+                                        std::size_t at_once);
+
+/// Where the search or the file's own plan asks for it: searches a placement for each simulated plan of the table (search_placement, with
+/// the scenario's seed), takes those that simulate faster, and orders the table anew. The bound and the proof hold for ranks on the GPUs in order: how fast a plan could be on any
+/// placement nobody knows.
+void place_ranked_plans(const Scenario& base, RankResult& result);
+
+/// The scenario with the plan that rank_plans() puts first. InputError, of `asked_at`, where none fits.
+Scenario with_best_plan(Scenario scenario, const RankOptions& options, const char* asked_at);
+
+/// with_best_plan() for the points of a sweep, one thread each.
+std::function<Scenario(Scenario)> plan_chooser(const char* asked_at);
 
 }  // namespace windtunnel

@@ -7,6 +7,7 @@
 #include "report/progress_line.hpp"
 #include "report/summary_text.hpp"
 #include "scenario/scenario.hpp"
+#include "search/plan_enumerator.hpp"
 #include "search/rank.hpp"
 
 namespace windtunnel {
@@ -37,5 +38,30 @@ RankOptions rank_options(const RankRequest& request, ProgressLine& line);
 /// EnvironmentError on a file that cannot be written.
 int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out,
              std::ostream& messages);
+
+/// The table of the best plans, at most 100 characters wide where the numbers allow it. Keys of which one value was tried
+/// have no column.
+///
+///   gpt-39b on 512 GPUs of a100-80gb-4hdr with megatron-deepspeed-2021
+///
+///   #  tensor  pipeline  data  microbatch     time  samples/s    memory  what takes the time
+///   1       8         4    16           4  14.65 s      104.8  61.2 GiB  compute 84 %, pipeline bubble 8 %
+///   2       8         8     8           4  14.86 s      103.4  48.0 GiB  compute 82 %, pipeline bubble 11 %
+///
+///   144 plans considered: 24 cannot be laid out, 31 do not fit in memory, 20 of the rest simulated
+///   ✓ nothing better is left: no other plan takes less than 15.9 s
+std::string rank_text(const Scenario& base, const RankResult& result,
+                      Colour colour = Colour::never);
+
+/// A plan as the command line writes it, "tensor=8,pipeline=4,micro_batch=2". What it leaves out is as in `base`; data, left
+/// out, is the rest of the GPUs. Keys: tensor, pipeline, data, micro_batch, virtual_pipeline, zero_stage, schedule,
+/// recompute, sequence_parallel. InputError on what is no such text; whether the plan is legal is lay_out()'s to say.
+PlanChoice read_plan_text(const std::string& text, const Scenario& base, const SearchSpace& space);
+
+/// The result as one JSON document, windtunnel/rank-v1, with a line end.
+std::string rank_json(const Scenario& base, const RankResult& result);
+
+/// The best plan with its launch arguments and the GPU of each rank, "node:gpu": windtunnel/launch-v1.
+std::string launch_json(const Scenario& base, const RankedPlan& plan, const Plan& laid_out);
 
 }  // namespace windtunnel

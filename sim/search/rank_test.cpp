@@ -7,8 +7,7 @@
 #include <string>
 
 #include "report/report_words.hpp"
-#include "search/rank_json.hpp"
-#include "search/rank_text.hpp"
+#include "search/rank_command.hpp"
 #include "search/testing.hpp"
 #include "simulate/simulate.hpp"
 

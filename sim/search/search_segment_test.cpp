@@ -1,11 +1,10 @@
-#include "search/search_segment.hpp"
-
 #include <doctest/doctest.h>
 
 #include <memory>
 
 #include "core/testing.hpp"
 #include "search/rank.hpp"
+#include "search/search_space.hpp"
 
 namespace windtunnel {
 namespace {

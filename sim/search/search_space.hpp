@@ -62,4 +62,8 @@ std::vector<TriedKey> tried_keys(const Scenario& base, const SearchSpace& space)
 /// Whether the layers of the model divide evenly into the chunks of this plan's stages.
 bool divides_into_chunks(const Scenario& base, const Parallel& parallel);
 
+/// The scenario on the segment of each NVLink domain that suits most plans of its search (Platform: `segment`), where the file says none:
+/// one cluster is searched, and what suits the file's own plan may make others straddle.
+Scenario on_segment_of_search(Scenario base);
+
 }  // namespace windtunnel

@@ -17,12 +17,12 @@
 #include <fstream>
 #include <new>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/open_file.hpp"
 #include "core/problem.hpp"
 #include "scenario/unsupported.hpp"
 #include "units/quantity_reader.hpp"
@@ -48,15 +48,6 @@ std::string answer_of(const ForkedWork& work, std::size_t index) {
   const auto failure =
       failure_in([&] { answer = result_mark + work.work(index); }, work.most_memory);
   return failure ? mark_of(failure->kind) + failure->text : answer;
-}
-
-bool write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 /// Bytes of this process that count against RLIMIT_DATA: VmData.
@@ -88,7 +79,7 @@ void silence_stderr() {
     silence_stderr();
     limit_memory(*work.most_memory);
   }
-  _exit(write_all(descriptor, answer_of(work, index)) ? 0 : 1);
+  _exit(detail::write_whole(descriptor, answer_of(work, index)) ? 0 : 1);
 }
 
 EnvironmentError refused(const char* what) {

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "report/number_text.hpp"
-#include "search/placement_anneal.hpp"
 #include "search/placement_fixtures.hpp"
 #include "search/placement_search.hpp"
 

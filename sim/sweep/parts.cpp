@@ -8,13 +8,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/file_io.hpp"
+#include "core/open_file.hpp"
 #include "core/problem.hpp"
 #include "sweep/row.hpp"
 
@@ -155,17 +155,11 @@ void PartWriter::append(const std::string& row) {
   if (descriptor_ < 0) open();
   const std::string line = row + "\n";
   const off_t whole = ::lseek(descriptor_, 0, SEEK_END);  // bytes of whole rows
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      const int reason = errno;
-      if (::ftruncate(descriptor_, whole) != 0) errno = reason;  // then the reader skips the half
-      errno = reason;
-      refuse("write");
-    }
-    rest.remove_prefix(static_cast<std::size_t>(written));
+  if (!detail::write_whole(descriptor_, line)) {
+    const int reason = errno;
+    if (::ftruncate(descriptor_, whole) != 0) errno = reason;  // then the reader skips the half
+    errno = reason;
+    refuse("write");
   }
   if (seconds_now() - last_flush_ > seconds_between_flushes) flush_to_disk();
 }

@@ -10,17 +10,110 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/open_file.hpp"
 #include "core/problem.hpp"
 #include "sweep/parts.hpp"
-#include "sweep/worker.hpp"
 
 namespace windtunnel {
+namespace {
+
+constexpr int exit_done = 0, exit_environment = 3;
+
+/// Who asked is gone when nobody reads the answer: then there is nothing more to do.
+class Gone {};
+
+void say(int descriptor, const std::string& line) {
+  if (!detail::write_whole(descriptor, line + "\n")) throw Gone();
+}
+
+/// "16 4" as {16, 4}.
+std::optional<std::pair<std::size_t, std::size_t>> parse_order(const std::string& line) {
+  std::pair<std::size_t, std::size_t> order;
+  const char* const end = line.data() + line.size();
+  const auto first = std::from_chars(line.data(), end, order.first);
+  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != ' ') return std::nullopt;
+  const auto count = std::from_chars(first.ptr + 1, end, order.second);
+  if (count.ec != std::errc{} || count.ptr != end) return std::nullopt;
+  return order;
+}
+
+/// The points asked for, one after the other.
+class Orders {
+ public:
+  Orders(int descriptor, std::size_t num_points)
+      : descriptor_(descriptor), num_points_(num_points) {}
+
+  /// The next point; nothing at the end of the input.
+  std::optional<std::size_t> next() {
+    while (next_ == end_) {
+      const std::optional<std::string> line = next_line();
+      if (!line) return std::nullopt;
+      const auto order = parse_order(*line);
+      if (!order || order->first + order->second > num_points_)
+        throw EnvironmentError("\"" + *line + "\" asks for no points of this sweep");
+      next_ = order->first;
+      end_ = order->first + order->second;
+    }
+    return next_++;
+  }
+
+ private:
+  std::optional<std::string> next_line() {
+    for (;;) {
+      if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
+        std::string line = buffer_.substr(0, end);
+        buffer_.erase(0, end + 1);
+        return line;
+      }
+      std::array<char, 4096> piece;
+      const ssize_t count = ::read(descriptor_, piece.data(), piece.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return std::nullopt;
+      buffer_.append(piece.data(), static_cast<std::size_t>(count));
+    }
+  }
+
+  int descriptor_;
+  std::size_t num_points_;
+  std::size_t next_ = 0, end_ = 0;
+  std::string buffer_;
+};
+
+}  // namespace
+
+int serve_points(const Sweep& sweep, const WorkerTask& task) {
+  try {
+    try {
+      const RowMaker rows(sweep, task.limits);
+      PartWriter part(task.directory);
+      Orders orders(task.in, sweep.points().size());
+      say(task.out, "points " + std::to_string(sweep.points().size()));
+      while (const auto point = orders.next()) {
+        const bool is_known = task.is_done && task.is_done(*point);
+        const std::string row = is_known ? "" : rows.row(*point);
+        if (!is_known) part.append(row);
+        const bool is_ok = row.find("\"ok\": true") != std::string::npos;
+        say(task.out, std::to_string(*point) + (is_known ? " known" : is_ok ? " ok" : " failed"));
+      }
+      part.flush_to_disk();
+    } catch (const EnvironmentError& error) {
+      say(task.out, std::string("! ") + error.what());
+      return exit_environment;
+    }
+  } catch (const Gone&) {
+    return exit_environment;
+  }
+  return exit_done;
+}
+
 namespace {
 
 /// Points that a worker has before it: one under way and one more, so that it never waits for its next.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -20,5 +21,14 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
 /// Writes DIR/results.jsonl, results.csv and sweep.svg from what DIR/parts holds, each whole or not at all; and once or twice more where
 /// somebody added rows in the meantime, but never for as long as they come. Returns the rows. The picture is left out, and an old one removed, when there is nothing to draw.
 PartRows merge_results(const std::filesystem::path& directory, const Sweep& sweep);
+
+/// Writes DIR/manifest.json, or makes sure that the one which is there belongs to this very sweep and version. Throws InputError, with what to
+/// do, when it does not, and EnvironmentError when it cannot be read or written.
+///   {"schema": "windtunnel/sweep-manifest-v2", "name": …, "sweep_hash": …, "version": …, "points": 12}
+void open_manifest(const std::filesystem::path& directory, const Sweep& sweep,
+                   const std::string& version);
+/// The same for looking only: no folder is made. Throws EnvironmentError when there is no manifest.
+void expect_manifest(const std::filesystem::path& directory, const Sweep& sweep,
+                     const std::string& version);
 
 }  // namespace windtunnel

@@ -9,6 +9,7 @@
 #include "core/contracts.hpp"
 #include "core/hash.hpp"
 #include "core/json_number.hpp"
+#include "core/text_list.hpp"
 #include "evidence/interval.hpp"
 #include "evidence/measurement_set.hpp"
 #include "report/json_object.hpp"
@@ -22,11 +23,9 @@ namespace {
 
 /// Members of an object on one line, in the order given.
 std::string line_text(const JsonValue& object) {
-  std::string text;
-  for (const JsonValue::Member& member : object.object())
-    text += (text.empty() ? "" : ", ") + canonical_text(JsonValue(member.key)) + ": " +
-            canonical_text(member.value);
-  return text;
+  return listed(object.object(), [](const JsonValue::Member& member) {
+    return canonical_text(JsonValue(member.key)) + ": " + canonical_text(member.value);
+  });
 }
 
 const char* name_of(FailureKind kind) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/json_number.hpp"
+#include "core/text_list.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/json_object.hpp"
@@ -563,10 +564,9 @@ std::string scenario_section(const SweepContent& page) {
   const JsonValue* axes = block == nullptr ? nullptr : block->find("matrix");
   if (axes != nullptr && axes->is_object())
     for (const JsonValue::Member& axis : axes->object()) {
-      std::string values;
-      for (const JsonValue& value : axis.value.array())
-        values += (values.empty() ? "" : ", ") +
-                  (value.is_string() ? value.string() : canonical_text(value));
+      const std::string values = listed(axis.value.array(), [](const JsonValue& value) {
+        return value.is_string() ? value.string() : canonical_text(value);
+      });
       matrix.rows.push_back(
           {element("code", "", escaped(axis.key)), element("code", "", escaped(values))});
     }

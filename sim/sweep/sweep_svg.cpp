@@ -9,7 +9,6 @@
 #include "report/number_text.hpp"
 #include "report/page_assets.hpp"
 #include "report/svg_text.hpp"
-#include "sweep/plot_axis.hpp"
 #include "sweep/plot_data.hpp"
 
 namespace windtunnel {

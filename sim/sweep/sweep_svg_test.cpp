@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sweep/plot_axis.hpp"
 #include "sweep/plot_data.hpp"
 
 namespace windtunnel {

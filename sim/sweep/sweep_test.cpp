@@ -6,10 +6,8 @@
 
 #include "report/report_json.hpp"
 #include "simulate/simulate.hpp"
-#include "sweep/manifest.hpp"
 #include "sweep/results.hpp"
 #include "sweep/row.hpp"
-#include "sweep/same_scenarios.hpp"
 #include "sweep/sweep_fixtures.hpp"
 #include "sweep/sweep_text.hpp"
 

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "calibrate/memory_calibration_command.hpp"
+#include "calibrate/memory_calibration.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/scenario_argument.hpp"

@@ -1,5 +1,8 @@
 #include "windtunnel/command_checks.hpp"
 
+#include <functional>
+
+#include "core/text_list.hpp"
 #include "simulate/tasks.hpp"
 #include "windtunnel/command_table.hpp"
 
@@ -66,9 +69,7 @@ void check_calibrate(const CommandLine& line) {
 }
 
 void check_import(const CommandLine& line) {
-  std::string kinds;
-  for (const Importer& importer : importers())
-    kinds += (kinds.empty() ? "" : ", ") + std::string(importer.name);
+  const std::string kinds = listed(importers(), std::mem_fn(&Importer::name));
   if (line.arguments.empty())
     throw UsageError("import needs to be told what: " + kinds +
                      " (windtunnel import KIND IN -o OUT)");

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "windtunnel/command_checks.hpp"
-#include "windtunnel/exit_code.hpp"
+#include "windtunnel/command_line.hpp"
 
 namespace CLI {
 class App;

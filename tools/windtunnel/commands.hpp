@@ -1,7 +1,6 @@
 #pragma once
 
 #include "windtunnel/command_line.hpp"
-#include "windtunnel/exit_code.hpp"
 
 namespace windtunnel {
 

@@ -1,15 +1,12 @@
 #include "windtunnel/completion_text.hpp"
 
+#include <functional>
+
+#include "core/text_list.hpp"
 #include "windtunnel/command_line.hpp"
 
 namespace windtunnel {
 namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
 
 /// Long and short names.
 std::string names_of(const std::vector<CompletionOption>& options) {
@@ -18,14 +15,11 @@ std::string names_of(const std::vector<CompletionOption>& options) {
     names.push_back(option.name);
     if (!option.short_name.empty()) names.push_back(option.short_name);
   }
-  return joined(names);
+  return joined(names, " ");
 }
 
 std::string names_of(const std::vector<CompletionCommand>& commands) {
-  std::vector<std::string> names;
-  names.reserve(commands.size());
-  for (const CompletionCommand& command : commands) names.push_back(command.name);
-  return joined(names);
+  return joined(commands, " ", std::mem_fn(&CompletionCommand::name));
 }
 
 /// `text` between single quotes of a shell; quotes and what zsh reads as syntax are left out.
@@ -39,13 +33,13 @@ std::string quoted(const std::string& text) {
 /// `text` with the pointers in place of @POINTERS@.
 std::string with_pointers(std::string text, const CompletionGrammar& grammar) {
   const std::string mark = "@POINTERS@";
-  return text.replace(text.find(mark), mark.size(), joined(grammar.pointers));
+  return text.replace(text.find(mark), mark.size(), joined(grammar.pointers, " "));
 }
 
 /// How the helpers of the bash script complete a value.
 std::string bash_action(const CompletionOption& option) {
   if (!option.choices.empty())
-    return "COMPREPLY=($(compgen -W \"" + joined(option.choices) + "\" -- \"$current\"))";
+    return "COMPREPLY=($(compgen -W \"" + joined(option.choices, " ") + "\" -- \"$current\"))";
   switch (option.completion) {
     case Completion::files:
       return "COMPREPLY=($(compgen -f -- \"$current\"))";
@@ -105,7 +99,7 @@ std::string bash_text(const CompletionGrammar& grammar) {
 )bash";
   for (const CompletionCommand& command : grammar.commands)
     text += "    " + command.name + ") options+=\" " + names_of(command.options) + "\" choices=\"" +
-            joined(command.choices) +
+            joined(command.choices, " ") +
             "\" action=" + (command.completion == Completion::scenarios ? "scenarios" : "files") +
             " ;;\n";
   text += "  esac\n  case $command$previous in\n" + bash_values("*", grammar.options);
@@ -149,8 +143,8 @@ std::string zsh_action(Completion completion) {
 std::string zsh_arguments(const std::vector<CompletionOption>& options) {
   std::string text;
   for (const CompletionOption& option : options) {
-    const std::string value =
-        option.choices.empty() ? zsh_action(option.completion) : "(" + joined(option.choices) + ")";
+    const std::string value = option.choices.empty() ? zsh_action(option.completion)
+                                                     : "(" + joined(option.choices, " ") + ")";
     const std::string about =
         "'['" + quoted(option.about) + "']" + (option.takes_value ? ":value:" + value + "'" : "'");
     text += " \\\n        " + quoted(option.name) + (option.takes_value ? "=" : "") + about;
@@ -201,7 +195,8 @@ std::string zsh_text(const CompletionGrammar& grammar) {
     text +=
         "    " + command.name + ")\n      _arguments" + zsh_arguments(grammar.options) +
         zsh_arguments(command.options) +
-        (command.choices.empty() ? "" : " \\\n        '1:kind:(" + joined(command.choices) + ")'") +
+        (command.choices.empty() ? ""
+                                 : " \\\n        '1:kind:(" + joined(command.choices, " ") + ")'") +
         " \\\n        '*:file:" + zsh_action(command.completion) + "' ;;\n";
   return text + "  esac\n}\n_windtunnel \"$@\"\n";
 }
@@ -224,8 +219,9 @@ std::string fish_action(Completion completion) {
 }
 
 std::string fish_option(const CompletionOption& option, const std::string& condition) {
-  const std::string values = option.choices.empty() ? fish_action(option.completion)
-                                                    : " -f -a '" + joined(option.choices) + "'";
+  const std::string values = option.choices.empty()
+                                 ? fish_action(option.completion)
+                                 : " -f -a '" + joined(option.choices, " ") + "'";
   return "complete -c windtunnel" + condition + " -l " + option.name.substr(2) +
          (option.short_name.empty() ? "" : " -s " + option.short_name.substr(1)) +
          (option.takes_value ? " -r" + values : "") + " -d " + quoted(option.about) + "\n";
@@ -258,7 +254,7 @@ std::string fish_text(const CompletionGrammar& grammar) {
     const std::string chosen = " -n '__fish_seen_subcommand_from " + command.name + "'";
     for (const CompletionOption& option : command.options) text += fish_option(option, chosen);
     if (!command.choices.empty())
-      text += "complete -c windtunnel" + chosen + " -f -a '" + joined(command.choices) + "'\n";
+      text += "complete -c windtunnel" + chosen + " -f -a '" + joined(command.choices, " ") + "'\n";
     else if (command.completion != Completion::files)
       text += "complete -c windtunnel" + chosen + fish_action(command.completion) + "\n";
   }

@@ -3,14 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <streambuf>
 #include <string>
-#include <system_error>
 
+#include "core/open_file.hpp"
 #include "core/problem.hpp"
 #include "core/terminal_safe.hpp"
 #include "windtunnel/signals.hpp"
@@ -18,22 +17,11 @@
 namespace windtunnel {
 namespace {
 
-/// Zero, or the reason why not all of `text` was written.
-int write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
-}
-
 /// What std::cerr writes to. Failure is ignored: there is nobody left to tell.
 class MessageStream final : public std::streambuf {
  protected:
   std::streamsize xsputn(const char* text, std::streamsize size) override {
-    write_all(STDERR_FILENO, for_terminal({text, static_cast<std::size_t>(size)}));
+    detail::write_whole(STDERR_FILENO, for_terminal({text, static_cast<std::size_t>(size)}));
     note_message();
     return size;
   }
@@ -63,13 +51,12 @@ void guard_standard_streams() {
 }
 
 void print_result(std::string_view text) {
-  if (const int reason = write_all(STDOUT_FILENO, for_terminal(text)); reason != 0)
-    throw EnvironmentError("cannot write the result to stdout: " +
-                           std::generic_category().message(reason));
+  if (!detail::write_whole(STDOUT_FILENO, for_terminal(text)))
+    throw EnvironmentError("cannot write the result to stdout: " + detail::last_error().message());
 }
 
 void print_message(std::string_view text) {
-  write_all(STDERR_FILENO, for_terminal(std::string(text) + "\n"));
+  detail::write_whole(STDERR_FILENO, for_terminal(std::string(text) + "\n"));
   note_message();
 }
 

@@ -8,7 +8,6 @@
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
-#include "windtunnel/step_options.hpp"
 
 namespace windtunnel {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/problem.hpp"
 #include "job/job_points.hpp"
 #include "report/progress_line.hpp"
-#include "search/best_plan.hpp"
+#include "search/rank.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 #include "sweep/sweep.hpp"
@@ -14,7 +14,6 @@
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
-#include "windtunnel/step_options.hpp"
 
 namespace windtunnel {
 namespace {

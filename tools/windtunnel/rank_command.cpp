@@ -3,7 +3,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "search/search_segment.hpp"
+#include "search/search_space.hpp"
 #include "studies/method_command.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"

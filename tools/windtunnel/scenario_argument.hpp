@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <string>
 
+#include "noise/step_series.hpp"
 #include "scenario/scenario.hpp"
 #include "windtunnel/command_line.hpp"
+#include "windtunnel/commands.hpp"
 
 namespace windtunnel {
 
@@ -20,5 +22,10 @@ Scenario read_placed_scenario_argument(const CommandLine& line);
 
 /// Says, where the scenario has noise, that this command plays iterations without it.
 void note_noise(const CommandLine& line, const Scenario& scenario);
+
+/// What the command line says of many steps.
+StepOptions step_options(const CommandLine& line);
+/// exit_negative, and a warning, where the plan of the steps does not fit in memory.
+ExitCode exit_of_steps(const CommandLine& line, const Scenario& scenario);
 
 }  // namespace windtunnel

@@ -1,6 +1,6 @@
 #include "core/json_value.hpp"
+#include "scenario/known_pointers.hpp"
 #include "scenario/resolved_text.hpp"
-#include "scenario/settable_values.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/scenario_argument.hpp"

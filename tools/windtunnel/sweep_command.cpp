@@ -4,7 +4,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "search/best_plan.hpp"
+#include "search/rank.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"

@@ -4,8 +4,21 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace windtunnel {
+
+/// What `to_text` makes of each item, with the separator between them: joined(words, " ").
+template <class Items, class ToText = std::identity>
+std::string joined(const Items& items, const std::string& separator, const ToText& to_text = {}) {
+  std::string text;
+  bool is_first = true;
+  for (const auto& item : items) {
+    if (!std::exchange(is_first, false)) text += separator;
+    text += to_text(item);
+  }
+  return text;
+}
 
 /// "a, b, c": what `to_text` makes of each item. Of more than `most`, the first ones and `rest`.
 template <class Items, class ToText = std::identity>
