@@ -279,15 +279,17 @@ std::string validation_text(const ValidatedSet& set) {
 
 std::string validation_summary(const std::vector<ValidatedSet>& sets, Legend legend) {
   std::vector<TextRow> rows;
-  for (const auto& part : {rows_of_times(sets, MeasurementKind::iteration),
-                           rows_of_times(sets, MeasurementKind::collective), rows_of_memory(sets),
-                           rows_of_verdicts(sets)}) {
+  for (const auto& part :
+       {rows_of_times(sets, MeasurementKind::iteration),
+        rows_of_times(sets, MeasurementKind::collective), rows_of_memory(sets)}) {
     if (!rows.empty() && !part.empty()) rows.push_back({""});
     rows.insert(rows.end(), part.begin(), part.end());
   }
   std::set<std::string> overrides;
   for (const ValidatedSet& set : sets) overrides.insert(set.overrides.begin(), set.overrides.end());
   std::string text = text_table("lr", rows);
+  if (const std::vector<TextRow> verdicts = rows_of_verdicts(sets); !verdicts.empty())
+    text += (text.empty() ? "" : "\n") + text_table("lr", verdicts);
   for (const std::string& override : overrides)
     text += "  With " + override + " over every point: not the score of the shipped files\n";
   return legend == Legend::shown ? text + legend_text : text;
