@@ -375,12 +375,6 @@ void add(ParameterCounts& sum, const std::vector<Operation>& operations, double 
   }
 }
 
-Bytes kept_by(const std::vector<Operation>& operations, Kept kind) {
-  Bytes sum{};
-  for (const Operation& operation : operations) sum += operation.held.at(kind).sum();
-  return sum;
-}
-
 }  // namespace
 
 FlopCounts& FlopCounts::operator+=(const FlopCounts& other) {
@@ -412,16 +406,6 @@ ParameterCounts count_parameters(const PassOperations& forward) {
   add(sum, forward.before, 1);
   add(sum, forward.after, 1);
   return sum;
-}
-
-Bytes kept_by_layer(const PassOperations& pass, Kept kind) { return kept_by(pass.layer, kind); }
-
-Bytes kept_by_edges(const PassOperations& pass, Kept kind) {
-  return kept_by(pass.before, kind) + kept_by(pass.after, kind);
-}
-
-Bytes kept_by_pass(const PassOperations& pass, Kept kind) {
-  return kept_by_layer(pass, kind) * pass.layers + kept_by_edges(pass, kind);
 }
 
 }  // namespace windtunnel

@@ -190,11 +190,4 @@ struct ParameterCounts {
 };
 ParameterCounts count_parameters(const PassOperations& forward);
 
-/// Bytes of this kind that all operations of a pass keep.
-Bytes kept_by_pass(const PassOperations& pass, Kept kind);
-/// Bytes of this kind that the operations of one layer keep.
-Bytes kept_by_layer(const PassOperations& pass, Kept kind);
-/// Bytes of this kind that the operations before and after the layers keep.
-Bytes kept_by_edges(const PassOperations& pass, Kept kind);
-
 }  // namespace windtunnel

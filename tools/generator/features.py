@@ -36,7 +36,10 @@ class Library:
         for name in software:
             while "extends" in software[name]:
                 part = dict(software[name])
-                software[name] = laid_over(software[part.pop("extends").split("@")[0]], part)
+                base, _, release = part.pop("extends").partition("@")
+                software[name] = laid_over(software[base], part)
+                if release:  # one of them, which the program lays over the rest
+                    software[name].pop("releases")
         self.packed = {(kind, name): marshal.dumps(file) for kind, files in self.files.items() for name, file in files.items()}
 
     def copy(self, kind, name):
