@@ -217,7 +217,8 @@ UsedValues stack_values(const Scenario& scenario) {
   values.add("iteration_overhead", "overhead of an iteration", weak, stack.iteration_overhead);
   if (stack.exposed_gather_factor)
     values.add("exposed_gather_factor", "share that collectives take from kernels", efficiency,
-               *stack.exposed_gather_factor, parallel.gathers_in_passes());
+               *stack.exposed_gather_factor,
+               parallel.gathers_in_passes() || parallel.overlap_gradient_reduce);
   values.add("row_cast_efficiency", "rate of casts by rows", efficiency,
              stack.row_cast_efficiency.value_or(0), scenario.plan.training.scales_rows());
   if (stack.flash_forward_efficiency)

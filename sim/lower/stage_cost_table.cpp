@@ -136,7 +136,7 @@ void StageCostTable::slow_down_beside_reductions(const PlanDevice& d, const Entr
     const Seconds kernels =
         row(ChunkRow::last_piece).parts[static_cast<std::size_t>(Part::compute)];
     row(ChunkRow::beside_reduction) =
-        work_of(taken_beside(reduced, kernels, entry.cost->taken_by_collectives), Part::data_comm);
+        work_of(taken_beside(reduced, kernels, entry.cost->taken_by_collectives), Part::compute);
   }
 }
 

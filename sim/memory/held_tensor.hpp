@@ -21,6 +21,7 @@ enum class HeldKind : std::uint8_t {
   weights,
   cast_weights,  ///< casts of weights that products read in a quantised format
   gradients,
+  pass_gradients,   ///< that last as long as one backward pass, beside their sums
   buckets,          ///< of gradients, to be exchanged
   stale_gradients,  ///< of the last step (docs/memory.md, section 2)
   master,           ///< optimizer: the fp32 copy of the weights
@@ -33,6 +34,7 @@ enum class HeldKind : std::uint8_t {
   scores,           ///< of operations that run again
   logits,
   work_space,  ///< SoftwareProfile::fixed_work
+  workspaces,  ///< of libraries
   passing,     ///< the layer's output, and the gradients that pass through it
   gathered,    ///< ZeRO 3: parameters of other ranks
   scattered,   ///< ZeRO 3: gradients before they are reduced to shards

@@ -340,8 +340,9 @@ void add_copies(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
 Bytes waiting_blocks(const MemoryInputs& inputs, const Stage& stage) {
   const Parallel& parallel = stage.plan.parallel;
   if (parallel.tensor == 1) return {};
-  const int passes = parallel.pipeline > 1 ? std::max(inputs.in_flight[stage.id.index()] - 2, 0)
-                                           : std::min(stage.plan.microbatches, 2);
+  const int held = inputs.in_flight[stage.id.index()] / parallel.virtual_pipeline;
+  const int passes =
+      parallel.pipeline > 1 ? std::max(held - 2, 0) : std::min(stage.plan.microbatches, 2);
   return whole_sequence(stage, *inputs.model) *
          std::min(stage.software.waiting_collectives, 2 * stage.role.layers * passes);
 }
@@ -372,7 +373,7 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
   add_codecs(tensors, inputs, stage);
   add_copies(tensors, inputs, stage);
   tensors.push_back(
-      {HeldKind::work_space, Label::whole_pass, stage.software.workspaces, 1, always});
+      {HeldKind::workspaces, Label::whole_pass, stage.software.workspaces, 1, always});
   std::erase_if(tensors, [](const HeldTensor& tensor) { return !(tensor.bytes > Bytes{}); });
   return tensors;
 }
@@ -539,7 +540,7 @@ std::vector<HeldTensor> state_tensors(const Training& training, const SoftwarePr
   add(HeldKind::weights, bytes.weights, parameters.weights, always);
   add(HeldKind::gradients, bytes.gradients - freed, parameters.gradients, always);
   add(HeldKind::gradients, freed, parameters.gradients, later);
-  add(HeldKind::gradients, bytes.pass_gradients, parameters.gradients, of_layer);
+  add(HeldKind::pass_gradients, bytes.pass_gradients, parameters.gradients, of_layer);
   if (!is_first)
     add(HeldKind::stale_gradients, bytes.stale_gradients, parameters.gradients, always);
   add(HeldKind::master, master, parameters.optimizer, always);

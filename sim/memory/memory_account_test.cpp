@@ -349,7 +349,7 @@ TEST_CASE(
     world.software.workspaces = 64_MiB;
     world.software.gather_buffers = 2;
     CHECK(held(HeldKind::sequences, Moment::step) == 4_MiB);
-    CHECK(held(HeldKind::work_space, Moment::step) == 64_MiB);
+    CHECK(held(HeldKind::workspaces, Moment::step) == 64_MiB);
     // Two collectives for each of 4 layers and 3 - 2 microbatches; then no more than 5 of them.
     const auto waiting = [&world] {
       MemoryInputs inputs = world.inputs();

@@ -75,7 +75,7 @@ TEST_CASE("a bucket holds as many whole layers as its values make, and at least 
   CHECK(buckets(0, 1) == 8);
   CHECK(buckets(0.9 * layer, 1) == 8);
   CHECK(buckets(2.9 * layer, 1) == 4);
-  CHECK(buckets(3 * layer, 1) == 3);  // 3, 3 and 2 layers
+  CHECK(buckets(3 * layer, 1) == 3);  // 8 / 3, rounded up: three equal parts
   CHECK(buckets(3 * layer, 2) == 2);  // half of each layer on a rank
   CHECK(buckets(1e12, 1) == 1);
 }

@@ -177,7 +177,7 @@ struct SoftwareProfile {
   /// Gradients are copied into buckets before their reduction, and back behind it.
   bool copies_gradients = false;
   /// Values of gradients that are reduced at once where that runs beside a backward pass; 0: those of a layer. reduce_bucket_size of
-  /// DeepSpeed (deepspeed/runtime/zero/config.py) and InternLM. Limit: a bucket holds whole layers, embedding and head among them.
+  /// DeepSpeed (deepspeed/runtime/zero/config.py) and InternLM. Limit: a pass is cut into equal parts, as many as its layers make buckets of whole layers.
   double gradient_bucket = 0;
   /// ZeRO 1 whose states are shared out tensor by tensor: gradients are all-reduced among all replicas, and behind the step each owner
   /// in turn broadcasts its tensors in the sharding group. Tensors of a layer; 0: the shards are even, scattered and gathered.

@@ -180,7 +180,7 @@ std::optional<std::string> NodeKinds::types_with(
   }
   for (std::size_t type = type_of_node_[num_nodes() - 1]; type < types().size(); ++type) {
     const int count = types()[type].count;
-    if (count <= used[type]) continue;  // 0: as many as are asked for, which is these
+    if (count <= used[type]) continue;  // 0 means: every node that the job asks for
     JsonValue& rest = changed.emplace_back(types_.array()[type]);
     rest.set("count", JsonValue(std::int64_t{count - used[type]}));
   }
@@ -644,7 +644,7 @@ std::string words_for_class(std::string name) {
   return name;
 }
 
-/// Those about compression: each traffic class that there is without its codec, with each other that could be used, and at half the bytes for nothing.
+/// For each traffic class of the plan: one run without its codec, one with every other codec, and one at half the bytes for nothing.
 std::vector<WhatIf> codec_what_ifs(const Scenario& scenario) {
   std::vector<WhatIf> list;
   const Parallel& parallel = scenario.plan.parallel;

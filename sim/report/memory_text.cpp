@@ -78,9 +78,11 @@ std::string stages_text(const StagesAlike& stages, const Painter& paint) {
   for (const TensorRow& row : stages.rows)
     text += line_text(row.name, row.parts, row.gib, row.share);
   text += line_text("allocated", "", gib(stage.allocated), percent_text(1));
-  text += line_text("reserved by the allocator", "", gib(stage.reserved), "");
-  text += line_text("context", "", gib(stage.context), "");
-  text += line_text("in use", "of " + gib(stage.usable) + " usable", gib(stage.total), "");
+  const bool fits = stage.verdict != MemoryVerdict::does_not_fit;
+  if (fits) text += line_text("reserved by the allocator", "", gib(stage.reserved), "");
+  text += line_text("CUDA context", "", gib(stage.context), "");
+  text += line_text(fits ? "in use" : "needed", "of " + gib(stage.usable) + " usable",
+                    gib(stage.total), "");
   const detail::VerdictMark mark = detail::mark_of(stage.verdict);
   return text +
          detail::marked(mark.mark, detail::with_spaces(name_of(stage.verdict)), mark.tone, paint);

@@ -68,7 +68,7 @@ TEST_CASE("kernels beside a reduction run on the multiprocessors that it leaves 
   const Seconds longer = off.breakdown.of(Line::data_comm) * (23.0 / 24 / 4);
   CHECK((taken.iteration_time - free.iteration_time).value() ==
         doctest::Approx(longer.value()).epsilon(1e-6));
-  CHECK((taken.breakdown.of(Line::data_comm) - free.breakdown.of(Line::data_comm)).value() ==
+  CHECK((taken.breakdown.of(Line::compute) - free.breakdown.of(Line::compute)).value() ==
         doctest::Approx(longer.value()).epsilon(1e-6));
   CHECK(report_of("true", "1 Gbps", "1f1b", 0, "27").iteration_time.value() ==
         doctest::Approx(report_of("true", "1 Gbps").iteration_time.value()).epsilon(1e-9));

@@ -37,7 +37,7 @@ enum class SweepMode {
   run,      ///< do what is not done yet, then merge
   dry_run,  ///< list the points
   status,   ///< merge what is there and count
-  worker,   ///< do what is asked for on stdin; see worker.hpp
+  worker,   ///< do the points that stdin names
 };
 enum class SweepFormat { text, json };
 

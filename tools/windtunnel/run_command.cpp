@@ -103,12 +103,16 @@ std::string explained_page(const CommandLine& line, const Scenario& scenario,
   return page_of(scenario, simulation, explanation);
 }
 
+TensorList tensors_of(const CommandLine& line) {
+  return line.lists_memory ? TensorList::written : TensorList::left_out;
+}
+
 void write_outputs(const CommandLine& line, const Scenario& scenario,
                    const Simulation& simulation) {
   const std::filesystem::path folder = line.out;
   RunFiles files(line);
   if (!line.out.empty())
-    files.add(folder / "report.json", with_line_end(to_json(simulation.report)));
+    files.add(folder / "report.json", with_line_end(to_json(simulation.report, tensors_of(line))));
   if (!line.report.empty() || !line.out.empty()) {
     const std::string page = explained_page(line, scenario, simulation);
     if (!line.report.empty()) files.add(line.report, page);
@@ -184,8 +188,7 @@ ExitCode run_command(const CommandLine& line) {
       if (const std::string doubt = detail::memory_doubt(report.memory); !doubt.empty())
         print_message("warning: " + doubt);
     }
-    print_result(with_line_end(
-        to_json(report, line.lists_memory ? TensorList::written : TensorList::left_out)));
+    print_result(with_line_end(to_json(report, tensors_of(line))));
   }
   return report.memory.fits ? exit_done : exit_negative;
 }

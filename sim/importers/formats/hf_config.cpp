@@ -24,7 +24,7 @@ namespace windtunnel {
 namespace {
 
 /// A model_type of HuggingFace's transformers: what its configuration class supplies where a config.json says nothing, and what a model file
-/// says of every such model. A new family is a line in hf_families.cpp.
+/// says of every such model. A new family is a line of the table below.
 struct HfFamily {
   const char* model_type;
   const char* like;      ///< the model_type whose `ours` this adds to; empty: none
