@@ -15,8 +15,6 @@ import sys
 
 MIB = 1 << 20
 SOFTWARE = "megatron-core-2026@0"
-FUSED_LOGITS = ("datasheet: note on in-place semantics in megatron/core/fusions/fused_cross_entropy.py, Megatron-LM of 2026: compiled, the loss "
-                "does not write over the fp32 logits, but keeps a second copy: 2 + 4 + 4 bytes")
 
 # Columns that change nothing in what the last rank holds, and why.
 IRRELEVANT = {
@@ -37,7 +35,7 @@ NOT_MODELLED = {
     "fine_grained_activation_offloading": "offload of activations", "hybrid_layer_pattern": "state-space layers",
     "hybrid_override_pattern": "state-space layers", "mtp_num_layers": "multi-token prediction",
     "pipeline_model_parallel_layout": "a layout of layers by letter", "moe_layer_freq": "which layers have experts, as a list",
-    "multi_latent_attention": "ranks of latent attention are not told",
+    "multi_latent_attention": "ranks of latent attention are not told", "cross_entropy_loss_fusion": "a compiled loss, whose logits take more bytes",
     "recompute_modules": "modules that are recomputed alone", "tp_comm_overlap": "buffers of overlapped tensor collectives",
     "use_torch_fsdp2": "PyTorch FSDP", "use_precision_aware_optimizer": "states of other types",
 }
@@ -133,13 +131,11 @@ def scenario_of(row):
     platform = next((name for word, name in (("h100", "dgx-h100"), ("gb200", "gb200-nvl72")) if word in row["env"]), "hgx-a100-80gb")
     of_node = 4 if platform == "gb200-nvl72" else 8
     scenario = {"platform": platform, "nodes": -(-gpus(row) // of_node), "model": model_of(row), "training": training, "parallel": parallel_of(row)}
-    if row["cross_entropy_loss_fusion"]:
-        scenario["software"] = {"extends": SOFTWARE, "memory": {"logit_bytes": "10 B", "source": FUSED_LOGITS}}
     return scenario
 
 
 MAPPED = {
-    "group", "test", "env", "nodes", "gpus_per_node", "mem_max_allocated_bytes", "cross_entropy_loss_fusion", "num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads",
+    "group", "test", "env", "nodes", "gpus_per_node", "mem_max_allocated_bytes", "num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads",
     "num_query_groups", "seq_length", "vocab_size", "make_vocab_size_divisible_by", "micro_batch_size", "global_batch_size",
     "tensor_model_parallel_size", "pipeline_model_parallel_size", "num_layers_per_virtual_pipeline_stage", "num_virtual_stages_per_pipeline_rank",
     "context_parallel_size", "expert_model_parallel_size", "expert_tensor_parallel_size", "num_experts", "moe_router_topk", "moe_ffn_hidden_size",
