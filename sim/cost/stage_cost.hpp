@@ -77,7 +77,7 @@ struct StageCostInputs {
   const Fabric* fabric = nullptr;
   StageId stage;
   std::vector<int> tensor_gpus;  ///< the tensor group's GPUs in this node
-  DataGroup data;                ///< the replicas that shard states, or reduce gradients beside passes
+  DataGroup data;  ///< the replicas that shard states, or reduce gradients beside passes
   std::map<AxisName, DataGroup>
       along;                 ///< the ranks along each of the axes of replicas that cut_axes() names
   DataGroup copies;          ///< the ranks that hold the same shard, where there are several groups

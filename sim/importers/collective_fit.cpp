@@ -151,8 +151,8 @@ Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, in
   const NodeCrossing ring = all_reduce_crossings(task).front();
   const NodeCrossing taken = run.is_always_ring ? ring : all_reduce_crossing(task);
   const char* tree = wires.reduces_in_switch ? "an NVLS tree" : "a tree";
-  return {taken.latency == ring.latency && taken.volume == ring.volume ? "a ring" : tree, taken.volume,
-          taken.in_node};
+  return {taken.latency == ring.latency && taken.volume == ring.volume ? "a ring" : tree,
+          taken.volume, taken.in_node};
 }
 
 }  // namespace

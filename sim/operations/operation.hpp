@@ -66,10 +66,12 @@ struct Operation {
   PassOfBlock of = PassOfBlock::only;
   /// The layer, counted from 1 in its chunk, in a list that holds the layers one after the other; 0 in other lists.
   std::uint16_t of_layer = 0;
-  std::uint16_t calls = 1;  ///< collectives: how many it is made of, one after the other, each with its latency
+  std::uint16_t calls =
+      1;  ///< collectives: how many it is made of, one after the other, each with its latency
   /// The share of its chunk's layers that have this operation. All other numbers are means over the layers.
   double share = 1;
-  double exposed = 1;  ///< exchanges: the share of its time that no other microbatch's kernels hide; `time` is that alone
+  double exposed =
+      1;  ///< exchanges: the share of its time that no other microbatch's kernels hide; `time` is that alone
   AxisName axis = AxisName::context;  ///< collectives along an axis of replicas (GroupKind::axis)
   /// Collectives: the bytes that each rank ends up with or starts from, as they are sent.
   Bytes payload{};

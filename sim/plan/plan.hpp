@@ -222,7 +222,8 @@ struct Plan {
   int gpus_per_node = 0;
   int microbatches = 0;       ///< microbatches_of()
   int broadcast_tensors = 0;  ///< of a layer: SoftwareProfile::broadcast_tensors
-  int layers_of_bucket = 1;  ///< whose gradients are reduced at once: SoftwareProfile::gradient_bucket
+  int layers_of_bucket =
+      1;  ///< whose gradients are reduced at once: SoftwareProfile::gradient_bucket
   std::vector<int>
       stage_layers;  ///< layers by stage; sums to the model's layers, once for each copy of a stage
   /// Layers by the position of their chunk in the model, where those of a stage are not divided evenly or two stages hold each.

@@ -180,14 +180,26 @@ TEST_CASE("the files that the interface promises are there") {
         std::set<std::string>{"a100-pcie", "a100-sxm-40gb", "a100-sxm-80gb", "b200", "b300",
                               "gb200", "gb300", "h100-96gb-500w", "h100-sxm-80gb", "h200-sxm",
                               "t4-16gb", "v100-sxm2-16gb", "v100-sxm2-32gb", "v100-sxm3-32gb"});
-  CHECK(names_in("platforms/software") ==
-        std::set<std::string>{
-            "megatron-lm-2020", "megatron-lm-2021", "megatron-lm-2022", "megatron-deepspeed-2021",
-            "megatron-deepspeed-2022", "deepspeed-megatron-2020", "deepspeed-zero3-2021",
-            "composer-fsdp-2023", "nemo-2023", "nemo-2024", "nemo-2025", "megatron-core-2024",
-            "megatron-core-2026", "torchtitan-2025", "hai-llm-2024", "nanotron-2024",
-            "internevo-2023", "pytorch-fsdp-2024", "deepspeed-2024",
-            "nvidia-mlperf-2026"});
+  CHECK(names_in("platforms/software") == std::set<std::string>{"megatron-lm-2020",
+                                                                "megatron-lm-2021",
+                                                                "megatron-lm-2022",
+                                                                "megatron-deepspeed-2021",
+                                                                "megatron-deepspeed-2022",
+                                                                "deepspeed-megatron-2020",
+                                                                "deepspeed-zero3-2021",
+                                                                "composer-fsdp-2023",
+                                                                "nemo-2023",
+                                                                "nemo-2024",
+                                                                "nemo-2025",
+                                                                "megatron-core-2024",
+                                                                "megatron-core-2026",
+                                                                "torchtitan-2025",
+                                                                "hai-llm-2024",
+                                                                "nanotron-2024",
+                                                                "internevo-2023",
+                                                                "pytorch-fsdp-2024",
+                                                                "deepspeed-2024",
+                                                                "nvidia-mlperf-2026"});
   CHECK(names_in("models") ==
         std::set<std::string>{
             "gpt3-175b",       "gpt-1.7b",    "gpt-3.6b",     "gpt-7.5b",      "gpt-18b",

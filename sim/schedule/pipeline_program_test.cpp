@@ -183,7 +183,8 @@ TEST_CASE("where tensor groups cross nodes, a bucket is reduced behind its share
     if (op.phase == Phase::tensor_reduce) kernels += "t";
     if (op.kind == OpKind::record) kernels += "|";
   }
-  CHECK(kernels == "ttBBt|B|BtBB|B|");  // but for the first, each behind what the one before costs it
+  CHECK(kernels ==
+        "ttBBt|B|BtBB|B|");  // but for the first, each behind what the one before costs it
   int reductions = 0;
   for (const Op& op : program.streams[static_cast<std::size_t>(Stream::data)])
     if (op.kind == OpKind::collective) ++reductions;
