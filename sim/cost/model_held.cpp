@@ -176,16 +176,13 @@ Held ModelHeld::embedding_backward() const {
   return held;
 }
 
-Held ModelHeld::head_backward(bool in_place, std::optional<Bytes> each) const {
-  if (in_place)
-    each = e_;
-  else if (!each && plan_.parallel.zero_stage == 3)
-    each = single;
-  else if (!each)
-    each = e_ < single ? e_ + single : e_;
+Held ModelHeld::head_backward(bool in_place, std::optional<Bytes> counted) const {
+  const Bytes with_copy = e_ < single ? e_ + single : e_;
+  const Bytes usual = plan_.parallel.zero_stage == 3 ? single : with_copy;
+  const Bytes each = in_place ? e_ : counted.value_or(usual);
   Held held;
   held.at(Kept::logits).divided =
-      *each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor)) * (1 + model_.mtp_layers);
+      each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor)) * (1 + model_.mtp_layers);
   return held;
 }
 

@@ -51,8 +51,8 @@ class ModelHeld {
   /// Logits, and their fp32 copy unless they are fp32 already, over which the exponentials are written (_VocabParallelCrossEntropy in
   /// megatron/mpu/cross_entropy.py, Megatron-LM v2.5, and since); `in_place`: logits alone, which become the gradients.
   /// Fully sharded: 4 bytes each, the bound of the FSDP rows.
-  /// `each`: of one value, where the stack's loss has been counted.
-  Held head_backward(bool in_place, std::optional<Bytes> each = {}) const;
+  /// `counted`: of one value, where the stack's loss has been counted.
+  Held head_backward(bool in_place, std::optional<Bytes> counted = {}) const;
 
  private:
   Bytes tokens(double bytes) const { return Bytes{bytes * s_ * b_ * h_}; }

@@ -309,9 +309,7 @@ void add_codecs(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
 
 /// A layer's input on all ranks of a tensor group.
 Bytes whole_sequence(const Stage& stage, const Transformer& model) {
-  return element_size(stage.plan.training.precision) *
-         (static_cast<double>(model.sequence) / stage.plan.parallel.context * model.hidden *
-          stage.plan.training.micro_batch);
+  return activation_size(model, layer_shape(stage.plan, stage.software));
 }
 
 /// What exchanges copy: buckets of gradients where replicas share no states, else the weights that the step gathers; and whole sequences.

@@ -94,6 +94,12 @@ void add_devices(Plan& plan, PlanFindings& findings) {
   }
 }
 
+/// As many whole layers as its bucket holds, at least one. Gradients of experts are in none.
+int layers_of_bucket(const Transformer& model, int tensor, double bucket) {
+  const double layers = bucket / layer_matrix_parameters(model, tensor, 0);
+  return static_cast<int>(std::clamp<double>(layers, 1, model.layers));
+}
+
 }  // namespace
 
 ChunkMap chunk_map_of(const Parallel& parallel) {
@@ -314,12 +320,6 @@ std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& mode
   if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&made))
     return std::move(*rejections);
   return maker.take();
-}
-
-/// As many whole layers as its bucket holds, at least one. Gradients of experts are in none.
-static int layers_of_bucket(const Transformer& model, int tensor, double bucket) {
-  const double layers = bucket / layer_matrix_parameters(model, tensor, 0);
-  return static_cast<int>(std::clamp<double>(layers, 1, model.layers));
 }
 
 bool PlanMaker::has_devices_of(const Parallel& parallel) const {
