@@ -26,24 +26,24 @@ using detail::TraceEvent;
 using detail::TraceEventReader;
 using detail::TraceRoot;
 
-constexpr std::array<const char*, num_job_works> names{"forward-compute",
-                                                       "backward-compute",
-                                                       "forward-send",
-                                                       "forward-recv",
-                                                       "backward-send",
-                                                       "backward-recv",
-                                                       "params-all-gather",
-                                                       "grads-reduce-scatter",
-                                                       "separate-grads-all-reduce",
-                                                       "layernorm-grads-all-reduce",
-                                                       "embedding-grads-all-reduce",
-                                                       "optimizer-clip-main-grad",
-                                                       "optimizer",
-                                                       "gc"};
+constexpr std::array<const char*, num_job_works> work_names{"forward-compute",
+                                                            "backward-compute",
+                                                            "forward-send",
+                                                            "forward-recv",
+                                                            "backward-send",
+                                                            "backward-recv",
+                                                            "params-all-gather",
+                                                            "grads-reduce-scatter",
+                                                            "separate-grads-all-reduce",
+                                                            "layernorm-grads-all-reduce",
+                                                            "embedding-grads-all-reduce",
+                                                            "optimizer-clip-main-grad",
+                                                            "optimizer",
+                                                            "gc"};
 
 std::optional<JobWork> work_named(const std::string& name) {
   for (int i = 0; i < num_job_works; ++i)
-    if (name == names[static_cast<std::size_t>(i)]) return static_cast<JobWork>(i);
+    if (name == work_names[static_cast<std::size_t>(i)]) return static_cast<JobWork>(i);
   return std::nullopt;
 }
 
@@ -212,7 +212,7 @@ class JobTraceBuilder {
 
 }  // namespace
 
-const char* name_of(JobWork work) { return names[static_cast<std::size_t>(work)]; }
+const char* name_of(JobWork work) { return work_names[static_cast<std::size_t>(work)]; }
 
 bool is_pass(JobWork work) {
   return work == JobWork::forward_compute || work == JobWork::backward_compute;
