@@ -18,7 +18,7 @@ namespace {
 constexpr double top = 84, gap = 66;
 constexpr double own_left = 92, own_width = 560;
 constexpr double legend_left = own_left + own_width + 32, width = legend_left + 250;
-constexpr std::array panel_heights{250.0, 190.0, 150.0};
+constexpr std::array panel_heights{250.0, 190.0, 190.0, 150.0};
 constexpr double least_between_marks = 42, least_between_slanted = 17;
 constexpr double slant_height = 66;  ///< of names that stand aslant
 
@@ -37,21 +37,16 @@ constexpr std::size_t most_marks = 150;
 constexpr double letter_width = 6.6;  ///< of the marks' font
 constexpr std::size_t longest_category = 18;
 
-/// One quantity that a panel shows of each point.
-struct Curve {
-  std::function<std::optional<double>(const PlotPoint&)> value;
-  const char* line = "line";  ///< its style
-};
-
+/// One quantity of each point over the axis of the sweep.
 struct Panel {
   std::string title;
-  std::vector<Curve> curves;
+  std::function<std::optional<double>(const PlotPoint&)> value;
   PlotAxis axis;
-  std::string unit;  ///< behind the marks
-  double y = 0, height = 0;
+  std::string unit = {};   ///< behind the marks
   bool has_ideal = false;  ///< beside each line the throughput of its smallest cluster, scaled up
+  double y = 0, height = 0;
 
-  double at(double value) const { return y + height * (1 - axis.position(value)); }
+  double at(double number) const { return y + height * (1 - axis.position(number)); }
 };
 
 class SweepPlot {
@@ -82,7 +77,7 @@ class SweepPlot {
     const double below = page_bottom + (is_slanted() ? slant_height : 0);
     const double height = page_top + page_height + below;
     std::vector<std::string> all;
-    for (Panel& panel : page_panels()) {
+    for (Panel& panel : panels()) {
       panel.y = page_top;
       panel.height = page_height;
       all.push_back("<svg class=\"curves\" viewBox=\"0 0 " + svg_number(page_width) + " " +
@@ -104,80 +99,50 @@ class SweepPlot {
     return PlotAxis::over(values);
   }
 
-  std::vector<double> values_of(const Curve& curve) const {
+  using Value = std::function<std::optional<double>(const PlotPoint&)>;
+
+  std::vector<double> values_of(const Value& value) const {
     std::vector<double> values;
-    for (const PlotPoint& point : data_.others)
-      if (const auto value = curve.value(point)) values.push_back(*value);
+    const auto take = [&](const PlotPoint& point) {
+      if (const auto found = value(point)) values.push_back(*found);
+    };
+    std::for_each(data_.others.begin(), data_.others.end(), take);
     for (const PlotSeries& series : data_.series)
-      for (const PlotPoint& point : series.points)
-        if (const auto value = curve.value(point)) values.push_back(*value);
+      std::for_each(series.points.begin(), series.points.end(), take);
     return values;
   }
 
-  static std::optional<double> tokens_of(const PlotPoint& point) { return point.tokens_per_s; }
-  static std::optional<double> time_of(const PlotPoint& point) { return point.time / Seconds{1}; }
-  static std::optional<double> mfu_of(const PlotPoint& point) { return 100 * point.mfu; }
-  static std::optional<double> memory_of(const PlotPoint& point) { return point.memory / 1_GiB; }
-  static std::optional<double> efficiency_of(const PlotPoint& point) {
-    return point.efficiency ? std::optional(100 * *point.efficiency) : std::nullopt;
-  }
-
-  Panel throughput(const Curve& tokens) const {
-    const bool logs = data_.x_counts_gpus && x_axis_.is_logarithmic();
-    std::vector<double> rates = values_of(tokens);
-    for (const PlotSeries& series : data_.series)
-      if (has_ideal(series)) rates.push_back(ideal_at(series, series.points.back().x));
-    return {"Throughput, tokens/s",
-            {tokens},
-            logs ? PlotAxis::logarithmic(rates) : PlotAxis::linear_from_zero(rates),
-            "",
-            0,
-            0,
-            true};
-  }
-  static Panel share_panel(const std::string& title, const std::vector<Curve>& curves,
-                           const std::vector<double>& values) {
-    return {title, curves, PlotAxis::linear_from_zero(values), " %"};
-  }
-  Panel memory_panel(const Curve& memory) const {
-    return {"Memory of the fullest GPU",
-            {memory},
-            PlotAxis::linear_from_zero(values_of(memory)),
-            " GiB"};
+  Panel panel(const std::string& title, const Value& value, const std::string& unit) const {
+    return {title, value, PlotAxis::linear_from_zero(values_of(value)), unit};
   }
 
   std::vector<Panel> panels() const {
-    const Curve tokens{tokens_of}, mfu{mfu_of}, efficiency{efficiency_of, "dashed"},
-        memory{memory_of};
-    std::vector<double> shares = values_of(mfu);
-    const std::vector<double> efficiencies = values_of(efficiency);
-    shares.insert(shares.end(), efficiencies.begin(), efficiencies.end());
-    std::vector<Panel> panels{throughput(tokens)};
-    if (efficiencies.empty())
-      panels.push_back(share_panel("Model FLOPs utilisation", {mfu}, shares));
-    else
-      panels.push_back(
-          share_panel("Scaling efficiency (dashed) and model FLOPs utilisation (solid)",
-                      {mfu, efficiency}, shares));
-    panels.push_back(memory_panel(memory));
-    return panels;
-  }
-
-  /// One quantity each: there is room for four.
-  std::vector<Panel> page_panels() const {
-    const Curve tokens{tokens_of}, mfu{mfu_of}, efficiency{efficiency_of}, memory{memory_of},
-        time{time_of};
-    std::vector<Panel> panels{throughput(tokens)};
-    if (const std::vector<double> shares = values_of(efficiency); !shares.empty())
-      panels.push_back(
-          share_panel("Scaling efficiency: tokens/s per GPU over the smallest cluster's",
-                      {efficiency}, shares));
-    else
-      panels.push_back(
-          {"Iteration time", {time}, PlotAxis::linear_from_zero(values_of(time)), " s"});
-    panels.push_back(share_panel("Model FLOPs utilisation (MFU)", {mfu}, values_of(mfu)));
-    panels.push_back(memory_panel(memory));
-    return panels;
+    const Value tokens = [](const PlotPoint& point) { return std::optional(point.tokens_per_s); };
+    const Value efficiency = [](const PlotPoint& point) {
+      return point.efficiency ? std::optional(100 * *point.efficiency) : std::nullopt;
+    };
+    Panel throughput = panel("Throughput, tokens/s", tokens, "");
+    throughput.has_ideal = true;
+    std::vector<double> rates = values_of(tokens);
+    for (const PlotSeries& series : data_.series)
+      if (has_ideal(series)) rates.push_back(ideal_at(series, series.points.back().x));
+    throughput.axis = data_.x_counts_gpus && x_axis_.is_logarithmic()
+                          ? PlotAxis::logarithmic(rates)
+                          : PlotAxis::linear_from_zero(rates);
+    return {
+        throughput,
+        values_of(efficiency).empty()
+            ? panel(
+                  "Iteration time",
+                  [](const PlotPoint& point) { return std::optional(point.time / 1_s); }, " s")
+            : panel("Scaling efficiency: tokens/s per GPU over the smallest cluster's", efficiency,
+                    " %"),
+        panel(
+            "Model FLOPs utilisation (MFU)",
+            [](const PlotPoint& point) { return std::optional(100 * point.mfu); }, " %"),
+        panel(
+            "Memory of the fullest GPU",
+            [](const PlotPoint& point) { return std::optional(point.memory / 1_GiB); }, " GiB")};
   }
 
   double x_at(double x) const { return frame_.left + frame_.width * x_axis_.position(x); }
@@ -224,12 +189,12 @@ class SweepPlot {
       last = x_at(*mark);
       text += x_mark(*mark, panel.y + panel.height + 18);
     }
-    for (const Curve& curve : panel.curves) text += cloud(panel, curve);
+    text += cloud(panel);
     for (std::size_t i = 0; i < data_.series.size(); ++i) {
       const std::string colour = "s" + std::to_string(i);
       if (panel.has_ideal && has_ideal(data_.series[i]))
         text += ideal(panel, data_.series[i], colour);
-      for (const Curve& curve : panel.curves) text += draw(panel, curve, data_.series[i], colour);
+      text += draw(panel, data_.series[i], colour);
     }
     return text + "<rect class=\"frame\" x=\"" + svg_number(frame_.left) + "\" y=\"" +
            svg_number(panel.y) + "\" width=\"" + svg_number(frame_.width) + "\" height=\"" +
@@ -257,10 +222,10 @@ class SweepPlot {
   }
 
   /// The points that no series has, as dots.
-  std::string cloud(const Panel& panel, const Curve& curve) const {
+  std::string cloud(const Panel& panel) const {
     std::string fitting, too_large;
     for (const PlotPoint& point : data_.others)
-      if (const std::optional<double> value = curve.value(point))
+      if (const std::optional<double> value = panel.value(point))
         (point.fits ? fitting : too_large) +=
             "M" + svg_number(x_at(point.x)) + " " + svg_number(panel.at(*value)) + "h0";
     const auto path = [](const char* kind, const std::string& dots) {
@@ -279,20 +244,17 @@ class SweepPlot {
            "</title></circle>\n";
   }
 
-  std::string draw(const Panel& panel, const Curve& curve, const PlotSeries& series,
-                   const std::string& colour) const {
+  std::string draw(const Panel& panel, const PlotSeries& series, const std::string& colour) const {
     const bool is_line = data_.categories.empty() && series.points.size() > 1;
     std::string path, marks;
     for (const PlotPoint& point : series.points) {
-      const std::optional<double> value = curve.value(point);
+      const std::optional<double> value = panel.value(point);
       if (!value) continue;
       path += svg_number(x_at(point.x)) + "," + svg_number(panel.at(*value)) + " ";
       if (!is_line || series.points.size() <= most_marks || !point.fits)
         marks += mark(panel, point, *value, colour);
     }
-    return (is_line ? "<polyline class=\"" + std::string(curve.line) + " " + colour +
-                          "\" points=\"" + path + "\"/>\n"
-                    : "") +
+    return (is_line ? "<polyline class=\"line " + colour + "\" points=\"" + path + "\"/>\n" : "") +
            marks;
   }
 
