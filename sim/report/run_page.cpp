@@ -182,7 +182,7 @@ class WhySection {
     const double change = change_of(result);
     const bool lacks_memory = !result.fits && e_.report.memory.fits;
     return signed_bar(change, scale, lacks_memory ? "other" : "gain",
-                      lacks_memory ? "other" : "loss", change_text(change));
+                      lacks_memory ? "other" : "loss", windtunnel::change_text(change));
   }
 
   std::string command(const WhatIfResult& result) const {
@@ -262,26 +262,15 @@ class WhySection {
 std::string interval(const Report& report) {
   if (!report.iteration_time_interval)
     return "<p class=\"interval\">No interval: nothing comparable has been measured.</p>\n";
-  const Seconds low = report.iteration_time_interval->first;
-  const Seconds high = report.iteration_time_interval->second;
-  constexpr double margin = 0.15, width = 1000;
-  const Seconds pad = (high - low) * margin;
-  const auto place = [&](Seconds time) {
-    return fixed_text((time - low + pad) / (high - low + 2 * pad) * width, 1);
-  };
-  std::string svg;
-  if (high > low) {
-    svg =
-        "<svg class=\"range\" viewBox=\"0 0 1000 16\" preserveAspectRatio=\"none\" "
-        "aria-hidden=\"true\">"
-        "<line class=\"axis\" x1=\"0\" x2=\"1000\" y1=\"8\" y2=\"8\"/><rect class=\"span\" x=\"" +
-        place(low) + "\" width=\"" + fixed_text((high - low) / (high - low + 2 * pad) * width, 1) +
-        "\" y=\"4\" height=\"8\"/><line class=\"mark\" x1=\"" + place(report.iteration_time) +
-        "\" x2=\"" + place(report.iteration_time) + "\" y1=\"0\" y2=\"16\"/></svg>";
-  }
-  return "<p class=\"interval\">" + svg +
-         "<span>90 % interval: " + number("/iteration_time_interval_s/0", to_text(low)) + " to " +
-         number("/iteration_time_interval_s/1", to_text(high)) + "</span></p>\n";
+  const auto [low, high] = *report.iteration_time_interval;
+  constexpr double margin = 0.15 / 1.3;  // of the axis, at each end
+  const double mark =
+      high > low ? margin + (1 - 2 * margin) * ((report.iteration_time - low) / (high - low)) : 0.5;
+  return "<p class=\"interval\"><span class=\"range\">" +
+         stacked_bar({{margin, "idle", ""}, {1 - 2 * margin, "span", "90 %"}, {margin, "idle", ""}},
+                     "90 % interval", mark) +
+         "</span><span>90 % interval: " + number("/iteration_time_interval_s/0", to_text(low)) +
+         " to " + number("/iteration_time_interval_s/1", to_text(high)) + "</span></p>\n";
 }
 
 std::string verdict(const Report& report) {
