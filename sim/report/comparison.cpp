@@ -148,7 +148,9 @@ class TextColumns {
       : runs_(runs),
         first_(first),
         end_(std::min(first + others_at_once, runs.size())),
-        paint_(paint) {}
+        paint_(paint) {
+    for (std::size_t i = first_; i < end_; ++i) shown_.push_back(runs[i]);
+  }
 
   std::string header() const {
     std::string line = left_aligned("", label_width) + right_aligned(letter_of(0), value_width);
@@ -201,7 +203,7 @@ class TextColumns {
     for (const Figure& figure : figures())
       for (const std::string_view key : {"tokens_per_s", "model_tflops_per_gpu", "mfu"})
         if (figure.key == key) text += row(row_of(figure));
-    const FigureRows lines = shown_rows(line_rows("/breakdown_s", times_of(runs_)), runs_);
+    const FigureRows lines = shown_rows(line_rows("/breakdown_s", times_of(runs_)), shown_);
     text += rows("Where the time goes, on the GPUs that finish last", lines) + "\n" +
             paint_(Tone::heading, "Share of the iteration, on the same GPUs") + "\n";
     for (const FigureRow& each : lines) {
@@ -215,7 +217,7 @@ class TextColumns {
           });
     }
     return text +
-           rows("Bytes on the wire in one iteration, all GPUs together", traffic_rows(runs_)) +
+           rows("Bytes on the wire in one iteration, all GPUs together", traffic_rows(shown_)) +
            rows("Memory of the fullest GPU",
                 {{"in use", "/memory/max_bytes", text_of_bytes, Change::relative},
                  {"of", "/memory/capacity_bytes", text_of_bytes}}) +
@@ -229,6 +231,7 @@ class TextColumns {
   const DataViews& runs_;
   std::size_t first_, end_;
   const Painter& paint_;
+  DataViews shown_{runs_[0]};
 };
 
 }  // namespace

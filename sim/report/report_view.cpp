@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "core/json_number.hpp"
@@ -293,6 +294,7 @@ InputTables input_tables(const DataViews& runs, const std::vector<std::string>& 
     std::vector<std::string> values;  ///< by run; empty where a run does not have it
   };
   std::vector<Input> inputs;
+  std::set<std::string> differing;
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < runs.size(); ++i)
     for (std::size_t k = 0; k < runs[i].size("/assumptions"); ++k) {
@@ -311,6 +313,7 @@ InputTables input_tables(const DataViews& runs, const std::vector<std::string>& 
   for (const Input& input : inputs) {
     const bool is_common = std::count(input.values.begin(), input.values.end(),
                                       input.values.front()) == std::ptrdiff_t(input.values.size());
+    if (!is_common) differing.insert(input.what);
     std::vector<std::string>& row = (is_common ? common : different).rows.emplace_back();
     row.push_back(escaped(input.what));
     for (std::size_t i = 0; i < (is_common ? 1 : input.values.size()); ++i)
@@ -318,7 +321,7 @@ InputTables input_tables(const DataViews& runs, const std::vector<std::string>& 
     row.insert(row.end(), {badge(input.source), escaped(input.note)});
   }
   const auto html = [](const Table& table) { return table.rows.empty() ? "" : html::table(table); };
-  return {html(common), html(different), common.rows.size(), different.rows.size()};
+  return {html(common), html(different), common.rows.size(), differing.size()};
 }
 
 }  // namespace windtunnel::html
