@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 
 namespace windtunnel {
