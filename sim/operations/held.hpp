@@ -26,8 +26,9 @@ enum class Kept : std::uint8_t {
   weight_gradient,  ///< backward: the gradient of the largest matrix, before it is added to those of other microbatches
   logits,    ///< backward: logits, their fp32 copy, exponentials
   gathered,  ///< backward: parameters of other ranks
+  reloaded,  ///< backward: activations that the host had, of this layer and the next
 };
-inline constexpr std::size_t num_kept = 12;
+inline constexpr std::size_t num_kept = 13;
 
 /// Over how many ranks the states of an operation's parameters are sharded.
 struct StateWays {
@@ -47,6 +48,8 @@ struct KeptByCodec {
 /// Memory that an operation holds on its rank. Parameters are listed with the forward operation.
 struct Held {
   Divisible<double> parameters;
+  Divisible<double> frozen = {};    ///< how many of `parameters` are not trained
+  Divisible<double> matrices = {};  ///< how many of `parameters` are of weight matrices of a layer
   StateWays ways;
   std::array<Divisible<Bytes>, num_kept> tensors{};
   KeptByCodec codec = {};

@@ -81,8 +81,8 @@ void share_states(ChunkOperations& chunk, const Parallel& parallel) {
 }
 
 /// Parameters of embedding and head.
-double edge_parameters(const PassOperations& forward) {
-  return count_parameters({forward.before, {}, forward.after}).all;
+ParameterCounts edge_parameters(const PassOperations& forward) {
+  return count_parameters({forward.before, {}, forward.after});
 }
 
 /// The most words that an operation outside of the layers holds: tied ones are gathered once.
@@ -114,19 +114,21 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
     operation.held.at(Kept::gathered).whole = gathered;
   };
   const PassOperations& forward = chunk.at(Direction::forward);
-  const Bytes words = element * most_words(forward);
+  const Bytes words = element * most_words(forward),
+              word_gradients = in.plan->training.lora.is_used() ? Bytes{} : words;
   if (!backward.layer.empty() && in.chunk.layers > 0) {
-    const double parameters = gathered_parameters(in, forward.layer);
+    const double parameters = gathered_parameters(in, forward.layer),
+                 frozen = count_parameters({{}, forward.layer, {}, 1}).frozen;
     const int layers = std::min(in.chunk.layers, 1 + layers_ahead(in));
-    hold(backward.layer.back(), element * parameters,
+    hold(backward.layer.back(), element * (parameters - frozen),
          in.plan->parallel.reshard_after_forward
              ? element * (parameters * layers)
              : in.bytes.weight * (parameters * in.chunk.layers));
   }
   if (!backward.before.empty())
-    hold(backward.before.front(), words, words);
+    hold(backward.before.front(), word_gradients, words);
   else if (!backward.after.empty())
-    hold(backward.after.back(), words, words);
+    hold(backward.after.back(), word_gradients, words);
 }
 
 /// ZeRO 3, fully sharded data parallelism: a layer's parameters are gathered over the replicas before its kernels, forward and
@@ -156,13 +158,14 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
   const bool prefetches = layers_ahead(in) > 0;
   const Overlap ahead = prefetches ? Overlap::prefetched : Overlap::none;
   PassOperations& forward = chunk.at(Direction::forward);
-  const double edges = edge_parameters(forward), experts = shared_out_experts(in, forward.layer);
-  const Bytes gradients = element_size(in.plan->training.gradient_type) * edges;
+  const ParameterCounts edges = edge_parameters(forward);
+  const double experts = shared_out_experts(in, forward.layer);
+  const Bytes gradients = element_size(in.plan->training.gradient_type) * edges.trained();
   run_sharded(forward, in);
   gather_layers(forward, in, ahead, experts);
-  const std::vector<Operation> gathered =
-      driven(in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges),
-             edge_tensors, sharding_ways(in.plan->parallel));
+  const std::vector<Operation> gathered = driven(
+      in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges.all),
+      edge_tensors, sharding_ways(in.plan->parallel));
   forward.before.insert(forward.before.begin(), gathered.begin(), gathered.end());
   const int ways = sharding_ways(in.plan->parallel);
   const bool hides_backward = prefetches && !in.software->gathers_behind_scatters;
@@ -184,12 +187,15 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
       scatter(backward.layer,
               collective(Label::scatter_expert_gradients, in.bytes.gradient * experts, behind),
               tensors_of_layer(in), expert_copies(in.plan->parallel));
-    scatter(backward.after, collective(Label::scatter_edges, gradients), edge_tensors, ways);
+    const bool scatters_edges = gradients > Bytes{};
+    if (scatters_edges)
+      scatter(backward.after, collective(Label::scatter_edges, gradients), edge_tensors, ways);
     if (ways == in.plan->parallel.replicas()) continue;
     const double shard = 1.0 / ways;
     backward.layer.push_back(
         collective(Label::reduce_layer, in.bytes.layer_gradients * shard, behind));
-    backward.after.push_back(collective(Label::reduce_edges, gradients * shard));
+    if (scatters_edges)
+      backward.after.push_back(collective(Label::reduce_edges, gradients * shard));
   }
 }
 
