@@ -4,8 +4,10 @@
 
 #include "cost/codec_cost.hpp"
 #include "cost/kernel_cost.hpp"
+#include "cost/muon.hpp"
 #include "cost/stage_cost.hpp"
 #include "plan/gradient_reduction.hpp"
+#include "plan/state_bytes.hpp"
 
 namespace windtunnel {
 namespace {
@@ -126,28 +128,70 @@ Bytes gradient_passes(const EndInputs& in) {
                          (in.software->copies_gradients ? 4 : 0);   // twice that
   const double passes =
       (in.software->zeroes_gradients ? 1 : 0) + (plan.parallel.replicas() > 1 ? reduced : 0);
-  return element_size(plan.training.gradient_type) * (passes * in.parameters.all);
+  return element_size(plan.training.gradient_type) * (passes * in.parameters.trained());
 }
 
 /// Parameters that the rank steps which steps most: whole tensors have one owner, whose largest are the words.
 double most_stepped(const EndInputs& in) {
   const Plan& plan = *in.plan;
-  const bool owns_words =
-      plan.broadcasts_parameters() && (plan.has_embedding(in.stage) || plan.has_head(in.stage));
+  const bool owns_words = plan.broadcasts_parameters() && !plan.training.lora.is_used() &&
+                          (plan.has_embedding(in.stage) || plan.has_head(in.stage));
   return std::max(in.parameters.optimizer,
                   owns_words ? word_embedding_parameters(*in.model, plan.parallel.tensor) : 0);
 }
 
+/// Muon's products. One moment less is read and written of each matrix.
+Seconds muon_time(const EndInputs& in) {
+  if (in.plan->training.optimizer != Optimizer::muon) return {};
+  KernelContext context;
+  context.device = &in.node->device;
+  context.precision = Precision::bf16;
+  context.compute_efficiency = in.software->compute_efficiency * in.node->compute_efficiency;
+  return orthogonalisation_time(muon_matrices(*in.model, *in.plan, in.stage), context);
+}
+
+/// What the step moves on the GPU, of `stepped` parameters.
+Bytes step_traffic(const EndInputs& in, double stepped) {
+  const Training& training = in.plan->training;
+  const double saved = 2 * (moment_bytes(training) - matrix_moment_bytes(training));
+  return Bytes{step_bytes(training, *in.software) * stepped - saved * in.parameters.matrices};
+}
+
+/// Of the parameters that the host steps. Gradients are copied to it as they are reduced, and weights back as the passes use them; it steps
+/// at the rate of its memory, which reads and writes main parameters and moments and reads the gradients:
+///   copies beside the step (pinned buffers, parameter by parameter)  max(to, step, back),   else their sum
+/// HybridDeviceOptimizer.step in megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py, Megatron-LM at d98e8a6, with
+/// --overlap-cpu-optimizer-d2h-h2d or without it. Limits: the host's launches, and the first and last copies that nothing hides, are not counted.
+Seconds host_step_time(const EndInputs& in, double stepped) {
+  if (stepped == 0) return {};
+  const Training& training = in.plan->training;
+  const Host& host = *in.node->host;
+  const StateBytes states = state_bytes(training, *in.software);
+  const Bytes gradient = element_size(training.gradient_type),
+              state{training.main_parameters == MainParameters::none
+                        ? states.weights + states.optimizer
+                        : states.optimizer};
+  const Seconds to = gradient * stepped / host.effective_link(),
+                step = (gradient + state * 2.0) * stepped / host.effective_memory(),
+                back = element_size(training.precision) * stepped / host.effective_link();
+  return training.overlap_optimizer_offload ? std::max({to, step, back}) : to + step + back;
+}
+
+/// The GPU and the host step their parameters at the same time.
 Seconds step_time(const EndInputs& in) {
-  if (in.device == nullptr) return {};
-  const Bytes stepped{in.software->optimizer_bytes * most_stepped(in)};
-  return memory_time(stepped + gradient_passes(in) + weight_casts(in), *in.device);
+  if (in.node == nullptr) return {};
+  const double offloaded = in.plan->training.optimizer_offload, stepped = most_stepped(in);
+  const Bytes before = gradient_passes(in) + weight_casts(in);
+  const Device& device = in.node->device;
+  return std::max(
+      memory_time(step_traffic(in, stepped * (1 - offloaded)) + before, device) + muon_time(in),
+      memory_time(before, device) + host_step_time(in, stepped * offloaded));
 }
 
 Bytes gathered_parameters(const EndInputs& in) {
   const Bytes element = element_size(in.plan->training.precision),
               saved = element - linear_weight_size(*in.plan, *in.software);
-  const double gathered = in.parameters.all - in.parameters.experts;
+  const double gathered = in.parameters.trained() - in.parameters.experts;
   if (saved == Bytes{0}) return element * gathered;
   return element * gathered - saved * linear_weights(in);
 }
@@ -193,7 +237,7 @@ std::vector<Operation> chunk_reductions(const EndInputs& in, int chunk) {
 }
 
 Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters) {
-  return element_size(plan.training.gradient_type) * (parameters.all - parameters.experts);
+  return element_size(plan.training.gradient_type) * (parameters.trained() - parameters.experts);
 }
 
 bool keeps_operands(const Plan& plan, const SoftwareProfile& software) {

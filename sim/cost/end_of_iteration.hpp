@@ -14,7 +14,7 @@ struct EndInputs {
   const Transformer* model = nullptr;
   const Plan* plan = nullptr;
   const SoftwareProfile* software = nullptr;
-  const Device* device = nullptr;  ///< null: there are no times
+  const NodeType* node = nullptr;  ///< null: there are no times
   StageId stage;
   ParameterCounts parameters;  ///< of one rank; chunk_reductions(): of one of its chunks
 };

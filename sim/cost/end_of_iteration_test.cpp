@@ -13,6 +13,7 @@ struct World {
   Plan plan;
   SoftwareProfile software;
   Device device;
+  Host host;
   ParameterCounts parameters{1000, 1000, 1000, 250};
 
   World() {
@@ -27,7 +28,10 @@ struct World {
     device.memory_efficiency = 1;
   }
   std::vector<Operation> end(int stage) const {
-    return end_of_iteration({&model, &plan, &software, &device, StageId{stage}, parameters});
+    NodeType node;
+    node.device = device;
+    node.host = host;
+    return end_of_iteration({&model, &plan, &software, &node, StageId{stage}, parameters});
   }
   std::string text(int stage) const {
     std::string text;
@@ -48,6 +52,45 @@ TEST_CASE("replicas reduce their gradients, the first and the last stage add up 
   CHECK(end[1].payload == Bytes{4.0 * 1024 * 64});
   CHECK(end[2].time / 1_s == doctest::Approx(20 * 250 / 1e6));
   CHECK(end[3].time == 5_ms);
+}
+
+TEST_CASE("narrower states are stepped in less time, Muon's matrices in more") {
+  World world;
+  world.plan.training.precision = Precision::bf16;
+  const auto step = [&world] { return find(world.end(1), Label::optimizer_step)->time / 1_s; };
+  CHECK(step() == doctest::Approx(20 * 250 / 1e6));
+  world.plan.training.first_moment = MomentType::bf16;  // 2 bytes less, read and written
+  CHECK(step() == doctest::Approx(16 * 250 / 1e6));
+  world.plan.training.first_moment = MomentType::fp32;
+  world.plan.training.optimizer = Optimizer::muon;
+  world.plan.stage_layers = {0, 0, 0};
+  world.parameters.matrices = 100;  // each with a moment less: 8 bytes of traffic
+  CHECK(step() == doctest::Approx((20 * 250 - 8 * 100) / 1e6));
+}
+
+TEST_CASE("a host steps its parameters beside the GPU, between two copies") {
+  World world;
+  world.plan.training.precision = Precision::bf16;
+  world.plan.training.optimizer_offload = 0.8;  // 200 of 250
+  // Gradients 4 · 200 and weights 2 · 200 at 100 B/s; 4 + 2 · 12 bytes of each at 1000 B/s.
+  world.host = {.link = BytesPerSecond{200},
+                .link_efficiency = 0.5,
+                .memory_bandwidth = BytesPerSecond{2000},
+                .memory_efficiency = 0.5};
+  const auto step = [&world] { return find(world.end(1), Label::optimizer_step)->time / 1_s; };
+  CHECK(step() == doctest::Approx(8 + 5.6 + 4));
+  world.plan.training.overlap_optimizer_offload = true;
+  CHECK(step() == doctest::Approx(8));
+  world.host.link = BytesPerSecond{1e9};
+  CHECK(step() == doctest::Approx(5.6));
+  world.host.memory_bandwidth = BytesPerSecond{1e9};
+  CHECK(step() == doctest::Approx(20 * 50 / 1e6));  // what is left on the GPU
+}
+
+TEST_CASE("of adapters alone gradients are reduced") {
+  World world;
+  world.parameters.frozen = 900;
+  CHECK(world.end(1)[0].payload == Bytes{400});
 }
 
 TEST_CASE("gradients are zeroed and scaled whole, and not where they are sharded") {

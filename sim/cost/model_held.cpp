@@ -1,5 +1,7 @@
 #include "cost/model_held.hpp"
 
+#include <algorithm>
+
 #include "core/contracts.hpp"
 #include "cost/expert_exchange.hpp"
 
@@ -45,8 +47,39 @@ ModelHeld::ModelHeld(const Transformer& model, const Plan& plan)
       e_(element_size(plan.training.precision)),
       q_(operand_size(plan.training.precision)) {}
 
+void ModelHeld::freeze(Held& held, LayerHalf half) const {
+  const Lora& lora = plan_.training.lora;
+  if (!lora.is_used()) return;
+  held.frozen = held.parameters;
+  held.parameters.divided += adapter_parameters(model_, lora, half);
+}
+
+Bytes ModelHeld::between_adapters(LayerHalf half) const {
+  const Lora& lora = plan_.training.lora;
+  const auto adapters = static_cast<double>(adapted_matrices(model_, lora, half).size());
+  return e_ * (adapters * lora.rank * s_ * b_);
+}
+
+Divisible<Bytes> ModelHeld::weight_gradient(double rows, LayerHalf half) const {
+  const Lora& lora = plan_.training.lora;
+  if (!lora.is_used()) return {{}, e_ * (rows * h_)};
+  double most = 0;
+  for (const MatrixShape& matrix : adapted_matrices(model_, lora, half))
+    most = std::max({most, matrix.rows, matrix.columns});
+  return {{}, e_ * (most * lora.rank)};
+}
+
+bool ModelHeld::keeps_input_of(std::initializer_list<LoraTarget> products) const {
+  const Lora& lora = plan_.training.lora;
+  return !lora.is_used() || std::any_of(products.begin(), products.end(),
+                                        [&lora](LoraTarget each) { return lora.has(each); });
+}
+
 Divisible<Bytes> ModelHeld::attention_tensors(bool transposed) const {
-  const double outputs = transposed && plan_.training.attention == Attention::flash ? 2 : 1;
+  const bool is_flash = plan_.training.attention == Attention::flash;
+  // Flash attention's own backward pass reads its output; the projection reads it, or the copy in the other order.
+  const bool is_projected = keeps_input_of({LoraTarget::o_proj});
+  const double outputs = is_flash ? (transposed && is_projected ? 2 : 1) : (is_projected ? 1 : 0);
   const bool casts = is_quantized(plan_.training.precision);
   // The layer's input, and what a norm of the output reads.
   const double inputs = model_.norms_of_attention();
@@ -68,7 +101,12 @@ Divisible<Bytes> ModelHeld::attention_tensors(bool transposed) const {
   if (casts)
     return {elements(inputs) + operands(1) + tokens(d_),
             elements((2 + 2 * groups + normed) * width) + operands(width)};
-  return {elements(inputs + 1) + tokens(d_), elements((1 + 2 * groups + normed + outputs) * width)};
+  const bool is_read =
+      keeps_input_of({LoraTarget::q_proj, LoraTarget::k_proj, LoraTarget::v_proj}) ||
+      (model_.norms == 1 && keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}));
+  return {
+      elements(inputs + (is_read ? 1 : 0)) + tokens(d_) + between_adapters(LayerHalf::attention),
+      elements((1 + 2 * groups + normed + outputs) * width)};
 }
 
 Divisible<Bytes> ModelHeld::attention_saved() const {
@@ -82,6 +120,8 @@ Held ModelHeld::attention(bool transposed) const {
   const double a = model_.heads;
   Held held;
   held.parameters = attention_parameters(model_);
+  held.matrices = attention_matrices(model_);
+  freeze(held, LayerHalf::attention);
   held.at(Kept::input).whole = elements(1);
   held.at(Kept::saved) = attention_saved();
   held.at(Kept::tensors) = attention_tensors(transposed);
@@ -102,10 +142,17 @@ Held ModelHeld::feed_forward(bool keeps_gate) const {
   const double inputs = (model_.parallel_residual ? 0 : 1) + (model_.norms > 2 ? 1 : 0);
   Held held;
   held.parameters = feed_forward_parameters(model_);
+  held.matrices = feed_forward_matrices(model_);
+  freeze(held, LayerHalf::feed_forward);
   held.at(Kept::saved).divided = elements(f_);
   held.at(Kept::module_input).whole = elements(normed);
-  held.at(Kept::tensors) = {elements(inputs + normed) + tokens(d_),
-                            elements((model_.gated_mlp ? (keeps_gate ? 4 : 3) : 2) * f_)};
+  // Of the inner width: what the nonlinearity reads, and gives to a product with the gate, and what the last matrix reads.
+  const double nonlinear = model_.gated_mlp ? (keeps_gate ? 3 : 2) : 1;
+  const double last = keeps_input_of({LoraTarget::down_proj}) ? 1 : 0;
+  const double first = keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}) ? normed : 0;
+  held.at(Kept::tensors) = {
+      elements(inputs + first) + tokens(d_) + between_adapters(LayerHalf::feed_forward),
+      elements((nonlinear + last) * f_)};
   if (is_quantized(plan_.training.precision))
     held.at(Kept::tensors) = {elements(inputs) + operands(normed) + tokens(d_),
                               elements((model_.gated_mlp ? 2 : 1) * f_) + operands(f_)};
@@ -117,6 +164,7 @@ Bytes ModelHeld::probabilities() const { return single * (s_ * b_ * model_.moe->
 Held ModelHeld::routing() const {
   Held held;
   held.parameters.whole = router_parameters(model_);
+  held.matrices.whole = router_matrix(model_);
   held.at(Kept::tensors).whole =
       elements(1.0 + model_.norms_of_feed_forward()) + probabilities() + tokens(d_);
   held.at(Kept::norm).whole = elements(1);
@@ -129,6 +177,7 @@ Held ModelHeld::experts() const {
   const double copies = model_.moe->top_k * expert_load(*model_.moe, plan_.parallel.expert).fullest;
   Held held;
   held.parameters.whole = expert_parameters(model_);
+  held.matrices.whole = expert_matrices(model_);
   held.at(Kept::tensors) = {elements(copies), elements(copies * 3 * f)};
   held.at(Kept::activated).divided =
       is_quantized(plan_.training.precision) ? operands(copies * f) : elements(copies * f);
@@ -141,6 +190,7 @@ Held ModelHeld::shared_experts() const {
   const double f = model_.moe->shared_ffn_hidden / h_;
   Held held;
   held.parameters.divided = shared_expert_parameters(model_);
+  held.matrices.divided = shared_expert_matrices(model_);
   held.at(Kept::tensors).divided = elements((model_.gated_mlp ? 3 : 2) * f);
   if (is_quantized(plan_.training.precision))
     held.at(Kept::tensors).divided = elements((model_.gated_mlp ? 2 : 1) * f) + operands(f);
@@ -158,6 +208,7 @@ Held ModelHeld::experts_backward() const {
 Held ModelHeld::embedding() const {
   Held held;
   held.parameters = embedding_parameters(model_, plan_.parallel.tensor);
+  if (plan_.training.lora.is_used()) held.frozen = held.parameters;
   held.at(Kept::tensors).whole = tokens(d_);
   return held;
 }
@@ -165,6 +216,7 @@ Held ModelHeld::embedding() const {
 Held ModelHeld::head() const {
   Held held;
   held.parameters = head_parameters(model_, plan_.parallel.tensor, plan_.head_place());
+  if (plan_.training.lora.is_used()) held.frozen = held.parameters;
   // Of each depth of multi-token prediction what its norms read, and both hidden states joined.
   const bool casts = is_quantized(plan_.training.precision);
   const Bytes joined = casts ? operands(2) : elements(2);
@@ -182,14 +234,15 @@ Held ModelHeld::attention_backward() const {
   Held held;
   held.at(Kept::passing).whole = elements(1);
   held.at(Kept::weight_gradient) =
-      gradient_of(model_.mla ? model_.heads_width() : model_.qkv_width());
+      weight_gradient(model_.mla ? model_.heads_width() : model_.qkv_width(), LayerHalf::attention);
   return held;
 }
 
 Held ModelHeld::feed_forward_backward() const {
   Held held;
   held.at(Kept::passing) = {elements(1), elements((model_.gated_mlp ? 2 : 1) * f_)};
-  held.at(Kept::weight_gradient) = gradient_of(model_.mlp_input_width());
+  held.at(Kept::weight_gradient) =
+      weight_gradient(model_.mlp_input_width(), LayerHalf::feed_forward);
   return held;
 }
 

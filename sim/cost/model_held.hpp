@@ -1,5 +1,8 @@
 #pragma once
 
+#include <initializer_list>
+
+#include "cost/adapters.hpp"
 #include "operations/held.hpp"
 #include "plan/plan.hpp"
 #include "workload/transformer.hpp"
@@ -54,8 +57,15 @@ class ModelHeld {
   Bytes elements(double count) const { return e_ * (count * s_ * b_ * h_); }
   Bytes operands(double count) const { return q_ * (count * s_ * b_ * h_); }
   /// Of a matrix with this many rows and the hidden size as columns. Megatron-LM keeps Q, K and V in one matrix and, when gated, both halves
-  /// of the first MLP matrix in one.
-  Divisible<Bytes> gradient_of(double rows) const { return {{}, e_ * (rows * h_)}; }
+  /// of the first MLP matrix in one. With adapters, of the largest matrix of theirs.
+  Divisible<Bytes> weight_gradient(double rows, LayerHalf half) const;
+
+  /// Freezes the half, where there are adapters, and adds theirs.
+  void freeze(Held& held, LayerHalf half) const;
+  /// What the first matrix of each adapter gives the second, for its gradient:  e r s b.
+  Bytes between_adapters(LayerHalf half) const;
+  /// Whether the input of one of these products is kept for a weight gradient: of a frozen product without an adapter it is not.
+  bool keeps_input_of(std::initializer_list<LoraTarget> products) const;
 
   /// What the router gives each token for each expert, in fp32.
   Bytes probabilities() const;

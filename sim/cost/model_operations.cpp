@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "core/contracts.hpp"
+#include "cost/adapters.hpp"
 #include "cost/expert_times.hpp"
 #include "cost/kernel_cost.hpp"
 #include "cost/model_held.hpp"
+#include "plan/state_bytes.hpp"
 
 namespace windtunnel {
 namespace {
@@ -145,6 +147,7 @@ class ModelWriter {
   PassOperations& weight_gradient() { return result_.at(Direction::weight_gradient); }
 
   bool is_timed() const { return in_.node != nullptr; }
+  bool is_frozen() const { return in_.plan->training.lora.is_used(); }
 
   /// A kernel operation, backward: whole, and in the halves of a split pass.
   struct Backward {
@@ -158,6 +161,7 @@ class ModelWriter {
   }
 
   void time_layer(Backward& operation, const KernelWork& work, Seconds accumulation) const {
+    if (is_frozen()) return time_frozen(operation, without_weight_gradients(work));
     operation.whole.time =
         kernel_time(work, backward_context(in_, context_), 1, context_.flash_backward_efficiency) +
         accumulation;
@@ -167,6 +171,53 @@ class ModelWriter {
     constexpr double half = 0.5;
     operation.whole.launch = launch_time(in_, work);
     operation.inputs.launch = operation.weights.launch = operation.whole.launch * half;
+  }
+
+  /// Of weights that are not trained: gradients pass through them.
+  void time_frozen(Backward& operation, const KernelWork& work) const {
+    operation.whole.time =
+        kernel_time(work, backward_context(in_, context_), 1, context_.flash_backward_efficiency);
+    operation.whole.products = linear_time(work, context_);
+    operation.whole.launch = launch_time(in_, work);
+    operation.inputs.time = operation.whole.time;
+    operation.inputs.products = operation.whole.products;
+    operation.inputs.launch = operation.whole.launch;
+  }
+
+  /// Adds a half's adapters, whose matrices are frozen, and the casts of those that are kept in fewer bits.
+  void add_adapters(LayerHalf half, Operation& ahead, Backward& back) const {
+    const Training& training = in_.plan->training;
+    const KernelWork forward = adapters_forward(*in_.model, training.lora, half, shape_),
+                     backward = adapters_backward(*in_.model, training.lora, half, shape_);
+    const Seconds cast = cast_of_frozen(half),
+                  whole = kernel_time(backward, backward_context(in_, context_)),
+                  sum = accumulation(forward), weights = weight_gradient_time(backward, context_);
+    ahead.time += kernel_time(forward, context_) + cast;
+    ahead.launch += launch_time(in_, forward);
+    back.weights.time += weights + sum;
+    back.inputs.time += whole - weights + cast;
+    back.whole.time += whole + sum + cast;
+    constexpr double part = 0.5;
+    const Seconds launch = launch_time(in_, backward);
+    back.whole.launch += launch;
+    back.inputs.launch += launch * part;
+    back.weights.launch += launch * part;
+    const FlopCounts products = all(product_flops(forward.linear));
+    ahead.flops += products;
+    back.weights.flops = products;
+    back.inputs.flops += products;
+    back.whole.flops = back.inputs.flops + back.weights.flops;
+  }
+
+  /// Each matrix is read as it is kept and written for its product, in either direction.
+  Seconds cast_of_frozen(LayerHalf half) const {
+    const Training& training = in_.plan->training;
+    if (training.lora.frozen_type == FrozenType::as_passes) return {};
+    const Divisible<double> matrices = half == LayerHalf::attention
+                                           ? attention_matrices(*in_.model)
+                                           : feed_forward_matrices(*in_.model);
+    const Bytes each = Bytes{frozen_matrix_size(training)} + element_size(training.precision);
+    return memory_time(each * matrices.on_rank(shape_.tensor), in_.node->device);
   }
 
   /// Backward each product with weights is done twice, once in either half; the attention core twice with the inputs.
@@ -200,6 +251,10 @@ class ModelWriter {
       count_flops(attention, attention_back, product_flops(ahead.attention.linear),
                   core_forward_flops(*in_.model, shape_), core_backward_flops(*in_.model, shape_));
       count_flops(feed_forward, feed_forward_back, product_flops(ahead.feed_forward.linear));
+      if (is_frozen()) {
+        add_adapters(LayerHalf::attention, attention, attention_back);
+        add_adapters(LayerHalf::feed_forward, feed_forward, feed_forward_back);
+      }
     }
     forward().layer = {attention};
     const double share =
@@ -339,6 +394,8 @@ class ModelWriter {
     embedding.held = held_.embedding();
     forward().before.push_back(embedding);
     embedding.held = held_.embedding_backward();
+    // Frozen words have no gradient.
+    if (is_frozen()) embedding.time = embedding.launch = Seconds{0};
     backward().after.push_back(embedding);
     if (!is_timed()) return;
     input_gradient().after.push_back(embedding);
@@ -351,6 +408,10 @@ class ModelWriter {
     if (is_timed()) {
       time_head(ahead, back);
       count_flops(ahead, back, head_flops(*in_.model, shape_));
+      if (is_frozen()) {
+        back.weights.flops = {};
+        back.whole.flops = back.inputs.flops;
+      }
     }
     forward().after.push_back(ahead);
     backward().before.push_back(back.whole);
@@ -364,7 +425,9 @@ class ModelWriter {
     const double traffic = in_.software->cross_entropy_bytes;
     const KernelContext context = base_context(context_);
     const KernelWork ahead_work = head_forward(*in_.model, shape_, traffic),
-                     back_work = head_backward(*in_.model, shape_, traffic);
+                     whole_back_work = head_backward(*in_.model, shape_, traffic),
+                     back_work =
+                         is_frozen() ? without_weight_gradients(whole_back_work) : whole_back_work;
     const KernelWork joining = prediction_forward(*in_.model, shape_),
                      joining_back = prediction_backward(*in_.model, shape_);
     const double heads = 1 + in_.model->mtp_layers;

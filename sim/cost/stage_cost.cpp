@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "cost/adapters.hpp"
 #include "cost/codec_cost.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/end_of_iteration.hpp"
@@ -32,6 +33,14 @@ void add_exchanges(const StageCostInputs& in, PassBytes& bytes) {
   bytes.expert_inputs = element * (values * moe.top_k * in.plan->parallel.expert_tensor);
 }
 
+/// Of one rank.
+double layer_adapter_parameters(const Transformer& model, const Plan& plan) {
+  const Lora& lora = plan.training.lora;
+  return (adapter_parameters(model, lora, LayerHalf::attention) +
+          adapter_parameters(model, lora, LayerHalf::feed_forward)) /
+         plan.parallel.tensor;
+}
+
 PassBytes pass_bytes(const StageCostInputs& in) {
   const double layer = layer_matrix_parameters(*in.model, in.plan->parallel.tensor);
   const Bytes weight = linear_weight_size(*in.plan, *in.software),
@@ -41,8 +50,9 @@ PassBytes pass_bytes(const StageCostInputs& in) {
   bytes.activation = activation_size(*in.model, shape);
   bytes.weight = weight;
   bytes.gradient = gradient;
-  bytes.layer_parameters = weight * layer;
-  bytes.layer_gradients = gradient * layer;
+  const double adapters = layer_adapter_parameters(*in.model, *in.plan);
+  bytes.layer_parameters = weight * (layer + adapters);
+  bytes.layer_gradients = gradient * (in.plan->training.lora.is_used() ? adapters : layer);
   bytes.key_values = key_value_size(*in.model, shape);
   bytes.attended = attended_size(*in.model, shape);
   if (in.model->moe) add_exchanges(in, bytes);
@@ -242,6 +252,19 @@ void set_collective_times(const StageCostInputs& in, PassOperations& pass) {
       }
 }
 
+/// Copies of a layer's activations to the host or back run beside its other operations, at the rate of the link; kernels wait for what
+/// lasts longer.
+void set_copy_times(const StageCostInputs& in, PassOperations& pass) {
+  Seconds beside{};
+  for (const Operation& operation : pass.layer)
+    if (operation.overlap == Overlap::none) beside += operation.time;
+  for (Operation& operation : pass.layer)
+    if (operation.label == Label::activation_copies) {
+      const Seconds copied = operation.payload / in.node->host->effective_link();
+      operation.time = std::max(Seconds{0}, copied - beside);
+    }
+}
+
 /// Sum of a value over all operations of a pass.
 template <class Value>
 auto sum_over(const PassOperations& pass, const Value& value) {
@@ -262,8 +285,9 @@ PassCost cost_of(const PassTimes& times) {
   cost.data_comm = at(Part::data_comm);
   cost.context_comm = at(Part::context_comm);
   cost.codec = at(Part::codec);
+  // Copies to the host and back are a part of `duration` alone.
   cost.duration = cost.compute + cost.tensor_comm + cost.expert_comm + cost.data_comm +
-                  cost.context_comm + cost.codec;
+                  cost.context_comm + cost.codec + at(Part::other);
   return cost;
 }
 
@@ -302,8 +326,15 @@ Seconds batch_read(const StageCostInputs& in, const ChunkRole& chunk) {
 }
 
 ParameterCounts sum(const ParameterCounts& a, const ParameterCounts& b) {
-  return {a.all + b.all, a.weights + b.weights, a.gradients + b.gradients,
-          a.optimizer + b.optimizer, a.experts + b.experts};
+  return {a.all + b.all,
+          a.weights + b.weights,
+          a.gradients + b.gradients,
+          a.optimizer + b.optimizer,
+          a.experts + b.experts,
+          a.frozen + b.frozen,
+          a.frozen_weights + b.frozen_weights,
+          a.matrices + b.matrices,
+          a.frozen_matrices + b.frozen_matrices};
 }
 
 ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role) {
@@ -323,7 +354,7 @@ ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role) {
 }
 
 EndInputs end_inputs(const StageCostInputs& in, const ParameterCounts& parameters) {
-  return {in.model, in.plan, in.software, &in.node->device, in.stage, parameters};
+  return {in.model, in.plan, in.software, in.node, in.stage, parameters};
 }
 
 /// How many times as long kernels take while exchanges have multiprocessors of their own.
@@ -529,7 +560,10 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
   for (const OperationPass& pass : operation_passes()) pass.rewrite(operations, context);
   if (in.software->sends_mask) operations.message.payload += mask_size(*in.model);
   if (in.node == nullptr) return operations;
-  for (PassOperations& pass : operations.passes) set_collective_times(in, pass);
+  for (PassOperations& pass : operations.passes) {
+    set_collective_times(in, pass);
+    set_copy_times(in, pass);
+  }
   return operations;
 }
 }  // namespace

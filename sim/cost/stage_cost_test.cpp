@@ -62,6 +62,44 @@ TEST_CASE("a first stage's forward pass is its layers; backward is twice that") 
         doctest::Approx(2 * layer_flops / 1e14).epsilon(1e-9));
 }
 
+TEST_CASE("a frozen layer passes gradients on, and its adapters have all three products") {
+  World world;
+  world.plan.training.lora.rank = 16;
+  const StageCost cost = world.cost(0);
+  // 16 (1024 + 1024) parameters for queries and for values, 2 FLOPs each for 1024 tokens; a layer's products, and those of attention.
+  const double adapters = 2 * 1024.0 * 2 * 16 * 2048, products = 24 * std::pow(1024.0, 3),
+               core = 4 * std::pow(1024.0, 3);
+  CHECK(cost.chunks[0].forward.duration.value() ==
+        doctest::Approx((layer_flops + adapters) / 1e14).epsilon(1e-9));
+  CHECK(cost.chunks[0].backward.duration.value() ==
+        doctest::Approx((products + 2 * core + 2 * adapters) / 1e14).epsilon(1e-9));
+  CHECK(cost.chunks[0].weight_gradient.duration.value() ==
+        doctest::Approx(adapters / 1e14).epsilon(1e-9));
+  const FlopCounts counted = count_flops(cost.chunks[0].operations->at(Direction::backward));
+  CHECK(counted.model.value() == doctest::Approx(products + 2 * core + 2 * adapters));
+  CHECK(cost.gradients == Bytes{4.0 * 2 * 16 * 2048});
+  // The head of the last stage is frozen too: one of its two backward products is left.
+  CHECK(world.cost(1).chunks[0].backward.duration.value() ==
+        doctest::Approx((products + 2 * core + 2 * adapters + head_flops) / 1e14).epsilon(1e-9));
+}
+
+TEST_CASE(
+    "copies of activations to the host hide behind their layer, and what lasts longer is waited "
+    "for") {
+  World world;
+  const StageCost plain = world.cost(0);
+  world.plan.training.activation_offload = 0.5;
+  // A layer keeps 34 sbh + 5 a s² b = (34 + 80) MiB, of which half is copied.
+  world.node.host = Host{.link = 57_MiB / 10_ms, .memory_bandwidth = 1_GBps};
+  const StageCost slow = world.cost(0);
+  for (const auto pass : {&ChunkCost::forward, &ChunkCost::backward}) {
+    CHECK((slow.chunks[0].*pass).duration.value() == doctest::Approx(0.01).epsilon(1e-9));
+    CHECK((slow.chunks[0].*pass).compute == (plain.chunks[0].*pass).compute);
+  }
+  world.node.host->link = 57_MiB / 1_us;
+  CHECK(world.cost(0).chunks[0].forward.duration == plain.chunks[0].forward.duration);
+}
+
 Seconds sum_of(const ChunkOperations& chunk, Direction direction,
                const std::vector<Label>& labels) {
   Seconds sum{};

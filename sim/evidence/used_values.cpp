@@ -149,6 +149,13 @@ void add_node(const NodeType& node, const Plan& plan, ValueCollector& values) {
   add_interconnect(node, has_peers, values);
   values.add("nics", "NICs per node", node.nics, has_network);
   values.add("nic_rate", "attained NIC rate", attained, node.effective_nic_rate(), has_network);
+  const Training& training = plan.training;
+  const bool offloads = training.optimizer_offload > 0 || training.activation_offload > 0;
+  if (!node.host || !offloads) return;
+  values.add("host/link", "attained rate between a GPU and its host", attained,
+             node.host->effective_link());
+  values.add("host/memory_bandwidth", "attained rate of a GPU's share of the host's memory",
+             attained, node.host->effective_memory(), training.optimizer_offload > 0);
 }
 
 /// Pairs of nodes with a rate of their own, of those in use.

@@ -6,7 +6,8 @@
 #include <cstddef>
 
 #include "core/contracts.hpp"
-#include "memory/memory_account.hpp"
+#include "cost/adapters.hpp"
+#include "plan/state_bytes.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -201,6 +202,18 @@ std::string interval_text(Seconds time) {
   return fixed_text(seconds / hour, 2) + " h";
 }
 
+namespace {
+
+/// All weight matrices of a model's layers.
+double matrices_of(const Transformer& model) {
+  const double matrices = model.layers * layer_matrix_parameters(model, 1);
+  if (!model.moe) return matrices;
+  return matrices +
+         model.expert_layers(0, model.layers) * (expert_matrices(model) + router_matrix(model));
+}
+
+}  // namespace
+
 double JobModel::failure_rate() const {
   double rate = 0;
   for (const double each : failures_per_tick) rate += each;
@@ -208,8 +221,14 @@ double JobModel::failure_rate() const {
 }
 
 Bytes checkpoint_bytes(double parameters, const Scenario& scenario) {
-  const StateBytes states = state_bytes(scenario.plan.training, scenario.software);
-  return Bytes{parameters * (states.weights + states.optimizer)};
+  const Training& training = scenario.plan.training;
+  const Transformer& model = scenario.model;
+  if (training.lora.is_used())
+    parameters = model.layers * (adapter_parameters(model, training.lora, LayerHalf::attention) +
+                                 adapter_parameters(model, training.lora, LayerHalf::feed_forward));
+  const StateBytes states = state_bytes(training, scenario.software);
+  const double saved = moment_bytes(training) - matrix_moment_bytes(training);
+  return Bytes{parameters * (states.weights + states.optimizer) - saved * matrices_of(model)};
 }
 
 Job make_job(const Scenario& scenario, const Report& report, const std::vector<double>& steps) {

@@ -58,7 +58,7 @@ struct Job {
       assumptions;  ///< every number of the job that was not given, and its source
 };
 
-/// Parameters and optimizer states, each once, as the memory account counts their bytes.
+/// Parameters and optimizer states, each once, as the memory account counts their bytes: of adapters, where they alone are trained.
 Bytes checkpoint_bytes(double parameters, const Scenario& scenario);
 
 /// The job of a scenario whose iteration takes what `report` says. The scenario must have a `job` block. `steps` are times of

@@ -15,6 +15,7 @@ struct KindRow {
 /// In the order of HeldKind.
 constexpr std::array rows{
     KindRow{MemoryLine::weights, "weights"},
+    KindRow{MemoryLine::weights, "frozen weights"},
     KindRow{MemoryLine::weights, "weights cast for products"},
     KindRow{MemoryLine::gradients, "gradients"},
     KindRow{MemoryLine::gradients, "gradients of one backward pass"},
@@ -40,6 +41,8 @@ constexpr std::array rows{
     KindRow{MemoryLine::buffers, "input and output of the stage"},
     KindRow{MemoryLine::buffers, "buffers for gathered sequences"},
     KindRow{MemoryLine::buffers, "fp32 gradients of the step"},
+    KindRow{MemoryLine::buffers, "matrices of Muon's step"},
+    KindRow{MemoryLine::buffers, "activations on their way to the host"},
     KindRow{MemoryLine::buffers, "copies of gathered weights"},
     KindRow{MemoryLine::buffers, "codec buffers of"},
     KindRow{MemoryLine::buffers, "learned correction"},

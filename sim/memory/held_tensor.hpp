@@ -19,7 +19,8 @@ const char* name_of(MemoryLine line);
 /// What a tensor holds. A kind's row of the table (held_tensor.cpp) has its line and its name.
 enum class HeldKind : std::uint8_t {
   weights,
-  cast_weights,  ///< casts of weights that products read in a quantised format
+  frozen_weights,  ///< that are not trained
+  cast_weights,    ///< casts of weights that products read in a quantised format
   gradients,
   pass_gradients,   ///< that last as long as one backward pass, beside their sums
   buckets,          ///< of gradients, to be exchanged
@@ -44,7 +45,9 @@ enum class HeldKind : std::uint8_t {
   messages,    ///< input and output of a stage
   sequences,   ///< buffers for whole sequences of a tensor group
   step_temporary,
-  gathered_weights,  ///< copies while the step of a sharded optimizer gathers them
+  orthogonalisation,  ///< of the matrix that Muon steps
+  reloaded,           ///< activations on their way to the host and back
+  gathered_weights,   ///< copies while the step of a sharded optimizer gathers them
   codec,
   correction,  ///< what a trained correction adds (memory/memory_correction.hpp)
 };

@@ -7,10 +7,12 @@
 
 #include "core/contracts.hpp"
 #include "cost/end_of_iteration.hpp"
+#include "cost/muon.hpp"
 #include "cost/stage_cost.hpp"
 #include "memory/memory_advice.hpp"
 #include "memory/memory_correction.hpp"
 #include "plan/gradient_reduction.hpp"
+#include "plan/state_bytes.hpp"
 
 namespace windtunnel {
 namespace {
@@ -139,6 +141,7 @@ struct KeptAs {
 
 Label label_of(const Operation& operation, HeldKind kind) {
   const bool is_edge = operation.label == Label::embedding || operation.label == Label::head;
+  if (kind == HeldKind::reloaded) return Label::whole_pass;
   if (kind == HeldKind::gathered || kind == HeldKind::prefetched)
     return is_edge ? Label::gather_edges : Label::gather_layer;
   if (kind == HeldKind::scattered || kind == HeldKind::reduced)
@@ -264,6 +267,7 @@ void add_backward(std::vector<HeldTensor>& tensors, const Stage& stage) {
   if (!is_fully_sharded(stage)) return;
   if (counts_shards(stage)) return add_shards(tensors, stage);
   add_kept(tensors, backward, 1, {Kept::gathered, HeldKind::gathered, of_layer});
+  add_kept(tensors, backward, 1, {Kept::reloaded, HeldKind::reloaded, of_layer});
 }
 
 /// Verdict and total (docs/memory.md, sections 3 and 5):
@@ -354,6 +358,24 @@ void add_codecs(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
   bytes.add_to(tensors);
 }
 
+/// What Muon holds of the matrix that it orthogonalises, and the largest frozen matrix, cast for its product.
+void add_optimizer_work(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs,
+                        const Stage& stage) {
+  const Training& training = stage.plan.training;
+  if (training.optimizer == Optimizer::muon)
+    tensors.push_back({HeldKind::orthogonalisation,
+                       Label::whole_pass,
+                       orthogonalisation_memory(muon_matrices(*inputs.model, stage.plan, stage.id)),
+                       1,
+                       {Moment::step, Moment::pool_step}});
+  if (training.lora.frozen_type == FrozenType::as_passes || stage.role.layers == 0) return;
+  const Transformer& model = *inputs.model;
+  const double most = std::max(model.qkv_width(), model.mlp_input_width()) * model.hidden /
+                      stage.plan.parallel.tensor;
+  tensors.push_back({HeldKind::cast_weights, Label::whole_pass,
+                     element_size(training.precision) * most, 1, of_layer});
+}
+
 /// A layer's input on all ranks of a tensor group.
 Bytes whole_sequence(const Stage& stage, const Transformer& model) {
   return activation_size(model, layer_shape(stage.plan, stage.software));
@@ -367,7 +389,8 @@ void add_copies(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
   if (parallel.replicas() > 1 && parallel.zero_stage == 0)
     tensors.push_back({HeldKind::buckets, Label::whole_pass,
                        Bytes{bytes.buckets * parameters.gradients}, parameters.gradients, always});
-  const double copied = bytes.gathered_copies * parameters.weights + parameters.optimizer;
+  const double copied = bytes.gathered_copies * (parameters.weights - parameters.frozen_weights) +
+                        parameters.optimizer;
   if (parallel.replicas() > 1 && parallel.zero_stage > 0 && bytes.gathered_copies > 0)
     tensors.push_back({HeldKind::gathered_weights,
                        Label::whole_pass,
@@ -429,6 +452,7 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
           {HeldKind::messages, Label::whole_pass, boundary(stage) * 2, 2, {Moment::step}});
   }
   add_backward(tensors, stage);
+  add_optimizer_work(tensors, inputs, stage);
   add_codecs(tensors, inputs, stage);
   add_copies(tensors, inputs, stage);
   tensors.push_back(
@@ -509,57 +533,6 @@ StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
 
 namespace {
 
-constexpr double half_bytes = 2;    ///< of an fp16 or bf16 value
-constexpr double single_bytes = 4;  ///< of an fp32 value
-constexpr double adam_moments = 2;
-constexpr double sgd_moments = 1;  ///< momentum; plain SGD without it would need none [assumed]
-
-bool is_half(Precision precision) {
-  return precision == Precision::fp16 || base_precision(precision) == Precision::bf16;
-}
-
-double moment_bytes(Optimizer optimizer) {
-  return single_bytes * (optimizer == Optimizer::adam ? adam_moments : sgd_moments);
-}
-
-/// Training in fp32 or tf32 [assumed]: weights 4, gradients 4, Adam 8; the weights are their own
-/// master.
-StateBytes single_precision_states() {
-  return {.weights = single_bytes,
-          .gradients = single_bytes,
-          .stale_gradients = 0,
-          .optimizer = single_bytes * adam_moments,
-          .step_temporary = 0,
-          .gradients_freed_each_step = false};
-}
-
-/// Stack D: gradients accumulate in a contiguous fp32 buffer that stays, so the step makes no fp32
-/// copy of them.
-StateBytes with_single_gradients(StateBytes states) {
-  states.gradients = std::max(states.gradients, single_bytes);
-  states.stale_gradients = 0;
-  states.step_temporary = 0;
-  states.gradients_freed_each_step = false;
-  return states;
-}
-
-/// Stack C: gradients stay in half precision and the step makes an fp32 copy of them.
-StateBytes with_half_gradients(StateBytes states) {
-  states.gradients = std::min(states.gradients, half_bytes);
-  states.stale_gradients = 0;
-  states.step_temporary = single_bytes;
-  return states;
-}
-
-StateBytes half_precision_states(const Training& training, const SoftwareProfile& software) {
-  const StateBytes states =
-      training.precision == Precision::fp16 ? software.states_fp16 : software.states_bf16;
-  const bool asks_single = training.gradient_type == GradientType::fp32;
-  const bool has_single = software.gradients_of(training.precision) == GradientType::fp32;
-  if (asks_single == has_single) return states;
-  return asks_single ? with_single_gradients(states) : with_half_gradients(states);
-}
-
 /// The fp32 gradients that the first step makes. A stack that keeps stale gradients (stack A) keeps
 /// a copy of the live ones and these; another makes them for the step alone.
 double main_gradient_bytes(const StateBytes& states) {
@@ -569,20 +542,9 @@ double main_gradient_bytes(const StateBytes& states) {
 
 }  // namespace
 
-StateBytes state_bytes(const Training& training, const SoftwareProfile& software) {
-  StateBytes states = is_half(training.precision) ? half_precision_states(training, software)
-                                                  : single_precision_states();
-  // Profiles state Adam's bytes.
-  states.optimizer += moment_bytes(training.optimizer) - moment_bytes(Optimizer::adam);
-  return states;
-}
-
 std::vector<HeldTensor> state_tensors(const Training& training, const SoftwareProfile& software,
                                       const ParameterCounts& parameters, MemoryReading reading) {
   const StateBytes bytes = state_bytes(training, software);
-  // A stack with fewer bytes than those and an fp32 copy does not say which of them it keeps.
-  const double beside = bytes.optimizer - moment_bytes(training.optimizer);
-  const double master = beside >= single_bytes ? beside : 0;
   const bool is_first = reading == MemoryReading::first_step;
   constexpr Moments in_step{Moment::step, Moment::pool_step},
       // The first backward pass makes them.
@@ -591,23 +553,33 @@ std::vector<HeldTensor> state_tensors(const Training& training, const SoftwarePr
       // Of the first step, whose blocks are not used again.
       made_by_step{Moment::step, Moment::pool_backward, Moment::pool_head, Moment::pool_edges,
                    Moment::pool_step};
+  constexpr double half_bytes = 2;  // of an fp16 or bf16 value
   const double freed =
       bytes.gradients_freed_each_step ? std::min(bytes.gradients, half_bytes) : 0.0;
+  // What the host does not keep.
+  const double here = 1 - training.optimizer_offload;
   std::vector<HeldTensor> tensors;
   const auto add = [&](HeldKind kind, double each, double count, Moments held) {
-    if (each > 0) tensors.push_back({kind, Label::whole_pass, Bytes{each} * count, count, held});
+    if (each > 0 && count > 0)
+      tensors.push_back({kind, Label::whole_pass, Bytes{each} * count, count, held});
   };
-  add(HeldKind::weights, bytes.weights, parameters.weights, always);
+  const double frozen_vectors = parameters.frozen_weights - parameters.frozen_matrices;
+  add(HeldKind::weights, bytes.weights, parameters.weights - parameters.frozen_weights, always);
+  add(HeldKind::frozen_weights, frozen_weight_size(training), frozen_vectors, always);
+  add(HeldKind::frozen_weights, frozen_matrix_size(training), parameters.frozen_matrices, always);
   add(HeldKind::gradients, bytes.gradients - freed, parameters.gradients, always);
   add(HeldKind::gradients, freed, parameters.gradients, later);
   add(HeldKind::pass_gradients, bytes.pass_gradients, parameters.gradients, of_layer);
   if (!is_first)
     add(HeldKind::stale_gradients, bytes.stale_gradients, parameters.gradients, always);
-  add(HeldKind::master, master, parameters.optimizer, always);
-  add(HeldKind::moments, bytes.optimizer - master, parameters.optimizer,
-      is_first ? made_by_step : always);
+  const double stepped = parameters.optimizer * here;
+  const double matrices = training.optimizer == Optimizer::muon ? parameters.matrices * here : 0;
+  const Moments moments_held = is_first ? made_by_step : always;
+  add(HeldKind::master, bytes.master, stepped, always);
+  add(HeldKind::moments, bytes.optimizer - bytes.master, stepped - matrices, moments_held);
+  add(HeldKind::moments, matrix_moment_bytes(training), matrices, moments_held);
   add(HeldKind::step_temporary, is_first ? main_gradient_bytes(bytes) : bytes.step_temporary,
-      parameters.optimizer, is_first ? made_by_step : in_step);
+      stepped, is_first ? made_by_step : in_step);
   return tensors;
 }
 

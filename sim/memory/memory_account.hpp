@@ -93,6 +93,8 @@ struct MemoryInputs {
   std::vector<int> in_flight;
   std::vector<int> in_flight_with_gradients;
   MemoryReading reading = MemoryReading::steady_state;
+  bool has_host =
+      false;  ///< whether advice may ask for offloading: the platform says what the host takes
   /// Trained on the user's runs (memory/memory_correction.hpp); speaks where it was better on runs held out. Null: none.
   const MemoryCorrection* correction = nullptr;
   /// Work of the stages of a role, filled by account_stage(): stages that are alike share it. Of this plan alone.
@@ -108,11 +110,6 @@ StageMemory account_stage(const MemoryInputs& inputs, StageId stage);
 
 /// Bytes per rank of every stage, the verdict, and what would make the plan fit when it does not.
 MemoryAccount account_memory(const MemoryInputs& inputs);
-
-/// Bytes each parameter costs in this training on this stack, before any sharding: the profile's
-/// own bytes, adapted to fp32 training, another gradient type or another optimizer (docs/memory.md,
-/// "States", has the rules).
-StateBytes state_bytes(const Training& training, const SoftwareProfile& software);
 
 /// States of a rank that keeps them of so many parameters.
 std::vector<HeldTensor> state_tensors(const Training& training, const SoftwareProfile& software,

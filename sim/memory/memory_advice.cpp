@@ -1,6 +1,7 @@
 #include "memory/memory_advice.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <vector>
@@ -29,6 +30,12 @@ struct TriedChange {
 std::string gib_text(Bytes bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f GiB", bytes / 1_GiB);
+  return text;
+}
+
+std::string tenths_text(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g", share);
   return text;
 }
 
@@ -97,25 +104,63 @@ void add_tensor(const Transformer& model, const Plan& plan, std::vector<Change>&
   changes.push_back(change);
 }
 
+void add_moments(const Plan& plan, std::vector<Change>& changes) {
+  const Training& training = plan.training;
+  if (training.optimizer != Optimizer::adam || training.first_moment != MomentType::fp32 ||
+      training.second_moment != MomentType::fp32)
+    return;
+  Change change{.text = "exp_avg_dtype and exp_avg_sq_dtype \"bf16\"", .plan = plan};
+  change.plan.training.first_moment = change.plan.training.second_moment = MomentType::bf16;
+  changes.push_back(change);
+}
+
+/// The share of `held` that has to go to make room for what is missing, in whole tenths, beside the share that is gone already.
+double share_to_go(const StageMemory& worst, const SoftwareProfile& software, Bytes held,
+                   double gone) {
+  constexpr double tenths = 10;
+  const Bytes missing = (worst.required - worst.usable) / software.fragmentation;
+  if (held == Bytes{}) return 1;
+  const double share = gone + (1 - gone) * (missing / held);
+  return std::min(1.0, std::ceil(share * tenths) / tenths);
+}
+
+/// The host takes the least that makes room.
+void add_offload(const MemoryInputs& inputs, const StageMemory& worst,
+                 std::vector<Change>& changes) {
+  if (!inputs.has_host) return;
+  const auto add = [&](const char* name, double Training::*share, Bytes held) {
+    Change change{.text = name, .plan = *inputs.plan};
+    double& offloaded = change.plan.training.*share;
+    if (offloaded == 1) return;
+    offloaded = share_to_go(worst, *inputs.software, held, offloaded);
+    change.text += " " + tenths_text(offloaded);
+    changes.push_back(change);
+  };
+  add("optimizer_offload_fraction", &Training::optimizer_offload, worst.optimizer);
+  add("activation_offload_fraction", &Training::activation_offload, worst.activations);
+}
+
 /// Whether the changed plan passes the checks of make_plan(); its GPUs are not counted, as a change may ask for more of them.
 bool is_legal(const MemoryInputs& inputs, const Plan& plan) {
   const PlanInputs made_of{*inputs.model, plan.training, plan.parallel, *inputs.software};
   RejectionList rejections;
   if (plan.parallel.stage_layers.empty()) check_even_stages(made_of, rejections);
-  for (const auto check :
-       {check_tensor, check_pairs, check_context, check_experts, check_recompute, check_work})
+  for (const auto check : {check_tensor, check_pairs, check_context, check_experts, check_recompute,
+                           check_states, check_adapters, check_work})
     check(made_of, rejections);
   return rejections.all().empty();
 }
 
 /// The changes worth trying, those that cost the least time first.
-std::vector<Change> changes_of(const MemoryInputs& inputs) {
+std::vector<Change> changes_of(const MemoryInputs& inputs, const StageMemory& worst) {
   std::vector<Change> changes;
   add_recompute(*inputs.plan, changes);
   add_micro_batch(*inputs.plan, changes);
   add_pipeline(*inputs.model, *inputs.plan, changes);
   add_zero(*inputs.plan, changes);
   add_tensor(*inputs.model, *inputs.plan, changes);
+  add_moments(*inputs.plan, changes);
+  add_offload(inputs, worst, changes);
   std::erase_if(changes, [&](const Change& change) { return !is_legal(inputs, change.plan); });
   return changes;
 }
@@ -176,7 +221,7 @@ std::string suggestion_text(const std::vector<TriedChange>& changes) {
 
 std::string memory_advice(const MemoryInputs& inputs, const StageMemory& worst) {
   std::vector<TriedChange> changes;
-  for (const Change& change : changes_of(inputs)) changes.push_back(tried(inputs, change));
+  for (const Change& change : changes_of(inputs, worst)) changes.push_back(tried(inputs, change));
   return "stage " + std::to_string(worst.stage.index()) + " needs " + gib_text(worst.required) +
          ", the GPU has " + gib_text(worst.usable) + ": " +
          gib_text(worst.required - worst.usable) + " too much; " + suggestion_text(changes);

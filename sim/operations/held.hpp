@@ -30,8 +30,9 @@ enum class Kept : std::uint8_t {
   unit,        ///< backward: those of one layer; not counted by itself
   prefetched,  ///< backward: those of the units gathered ahead
   reduced,  ///< backward: gradients of a unit in the type that they are added up in, while they are scattered
+  reloaded,  ///< backward: activations that the host had, of this layer and the next
 };
-inline constexpr std::size_t num_kept = 16;
+inline constexpr std::size_t num_kept = 17;
 
 /// Over how many ranks the states of an operation's parameters are sharded.
 struct StateWays {
@@ -51,6 +52,8 @@ struct KeptByCodec {
 /// Memory that an operation holds on its rank. Parameters are listed with the forward operation.
 struct Held {
   Divisible<double> parameters;
+  Divisible<double> frozen = {};    ///< how many of `parameters` are not trained
+  Divisible<double> matrices = {};  ///< how many of `parameters` are of weight matrices of a layer
   StateWays ways;
   std::array<Divisible<Bytes>, num_kept> tensors{};
   KeptByCodec codec = {};

@@ -91,8 +91,9 @@ constexpr std::array rows{
     scatter("reduce-scatter of experts' gradients"),
     gather("all-gather of experts' parameters"),
     reduce("all-reduce over an axis"),
+    kernel("copies of activations", Part::other),
 };
-static_assert(rows.size() == static_cast<std::size_t>(Label::reduce_over_axis) + 1);
+static_assert(rows.size() == static_cast<std::size_t>(Label::activation_copies) + 1);
 
 }  // namespace
 

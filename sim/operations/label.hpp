@@ -100,7 +100,8 @@ enum class Label : std::uint8_t {
   reduce_expert_gradients,  ///< at the end, among the ranks that hold the same experts
   scatter_expert_gradients,
   gather_expert_parameters,
-  reduce_over_axis,  ///< an all-reduce among the ranks along Operation::axis
+  reduce_over_axis,   ///< an all-reduce among the ranks along Operation::axis
+  activation_copies,  ///< what kernels wait for copies of activations to the host, or back
 };
 
 /// Kind of an operation: kernels on one rank, or a collective or message.

@@ -363,6 +363,20 @@ Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& 
 
 namespace {
 
+/// What is frozen has neither gradients nor optimizer states. Adapters beside it are no matrices of the layer.
+void add_kinds(ParameterCounts& sum, const Held& held, double times) {
+  const double frozen = held.frozen.sum() * times, matrices = held.matrices.sum() * times;
+  const StateWays& ways = held.ways;
+  sum.frozen += frozen;
+  sum.frozen_weights += frozen / ways.weights;
+  sum.gradients -= frozen / ways.gradients;
+  sum.optimizer -= frozen / ways.optimizer;
+  if (frozen > 0)
+    sum.frozen_matrices += matrices / ways.weights;
+  else
+    sum.matrices += matrices / ways.optimizer;
+}
+
 void add(ParameterCounts& sum, const std::vector<Operation>& operations, double times) {
   for (const Operation& operation : operations) {
     const double parameters = operation.held.parameters.sum() * times;
@@ -372,6 +386,7 @@ void add(ParameterCounts& sum, const std::vector<Operation>& operations, double 
     sum.weights += parameters / ways.weights;
     sum.gradients += parameters / ways.gradients;
     sum.optimizer += parameters / ways.optimizer;
+    add_kinds(sum, operation.held, times);
   }
 }
 

@@ -188,7 +188,11 @@ FlopCounts count_flops(const PassOperations& pass);
 /// Parameters of a chunk on one rank, and how many of them have their weights, gradients and optimizer states there.
 struct ParameterCounts {
   double all = 0, weights = 0, gradients = 0, optimizer = 0;
-  double experts = 0;  ///< how many of `all` are parameters of experts
+  double experts = 0;                     ///< how many of `all` are parameters of experts
+  double frozen = 0, frozen_weights = 0;  ///< how many of `all` and `weights` are not trained
+  /// How many of `optimizer`, and of `frozen_weights`, are of weight matrices of layers.
+  double matrices = 0, frozen_matrices = 0;
+  double trained() const { return all - frozen; }
 };
 ParameterCounts count_parameters(const PassOperations& forward);
 

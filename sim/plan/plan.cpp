@@ -12,6 +12,14 @@
 #include "plan/plan_maker.hpp"
 
 namespace windtunnel {
+
+const char* name_of(LoraTarget target) {
+  constexpr std::array names{"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                             "gate_proj", "up_proj", "down_proj"};
+  static_assert(names.size() == Lora::all_targets.size());
+  return names[static_cast<std::size_t>(target)];
+}
+
 namespace {
 
 std::string text(int number) { return std::to_string(number); }
@@ -163,7 +171,7 @@ int nodes_of_replica(const Plan& plan, int gpus_per_node) {
 
 bool synchronises_embedding(const Transformer& model, const Plan& plan) {
   return (model.tied_embeddings || model.mtp_layers > 0) &&
-         plan.head_place() == HeadPlace::on_another_stage;
+         plan.head_place() == HeadPlace::on_another_stage && !plan.training.lora.is_used();
 }
 
 OrderShape order_shape(const Plan& plan) {
@@ -343,6 +351,8 @@ std::variant<const Plan*, std::vector<PlanRejection>> PlanMaker::make(const Trai
   check_product(inputs, *cluster_, rejections);
   check_experts(inputs, rejections);
   check_recompute(inputs, rejections);
+  check_states(inputs, rejections);
+  check_adapters(inputs, rejections);
   check_work(inputs, rejections);
   if (!rejections.all().empty()) return rejections.all();
 

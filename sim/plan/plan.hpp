@@ -20,7 +20,64 @@
 
 namespace windtunnel {
 
-enum class Optimizer { adam, sgd };
+enum class Optimizer {
+  adam,
+  sgd,
+  /// Momentum made orthogonal for the weight matrices of layers (Jordan et al. 2024); Adam for all other parameters.
+  muon,
+};
+
+/// Number format of the moments that an optimizer keeps.
+enum class MomentType : std::uint8_t {
+  fp32,
+  bf16,
+  fp16,
+  fp8,
+  int8,  ///< with an fp32 scale for each block of values (bitsandbytes)
+};
+
+/// The copy of the weights that the optimizer steps.
+enum class MainParameters : std::uint8_t {
+  of_profile,  ///< as the software profile counts its states
+  fp32,
+  fp32_remainder,  ///< the 16 bits of an fp32 copy that the bf16 weights do not have
+  fp16,
+  none,  ///< the weights themselves are stepped
+};
+
+/// Matrix of a layer that may have an adapter, under its name in Hugging Face's models.
+enum class LoraTarget : std::uint8_t {
+  q_proj,
+  k_proj,
+  v_proj,
+  o_proj,
+  gate_proj,
+  up_proj,
+  down_proj,
+};
+/// "q_proj"
+const char* name_of(LoraTarget target);
+
+/// How weights are kept that are not trained.
+enum class FrozenType : std::uint8_t {
+  as_passes,  ///< in the precision of the passes
+  nf4,        ///< matrices of layers in four bits, cast for each product (QLoRA)
+};
+
+/// Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): each target matrix W [out, in] is frozen, and B A beside it is trained, B [out, r]
+/// and A [r, in]. Nothing else is trained.
+struct Lora {
+  static constexpr std::array all_targets{
+      LoraTarget::q_proj,    LoraTarget::k_proj,  LoraTarget::v_proj,   LoraTarget::o_proj,
+      LoraTarget::gate_proj, LoraTarget::up_proj, LoraTarget::down_proj};
+  int rank = 0;  ///< r; 0: all parameters are trained
+  std::vector<LoraTarget> targets{LoraTarget::q_proj, LoraTarget::v_proj};
+  FrozenType frozen_type = FrozenType::as_passes;
+  bool is_used() const { return rank > 0; }
+  bool has(LoraTarget target) const {
+    return is_used() && std::find(targets.begin(), targets.end(), target) != targets.end();
+  }
+};
 
 /// Values of an operand in eight bits that share a scale.
 enum class Fp8Recipe {
@@ -37,6 +94,14 @@ struct Training {
   bool scales_rows() const { return precision == Precision::fp8 && fp8_recipe == Fp8Recipe::row; }
   GradientType gradient_type = GradientType::fp32;
   Optimizer optimizer = Optimizer::adam;
+  MainParameters main_parameters = MainParameters::of_profile;
+  MomentType first_moment = MomentType::fp32, second_moment = MomentType::fp32;
+  double optimizer_offload = 0;  ///< share of the optimizer's states that the host keeps and steps
+  bool overlap_optimizer_offload =
+      false;  ///< copies of gradients and weights run beside the host's step
+  double activation_offload =
+      0;  ///< share of what layers keep for the backward pass that the host holds meanwhile
+  Lora lora = {};
   Recompute recompute = Recompute::none;
   RecomputedModules recompute_modules =
       RecomputedModules::of_selective();  ///< where it is selective
@@ -278,7 +343,7 @@ std::vector<DeviceId> devices_of_one_copy(const Plan& plan);
 /// Nodes of so many GPUs on which these devices are.
 int nodes_of_replica(const Plan& plan, int gpus_per_node);
 
-/// Whether two stages hold a copy of a tied word embedding, and add up its gradients.
+/// Whether two stages hold a copy of a tied word embedding, and add up its gradients; it has none where adapters alone are trained.
 bool synchronises_embedding(const Transformer& model, const Plan& plan);
 
 /// What the plan asks of its schedule.

@@ -436,6 +436,133 @@ void check_recompute(const PlanInputs& plan, PlanFindings& findings) {
   }
 }
 
+namespace {
+
+void check_muon(const PlanInputs& plan, PlanFindings& findings) {
+  const Training& training = plan.training;
+  if (training.optimizer != Optimizer::muon || !findings.is_sound(optimizer)) return;
+  const auto is_wide = [](MomentType type) {
+    return type != MomentType::fp8 && type != MomentType::int8;
+  };
+  for (const auto& [key, type] : {std::pair{first_moment, training.first_moment},
+                                  std::pair{second_moment, training.second_moment}})
+    if (!is_wide(type) && findings.is_sound(key))
+      findings.reject(
+          {key, "Muon's momentum, and the moments of what Adam steps beside it, have 16 or 32 bits",
+           "write \"fp32\" or \"bf16\""});
+  if (plan.parallel.zero_stage > 1 && findings.is_sound(zero_stage))
+    findings.reject({optimizer,
+                     "Muon steps whole matrices, which zero_stage " +
+                         text(plan.parallel.zero_stage) + " cuts among replicas",
+                     "use zero_stage 0 or 1",
+                     {optimizer, zero_stage}});
+  if (training.optimizer_offload > 0 && findings.is_sound(optimizer_offload))
+    findings.reject({optimizer_offload, "a host steps Adam or SGD, not Muon",
+                     R"(write "optimizer": "adam", or leave it out)"});
+}
+
+void check_main_parameters(const PlanInputs& plan, PlanFindings& findings) {
+  const MainParameters main = plan.training.main_parameters;
+  if (main == MainParameters::of_profile || !findings.are_sound({main_parameters, precision}))
+    return;
+  const Precision base = base_precision(plan.training.precision);
+  const bool is_narrow = main == MainParameters::fp32_remainder || main == MainParameters::fp16;
+  if (element_size(base) == element_size(Precision::fp32))
+    return findings.reject(
+        {main_parameters,
+         std::string("weights of precision ") + name_of(base) + " are their own main parameters",
+         "leave it out"});
+  if (main == MainParameters::fp32_remainder && base != Precision::bf16)
+    return findings.reject({main_parameters,
+                            "a remainder completes bf16 weights, but precision is " +
+                                std::string(name_of(plan.training.precision)),
+                            R"(write "fp32" or "fp16")"});
+  const StateBytes& states =
+      base == Precision::fp16 ? plan.software.states_fp16 : plan.software.states_bf16;
+  if (is_narrow && states.weights > element_size(base) / Bytes{1})
+    findings.reject({main_parameters,
+                     "software " + plan.software.name +
+                         " keeps fp32 weights and casts them for the passes: there is no copy "
+                         "beside them",
+                     R"(leave it out, or write "none" for pure 16-bit training)"});
+}
+
+}  // namespace
+
+void check_states(const PlanInputs& plan, PlanFindings& findings) {
+  const Training& training = plan.training;
+  check_muon(plan, findings);
+  check_main_parameters(plan, findings);
+  if (training.optimizer == Optimizer::sgd && training.second_moment != MomentType::fp32 &&
+      training.main_parameters != MainParameters::none &&
+      findings.are_sound({optimizer, first_moment, second_moment}))
+    findings.reject({second_moment, "SGD has one moment, whose type is exp_avg_dtype",
+                     "leave exp_avg_sq_dtype out"});
+  if (training.overlap_optimizer_offload && training.optimizer_offload == 0 &&
+      findings.are_sound({overlap_offload, optimizer_offload}))
+    findings.reject({overlap_offload, "no optimizer states are offloaded",
+                     "say optimizer_offload_fraction, or leave it out"});
+  if (training.activation_offload > 0 && plan.parallel.schedule->overlaps_passes &&
+      findings.are_sound({activation_offload, schedule}))
+    findings.reject({activation_offload,
+                     "offloading activations is not modelled where passes run at once, as under "
+                     "schedule " +
+                         plan.parallel.schedule->name,
+                     "leave it out"});
+}
+
+namespace {
+
+/// What of the model or the precision has no adapters here.
+std::string why_no_adapters(const PlanInputs& plan) {
+  if (plan.model.moe) return "a model with experts";
+  if (plan.model.mla) return "latent attention";
+  if (plan.model.mtp_layers > 0) return "multi-token prediction";
+  if (is_quantized(plan.training.precision))
+    return std::string("products in ") + name_of(plan.training.precision);
+  const std::vector<int>& stages = plan.parallel.stage_layers;
+  if (std::find(stages.begin(), stages.end(), 0) != stages.end()) return "stages without layers";
+  return {};
+}
+
+}  // namespace
+
+void check_adapters(const PlanInputs& plan, PlanFindings& findings) {
+  const Training& training = plan.training;
+  const Lora& lora = training.lora;
+  if (!findings.is_sound(lora_rank)) return;
+  if (!lora.is_used()) {
+    if (lora.frozen_type != FrozenType::as_passes && findings.is_sound(frozen_type))
+      findings.reject({frozen_type, "no weights are frozen: lora_rank is 0",
+                       "write \"lora_rank\": 16, or leave it out"});
+    return;
+  }
+  if (const std::string why = why_no_adapters(plan);
+      !why.empty() && findings.are_sound({"/model", precision, stage_layers}))
+    return findings.reject({lora_rank, "adapters are not modelled for " + why, "leave it out"});
+  if (lora.rank >= plan.model.hidden && findings.is_sound("/model/hidden"))
+    findings.reject({lora_rank,
+                     "lora_rank " + text(lora.rank) + " is no less than the hidden size " +
+                         text(plan.model.hidden),
+                     "usual ranks are 8 to 256"});
+  else if (lora.rank % plan.parallel.tensor != 0 && findings.is_sound(tensor))
+    findings.reject(
+        {lora_rank,
+         "tensor " + text(plan.parallel.tensor) + " does not divide lora_rank " + text(lora.rank),
+         "use a multiple of " + text(plan.parallel.tensor)});
+  if (lora.has(LoraTarget::gate_proj) && !plan.model.gated_mlp &&
+      findings.are_sound({lora_targets, "/model/gated_mlp"}))
+    findings.reject({lora_targets, "the model's MLP has no gate_proj: it is not gated",
+                     "leave \"gate_proj\" out"});
+  if (training.optimizer == Optimizer::muon && findings.is_sound(optimizer))
+    findings.reject({optimizer, "adapters are stepped by Adam or SGD", R"(write "adam")"});
+  if (lora.frozen_type == FrozenType::nf4 && plan.parallel.zero_stage == 3 &&
+      findings.are_sound({frozen_type, zero_stage}))
+    findings.reject({frozen_type,
+                     "weights in nf4 that zero_stage 3 cuts among replicas are not modelled",
+                     "use zero_stage 0 to 2"});
+}
+
 std::string product_text(const std::vector<Factor>& factors, bool with_result) {
   std::string names, sizes;
   std::int64_t product = 1;

@@ -31,6 +31,17 @@ inline constexpr const char* expert_tensor = "/parallel/expert_tensor";
 inline constexpr const char* overlap_gradient_reduce = "/parallel/overlap_gradient_reduce";
 inline constexpr const char* sequence_parallel = "/parallel/sequence_parallel";
 inline constexpr const char* recompute_modules = "/training/recompute_modules";
+inline constexpr const char* precision = "/training/precision";
+inline constexpr const char* optimizer = "/training/optimizer";
+inline constexpr const char* main_parameters = "/training/main_params_dtype";
+inline constexpr const char* first_moment = "/training/exp_avg_dtype";
+inline constexpr const char* second_moment = "/training/exp_avg_sq_dtype";
+inline constexpr const char* optimizer_offload = "/training/optimizer_offload_fraction";
+inline constexpr const char* overlap_offload = "/training/overlap_optimizer_offload";
+inline constexpr const char* activation_offload = "/training/activation_offload_fraction";
+inline constexpr const char* lora_rank = "/training/lora_rank";
+inline constexpr const char* lora_targets = "/training/lora_target_modules";
+inline constexpr const char* frozen_type = "/training/frozen_dtype";
 inline constexpr const char* global_batch = "/training/global_batch";
 inline constexpr const char* micro_batch = "/training/micro_batch";
 inline constexpr const char* layers = "/model/layers";
@@ -97,6 +108,10 @@ void check_context(const PlanInputs& plan, PlanFindings& findings);
 void check_experts(const PlanInputs& plan, PlanFindings& findings);
 /// the model has the modules that are recomputed, and the stack recomputes modules,
 void check_recompute(const PlanInputs& plan, PlanFindings& findings);
+/// the optimizer and the stack have states of such types, and can leave them to the host,
+void check_states(const PlanInputs& plan, PlanFindings& findings);
+/// the model has the matrices that are to have adapters, and nothing else trains what is frozen,
+void check_adapters(const PlanInputs& plan, PlanFindings& findings);
 /// the ranks are the GPUs of the cluster,
 void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFindings& findings);
 /// stages, chunks, schedule and batch fit each other, and the stack says what the plan's gathers cost,

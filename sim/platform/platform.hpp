@@ -48,6 +48,16 @@ struct Interconnect {
   bool reduces_in_switch = false;
 };
 
+/// The host's memory as the GPUs of a node see it.
+struct Host {
+  BytesPerSecond link{};              ///< datasheet, one GPU, one way
+  double link_efficiency = 1;         ///< attained fraction
+  BytesPerSecond memory_bandwidth{};  ///< datasheet, one GPU's share
+  double memory_efficiency = 1;       ///< attained fraction
+  BytesPerSecond effective_link() const { return link * link_efficiency; }
+  BytesPerSecond effective_memory() const { return memory_bandwidth * memory_efficiency; }
+};
+
 /// One kind of node; a platform has one, or several for mixed clusters.
 struct NodeType {
   int count = 0;  ///< how many of them the platform has; 0 = as many as asked for
@@ -66,6 +76,7 @@ struct NodeType {
       1;  ///< arf: tensor collectives of a training run against `interconnect`
   double launch_slowdown =
       1;  ///< factor on the software's launch floor: this node's host processors
+  std::optional<Host> host = {};  ///< nothing: not known, and nothing can be offloaded to it
   BytesPerSecond effective_nic_rate() const { return nic_rate * nic_efficiency; }
 };
 

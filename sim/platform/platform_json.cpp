@@ -27,6 +27,19 @@ Device read_device_of(ObjectReader& reader, const DeviceLoader& load_device) {
   return load_device(value->string(), value->origin, pointer, reader.problems()).value_or(Device{});
 }
 
+std::optional<Host> read_host(ObjectReader& node_type, const std::string& prefix,
+                              Sources& sources) {
+  auto reader = node_type.optional_child("host");
+  if (!reader) return std::nullopt;
+  Host host;
+  required(*reader, "link", host.link);
+  defaulted(*reader, "link_efficiency", host.link_efficiency, least_ratio, 1);
+  required(*reader, "memory_bandwidth", host.memory_bandwidth);
+  defaulted(*reader, "memory_efficiency", host.memory_efficiency, least_ratio, 1);
+  end_object(*reader, prefix + "host/", sources);
+  return host;
+}
+
 using DeviceReader = std::function<Device(ObjectReader& node_type)>;
 
 NodeType read_node_type(ObjectReader reader, const std::string& prefix, Platform& platform,
@@ -48,6 +61,7 @@ NodeType read_node_type(ObjectReader reader, const std::string& prefix, Platform
   node.interconnect = read_interconnect(reader.child("interconnect"),
                                         knows_gpus ? std::optional(node.gpus) : std::nullopt,
                                         prefix + "interconnect/", platform.sources);
+  node.host = read_host(reader, prefix, platform.sources);
   reader.reject_unknown_keys();
   return node;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/canonical_text.hpp"
 #include "core/contracts.hpp"
 #include "core/json_build.hpp"
 #include "core/text_list.hpp"
@@ -54,6 +55,48 @@ void read_recomputed_modules(ObjectReader& reader, const Key& key, PlanChoice& c
   RecomputedModules modules;
   for (const JsonValue& value : list->array()) add_module(reader, name, value, modules);
   choice.training.recompute_modules = modules;
+}
+
+/// A share of something, from 0 to 1.
+decltype(Key::read) read_share(double Training::*member) {
+  return [=](ObjectReader& reader, const Key& key, PlanChoice& choice) {
+    double& share = choice.training.*member;
+    if (reader.has(key.name())) share = reader.optional_number(key.name(), share, 0, 1);
+  };
+}
+const char* const share_schema =
+    R"([{"type": "number", "minimum": 0, "maximum": 1}, {"type": "null"}])";
+
+std::string known_targets() {
+  return listed(Lora::all_targets, [](LoraTarget target) { return name_of(target); });
+}
+
+/// `training/lora_target_modules`: a list of names.
+void read_lora_targets(ObjectReader& reader, const Key& key, PlanChoice& choice) {
+  const std::string name = key.name();
+  const JsonValue* const list = reader.take(name);
+  if (list == nullptr) return;
+  if (!list->is_array() || list->array().empty())
+    return reader.problem(name, "expected a list of at least one matrix",
+                          "some of " + known_targets());
+  if (reader.are_sound({"lora_rank"}) && !choice.training.lora.is_used())
+    return reader.problem(name, "says which matrices have adapters, but lora_rank is 0",
+                          "write \"lora_rank\": 16, or leave lora_target_modules out");
+  std::vector<LoraTarget> targets;
+  for (const JsonValue& value : list->array()) {
+    const auto found = std::find_if(Lora::all_targets.begin(), Lora::all_targets.end(),
+                                    [&value](LoraTarget target) {
+                                      return value.is_string() && value.string() == name_of(target);
+                                    });
+    if (found == Lora::all_targets.end())
+      reader.problem(name, text_for_message(value) + " is no matrix that can have an adapter",
+                     "one of " + known_targets());
+    else if (std::find(targets.begin(), targets.end(), *found) != targets.end())
+      reader.problem(name, text_for_message(value) + " is listed twice", "leave one out");
+    else
+      targets.push_back(*found);
+  }
+  choice.training.lora.targets = targets;
 }
 
 using Launch = decltype(Key::launch);
@@ -104,6 +147,52 @@ void launch_precision(const Plan& plan, int, LaunchArguments& launch) {
       launch.arguments.emplace_back(argument);
   if (precision == Precision::tf32)
     launch.notes.emplace_back("tf32 is a setting of PyTorch, not an argument");
+}
+
+/// Types of states, which Transformer Engine's Adam has, and offloading, for which its code is used too.
+void launch_states(const Plan& plan, int, LaunchArguments& launch) {
+  const Training& training = plan.training;
+  const MainParameters main = training.main_parameters;
+  const auto name = [](MomentType type) {
+    return type == MomentType::bf16 ? "bf16" : type == MomentType::fp16 ? "fp16" : "fp8";
+  };
+  if (main == MainParameters::none)
+    launch.notes.emplace_back("Megatron-LM always keeps main parameters");
+  for (const MomentType type : {training.first_moment, training.second_moment})
+    if (type == MomentType::int8)
+      launch.notes.emplace_back("Megatron-LM has no moments with a scale for each block");
+  std::vector<std::string> arguments;
+  if (main == MainParameters::fp16) arguments.emplace_back("--main-params-dtype fp16");
+  const auto add_moment = [&](const char* option, MomentType type) {
+    if (type != MomentType::fp32 && type != MomentType::int8)
+      arguments.push_back(option + std::string(" ") + name(type));
+  };
+  add_moment("--exp-avg-dtype", training.first_moment);
+  add_moment("--exp-avg-sq-dtype", training.second_moment);
+  if (training.optimizer_offload > 0) {
+    arguments.emplace_back("--optimizer-cpu-offload");
+    arguments.push_back("--optimizer-offload-fraction " +
+                        canonical_text(JsonValue(training.optimizer_offload)));
+    if (training.overlap_optimizer_offload)
+      arguments.emplace_back("--overlap-cpu-optimizer-d2h-h2d");
+  }
+  if (!arguments.empty() || main == MainParameters::fp32_remainder)
+    arguments.insert(arguments.begin(), "--use-precision-aware-optimizer");
+  launch.arguments.insert(launch.arguments.end(), arguments.begin(), arguments.end());
+}
+
+void launch_activation_offload(const Plan& plan, int, LaunchArguments& launch) {
+  if (plan.training.activation_offload == 0) return;
+  launch.arguments.emplace_back("--fine-grained-activation-offloading");
+  launch.notes.emplace_back(
+      "Megatron-LM offloads the inputs of modules (--offload-modules), not a share of all bytes");
+}
+
+void note_adapters(const Plan& plan, int rank, LaunchArguments& launch) {
+  if (rank > 0)
+    launch.notes.push_back("Megatron-LM has no adapters of rank " +
+                           std::to_string(plan.training.lora.rank) +
+                           "; Megatron-Bridge's recipes have (LoRA in megatron/bridge/peft)");
 }
 
 void note_data(const Plan& plan, int data, LaunchArguments& launch) {
@@ -186,7 +275,7 @@ namespace {
 
 constexpr int most_samples = 1'000'000'000;
 constexpr int most_layers = 100'000;
-constexpr int most_chunks = 1'000;
+constexpr int most_model_chunks = 1'000;
 
 /// `values` under their own names.
 template <class Value>
@@ -229,6 +318,51 @@ std::string recomputed_modules_schema() {
   });
   return R"([{"type": "array", "minItems": 1, "items": {"enum": [)" + names +
          R"(]}}, {"type": "null"}])";
+}
+
+std::string lora_targets_schema() {
+  const std::string names = listed(Lora::all_targets, [](LoraTarget target) {
+    return '"' + std::string(name_of(target)) + '"';
+  });
+  return R"([{"type": "array", "minItems": 1, "uniqueItems": true, "items": {"enum": [)" + names +
+         R"(]}}, {"type": "null"}])";
+}
+
+Names<MomentType> moment_types() {
+  return {{"fp32", MomentType::fp32},
+          {"bf16", MomentType::bf16},
+          {"fp16", MomentType::fp16},
+          {"fp8", MomentType::fp8},
+          {"int8", MomentType::int8}};
+}
+
+/// Where weights are stepped themselves, moments are made as wide as they are.
+MomentType usual_moment(const Training& training) {
+  if (training.main_parameters != MainParameters::none) return MomentType::fp32;
+  return training.precision == Precision::fp16 ? MomentType::fp16 : MomentType::bf16;
+}
+
+KeyValue lora_rank() {
+  constexpr int most_rank = 65'536;
+  return {.kind = KeyValue::Kind::whole_number,
+          .most = most_rank,
+          .get = [](const PlanChoice& choice) { return choice.training.lora.rank; },
+          .set = [](PlanChoice& choice, int value) { choice.training.lora.rank = value; }};
+}
+
+KeyValue frozen_dtype() {
+  return {.kind = KeyValue::Kind::word,
+          .most = 1,
+          .words = {"precision", "nf4"},
+          .get =
+              [](const PlanChoice& choice) {
+                return choice.training.lora.frozen_type == FrozenType::nf4 ? 1 : 0;
+              },
+          .set =
+              [](PlanChoice& choice, int value) {
+                choice.training.lora.frozen_type =
+                    value == 1 ? FrozenType::nf4 : FrozenType::as_passes;
+              }};
 }
 
 /// Only flash attention is computed by one kernel.
@@ -320,9 +454,11 @@ std::vector<Key> step_keys() {
   return {
       {.pointer = "/training/optimizer",
        .meaning = "states and step of it",
-       .value = word<Training, Optimizer>(&Training::optimizer,
-                                          {{"adam", Optimizer::adam}, {"sgd", Optimizer::sgd}}),
+       .value = word<Training, Optimizer>(
+           &Training::optimizer,
+           {{"adam", Optimizer::adam}, {"sgd", Optimizer::sgd}, {"muon", Optimizer::muon}}),
        .example = R"("adam")",
+       .launch = options({{}, {"--optimizer sgd"}, {"--optimizer muon"}}),
        .is_choice = always},
       {.pointer = "/training/recompute",
        .meaning = "activations computed again in the backward pass: none, those of some modules "
@@ -391,6 +527,94 @@ std::vector<Key> step_keys() {
   };
 }
 
+/// What is kept narrower, elsewhere, or not at all, so that a run fits.
+std::vector<Key> fitting_keys() {
+  return {
+      {.pointer = "/training/main_params_dtype",
+       .meaning =
+           "the copy of the weights that the optimizer steps: as the software `profile` has it; "
+           "`fp32_remainder`, the 16 bits that bf16 weights lack (Megatron-Core's precision-aware "
+           "optimizer); `none` steps the weights themselves (pure bf16 training)",
+       .value = word<Training, MainParameters>(&Training::main_parameters,
+                                               {{"profile", MainParameters::of_profile},
+                                                {"fp32", MainParameters::fp32},
+                                                {"fp32_remainder", MainParameters::fp32_remainder},
+                                                {"fp16", MainParameters::fp16},
+                                                {"none", MainParameters::none}}),
+       .example = R"("fp32_remainder")",
+       .idle_by_default = true,
+       .launch = launch_states,
+       .is_choice = always},
+      {.pointer = "/training/exp_avg_dtype",
+       .meaning = "Adam's first moment, or SGD's momentum; `int8` has an fp32 scale for each 256 "
+                  "values (8-bit Adam of bitsandbytes and torchao)",
+       .value = word(&Training::first_moment, moment_types()),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile&) {
+             choice.training.first_moment = usual_moment(choice.training);
+           },
+       .fallback_words = "`fp32`; the weights' format with main_params_dtype `none`",
+       .example = R"("bf16")",
+       .idle_by_default = true,
+       .is_choice = always},
+      {.pointer = "/training/exp_avg_sq_dtype",
+       .meaning = "Adam's second moment",
+       .value = word(&Training::second_moment, moment_types()),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile&) {
+             choice.training.second_moment = usual_moment(choice.training);
+           },
+       .fallback_words = "`fp32`; the weights' format with main_params_dtype `none`",
+       .example = R"("bf16")",
+       .idle_by_default = true,
+       .is_choice = always},
+      {.pointer = "/training/optimizer_offload_fraction",
+       .meaning = "share of the parameters whose optimizer states the host keeps and steps; needs "
+                  "`host` of the platform's nodes",
+       .value = not_kept_as_number(),
+       .fallback_words = "0",
+       .example = "0.5",
+       .also = share_schema,
+       .read = read_share(&Training::optimizer_offload)},
+      {.pointer = "/training/overlap_optimizer_offload",
+       .meaning = "gradients and weights of offloaded states are copied beside the host's step",
+       .value = flag(&Training::overlap_optimizer_offload),
+       .example = "true",
+       .idle_by_default = true},
+      {.pointer = "/training/activation_offload_fraction",
+       .meaning = "share of what layers keep for the backward pass that is copied to the host "
+                  "meanwhile, beside kernels; needs `host` of the platform's nodes",
+       .value = not_kept_as_number(),
+       .fallback_words = "0",
+       .example = "1",
+       .also = share_schema,
+       .read = read_share(&Training::activation_offload),
+       .launch = launch_activation_offload},
+      {.pointer = "/training/lora_rank",
+       .meaning = "rank of low-rank adapters, which are then all that is trained; 0: all "
+                  "parameters are",
+       .value = lora_rank(),
+       .example = "16",
+       .idle_by_default = true,
+       .launch = note_adapters,
+       .is_choice = always},
+      {.pointer = "/training/lora_target_modules",
+       .meaning = "with lora_rank: the matrices of a layer that have adapters",
+       .value = not_kept_as_number(),
+       .fallback_words = R"(`["q_proj", "v_proj"]`)",
+       .example = R"(["q_proj", "k_proj", "v_proj", "o_proj"])",
+       .also = lora_targets_schema(),
+       .read = read_lora_targets},
+      {.pointer = "/training/frozen_dtype",
+       .meaning = "with lora_rank: how weights are kept that are not trained: as the passes use "
+                  "them, or the layers' matrices in `nf4`, four bits (QLoRA)",
+       .value = frozen_dtype(),
+       .example = R"("nf4")",
+       .idle_by_default = true,
+       .is_choice = always},
+  };
+}
+
 std::vector<Key> way_keys() {
   return {
       {.pointer = "/parallel/tensor",
@@ -429,7 +653,7 @@ std::vector<Key> schedule_keys() {
       {.pointer = "/parallel/virtual_pipeline",
        .meaning = "model chunks a device holds (interleaved)",
        .own_label = "chunks",
-       .value = whole(&Parallel::virtual_pipeline, 1, most_chunks),
+       .value = whole(&Parallel::virtual_pipeline, 1, most_model_chunks),
        .example = "2",
        .launch = launch_chunks},
       {.pointer = "/parallel/pipeline_send",
@@ -640,8 +864,8 @@ const Key& key_named(std::string_view name) {
 const std::vector<Key>& key_table() {
   static const std::vector<Key> table = [] {
     std::vector<Key> keys;
-    for (std::vector<Key> topic : {training_keys(), step_keys(), way_keys(), schedule_keys(),
-                                   replica_keys(), cut_keys(), place_keys()})
+    for (std::vector<Key> topic : {training_keys(), step_keys(), fitting_keys(), way_keys(),
+                                   schedule_keys(), replica_keys(), cut_keys(), place_keys()})
       std::move(topic.begin(), topic.end(), std::back_inserter(keys));
     return keys;
   }();
@@ -801,14 +1025,13 @@ void set_example(JsonValue& schema, const std::string& example) {
   schema.set("examples", JsonValue(JsonValue::Array{json(example)}));
 }
 
-/// The value that a plan begins with.
+}  // namespace
+
 JsonValue default_of(const Key& key) {
   const int value = key.value.get({});
   const std::string text = text_of(key, value);
   return key.value.kind == KeyValue::Kind::word ? JsonValue(text) : json(text);
 }
-
-}  // namespace
 
 JsonValue schema_of(const Key& key) {
   JsonValue schema = described(key.meaning, key);

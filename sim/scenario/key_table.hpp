@@ -113,6 +113,8 @@ struct Key {
   std::string words_at =
       {};  ///< the definition of the schema that lists the words; empty: they stand at the key
   std::string also = {};  ///< JSON: schemas of what may be written besides `value`
+  /// Its default changes nothing, and is no part of a scenario's hash: that of a scenario from before there was the key stays.
+  bool idle_by_default = false;
   /// Reads the key, in place of the reader of `value`.
   std::function<void(ObjectReader&, const Key&, PlanChoice&)> read = {};
   /// Adds the launch arguments for the value.
@@ -150,6 +152,9 @@ void read_keys(ObjectReader& reader, PlanChoice& choice, const SoftwareProfile& 
 void reject_misplaced_keys(ObjectReader& reader);
 /// The reader that most keys have.
 void read_value(ObjectReader& reader, const Key& key, PlanChoice& choice);
+
+/// The value that a plan begins with, as JSON. Not of values that have a reader of their own.
+JsonValue default_of(const Key& key);
 
 /// What the published schema says of the key.
 JsonValue schema_of(const Key& key);

@@ -8,6 +8,7 @@
 #include "core/canonical_text.hpp"
 #include "core/hash.hpp"
 #include "platform/source_json.hpp"
+#include "scenario/key_table.hpp"
 
 namespace windtunnel {
 namespace {
@@ -86,6 +87,22 @@ void leave_out_codec_speeds(const JsonValue& tree, LeftOut& left_out) {
   for (const JsonValue& type : types->array())
     if (const JsonValue* device = type.find("device"))
       if (const JsonValue* codecs = device->find("codecs")) left_out.insert(codecs);
+}
+
+/// Nor is the host's memory of one that offloads nothing, nor a key that says what is so without it.
+void leave_out_idle(const JsonValue& tree, LeftOut& left_out) {
+  for (const Key& key : key_table()) {
+    const JsonValue* value = key.idle_by_default ? find_at(tree, key.pointer) : nullptr;
+    if (value != nullptr && canonical_text(*value) == canonical_text(default_of(key)))
+      left_out.insert(value);
+  }
+  for (const char* key :
+       {"/training/optimizer_offload_fraction", "/training/activation_offload_fraction"})
+    if (find_at(tree, key) != nullptr) return;
+  const JsonValue* types = find_at(tree, "/platform/node_types");
+  if (types == nullptr || !types->is_array()) return;
+  for (const JsonValue& type : types->array())
+    if (const JsonValue* host = type.find("host")) left_out.insert(host);
 }
 
 std::string origin_text(const Origin& origin) {
@@ -184,6 +201,7 @@ std::string resolved_text(const JsonValue& resolved) {
 std::string resolved_hash(const JsonValue& tree) {
   LeftOut left_out;
   if (!compresses(tree)) leave_out_codec_speeds(tree, left_out);
+  leave_out_idle(tree, left_out);
   for (const char* key : {"$schema", "name", "sweep", "search", "extends"})
     if (const JsonValue* value = tree.find(key)) left_out.insert(value);
   for (const char* part : {"model", "platform", "software", "noise"})

@@ -98,9 +98,10 @@ class PlanReader {
   void settle_places(const ClusterShape& cluster);
   void check_exchanges();
   void lay_out(const ClusterShape& cluster);
-  std::vector<const NodeType*> types_in_use(std::string_view part_of_device) const;
+  std::vector<const NodeType*> types_in_use(std::string_view part_of_node) const;
   void check_precision();
   void check_codecs();
+  void check_host();
 
   ObjectReader* root_;
   Scenario* scenario_;
@@ -260,6 +261,8 @@ void PlanReader::check() {
   if (cluster) check_product(inputs(), *cluster, findings_);
   check_experts(inputs(), findings_);
   check_recompute(inputs(), findings_);
+  check_states(inputs(), findings_);
+  check_adapters(inputs(), findings_);
   settle_layers();
   check_samples();
   check_work(inputs(), findings_);
@@ -267,6 +270,7 @@ void PlanReader::check() {
   check_exchanges();
   if (cluster) lay_out(*cluster);
   check_precision();
+  check_host();
   check_codecs();
 }
 
@@ -498,13 +502,13 @@ void PlanReader::lay_out(const ClusterShape& cluster) {
 }
 
 /// The types of the nodes in use, as far as they and this part of their devices are known.
-std::vector<const NodeType*> PlanReader::types_in_use(std::string_view part_of_device) const {
+std::vector<const NodeType*> PlanReader::types_in_use(std::string_view part_of_node) const {
   const std::vector<NodeType>& types = scenario_->platform.node_types;
   std::vector<const NodeType*> known;
   int before = 0;  // nodes of the types before this one
   for (std::size_t type = 0; type < types.size(); ++type) {
     const bool is_used = types.size() == 1 || (used_ && before < *used_);
-    const std::string pointer = node_type_pointer(type) + "/device/" + std::string(part_of_device);
+    const std::string pointer = node_type_pointer(type) + "/" + std::string(part_of_node);
     if (is_used && findings_.is_sound(pointer)) known.push_back(&types[type]);
     before += types[type].count;
   }
@@ -515,7 +519,7 @@ std::vector<const NodeType*> PlanReader::types_in_use(std::string_view part_of_d
 void PlanReader::check_precision() {
   if (!findings_.is_sound("/training/precision")) return;
   const Precision precision = training_.precision;
-  for (const NodeType* const node : types_in_use("peak")) {
+  for (const NodeType* const node : types_in_use("device/peak")) {
     const auto& peak = node->device.peak;
     if (peak.contains(precision) && peak.contains(base_precision(precision))) continue;
     const std::string known = listed(peak, [](const auto& each) { return name_of(each.first); });
@@ -527,9 +531,32 @@ void PlanReader::check_precision() {
   }
 }
 
+/// Every node in use must say what its host takes in.
+void PlanReader::check_host() {
+  for (const auto& [key, share] :
+       {std::pair{plan_keys::optimizer_offload, training_.optimizer_offload},
+        std::pair{plan_keys::activation_offload, training_.activation_offload}}) {
+    if (share == 0 || !findings_.is_sound(key)) continue;
+    for (const NodeType* const node : types_in_use("host"))
+      if (!node->host)
+        findings_.reject({key,
+                          "platform " + scenario_->platform.name +
+                              " does not say how fast a GPU reaches its host's memory",
+                          "add \"host\" to its node types (docs/platforms.md), or leave it out"});
+  }
+}
+
 void PlanReader::check_codecs() {
-  check_compression({scenario_->plan.compression, block_.parallel, types_in_use("codecs")},
-                    findings_);
+  const Compression& compression = scenario_->plan.compression;
+  check_compression({compression, block_.parallel, types_in_use("device/codecs")}, findings_);
+  if (!training_.lora.is_used() || !findings_.is_sound(plan_keys::lora_rank)) return;
+  for (const auto& [name, codec] : {std::pair{"data_gradients", &compression.data_gradients},
+                                    std::pair{"zero_gather", &compression.zero_gather}})
+    if (*codec && findings_.is_sound(codec_place(name)))
+      findings_.reject({codec_place(name),
+                        std::string("codecs of ") + name +
+                            " are modelled for all of a layer's matrices, and not for adapters",
+                        "leave it out"});
 }
 
 /// The nodes and GPUs of a job, counted from 0 through its nodes, and which of them the plan leaves idle.

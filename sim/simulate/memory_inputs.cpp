@@ -1,5 +1,7 @@
 #include "simulate/memory_inputs.hpp"
 
+#include <algorithm>
+
 namespace windtunnel {
 namespace {
 
@@ -23,6 +25,8 @@ MemoryInputs memory_inputs(const Scenario& scenario, const Plan& plan,
   result.plan = &plan;
   result.software = &scenario.software;
   result.device_of_stage = smallest_device_of_stages(plan, scenario.nodes);
+  result.has_host = std::all_of(scenario.nodes.begin(), scenario.nodes.end(),
+                                [](const NodeType& node) { return node.host.has_value(); });
   result.in_flight = in_flight.all;
   result.in_flight_with_gradients = in_flight.with_gradients;
   return result;

@@ -296,8 +296,13 @@ void fill_assumptions(const Scenario& scenario, Report& report) {
     add_sources(resolved, device.sources, "/platform/node_types/" + std::to_string(i) + "/device",
                 "device " + device.name, report);
   }
-  add_sources(resolved, scenario.platform.sources, "/platform",
-              "platform " + scenario.platform.name, report);
+  const Training& training = scenario.plan.training;
+  const bool offloads = training.optimizer_offload > 0 || training.activation_offload > 0;
+  std::map<std::string, Source> of_platform = scenario.platform.sources;
+  std::erase_if(of_platform, [offloads](const auto& each) {
+    return !offloads && each.first.find("/host/") != std::string::npos;
+  });
+  add_sources(resolved, of_platform, "/platform", "platform " + scenario.platform.name, report);
   add_sources(resolved, scenario.software.sources, "/software",
               "software " + scenario.software.name, report);
   if (!scenario.placement_note.empty())

@@ -25,7 +25,7 @@
 namespace windtunnel {
 namespace {
 
-constexpr int exit_done = 0, exit_environment = 3;
+constexpr int exit_worker_done = 0, exit_environment = 3;
 
 /// Who asked is gone when nobody reads the answer: then there is nothing more to do.
 class Gone {};
@@ -111,7 +111,7 @@ int serve_points(const Sweep& sweep, const WorkerTask& task) {
   } catch (const Gone&) {
     return exit_environment;
   }
-  return exit_done;
+  return exit_worker_done;
 }
 
 namespace {

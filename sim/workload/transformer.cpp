@@ -374,13 +374,29 @@ Divisible<double> latent_matrices(const Transformer& model) {
   return {into, out_of + model.heads_width() * h};
 }
 
-double attention_matrices(const Transformer& model, int tensor_ways) {
-  const double h = model.hidden;
-  if (model.mla) return latent_matrices(model).on_rank(tensor_ways);
-  return h * (model.qkv_width() + model.heads_width()) / tensor_ways;
+}  // namespace
+
+Divisible<double> attention_matrices(const Transformer& model) {
+  if (model.mla) return latent_matrices(model);
+  return {0, model.hidden * (model.qkv_width() + model.heads_width())};
 }
 
-}  // namespace
+Divisible<double> feed_forward_matrices(const Transformer& model) {
+  return {0, model.hidden * model.mlp_input_width() +
+                 model.hidden * static_cast<double>(model.ffn_hidden)};
+}
+
+double router_matrix(const Transformer& model) {
+  return model.hidden * static_cast<double>(model.moe->experts);
+}
+
+double expert_matrices(const Transformer& model) {
+  return mlp_matrices(model, model.moe->ffn_hidden) * model.moe->experts;
+}
+
+double shared_expert_matrices(const Transformer& model) {
+  return mlp_matrices(model, model.moe->shared_ffn_hidden);
+}
 
 double layer_matrix_parameters(const Transformer& model, int tensor_ways) {
   return layer_matrix_parameters(
@@ -393,7 +409,7 @@ double layer_matrix_parameters(const Transformer& model, int tensor_ways, double
     return h *
            (model.qkv_width() + model.heads_width() + model.mlp_input_width() + model.ffn_hidden) /
            tensor_ways;
-  return attention_matrices(model, tensor_ways) +
+  return attention_matrices(model).on_rank(tensor_ways) +
          (mlp_matrices(model, model.ffn_hidden) * (1 - with_experts) +
           shared_expert_parameters(model) * with_experts) /
              tensor_ways;

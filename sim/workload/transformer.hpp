@@ -208,10 +208,17 @@ int padded_vocab(const Transformer& model, int tensor_ways);
 ///   together  N = 12 h^2 + 7 h divided, 6 h whole  for a plain GPT layer (docs/memory.md)
 Divisible<double> attention_parameters(const Transformer& model);
 Divisible<double> feed_forward_parameters(const Transformer& model);
+/// The weight matrices among them, without norms and biases.
+Divisible<double> attention_matrices(const Transformer& model);
+Divisible<double> feed_forward_matrices(const Transformer& model);
 /// Of a layer with experts: the norm and the router; all experts, none of them divided; what every token takes, divided.
 double router_parameters(const Transformer& model);
 double expert_parameters(const Transformer& model);
 double shared_expert_parameters(const Transformer& model);
+/// The weight matrices of a layer's router, of all its experts, and of what every token takes.
+double router_matrix(const Transformer& model);
+double expert_matrices(const Transformer& model);
+double shared_expert_matrices(const Transformer& model);
 /// The matrix weights of one layer on one rank of `tensor_ways` (what the gradient accumulation touches), on average over the layers;
 /// without experts and routers.
 double layer_matrix_parameters(const Transformer& model, int tensor_ways);

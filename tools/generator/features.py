@@ -13,7 +13,8 @@ MOST_GPUS_TO_SEARCH = 8  # which takes tens of times as long as a simulation
 CHOICES = ("/training/precision", "/training/attention_kernel", "/parallel/context_method", "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
            "/parallel/schedule", "/parallel/pipeline_send", "/parallel/sequence_parallel", "/parallel/overlap_gradient_reduce",
            "/parallel/gradient_ring", "/parallel/rank_order", "/training/fp8_recipe", "/training/compile",
-           "/parallel/async_tensor_parallel", "/parallel/reshard_after_forward")
+           "/parallel/async_tensor_parallel", "/parallel/reshard_after_forward", "/training/main_params_dtype", "/training/exp_avg_dtype",
+           "/training/exp_avg_sq_dtype", "/training/overlap_optimizer_offload", "/training/frozen_dtype")
 QUANTIZED = ("fp8", "mxfp8", "nvfp4")
 TWO_CHUNKS = ("zero_bubble_v", "dualpipe", "dualpipe_v")  # schedules that go up and down the stages, each message by itself
 TRAFFIC = ("pipeline_forward", "pipeline_backward", "data_gradients", "tensor_activations", "zero_gather")
@@ -98,6 +99,8 @@ class FeatureDraw:
             "experts a rank holds": [1, 2, "most"], "experts are cut by": [None, 1, 2, "tensor"], "tokens": [None, "zipf", "shares", "capacity"],
             "predicted tokens": [None, None, None, 0, 1, 2],
             "/training/recompute_modules": [None, None, *schema.lists("/training/recompute_modules")],
+            "/training/optimizer_offload_fraction": [None, None, 0, 0.5, 1], "/training/activation_offload_fraction": [None, None, 0, 0.3, 1],
+            "/training/lora_rank": [None, None, 0, 16, 64], "/training/lora_target_modules": [None, *schema.lists("/training/lora_target_modules")],
             "/parallel/edge_layers": [None, None, None, "embedding", "both"],
             "noise": [None, "jitter", "slow", "all"], "job": [None, None, "short", "long", "elastic"],
             **{way: sizes for way, sizes in WAYS.items()},
@@ -121,6 +124,8 @@ class FeatureDraw:
         self.fit_schedule(drawn)
         self.fit_training(drawn)
         self.fit_compression(drawn)
+        self.fit_adapters(drawn)
+        self.fit_states(drawn)
         return drawn
 
     @functools.cache
@@ -299,3 +304,48 @@ class FeatureDraw:
     def fit_compression(self, drawn):
         if drawn["/compression/data_gradients"] in self.factors and (drawn["/parallel/zero_stage"] or 0) >= 2:
             drawn["/compression/data_gradients"] = self.of_sharded_gradients
+
+    def fit_adapters(self, drawn):
+        model = self.library.files["model"][drawn["model"]]
+        if (not drawn["/training/lora_rank"] or "moe" in model or "mla" in model or model.get("mtp_layers") or drawn["predicted tokens"] or
+                drawn["/training/precision"] in QUANTIZED or drawn["/parallel/stage_layers"]):
+            drawn["/training/lora_rank"] = self.rng.choice((None, 0))
+            drawn["/training/lora_target_modules"] = drawn["/training/frozen_dtype"] = None
+            return
+        targets = drawn["/training/lora_target_modules"]
+        if targets and (not model.get("gated_mlp") or drawn["changed files"] in ("model", "all")):
+            drawn["/training/lora_target_modules"] = [target for target in targets if target != "gate_proj"] or None
+        if drawn["/training/optimizer"] == "muon":
+            drawn["/training/optimizer"] = "adam"
+        if drawn["/parallel/zero_stage"] == 3:
+            drawn["/training/frozen_dtype"] = None
+        drawn["/compression/data_gradients"] = drawn["/compression/zero_gather"] = None
+
+    def fit_states(self, drawn):
+        """Types of states that the optimizer, the weights and the stack have, and a host to keep them."""
+        precision = drawn["/training/precision"] or "fp16"
+        stack = self.library.files["software"][drawn["software"].split("@")[0]]
+        is_wide = any(states["weights"] > 2 for name, states in stack["memory"].items() if name.startswith("states_"))
+        main = drawn["/training/main_params_dtype"]
+        if precision in ("fp32", "tf32"):
+            drawn["/training/main_params_dtype"] = None
+        elif main in ("fp32_remainder", "fp16") and (is_wide or drawn["changed files"] in ("software", "all")):
+            drawn["/training/main_params_dtype"] = "fp32"
+        elif main == "fp32_remainder" and precision == "fp16":
+            drawn["/training/main_params_dtype"] = "fp16"
+        if drawn["/training/optimizer"] == "muon" and (drawn["/parallel/zero_stage"] or 0) > 1:
+            drawn["/training/optimizer"] = "adam"
+        if drawn["/training/optimizer"] == "sgd":
+            drawn["/training/exp_avg_sq_dtype"] = None
+        if drawn["/training/optimizer"] == "muon":
+            drawn["/training/optimizer_offload_fraction"] = None
+            for moment in ("/training/exp_avg_dtype", "/training/exp_avg_sq_dtype"):
+                if drawn[moment] in ("fp8", "int8"):
+                    drawn[moment] = "bf16"
+        if not all("host" in node for node in self.library.files["platform"][drawn["platform"]]["node_types"]):
+            for share in ("/training/optimizer_offload_fraction", "/training/activation_offload_fraction"):
+                drawn[share] = drawn[share] and 0
+        if drawn["/parallel/schedule"] in ("dualpipe", "dualpipe_v"):
+            drawn["/training/activation_offload_fraction"] = None
+        if not drawn["/training/optimizer_offload_fraction"]:
+            drawn["/training/overlap_optimizer_offload"] = self.rng.choice((None, False))

@@ -10,6 +10,7 @@ void divide_held(ChunkOperations& chunk, const Parallel& parallel) {
   chunk.for_each([&parallel](Operation& operation) {
     if (!is_experts(operation)) return;
     operation.held.parameters.whole /= expert_ways(parallel);
+    operation.held.matrices.whole /= expert_ways(parallel);
     for (Divisible<Bytes>& tensor : operation.held.tensors)
       tensor.whole = tensor.whole * parallel.expert_tensor;
   });

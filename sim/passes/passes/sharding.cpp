@@ -81,8 +81,8 @@ void share_states(ChunkOperations& chunk, const Parallel& parallel) {
 }
 
 /// Parameters of embedding and head.
-double edge_parameters(const PassOperations& forward) {
-  return count_parameters({forward.before, {}, forward.after}).all;
+ParameterCounts edge_parameters(const PassOperations& forward) {
+  return count_parameters({forward.before, {}, forward.after});
 }
 
 /// The most words that an operation outside of the layers holds: tied ones are gathered once.
@@ -115,26 +115,30 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
   });
   const Bytes element = element_size(in.plan->training.precision),
               summed = element_size(in.plan->training.gradient_type);
-  const Bytes words = element * most_words(forward);
+  const bool trains_words = !in.plan->training.lora.is_used();
+  const Bytes words = element * most_words(forward),
+              word_gradients = trains_words ? words : Bytes{};
   if (!backward.layer.empty() && in.chunk.layers > 0) {
     Held& held = backward.layer.back().held;
     const bool reshards = in.plan->parallel.reshard_after_forward;
-    const double parameters = gathered_parameters(in, forward.layer);
+    const double parameters = gathered_parameters(in, forward.layer),
+                 trained = parameters - count_parameters({{}, forward.layer, {}, 1}).frozen;
     const int ahead = reshards ? std::min(in.chunk.layers - 1, layers_ahead(in)) : 0;
     const Bytes unit = (reshards && !is_counted ? element : in.bytes.weight) * parameters;
     held.at(Kept::unit).whole = unit;
     held.at(Kept::gathered).whole = unit * (reshards ? 1 : in.chunk.layers);
     held.at(is_counted ? Kept::prefetched : Kept::gathered).whole += unit * ahead;
-    held.at(Kept::weight_gradient).whole = element * parameters;
+    held.at(Kept::weight_gradient).whole = element * trained;
     if (is_counted && in.plan->parallel.scatters_in_passes())
-      held.at(Kept::reduced).whole = summed * parameters;
+      held.at(Kept::reduced).whole = summed * trained;
   }
   if (backward.before.empty() && backward.after.empty()) return;
   Held& held = (backward.before.empty() ? backward.after.back() : backward.before.front()).held;
   const double parameters = edge_parameters(forward);
   held.at(Kept::gathered).whole = is_counted ? element * parameters : words;
-  held.at(Kept::weight_gradient).whole = is_counted && backward.before.empty() ? Bytes{} : words;
-  if (is_counted) held.at(Kept::reduced).whole = (element + summed) * parameters;
+  held.at(Kept::weight_gradient).whole =
+      is_counted && backward.before.empty() ? Bytes{} : word_gradients;
+  if (is_counted && trains_words) held.at(Kept::reduced).whole = (element + summed) * parameters;
 }
 
 /// ZeRO 3, fully sharded data parallelism: a layer's parameters are gathered over the replicas before its kernels, forward and
@@ -164,13 +168,14 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
   const bool prefetches = layers_ahead(in) > 0;
   const Overlap ahead = prefetches ? Overlap::prefetched : Overlap::none;
   PassOperations& forward = chunk.at(Direction::forward);
-  const double edges = edge_parameters(forward), experts = shared_out_experts(in, forward.layer);
-  const Bytes gradients = element_size(in.plan->training.gradient_type) * edges;
+  const ParameterCounts edges = edge_parameters(forward);
+  const double experts = shared_out_experts(in, forward.layer);
+  const Bytes gradients = element_size(in.plan->training.gradient_type) * edges.trained();
   run_sharded(forward, in);
   gather_layers(forward, in, ahead, experts);
-  const std::vector<Operation> gathered =
-      driven(in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges),
-             edge_tensors, sharding_ways(in.plan->parallel));
+  const std::vector<Operation> gathered = driven(
+      in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges.all),
+      edge_tensors, sharding_ways(in.plan->parallel));
   forward.before.insert(forward.before.begin(), gathered.begin(), gathered.end());
   const int ways = sharding_ways(in.plan->parallel);
   const bool hides_backward = prefetches && !in.software->gathers_behind_scatters;
@@ -192,12 +197,15 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
       scatter(backward.layer,
               collective(Label::scatter_expert_gradients, in.bytes.gradient * experts, behind),
               tensors_of_layer(in), expert_copies(in.plan->parallel));
-    scatter(backward.after, collective(Label::scatter_edges, gradients), edge_tensors, ways);
+    const bool scatters_edges = gradients > Bytes{};
+    if (scatters_edges)
+      scatter(backward.after, collective(Label::scatter_edges, gradients), edge_tensors, ways);
     if (ways == in.plan->parallel.replicas()) continue;
     const double shard = 1.0 / ways;
     backward.layer.push_back(
         collective(Label::reduce_layer, in.bytes.layer_gradients * shard, behind));
-    backward.after.push_back(collective(Label::reduce_edges, gradients * shard));
+    if (scatters_edges)
+      backward.after.push_back(collective(Label::reduce_edges, gradients * shard));
   }
 }
 

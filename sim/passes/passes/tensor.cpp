@@ -14,7 +14,9 @@ Operation all_reduce(const PassContext& in, Overlap overlap = Overlap::none, dou
 void divide_held(ChunkOperations& chunk, const PassContext& in) {
   const double ways = in.plan->parallel.tensor;
   chunk.for_each([ways](Operation& operation) {
-    operation.held.parameters.divided /= ways;
+    for (Divisible<double>* counted :
+         {&operation.held.parameters, &operation.held.frozen, &operation.held.matrices})
+      counted->divided /= ways;
     for (Divisible<Bytes>& tensor : operation.held.tensors) tensor.divided = tensor.divided / ways;
   });
   const ScatteredMessages scattered = in.software->scatter_pipeline_messages;
@@ -101,7 +103,7 @@ Operation gather_message() { return collective(Label::gather_message, Bytes{0});
 ///  - Stacks that overlap (SoftwareProfile::overlap_backward_tensor_collectives) run a weight gradient beside each backward
 ///    all-reduce, a quarter of the layer's backward weight products (docs/model.md, model E):
 ///    ColumnParallelLinearWithAsyncAllreduce.backward in megatron/mpu/layers.py at 16c9044 (September 2021). A backward pass without
-///    weight gradients has nothing to hide them behind.
+///    weight gradients, or with those of adapters alone, has nothing to hide them behind.
 ///  - A stage message that was scattered over the tensor group is gathered again on receipt (_communicate in
 ///    megatron/p2p_communication.py, v2.5), unless the next layer wants it scattered. DeepSpeed scatters and gathers too
 ///    (PartitionedTensor in deepspeed/runtime/utils.py), gradients from 0.5.2 on.
@@ -112,7 +114,8 @@ void split_over_tensor_group(ChunkOperations& chunk, const PassContext& in) {
   PassOperations& backward = chunk.at(Direction::backward);
   PassOperations& input_gradient = chunk.at(Direction::input_gradient);
   forward.layer = with_all_reduces(forward.layer, in);
-  backward.layer = in.software->overlap_backward_tensor_collectives
+  const bool has_weight_gradients = !in.plan->training.lora.is_used();
+  backward.layer = in.software->overlap_backward_tensor_collectives && has_weight_gradients
                        ? with_hidden_all_reduces(backward.layer, in)
                        : with_all_reduces(backward.layer, in);
   input_gradient.layer = with_all_reduces(input_gradient.layer, in);

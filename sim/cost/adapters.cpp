@@ -1,0 +1,115 @@
+#include "cost/adapters.hpp"
+
+#include "core/contracts.hpp"
+
+namespace windtunnel {
+namespace {
+
+bool is_of(LoraTarget target, LayerHalf half) {
+  const bool in_attention = target <= LoraTarget::o_proj;
+  return in_attention == (half == LayerHalf::attention);
+}
+
+MatrixShape shape_of(const Transformer& model, LoraTarget target) {
+  const double h = model.hidden, ffn = model.ffn_hidden,
+               keys = static_cast<double>(model.kv_heads) * model.head_size();
+  switch (target) {
+    case LoraTarget::q_proj:
+      return {model.heads_width(), h};
+    case LoraTarget::k_proj:
+    case LoraTarget::v_proj:
+      return {keys, h};
+    case LoraTarget::o_proj:
+      return {h, model.heads_width()};
+    case LoraTarget::gate_proj:
+    case LoraTarget::up_proj:
+      return {ffn, h};
+    case LoraTarget::down_proj:
+      return {h, ffn};
+  }
+  WT_UNREACHABLE();
+}
+
+/// What the matrix reads is divided among a tensor group, and not what it gives.
+bool is_row_parallel(LoraTarget target) {
+  return target == LoraTarget::o_proj || target == LoraTarget::down_proj;
+}
+
+std::vector<LoraTarget> targets_of(const Lora& lora, LayerHalf half) {
+  std::vector<LoraTarget> targets;
+  for (const LoraTarget target : Lora::all_targets)
+    if (lora.has(target) && is_of(target, half)) targets.push_back(target);
+  return targets;
+}
+
+/// Of one adapter, forward: into its r values, and out of them.
+struct AdapterProducts {
+  Gemm into, out_of;
+};
+
+AdapterProducts products_of(const Transformer& model, const Lora& lora, LoraTarget target,
+                            const LayerShape& shape) {
+  const MatrixShape matrix = shape_of(model, target);
+  const double t = shape.tensor, r = lora.rank,
+               n = static_cast<double>(shape.microbatch) * model.sequence / shape.context;
+  if (is_row_parallel(target)) return {{n, r, matrix.columns / t}, {n, matrix.rows / t, r}};
+  return {{n, r / t, matrix.columns}, {n, matrix.rows / t, r}};
+}
+
+/// Three values are read or written for each.
+Bytes added(const LayerShape& shape, double values) {
+  return element_size(shape.precision) * (3 * values);
+}
+
+}  // namespace
+
+std::vector<MatrixShape> adapted_matrices(const Transformer& model, const Lora& lora,
+                                          LayerHalf half) {
+  std::vector<MatrixShape> shapes;
+  for (const LoraTarget target : targets_of(lora, half)) shapes.push_back(shape_of(model, target));
+  return shapes;
+}
+
+double adapter_parameters(const Transformer& model, const Lora& lora, LayerHalf half) {
+  double sum = 0;
+  for (const MatrixShape& matrix : adapted_matrices(model, lora, half))
+    sum += lora.rank * (matrix.rows + matrix.columns);
+  return sum;
+}
+
+KernelWork adapters_forward(const Transformer& model, const Lora& lora, LayerHalf half,
+                            const LayerShape& shape) {
+  KernelWork work;
+  for (const LoraTarget target : targets_of(lora, half)) {
+    const AdapterProducts products = products_of(model, lora, target, shape);
+    work.linear.push_back(products.into);
+    work.linear.push_back(products.out_of);
+    work.memory_traffic += added(shape, products.out_of.m * products.out_of.n);
+    ++work.memory_kernels;
+  }
+  return work;
+}
+
+KernelWork adapters_backward(const Transformer& model, const Lora& lora, LayerHalf half,
+                             const LayerShape& shape) {
+  KernelWork work;
+  for (const LoraTarget target : targets_of(lora, half)) {
+    const AdapterProducts products = products_of(model, lora, target, shape);
+    for (const Gemm& forward : {products.out_of, products.into}) {
+      work.linear.push_back({forward.m, forward.k, forward.n});
+      work.linear.push_back({forward.k, forward.n, forward.m});
+    }
+    work.memory_traffic += added(shape, products.into.m * products.into.k);
+    ++work.memory_kernels;
+  }
+  return work;
+}
+
+KernelWork without_weight_gradients(KernelWork backward) {
+  std::vector<Gemm> kept;
+  for (std::size_t i = 0; i < backward.linear.size(); i += 2) kept.push_back(backward.linear[i]);
+  backward.linear = kept;
+  return backward;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,101 @@
+#include "cost/adapters.hpp"
+
+#include <doctest/doctest.h>
+
+#include "cost/model_held.hpp"
+#include "cost/stage_cost.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// h 8, four heads of 2, two of keys and values, a gated MLP of 16; adapters of rank 2.
+struct World {
+  Transformer model;
+  Plan plan;
+  World() {
+    model.family = "llama";
+    model.layers = 2;
+    model.hidden = 8;
+    model.heads = 4;
+    model.kv_heads = 2;
+    model.ffn_hidden = 16;
+    model.gated_mlp = true;
+    model.sequence = 10;
+    plan.training.micro_batch = 1;
+    plan.training.precision = Precision::bf16;
+    plan.training.attention = Attention::flash;
+    plan.training.lora.rank = 2;
+    plan.stage_layers = {2};
+  }
+  Lora& lora() { return plan.training.lora; }
+};
+
+}  // namespace
+
+TEST_CASE("an adapter has r (in + out) parameters, and its products 2 T r (in + out) FLOPs") {
+  World world;
+  // q 8 -> 8 and v 8 -> 4: 2 (16 + 12) = 56
+  CHECK(adapter_parameters(world.model, world.lora(), LayerHalf::attention) == 56);
+  CHECK(adapter_parameters(world.model, world.lora(), LayerHalf::feed_forward) == 0);
+  LayerShape shape;
+  const KernelWork forward =
+      adapters_forward(world.model, world.lora(), LayerHalf::attention, shape);
+  CHECK(product_flops(forward.linear) == Flops{2 * 10 * 56});
+  // What they give is multiplied and added: 3 values of 2 bytes, 10 tokens, 8 + 4 columns.
+  CHECK(forward.memory_traffic == Bytes{3 * 2 * 10 * 12});
+  const KernelWork backward =
+      adapters_backward(world.model, world.lora(), LayerHalf::attention, shape);
+  CHECK(product_flops(backward.linear) == Flops{2 * 2 * 10 * 56});
+  shape.tensor = 2;
+  CHECK(product_flops(
+            adapters_forward(world.model, world.lora(), LayerHalf::attention, shape).linear) ==
+        Flops{10 * 56});
+  world.lora().targets = {LoraTarget::o_proj, LoraTarget::gate_proj, LoraTarget::down_proj};
+  CHECK(adapter_parameters(world.model, world.lora(), LayerHalf::attention) == 2 * 16);
+  CHECK(adapter_parameters(world.model, world.lora(), LayerHalf::feed_forward) == 2 * (24 + 24));
+}
+
+TEST_CASE("a frozen product keeps no input, and every second backward product is left out") {
+  World world;
+  const double sbh = 10 * 8;
+  const auto attention = [&] { return ModelHeld(world.model, world.plan).attention(true); };
+  const auto mlp = [&] { return ModelHeld(world.model, world.plan).feed_forward(); };
+  // Inputs of the norm and of Q and V; Q, half of it K and V each, and the output once, as the projection has no adapter; and r values
+  // a token of two adapters.
+  CHECK(attention().at(Kept::tensors).whole == Bytes{2 * 2 * sbh + 2 * 2 * 2 * 10});
+  CHECK(attention().at(Kept::tensors).divided == Bytes{2 * (1 + 1 + 1) * sbh});
+  // The norm's input; what gate and up give, 2 h each.
+  CHECK(mlp().at(Kept::tensors).whole == Bytes{2 * sbh});
+  CHECK(mlp().at(Kept::tensors).divided == Bytes{2 * 4 * sbh});
+  world.lora().targets = {LoraTarget::o_proj, LoraTarget::up_proj, LoraTarget::down_proj};
+  CHECK(attention().at(Kept::tensors).whole == Bytes{2 * sbh + 2 * 2 * 10});
+  CHECK(attention().at(Kept::tensors).divided == Bytes{2 * (1 + 1 + 2) * sbh});
+  CHECK(mlp().at(Kept::tensors).whole == Bytes{2 * 2 * sbh + 2 * 2 * 2 * 10});
+  CHECK(mlp().at(Kept::tensors).divided == Bytes{2 * 6 * sbh});
+  const KernelWork work = layer_backward(world.model, {}).attention;
+  const KernelWork passed = without_weight_gradients(work);
+  CHECK(product_flops(passed.linear) == product_flops(work.linear) * (1.0 / 2));
+}
+
+TEST_CASE("of a model with adapters they alone are trained") {
+  World world;
+  const SoftwareProfile software;
+  StageCostInputs in;
+  in.model = &world.model;
+  in.plan = &world.plan;
+  in.software = &software;
+  const ChunkRole role{.layers = 2, .first = true, .last = true};
+  const ParameterCounts lora = count_parameters(chunk_operations(in, role).at(Direction::forward));
+  world.plan.training.lora.rank = 0;
+  const ParameterCounts all = count_parameters(chunk_operations(in, role).at(Direction::forward));
+  CHECK(lora.frozen == all.all);
+  CHECK(lora.trained() == 2 * 56);
+  CHECK(lora.weights == all.all + 2 * 56);
+  CHECK(lora.gradients == 2 * 56);
+  CHECK(lora.optimizer == 2 * 56);
+  // Two layers of 8 (8 + 8 + 8) + 3 · 8 · 16 matrix elements.
+  CHECK(lora.frozen_matrices == 2 * (8 * 24 + 384));
+  CHECK(all.matrices == 2 * (8 * 24 + 384));
+}
+
+}  // namespace windtunnel
