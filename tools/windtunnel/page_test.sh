@@ -149,7 +149,7 @@ is "a run's page says how to ask what-ifs" grep -qE '<code>windtunnel explain .*
 sed 's/\(data-of="explanation" data-at="[^"]*\/iteration_time_s">\)/\19/' why.html >wrong_what_if.html
 fails wrong_what_if.html "/what_ifs/0/iteration_time_s: "
 sed 's/\("on_path_s": \)/\11/' why.html >wrong_slack.html
-fails wrong_slack.html "why: /stages/"
+fails wrong_slack.html "/stages/"
 rm -f wrong_*.html
 
 # That the checks can fail: a wrong number, another script, another style.
