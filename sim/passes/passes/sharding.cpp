@@ -190,6 +190,8 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
     const bool scatters_edges = gradients > Bytes{};
     if (scatters_edges)
       scatter(backward.after, collective(Label::scatter_edges, gradients), edge_tensors, ways);
+    else  // frozen words take no time, and wait for the last layer's scatter
+      backward.after.push_back(kernel(Label::embedding, {}));
     if (ways == in.plan->parallel.replicas()) continue;
     const double shard = 1.0 / ways;
     backward.layer.push_back(
