@@ -93,7 +93,8 @@ def main():
     document = with_plain_sources(resolved(*BASE, "--set", "/compression=" + json.dumps(CODECS)))
     for key in ("stage_layers", "data"):  # follow from the ways
         document["parallel"].pop(key, None)
-    document["training"].pop("attention_kernel", None)  # follows from the software
+    for key in ("attention_kernel", "loss"):  # follow from the software
+        document["training"].pop(key, None)
     del document["nodes"]
     document["software"]["eager_layer_traffic"] = json.loads(json.dumps(document["software"]["layer_traffic"]))
     failures = []

@@ -39,6 +39,8 @@ struct MemberFlow {
 
 /// What is played: first the latency, then the flows, beside them the fixed part.
 struct CollectiveSteps {
+  const char* algorithm =
+      "ring";  ///< NodeCrossing::algorithm; in one node "NVLS" where the switch reduces
   Seconds fixed{}, latency{};
   Bytes traffic{};  ///< sent by all members together
   std::vector<MemberFlow> flows;

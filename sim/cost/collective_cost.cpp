@@ -82,20 +82,20 @@ std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task) {
   WT_EXPECT(task.nodes > 1);
   const Bytes payload = task.payload;
   std::vector<NodeCrossing> crossings{
-      {ring_all_reduce_volume(payload, task.members),
+      {"ring", ring_all_reduce_volume(payload, task.members),
        ring_all_reduce_latency(task.members, task.nodes, task.hop, task.hop_in_node),
        task.in_node(payload)}};
   if (task.nodes == task.members) return crossings;
   const Seconds up_and_down = task.hop * (2 * std::ceil(std::log2(task.nodes)));
   if (task.reduced_in_switch) {
     const double sent = task.nodes == 2 ? 1 : task.nodes == 3 ? 1.5 : 2;
-    crossings.push_back({payload * sent, up_and_down, task.in_node(payload)});
+    crossings.push_back({"NVLS tree", payload * sent, up_and_down, task.in_node(payload)});
     return crossings;
   }
   constexpr double tree_efficiency = 0.92;  // busBw * .92 in ncclTopoTuneModel
   const double sent = task.nodes == 2 ? 1 : 2;
   const double per_node = static_cast<double>(task.members) / task.nodes;
-  crossings.push_back({payload * (sent / tree_efficiency), up_and_down,
+  crossings.push_back({"tree", payload * (sent / tree_efficiency), up_and_down,
                        task.in_node(payload * (per_node / (per_node - 1) / tree_efficiency))});
   return crossings;
 }

@@ -52,6 +52,7 @@ struct CrossingTask {
 
 /// What it takes.
 struct NodeCrossing {
+  const char* algorithm = "ring";  ///< "ring", "tree", "NVLS tree"
   Bytes
       volume{};  ///< sent to others by the node that sends most, slower paths counted as more bytes
   Seconds latency{};  ///< of its steps, one after the other

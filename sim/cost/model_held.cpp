@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/contracts.hpp"
 #include "cost/expert_exchange.hpp"
 
 namespace windtunnel {
@@ -12,6 +13,26 @@ constexpr Bytes single{4};  // of an fp32 value
 /// Models of this family are trained without dropout [Touvron et al. 2023, arXiv:2302.13971, whose table 2 and section 2.3 have none; the
 /// recipes of Megatron-LM, NeMo and torchtitan].
 bool has_dropout(const Transformer& model) { return model.family != "llama"; }
+
+/// Of one value of the output head, `element` wide, on one of `ways` ranks that share out the vocabulary.
+Bytes logit_bytes(Loss loss, Bytes element, int ways) {
+  const bool is_half = element < single;
+  switch (loss) {
+    case Loss::in_place:
+      return element;
+    case Loss::fused:
+      return element * 2.0;
+    case Loss::vocab_parallel:
+      return is_half ? element + single : element;
+    case Loss::vocab_parallel_compiled:
+      return (is_half ? element + single : element) + single;
+    case Loss::vocab_parallel_copied:
+      return single * 2.0;
+    case Loss::plain:
+      return single * (ways > 1 ? 4.0 : 3.0);
+  }
+  WT_UNREACHABLE();
+}
 
 }  // namespace
 
@@ -75,15 +96,17 @@ Divisible<Bytes> ModelHeld::attention_tensors(bool transposed) const {
   const double groups = model_.kv_heads / static_cast<double>(model_.heads);
   // Of all heads together, in hidden sizes.
   const double width = model_.given_head_size > 0 ? model_.heads_width() / h_ : 1;
+  // Norms of queries and keys read what the projection gave.
+  const double normed = model_.qk_norm == QueryKeyNorm::none ? 0 : 1 + groups;
   if (casts)
     return {elements(inputs) + operands(1) + tokens(d_),
-            elements((2 + 2 * groups) * width) + operands(width)};
+            elements((2 + 2 * groups + normed) * width) + operands(width)};
   const bool is_read =
       keeps_input_of({LoraTarget::q_proj, LoraTarget::k_proj, LoraTarget::v_proj}) ||
       (model_.norms == 1 && keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}));
-  const double normed = is_read ? 1 : 0;
-  return {elements(inputs + normed) + tokens(d_) + between_adapters(LayerHalf::attention),
-          elements((1 + 2 * groups + outputs) * width)};
+  return {
+      elements(inputs + (is_read ? 1 : 0)) + tokens(d_) + between_adapters(LayerHalf::attention),
+      elements((1 + 2 * groups + normed + outputs) * width)};
 }
 
 Divisible<Bytes> ModelHeld::attention_saved() const {
@@ -229,13 +252,12 @@ Held ModelHeld::embedding_backward() const {
   return held;
 }
 
-Held ModelHeld::head_backward(bool in_place, std::optional<Bytes> counted) const {
-  const Bytes with_copy = e_ < single ? e_ + single : e_;
-  const Bytes usual = plan_.parallel.zero_stage == 3 ? single : with_copy;
-  const Bytes each = in_place ? e_ : counted.value_or(usual);
+Held ModelHeld::head_backward() const {
+  const double logits = s_ * b_ * padded_vocab(model_, plan_.parallel.tensor);
   Held held;
-  held.at(Kept::logits).divided =
-      each * (s_ * b_ * padded_vocab(model_, plan_.parallel.tensor)) * (1 + model_.mtp_layers);
+  held.at(Kept::logits).divided = logit_bytes(plan_.training.loss, e_, plan_.parallel.tensor) *
+                                  logits * (1 + model_.mtp_layers);
+  held.at(Kept::head_input).whole = elements(2);
   return held;
 }
 

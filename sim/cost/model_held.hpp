@@ -1,7 +1,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <optional>
 
 #include "cost/adapters.hpp"
 #include "operations/held.hpp"
@@ -50,11 +49,8 @@ class ModelHeld {
   Held feed_forward_backward() const;
   /// The first stage sends no gradient on: one tensor less on its way.
   Held embedding_backward() const;
-  /// Logits, and their fp32 copy unless they are fp32 already, over which the exponentials are written (_VocabParallelCrossEntropy in
-  /// megatron/mpu/cross_entropy.py, Megatron-LM v2.5, and since); `in_place`: logits alone, which become the gradients.
-  /// Fully sharded: 4 bytes each, the bound of the FSDP rows.
-  /// `counted`: of one value, where the stack's loss has been counted.
-  Held head_backward(bool in_place, std::optional<Bytes> counted = {}) const;
+  /// Logits and what the loss makes of them (Loss), and what the last norm reads and gives.
+  Held head_backward() const;
 
  private:
   Bytes tokens(double bytes) const { return Bytes{bytes * s_ * b_ * h_}; }

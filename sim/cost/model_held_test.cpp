@@ -40,10 +40,10 @@ TEST_CASE("each depth of multi-token prediction keeps its inputs and logits of i
   Plan plan;
   plan.training.micro_batch = 1;
   plan.training.precision = Precision::bf16;
-  const Bytes logits = ModelHeld(model, plan).head_backward(false).at(Kept::logits).divided;
+  const Bytes logits = ModelHeld(model, plan).head_backward().at(Kept::logits).divided;
   model.mtp_layers = 2;
   const ModelHeld held(model, plan);
-  CHECK(held.head_backward(false).at(Kept::logits).divided == logits * 3);
+  CHECK(held.head_backward().at(Kept::logits).divided == logits * 3);
   // Three norms' inputs and two hidden states side by side, at two bytes.
   CHECK(held.head().at(Kept::tensors).whole == Bytes{2.0 * 5 * 2 * 128 * 256});
 }
@@ -104,21 +104,35 @@ TEST_CASE("flash attention with the batch first keeps its output in two orders")
   CHECK(more() == Bytes{});
 }
 
-TEST_CASE("a loss that writes gradients over logits keeps no fp32 copies") {
+TEST_CASE("each kind of loss holds its own copies of the logits") {
   Transformer model;
   model.vocab = 1024;
   model.sequence = 16;
   Plan plan;
   plan.training.micro_batch = 2;
-  plan.training.precision = Precision::bf16;
-  const auto logit = [&](bool in_place) {
-    return ModelHeld(model, plan).head_backward(in_place).at(Kept::logits).divided;
+  const auto of_one = [&](Loss loss, Precision precision = Precision::bf16) {
+    plan.training.loss = loss;
+    plan.training.precision = precision;
+    return ModelHeld(model, plan).head_backward().at(Kept::logits).sum() /
+           Bytes{16.0 * 2 * 1024 / plan.parallel.tensor};
   };
-  CHECK(logit(false) == Bytes{6.0 * 16 * 2 * 1024});
-  CHECK(logit(true) == Bytes{2.0 * 16 * 2 * 1024});
-  // Where the stack's loss was counted, its bytes are meant.
-  CHECK(ModelHeld(model, plan).head_backward(false, 10_B).at(Kept::logits).divided ==
-        Bytes{10.0 * 16 * 2 * 1024});
+  CHECK(of_one(Loss::in_place) == 2);
+  CHECK(of_one(Loss::fused) == 2 + 2);           // logits, gradients
+  CHECK(of_one(Loss::vocab_parallel) == 2 + 4);  // logits, exponentials in fp32
+  CHECK(of_one(Loss::vocab_parallel_compiled) == 2 + 4 + 4);
+  CHECK(of_one(Loss::vocab_parallel_copied) == 4 + 4);
+  CHECK(of_one(Loss::plain) == 4 + 4 + 4);  // log-softmax and two gradients
+  CHECK(of_one(Loss::vocab_parallel, Precision::fp32) == 4);
+  CHECK(of_one(Loss::vocab_parallel_compiled, Precision::fp32) == 4 + 4);
+  plan.parallel.tensor = 2;  // 1,024 words are a multiple of 2 * 128
+  model.hidden = 64;
+  CHECK(ModelHeld(model, plan).head_backward().at(Kept::head_input).whole ==
+        Bytes{4.0 * 2 * 16 * 2 * 64});
+  CHECK(ModelHeld(model, plan).head_backward().at(Kept::logits).divided ==
+        Bytes{8.0 * 16 * 2 * 1024});
+  plan.training.loss = Loss::plain;
+  CHECK(ModelHeld(model, plan).head_backward().at(Kept::logits).divided ==
+        Bytes{16.0 * 16 * 2 * 1024});
 }
 
 TEST_CASE("a gated MLP of single kernels keeps the nonlinearity's output too") {

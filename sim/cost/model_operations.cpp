@@ -404,9 +404,7 @@ class ModelWriter {
   void add_head() {
     Operation ahead = kernel(Label::head, {});
     ahead.held = held_.head();
-    Backward back = backward_of(
-        Label::head,
-        held_.head_backward(in_.software->in_place_cross_entropy, in_.software->logit_bytes));
+    Backward back = backward_of(Label::head, held_.head_backward());
     if (is_timed()) {
       time_head(ahead, back);
       count_flops(ahead, back, head_flops(*in_.model, shape_));

@@ -71,7 +71,8 @@ CollectiveRun read_collective_run(ObjectReader& point) {
   run.operation = point.required_enum<CollectiveOperation>(
       "collective", {{"all_reduce", CollectiveOperation::all_reduce},
                      {"all_gather", CollectiveOperation::all_gather},
-                     {"reduce_scatter", CollectiveOperation::reduce_scatter}});
+                     {"reduce_scatter", CollectiveOperation::reduce_scatter},
+                     {"all_to_all", CollectiveOperation::all_to_all}});
   run.gpus = point.required_int("gpus", 1, most_ranks);
   run.nodes = point.required_int("nodes", 1, most_ranks);
   run.payload = Bytes{point.required_number("bytes", 1, most_bytes)};

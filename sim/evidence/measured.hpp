@@ -24,14 +24,15 @@ struct MeasuredMemory {
 };
 
 /// Operation of a collective; names as in the sets, "all_reduce", …
-enum class CollectiveOperation { all_reduce, all_gather, reduce_scatter };
+enum class CollectiveOperation { all_reduce, all_gather, reduce_scatter, all_to_all };
 
 /// One measured collective.
 struct CollectiveRun {
   CollectiveOperation operation = CollectiveOperation::all_reduce;
   int gpus = 0;  ///< the first so many of each node
   int nodes = 1;
-  Bytes payload{};  ///< the whole reduced or gathered tensor
+  Bytes
+      payload{};  ///< the whole reduced or gathered tensor; all-to-all: what a GPU sends, its own share included
   Seconds measured{};
   bool is_always_ring = false;  ///< run with NCCL_ALGO=Ring
 };

@@ -148,11 +148,10 @@ Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, in
                           base.fabric.collective_latency,
                           hop_in_node(wires),
                           [&](Bytes bytes) { return in_node_all_reduce(wires, gpus, bytes); }};
-  const NodeCrossing ring = all_reduce_crossings(task).front();
-  const NodeCrossing taken = run.is_always_ring ? ring : all_reduce_crossing(task);
-  const char* tree = wires.reduces_in_switch ? "an NVLS tree" : "a tree";
-  return {taken.latency == ring.latency && taken.volume == ring.volume ? "a ring" : tree,
-          taken.volume, taken.in_node};
+  const NodeCrossing taken =
+      run.is_always_ring ? all_reduce_crossings(task).front() : all_reduce_crossing(task);
+  const std::string algorithm = taken.algorithm;
+  return {(algorithm == "NVLS tree" ? "an " : "a ") + algorithm, taken.volume, taken.in_node};
 }
 
 }  // namespace

@@ -17,11 +17,10 @@
 #include "importers/gpu_totals.hpp"
 #include "importers/trace_event_reader.hpp"
 #include "report/chrome_trace.hpp"
-#include "report/comparison_words.hpp"
 #include "report/html_page.hpp"
-#include "report/html_text.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/report_view.hpp"
 #include "report/terminal_text.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
@@ -51,7 +50,6 @@ bool names_rank(const std::string& process, std::int64_t rank) {
 
 namespace {
 
-using detail::letter_of;
 using detail::names_rank;
 
 constexpr std::int64_t any_rank = -1;
@@ -255,7 +253,6 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
 namespace {
 
 using detail::indent;
-using detail::letter_of;
 using detail::marked;
 using detail::Painter;
 using detail::Tone;
@@ -271,9 +268,7 @@ class Milliseconds {
     decimals_ = whole < few ? 3 : whole < some ? 2 : 1;
   }
   std::string operator()(Seconds time) const { return fixed_text(time / 1_ms, decimals_); }
-  std::string change(Seconds difference) const {
-    return detail::signed_text(difference / 1_ms, decimals_);
-  }
+  std::string change(Seconds difference) const { return signed_text(difference / 1_ms, decimals_); }
 
  private:
   int decimals_ = 1;
@@ -416,15 +411,22 @@ std::string timeline_comparison_text(const TimelineComparison& comparison, Colou
   return text;
 }
 
-std::string timeline_comparison_json(const TimelineComparison& comparison) {
+namespace {
+
+JsonValue comparison_value(const TimelineComparison& comparison) {
   JsonValue::Array speedups;
   for (std::size_t i = 0; i < comparison.runs.size(); ++i)
     speedups.emplace_back(comparison.speedup(i));
-  return pretty_text(object_of({{"schema", "windtunnel/timeline-comparison-v1"},
-                                {"runs", array_of(comparison.runs, json_of_run)},
-                                {"speedup", JsonValue(std::move(speedups))},
-                                {"notes", array_of(comparison.notes)}})) +
-         "\n";
+  return object_of({{"schema", "windtunnel/timeline-comparison-v1"},
+                    {"runs", array_of(comparison.runs, json_of_run)},
+                    {"speedup", JsonValue(std::move(speedups))},
+                    {"notes", array_of(comparison.notes)}});
+}
+
+}  // namespace
+
+std::string timeline_comparison_json(const TimelineComparison& comparison) {
+  return pretty_text(comparison_value(comparison)) + "\n";
 }
 
 // The page.
@@ -432,7 +434,9 @@ std::string timeline_comparison_json(const TimelineComparison& comparison) {
 namespace {
 
 using html::Change;
+using html::DataView;
 using html::escaped;
+using html::text_of_time;
 
 /// A line of the breakdown on the page.
 struct LineWords {
@@ -454,195 +458,117 @@ constexpr std::array<LineWords, num_trace_lines> line_words{{
     {TraceLine::pipeline_bubble, "waiting for others", "pipeline_bubble"},
     {TraceLine::idle, "idle, the trace does not say why", "pipeline_bubble"},
 }};
+std::string pointer_of(const LineWords& words) {
+  return std::string("/breakdown_s/") + name_of(words.line);
+}
 
-class TimelinePage {
- public:
-  explicit TimelinePage(const TimelineComparison& comparison)
-      : runs_(comparison.runs), notes_(comparison.notes) {
-    for (const ComparedTimeline& run : runs_) longest_ = std::max(longest_, run.time());
-  }
-
-  std::string body() const {
-    return headline() + html::section({"lines", "Where the time goes", lines_table()}) +
-           html::section({"kernels", "Kernels", kernels_table()}) +
-           html::section({"runs", "What is compared", runs_list()});
-  }
-
-  std::string title() const {
-    const std::string title = joined(runs_, " against ", std::mem_fn(&ComparedTimeline::label));
-    return title;
-  }
-
- private:
-  static std::string pointer(std::size_t run, const std::string& key) {
-    return "/runs/" + std::to_string(run) + "/" + key;
-  }
-
-  Seconds of(std::size_t run, TraceLine line) const {
-    return runs_[run].of_one(runs_[run].totals.of(line));
-  }
-  bool is_present(TraceLine line) const {
-    for (std::size_t run = 0; run < runs_.size(); ++run)
-      if (of(run, line) > 0_s) return true;
-    return false;
-  }
-
-  std::string headline() const {
-    std::string html =
-        "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">one step, as a profiler sees "
-        "it</p>\n<h1>";
-    const std::size_t other = runs_.size() > 1 ? 1 : 0;
-    const double change = runs_[0].time() > 0_s ? runs_[other].time() / runs_[0].time() - 1 : 0;
-    html += "<span class=\"big\">" +
-            html::changed_number(pointer(other, "time_s"), pointer(0, "time_s"), Change::relative,
-                                 signed_percent_text(change)) +
-            "</span> time of a step: " + letter_of(other) + " against A</h1>\n" + why() + bars();
-    return html + "</div>\n</header>\n";
-  }
-
-  /// What makes most of the difference between A and B.
-  std::string why() const {
-    if (runs_.size() < 2) return {};
-    std::vector<std::pair<double, const char*>> changes;
+/// The steps as bars on one axis of time.
+std::string step_bars(const TimelineComparison& comparison, const html::DataViews& runs) {
+  const double longest = html::largest(runs, "/time_s");
+  std::vector<std::vector<std::string>> rows;
+  for (const DataView& run : runs) {
+    std::vector<html::Piece> pieces;
     for (const LineWords& words : line_words)
-      changes.emplace_back((of(1, words.line) - of(0, words.line)) / 1_s, words.text);
-    std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
-      return std::abs(a.first) > std::abs(b.first);
-    });
-    std::string list;
-    constexpr std::size_t most_named = 3;
-    for (std::size_t i = 0; i < most_named; ++i)
-      if (changes[i].first != 0)
-        list += (list.empty() ? "" : "; ") + std::string(changes[i].second) +
-                (changes[i].first > 0 ? " +" : " −") + to_text(Seconds{std::abs(changes[i].first)});
-    return list.empty() ? "" : "<p>Most of the difference: " + escaped(list) + ".</p>\n";
-  }
-
-  std::string bars() const {
-    std::vector<std::vector<std::string>> rows;
-    for (std::size_t run = 0; run < runs_.size(); ++run) {
-      std::vector<html::Piece> pieces;
-      for (const LineWords& words : line_words)
-        if (of(run, words.line) > 0_s)
-          pieces.push_back({of(run, words.line) / longest_, words.colour,
-                            std::string(words.text) + ": " + to_text(of(run, words.line))});
-      rows.push_back(
-          {escaped(letter_of(run) + " ") + "<span class=\"name\">" + escaped(runs_[run].label) +
-               "</span>",
-           html::stacked_bar(pieces, "where the time of " + letter_of(run) + " goes"),
-           "<b>" + html::number(pointer(run, "time_s"), to_text(runs_[run].time())) + "</b>"});
-    }
+      if (const double time = run.amount(pointer_of(words)); time > 0)
+        pieces.push_back(
+            {time / longest, words.colour, std::string(words.text) + ": " + text_of_time(time)});
+    const std::size_t i = rows.size();
     rows.push_back(
-        {"", html::axis(longest_ / 1_s, [](double time) { return to_text(Seconds{time}); }), ""});
-    std::string legend;
-    for (const LineWords& words : line_words)
-      if (is_present(words.line))
-        legend += "<span>" + html::swatch(words.colour) + escaped(words.text) + "</span> ";
-    return "<div class=\"runs-chart\">" +
-           html::table({"One step of each run", {"", "", ""}, std::move(rows), "llr", "chart"}) +
-           "</div>\n<p class=\"legend\">" + legend + "</p>\n";
+        {html::letter(i) + "<span class=\"name\">" + escaped(comparison.runs[i].label) + "</span>",
+         html::stacked_bar(pieces, "where the time of " + letter_of(i) + " goes"),
+         "<b>" + run.cell("/time_s", text_of_time) + "</b>"});
   }
+  std::vector<std::pair<std::string, std::string>> colours;
+  for (const LineWords& words : line_words)
+    if (html::largest(runs, pointer_of(words)) > 0) colours.emplace_back(words.colour, words.text);
+  return "<div class=\"runs-chart\">" +
+         html::bar_chart("One step of each run", std::move(rows),
+                         html::axis(longest, text_of_time)) +
+         "</div>\n" + html::legend(colours);
+}
 
-  std::vector<std::string> head(const std::string& first) const {
-    std::vector<std::string> head{first, "A"};
-    for (std::size_t run = 1; run < runs_.size(); ++run) {
-      head.push_back(letter_of(run));
-      head.push_back(letter_of(run) + " − A");
-    }
-    return head;
-  }
+/// What makes most of the difference between A and B.
+std::string difference_text(const html::DataViews& runs) {
+  const auto change = [&](const LineWords& words) {
+    return runs[1].amount(pointer_of(words)) - runs[0].amount(pointer_of(words));
+  };
+  std::vector<LineWords> lines(line_words.begin(), line_words.end());
+  std::stable_sort(lines.begin(), lines.end(), [&](const LineWords& a, const LineWords& b) {
+    return std::abs(change(a)) > std::abs(change(b));
+  });
+  constexpr std::size_t most_named = 3;
+  lines.resize(most_named);
+  std::erase_if(lines, [&](const LineWords& words) { return change(words) == 0; });
+  const std::string list = joined(lines, "; ", [&](const LineWords& words) {
+    return std::string(words.text) + (change(words) > 0 ? " +" : " −") +
+           text_of_time(std::abs(change(words)));
+  });
+  return list.empty() ? "" : "<p>Most of the difference: " + escaped(list) + ".</p>\n";
+}
 
-  /// A number of each run and its difference to the first.
-  std::vector<std::string> row(const std::string& name, const std::string& key,
-                               const std::vector<Seconds>& times) const {
-    std::vector<std::string> cells{name, html::number(pointer(0, key), to_text(times[0]))};
-    for (std::size_t run = 1; run < times.size(); ++run) {
-      cells.push_back(html::number(pointer(run, key), to_text(times[run])));
-      cells.push_back(difference(times[run] - times[0]));
-    }
-    return cells;
-  }
+std::string lines_section(const html::DataViews& runs) {
+  const auto row = [](const std::string& label, const std::string& pointer,
+                      const std::string& kind = "") {
+    return html::FigureRow{label, pointer, text_of_time, Change::difference, kind};
+  };
+  html::FigureRows rows{row("a step", "/time_s")};
+  for (const LineWords& words : line_words)
+    rows.push_back(row(words.text, pointer_of(words), words.colour));
+  rows.push_back(row("communication, also behind computing", "/communication_s"));
+  rows.push_back(row("of which hidden behind computing", "/overlap_s"));
+  return html::quiet(
+             "Each instant belongs to the first line that something runs of, so that the "
+             "lines add up to the step; the last two count the same time again.") +
+         html::figure_table("Lines of one step", rows, runs);
+}
 
-  static std::string difference(Seconds change) {
-    if (change == 0_s) return "=";
-    return (change > 0_s ? "+" : "−") + to_text(change > 0_s ? change : 0_s - change);
-  }
-
-  template <typename Get>
-  std::vector<Seconds> times(const Get& get) const {
-    std::vector<Seconds> times;
-    for (const ComparedTimeline& run : runs_)
-      times.push_back(run.of_one(std::invoke(get, run.totals)));
-    return times;
-  }
-
-  std::string lines_table() const {
-    std::vector<std::vector<std::string>> rows;
-    rows.push_back(row("<b>a step</b>", "time_s", times(&GpuTotals::window)));
-    for (const LineWords& words : line_words)
-      if (is_present(words.line))
-        rows.push_back(row(html::swatch(words.colour) + escaped(words.text),
-                           std::string("breakdown_s/") + name_of(words.line),
-                           times([&](const GpuTotals& gpu) { return gpu.of(words.line); })));
-    rows.push_back(row("communication, also behind computing", "communication_s",
-                       times(&GpuTotals::communication)));
+std::string kernels_section(const TimelineComparison& comparison, const html::DataViews& runs) {
+  std::vector<const ComparedTimeline*> timelines;
+  for (const ComparedTimeline& run : comparison.runs) timelines.push_back(&run);
+  std::vector<std::string> kernels = kernels_of(timelines);
+  constexpr std::size_t most_shown = 40;
+  kernels.resize(std::min(most_shown, kernels.size()));
+  html::FigureRows rows;
+  for (const std::string& name : kernels)
     rows.push_back(
-        row("of which hidden behind computing", "overlap_s", times(&GpuTotals::overlap)));
-    return "<p class=\"quiet\">Each instant belongs to the first line that something runs of, so "
-           "that the lines add up to the step; the last two count the same time again.</p>\n" +
-           html::table({"Lines of one step", head(""), std::move(rows)});
-  }
+        {name, pointer_join("/kernels", name) + "/time_s", text_of_time, Change::difference});
+  return html::quiet(
+             "Sums of durations in one step, by kind of kernel; NCCL's with their process "
+             "group. A simulation has no kernels below an op.") +
+         html::figure_table("Kernels of one step", rows, runs);
+}
 
-  std::string kernels_table() const {
-    std::vector<const ComparedTimeline*> runs;
-    for (const ComparedTimeline& run : runs_) runs.push_back(&run);
-    std::vector<std::string> kernels = kernels_of(runs);
-    constexpr std::size_t most_shown = 40;
-    kernels.resize(std::min(most_shown, kernels.size()));
-    std::vector<std::vector<std::string>> shown;
-    for (const std::string& name : kernels) {
-      const Seconds first = runs_[0].of_one(kernel_sum(runs_[0].totals, name));
-      std::vector<std::string>& cells = shown.emplace_back();
-      cells = {escaped(name), to_text(first)};
-      for (std::size_t run = 1; run < runs_.size(); ++run) {
-        const Seconds time = runs_[run].of_one(kernel_sum(runs_[run].totals, name));
-        cells.insert(cells.end(), {to_text(time), difference(time - first)});
-      }
-    }
-    return "<p class=\"quiet\">Sums of durations in one step, by kind of kernel; NCCL's with their "
-           "process group. A simulation has no kernels below an op.</p>\n" +
-           html::table({"Kernels of one step", head("kernel"), std::move(shown)});
+std::string runs_section(const TimelineComparison& comparison) {
+  std::string items, notes;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    const ComparedTimeline& run = comparison.runs[i];
+    items += "<li>" + html::letter(i) + escaped(run.label + ": " + run.who) +
+             (run.fits ? "" : " <strong class=\"bad\">does not fit in memory</strong>") + "</li>\n";
   }
-
-  std::string runs_list() const {
-    std::string items;
-    for (std::size_t run = 0; run < runs_.size(); ++run)
-      items += "<li><b>" + escaped(letter_of(run)) + "</b> " + escaped(runs_[run].label) + ": " +
-               escaped(runs_[run].who) +
-               (runs_[run].fits ? "" : " <strong class=\"bad\">does not fit in memory</strong>") +
-               "</li>\n";
-    std::string notes;
-    for (const std::string& note : notes_) notes += "<li>" + escaped(note) + "</li>\n";
-    return "<ul class=\"jobs\">\n" + items + "</ul>\n" +
-           (notes.empty() ? "" : "<h3>Not like for like</h3>\n<ul>\n" + notes + "</ul>\n");
-  }
-
-  const std::vector<ComparedTimeline>& runs_;
-  const std::vector<std::string>& notes_;
-  Seconds longest_{};
-};
+  for (const std::string& note : comparison.notes) notes += "<li>" + escaped(note) + "</li>\n";
+  return "<ul class=\"jobs\">\n" + items + "</ul>\n" +
+         (notes.empty() ? "" : "<h3>Not like for like</h3>\n<ul>\n" + notes + "</ul>\n");
+}
 
 }  // namespace
 
 std::string timeline_comparison_page(const TimelineComparison& comparison) {
-  WT_EXPECT(!comparison.runs.empty());
-  const TimelinePage timelines(comparison);
-  HtmlPage page;
-  page.kind = "compare";
-  page.title = timelines.title();
-  page.places = {{"lines", "Time"}, {"kernels", "Kernels"}, {"runs", "Runs"}};
-  page.body = timelines.body();
-  page.data = {{"report", timeline_comparison_json(comparison)}};
+  WT_EXPECT(comparison.runs.size() > 1);
+  const JsonValue document = comparison_value(comparison);
+  html::DataViews runs;
+  for (const JsonValue& run : document.find("runs")->array())
+    runs.push_back({&run, "/runs/" + std::to_string(runs.size())});
+  HtmlPage page{
+      "compare", joined(comparison.runs, " against ", std::mem_fn(&ComparedTimeline::label)),
+      "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">one step, as a "
+      "profiler sees it</p>\n<h1><span class=\"big\">" +
+          html::change_html({"", "/time_s", text_of_time, Change::relative}, runs[0], runs[1]) +
+          "</span> time of a step: B against A</h1>\n" + difference_text(runs) +
+          step_bars(comparison, runs) + "</div>\n</header>\n"};
+  page.add("lines", "Time", "Where the time goes", lines_section(runs));
+  page.add("kernels", "Kernels", "Kernels", kernels_section(comparison, runs));
+  page.add("runs", "Runs", "What is compared", runs_section(comparison));
+  page.data = {{"report", pretty_text(document) + "\n"}};
   page.footer = "Written by windtunnel compare.";
   return html_document(page);
 }

@@ -33,12 +33,15 @@ enum class HeldKind : std::uint8_t {
   recomputed,  ///< what operations save that run again, while the backward pass of one layer lasts
   weight_gradient,  ///< of the largest matrix, before it is added to those of other microbatches
   scores,           ///< of operations that run again
+  head_input,       ///< what the last norm reads and gives
   logits,
   work_space,  ///< SoftwareProfile::fixed_work
   workspaces,  ///< of libraries
   passing,     ///< the layer's output, and the gradients that pass through it
   gathered,    ///< ZeRO 3: parameters of other ranks
+  prefetched,  ///< ZeRO 3: those of the layers gathered ahead
   scattered,   ///< ZeRO 3: gradients before they are reduced to shards
+  reduced,     ///< ZeRO 3: gradients while they are reduced
   messages,    ///< input and output of a stage
   sequences,   ///< buffers for whole sequences of a tensor group
   step_temporary,
@@ -49,24 +52,27 @@ enum class HeldKind : std::uint8_t {
   correction,  ///< what a trained correction adds (memory/memory_correction.hpp)
 };
 
-/// When memory may be at its most. The first five are moments of an iteration; what is allocated is the largest of their sums. A layer's
-/// backward pass, or that of the head: in the first backward pass of an iteration, which has no gradients yet, or a later one; or the
-/// optimizer's step. The others are of the caching allocator's blocks, some of which hold nothing at that moment: the pool is the largest
+/// When memory may be at its most. The first six are moments of an iteration; what is allocated is the largest of their sums. A layer's
+/// backward pass, or that of the head: in the first backward pass of an iteration, which has no gradients yet, or a later one; the end of a
+/// fully sharded backward pass, where the gradients of embedding and head are scattered; or the optimizer's step. The others are of the caching allocator's blocks, some of which hold nothing at that moment: the pool is the largest
 /// of theirs.
 enum class Moment : std::uint8_t {
   backward,
   head,
   first_backward,
   first_head,
+  edges,
   step,
   pool_backward,
   pool_head,
+  pool_edges,
   pool_step,
 };
 inline constexpr std::initializer_list<Moment> allocated_moments{
-    Moment::backward, Moment::head, Moment::first_backward, Moment::first_head, Moment::step};
-inline constexpr std::initializer_list<Moment> pool_moments{Moment::pool_backward,
-                                                            Moment::pool_head, Moment::pool_step};
+    Moment::backward,   Moment::head,  Moment::first_backward,
+    Moment::first_head, Moment::edges, Moment::step};
+inline constexpr std::initializer_list<Moment> pool_moments{
+    Moment::pool_backward, Moment::pool_head, Moment::pool_edges, Moment::pool_step};
 
 /// A set of moments.
 class Moments {

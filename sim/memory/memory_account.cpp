@@ -81,11 +81,15 @@ struct Stage {
   ParameterCounts parameters;
 };
 
-constexpr Moments always{Moment::backward,   Moment::head,     Moment::first_backward,
-                         Moment::first_head, Moment::step,     Moment::pool_backward,
-                         Moment::pool_head,  Moment::pool_step};
+constexpr Moments always{Moment::backward,      Moment::head,      Moment::first_backward,
+                         Moment::first_head,    Moment::edges,     Moment::step,
+                         Moment::pool_backward, Moment::pool_head, Moment::pool_edges,
+                         Moment::pool_step};
 constexpr Moments of_layer{Moment::backward, Moment::first_backward, Moment::pool_backward};
 constexpr Moments of_head{Moment::head, Moment::first_head, Moment::pool_head};
+constexpr Moments of_edges{Moment::edges, Moment::pool_edges};
+constexpr Moments of_pool{Moment::pool_backward, Moment::pool_head, Moment::pool_edges,
+                          Moment::pool_step};
 constexpr Moments of_passes{Moment::backward,   Moment::head,          Moment::first_backward,
                             Moment::first_head, Moment::pool_backward, Moment::pool_head};
 
@@ -138,8 +142,10 @@ struct KeptAs {
 Label label_of(const Operation& operation, HeldKind kind) {
   const bool is_edge = operation.label == Label::embedding || operation.label == Label::head;
   if (kind == HeldKind::reloaded) return Label::whole_pass;
-  if (kind == HeldKind::gathered) return is_edge ? Label::gather_edges : Label::gather_layer;
-  if (kind == HeldKind::scattered) return is_edge ? Label::scatter_edges : Label::scatter_layer;
+  if (kind == HeldKind::gathered || kind == HeldKind::prefetched)
+    return is_edge ? Label::gather_edges : Label::gather_layer;
+  if (kind == HeldKind::scattered || kind == HeldKind::reduced)
+    return is_edge ? Label::scatter_edges : Label::scatter_layer;
   return operation.label;
 }
 
@@ -204,9 +210,46 @@ void add_weight_gradients(std::vector<HeldTensor>& tensors, const Stage& stage) 
     add_kept(tensors, {*largest}, 1, {Kept::weight_gradient, HeldKind::weight_gradient, of_layer});
 }
 
+bool is_fully_sharded(const Stage& stage) { return stage.plan.parallel.zero_stage == 3; }
+
+/// Whether more than a lower bound is known of what the stack holds of sharded parameters.
+bool counts_shards(const Stage& stage) {
+  return stage.software.sharded_parameters != ShardedParameters::uncounted;
+}
+
+/// Parameters of other ranks and gradients on their way to them. Embedding and head are gathered throughout the passes, a layer's parameters
+/// during its own backward pass, before which the last layer's are still there. Pools: the blocks of a stream serve no other one. Gathers
+/// that are copied out have a stream of their own (section 7), in which the buffers of later layers fit into that of embedding and head.
+void add_shards(std::vector<HeldTensor>& tensors, const Stage& stage) {
+  const PassOperations& backward = stage.operations.at(Direction::backward);
+  const PassOperations layer{{}, backward.layer, {}, 1},
+      edges{backward.before, {}, backward.after, 1};
+  constexpr Moments of_running{Moment::backward, Moment::first_backward};
+  const bool copies = stage.software.sharded_parameters == ShardedParameters::each;
+  add_kept(tensors, layer, 1, {Kept::gathered, HeldKind::gathered, of_passes});
+  add_kept(tensors, layer, 1,
+           {Kept::prefetched, HeldKind::prefetched, copies ? of_running : of_layer});
+  add_kept(tensors, layer, 1, {Kept::reduced, HeldKind::reduced, of_layer});
+  add_kept(tensors, edges, 1, {Kept::gathered, HeldKind::gathered, of_passes});
+  add_kept(tensors, edges, 1, {Kept::gathered, HeldKind::gathered, of_edges});
+  add_kept(tensors, edges, 1, {Kept::reduced, HeldKind::reduced, of_edges});
+  if (!copies) return;
+  const auto sum = [](const std::vector<Operation>& operations) {
+    Bytes gathered{};
+    for (const Operation& operation : operations)
+      gathered += operation.held.at(Kept::gathered).sum();
+    return gathered;
+  };
+  Bytes unit{};
+  for (const Operation& operation : layer.layer) unit += operation.held.at(Kept::unit).sum();
+  const Bytes of_edges_alone = sum(edges.before) + sum(edges.after);
+  tensors.push_back({HeldKind::prefetched, Label::gather_layer,
+                     unit + std::max(unit, of_edges_alone), 1, of_pool});
+}
+
 /// Backward pass of one layer, and of the head (docs/memory.md, sections 3 and 7):  live = max(work, [last] logits + fixed work), as the
-/// head's backward pass ends before a layer's begins. Fully sharded both are counted (section 7; bounds only). Gradients pass through a
-/// stage without layers too.
+/// head's backward pass ends before a layer's begins. Where shards are not counted both are (a lower bound). Gradients pass through a stage
+/// without layers too.
 void add_backward(std::vector<HeldTensor>& tensors, const Stage& stage) {
   const PassOperations& backward = stage.operations.at(Direction::backward);
   if (stage.role.layers > 0) {
@@ -214,12 +257,15 @@ void add_backward(std::vector<HeldTensor>& tensors, const Stage& stage) {
     add_weight_gradients(tensors, stage);
     add_kept(tensors, backward, 1, {Kept::scores, HeldKind::scores, of_layer});
   }
-  add_kept(
-      tensors, backward, 1,
-      {Kept::logits, HeldKind::logits, stage.plan.parallel.zero_stage == 3 ? of_passes : of_head});
+  const bool with_layer = is_fully_sharded(stage) && !counts_shards(stage);
+  add_kept(tensors, backward, 1,
+           {Kept::logits, HeldKind::logits, with_layer ? of_passes : of_head});
+  add_kept(tensors, backward, 1, {Kept::head_input, HeldKind::head_input, of_head});
   tensors.push_back(
       {HeldKind::work_space, Label::whole_pass, stage.software.fixed_work, 1, of_passes});
   add_kept(tensors, backward, 1, {Kept::passing, HeldKind::passing, of_layer});
+  if (!is_fully_sharded(stage)) return;
+  if (counts_shards(stage)) return add_shards(tensors, stage);
   add_kept(tensors, backward, 1, {Kept::gathered, HeldKind::gathered, of_layer});
   add_kept(tensors, backward, 1, {Kept::reloaded, HeldKind::reloaded, of_layer});
 }
@@ -238,7 +284,8 @@ void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device
   const bool is_trained = inputs.correction != nullptr && inputs.correction->is_better();
   if (memory.required > memory.usable)
     memory.verdict = MemoryVerdict::does_not_fit;
-  else if (parallel.zero_stage == 3 && parallel.replicas() > 1 && !is_trained)
+  else if (parallel.zero_stage == 3 && parallel.replicas() > 1 && !is_trained &&
+           software.sharded_parameters == ShardedParameters::uncounted)
     memory.verdict = MemoryVerdict::lower_bound;
   else if (wanted > memory.usable || memory.total > safe_share * device.memory_capacity)
     memory.verdict = MemoryVerdict::at_risk;
@@ -350,10 +397,18 @@ void add_copies(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
                        Bytes{bytes.weights * copied},
                        copied,
                        {Moment::step, Moment::pool_step}});
-  if (parallel.tensor > 1)
-    tensors.push_back({HeldKind::sequences, Label::whole_pass,
-                       whole_sequence(stage, *inputs.model) * stage.software.gather_buffers,
-                       1.0 * stage.software.gather_buffers, always});
+  if (parallel.tensor == 1) return;
+  tensors.push_back({HeldKind::sequences, Label::whole_pass,
+                     whole_sequence(stage, *inputs.model) * stage.software.gather_buffers,
+                     1.0 * stage.software.gather_buffers, always});
+  // A block from which the head's input was copied is too small for logits.
+  if (parallel.sequence_parallel && stage.software.copies_tensor_collectives && stage.role.last &&
+      !parallel.async_tensor_parallel)
+    tensors.push_back({HeldKind::sequences,
+                       Label::whole_pass,
+                       whole_sequence(stage, *inputs.model),
+                       1,
+                       {Moment::pool_head}});
 }
 
 /// Blocks of a tensor group's collectives that are free for the host and not for the GPU, which is behind: two a layer and pass, but no more
@@ -375,6 +430,12 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
                                    const std::vector<HeldTensor>& of_microbatch) {
   std::vector<HeldTensor> tensors =
       state_tensors(stage.plan.training, stage.software, stage.parameters, inputs.reading);
+  // A fully sharded stack drops the gradients of the last step, and makes those of a unit as it scatters them.
+  if (is_fully_sharded(stage) && counts_shards(stage) && stage.plan.microbatches == 1)
+    for (HeldTensor& tensor : tensors)
+      if (tensor.kind == HeldKind::gradients)
+        tensor.held = {Moment::edges,     Moment::step,       Moment::pool_backward,
+                       Moment::pool_head, Moment::pool_edges, Moment::pool_step};
   add_cast_weights(tensors, *inputs.model, stage);
   const double chunks = stage.plan.parallel.virtual_pipeline;
   const double all = inputs.in_flight[stage.id.index()] / chunks,
@@ -487,10 +548,11 @@ std::vector<HeldTensor> state_tensors(const Training& training, const SoftwarePr
   const bool is_first = reading == MemoryReading::first_step;
   constexpr Moments in_step{Moment::step, Moment::pool_step},
       // The first backward pass makes them.
-      later{Moment::backward,      Moment::head,      Moment::step,
-            Moment::pool_backward, Moment::pool_head, Moment::pool_step},
+      later{Moment::backward,      Moment::head,      Moment::edges,      Moment::step,
+            Moment::pool_backward, Moment::pool_head, Moment::pool_edges, Moment::pool_step},
       // Of the first step, whose blocks are not used again.
-      made_by_step{Moment::step, Moment::pool_backward, Moment::pool_head, Moment::pool_step};
+      made_by_step{Moment::step, Moment::pool_backward, Moment::pool_head, Moment::pool_edges,
+                   Moment::pool_step};
   constexpr double half_bytes = 2;  // of an fp16 or bf16 value
   const double freed =
       bytes.gradients_freed_each_step ? std::min(bytes.gradients, half_bytes) : 0.0;

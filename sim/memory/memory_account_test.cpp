@@ -162,12 +162,14 @@ TEST_CASE("selective recomputation keeps all but the scores, and makes those of 
 }
 
 TEST_CASE("logits set the working set of a last stage when they are more than a layer's") {
-  // b 8: 6 s b V' = 6 * 1024 * 8 * 51200 = 2400 MiB; a layer with flash attention 8 * 46 + 8 MiB.
+  // b 8: 6 s b V' = 6 * 1024 * 8 * 51200 = 2400 MiB, and the last norm's input and output, 2 * 16 MiB; a layer with flash attention
+  // 8 * 46 + 8 MiB.
   World world(gpt(8, 1024, 16, 1024, 51200), 1, 2, 1, 8, 4);
   world.plan.training.attention = Attention::flash;
   const StageMemory last = world.account().stages.back();
   CHECK(last.at_peak(HeldKind::logits) == 2400_MiB);
-  CHECK(last.buffers == 2400_MiB + world.software.fixed_work);
+  CHECK(last.at_peak(HeldKind::head_input) == 32_MiB);
+  CHECK(last.buffers == 2432_MiB + world.software.fixed_work);
   CHECK(last.at_peak(HeldKind::recomputed) == Bytes{});
   check_lines_add_up(last);
 }
@@ -234,7 +236,7 @@ TEST_CASE("counts come from the inputs, whatever the schedule is") {
 }
 
 TEST_CASE("fully sharded states, gathered layers and bounded activations add up as documented") {
-  // docs/memory.md, section 7: 16N/D + 6 layer + 4V'h + 2sbh L + 32 sbh + 4 s b V', D 8, one stage.
+  // docs/memory.md, section 7: 16N/D + 6 layer + 4V'h + 2sbh L + 32 sbh + 6 s b V', D 8, one stage.
   World world(gpt(8, 1024, 16, 1024, 51200), 1, 1, 8, 1, 1);
   world.plan.parallel.zero_stage = 3;
   world.plan.training.attention = Attention::flash;
@@ -244,7 +246,7 @@ TEST_CASE("fully sharded states, gathered layers and bounded activations add up 
   const StageMemory stage = first_stage(world);
   const double layer = 12.0 * 1024 * 1024 + 13 * 1024, words = 51200.0 * 1024;
   const double n = 8 * layer + words + 1024 * 1024 + 2 * 1024;
-  const Bytes expected = Bytes{16 * n / 8 + 6 * layer + 4 * words} + 48_MiB + Bytes{4 * words};
+  const Bytes expected = Bytes{16 * n / 8 + 6 * layer + 4 * words} + 48_MiB + Bytes{6 * words};
   CHECK(stage.allocated / expected == doctest::Approx(1).epsilon(1e-12));
   check_lines_add_up(stage);
   const auto buffer = [&stage](HeldKind kind, Label of) {
@@ -257,7 +259,7 @@ TEST_CASE("fully sharded states, gathered layers and bounded activations add up 
   CHECK(buffer(HeldKind::gathered, Label::gather_edges) == Bytes{2 * words});
   CHECK(buffer(HeldKind::scattered, Label::scatter_layer) == Bytes{2 * layer});
   CHECK(buffer(HeldKind::scattered, Label::scatter_edges) == Bytes{2 * words});
-  CHECK(buffer(HeldKind::logits, Label::head) == Bytes{4 * words});
+  CHECK(buffer(HeldKind::logits, Label::head) == Bytes{6 * words});
   // Each layer gathered ahead costs its half-precision parameters; there are no more than 8 to gather.
   world.plan.parallel.zero_prefetch = 3;
   CHECK((first_stage(world).allocated - stage.allocated) / Bytes{2 * 2 * layer} ==
@@ -265,6 +267,73 @@ TEST_CASE("fully sharded states, gathered layers and bounded activations add up 
   world.plan.parallel.zero_prefetch = 100;
   CHECK((first_stage(world).allocated - stage.allocated) / Bytes{6 * 2 * layer} ==
         doctest::Approx(1).epsilon(1e-12));
+}
+
+/// llama, 8 layers of 12h^2 + 2h parameters, words and head apart, FSDP over 8 GPUs, bf16 reduced in fp32.
+World sharded_world(ShardedParameters held, int microbatches) {
+  World world(gpt(8, 1024, 16, 1024, 51200), 1, 1, 8, 1, microbatches);
+  world.model.family = "llama";
+  world.model.rotary = true;
+  world.model.tied_embeddings = false;
+  world.plan.parallel.zero_stage = 3;
+  world.plan.training.attention = Attention::flash;
+  world.plan.training.precision = Precision::bf16;
+  world.plan.training.gradient_type = GradientType::fp32;
+  world.plan.training.loss = Loss::fused;
+  world.software.gradient_type = GradientType::fp32;
+  world.software.fixed_work = Bytes{};
+  world.software.allocator_slack = 1;
+  world.software.sharded_parameters = held;
+  world.software.states_bf16 = {
+      .weights = 4, .gradients = 4, .optimizer = 8, .gradients_freed_each_step = false};
+  return world;
+}
+
+TEST_CASE("a fully sharded stack holds the unit that computes, the next, and gradients to reduce") {
+  World world = sharded_world(ShardedParameters::flat, 2);
+  const double layer = 12.0 * 1024 * 1024 + 2 * 1024, words = 51200.0 * 1024,
+               edges = 2 * words + 1024, n = 8 * layer + edges, sbh = 1024.0 * 1024;
+  // 16N/8; layers' inputs; the last norm's input and output; logits and gradients; embedding and head, and the last layer, whole.
+  const double states = 2 * n, inputs = 8 * 2 * sbh,
+               head = states + inputs + 4 * sbh + 4 * words + 2 * edges + 2 * layer;
+  // A layer recomputed (4 + 4 e (2 + 2 + 8) = 32 sbh) and passing gradients ((4 + 8 - 2) sbh); two layers gathered, one's gradients in
+  // bf16 and the last one's in fp32; embedding and head whole and the head's gradient.
+  const double backward =
+      states + inputs + 32 * sbh + 10 * sbh + (4 + 2 + 4) * layer + 2 * edges + 2 * words;
+  // Gradients of embedding and head in bf16, and in fp32 to be reduced.
+  const double end = states + 2 * edges + 6 * edges;
+  const StageMemory stage = first_stage(world);
+  const auto at = [&stage](Moment moment) { return sum_at(stage.tensors, moment).value(); };
+  CHECK(at(Moment::head) == doctest::Approx(head).epsilon(1e-12));
+  CHECK(at(Moment::backward) == doctest::Approx(backward).epsilon(1e-12));
+  CHECK(at(Moment::edges) == doctest::Approx(end).epsilon(1e-12));
+  CHECK(stage.peak == Moment::edges);
+  CHECK(stage.allocated.value() == doctest::Approx(end).epsilon(1e-12));
+  check_lines_add_up(stage);
+  CHECK(world.account().verdict == MemoryVerdict::fits);
+
+  SUBCASE("one microbatch has no gradients while its head and layers run") {
+    const World one = sharded_world(ShardedParameters::flat, 1);
+    const StageMemory of_one = first_stage(one);
+    CHECK(sum_at(of_one.tensors, Moment::head).value() ==
+          doctest::Approx(head - n / 2).epsilon(1e-12));
+    CHECK(sum_at(of_one.tensors, Moment::edges).value() == doctest::Approx(end).epsilon(1e-12));
+    CHECK(of_one.allocated == stage.allocated);
+  }
+  SUBCASE("a stack that copies parameters out of what it gathered has blocks for both") {
+    const StageMemory copied = first_stage(sharded_world(ShardedParameters::each, 2));
+    CHECK(copied.allocated == stage.allocated);
+    // In the stream of the gathers: embedding and head, and beside them one layer.
+    CHECK(copied.reserved.value() == doctest::Approx(end + 2 * edges + 2 * layer).epsilon(1e-12));
+  }
+  SUBCASE("no layer is gathered ahead where none is asked for, or none is left") {
+    world.plan.parallel.zero_prefetch = 0;
+    CHECK(sum_at(first_stage(world).tensors, Moment::backward).value() ==
+          doctest::Approx(backward - 2 * layer).epsilon(1e-12));
+    world.plan.parallel.zero_prefetch = 100;
+    CHECK(sum_at(first_stage(world).tensors, Moment::backward).value() ==
+          doctest::Approx(backward + 6 * 2 * layer).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("the verdict is phi * allocated + context against what is usable") {

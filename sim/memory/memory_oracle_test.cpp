@@ -57,9 +57,31 @@ struct ClosedForm {
     return l * kept() + (last ? 0 : boundary()) + (first ? d * sbh / whole : 0);
   }
   double logits() const {
-    const double each = sharded ? 4 : e < 4 ? e + 4 : 4;
+    const double vocab_parallel = e < 4 ? e + 4 : 4;
+    double each = 0;
+    switch (plan.training.loss) {
+      case Loss::in_place:
+        each = e;
+        break;
+      case Loss::fused:
+        each = 2 * e;
+        break;
+      case Loss::vocab_parallel:
+        each = vocab_parallel;
+        break;
+      case Loss::vocab_parallel_compiled:
+        each = vocab_parallel + 4;
+        break;
+      case Loss::vocab_parallel_copied:
+        each = 8;
+        break;
+      case Loss::plain:
+        each = t > 1 ? 16 : 12;
+        break;
+    }
     return last ? each * s * b * vocab / t : 0;
   }
+  double head_input() const { return last ? 2 * boundary() : 0; }
 
   double layer_recomputation() const { return l > 0 && recompute == Recompute::full ? layer() : 0; }
   double working_scores() const { return l > 0 && recompute != Recompute::none ? scores() : 0; }
@@ -76,7 +98,8 @@ struct ClosedForm {
   }
   double live() const {
     const double work = layer_recomputation() + working_scores() + weight_gradient() + fixed();
-    return sharded ? work + logits() : std::max(work, logits());
+    const double of_head = logits() + head_input();
+    return sharded ? std::max(work + logits(), of_head) : std::max(work, of_head);
   }
 };
 
@@ -119,6 +142,9 @@ World drawn_world(std::mt19937& random) {
   plan.training.attention = one_of(Attention::standard, Attention::flash);
   plan.training.precision = one_of(Precision::fp16, Precision::bf16, Precision::fp32);
   if (pipeline > 1 && one_of(true, false)) plan.stage_layers.front() = 0;
+  plan.training.loss =
+      one_of(Loss::in_place, Loss::fused, Loss::vocab_parallel, Loss::vocab_parallel_compiled,
+             Loss::vocab_parallel_copied, Loss::plain);
   world.software.fixed_work = Bytes{};
   return world;
 }

@@ -24,11 +24,15 @@ enum class Kept : std::uint8_t {
   scores,   ///< attention scores, softmax and dropout
   passing,  ///< backward: the layer's output, and the gradients that pass through it
   weight_gradient,  ///< backward: the gradient of the largest matrix, before it is added to those of other microbatches
-  logits,    ///< backward: logits, their fp32 copy, exponentials
-  gathered,  ///< backward: parameters of other ranks
+  head_input,  ///< backward: what the last norm reads and gives, until the head's backward pass ends
+  logits,      ///< backward: logits, and what the loss makes of them
+  gathered,    ///< backward: parameters of other ranks, of the unit that computes
+  unit,        ///< backward: those of one layer; not counted by itself
+  prefetched,  ///< backward: those of the units gathered ahead
+  reduced,  ///< backward: gradients of a unit in the type that they are added up in, while they are scattered
   reloaded,  ///< backward: activations that the host had, of this layer and the next
 };
-inline constexpr std::size_t num_kept = 13;
+inline constexpr std::size_t num_kept = 17;
 
 /// Over how many ranks the states of an operation's parameters are sharded.
 struct StateWays {

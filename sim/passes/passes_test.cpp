@@ -498,6 +498,19 @@ TEST_CASE("ZeRO 3 holds the layer that computes, those gathered ahead of it, and
   CHECK(kept(world, Kept::gathered) == 2 * 90);
 }
 
+TEST_CASE("where shards are counted, what is ahead and what is reduced are held apart") {
+  World world = world_with_tensors();
+  world.plan.parallel.data = 6;
+  world.plan.parallel.zero_stage = 3;
+  world.software.sharded_parameters = ShardedParameters::each;
+  world.context.bytes.weight = Bytes{1};  // eight bits
+  world.layer(Direction::backward);
+  CHECK(kept(world, Kept::gathered) == 90);
+  CHECK(kept(world, Kept::prefetched) == 90);  // one of two layers
+  CHECK(kept(world, Kept::weight_gradient) == 2 * 90);
+  CHECK(kept(world, Kept::reduced) == 4 * 90);
+}
+
 TEST_CASE("layers that are not resharded are gathered forward alone, and held until they end") {
   World world = world_with_tensors();
   world.plan.parallel.data = 6;

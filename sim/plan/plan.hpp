@@ -108,6 +108,7 @@ struct Training {
   Attention attention = Attention::standard;
   FlashKernel attention_kernel = FlashKernel::cudnn;  ///< where attention is `flash`
   bool compile = true;  ///< torch.compile fuses operations, where the stack runs with and without
+  Loss loss = Loss::vocab_parallel;
 };
 
 /// Which index of a rank counts fastest, which slowest: ranks are numbered through the nodes' GPUs in order, so what counts fastest

@@ -41,6 +41,9 @@ const Names<PipelineSend> pipeline_sends{{"eager", PipelineSend::eager},
                                          {"blocking_pairs", PipelineSend::blocking_pairs}};
 const Names<RecomputedUnit> recomputed_units{{"modules", RecomputedUnit::modules},
                                              {"operations", RecomputedUnit::operations}};
+const Names<ShardedParameters> sharded_parameters{{"uncounted", ShardedParameters::uncounted},
+                                                  {"flat", ShardedParameters::flat},
+                                                  {"each", ShardedParameters::each}};
 const Names<RingMerging> ring_mergings{{"uncounted", RingMerging::uncounted},
                                        {"fused", RingMerging::fused},
                                        {"by_operation", RingMerging::by_operation}};
@@ -244,7 +247,7 @@ void read_compute(ObjectReader& reader, Stack& stack) {
   given(reader, "copies_gradients", stack.copies_gradients);
   given(reader, "gradient_bucket", stack.gradient_bucket, 0, most_values);
   given(reader, "broadcast_tensors", stack.broadcast_tensors, 0, most_launches);
-  given(reader, "in_place_cross_entropy", stack.in_place_cross_entropy);
+  defaulted(reader, "loss", stack.loss, losses());
   defaulted(reader, "cross_entropy_bytes", stack.cross_entropy_bytes, 0, most_factor);
   defaulted(reader, "fused_kernels", stack.fused_kernels);
   defaulted(reader, "iteration_overhead", stack.iteration_overhead, AmountRange{"0 s", "1 h"});
@@ -333,7 +336,7 @@ void read_memory(ObjectReader reader, Stack& stack) {
   given(reader, "frees_outputs", stack.frees_outputs);
   given(reader, "transposes_attention", stack.transposes_attention);
   given(reader, "keeps_gate", stack.keeps_gate);
-  given(reader, "logit_bytes", stack.logit_bytes);
+  given(reader, "sharded_parameters", stack.sharded_parameters, sharded_parameters);
   given(reader, "workspaces", stack.workspaces);
   given(reader, "gather_buffers", stack.gather_buffers, 0, 100);
   given(reader, "waiting_collectives", stack.waiting_collectives, 0, 10'000);
@@ -373,7 +376,7 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
     given(entry, "sequence_parallel", read.sequence_parallel);
     given(entry, "overlap_gradient_reduce", read.overlap_gradient_reduce);
     given(entry, "scales_gradients", read.scales_gradients);
-    given(entry, "in_place_cross_entropy", read.in_place_cross_entropy);
+    given(entry, "loss", read.loss, losses());
     given(entry, "cross_entropy_bytes", read.cross_entropy_bytes, 0, most_factor);
     given(entry, "attention_kernel", read.attention_kernel, flash_kernels());
     given(entry, "gradient_type", read.gradient_type, gradient_types);
@@ -391,6 +394,15 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, Loss>> losses() {
+  return {{"in_place", Loss::in_place},
+          {"fused", Loss::fused},
+          {"vocab_parallel", Loss::vocab_parallel},
+          {"vocab_parallel_compiled", Loss::vocab_parallel_compiled},
+          {"vocab_parallel_copied", Loss::vocab_parallel_copied},
+          {"plain", Loss::plain}};
+}
 
 SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Problems& problems) {
   ObjectReader reader(value, pointer, problems);

@@ -2,6 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/json_value.hpp"
 #include "platform/software_profile.hpp"
@@ -11,6 +13,9 @@ namespace windtunnel {
 /// Reads a file of platforms/software/, or the same object written inline; docs/platforms.md lists
 /// keys and defaults. What is wrong goes to `problems`, and the profile then holds stand-ins.
 SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Problems& problems);
+
+/// What scenarios and profiles call each way of computing the loss.
+std::vector<std::pair<std::string, Loss>> losses();
 
 /// Which release of a stack the values of a profile are.
 struct SoftwareRelease {

@@ -55,6 +55,36 @@ enum class ExpertDispatch {
   one_copy_per_node,
 };
 
+/// How a stack computes the loss from the logits of its output head, by the copies of them that it holds at its peak. e: bytes of a logit.
+enum class Loss {
+  /// Gradients are written over the logits: e. inplace_backward of flash_attn.losses.cross_entropy; the kernel of Transformer Engine
+  /// (cross_entropy_forward in transformer_engine/pytorch/triton/cross_entropy.py, 2.0).
+  in_place,
+  /// One kernel forward, one backward: logits and their gradients, 2e. torch.compile of cross_entropy(pred.float()), whose fp32 values
+  /// stay in registers (build_cross_entropy_loss in torchtitan/components/loss.py, June 2025); flash_attn.losses.cross_entropy.
+  fused,
+  /// Logits and an fp32 copy, over which exponentials and gradients are written: e + 4, in fp32 no copy. _VocabParallelCrossEntropy in
+  /// megatron/mpu/cross_entropy.py, Megatron-LM v2.5, and megatron/core/tensor_parallel/cross_entropy.py since.
+  vocab_parallel,
+  /// The same, compiled, which writes over none of its inputs: e + 4 + 4. fused_vocab_parallel_cross_entropy in
+  /// megatron/core/fusions/fused_cross_entropy.py, Megatron-Core 0.12 (--cross-entropy-loss-fusion): forward the logits, their fp32 copy
+  /// and the exponentials, backward the exponentials, the gradient and its cast.
+  vocab_parallel_compiled,
+  /// fp32 logits, and exponentials beside them: 8. _ShardedCrossEntropy in nanotron/parallel/tensor_parallel/functional.py, 2cde8f6.
+  vocab_parallel_copied,
+  /// cross_entropy(pred.float()) of PyTorch, kernel by kernel. Backward there are log-softmax, its gradient from nll_loss_backward, and
+  /// that of the fp32 logits: 12. Cut over a tensor group also a sum: _nll_loss_and_log_softmax_backward in
+  /// torch/distributed/tensor/parallel/loss.py, PyTorch 2.6, holds log-softmax, exponentials, grad_input and their sum: 16.
+  plain,
+};
+
+/// How fully sharded parameters are held while they are whole (docs/memory.md, section 7).
+enum class ShardedParameters {
+  uncounted,  ///< by a stack whose buffers have not been counted: its account is a lower bound
+  flat,  ///< a unit's in one tensor, into which it is gathered: FullyShardedDataParallel (PyTorch FSDP 1)
+  each,  ///< each in its own, copied out of the buffer into which the unit is gathered: fully_shard (FSDP 2)
+};
+
 /// Unit that recomputation runs again.
 enum class RecomputedUnit {
   modules,  ///< full: layers; selective: attention's core (Korthikanti et al. 2022, section 5)
@@ -188,8 +218,8 @@ struct SoftwareProfile {
   int broadcast_tensors = 0;
   bool fused_kernels = true;        ///< mask and softmax, bias and GeLU, bias, dropout and residual
   double cross_entropy_bytes = 30;  ///< traffic per logit, forward and backward together
-  bool in_place_cross_entropy = false;  ///< gradients are written over the logits
-  Seconds iteration_overhead = 2_ms;    ///< once an iteration: data, logging, scaler
+  Loss loss = Loss::vocab_parallel;   ///< what the plan takes where it does not say
+  Seconds iteration_overhead = 2_ms;  ///< once an iteration: data, logging, scaler
   std::optional<double> flash_forward_efficiency,
       flash_backward_efficiency;  ///< of the device's peak, in place of the device's own rates
   std::vector<std::string>
@@ -268,8 +298,7 @@ struct SoftwareProfile {
   bool transposes_attention = false;
   bool keeps_gate =
       false;  ///< gated MLPs run their nonlinearity and product apart: what the first gives is kept as well
-  /// Of one value of the head's output at its peak; none: counted (docs/memory.md, section 3).
-  std::optional<Bytes> logit_bytes;
+  ShardedParameters sharded_parameters = ShardedParameters::uncounted;
   Bytes
       workspaces{};  ///< of libraries, held throughout: cuBLAS has one for each thread that launches
   int gather_buffers = 0;  ///< held throughout for whole sequences that a tensor group gathers

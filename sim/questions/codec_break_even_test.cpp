@@ -97,7 +97,7 @@ TEST_CASE("a transfer that gains alone can make the job slower, and then the job
   CHECK(codec.now < *codec.bandwidth);
   CHECK(codec.slows_job());
   const Seconds difference =
-      comparison.runs[0].figures.iteration_time - comparison.runs[1].figures.iteration_time;
+      comparison.runs[0].iteration_time() - comparison.runs[1].iteration_time();
   CHECK(codec.saved_by_job / difference == doctest::Approx(1).epsilon(1e-9));
   // One verdict, and nothing beside it that says the opposite.
   const std::string text = comparison_text(comparison);

@@ -11,7 +11,7 @@
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
 #include "questions/break_even.hpp"
-#include "report/compare_page.hpp"
+#include "report/comparison.hpp"
 #include "report/report_json.hpp"
 #include "scenario/resolved_text.hpp"
 #include "simulate/simulate.hpp"
@@ -144,7 +144,7 @@ ComparedRun run_of(const CompareInput& input, const Library& library, RunDetail 
   options.evidence = &library;
   options.keep_timeline = detail == RunDetail::page;
   const Simulation simulation = simulate(scenario, options);
-  ComparedRun run{input.label, report_value(simulation.report), {}};
+  ComparedRun run{input.label, report_value(simulation.report)};
   if (detail == RunDetail::page)
     run.details = run_details(resolved_text(scenario.resolved),
                               {&simulation.timeline, &simulation.programs, &simulation.network,
@@ -168,7 +168,8 @@ std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const 
   std::vector<ComparedRun> runs;
   for (std::size_t i = 0, next = 0; i < inputs.size(); ++i) {
     if (scenario_of(inputs[i]) == nullptr) {
-      runs.push_back({inputs[i].label, std::get<JsonValue>(inputs[i].content), {}});
+      check_report(std::get<JsonValue>(inputs[i].content));
+      runs.push_back({inputs[i].label, std::get<JsonValue>(inputs[i].content)});
     } else {
       TaskOutcome<ComparedRun>& outcome = outcomes[next++];
       if (const auto* failure = std::get_if<ChildFailure>(&outcome))
@@ -177,7 +178,6 @@ std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const 
         runs.push_back(std::move(std::get<ComparedRun>(outcome)));
     }
   }
-  for (ComparedRun& run : runs) run.figures = read_report_figures(run.report);
   return runs;
 }
 
@@ -210,14 +210,13 @@ std::vector<InputDifference> differences_of(const std::vector<CompareInput>& inp
 std::vector<std::string> warnings_of(const Comparison& comparison, bool scenarios) {
   std::vector<std::string> warnings;
   bool same_hash = true, other_version = false;
-  const JsonValue* const version = comparison.runs.front().report.find("version");
+  const std::string version = comparison.runs.front().text("/version");
   for (const ComparedRun& run : comparison.runs) {
     same_hash =
-        same_hash && run.figures.scenario_hash == comparison.runs.front().figures.scenario_hash;
-    const JsonValue* const other = run.report.find("version");
-    other_version = other_version || (version != nullptr && other != nullptr &&
-                                      canonical_text(*version) != canonical_text(*other));
-    if (!run.figures.fits)
+        same_hash && run.text("/scenario_hash") == comparison.runs.front().text("/scenario_hash");
+    other_version = other_version || (!version.empty() && !run.text("/version").empty() &&
+                                      run.text("/version") != version);
+    if (!run.fits())
       warnings.push_back(run.label +
                          " does not fit in memory: its time is what it would be if it fitted");
   }
@@ -286,7 +285,7 @@ void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
                                                       .seed = seed_of(inputs)});
   for (std::size_t i = 0; i < times.size(); ++i) {
     CodecBreakEven& codec = comparison.codecs[i];
-    codec.saved_by_job = times[i] - comparison.runs[codec.run].figures.iteration_time;
+    codec.saved_by_job = times[i] - comparison.runs[codec.run].iteration_time();
     if (std::abs(codec.saved_by_job / times[i]) < equal_within) codec.saved_by_job = Seconds{};
     if (codec.slows_job())
       comparison.warnings.push_back(inputs[codec.run].label + ": compressing " +
@@ -305,10 +304,10 @@ void warn_of_losses(Comparison& comparison) {
     return;
   for (std::size_t i = 1; i < comparison.runs.size(); ++i)
     if (comparison.speedup(i) < 1)
-      comparison.warnings.push_back(
-          comparison.runs[i].label + " is slower than " + comparison.runs[0].label + ": " +
-          to_text(comparison.runs[i].figures.iteration_time) + " against " +
-          to_text(comparison.runs[0].figures.iteration_time));
+      comparison.warnings.push_back(comparison.runs[i].label + " is slower than " +
+                                    comparison.runs[0].label + ": " +
+                                    to_text(comparison.runs[i].iteration_time()) + " against " +
+                                    to_text(comparison.runs[0].iteration_time()));
 }
 
 InputError problem_with(const std::string& option, std::string message, std::string suggestion) {

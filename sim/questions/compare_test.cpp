@@ -154,7 +154,7 @@ TEST_CASE("for a page each run keeps its timeline, its critical path and its sce
     Seconds sum{};
     for (const JsonValue& step : run.details->why.find("path")->array())
       sum += Seconds{std::get<double>(step.find("time_s")->content)};
-    CHECK(sum / run.figures.iteration_time == doctest::Approx(1).epsilon(1e-9));
+    CHECK(sum / run.iteration_time() == doctest::Approx(1).epsilon(1e-9));
   }
   CHECK_FALSE(compare({input(file), input(file)}, test_library()).runs[0].details);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "questions/what_if.hpp"
@@ -12,14 +13,6 @@
 
 namespace windtunnel {
 namespace {
-
-/// What of a changed scenario's run is told.
-struct Figures {
-  Seconds iteration_time{};
-  Breakdown breakdown;
-  bool fits = true;
-  bool is_over_budget = false;
-};
 
 using Clock = std::chrono::steady_clock;
 
@@ -35,19 +28,18 @@ std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Libr
                                             const std::vector<WhatIf>& changes, std::size_t at_once,
                                             const std::function<void(std::size_t)>& on_done,
                                             const std::function<bool()>& is_over) {
-  Tasks<Figures> tasks;
+  Tasks<std::optional<PlanFigures>> tasks;  // none: over budget
   tasks.count = changes.size();
   tasks.at_once = at_once;
   tasks.on_done = on_done;
-  tasks.work = [&](std::size_t i) {
-    if (is_over && is_over()) return Figures{{}, {}, true, true};
+  tasks.work = [&](std::size_t i) -> std::optional<PlanFigures> {
+    if (is_over && is_over()) return std::nullopt;
     const Scenario changed = read_scenario(scenario.resolved, library.root, library,
                                            {changes[i].overrides, scenario.seed});
-    const PlanFigures figures = simulate_plan(changed, changed.plan);
-    return Figures{figures.iteration_time, figures.breakdown, figures.memory.fits, false};
+    return simulate_plan(changed, changed.plan);
   };
   std::vector<WhatIfResult> results;
-  for (const TaskOutcome<Figures>& outcome : run_tasks(tasks)) {
+  for (const auto& outcome : run_tasks(tasks)) {
     WhatIfResult& result = results.emplace_back();
     result.change = changes[results.size() - 1];
     if (const auto* failure = std::get_if<ChildFailure>(&outcome)) {
@@ -55,15 +47,15 @@ std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Libr
       result.fate = WhatIfFate::failed;
       continue;
     }
-    const auto& figures = std::get<Figures>(outcome);
-    if (figures.is_over_budget) {
+    const auto& figures = std::get<std::optional<PlanFigures>>(outcome);
+    if (!figures) {
       result.failure = "not simulated: the budget was spent";
       result.fate = WhatIfFate::over_budget;
       continue;
     }
-    result.iteration_time = figures.iteration_time;
-    result.breakdown = figures.breakdown;
-    result.fits = figures.fits;
+    result.iteration_time = figures->iteration_time;
+    result.breakdown = figures->breakdown;
+    result.fits = figures->memory.fits;
   }
   return results;
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -203,36 +202,110 @@ std::string exact(double number) { return canonical_text(JsonValue(number)); }
 std::string exact(BytesPerSecond rate) { return exact(rate / BytesPerSecond{1}) + " B/s"; }
 std::string exact(Seconds time) { return exact(time / Seconds{1}) + " s"; }
 
-/// What-ifs of one topic, in the order in which they are added.
-class WhatIfList {
- public:
-  void add(WhatIfKind kind, std::string what, Overrides overrides) {
-    list_.push_back({kind, std::move(what), std::move(overrides)});
-  }
-  void add(WhatIf what_if) { list_.push_back(std::move(what_if)); }
-  std::vector<WhatIf> take() { return std::move(list_); }
-
- private:
-  std::vector<WhatIf> list_;
-};
-
 /// A file may say twice the rate.
 bool can_double(BytesPerSecond rate) { return side_of(rate * 2) == RangeSide::inside; }
 
-/// Faster GPUs, links inside nodes and NICs of each kind of node; the fabric; measured pairs of nodes and links with rates of their own.
-class HardwareWhatIfs {
+/// Of more kinds of node only the most frequent and the fastest are asked about as the kind of all.
+constexpr std::size_t most_kinds_each = 16;
+/// Of a deeper pipeline only the first, the slowest and the last stage are asked about one by one.
+constexpr int most_stages_each = 16;
+
+/// One pass of a microbatch through each stage and back, on its slowest device.
+std::vector<Seconds> stage_times(const Scenario& scenario) {
+  const BuiltPrograms built = build_programs(
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
+  std::vector<Seconds> times(static_cast<std::size_t>(scenario.plan.parallel.pipeline));
+  for (std::size_t d = 0; d < built.cost_of_device.size(); ++d) {
+    Seconds time{};
+    for (const ChunkCost& chunk : built.cost_of_device[d].chunks)
+      time += chunk.forward.duration + chunk.backward.duration;
+    Seconds& slowest = times[scenario.plan.devices[d].stage.index()];
+    slowest = std::max(slowest, time);
+  }
+  return times;
+}
+
+TrialTraffic trial_traffic(std::string_view name, const Scenario& scenario) {
+  const Training& training = scenario.plan.training;
+  TrialTraffic traffic{TrialTraffic::Kind::messages, element_size(training.precision)};
+  if (name != "data_gradients") return traffic;
+  traffic.kind = TrialTraffic::Kind::replica_gradients;
+  if (training.gradient_type == GradientType::fp32)
+    traffic.element = std::max(traffic.element, 4_B);
+  return traffic;
+}
+
+/// The codecs that can compress the class, those that lean on sums first.
+std::vector<const Codec*> candidates(std::string_view name, const Plan& plan) {
+  const bool gradients = name == "data_gradients";
+  const bool sums = gradients || name == "pipeline_backward";
+  const bool sharded = gradients && plan.parallel.zero_stage >= 2;
+  std::vector<const Codec*> list = codecs();
+  std::erase_if(list, [&](const Codec* codec) {
+    return (codec->needs_sums() && !sums) || (codec->sends_factors() && sharded);
+  });
+  std::stable_partition(list.begin(), list.end(),
+                        [](const Codec* codec) { return codec->needs_sums(); });
+  return list;
+}
+
+/// The entry of the compression block.
+std::string setting_text(const Codec& codec, const CodecTrial& trial) {
+  return std::string(R"({"codec":")") + codec.name() + '"' + (trial.keys.empty() ? "" : ",") +
+         trial.keys + "}";
+}
+
+/// Whether the plan has traffic of the class that can be compressed.
+bool is_in_use(std::string_view name, const Scenario& scenario) {
+  const Parallel& parallel = scenario.plan.parallel;
+  if (name.starts_with("pipeline")) return parallel.pipeline > 1;
+  if (name == "tensor_activations") return parallel.tensor > 1;
+  if (name == "zero_gather") return parallel.replicas() > 1 && parallel.zero_stage > 0;
+  return parallel.replicas() > 1 && !parallel.schedule->is_both_ways();  // which refuses it
+}
+
+std::string words_for_class(std::string name) {
+  for (char& letter : name)
+    if (letter == '_') letter = ' ';
+  return name;
+}
+
+/// The questions that a scenario raises, in the order in which they are added.
+class Questions {
  public:
-  HardwareWhatIfs(const Scenario& scenario, const NodeKinds& kinds)
-      : scenario_(scenario), kinds_(kinds) {}
+  Questions(const Scenario& scenario, const Library& library)
+      : scenario_(scenario),
+        plan_(scenario.plan),
+        kinds_(scenario, library),
+        stage_times_(stage_times(scenario)) {
+    slowest_ = static_cast<std::size_t>(std::max_element(stage_times_.begin(), stage_times_.end()) -
+                                        stage_times_.begin());
+    for (const PlanDevice& device : plan_.devices)
+      stages_of_node_[device.node.index()].insert(device.stage.index());
+  }
 
   std::vector<WhatIf> collect() {
     for (const NodeKind& kind : kinds_.kinds()) add_nodes(kind);
     add_fabric();
     add_pairs();
-    return list_.take();
+    add_stragglers();
+    add_stages();
+    add_layers();
+    add_software();
+    add_experts();
+    add_training();
+    add_schedule();
+    add_codecs();
+    return std::move(list_);
   }
 
  private:
+  void add(WhatIfKind kind, std::string what, Overrides overrides) {
+    list_.push_back({kind, std::move(what), std::move(overrides)});
+  }
+
+  // Faster GPUs, links inside nodes and NICs of each kind of node; the fabric; measured pairs of nodes and links with rates of their own.
+
   bool crosses_nodes() const { return scenario_.nodes.size() > 1; }
 
   /// Makes nodes of a kind faster: `change` says what to set in a type.
@@ -245,7 +318,7 @@ class HardwareWhatIfs {
         what_if.overrides.emplace_back("/platform/node_types/" + std::to_string(type) + "/" + key,
                                        value);
     }
-    list_.add(std::move(what_if));
+    list_.push_back(std::move(what_if));
   }
 
   void add_nodes(const NodeKind& kind) {
@@ -287,16 +360,15 @@ class HardwareWhatIfs {
   void add_fabric() {
     if (!crosses_nodes()) return;
     const Fabric& fabric = scenario_.platform.fabric;
-    list_.add(WhatIfKind::link, "half the latency between nodes",
-              {{"/platform/fabric/latency", exact(fabric.latency / 2)},
-               {"/platform/fabric/collective_latency", exact(fabric.collective_latency / 2)}});
-    list_.add(
-        WhatIfKind::link, "no latency between nodes",
+    add(WhatIfKind::link, "half the latency between nodes",
+        {{"/platform/fabric/latency", exact(fabric.latency / 2)},
+         {"/platform/fabric/collective_latency", exact(fabric.collective_latency / 2)}});
+    add(WhatIfKind::link, "no latency between nodes",
         {{"/platform/fabric/latency", "0 us"}, {"/platform/fabric/collective_latency", "0 us"}});
     if (!fabric.kind->what_ifs) return;
     for (const FabricWhatIf& what_if : fabric.kind->what_ifs(fabric))
-      list_.add(WhatIfKind::link, what_if.label,
-                {{"/platform/fabric/" + what_if.key, exact(what_if.value)}});
+      add(WhatIfKind::link, what_if.label,
+          {{"/platform/fabric/" + what_if.key, exact(what_if.value)}});
   }
 
   /// Measured pairs of nodes, and links with a rate of their own.
@@ -305,75 +377,27 @@ class HardwareWhatIfs {
     const Platform& platform = scenario_.platform;
     if (platform.matrix) {
       if (2 * platform.matrix->rails <= most_node_parts)
-        list_.add(
-            WhatIfKind::link, "twice the rate between every pair of nodes",
+        add(WhatIfKind::link, "twice the rate between every pair of nodes",
             {{"/platform/bandwidth_matrix/rails", std::to_string(2 * platform.matrix->rails)}});
-      list_.add(WhatIfKind::link, "every pair of nodes at NIC rate",
-                {{"/platform/bandwidth_matrix", "null"}});
+      add(WhatIfKind::link, "every pair of nodes at NIC rate",
+          {{"/platform/bandwidth_matrix", "null"}});
     }
     if (platform.link_overrides.empty()) return;
     Overrides doubled;
     for (std::size_t i = 0; i < platform.link_overrides.size(); ++i)
       doubled.emplace_back("/platform/link_overrides/" + std::to_string(i) + "/bandwidth",
                            exact(clamped(platform.link_overrides[i].bandwidth * 2)));
-    list_.add(WhatIfKind::link, "twice the rate of links with rates of their own", doubled);
-    list_.add(WhatIfKind::link, "no links with rates of their own",
-              {{"/platform/link_overrides", "null"}});
+    add(WhatIfKind::link, "twice the rate of links with rates of their own", doubled);
+    add(WhatIfKind::link, "no links with rates of their own",
+        {{"/platform/link_overrides", "null"}});
   }
 
-  const Scenario& scenario_;
-  const NodeKinds& kinds_;
-  WhatIfList list_;
-};
-
-/// Of more kinds of node only the most frequent and the fastest are asked about as the kind of all.
-constexpr std::size_t most_kinds_each = 16;
-/// Of a deeper pipeline only the first, the slowest and the last stage are asked about one by one.
-constexpr int most_stages_each = 16;
-
-/// One pass of a microbatch through each stage and back, on its slowest device.
-std::vector<Seconds> stage_times(const Scenario& scenario) {
-  const BuiltPrograms built = build_programs(
-      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
-  std::vector<Seconds> times(static_cast<std::size_t>(scenario.plan.parallel.pipeline));
-  for (std::size_t d = 0; d < built.cost_of_device.size(); ++d) {
-    Seconds time{};
-    for (const ChunkCost& chunk : built.cost_of_device[d].chunks)
-      time += chunk.forward.duration + chunk.backward.duration;
-    Seconds& slowest = times[scenario.plan.devices[d].stage.index()];
-    slowest = std::max(slowest, time);
-  }
-  return times;
-}
-
-/// Stragglers, nodes all of one kind, a stage's nodes faster, a layer on another stage.
-class StageWhatIfs {
- public:
-  StageWhatIfs(const Scenario& scenario, const NodeKinds& kinds)
-      : scenario_(scenario),
-        plan_(scenario.plan),
-        kinds_(kinds),
-        stage_times_(stage_times(scenario)) {
-    slowest_ = static_cast<std::size_t>(std::max_element(stage_times_.begin(), stage_times_.end()) -
-                                        stage_times_.begin());
-    for (const PlanDevice& device : plan_.devices)
-      stages_of_node_[device.node.index()].insert(device.stage.index());
-  }
-
-  std::vector<WhatIf> collect() {
-    add_stragglers();
-    add_stages();
-    add_layers();
-    return list_.take();
-  }
-
- private:
-  bool crosses_nodes() const { return scenario_.nodes.size() > 1; }
+  // Stragglers, nodes all of one kind, a stage's nodes faster, a layer on another stage.
 
   void add_speeds(WhatIfKind kind, std::string what,
                   const std::function<double(std::size_t)>& factor) {
     if (const auto types = kinds_.types_with(factor))
-      list_.add(kind, std::move(what), {{"/platform/node_types", *types}});
+      add(kind, std::move(what), {{"/platform/node_types", *types}});
   }
 
   /// A node 10 % slower than its type: the first, and one of the slowest stage. And all nodes of one type.
@@ -421,8 +445,8 @@ class StageWhatIfs {
     });
     if (kinds.size() < 2 || !alike) return;
     if (const auto types = kinds_.all_of(kind))
-      list_.add(WhatIfKind::straggler, "every node as " + kinds_.label_of(kind),
-                {{"/platform/node_types", *types}});
+      add(WhatIfKind::straggler, "every node as " + kinds_.label_of(kind),
+          {{"/platform/node_types", *types}});
   }
 
   /// A stage's nodes 10 % faster, where they are its own.
@@ -465,34 +489,13 @@ class StageWhatIfs {
     ++layers[to];
     JsonValue::Array list;
     for (const int count : layers) list.emplace_back(std::int64_t{count});
-    list_.add(WhatIfKind::stage,
-              "a layer of stage " + std::to_string(from) + " on stage " + std::to_string(to),
-              {{"/parallel/stage_layers", canonical_text(JsonValue(std::move(list)))}});
+    add(WhatIfKind::stage,
+        "a layer of stage " + std::to_string(from) + " on stage " + std::to_string(to),
+        {{"/parallel/stage_layers", canonical_text(JsonValue(std::move(list)))}});
   }
 
-  const Scenario& scenario_;
-  const Plan& plan_;
-  const NodeKinds& kinds_;
-  std::vector<Seconds> stage_times_;
-  std::size_t slowest_ = 0;
-  std::map<std::size_t, std::set<std::size_t>> stages_of_node_;
-  WhatIfList list_;
-};
+  // The software, where experts' tokens go, the microbatch, recomputation and attention, schedule and exchange habits.
 
-/// The software, where experts' tokens go, the microbatch, recomputation and attention, schedule and exchange habits.
-class TrainingWhatIfs {
- public:
-  explicit TrainingWhatIfs(const Scenario& scenario) : scenario_(scenario), plan_(scenario.plan) {}
-
-  std::vector<WhatIf> collect() {
-    add_software();
-    add_experts();
-    add_training();
-    add_schedule();
-    return list_.take();
-  }
-
- private:
   bool knows_flash() const {
     const Training& training = plan_.training;
     return std::all_of(scenario_.nodes.begin(), scenario_.nodes.end(), [&](const NodeType& node) {
@@ -504,40 +507,39 @@ class TrainingWhatIfs {
   void add_software() {
     const auto& launch = scenario_.software.launch;
     if (launch.kernel + launch.collective > Seconds{0})
-      list_.add(WhatIfKind::software, "no launch floor (CUDA graphs)",
-                {{"/software/launch/kernel", "0 us"}, {"/software/launch/collective", "0 us"}});
+      add(WhatIfKind::software, "no launch floor (CUDA graphs)",
+          {{"/software/launch/kernel", "0 us"}, {"/software/launch/collective", "0 us"}});
   }
 
   /// What tokens that are not spread evenly cost, and what their way to experts costs.
   void add_experts() {
     if (!scenario_.model.moe || expert_ways(plan_.parallel) == 1) return;
     if (!scenario_.model.moe->balance.is_even())
-      list_.add(WhatIfKind::training, "tokens spread evenly over experts",
-                {{"/model/moe/balance", "balanced"}});
+      add(WhatIfKind::training, "tokens spread evenly over experts",
+          {{"/model/moe/balance", "balanced"}});
     const SoftwareProfile& stack = scenario_.software;
     if (stack.experts_elsewhere.empty() && stack.experts.dispatch == ExpertDispatch::all_to_all &&
         scenario_.nodes.size() > 1)
-      list_.add(WhatIfKind::software, "one copy of a token a node",
-                {{"/software/experts/dispatch", "one_copy_per_node"}});
+      add(WhatIfKind::software, "one copy of a token a node",
+          {{"/software/experts/dispatch", "one_copy_per_node"}});
   }
 
   void add_training() {
     const Training& training = plan_.training;
     const int size = training.micro_batch;
     const auto sized = [this](const char* what, int samples) {
-      list_.add(WhatIfKind::training, std::string(what) + " (" + std::to_string(samples) + ")",
-                {{"/training/micro_batch", std::to_string(samples)}});
+      add(WhatIfKind::training, std::string(what) + " (" + std::to_string(samples) + ")",
+          {{"/training/micro_batch", std::to_string(samples)}});
     };
     const bool any_number = !plan_.parallel.schedule->written;  // its file says how many
     if (any_number && plan_.microbatches % 2 == 0) sized("microbatches twice as large", 2 * size);
     if (any_number && size % 2 == 0) sized("microbatches half as large", size / 2);
     if (training.recompute != Recompute::none)
-      list_.add(WhatIfKind::training, "no recomputation", {{"/training/recompute", "none"}});
+      add(WhatIfKind::training, "no recomputation", {{"/training/recompute", "none"}});
     if (training.recompute == Recompute::full)
-      list_.add(WhatIfKind::training, "selective recomputation",
-                {{"/training/recompute", "selective"}});
+      add(WhatIfKind::training, "selective recomputation", {{"/training/recompute", "selective"}});
     if (training.attention == Attention::standard && knows_flash())
-      list_.add(WhatIfKind::training, "FlashAttention", {{"/training/attention", "flash"}});
+      add(WhatIfKind::training, "FlashAttention", {{"/training/attention", "flash"}});
   }
 
   void add_schedule() {
@@ -545,14 +547,14 @@ class TrainingWhatIfs {
     if (parallel.pipeline > 1) {
       const bool eager = parallel.pipeline_send == PipelineSend::eager;
       if (!eager || parallel.schedule->sends == ScheduleSends::as_stack)
-        list_.add(WhatIfKind::schedule,
-                  eager ? "exchanges in blocking pairs" : "messages that leave by themselves",
-                  {{"/parallel/pipeline_send", eager ? "blocking_pairs" : "eager"}});
+        add(WhatIfKind::schedule,
+            eager ? "exchanges in blocking pairs" : "messages that leave by themselves",
+            {{"/parallel/pipeline_send", eager ? "blocking_pairs" : "eager"}});
       if (!parallel.schedule->written) add_orders();
     }
     if (parallel.replicas() > 1 && !parallel.overlap_gradient_reduce && parallel.zero_stage < 3)
-      list_.add(WhatIfKind::schedule, "gradient reduction beside the backward pass",
-                {{"/parallel/overlap_gradient_reduce", "true"}});
+      add(WhatIfKind::schedule, "gradient reduction beside the backward pass",
+          {{"/parallel/overlap_gradient_reduce", "true"}});
   }
 
   /// The other orders of passes. Two chunks a device need layers and microbatches that divide.
@@ -591,103 +593,51 @@ class TrainingWhatIfs {
       title += eager ? ", messages that leave by themselves" : ", exchanges in blocking pairs";
       overrides.emplace_back("/parallel/pipeline_send", eager ? "eager" : "blocking_pairs");
     }
-    list_.add(WhatIfKind::schedule, std::move(title), std::move(overrides));
+    add(WhatIfKind::schedule, std::move(title), std::move(overrides));
+  }
+
+  /// For each traffic class of the plan: one run without its codec, one with every other codec, and one at half the bytes for nothing.
+  void add_codecs() {
+    const Parallel& parallel = plan_.parallel;
+    const JsonValue* compression = scenario_.resolved.find("compression");
+    if (compression != nullptr && !compression->is_object()) compression = nullptr;
+    for (const char* name : compression_classes) {
+      const JsonValue* entry = compression == nullptr ? nullptr : compression->find(name);
+      const bool compressed = entry != nullptr && !entry->is_null();
+      const std::string pointer = std::string("/compression/") + name,
+                        words = words_for_class(name);
+      if (compressed) add(WhatIfKind::codec, "no compression of " + words, {{pointer, "null"}});
+      if (std::string_view(name) == "embedding_sync") {
+        if (!compressed && parallel.replicas() > 1 &&
+            synchronises_embedding(scenario_.model, plan_))
+          add(WhatIfKind::codec, "fused embedding sync", {{pointer, R"({"fused":true})"}});
+        continue;
+      }
+      if (!is_in_use(name, scenario_)) continue;
+      const JsonValue* codec = compressed ? entry->find("codec") : nullptr;
+      const TrialTraffic traffic = trial_traffic(name, scenario_);
+      for (const Codec* candidate : candidates(name, plan_)) {
+        if (codec != nullptr && codec->string() == candidate->name()) continue;
+        const CodecTrial trial = candidate->trial(traffic);
+        add(WhatIfKind::codec, words + ": " + trial.what,
+            {{pointer, setting_text(*candidate, trial)}});
+      }
+    }
   }
 
   const Scenario& scenario_;
   const Plan& plan_;
-  WhatIfList list_;
+  NodeKinds kinds_;
+  std::vector<Seconds> stage_times_;
+  std::size_t slowest_ = 0;
+  std::map<std::size_t, std::set<std::size_t>> stages_of_node_;
+  std::vector<WhatIf> list_;
 };
-
-TrialTraffic trial_traffic(std::string_view name, const Scenario& scenario) {
-  const Training& training = scenario.plan.training;
-  TrialTraffic traffic{TrialTraffic::Kind::messages, element_size(training.precision)};
-  if (name != "data_gradients") return traffic;
-  traffic.kind = TrialTraffic::Kind::replica_gradients;
-  if (training.gradient_type == GradientType::fp32)
-    traffic.element = std::max(traffic.element, 4_B);
-  return traffic;
-}
-
-/// The codecs that can compress the class, those that lean on sums first.
-std::vector<const Codec*> candidates(std::string_view name, const Plan& plan) {
-  const bool gradients = name == "data_gradients";
-  const bool sums = gradients || name == "pipeline_backward";
-  const bool sharded = gradients && plan.parallel.zero_stage >= 2;
-  std::vector<const Codec*> list = codecs();
-  std::erase_if(list, [&](const Codec* codec) {
-    return (codec->needs_sums() && !sums) || (codec->sends_factors() && sharded);
-  });
-  std::stable_partition(list.begin(), list.end(),
-                        [](const Codec* codec) { return codec->needs_sums(); });
-  return list;
-}
-
-/// The entry of the compression block.
-std::string setting_text(const Codec& codec, const CodecTrial& trial) {
-  return std::string(R"({"codec":")") + codec.name() + '"' + (trial.keys.empty() ? "" : ",") +
-         trial.keys + "}";
-}
-
-/// Whether the plan has traffic of the class that can be compressed.
-bool is_in_use(std::string_view name, const Scenario& scenario) {
-  const Parallel& parallel = scenario.plan.parallel;
-  if (name.starts_with("pipeline")) return parallel.pipeline > 1;
-  if (name == "tensor_activations") return parallel.tensor > 1;
-  if (name == "zero_gather") return parallel.replicas() > 1 && parallel.zero_stage > 0;
-  return parallel.replicas() > 1 && !parallel.schedule->is_both_ways();  // which refuses it
-}
-
-std::string words_for_class(std::string name) {
-  for (char& letter : name)
-    if (letter == '_') letter = ' ';
-  return name;
-}
-
-/// For each traffic class of the plan: one run without its codec, one with every other codec, and one at half the bytes for nothing.
-std::vector<WhatIf> codec_what_ifs(const Scenario& scenario) {
-  std::vector<WhatIf> list;
-  const Parallel& parallel = scenario.plan.parallel;
-  const JsonValue* compression = scenario.resolved.find("compression");
-  if (compression != nullptr && !compression->is_object()) compression = nullptr;
-  for (const char* name : compression_classes) {
-    const JsonValue* entry = compression == nullptr ? nullptr : compression->find(name);
-    const bool compressed = entry != nullptr && !entry->is_null();
-    const std::string pointer = std::string("/compression/") + name, words = words_for_class(name);
-    if (compressed)
-      list.push_back({WhatIfKind::codec, "no compression of " + words, {{pointer, "null"}}});
-    if (std::string_view(name) == "embedding_sync") {
-      if (!compressed && parallel.replicas() > 1 &&
-          synchronises_embedding(scenario.model, scenario.plan))
-        list.push_back(
-            {WhatIfKind::codec, "fused embedding sync", {{pointer, R"({"fused":true})"}}});
-      continue;
-    }
-    if (!is_in_use(name, scenario)) continue;
-    const JsonValue* codec = compressed ? entry->find("codec") : nullptr;
-    const TrialTraffic traffic = trial_traffic(name, scenario);
-    for (const Codec* candidate : candidates(name, scenario.plan)) {
-      if (codec != nullptr && codec->string() == candidate->name()) continue;
-      const CodecTrial trial = candidate->trial(traffic);
-      list.push_back({WhatIfKind::codec,
-                      words + ": " + trial.what,
-                      {{pointer, setting_text(*candidate, trial)}}});
-    }
-  }
-  return list;
-}
 
 }  // namespace
 
 std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library) {
-  const NodeKinds kinds(scenario, library);
-  std::vector<WhatIf> all;
-  for (std::vector<WhatIf> topic :
-       {HardwareWhatIfs(scenario, kinds).collect(), StageWhatIfs(scenario, kinds).collect(),
-        TrainingWhatIfs(scenario).collect(), codec_what_ifs(scenario)})
-    all.insert(all.end(), std::make_move_iterator(topic.begin()),
-               std::make_move_iterator(topic.end()));
-  return all;
+  return Questions(scenario, library).collect();
 }
 
 PathBound::PathBound(const Scenario& scenario, const Simulation& simulation,

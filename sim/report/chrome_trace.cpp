@@ -11,7 +11,6 @@
 #include "core/contracts.hpp"
 #include "core/work_note.hpp"
 #include "report/memory_counter.hpp"
-#include "report/trace_event.hpp"
 #include "report/trace_names.hpp"
 #include "report/trace_slices.hpp"
 #include "timeline/breakdown.hpp"
@@ -20,17 +19,50 @@ namespace windtunnel {
 namespace {
 
 using detail::DeviceLanes;
-using detail::group_of;
 using detail::is_of_microbatch;
 using detail::kernel_name;
 using detail::Lane;
 using detail::MemorySample;
 using detail::Nanoseconds;
-using detail::ObjectText;
 using detail::part_name;
 using detail::process_name;
 using detail::Slice;
 using detail::SliceKind;
+using detail::words_of;
+
+/// Writes one JSON object as text, member by member.
+class ObjectText {
+ public:
+  ObjectText& text(std::string_view key, std::string_view value) {
+    return raw(key, canonical_text(JsonValue(std::string(value))));
+  }
+  ObjectText& number(std::string_view key, std::int64_t value) {
+    return raw(key, std::to_string(value));
+  }
+  ObjectText& number(std::string_view key, double value) {
+    return raw(key, canonical_text(JsonValue(value)));
+  }
+  /// Nanoseconds as microseconds with three decimals: 1234567 -> 1234.567
+  ObjectText& microseconds(std::string_view key, Nanoseconds value) {
+    constexpr Nanoseconds per_microsecond = 1000;
+    const std::string rest = std::to_string(value % per_microsecond + per_microsecond);
+    return raw(key, std::to_string(value / per_microsecond) + "." + rest.substr(1));
+  }
+  ObjectText& object(std::string_view key, const ObjectText& value) {
+    return raw(key, value.str());
+  }
+  /// `json` is written as it is.
+  ObjectText& raw(std::string_view key, std::string_view json) {
+    text_ += text_.empty() ? "{\"" : ",\"";
+    (text_ += key) += "\":";
+    text_ += json;
+    return *this;
+  }
+  std::string str() const { return text_.empty() ? "{}" : text_ + "}"; }
+
+ private:
+  std::string text_;
+};
 
 ObjectText args_of(const Op& op) {
   ObjectText args;
@@ -265,19 +297,20 @@ class TraceWriter {
     const std::size_t rank = device().ranks.front().index();
     if (slice.part == Part::tensor_comm)
       add_group(args, whole ? "allreduce" : collective_word(name),
-                group_of(Traffic::tensor_activations), rank)
+                words_of(Traffic::tensor_activations).process_group, rank)
           .number("Group size", std::int64_t{plan_.parallel.tensor});
     if (slice.part == Part::tensor_comm && whole)
       args.text("note", "all of the op's tensor-parallel collectives, drawn as one");
     if (slice.part == Part::expert_comm)
       add_group(args, whole ? "alltoall" : collective_word(name),
-                group_of(Traffic::expert_dispatch), rank)
+                words_of(Traffic::expert_dispatch).process_group, rank)
           .number("Group size", std::int64_t{plan_.parallel.expert});
     if (slice.part == Part::context_comm)
-      add_group(args, whole ? "send_recv" : collective_word(name), group_of(Traffic::context), rank)
+      add_group(args, whole ? "send_recv" : collective_word(name),
+                words_of(Traffic::context).process_group, rank)
           .number("Group size", std::int64_t{plan_.parallel.context});
     if (slice.part == Part::data_comm)
-      add_group(args, "allgather", group_of(Traffic::zero_gather), rank)
+      add_group(args, "allgather", words_of(Traffic::zero_gather).process_group, rank)
           .number("Group size", std::int64_t{plan_.parallel.replicas()})
           .text("note", "what all of the op's parameter gathers expose, drawn as one");
     write_complete(slice, name, "kernel", args);
@@ -308,7 +341,7 @@ class TraceWriter {
                 std::int64_t{(sent ? channel.to : channel.from).index()} + 1)
         .number("bytes", message.bytes / Bytes{1})
         .microseconds("queued_us", queued);
-    add_group(args, sent ? "send" : "recv", group_of(message.send.traffic),
+    add_group(args, sent ? "send" : "recv", words_of(message.send.traffic).process_group,
               lowest_rank({channel.from, channel.to}))
         .number("Group size", std::int64_t{2});
     const Bytes of_rank = message.bytes * (1.0 / plan_.devices[channel.from.index()].num_gpus());
@@ -342,7 +375,7 @@ class TraceWriter {
     const std::int64_t group = one_group ? gpus : members;
     ObjectText args = kernel_args_of(span.op);
     args.number("bytes", collective.traffic_bytes / Bytes{1});
-    add_group(args, collective_word(name), group_of(span.op.traffic),
+    add_group(args, collective_word(name), words_of(span.op.traffic).process_group,
               lowest_rank(collective.members))
         .number("Group size", group);
     add_collective_sizes(args, name, collective.traffic_bytes, group, gpus / group);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -9,26 +8,13 @@
 #include "core/json_value.hpp"
 #include "report/report.hpp"
 #include "report/summary_text.hpp"
+#include "report/timeline_data.hpp"
 
 namespace windtunnel {
 
-/// Figures of a report that `compare` shows: the part of windtunnel/report-v1 that has a row in its table.
-struct ReportFigures {
-  std::string name, scenario_hash;
-  Seconds iteration_time{};
-  double samples_per_s = 0, tokens_per_s = 0;
-  FlopsPerSecond model_flops_per_gpu{};
-  double mfu = 0;
-  Breakdown breakdown;
-  Bytes memory_capacity{}, memory_max{};
-  bool fits = true;
-  std::array<Bytes, num_traffic_classes> traffic{};
-  std::array<MessageCount, num_traffic_classes> messages{};
-};
-
-/// Reads the figures out of a report; what else stands in it is left alone. Throws InputError with every figure that is
-/// missing or of the wrong kind.
-ReportFigures read_report_figures(const JsonValue& report);
+/// Throws InputError with every figure of a report that `compare` needs and that is missing or of the wrong kind. What else stands in it
+/// is left alone.
+void check_report(const JsonValue& report);
 /// Whether the document says of itself that it is a report of `run --json`.
 bool is_report(const JsonValue& document);
 
@@ -39,12 +25,21 @@ struct RunDetails {
   JsonValue why;         ///< the critical path and the reasons
 };
 
+/// Details of a run that was played here. `scenario` is its resolved text.
+RunDetails run_details(const std::string& scenario, const PlayedIteration& played,
+                       const Report& report);
+
 /// One of the runs that stand side by side.
 struct ComparedRun {
-  std::string label;  ///< "a.json", "without /compression"
-  JsonValue report;   ///< the whole of windtunnel/report-v1
-  ReportFigures figures;
+  std::string label;                       ///< "a.json", "without /compression"
+  JsonValue report;                        ///< the whole of windtunnel/report-v1
   std::optional<RunDetails> details = {};  ///< where asked for, of a run that was simulated here
+
+  /// A figure of the report, or a text in it.
+  double number(const std::string& pointer) const;
+  std::string text(const std::string& pointer) const;
+  Seconds iteration_time() const { return Seconds{number("/iteration_time_s")}; }
+  bool fits() const;  ///< in memory
 };
 
 /// One that could not be simulated.
@@ -126,5 +121,10 @@ std::string comparison_text(const Comparison& comparison, Colour colour = Colour
 /// {"runs": [report…], "speedup": [1.0, …], "labels": […], "failed": [{"label", "error"}…], "differences": [{"pointer", "values"}…], "codecs": […],
 ///  "break_even": […], "warnings": […]}
 std::string comparison_json(const Comparison& comparison);
+
+/// The page of `compare --report`: runs side by side in one HTML file that needs no network. Everything but the timelines is there without
+/// a script. The document of `compare --json` stands in it, under the id "report", byte for byte except that '<' is escaped. Runs known by
+/// their report alone have no timeline, critical path and scenario, and say so.
+std::string compare_page(const Comparison& comparison);
 
 }  // namespace windtunnel

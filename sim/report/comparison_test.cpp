@@ -28,25 +28,23 @@ Comparison two_runs() {
 
 std::string problems_of(const JsonValue& report) {
   try {
-    read_report_figures(report);
+    check_report(report);
     return "";
   } catch (const InputError& error) {
     return error.what();
   }
 }
 
-TEST_CASE("the figures of a report are read back as they were written") {
+TEST_CASE("a run's figures are those of its report") {
   const Report report = testing::small_report();
-  const ReportFigures figures = read_report_figures(report_value(report));
-  CHECK(figures.name == "small");
-  CHECK(figures.iteration_time == report.iteration_time);
-  CHECK(figures.model_flops_per_gpu / 1_TFLOPS == doctest::Approx(120).epsilon(1e-12));
-  CHECK(figures.breakdown.of(Line::pipeline_bubble) == 9_us);
-  CHECK(figures.breakdown.total() == report.breakdown.total());
-  CHECK(figures.memory_max == report.memory.max_total);
-  CHECK(figures.traffic[0] == 16_MB);
-  CHECK(figures.messages[1].compressed == 1);
-  CHECK(figures.fits);
+  const ComparedRun run = testing::run_of("a.json", report);
+  CHECK(problems_of(run.report).empty());
+  CHECK(run.text("/name") == "small");
+  CHECK(run.iteration_time() == report.iteration_time);
+  CHECK(run.number("/model_tflops_per_gpu") == doctest::Approx(120).epsilon(1e-12));
+  CHECK(run.number("/messages/pipeline_backward/compressed") == 1);
+  CHECK(run.number("/no_such_figure") == 0);
+  CHECK(run.fits());
 }
 
 TEST_CASE("every figure that a report lacks is said at once") {
@@ -113,9 +111,11 @@ Share of the iteration, on the same GPUs
 
 Bytes on the wire in one iteration, all GPUs together
   pipeline forward        15.3 MiB    7.63 MiB   -50.0 %
-    compressed              0 of 2      2 of 2
+    compressed                   0           2        +2
+    uncompressed                 2           0        -2
   pipeline backward            0 B         0 B         =
-    compressed              1 of 2      1 of 2
+    compressed                   1           1         =
+    uncompressed                 1           1         =
 
 Memory of the fullest GPU
   in use                  29.8 GiB    29.8 GiB         =

@@ -59,9 +59,7 @@ struct AsHtml {
     of.rows.erase(of.rows.begin());
     return html::table(of);
   }
-  std::string operator()(const Words& words) const {
-    return "<p class=\"quiet\">" + words.html() + "</p>\n";
-  }
+  std::string operator()(const Words& words) const { return html::quiet(words.html()); }
   std::string operator()(const Figures& figures) const {
     return html::table(cells(table_of(figures)));
   }

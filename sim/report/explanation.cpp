@@ -1,15 +1,20 @@
 #include "report/explanation.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "core/json_build.hpp"
 #include "core/text_list.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/report_json.hpp"
 #include "report/trace_names.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -142,27 +147,9 @@ std::string shell_word(const std::string& word) {
 }  // namespace
 
 const char* name_of(WhatIfKind kind) {
-  switch (kind) {
-    case WhatIfKind::gpu:
-      return "gpu";
-    case WhatIfKind::link:
-      return "link";
-    case WhatIfKind::nic:
-      return "nic";
-    case WhatIfKind::straggler:
-      return "straggler";
-    case WhatIfKind::software:
-      return "software";
-    case WhatIfKind::stage:
-      return "stage";
-    case WhatIfKind::training:
-      return "training";
-    case WhatIfKind::schedule:
-      return "schedule";
-    case WhatIfKind::codec:
-      return "codec";
-  }
-  return "?";
+  static constexpr std::array<const char*, num_what_if_kinds> names{
+      "gpu", "link", "nic", "straggler", "software", "stage", "training", "schedule", "codec"};
+  return names.at(static_cast<std::size_t>(kind));
 }
 
 Explanation explain_path(Report report, const Plan& plan, const ProgramSet& programs,
@@ -210,6 +197,224 @@ std::string moved_text(const WhatIfResult& result, const Report& report) {
     return with_spaces(name_of(each.second)) + (each.first > Seconds{0} ? " +" : " -") +
            time_text(std::max(each.first, -each.first), report.iteration_time);
   });
+}
+namespace {
+
+using detail::indent;
+using detail::Painter;
+using detail::Tone;
+
+constexpr std::size_t most_shares = 15, most_slacks = 8;
+constexpr int share_width = 8, time_width = 12;
+
+std::string heading(const Painter& paint, const std::string& text) {
+  return "\n" + paint(Tone::heading, text) + "\n";
+}
+
+std::string path_text(const Explanation& e, const Painter& paint) {
+  const Seconds whole = e.report.iteration_time;
+  std::string text = heading(paint, "The critical path: what everything else waited for");
+  for (const PathShare& share : main_shares(e.shares, most_shares))
+    text += std::string(indent) + right_aligned(percent_text(share.time / whole), share_width) +
+            right_aligned(to_text(share.time), time_width) + "  " + spoken_share(share) + "\n";
+  return text;
+}
+
+std::string slack_time(Seconds slack) { return slack > Seconds{0} ? to_text(slack) : "none"; }
+
+std::string slack_row(const std::string& what, const std::string& busy, const std::string& on_path,
+                      const std::string& slack, const std::string& median) {
+  constexpr int name_width = 20, number_width = 14;
+  return std::string(indent) + left_aligned(what, name_width) + right_aligned(busy, number_width) +
+         right_aligned(on_path, number_width) + right_aligned(slack, number_width) +
+         right_aligned(median, number_width) + "\n";
+}
+
+std::string slack_text(const std::vector<Slack>& list, Seconds whole, const std::string& title,
+                       const Painter& paint) {
+  if (list.empty()) return "";
+  std::string text =
+      heading(paint, title) + slack_row("", "busy", "on the path", "least slack", "median");
+  for (std::size_t i = 0; i < std::min(list.size(), most_slacks); ++i)
+    text += slack_row(list[i].what, percent_text(list[i].busy / whole),
+                      percent_text(list[i].on_path / whole), slack_time(list[i].least),
+                      slack_time(list[i].median));
+  if (list.size() > most_slacks)
+    text += std::string(indent) + "and " + std::to_string(list.size() - most_slacks) +
+            " more (--json lists them)\n";
+  return text;
+}
+
+/// Changes of less are named together.
+constexpr double least_change = 0.002;
+
+bool changes_little(const Explanation& e, const WhatIfResult& result) {
+  return result.failure.empty() &&
+         std::abs(result.iteration_time / e.report.iteration_time - 1) < least_change;
+}
+
+std::string what_if_row(const Explanation& e, const WhatIfResult& result) {
+  constexpr int change_width = 11;
+  std::string text{indent};
+  if (!result.failure.empty())
+    return text + right_aligned("-", change_width) + right_aligned("-", time_width) + "  " +
+           result.change.what + ": " + result.failure.substr(0, result.failure.find('\n')) + "\n";
+  const std::string note = memory_note(result, e.report);
+  return text +
+         right_aligned(change_text(result.iteration_time / e.report.iteration_time - 1),
+                       change_width) +
+         right_aligned(to_text(result.iteration_time), time_width) + "  " + result.change.what +
+         (note.empty() ? "" : " (" + note + ")") + "\n";
+}
+
+/// "A; B; C; D; and 812 more".
+std::string names_of(const Explanation& e, WhatIfFate fate) {
+  constexpr std::size_t most_named = 4;
+  std::string names;
+  std::size_t count = 0;
+  for (const WhatIfResult& result : e.what_ifs) {
+    if (result.fate != fate) continue;
+    if (++count <= most_named) names += (names.empty() ? "" : "; ") + result.change.what;
+  }
+  return count > most_named ? names + "; and " + std::to_string(count - most_named) + " more"
+                            : names;
+}
+
+/// What was not simulated, and why.
+std::string left_out_text(const Explanation& e) {
+  std::string text;
+  if (const std::string names = names_of(e, WhatIfFate::cannot_matter); !names.empty())
+    text += detail::paragraph("not simulated, since the critical path lets them save less than " +
+                              percent_text(least_change) + ": " + names);
+  if (const std::string names = names_of(e, WhatIfFate::over_budget); !names.empty())
+    text += detail::paragraph(
+        "not simulated, since others may save more, or the budget was spent: " + names);
+  return text;
+}
+
+std::string what_if_text(const Explanation& e, const Painter& paint) {
+  std::string text = heading(paint, "What if (each simulated on its own)"), little;
+  for (const WhatIfResult& result : e.what_ifs) {
+    if (changes_little(e, result))
+      little += (little.empty() ? "" : "; ") + result.change.what;
+    else if (result.fate == WhatIfFate::simulated || result.fate == WhatIfFate::failed)
+      text += what_if_row(e, result);
+  }
+  if (!little.empty())
+    text += detail::paragraph("less than " + percent_text(least_change) + " either way: " + little);
+  text += left_out_text(e);
+  return text + std::string(indent) +
+         paint(Tone::quiet,
+               "--json gives the command of each, and where its time goes; --report a page") +
+         "\n";
+}
+
+/// The stages most on the path.
+std::vector<Slack> by_need(std::vector<Slack> list) {
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Slack& a, const Slack& b) { return a.on_path > b.on_path; });
+  return list;
+}
+
+}  // namespace
+
+std::string explanation_text(const Explanation& e, Colour colour) {
+  const Painter paint(colour);
+  const Seconds whole = e.report.iteration_time;
+  std::string text = paint(Tone::headline, e.report.name) + "\n" + std::string(indent) +
+                     paint(Tone::headline, to_text(whole) + " per iteration") + "\n";
+  text += path_text(e, paint);
+  text +=
+      slack_text(by_need(e.stages), whole,
+                 "Stages: how busy, and how much later a thing there could end unnoticed", paint);
+  text += slack_text(e.links, whole, "Ways between nodes", paint);
+  return text + what_if_text(e, paint);
+}
+namespace {
+
+const char* name_of_kind(Activity::Kind kind) {
+  static constexpr std::array names{"compute", "message", "collective", "event"};
+  return names.at(static_cast<std::size_t>(kind));
+}
+
+JsonValue share_value(const PathShare& share, Seconds whole) {
+  JsonValue value = object_of({{"what", share.what},
+                               {"kind", name_of_kind(share.kind)},
+                               {"line", name_of(share.line)},
+                               {"time_s", share.time},
+                               {"share", share.time / whole},
+                               {"steps", share.steps}});
+  if (share.stage >= 0) value.set("stage", json_of(share.stage));
+  if (share.kind == Activity::Kind::message)
+    add_members(value, {{"to_stage", share.to_stage},
+                        {"node", share.node},
+                        {"to_node", share.to_node},
+                        {"bytes", share.bytes / Bytes{1}},
+                        {"rate_bytes_per_s", share.rate() / BytesPerSecond{1}}});
+  return value;
+}
+
+JsonValue segment_value(const PathSegment& segment) {
+  JsonValue value = object_of({{"what", segment.what}, {"kind", name_of_kind(segment.kind)}});
+  if (!segment.where.empty()) value.set("where", JsonValue(segment.where));
+  add_members(value,
+              {{"begin_s", segment.begin}, {"end_s", segment.end}, {"steps", segment.steps}});
+  return value;
+}
+
+JsonValue slack_value(const Slack& slack) {
+  return object_of({{"what", slack.what},
+                    {"busy_s", slack.busy},
+                    {"on_path_s", slack.on_path},
+                    {"slack_s", slack.least},
+                    {"median_slack_s", slack.median}});
+}
+
+JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& result) {
+  JsonValue set = empty_object();
+  for (const auto& [pointer, text] : result.change.overrides) set.set(pointer, JsonValue(text));
+  JsonValue value = object_of({{"what", result.change.what},
+                               {"kind", name_of(result.change.kind)},
+                               {"set", set},
+                               {"command", result.command},
+                               {"saves_at_most", result.saves_at_most}});
+  if (result.fate == WhatIfFate::cannot_matter || result.fate == WhatIfFate::over_budget)
+    add_members(value, {{"not_simulated",
+                         result.fate == WhatIfFate::over_budget ? "budget" : "cannot_matter"}});
+  else if (!result.failure.empty())
+    add_members(value, {{"failure", result.failure}});
+  else
+    add_members(value, {{"iteration_time_s", result.iteration_time},
+                        {"change", result.iteration_time / explanation.report.iteration_time - 1},
+                        {"fits", result.fits},
+                        {"breakdown_s", breakdown_value(result.breakdown)}});
+  return value;
+}
+
+}  // namespace
+
+JsonValue path_value(const Explanation& e) {
+  const auto share = [&](const PathShare& each) {
+    return share_value(each, e.report.iteration_time);
+  };
+  return object_of({{"schema", "windtunnel/explanation-v1"},
+                    {"iteration_time_s", e.report.iteration_time},
+                    {"breakdown_s", breakdown_value(e.report.breakdown)},
+                    {"critical_path", array_of(e.shares, share)},
+                    {"critical_path_s", breakdown_value(lines_of_path(e.shares))},
+                    {"segments", array_of(e.segments, segment_value)},
+                    {"stages", array_of(e.stages, slack_value)},
+                    {"devices", array_of(e.devices, slack_value)},
+                    {"links", array_of(e.links, slack_value)}});
+}
+
+JsonValue explanation_value(const Explanation& e) {
+  JsonValue value = path_value(e);
+  const auto what_if = [&](const WhatIfResult& result) { return what_if_value(e, result); };
+  add_members(value, {{"command", e.command},
+                      {"what_ifs", array_of(e.what_ifs, what_if)},
+                      {"report", report_value(e.report)}});
+  return value;
 }
 
 }  // namespace windtunnel

@@ -52,7 +52,8 @@ void HtmlPage::add(const std::string& id, const std::string& place, const std::s
                    const std::string& html) {
   if (html.empty()) return;
   if (!place.empty()) places.push_back({id, place});
-  body += html::section({id, heading, html});
+  body += "<section id=\"" + id + "\">\n<h2>" + html::escaped(heading) + "</h2>\n" + html +
+          "</section>\n";
 }
 
 std::string html_document(const HtmlPage& page) {

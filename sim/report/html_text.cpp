@@ -40,14 +40,23 @@ std::string of_data(std::string_view id, const std::string& number) {
   return std::string(head) + "data-of=\"" + escaped(id) + "\" " + number.substr(head.size());
 }
 
+std::string quiet(std::string_view html) { return element("p", "class=\"quiet\"", html) + "\n"; }
+
+std::string details(std::string_view summary, std::string_view html) {
+  return "<details>" + element("summary", "", summary) + "\n" + std::string(html) + "</details>\n";
+}
+
+std::string scenario_details(std::string_view summary, std::string_view text) {
+  return details(summary, element("pre", "tabindex=\"0\"", escaped(text)));
+}
+
+std::string badge(std::string_view source) {
+  return element("span", "class=\"badge e-" + escaped(source) + "\"", escaped(source));
+}
+
 std::string card(std::string_view label, const std::string& html, const std::string& note) {
   return "<div class=\"card\"><span class=\"label\">" + escaped(label) + "</span><b>" + html +
          "</b>" + (note.empty() ? "" : "<span class=\"note\">" + note + "</span>") + "</div>\n";
-}
-
-std::string section(const Section& section) {
-  return "<section id=\"" + section.id + "\">\n<h2>" + escaped(section.title) + "</h2>\n" +
-         section.html + "</section>\n";
 }
 
 std::string table(const Table& table) {
@@ -125,8 +134,21 @@ std::string axis(double most, const std::function<std::string(double)>& text) {
   return svg + "</svg>";
 }
 
+std::string bar_chart(std::string_view caption, std::vector<std::vector<std::string>> rows,
+                      const std::string& axis) {
+  rows.push_back({"", axis, ""});
+  return table({std::string(caption), {"", "", ""}, std::move(rows), "llr", "chart"});
+}
+
 std::string swatch(std::string_view kind) {
   return "<i class=\"sw b-" + std::string(kind) + "\"></i>";
+}
+
+std::string legend(const std::vector<std::pair<std::string, std::string>>& colours) {
+  std::string html;
+  for (const auto& [kind, text] : colours)
+    html += "<span>" + swatch(kind) + escaped(text) + "</span> ";
+  return "<p class=\"legend\">" + html + "</p>\n";
 }
 
 std::string base64(std::string_view bytes) {

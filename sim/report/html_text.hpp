@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// Pieces of HTML. Whatever is called `html` is inserted as it is, whatever is called `text` is escaped.
@@ -31,14 +32,17 @@ std::string changed_number(std::string_view pointer, std::string_view base, Chan
 /// What `number` or `changed_number` made, of the page's data `id` instead of "report".
 std::string of_data(std::string_view id, const std::string& number);
 
+/// A paragraph in small grey letters.
+std::string quiet(std::string_view html);
+/// What opens when its summary is pressed.
+std::string details(std::string_view summary, std::string_view html);
+/// The scenario of a run or sweep, folded away.
+std::string scenario_details(std::string_view summary, std::string_view text);
+/// The source of an input, in its colour: "fitted".
+std::string badge(std::string_view source);
+
 /// A figure in a box of its own: a label, the figure and a note, the latter two HTML.
 std::string card(std::string_view label, const std::string& html, const std::string& note = "");
-
-/// A section of the page with a heading that its navigation links to.
-struct Section {
-  std::string id, title, html;
-};
-std::string section(const Section& section);
 
 /// A table: `head` and the cells of `rows` are HTML. `columns` has a letter for each column, l for texts, r for numbers; the last
 /// letter holds for all further columns.
@@ -67,8 +71,14 @@ std::string signed_bar(double value, double largest, std::string_view negative,
 /// Marks at round numbers from 0 to `most`, with their texts, as SVG that fills the width it is given: the axis of bars above it.
 std::string axis(double most, const std::function<std::string(double)>& text);
 
+/// Bars under each other with their axis below: rows of label, bar and number, as HTML.
+std::string bar_chart(std::string_view caption, std::vector<std::vector<std::string>> rows,
+                      const std::string& axis);
+
 /// A small square in the colour of `kind`.
 std::string swatch(std::string_view kind);
+/// What the colours of pieces mean: (kind, text) of each.
+std::string legend(const std::vector<std::pair<std::string, std::string>>& colours);
 
 /// Base64 (RFC 4648, section 4), with padding.
 std::string base64(std::string_view bytes);

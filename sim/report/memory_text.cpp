@@ -52,6 +52,8 @@ const char* name_of(Moment peak) {
     case Moment::head:
     case Moment::first_head:
       return "backward pass of the head";
+    case Moment::edges:
+      return "end of the backward pass";
     case Moment::step:
       return "optimizer step";
     default:

@@ -40,6 +40,26 @@ std::string signed_percent_text(double share) {
   return (rounded >= 0 ? "+" : "") + fixed_text(rounded, 1) + " %";
 }
 
+std::string signed_text(double number, int decimals) {
+  std::string text = fixed_text(number, decimals);
+  if (text.find_first_not_of("-0.") == std::string::npos) return "=";
+  return (number > 0 ? "+" : "") + text;
+}
+
+std::string relative_change(double from, double to) {
+  constexpr double many = 10;
+  if (from == to) return "=";
+  if (from == 0) return "new";
+  if (to / from >= many) return "x " + significant_text(to / from, 3);
+  const std::string text = signed_text((to / from - 1) * 100, 1);
+  return text == "=" ? text : text + " %";
+}
+
+std::string letter_of(std::size_t run) {
+  constexpr std::size_t letters = 26;
+  return run < letters ? std::string(1, static_cast<char>('A' + run)) : std::to_string(run + 1);
+}
+
 std::string right_aligned(std::string_view text, int width) {
   const int missing = std::max(0, width - utf8_count(text));
   return std::string(static_cast<std::size_t>(missing), ' ').append(text);

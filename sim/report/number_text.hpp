@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,12 @@ std::string parameter_text(double parameters);
 std::string percent_text(double share);
 /// A difference as percent, with its sign: 0.0534 -> "+5.3 %". What rounds to nothing is "+0.0 %".
 std::string signed_percent_text(double share);
+/// "+0.208", "-0.335"; "=" for what rounds to nothing.
+std::string signed_text(double number, int decimals);
+/// "-7.6 %", or from ten times on "x 12.5"; "=" when it is the same to the last digit shown, "new" where there was nothing.
+std::string relative_change(double from, double to);
+/// The letter of one of several runs: "A", "B", …, "Z", "27", …
+std::string letter_of(std::size_t run);
 /// Blanks before or after `text` until it is `width` characters (not bytes) wide.
 std::string right_aligned(std::string_view text, int width);
 std::string left_aligned(std::string_view text, int width);

@@ -1,6 +1,7 @@
 #include "report/path_shares.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -13,49 +14,17 @@ namespace {
 std::string number(std::size_t value) { return std::to_string(value); }
 
 const char* what_of(Part part) {
-  switch (part) {
-    case Part::compute:
-      return "compute";
-    case Part::tensor_comm:
-      return "tensor collectives";
-    case Part::data_comm:
-      return "parameter gathers";
-    case Part::expert_comm:
-      return "exchanges of tokens";
-    case Part::context_comm:
-      return "context exchanges";
-    case Part::codec:
-      return "codec";
-    case Part::optimizer:
-      return "optimizer";
-    case Part::other:
-      return "launches and overhead";
-  }
-  return "?";
+  static constexpr std::array<const char*, num_parts> names{"compute",
+                                                            "tensor collectives",
+                                                            "codec",
+                                                            "optimizer",
+                                                            "launches and overhead",
+                                                            "parameter gathers",
+                                                            "exchanges of tokens",
+                                                            "context exchanges"};
+  return names.at(static_cast<std::size_t>(part));
 }
-
-const char* what_of(Traffic traffic) {
-  switch (traffic) {
-    case Traffic::pipeline_forward:
-      return "activations";
-    case Traffic::pipeline_backward:
-      return "gradients";
-    case Traffic::data_gradients:
-      return "gradient reduction";
-    case Traffic::embedding_sync:
-      return "embedding synchronisation";
-    case Traffic::tensor_activations:
-      return "tensor collectives across nodes";
-    case Traffic::zero_gather:
-      return "parameter gather";
-    case Traffic::expert_dispatch:
-    case Traffic::expert_combine:
-      return "exchanges of tokens across nodes";
-    case Traffic::context:
-      return "context exchange";
-  }
-  return "?";
-}
+const char* what_of(Traffic traffic) { return detail::words_of(traffic).what; }
 
 /// Sums up under names.
 class Shares {

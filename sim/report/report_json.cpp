@@ -224,13 +224,17 @@ void erase_wall_times(JsonValue& value) {
 
 }  // namespace
 
+JsonValue without_wall_time(JsonValue document) {
+  erase_wall_times(document);
+  return document;
+}
+
 std::string without_wall_time(std::string_view json) {
   Problems problems;
   JsonValue report = parse_json(
       std::make_shared<const SourceText>(SourceText{"report.json", std::string(json)}), problems);
   problems.throw_if_any();
-  erase_wall_times(report);
-  return pretty_text(report) + "\n";
+  return pretty_text(without_wall_time(std::move(report))) + "\n";
 }
 
 }  // namespace windtunnel

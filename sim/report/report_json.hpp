@@ -58,5 +58,7 @@ std::string to_json(const Report& report, TensorList tensors = TensorList::left_
 /// A report's JSON without `engine.wall_s`, the one number that differs from run to run: what is
 /// kept and compared as expected output. Throws InputError when the text is no JSON.
 std::string without_wall_time(std::string_view json);
+/// The same of a document that holds reports.
+JsonValue without_wall_time(JsonValue document);
 
 }  // namespace windtunnel

@@ -1,7 +1,8 @@
 #include "report/report_words.hpp"
 
 #include <algorithm>
-#include <set>
+#include <array>
+#include <string_view>
 
 #include "core/text_list.hpp"
 #include "report/figures.hpp"
@@ -38,24 +39,24 @@ std::string runs_text(const std::vector<int>& numbers) {
 
 /// Keys of which plan_items() speaks in words of its own.
 bool has_own_words(const Key& key) {
-  static const std::set<std::string> names{"global_batch",
-                                           "micro_batch",
-                                           "precision",
-                                           "recompute",
-                                           "attention",
-                                           "tensor",
-                                           "context",
-                                           "pipeline",
-                                           "data",
-                                           "expert",
-                                           "expert_tensor",
-                                           "schedule",
-                                           "zero_stage",
-                                           "zero_group",
-                                           "virtual_pipeline",
-                                           "sequence_parallel",
-                                           "attention_kernel"};
-  return names.count(key.name()) > 0;
+  static constexpr std::array<std::string_view, 17> names{"global_batch",
+                                                          "micro_batch",
+                                                          "precision",
+                                                          "recompute",
+                                                          "attention",
+                                                          "tensor",
+                                                          "context",
+                                                          "pipeline",
+                                                          "data",
+                                                          "expert",
+                                                          "expert_tensor",
+                                                          "schedule",
+                                                          "zero_stage",
+                                                          "zero_group",
+                                                          "virtual_pipeline",
+                                                          "sequence_parallel",
+                                                          "attention_kernel"};
+  return std::find(names.begin(), names.end(), key.name()) != names.end();
 }
 
 /// Every other key that has not the value of a plan of which nothing is said.

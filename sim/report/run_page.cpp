@@ -14,6 +14,7 @@
 #include "report/memory_text.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
+#include "report/report_view.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 #include "report/why_text.hpp"
@@ -24,28 +25,17 @@ namespace html {
 namespace {
 
 using detail::time_text;
+using detail::with_spaces;
 
 constexpr std::size_t most_shares = 14, most_said = 5, most_slacks = 8, most_listed = 64;
 
 /// A number of the explanation as text, with its place there.
 std::string exact(const std::string& pointer, const std::string& text) {
-  return element("span", "data-why=\"" + escaped(pointer) + "\"", escaped(text));
+  return of_data("explanation", number(pointer, text));
 }
 
 std::string at(const char* list, std::size_t index, const char* key) {
   return "/" + std::string(list) + "/" + std::to_string(index) + "/" + key;
-}
-
-/// Where a share stands in the explanation; nowhere when it is several together.
-std::string place_of(const PathShare& share, const std::vector<PathShare>& all, const char* key) {
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const PathShare& each) { return each.what == share.what; });
-  if (found == all.end()) return "";
-  return at("critical_path", static_cast<std::size_t>(found - all.begin()), key);
-}
-
-std::string marked_number(const std::string& pointer, const std::string& text) {
-  return pointer.empty() ? escaped(text) : exact(pointer, text);
 }
 
 class WhySection {
@@ -56,6 +46,13 @@ class WhySection {
   std::string html() const { return path() + what_ifs() + slack(); }
 
  private:
+  /// A number of a share, with its place in the explanation unless it is several shares together.
+  std::string share_number(const PathShare& share, const char* key, const std::string& text) const {
+    for (std::size_t i = 0; i < e_.shares.size(); ++i)
+      if (e_.shares[i].what == share.what) return exact(at("critical_path", i, key), text);
+    return escaped(text);
+  }
+
   std::string path() const {
     if (shares_.empty()) return "";
     return "<p class=\"said\">" + sentence() + "</p>\n<div class=\"main-bar\">" + bar() +
@@ -73,10 +70,9 @@ class WhySection {
     const std::size_t count = std::min(most_said, shares_.size());
     for (std::size_t i = 0; i < count; ++i) {
       const PathShare& share = shares_[i];
-      text +=
-          std::string(i == 0 ? "" : ", ") + "<b>" +
-          marked_number(place_of(share, e_.shares, "share"), percent_text(share.time / whole_)) +
-          "</b> " + escaped(spoken_share(share));
+      text += std::string(i == 0 ? "" : ", ") + "<b>" +
+              share_number(share, "share", percent_text(share.time / whole_)) + "</b> " +
+              escaped(spoken_share(share));
       rest -= share.time;
     }
     if (count < shares_.size())
@@ -98,13 +94,11 @@ class WhySection {
         "The critical path", {"what", "", "share", "time", "stretches"}, {}, "llr", "bars path"};
     for (const PathShare& share : shares_) {
       const double part = share.time / whole_;
-      list.rows.push_back(
-          {swatch(name_of(share.line)) + escaped(spoken_share(share)),
-           stacked_bar({{std::min(part, 1.0), name_of(share.line), percent_text(part)}},
-                       percent_text(part)),
-           marked_number(place_of(share, e_.shares, "share"), percent_text(part)),
-           marked_number(place_of(share, e_.shares, "time_s"), to_text(share.time)),
-           marked_number(place_of(share, e_.shares, "steps"), grouped_text(share.steps))});
+      list.rows.push_back({swatch(name_of(share.line)) + escaped(spoken_share(share)),
+                           meter(part, name_of(share.line)),
+                           share_number(share, "share", percent_text(part)),
+                           share_number(share, "time_s", to_text(share.time)),
+                           share_number(share, "steps", grouped_text(share.steps))});
     }
     return table(list);
   }
@@ -130,7 +124,7 @@ class WhySection {
                               ? grouped_text(static_cast<double>(most_listed)) + " of the " +
                                     grouped_text(static_cast<double>(count)) + " " + what
                               : "All " + grouped_text(static_cast<double>(count)) + " " + what;
-    return "<details><summary>" + escaped(summary) + "</summary>\n" + html + "</details>\n";
+    return details(escaped(summary), html);
   }
 
   std::string slack_time(const std::string& pointer, Seconds time) const {
@@ -185,23 +179,14 @@ class WhySection {
   }
 
   std::string change_bar(const WhatIfResult& result, double scale) const {
-    constexpr double half = 0.5;
     const double change = change_of(result);
-    const double length = half * std::min(1.0, std::abs(change) / scale);
-    const double before = change < 0 ? half - length : half;
-    return stacked_bar({{before, "idle", ""},
-                        {length,
-                         !result.fits && e_.report.memory.fits ? "other"
-                         : change < 0                          ? "gain"
-                                                               : "loss",
-                         change_text(change)},
-                        {1 - before - length, "idle", ""}},
-                       change_text(change));
+    const bool lacks_memory = !result.fits && e_.report.memory.fits;
+    return signed_bar(change, scale, lacks_memory ? "other" : "gain",
+                      lacks_memory ? "other" : "loss", windtunnel::change_text(change));
   }
 
   std::string command(const WhatIfResult& result) const {
-    return "<details><summary>repeat</summary><pre tabindex=\"0\">" + escaped(result.command) +
-           "</pre></details>";
+    return scenario_details("repeat", result.command);
   }
 
   std::vector<std::string> what_if_row(std::size_t i, double scale) const {
@@ -252,8 +237,7 @@ class WhySection {
         "to type to get the same numbers.</p>\n" +
         table(much);
     if (!little.rows.empty())
-      html += "<details><summary>" + counted(little.rows.size()) +
-              " that change less than 0.2 %</summary>\n" + table(little) + "</details>\n";
+      html += details(counted(little.rows.size()) + " that change less than 0.2 %", table(little));
     return html;
   }
   static std::string counted(std::size_t count) {
@@ -274,39 +258,19 @@ class WhySection {
   std::vector<PathShare> shares_;
 };
 
-}  // namespace
-
-std::string why_section(const Explanation& explanation) { return WhySection(explanation).html(); }
-
-namespace {
-
-using detail::time_text;
-using detail::with_spaces;
-
 /// The interval as a bar with the prediction on it, on an axis a little wider than both.
 std::string interval(const Report& report) {
   if (!report.iteration_time_interval)
     return "<p class=\"interval\">No interval: nothing comparable has been measured.</p>\n";
-  const Seconds low = report.iteration_time_interval->first;
-  const Seconds high = report.iteration_time_interval->second;
-  constexpr double margin = 0.15, width = 1000;
-  const Seconds pad = (high - low) * margin;
-  const auto place = [&](Seconds time) {
-    return fixed_text((time - low + pad) / (high - low + 2 * pad) * width, 1);
-  };
-  std::string svg;
-  if (high > low) {
-    svg =
-        "<svg class=\"range\" viewBox=\"0 0 1000 16\" preserveAspectRatio=\"none\" "
-        "aria-hidden=\"true\">"
-        "<line class=\"axis\" x1=\"0\" x2=\"1000\" y1=\"8\" y2=\"8\"/><rect class=\"span\" x=\"" +
-        place(low) + "\" width=\"" + fixed_text((high - low) / (high - low + 2 * pad) * width, 1) +
-        "\" y=\"4\" height=\"8\"/><line class=\"mark\" x1=\"" + place(report.iteration_time) +
-        "\" x2=\"" + place(report.iteration_time) + "\" y1=\"0\" y2=\"16\"/></svg>";
-  }
-  return "<p class=\"interval\">" + svg +
-         "<span>90 % interval: " + number("/iteration_time_interval_s/0", to_text(low)) + " to " +
-         number("/iteration_time_interval_s/1", to_text(high)) + "</span></p>\n";
+  const auto [low, high] = *report.iteration_time_interval;
+  constexpr double margin = 0.15 / 1.3;  // of the axis, at each end
+  const double mark =
+      high > low ? margin + (1 - 2 * margin) * ((report.iteration_time - low) / (high - low)) : 0.5;
+  return "<p class=\"interval\"><span class=\"range\">" +
+         stacked_bar({{margin, "idle", ""}, {1 - 2 * margin, "span", "90 %"}, {margin, "idle", ""}},
+                     "90 % interval", mark) +
+         "</span><span>90 % interval: " + number("/iteration_time_interval_s/0", to_text(low)) +
+         " to " + number("/iteration_time_interval_s/1", to_text(high)) + "</span></p>\n";
 }
 
 std::string verdict(const Report& report) {
@@ -324,18 +288,6 @@ std::string warnings(const Report& report) {
   return html;
 }
 
-std::vector<Piece> pieces_of(const Breakdown& breakdown, Seconds whole) {
-  std::vector<Piece> pieces;
-  for (const Line line : all_lines) {
-    const Seconds time = breakdown.of(line);
-    if (!(time > 0_s)) continue;
-    const std::string title = with_spaces(name_of(line)) + ": " + time_text(time, whole) + ", " +
-                              percent_text(time / whole);
-    pieces.push_back({time / whole, name_of(line), title});
-  }
-  return pieces;
-}
-
 std::string reasons(const Report& report) {
   std::string items;
   for (const Reason& reason : reasons_for_time(report))
@@ -344,51 +296,18 @@ std::string reasons(const Report& report) {
   return "<h3>What each part is</h3>\n<ol class=\"why\">\n" + items + "</ol>\n";
 }
 
-std::string breakdown_table(const Report& report) {
+std::string breakdown_table(const Report& report, const DataView& view) {
   Table table{"Where the time goes", {"on the GPUs that finish last", "time", "share"}, {}};
   const Seconds total = report.breakdown.total();
+  const auto text = [total](double time) { return time_text(Seconds{time}, total); };
   for (const Line line : all_lines) {
-    const Seconds time = report.breakdown.of(line);
-    const std::string text = time_text(time, total);
-    if (text == time_text(0_s, total)) continue;
+    const double time = report.breakdown.of(line) / 1_s;
+    if (text(time) == text(0)) continue;
     table.rows.push_back({swatch(name_of(line)) + escaped(with_spaces(name_of(line))),
-                          number("/breakdown_s/" + std::string(name_of(line)), text),
-                          escaped(percent_text(time / total))});
+                          view.cell(std::string("/breakdown_s/") + name_of(line), text),
+                          escaped(percent_text(Seconds{time} / total))});
   }
   return html::table(table);
-}
-
-/// The parts of a GPU's memory that lie on top of each other, in their order in the bar.
-struct MemoryPart {
-  const char* name;
-  Bytes (*of)(const StageMemory&);
-};
-constexpr std::array memory_parts{
-    MemoryPart{"weights", [](const StageMemory& stage) { return stage.weights; }},
-    MemoryPart{"gradients", [](const StageMemory& stage) { return stage.gradients; }},
-    MemoryPart{"optimizer", [](const StageMemory& stage) { return stage.optimizer; }},
-    MemoryPart{"activations", [](const StageMemory& stage) { return stage.activations; }},
-    MemoryPart{"buffers", [](const StageMemory& stage) { return stage.buffers; }},
-    MemoryPart{"cache", [](const StageMemory& stage) { return stage.reserved - stage.allocated; }},
-    MemoryPart{"context", [](const StageMemory& stage) { return stage.context; }},
-};
-
-std::string memory_bar(const StageMemory& stage, Bytes scale, Bytes capacity) {
-  std::vector<Piece> pieces;
-  for (const MemoryPart& part : memory_parts)
-    pieces.push_back({part.of(stage) / scale, "m-" + std::string(part.name),
-                      std::string(part.name) + ": " + to_text(part.of(stage))});
-  if (stage.total < capacity)
-    pieces.push_back(
-        {(capacity - stage.total) / scale, "m-free", "free: " + to_text(capacity - stage.total)});
-  return stacked_bar(pieces,
-                     "memory of stage " + std::to_string(stage.stage.index()) + ": " +
-                         to_text(stage.total) + " of " + to_text(capacity),
-                     capacity / scale);
-}
-
-std::string gib(const std::string& pointer, Bytes bytes) {
-  return number(pointer, fixed_text(bytes / 1_GiB, 2), "GiB");
 }
 
 /// The tensors of each stage at its peak, folded away; stages that read the same once.
@@ -400,157 +319,38 @@ std::string tensor_tables(const MemoryAccount& memory) {
     for (const TensorRow& row : stages.rows)
       table.rows.push_back({swatch("m-" + std::string(name_of(row.line))), escaped(row.name),
                             escaped(row.parts), escaped(row.gib), escaped(row.share)});
-    tables += "<details><summary>" + escaped(name_of(stages)) + ": " +
-              escaped(to_text(stages.first->allocated)) + " allocated</summary>\n" +
-              html::table(table) + "</details>\n";
+    tables +=
+        details(escaped(name_of(stages) + ": " + to_text(stages.first->allocated)) + " allocated",
+                html::table(table));
   }
   return "<h3>Tensors at the peak</h3>\n" + tables;
 }
 
-std::string memory_table(const Report& report) {
-  const MemoryAccount& memory = report.memory;
-  Table table{"Memory of a GPU of each stage, in GiB",
-              {"stage", "of " + escaped(to_text(memory.capacity)), "weights", "gradients",
-               "optimizer", "activations", "buffers", "allocated", "in use"},
-              {},
-              "llr",
-              "bars"};
-  const Bytes scale = std::max(memory.capacity, memory.max_total);
-  for (std::size_t i = 0; i < memory.stages.size(); ++i) {
-    const StageMemory& stage = memory.stages[i];
-    const std::string at = "/memory/per_stage/" + std::to_string(i) + "/";
-    const std::string in_use = gib(at + "total", stage.total);
-    table.rows.push_back(
-        {std::to_string(stage.stage.index()), memory_bar(stage, scale, memory.capacity),
-         gib(at + "weights", stage.weights), gib(at + "gradients", stage.gradients),
-         gib(at + "optimizer", stage.optimizer), gib(at + "activations", stage.activations),
-         gib(at + "buffers", stage.buffers), gib(at + "allocated", stage.allocated),
-         stage.verdict == MemoryVerdict::does_not_fit ? element("strong", "class=\"bad\"", in_use)
-                                                      : in_use});
-  }
-  std::string legend;
-  for (const MemoryPart& part : memory_parts)
-    legend += "<span>" + swatch("m-" + std::string(part.name)) + part.name + "</span> ";
-  return "<h3>Memory of a GPU, GiB</h3>\n" + verdict(report) + "<p class=\"legend\">" + legend +
-         "</p>\n" + html::table(table);
-}
-
-std::string stage_time_table(const Report& report) {
-  Table table{"Time of each stage",
-              {"stage", "of " + escaped(to_text(report.iteration_time)), "compute", "tensor comm",
-               "waiting", "data comm", "ends"},
-              {},
-              "llr",
-              "bars"};
-  for (std::size_t i = 0; i < report.stage_times.size(); ++i) {
-    const StageTime& time = report.stage_times[i];
-    const std::string stage = std::to_string(time.stage.index()),
-                      at = "/stage_times_s/" + std::to_string(i) + "/";
-    std::vector<Piece> pieces = pieces_of(time.breakdown, report.iteration_time);
-    if (time.end < report.iteration_time)
-      pieces.push_back(
-          {(report.iteration_time - time.end) / report.iteration_time, "idle",
-           "has ended: " + time_text(report.iteration_time - time.end, report.iteration_time)});
-    const auto cell = [&](Line line) {
-      return number(at + name_of(line), time_text(time.breakdown.of(line), report.iteration_time));
-    };
-    const Seconds waiting = time.breakdown.of(Line::pipeline_bubble) +
-                            time.breakdown.of(Line::pipeline_comm) +
-                            time.breakdown.of(Line::peer_wait);
-    table.rows.push_back({stage, stacked_bar(pieces, "time of stage " + stage), cell(Line::compute),
-                          cell(Line::tensor_comm),
-                          escaped(time_text(waiting, report.iteration_time)), cell(Line::data_comm),
-                          number(at + "end", time_text(time.end, report.iteration_time))});
-  }
-  return "<h3>Time</h3>\n<p class=\"quiet\">The stages of the replica that ends last; colours as "
-         "above. Waiting is bubble, "
-         "messages on the way and slower GPUs.</p>\n" +
-         html::table(table);
-}
-
-std::string meter(double share, const std::string& kind) {
-  return stacked_bar({{std::min(share, 1.0), kind, percent_text(share)}}, percent_text(share));
-}
-
-constexpr std::array page_traffic{
-    Traffic::tensor_activations, Traffic::data_gradients,    Traffic::zero_gather,
-    Traffic::pipeline_forward,   Traffic::pipeline_backward, Traffic::embedding_sync,
-    Traffic::expert_dispatch,    Traffic::expert_combine,    Traffic::context};
-static_assert(page_traffic.size() == num_traffic_classes);
-
-std::string traffic_table(const Report& report) {
-  Bytes total{};
-  for (const Bytes bytes : report.traffic) total += bytes;
-  if (!(total > Bytes{0})) return "";
+std::string traffic_table(const DataView& view) {
+  double total = 0;
+  for (const Traffic traffic : published_traffic)
+    total += view.amount(std::string("/traffic_bytes/") + name_of(traffic));
+  if (!(total > 0)) return "";
   Table table{"Traffic by class",
               {"class", "share", "bytes", "messages", "of them compressed"},
               {},
               "llr",
               "bars"};
-  for (const Traffic traffic : page_traffic) {
-    const auto i = static_cast<std::size_t>(traffic);
-    if (!(report.traffic[i] > Bytes{0})) continue;
-    const MessageCount& count = report.messages[i];
-    const std::uint64_t messages = count.compressed + count.uncompressed;
-    const std::string at = "/messages/" + std::string(name_of(traffic)) + "/compressed";
-    table.rows.push_back(
-        {escaped(with_spaces(name_of(traffic))),
-         meter(report.traffic[i] / total, "t-" + std::string(name_of(traffic))),
-         number("/traffic_bytes/" + std::string(name_of(traffic)), to_text(report.traffic[i])),
-         messages > 0 ? grouped_text(static_cast<double>(messages)) : "",
-         messages > 0 ? number(at, grouped_text(static_cast<double>(count.compressed))) : ""});
+  for (const Traffic traffic : published_traffic) {
+    const std::string name = name_of(traffic), counts = "/messages/" + name + "/";
+    const double bytes = view.amount("/traffic_bytes/" + name);
+    if (!(bytes > 0)) continue;
+    const double messages =
+        view.amount(counts + "compressed") + view.amount(counts + "uncompressed");
+    table.rows.push_back({escaped(with_spaces(name)), meter(bytes / total, "t-" + name),
+                          view.cell("/traffic_bytes/" + name, text_of_bytes),
+                          messages > 0 ? grouped_text(messages) : "",
+                          messages > 0 ? view.cell(counts + "compressed", grouped_text) : ""});
   }
-  return "<h3>Traffic by class</h3>\n<p class=\"quiet\">Bytes that all GPUs send in one iteration, "
-         "NVLink included; messages of one "
-         "pipeline.</p>\n" +
-         html::table(table);
-}
-
-std::string classes_of(const LinkUse& link) {
-  std::vector<std::pair<Bytes, std::string>> classes;
-  for (const Traffic traffic : page_traffic)
-    if (const Bytes bytes = link.carried[static_cast<std::size_t>(traffic)]; bytes > Bytes{0})
-      classes.emplace_back(bytes, with_spaces(name_of(traffic)) + " " +
-                                      percent_text(bytes / total_of(link.carried)));
-  std::stable_sort(classes.begin(), classes.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  return joined(classes, ", ", [](const auto& each) { return each.second; });
-}
-
-std::string link_table(const Report& report) {
-  constexpr std::size_t most_rows = 16;  // as many as the JSON names
-  if (report.links.empty())
-    return "<h3>Links</h3>\n<p class=\"quiet\">Nothing crosses a shared link: all traffic stays "
-           "inside nodes.</p>\n";
-  Table table{"Links by utilisation",
-              {"link", "utilisation", "", "carried", "rate", "time at full rate", "carries"},
-              {},
-              "llr",
-              "bars links"};
-  double mean = 0;
-  for (const LinkUse& link : report.links) mean += link.utilisation(report.iteration_time);
-  mean /= static_cast<double>(report.links.size());
-  const std::size_t rows = std::min(most_rows, report.links.size());
-  for (std::size_t i = 0; i < rows; ++i) {
-    const LinkUse& link = report.links[i];
-    const std::string at = "/links/hottest/" + std::to_string(i) + "/";
-    const double use = link.utilisation(report.iteration_time);
-    table.rows.push_back(
-        {escaped(link.name), meter(use, "link"), number(at + "utilisation", percent_text(use)),
-         number(at + "bytes", to_text(total_of(link.carried))),
-         number(at + "bandwidth_bytes_per_s", to_text(link.bandwidth)),
-         escaped(to_text(total_of(link.carried) / link.bandwidth)), escaped(classes_of(link))});
-  }
-  const LinkUse& hottest = report.links.front();
-  return "<h3>Links</h3>\n<p>Hottest: <b>" + escaped(hottest.name) + "</b>, " +
-         escaped(percent_text(hottest.utilisation(report.iteration_time))) +
-         " of what it could carry in the iteration. " +
-         "Shown: " + grouped_text(static_cast<double>(rows)) + " of " +
-         number("/links/in_use", grouped_text(static_cast<double>(report.links.size()))) +
-         " shared links that carried anything; their mean is " +
-         number("/links/mean_utilisation", percent_text(mean)) +
-         ". A low mean does not say that a link never holds anybody up: gradients cross it in a "
-         "short time.</p>\n" +
+  return "<h3>Traffic by class</h3>\n" +
+         quiet(
+             "Bytes that all GPUs send in one iteration, NVLink included; messages of one "
+             "pipeline.") +
          html::table(table);
 }
 
@@ -595,23 +395,13 @@ std::string headline(const Report& report) {
 }
 
 /// The breakdown as one bar and a table, and what is behind each line.
-std::string where_time_goes(const Report& report) {
+std::string where_time_goes(const Report& report, const DataView& view) {
+  const Seconds total = report.breakdown.total();
   return "<div class=\"main-bar\">" +
-         stacked_bar(pieces_of(report.breakdown, report.breakdown.total()), "Where the time goes") +
-         "</div>\n<div class=\"columns\"><div>" + breakdown_table(report) + "</div><div>" +
+         stacked_bar(breakdown_pieces(view.find("/breakdown_s"), total, total),
+                     "Where the time goes") +
+         "</div>\n<div class=\"columns\"><div>" + breakdown_table(report, view) + "</div><div>" +
          reasons(report) + "</div></div>\n";
-}
-
-std::string inputs(const Report& report) {
-  Table table{
-      "Inputs and their sources", {"input", "value", "source", "note"}, {}, "llllr", "inputs"};
-  for (const Assumption& assumption : report.assumptions) {
-    const std::string kind = name_of(assumption.evidence);
-    table.rows.push_back({escaped(assumption.what), element("code", "", escaped(assumption.value)),
-                          element("span", "class=\"badge e-" + kind + "\"", kind),
-                          escaped(assumption.note)});
-  }
-  return "<p>" + escaped(detail::inputs_text(report)) + ".</p>\n" + html::table(table);
 }
 
 std::string provenance(const Report& report) {
@@ -623,6 +413,9 @@ std::string provenance(const Report& report) {
 }
 
 }  // namespace
+
+std::string why_section(const Explanation& explanation) { return WhySection(explanation).html(); }
+
 }  // namespace html
 
 std::string run_page(const RunPage& page) {
@@ -631,32 +424,36 @@ std::string run_page(const RunPage& page) {
   const Report& report = explanation.report;
   const bool explains = !explanation.what_ifs.empty();
   const ShownDevices shown = shown_devices(page.played);
+  const JsonValue data = without_wall_time(report_value(report));
+  const html::DataView view{&data};
   HtmlPage html{explains ? "explain" : "run", report.name, html::headline(report)};
   const auto add_why = [&] {
     html.add("why", "Why", "Why this long?", html::why_section(explanation));
   };
   if (explains) add_why();
-  html.add("time", "Time", "Where the time goes", html::where_time_goes(report));
+  html.add("time", "Time", "Where the time goes", html::where_time_goes(report, view));
   if (!explains) add_why();
   html.add("timeline", "Timeline", "Timeline",
-           "<p class=\"quiet\">Shown: " + html::escaped(shown.text) +
-               ".</p>\n<div id=\"timeline-view\"><noscript><p>The timeline is drawn by a "
+           html::quiet("Shown: " + html::escaped(shown.text) + ".") +
+               "<div id=\"timeline-view\"><noscript><p>The timeline is drawn by a "
                "script. Without one, the trace (trace.json.gz) shows the same in a trace "
                "viewer.</p></noscript></div>\n");
   html.add("stages", "Stages", "Stages",
-           html::stage_time_table(report) + html::memory_table(report) +
-               html::tensor_tables(report.memory));
-  html.add("network", "Network", "Network", html::link_table(report) + html::traffic_table(report));
-  html.add("inputs", "Inputs", "Inputs and their sources", html::inputs(report));
-  html.add("scenario", "Scenario", "Scenario",
-           "<details><summary>The whole scenario, with the origin of each "
-           "value</summary>\n<pre tabindex=\"0\">" +
-               html::escaped(page.scenario) + "</pre></details>\n");
-  html.data = {
-      {"report", without_wall_time(to_json(report))},
-      {"explanation", explains ? without_wall_time(pretty_text(explanation_value(explanation)))
-                               : canonical_text(path_value(explanation))},
-      {"timeline-data", timeline_json(page.played, shown, explanation.path)}};
+           html::stage_times({view}) + "<h3>Memory of a GPU, GiB</h3>\n" + html::verdict(report) +
+               html::stage_memory({view}) + html::tensor_tables(report.memory));
+  html.add("network", "Network", "Network",
+           html::busiest_links({view}, most_links) + html::traffic_table(view));
+  html.add("inputs", "Inputs", "Inputs and their sources",
+           "<p>" + html::escaped(detail::inputs_text(report)) + ".</p>\n" +
+               html::input_tables({view}, {}).common);
+  html.add(
+      "scenario", "Scenario", "Scenario",
+      html::scenario_details("The whole scenario, with the origin of each value", page.scenario));
+  html.data = {{"report", pretty_text(data) + "\n"},
+               {"explanation",
+                explains ? pretty_text(without_wall_time(explanation_value(explanation))) + "\n"
+                         : canonical_text(path_value(explanation))},
+               {"timeline-data", timeline_json(page.played, shown, explanation.path)}};
   html.footer = html::provenance(report);
   return html_document(html);
 }

@@ -186,9 +186,7 @@ inline PlayedWorld play_alone(const ProgramSet& programs) {
 
 /// A side of a comparison that is known by its report alone.
 inline ComparedRun run_of(const std::string& label, const Report& report) {
-  JsonValue value = report_value(report);
-  ReportFigures figures = read_report_figures(value);
-  return {label, std::move(value), std::move(figures)};
+  return {label, report_value(report)};
 }
 
 }  // namespace windtunnel::testing

@@ -10,9 +10,9 @@
 
 #include "core/contracts.hpp"
 #include "core/gzip.hpp"
-#include "core/json_build.hpp"
 #include "core/json_value.hpp"
 #include "report/html_text.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/trace_names.hpp"
 #include "report/trace_slices.hpp"
@@ -142,13 +142,11 @@ const char* kind_of(Phase phase) {
 JsonValue devices_json(const PlayedIteration& played, const ShownDevices& shown) {
   return array_of(shown.devices, [&](const DeviceId id) {
     const PlanDevice& device = played.plan->devices[id.index()];
-    JsonValue json = empty_object();
-    json.set("name", text(detail::process_name(*played.plan, device)));
-    json.set("stage", number(device.stage.index()));
-    json.set("replica", number(device.replica));
-    json.set("part", number(device.group_node));
-    json.set("ends_last", JsonValue(id == played.last_device));
-    return json;
+    return object_of({{"name", detail::process_name(*played.plan, device)},
+                      {"stage", device.stage.index()},
+                      {"replica", device.replica},
+                      {"part", device.group_node},
+                      {"ends_last", id == played.last_device}});
   });
 }
 
@@ -188,25 +186,25 @@ class TimelineWriter {
   }
 
   std::string write() {
-    JsonValue json = empty_object();
     add_computes();
     add_waits();
     add_messages();
     add_collectives();
     add_path();
-    json.set("end", number(to_nanoseconds(played_.timeline->end)));
-    json.set("shown", text(shown_.text));
-    json.set("devices", devices_json(played_, shown_));
-    json.set("ops", ops());
-    json.set("phases", phases());
-    json.set("channels", channels());
-    json.set("sizes", sizes());
-    json.set("groups", groups());
-    json.set("links", links());
-    json.set("path", path_names());
-    json.set("columns", columns_.places());
-    json.set("bytes", text(columns_.text()));
-    return canonical_text(json);
+    const JsonValue all_ops = ops(), all_phases = phases(), all_channels = channels(),
+                    all_sizes = sizes(), all_groups = groups();  // which add to the links
+    return canonical_text(object_of({{"end", to_nanoseconds(played_.timeline->end)},
+                                     {"shown", shown_.text},
+                                     {"devices", devices_json(played_, shown_)},
+                                     {"ops", all_ops},
+                                     {"phases", all_phases},
+                                     {"channels", all_channels},
+                                     {"sizes", all_sizes},
+                                     {"groups", all_groups},
+                                     {"links", links()},
+                                     {"path", path_names()},
+                                     {"columns", columns_.places()},
+                                     {"bytes", columns_.text()}}));
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "report/trace_names.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -142,25 +143,19 @@ bool is_of_microbatch(Phase phase) {
   }
 }
 
-const char* group_of(Traffic traffic) {
-  switch (traffic) {
-    case Traffic::pipeline_forward:
-    case Traffic::pipeline_backward:
-      return "PIPELINE_PARALLEL";
-    case Traffic::data_gradients:
-    case Traffic::zero_gather:
-      return "DATA_PARALLEL";
-    case Traffic::embedding_sync:
-      return "EMBEDDING";
-    case Traffic::tensor_activations:
-      return "TENSOR_PARALLEL";
-    case Traffic::expert_dispatch:
-    case Traffic::expert_combine:
-      return "EXPERT_PARALLEL";
-    case Traffic::context:
-      return "CONTEXT_PARALLEL";
-  }
-  return "?";
+const TrafficWords& words_of(Traffic traffic) {
+  static constexpr std::array<TrafficWords, num_traffic_classes> table{{
+      {"activations", Stream::pipeline, "PIPELINE_PARALLEL"},
+      {"gradients", Stream::pipeline, "PIPELINE_PARALLEL"},
+      {"gradient reduction", Stream::data, "DATA_PARALLEL"},
+      {"embedding synchronisation", Stream::data, "EMBEDDING"},
+      {"tensor collectives across nodes", Stream::tensor, "TENSOR_PARALLEL"},
+      {"parameter gather", Stream::data, "DATA_PARALLEL"},
+      {"exchanges of tokens across nodes", Stream::tensor, "EXPERT_PARALLEL"},
+      {"exchanges of tokens across nodes", Stream::tensor, "EXPERT_PARALLEL"},
+      {"context exchange", Stream::tensor, "CONTEXT_PARALLEL"},
+  }};
+  return table.at(static_cast<std::size_t>(traffic));
 }
 
 }  // namespace windtunnel::detail

@@ -20,7 +20,13 @@ std::string kernel_name(Label label);
 std::string part_name(Phase phase, Part part, const Plan& plan);
 /// Whether an op belongs to one microbatch.
 bool is_of_microbatch(Phase phase);
-/// The process group that carries it, in the profiler's words: "PIPELINE_PARALLEL".
-const char* group_of(Traffic traffic);
+
+/// What reports and traces say of a class of traffic.
+struct TrafficWords {
+  const char* what;           ///< "gradient reduction"
+  Stream stream;              ///< whose thread shows it
+  const char* process_group;  ///< that carries it, in the profiler's words: "DATA_PARALLEL"
+};
+const TrafficWords& words_of(Traffic traffic);
 
 }  // namespace windtunnel::detail

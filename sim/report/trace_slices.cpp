@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "report/trace_names.hpp"
 #include "timeline/breakdown.hpp"
 
 namespace windtunnel::detail {
@@ -14,24 +15,6 @@ namespace {
 
 /// The slices of one device by stream, not yet on lanes.
 using StreamSlices = std::array<std::vector<Slice>, num_streams>;
-
-Stream stream_of(Traffic traffic) {
-  switch (traffic) {
-    case Traffic::pipeline_forward:
-    case Traffic::pipeline_backward:
-      return Stream::pipeline;
-    case Traffic::tensor_activations:
-    case Traffic::expert_dispatch:
-    case Traffic::expert_combine:
-    case Traffic::context:
-      return Stream::tensor;
-    case Traffic::data_gradients:
-    case Traffic::embedding_sync:
-    case Traffic::zero_gather:
-      return Stream::data;
-  }
-  return Stream::data;
-}
 
 class SliceCollector {
  public:
@@ -98,7 +81,7 @@ class SliceCollector {
   void add_message(std::uint32_t i) {
     const MessageSpan& message = timeline_.messages[i];
     const Channel& channel = programs_.channels[message.channel.index()];
-    const Stream stream = stream_of(message.send.traffic);
+    const Stream stream = words_of(message.send.traffic).stream;
     const Nanoseconds begin = to_nanoseconds(message.begin);
     const Nanoseconds end = std::max(to_nanoseconds(message.end), begin + shortest_message);
     add(channel.from, stream, {begin, end, SliceKind::send, {}, i});
@@ -110,7 +93,7 @@ class SliceCollector {
     const Slice slice{
         to_nanoseconds(span.begin), to_nanoseconds(span.end), SliceKind::collective, {}, i};
     for (const DeviceId member : programs_.collectives[span.collective.index()].members)
-      add(member, stream_of(span.op.traffic), slice);
+      add(member, words_of(span.op.traffic).stream, slice);
   }
 
   const Timeline& timeline_;

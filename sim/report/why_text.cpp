@@ -20,6 +20,10 @@ std::string capitalised(std::string text) {
   return text;
 }
 
+Bytes sent(const Report& report, Traffic traffic) {
+  return report.traffic[static_cast<std::size_t>(traffic)];
+}
+
 std::string compute_text(const Report& report) {
   const double microbatches = report.plan.microbatches;
   const Seconds slowest = (report.forward_time + report.backward_time) * microbatches;
@@ -39,10 +43,10 @@ std::string tensor_text(const Report& report) {
                                 ? ", which spans " + counted(plan.nodes_per_tensor_group, "node") +
                                       ": its links are part of every layer"
                                 : ", inside a node";
-  const Bytes bytes = report.traffic[static_cast<std::size_t>(Traffic::tensor_activations)];
   return "Activations are reduced twice a layer in each direction among the " +
          std::to_string(plan.parallel.tensor) + " GPUs of a tensor group" + where +
-         ". All groups together move " + to_text(bytes) + " per iteration.";
+         ". All groups together move " + to_text(sent(report, Traffic::tensor_activations)) +
+         " per iteration.";
 }
 
 std::string bubble_text(const Report& report) {
@@ -61,34 +65,25 @@ std::string bubble_text(const Report& report) {
 }
 
 std::string pipeline_text(const Report& report) {
-  const auto of = [&](Traffic traffic) {
-    return report.traffic[static_cast<std::size_t>(traffic)];
-  };
   return "Waiting for activations and gradients that are on the way between stages: " +
-         to_text(of(Traffic::pipeline_forward)) + " forward and " +
-         to_text(of(Traffic::pipeline_backward)) + " backward in all pipelines together.";
+         to_text(sent(report, Traffic::pipeline_forward)) + " forward and " +
+         to_text(sent(report, Traffic::pipeline_backward)) + " backward in all pipelines together.";
 }
 
 std::string expert_text(const Report& report) {
-  const auto of = [&](Traffic traffic) {
-    return report.traffic[static_cast<std::size_t>(traffic)];
-  };
   return "Tokens go to their experts on " + counted(report.plan.parallel.expert, "GPU") +
-         " and come back: " + to_text(of(Traffic::expert_dispatch)) + " there and " +
-         to_text(of(Traffic::expert_combine)) + " back, of all GPUs together.";
+         " and come back: " + to_text(sent(report, Traffic::expert_dispatch)) + " there and " +
+         to_text(sent(report, Traffic::expert_combine)) + " back, of all GPUs together.";
 }
 
 std::string data_text(const Report& report) {
-  const auto of = [&](Traffic traffic) {
-    return report.traffic[static_cast<std::size_t>(traffic)];
-  };
-  const Bytes gathers = of(Traffic::zero_gather);
+  const Bytes gathers = sent(report, Traffic::zero_gather);
   const bool each_microbatch =
       report.plan.parallel.zero_stage == 2 || report.plan.parallel.scatters_in_passes();
   std::string text = "Gradients are reduced among " +
                      counted(report.plan.parallel.replicas(), "replica") +
                      (each_microbatch ? " on every microbatch, " : ", ") +
-                     to_text(of(Traffic::data_gradients)) + " in all";
+                     to_text(sent(report, Traffic::data_gradients)) + " in all";
   if (gathers > Bytes{0}) text += ", and sharded parameters gathered, " + to_text(gathers);
   text += report.plan.parallel.overlap_gradient_reduce
               ? "; only what does not hide behind the backward pass counts here."

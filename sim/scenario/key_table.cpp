@@ -16,6 +16,7 @@
 #include "cost/collective_algorithm.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "platform/device_json.hpp"
+#include "platform/software_json.hpp"
 #include "scenario/parallel_json.hpp"
 
 namespace windtunnel {
@@ -493,6 +494,21 @@ std::vector<Key> step_keys() {
        .value = flag(&Training::compile),
        .example = "false",
        .is_choice = always},
+      {.pointer = "/training/loss",
+       .meaning =
+           "how the loss is computed, by the copies of the logits that it holds: `in_place`, "
+           "`fused` (logits and gradients), `vocab_parallel` (and an fp32 copy; "
+           "`_compiled`: two; `_copied`: fp32 logits and a copy) or `plain` (PyTorch's own, "
+           "kernel by kernel)",
+       .value = word<Training, Loss>(&Training::loss, losses()),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile& software) {
+             const bool is_eager = software.loss == Loss::fused && !choice.training.compile;
+             choice.training.loss = is_eager ? Loss::plain : software.loss;
+           },
+       .fallback_words =
+           "the software profile's; `plain` where that is `fused` and `compile` is false",
+       .example = R"("plain")"},
       {.pointer = "/training/attention_kernel",
        .meaning =
            "with attention `flash`: FlashAttention 2 or 3, cuDNN's kernel, or cuDNN's in fp8 "

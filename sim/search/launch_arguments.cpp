@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "report/json_object.hpp"
+
 namespace windtunnel {
 
 LaunchArguments megatron_arguments(const Plan& plan) {
@@ -16,6 +18,23 @@ LaunchArguments megatron_arguments(const Plan& plan) {
       if (key.launch && key.pointer.starts_with(block))
         key.launch(plan, key.value.get ? key.value.get(choice) : 0, launch);
   return launch;
+}
+
+std::string deepspeed_config(const Plan& plan) {
+  const Precision precision = plan.training.precision;
+  const auto enabled_if = [](bool is_enabled) {
+    return only_if(is_enabled, object_of({{"enabled", true}}));
+  };
+  return pretty_text(
+             object_of({{"train_batch_size", plan.training.global_batch},
+                        {"train_micro_batch_size_per_gpu", plan.training.micro_batch},
+                        {"gradient_accumulation_steps", plan.microbatches},
+                        {"zero_optimization",
+                         object_of({{"stage", plan.parallel.zero_stage},
+                                    {"overlap_comm", plan.parallel.overlap_gradient_reduce}})},
+                        {"fp16", enabled_if(precision == Precision::fp16)},
+                        {"bf16", enabled_if(base_precision(precision) == Precision::bf16)}})) +
+         "\n";
 }
 
 std::string host_map(const Plan& plan) {

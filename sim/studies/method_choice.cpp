@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
@@ -102,13 +103,11 @@ std::string error_text(const MethodChoice& choice) {
 }
 
 JsonValue pick_value(const MethodPick& pick) {
-  JsonValue value{JsonValue::Object{}};
-  value.set("plan", JsonValue(detail::plan_text(pick.choice.training, pick.choice.parallel)));
-  value.set("estimate_s", JsonValue(pick.estimate.value()));
-  value.set("iteration_time_s", JsonValue(pick.time.value()));
-  value.set("memory_max_bytes", JsonValue(pick.memory_max.value()));
-  value.set("fits", JsonValue(pick.fits));
-  return value;
+  return object_of({{"plan", detail::plan_text(pick.choice.training, pick.choice.parallel)},
+                    {"estimate_s", pick.estimate},
+                    {"iteration_time_s", pick.time},
+                    {"memory_max_bytes", pick.memory_max.value()},
+                    {"fits", pick.fits}});
 }
 
 }  // namespace
@@ -151,21 +150,18 @@ std::string method_text(const Scenario& base, const MethodChoice& choice, Colour
 }
 
 JsonValue method_value(const MethodChoice& choice) {
-  JsonValue value{JsonValue::Object{}};
-  value.set("schema", JsonValue(std::string("windtunnel/method-v1")));
-  value.set("method", JsonValue(std::string(name_of(choice.method))));
-  value.set("considered", JsonValue(static_cast<std::int64_t>(choice.considered)));
-  value.set("left_out", JsonValue(static_cast<std::int64_t>(choice.left_out)));
-  JsonValue::Array picks;
-  for (const MethodPick& pick : choice.picks) picks.push_back(pick_value(pick));
-  value.set("plans", JsonValue(std::move(picks)));
-  if (!choice.picks.empty()) value.set("mean_error", JsonValue(mean_error(choice)));
-  if (!choice.best.empty()) {
-    value.set("best_plan", JsonValue(detail::plan_text(choice.best.front().choice.training,
-                                                       choice.best.front().choice.parallel)));
-    value.set("best_iteration_time_s", JsonValue(choice.best.front().time.value()));
-    if (!choice.picks.empty()) value.set("cost_of_pick", JsonValue(cost_of_pick(choice)));
-  }
+  const bool is_any = !choice.picks.empty();
+  JsonValue value = object_of({{"schema", "windtunnel/method-v1"},
+                               {"method", name_of(choice.method)},
+                               {"considered", choice.considered},
+                               {"left_out", choice.left_out},
+                               {"plans", array_of(choice.picks, pick_value)}});
+  if (is_any) value.set("mean_error", JsonValue(mean_error(choice)));
+  if (choice.best.empty()) return value;
+  const auto& best = choice.best.front();
+  add_members(value, {{"best_plan", detail::plan_text(best.choice.training, best.choice.parallel)},
+                      {"best_iteration_time_s", best.time}});
+  if (is_any) value.set("cost_of_pick", JsonValue(cost_of_pick(choice)));
   return value;
 }
 

@@ -1,5 +1,6 @@
 #include "sweep/row.hpp"
 
+#include <array>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -29,21 +30,9 @@ std::string line_text(const JsonValue& object) {
 }
 
 const char* name_of(FailureKind kind) {
-  switch (kind) {
-    case FailureKind::bad_input:
-      return "bad_input";
-    case FailureKind::unsupported:
-      return "unsupported";
-    case FailureKind::environment:
-      return "environment";
-    case FailureKind::our_bug:
-      return "crash";
-    case FailureKind::out_of_memory:
-      return "out_of_memory";
-    case FailureKind::out_of_time:
-      return "out_of_time";
-  }
-  WT_UNREACHABLE();
+  static constexpr std::array names{"bad_input", "unsupported",   "environment",
+                                    "crash",     "out_of_memory", "out_of_time"};
+  return names.at(static_cast<std::size_t>(kind));
 }
 
 std::string failure_text(const ChildFailure& failure) {

@@ -258,8 +258,8 @@ class SweepRun {
   void write_page(const PartRows& rows) {
     if (request_.report.empty()) return;
     note("up to 10 points are simulated once more, to say where their time goes");
-    write_file_atomically(
-        request_.report, sweep_page(sweep_, rows, {request_.directory, request_.version, limits_}));
+    write_file_atomically(request_.report,
+                          sweep_page(sweep_, rows, {request_.directory, request_.version}));
     note("wrote " + request_.report.string());
   }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <memory>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -15,11 +13,14 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
+#include "report/report_view.hpp"
 #include "report/terminal_text.hpp"
 #include "report/why_text.hpp"
 #include "scenario/resolved_text.hpp"
 #include "simulate/simulate.hpp"
+#include "simulate/tasks.hpp"
 #include "sweep/plot_data.hpp"
+#include "sweep/row.hpp"
 #include "sweep/sweep_svg.hpp"
 #include "sweep/sweep_text.hpp"
 #include "units/quantity_reader.hpp"
@@ -42,35 +43,21 @@ struct ExplainedPoint {
   JsonValue reasons;  ///< by line of the breakdown, what makes it so long
 };
 
-std::string explanation_text(const Sweep& sweep, std::size_t point) {
-  SimulateOptions options;
-  options.evidence = &sweep.library();
-  const Report report = simulate(sweep.planned(sweep.scenario(point)), options).report;
-  return canonical_text(
-      object_of({{"report", report_value(report)}, {"reasons", reasons_value(report)}}));
-}
-
-/// Simulates those points, each in a process of its own, several at once. Points that fail are left out.
+/// Simulates those points, several at once. Points that fail are left out.
 std::vector<ExplainedPoint> explain_points(const Sweep& sweep,
-                                           const std::vector<std::size_t>& points,
-                                           const PointLimits& limits) {
-  ForkedWork work;
-  work.count = points.size();
-  work.at_once = default_at_once();
-  work.most_time = limits.time;
-  work.most_memory = limits.memory;
-  work.work = [&](std::size_t i) { return explanation_text(sweep, points[i]); };
-  const std::vector<ChildOutcome> outcomes = run_forked(work);
+                                           const std::vector<std::size_t>& points) {
+  Tasks<ExplainedPoint> tasks;
+  tasks.count = points.size();
+  tasks.at_once = default_at_once();
+  tasks.work = [&](std::size_t i) {
+    SimulateOptions options;
+    options.evidence = &sweep.library();
+    const Report report = simulate(sweep.planned(sweep.scenario(points[i])), options).report;
+    return ExplainedPoint{points[i], report_value(report), reasons_value(report)};
+  };
   std::vector<ExplainedPoint> explained;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const auto* text = std::get_if<std::string>(&outcomes[i]);
-    if (text == nullptr) continue;
-    Problems problems;
-    const JsonValue both =
-        parse_json(std::make_shared<const SourceText>(SourceText{"a point", *text}), problems);
-    problems.throw_if_any();
-    explained.push_back({points[i], *both.find("report"), *both.find("reasons")});
-  }
+  for (TaskOutcome<ExplainedPoint>& outcome : run_tasks(tasks))
+    if (auto* point = std::get_if<ExplainedPoint>(&outcome)) explained.push_back(std::move(*point));
   return explained;
 }
 
@@ -84,7 +71,7 @@ std::string point_number(std::size_t place, const char* key, const std::string& 
 
 /// Contents of a sweep's page.
 struct SweepContent {
-  SweepContent(const Sweep& its_sweep, const PartRows& its_rows, const SweepPageOptions& options);
+  SweepContent(const Sweep& its_sweep, const PartRows& its_rows);
 
   const Sweep& sweep;
   const PartRows& rows;
@@ -100,6 +87,13 @@ struct SweepContent {
   const Row* row_of(std::size_t point) const;
   /// "/nodes 512 · /training/micro_batch 1"
   std::string values_of(const JsonValue& row) const;
+  /// The reports of the explained points, in the page's data "explained".
+  html::DataViews reports() const {
+    html::DataViews views;
+    for (const ExplainedPoint& each : explained)
+      views.push_back({&each.report, "/" + std::to_string(views.size()), "explained"});
+    return views;
+  }
 
  private:
   void rank_rows();
@@ -107,12 +101,11 @@ struct SweepContent {
   std::vector<std::size_t> points_to_explain() const;
 };
 
-SweepContent::SweepContent(const Sweep& its_sweep, const PartRows& its_rows,
-                           const SweepPageOptions& options)
+SweepContent::SweepContent(const Sweep& its_sweep, const PartRows& its_rows)
     : sweep(its_sweep), rows(its_rows) {
   rank_rows();
   data = plot_data(rows, sweep.points().columns());
-  explained = explain_points(sweep, points_to_explain(), options.limits);
+  explained = explain_points(sweep, points_to_explain());
 }
 
 void SweepContent::rank_rows() {
@@ -251,7 +244,7 @@ std::string curve_note(const SweepContent& page) {
             " alone. ";
   if (scaling_of(*page.data))
     text += "The dotted line is what the throughput per GPU of its smallest cluster would give. ";
-  return text.empty() ? "" : "<p class=\"quiet\">" + escaped(text) + "</p>\n";
+  return text.empty() ? "" : html::quiet(escaped(text));
 }
 
 std::string curves(const SweepContent& page) {
@@ -280,37 +273,22 @@ std::string label_of(const SweepContent& page, const ExplainedPoint& explained) 
   return text;
 }
 
-std::string values_of_point(const SweepContent& page, std::size_t point) {
-  const Row* row = page.row_of(point);
-  return row == nullptr ? "" : page.values_of(row->content);
-}
-
 std::string breakdown_chart(const SweepContent& page) {
   std::vector<std::vector<std::string>> rows;
-  for (std::size_t i = 0; i < page.explained.size(); ++i) {
-    const JsonValue& report = page.explained[i].report;
-    const Seconds time{figure(report, "iteration_time_s")};
-    std::vector<html::Piece> pieces;
-    for (const Line each : all_lines) {
-      const std::string line = name_of(each);
-      const Seconds part{number_of(find_at(report, "/breakdown_s/" + line)).value_or(0)};
-      if (part > 0_s)
-        pieces.push_back(
-            {part / time, line,
-             with_spaces(line) + ": " + time_text(part, time) + ", " + percent_text(part / time)});
-    }
+  for (const html::DataView& report : page.reports()) {
+    const ExplainedPoint& explained = page.explained[rows.size()];
+    const Seconds time{report.amount("/iteration_time_s")};
+    const Row* row = page.row_of(explained.point);
     rows.push_back(
-        {"<span class=\"name\" title=\"" + escaped(values_of_point(page, page.explained[i].point)) +
-             "\">" + escaped(label_of(page, page.explained[i])) + "</span>",
-         html::stacked_bar(pieces, "where the time of point " +
-                                       std::to_string(page.explained[i].point) + " goes"),
-         of_data("explained",
-                 number("/" + std::to_string(i) + "/iteration_time_s", to_text(time)))});
+        {"<span class=\"name\" title=\"" +
+             escaped(row == nullptr ? "" : page.values_of(row->content)) + "\">" +
+             escaped(label_of(page, explained)) + "</span>",
+         html::stacked_bar(html::breakdown_pieces(report.find("/breakdown_s"), time, time),
+                           "where the time of point " + std::to_string(explained.point) + " goes"),
+         report.cell("/iteration_time_s", html::text_of_time)});
   }
-  rows.push_back(
-      {"", html::axis(100, [](double share) { return fixed_text(share, 0) + " %"; }), ""});
-  return html::table(
-      {"Where the time goes, by point", {"", "", ""}, std::move(rows), "llr", "chart"});
+  return html::bar_chart("Where the time goes, by point", std::move(rows),
+                         html::axis(100, [](double share) { return fixed_text(share, 0) + " %"; }));
 }
 
 /// What makes the lines of the best point so long.
@@ -320,43 +298,35 @@ std::string best_reasons(const SweepContent& page) {
       std::find_if(page.explained.begin(), page.explained.end(),
                    [&](const ExplainedPoint& each) { return each.point == page.best().point; });
   if (found == page.explained.end()) return "";
-  const std::string at = "/" + std::to_string(found - page.explained.begin()) + "/breakdown_s/";
-  const Seconds time{figure(found->report, "iteration_time_s")};
-  std::vector<std::pair<Seconds, std::string>> lines;
-  for (const JsonValue::Member& reason : found->reasons.object())
-    lines.emplace_back(
-        number_of(find_at(found->report, "/breakdown_s/" + reason.key)).value_or(0) * 1_s,
-        reason.key);
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const html::DataView report =
+      page.reports()[static_cast<std::size_t>(found - page.explained.begin())];
+  const Seconds time{report.amount("/iteration_time_s")};
+  std::vector<std::string> lines;
+  for (const JsonValue::Member& reason : found->reasons.object()) lines.push_back(reason.key);
+  std::stable_sort(lines.begin(), lines.end(), [&](const auto& a, const auto& b) {
+    return report.amount("/breakdown_s/" + a) > report.amount("/breakdown_s/" + b);
+  });
   std::string items;
-  for (const auto& [part, line] : lines)
+  for (const std::string& line : lines) {
+    const std::string at = "/breakdown_s/" + line;
     items += "<li><b>" + html::swatch(line) + escaped(with_spaces(line)) + ": " +
-             of_data("explained", number(at + line, time_text(part, time))) + ", " +
-             escaped(percent_text(part / time)) + "</b><p>" +
+             report.cell(at, [time](double part) { return time_text(Seconds{part}, time); }) +
+             ", " + escaped(percent_text(report.amount(at) / (time / 1_s))) + "</b><p>" +
              escaped(text_at(found->reasons, line)) + "</p></li>\n";
+  }
   return "<h3>Why does the best point take this long?</h3>\n<ol class=\"why\">\n" + items +
          "</ol>\n";
 }
 
 std::string time_section(const SweepContent& page) {
   if (page.explained.empty()) return "";
-  std::string legend;
-  for (const Line of_breakdown : all_lines) {
-    const std::string line = name_of(of_breakdown);
-    const bool is_there =
-        std::any_of(page.explained.begin(), page.explained.end(), [&](const ExplainedPoint& each) {
-          return number_of(find_at(each.report, "/breakdown_s/" + line)).value_or(0) > 0;
-        });
-    if (is_there) legend += "<span>" + html::swatch(line) + escaped(with_spaces(line)) + "</span> ";
-  }
-  return "<p class=\"quiet\">Shares of each iteration, on the GPUs that finish last; "
-         "behind each bar the iteration time." +
-         std::string(page.data ? " Along the axis of the curves, the fastest point "
-                                 "that fits at each place."
-                               : "") +
-         "</p>\n<p class=\"legend\">" + legend + "</p>\n" + breakdown_chart(page) +
-         best_reasons(page);
+  return html::quiet(
+             "Shares of each iteration, on the GPUs that finish last; behind each bar the "
+             "iteration time." +
+             std::string(page.data ? " Along the axis of the curves, the fastest point "
+                                     "that fits at each place."
+                                   : "")) +
+         html::breakdown_legend(page.reports()) + breakdown_chart(page) + best_reasons(page);
 }
 
 /// A column of figures in the table: how the number is printed.
@@ -462,8 +432,8 @@ std::string point_section(const SweepContent& page) {
   std::vector<PricedPoint> priced;
   for (const FrontPoint& each : front_of(page.rows, page.sweep.points().columns()))
     priced.push_back(each.priced);
-  return chart_svg(days_money_chart(priced)) + "<p class=\"quiet\">" + escaped(note) +
-         "</p>\n<p class=\"quiet sort-hint\" hidden>Press a column's head to sort by it.</p>\n"
+  return chart_svg(days_money_chart(priced)) + html::quiet(escaped(note)) +
+         "<p class=\"quiet sort-hint\" hidden>Press a column's head to sort by it.</p>\n"
          "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Points\"><table "
          "class=\"points-table\" data-shown=\"" +
          std::to_string(first_page_rows) + "\">\n<thead><tr>" + table_head(page, figures) +
@@ -477,17 +447,15 @@ std::string failure_section(const SweepContent& page) {
     std::string kind, error;
     std::vector<const Row*> rows;
   };
-  std::map<std::pair<std::string, std::string>, Group> by_reason;
+  std::vector<Group> groups;
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
   for (const Row& row : page.ranked) {
     if (row.ok) continue;
     const std::string kind = text_at(row.content, "failure"), error = text_at(row.content, "error");
-    Group& group = by_reason[{kind, error}];
-    group.kind = kind;
-    group.error = error;
-    group.rows.push_back(&row);
+    const auto [place, is_new] = places.try_emplace({kind, error}, groups.size());
+    if (is_new) groups.push_back({kind, error, {}});
+    groups[place->second].rows.push_back(&row);
   }
-  std::vector<Group> groups;
-  for (auto& [reason, group] : by_reason) groups.push_back(std::move(group));
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.rows.size() > b.rows.size(); });
   constexpr std::size_t most_groups = 50, most_named = 3;
@@ -502,60 +470,25 @@ std::string failure_section(const SweepContent& page) {
     table.rows.push_back({escaped(with_spaces(groups[i].kind)), escaped(groups[i].error),
                           whole(groups[i].rows.size()), named});
   }
-  const std::string rest = groups.size() > most_groups
-                               ? "<p class=\"quiet\">" + whole(groups.size() - most_groups) +
-                                     " more reasons stand in results.csv.</p>\n"
-                               : "";
-  return html::table(table) + rest;
+  return html::table(table) + (groups.size() > most_groups
+                                   ? html::quiet(whole(groups.size() - most_groups) +
+                                                 " more reasons stand in results.csv.")
+                                   : "");
 }
 
-/// What the explained points rest on, by name; with the values of those that differ.
+/// What the explained points rest on: the inputs that all have.
 std::string input_section(const SweepContent& page) {
-  struct Input {
-    std::string source, note;
-    std::set<std::string> values;
-    std::size_t points = 0;
-  };
-  std::vector<std::string> order;
-  std::map<std::string, Input> inputs;
-  for (const ExplainedPoint& explained : page.explained) {
-    const JsonValue* list = explained.report.find("assumptions");
-    if (list == nullptr) continue;
-    for (const JsonValue& each : list->array()) {
-      const std::string what = text_at(each, "what");
-      const auto [place, is_new] = inputs.try_emplace(what);
-      if (is_new) order.push_back(what);
-      place->second.source = text_at(each, "source");
-      place->second.note = text_at(each, "note");
-      place->second.values.insert(text_at(each, "value"));
-      ++place->second.points;
-    }
-  }
-  html::Table shared{
-      "Inputs of all points", {"input", "value", "source", "note"}, {}, "llll", "inputs"};
-  std::size_t num_different = 0;
-  for (const std::string& what : order) {
-    const Input& input = inputs.at(what);
-    if (input.values.size() != 1 || input.points != page.explained.size()) {
-      ++num_different;
-      continue;
-    }
-    shared.rows.push_back(
-        {escaped(what), element("code", "", escaped(*input.values.begin())),
-         element("span", "class=\"badge e-" + escaped(input.source) + "\"", escaped(input.source)),
-         escaped(input.note)});
-  }
-  if (shared.rows.empty())
+  const html::InputTables inputs = html::input_tables(page.reports(), {});
+  if (inputs.common.empty())
     return "<p>No point could be simulated, so there is nothing to list.</p>\n";
-  return "<p>" + whole(shared.rows.size()) +
+  return "<p>" + whole(inputs.num_common) +
          (page.explained.size() == 1
               ? std::string(" inputs of the point that was looked at")
               : " inputs are the same in all " + whole(page.explained.size()) +
                     " points that were looked at") +
-         (num_different > 0 ? "; " + whole(num_different) + " differ between them" : "") +
-         ".</p>\n<details><summary>The inputs that all share, with their "
-         "sources</summary>\n" +
-         html::table(shared) + "</details>\n";
+         (inputs.num_different > 0 ? "; " + whole(inputs.num_different) + " differ between them"
+                                   : "") +
+         ".</p>\n" + html::details("The inputs that all share, with their sources", inputs.common);
 }
 
 std::string scenario_section(const SweepContent& page) {
@@ -574,9 +507,8 @@ std::string scenario_section(const SweepContent& page) {
   return "<p>" + whole(points.num_combinations()) + " combinations, " +
          whole(points.num_excluded()) + " excluded, " + whole(points.num_included()) +
          " included: " + whole(points.size()) + " points.</p>\n" + html::table(matrix) +
-         "<details><summary>The whole scenario, with the origin of each "
-         "value</summary>\n<pre tabindex=\"0\">" +
-         escaped(resolved_text(page.sweep.written())) + "</pre></details>\n";
+         html::scenario_details("The whole scenario, with the origin of each value",
+                                resolved_text(page.sweep.written()));
 }
 
 std::string points_json_text(const SweepContent& page) {
@@ -599,7 +531,7 @@ std::string explained_json(const SweepContent& page) {
 }  // namespace
 
 std::string sweep_page(const Sweep& sweep, const PartRows& rows, const SweepPageOptions& options) {
-  const SweepContent content(sweep, rows, options);
+  const SweepContent content(sweep, rows);
   HtmlPage page{"sweep", sweep.name(), headline(content)};
   page.add("curves", "Curves", "Curves", curves(content));
   page.add("time", "Time", "Where the time goes", time_section(content));

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "sweep/parts.hpp"
-#include "sweep/row.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {
@@ -13,7 +12,6 @@ namespace windtunnel {
 struct SweepPageOptions {
   std::filesystem::path directory;  ///< of the results
   std::string version;
-  PointLimits limits;  ///< for the points that are simulated once more, to say why
 };
 
 /// How many points the page's table holds, and how many of these it shows before it is asked for more.

@@ -1,7 +1,6 @@
 #include "sweep/sweep_svg.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <optional>
 
@@ -14,88 +13,78 @@
 namespace windtunnel {
 namespace {
 
-// Everything in SVG user units.
-constexpr double top = 84, gap = 66;
-constexpr double own_left = 92, own_width = 560;
-constexpr double legend_left = own_left + own_width + 32, width = legend_left + 250;
-constexpr std::array panel_heights{250.0, 190.0, 150.0};
+// Everything in SVG user units: a picture, the frame of its curves, and the name and the key of a file that holds all pictures.
+constexpr double picture_width = 560, frame_left = 66, frame_top = 34, frame_width = 478,
+                 frame_height = 226, below_frame = 52;
+constexpr double name_height = 56, key_width = 282, key_height = 24;
 constexpr double least_between_marks = 42, least_between_slanted = 17;
 constexpr double slant_height = 66;  ///< of names that stand aslant
 
 /// Series beyond these would have no colour in curves.css.
 static_assert(most_series == 8);
 
-/// Where the panels of a picture stand, in SVG user units.
-struct PlotFrame {
-  double left = own_left, width = own_width;
-};
-/// Of a panel that stands alone on a page.
-constexpr PlotFrame page_frame{66, 478};
-constexpr double page_width = 560, page_top = 34, page_height = 226, page_bottom = 52;
 /// Points of a series beyond which marks would be a second line.
 constexpr std::size_t most_marks = 150;
 constexpr double letter_width = 6.6;  ///< of the marks' font
 constexpr std::size_t longest_category = 18;
 
-/// One quantity that a panel shows of each point.
-struct Curve {
-  std::function<std::optional<double>(const PlotPoint&)> value;
-  const char* line = "line";  ///< its style
-};
-
+/// One quantity of each point over the axis of the sweep.
 struct Panel {
   std::string title;
-  std::vector<Curve> curves;
+  std::function<std::optional<double>(const PlotPoint&)> value;
   PlotAxis axis;
-  std::string unit;  ///< behind the marks
-  double y = 0, height = 0;
+  std::string unit = {};   ///< behind the marks
   bool has_ideal = false;  ///< beside each line the throughput of its smallest cluster, scaled up
 
-  double at(double value) const { return y + height * (1 - axis.position(value)); }
+  double at(double number) const { return frame_top + frame_height * (1 - axis.position(number)); }
 };
 
 class SweepPlot {
  public:
-  SweepPlot(std::string name, const PlotData& data, PlotFrame frame = {})
-      : name_(std::move(name)), data_(data), frame_(frame), x_axis_(x_axis(data)) {}
+  explicit SweepPlot(const PlotData& data) : data_(data), x_axis_(x_axis(data)) {}
 
-  std::string svg() const {
+  /// The pictures below each other in one file, their key beside them.
+  std::string file(const std::string& name) const {
     std::string body;
-    double y = top;
-    const double between = gap + (is_slanted() ? slant_height : 0);
-    std::vector<Panel> all = panels();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      Panel& panel = all[i];
-      panel.y = y;
-      panel.height = panel_heights[i];
-      body += draw(panel);
-      y += panel.height + between;
+    double y = name_height;
+    for (const std::string& picture : pictures()) {
+      body += "<svg y=\"" + svg_number(y) + "\" width=\"" + svg_number(picture_width) +
+              "\" height=\"" + svg_number(height()) + "\">\n" + picture + "</svg>\n";
+      y += height();
     }
-    const double height = y - gap + 62;
-    body +=
-        svg_text(frame_.left + frame_.width / 2, y - gap + 42, x_title(), "text-anchor=\"middle\"");
-    return head(height) + body + legend() + "</svg>\n";
+    double key_top = name_height + frame_top;
+    for (const CurveKey& key : curve_keys(data_)) {
+      body += "<g transform=\"translate(" + svg_number(picture_width + 16) + " " +
+              svg_number(key_top += key_height) + ")\">" + key.sample +
+              svg_text(40, 4, key.name, "") + "</g>\n";
+    }
+    const std::string width = svg_number(picture_width + key_width),
+                      size = "width=\"" + width + "\" height=\"" + svg_number(y) + "\"";
+    return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + width + " " +
+           svg_number(y) + "\" class=\"curves\" role=\"img\">\n<title>" + html::escaped(name) +
+           "</title>\n<style>" + std::string(detail::curves_style.text) +
+           "</style>\n<rect class=\"page\" " + size + "/>\n" +
+           svg_text(frame_left, 36, name, "class=\"title\"") + body + "</svg>\n";
   }
 
   /// Each panel as a picture of its own.
   std::vector<std::string> pictures() const {
-    const double below = page_bottom + (is_slanted() ? slant_height : 0);
-    const double height = page_top + page_height + below;
     std::vector<std::string> all;
-    for (Panel& panel : page_panels()) {
-      panel.y = page_top;
-      panel.height = page_height;
-      all.push_back("<svg class=\"curves\" viewBox=\"0 0 " + svg_number(page_width) + " " +
-                    svg_number(height) + "\" role=\"img\" aria-label=\"" +
+    for (const Panel& panel : panels())
+      all.push_back("<svg class=\"curves\" viewBox=\"0 0 " + svg_number(picture_width) + " " +
+                    svg_number(height()) + "\" role=\"img\" aria-label=\"" +
                     html::escaped(panel.title) + "\">\n" + draw(panel) +
-                    svg_text(frame_.left + frame_.width / 2, height - 8, x_title(),
+                    svg_text(frame_left + frame_width / 2, height() - 8, x_title(),
                              "class=\"quiet\" text-anchor=\"middle\"") +
                     "</svg>\n");
-    }
     return all;
   }
 
  private:
+  double height() const {
+    return frame_top + frame_height + below_frame + (is_slanted() ? slant_height : 0);
+  }
+
   static PlotAxis x_axis(const PlotData& data) {
     if (!data.categories.empty()) return PlotAxis::of_categories(data.categories.size());
     std::vector<double> values;
@@ -104,88 +93,58 @@ class SweepPlot {
     return PlotAxis::over(values);
   }
 
-  std::vector<double> values_of(const Curve& curve) const {
+  using Value = std::function<std::optional<double>(const PlotPoint&)>;
+
+  std::vector<double> values_of(const Value& value) const {
     std::vector<double> values;
-    for (const PlotPoint& point : data_.others)
-      if (const auto value = curve.value(point)) values.push_back(*value);
+    const auto take = [&](const PlotPoint& point) {
+      if (const auto found = value(point)) values.push_back(*found);
+    };
+    std::for_each(data_.others.begin(), data_.others.end(), take);
     for (const PlotSeries& series : data_.series)
-      for (const PlotPoint& point : series.points)
-        if (const auto value = curve.value(point)) values.push_back(*value);
+      std::for_each(series.points.begin(), series.points.end(), take);
     return values;
   }
 
-  static std::optional<double> tokens_of(const PlotPoint& point) { return point.tokens_per_s; }
-  static std::optional<double> time_of(const PlotPoint& point) { return point.time / Seconds{1}; }
-  static std::optional<double> mfu_of(const PlotPoint& point) { return 100 * point.mfu; }
-  static std::optional<double> memory_of(const PlotPoint& point) { return point.memory / 1_GiB; }
-  static std::optional<double> efficiency_of(const PlotPoint& point) {
-    return point.efficiency ? std::optional(100 * *point.efficiency) : std::nullopt;
-  }
-
-  Panel throughput(const Curve& tokens) const {
-    const bool logs = data_.x_counts_gpus && x_axis_.is_logarithmic();
-    std::vector<double> rates = values_of(tokens);
-    for (const PlotSeries& series : data_.series)
-      if (has_ideal(series)) rates.push_back(ideal_at(series, series.points.back().x));
-    return {"Throughput, tokens/s",
-            {tokens},
-            logs ? PlotAxis::logarithmic(rates) : PlotAxis::linear_from_zero(rates),
-            "",
-            0,
-            0,
-            true};
-  }
-  static Panel share_panel(const std::string& title, const std::vector<Curve>& curves,
-                           const std::vector<double>& values) {
-    return {title, curves, PlotAxis::linear_from_zero(values), " %"};
-  }
-  Panel memory_panel(const Curve& memory) const {
-    return {"Memory of the fullest GPU",
-            {memory},
-            PlotAxis::linear_from_zero(values_of(memory)),
-            " GiB"};
+  Panel panel(const std::string& title, const Value& value, const std::string& unit) const {
+    return {title, value, PlotAxis::linear_from_zero(values_of(value)), unit};
   }
 
   std::vector<Panel> panels() const {
-    const Curve tokens{tokens_of}, mfu{mfu_of}, efficiency{efficiency_of, "dashed"},
-        memory{memory_of};
-    std::vector<double> shares = values_of(mfu);
-    const std::vector<double> efficiencies = values_of(efficiency);
-    shares.insert(shares.end(), efficiencies.begin(), efficiencies.end());
-    std::vector<Panel> panels{throughput(tokens)};
-    if (efficiencies.empty())
-      panels.push_back(share_panel("Model FLOPs utilisation", {mfu}, shares));
-    else
-      panels.push_back(
-          share_panel("Scaling efficiency (dashed) and model FLOPs utilisation (solid)",
-                      {mfu, efficiency}, shares));
-    panels.push_back(memory_panel(memory));
-    return panels;
+    const Value tokens = [](const PlotPoint& point) { return std::optional(point.tokens_per_s); };
+    const Value efficiency = [](const PlotPoint& point) {
+      return point.efficiency ? std::optional(100 * *point.efficiency) : std::nullopt;
+    };
+    Panel throughput = panel("Throughput, tokens/s", tokens, "");
+    throughput.has_ideal = true;
+    std::vector<double> rates = values_of(tokens);
+    for (const PlotSeries& series : data_.series)
+      if (has_ideal(series)) rates.push_back(ideal_at(series, series.points.back().x));
+    throughput.axis = data_.x_counts_gpus && x_axis_.is_logarithmic()
+                          ? PlotAxis::logarithmic(rates)
+                          : PlotAxis::linear_from_zero(rates);
+    return {
+        throughput,
+        values_of(efficiency).empty()
+            ? panel(
+                  "Iteration time",
+                  [](const PlotPoint& point) { return std::optional(point.time / 1_s); }, " s")
+            : panel("Scaling efficiency: tokens/s per GPU over the smallest cluster's", efficiency,
+                    " %"),
+        panel(
+            "Model FLOPs utilisation (MFU)",
+            [](const PlotPoint& point) { return std::optional(100 * point.mfu); }, " %"),
+        panel(
+            "Memory of the fullest GPU",
+            [](const PlotPoint& point) { return std::optional(point.memory / 1_GiB); }, " GiB")};
   }
 
-  /// One quantity each: there is room for four.
-  std::vector<Panel> page_panels() const {
-    const Curve tokens{tokens_of}, mfu{mfu_of}, efficiency{efficiency_of}, memory{memory_of},
-        time{time_of};
-    std::vector<Panel> panels{throughput(tokens)};
-    if (const std::vector<double> shares = values_of(efficiency); !shares.empty())
-      panels.push_back(
-          share_panel("Scaling efficiency: tokens/s per GPU over the smallest cluster's",
-                      {efficiency}, shares));
-    else
-      panels.push_back(
-          {"Iteration time", {time}, PlotAxis::linear_from_zero(values_of(time)), " s"});
-    panels.push_back(share_panel("Model FLOPs utilisation (MFU)", {mfu}, values_of(mfu)));
-    panels.push_back(memory_panel(memory));
-    return panels;
-  }
-
-  double x_at(double x) const { return frame_.left + frame_.width * x_axis_.position(x); }
+  double x_at(double x) const { return frame_left + frame_width * x_axis_.position(x); }
 
   /// Whether the names on the axis are too long to stand side by side.
   bool is_slanted() const {
     const double room =
-        frame_.width / static_cast<double>(std::max<std::size_t>(1, data_.categories.size()));
+        frame_width / static_cast<double>(std::max<std::size_t>(1, data_.categories.size()));
     return std::any_of(data_.categories.begin(), data_.categories.end(),
                        [&](const std::string& name) {
                          return static_cast<double>(name.size()) * letter_width > room;
@@ -207,33 +166,33 @@ class SweepPlot {
   }
 
   std::string draw(const Panel& panel) const {
-    std::string text = svg_text(frame_.left, panel.y - 10, panel.title, "class=\"panel\"");
+    std::string text = svg_text(frame_left, frame_top - 10, panel.title, "class=\"panel\"");
     for (const double mark : panel.axis.marks()) {
       text +=
-          svg_line(frame_.left, panel.at(mark), frame_.left + frame_.width, panel.at(mark), "grid");
-      text += svg_text(frame_.left - 9, panel.at(mark) + 4, mark_text(mark) + panel.unit,
+          svg_line(frame_left, panel.at(mark), frame_left + frame_width, panel.at(mark), "grid");
+      text += svg_text(frame_left - 9, panel.at(mark) + 4, mark_text(mark) + panel.unit,
                        "class=\"quiet\" text-anchor=\"end\"");
     }
     // From the right: the largest cluster is always named.
     const double least_between = is_slanted() ? least_between_slanted : least_between_marks;
-    double last = frame_.left + frame_.width + least_between;
+    double last = frame_left + frame_width + least_between;
     const std::vector<double>& marks = x_axis_.marks();
     for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
-      text += svg_line(x_at(*mark), panel.y, x_at(*mark), panel.y + panel.height, "grid");
+      text += svg_line(x_at(*mark), frame_top, x_at(*mark), frame_top + frame_height, "grid");
       if (last - x_at(*mark) < least_between) continue;
       last = x_at(*mark);
-      text += x_mark(*mark, panel.y + panel.height + 18);
+      text += x_mark(*mark, frame_top + frame_height + 18);
     }
-    for (const Curve& curve : panel.curves) text += cloud(panel, curve);
+    text += cloud(panel);
     for (std::size_t i = 0; i < data_.series.size(); ++i) {
       const std::string colour = "s" + std::to_string(i);
       if (panel.has_ideal && has_ideal(data_.series[i]))
         text += ideal(panel, data_.series[i], colour);
-      for (const Curve& curve : panel.curves) text += draw(panel, curve, data_.series[i], colour);
+      text += draw(panel, data_.series[i], colour);
     }
-    return text + "<rect class=\"frame\" x=\"" + svg_number(frame_.left) + "\" y=\"" +
-           svg_number(panel.y) + "\" width=\"" + svg_number(frame_.width) + "\" height=\"" +
-           svg_number(panel.height) + "\"/>\n";
+    return text + "<rect class=\"frame\" x=\"" + svg_number(frame_left) + "\" y=\"" +
+           svg_number(frame_top) + "\" width=\"" + svg_number(frame_width) + "\" height=\"" +
+           svg_number(frame_height) + "\"/>\n";
   }
 
   /// Whether the series shows how throughput grows with the cluster.
@@ -257,10 +216,10 @@ class SweepPlot {
   }
 
   /// The points that no series has, as dots.
-  std::string cloud(const Panel& panel, const Curve& curve) const {
+  std::string cloud(const Panel& panel) const {
     std::string fitting, too_large;
     for (const PlotPoint& point : data_.others)
-      if (const std::optional<double> value = curve.value(point))
+      if (const std::optional<double> value = panel.value(point))
         (point.fits ? fitting : too_large) +=
             "M" + svg_number(x_at(point.x)) + " " + svg_number(panel.at(*value)) + "h0";
     const auto path = [](const char* kind, const std::string& dots) {
@@ -279,49 +238,21 @@ class SweepPlot {
            "</title></circle>\n";
   }
 
-  std::string draw(const Panel& panel, const Curve& curve, const PlotSeries& series,
-                   const std::string& colour) const {
+  std::string draw(const Panel& panel, const PlotSeries& series, const std::string& colour) const {
     const bool is_line = data_.categories.empty() && series.points.size() > 1;
     std::string path, marks;
     for (const PlotPoint& point : series.points) {
-      const std::optional<double> value = curve.value(point);
+      const std::optional<double> value = panel.value(point);
       if (!value) continue;
       path += svg_number(x_at(point.x)) + "," + svg_number(panel.at(*value)) + " ";
       if (!is_line || series.points.size() <= most_marks || !point.fits)
         marks += mark(panel, point, *value, colour);
     }
-    return (is_line ? "<polyline class=\"" + std::string(curve.line) + " " + colour +
-                          "\" points=\"" + path + "\"/>\n"
-                    : "") +
+    return (is_line ? "<polyline class=\"line " + colour + "\" points=\"" + path + "\"/>\n" : "") +
            marks;
   }
 
-  std::string head(double height) const {
-    const std::string size =
-        "width=\"" + svg_number(width) + "\" height=\"" + svg_number(height) + "\"";
-    return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " +
-           svg_number(width) + " " + svg_number(height) +
-           "\" class=\"curves\" role=\"img\">\n<title>" + html::escaped(name_) +
-           "</title>\n<style>" + std::string(detail::curves_style.text) +
-           "</style>\n<rect class=\"page\" " + size + "/>\n" +
-           svg_text(frame_.left, 36, name_, "class=\"title\"");
-  }
-
-  std::string legend() const {
-    std::string text;
-    double y = top + 8;
-    const auto entry = [&](const std::string& sample, const std::string& name) {
-      text += "<g transform=\"translate(" + svg_number(legend_left) + " " + svg_number(y) + ")\">" +
-              sample + svg_text(40, 4, name, "") + "</g>\n";
-      y += 24;
-    };
-    for (const CurveKey& key : curve_keys(data_)) entry(key.sample, key.name);
-    return text;
-  }
-
-  std::string name_;
   const PlotData& data_;
-  PlotFrame frame_;
   PlotAxis x_axis_;
 };
 
@@ -357,14 +288,12 @@ std::vector<CurveKey> curve_keys(const PlotData& data) {
   return keys;
 }
 
-std::vector<std::string> sweep_pictures(const PlotData& data) {
-  return SweepPlot("", data, page_frame).pictures();
-}
+std::vector<std::string> sweep_pictures(const PlotData& data) { return SweepPlot(data).pictures(); }
 
 std::string sweep_svg(const std::string& name, const std::vector<std::string>& columns,
                       const PartRows& rows) {
   const std::optional<PlotData> data = plot_data(rows, columns);
-  return data ? SweepPlot(name, *data).svg() : std::string{};
+  return data ? SweepPlot(*data).file(name) : std::string{};
 }
 
 }  // namespace windtunnel

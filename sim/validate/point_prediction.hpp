@@ -50,9 +50,4 @@ PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& sc
                                    const std::filesystem::path& folder, const Library& library,
                                    const ReadOptions& reading = {});
 
-/// The time of a collective on the first `run.gpus` GPUs of the first `run.nodes` nodes. Inside a
-/// node as training does it (cost/collective_cost.hpp); across nodes one ring, whose edges between
-/// nodes share the NICs of the GPUs in it.
-Seconds collective_time(const CollectiveRun& run, const Platform& platform);
-
 }  // namespace windtunnel

@@ -117,7 +117,7 @@ JsonValue timer_json(const ValidatedSet& set, const TimerComparison& comparison)
 
 }  // namespace
 
-std::string validation_json(const std::vector<ValidatedSet>& sets) {
+JsonValue validation_value(const std::vector<ValidatedSet>& sets) {
   JsonValue::Array points, memory, timers;
   for (const ValidatedSet& set : sets) {
     for (const ScoredRow& comparison : set.comparisons)
@@ -130,13 +130,16 @@ std::string validation_json(const std::vector<ValidatedSet>& sets) {
   std::optional<JsonValue> iterations;
   if (const std::vector<ScoredRow> all = iterations_of(sets); !all.empty())
     iterations = with_scores(object_of({{"scored", all.size()}}), score(all));
-  return pretty_text(object_of({{"schema", "windtunnel/validation-v1"},
-                                {"iterations", iterations},
-                                {"sets", array_of(sets, set_json)},
-                                {"points", JsonValue(std::move(points))},
-                                {"memory", JsonValue(std::move(memory))},
-                                {"timers", JsonValue(std::move(timers))}})) +
-         "\n";
+  return object_of({{"schema", "windtunnel/validation-v1"},
+                    {"iterations", iterations},
+                    {"sets", array_of(sets, set_json)},
+                    {"points", JsonValue(std::move(points))},
+                    {"memory", JsonValue(std::move(memory))},
+                    {"timers", JsonValue(std::move(timers))}});
+}
+
+std::string validation_json(const std::vector<ValidatedSet>& sets) {
+  return pretty_text(validation_value(sets)) + "\n";
 }
 
 }  // namespace windtunnel

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json_value.hpp"
 #include "validate/validate.hpp"
 
 namespace windtunnel {
@@ -47,6 +48,7 @@ std::string validation_text(const ValidatedSet& set);
 ///    "memory": [{"set", "id", "kind", "ranks", "measured_bytes", "predicted_bytes", "error"}],
 ///    "timers": [{"set", "id", "timer", "measured_s", "predicted_s", "error"}]}
 /// What a set has nothing of is absent.
+JsonValue validation_value(const std::vector<ValidatedSet>& sets);
 std::string validation_json(const std::vector<ValidatedSet>& sets);
 
 /// The page of `validate --report`: how far off, predicted against measured with the line on which predictions are right, the

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "core/json_value.hpp"
+#include "report/json_object.hpp"
 #include "report/report_words.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
@@ -9,17 +10,13 @@
 namespace windtunnel {
 namespace {
 
-JsonValue number(int amount) { return JsonValue(std::int64_t{amount}); }
-
 std::string json_of(const Scenario& scenario) {
-  JsonValue result(JsonValue::Object{});
-  result.set("schema", JsonValue(std::string("windtunnel/check-v1")));
-  result.set("name", JsonValue(scenario.name));
-  result.set("scenario_hash", JsonValue(scenario.hash));
-  result.set("nodes", number(scenario.plan.num_nodes));
-  result.set("gpus", number(scenario.plan.num_ranks()));
-  result.set("microbatches", number(scenario.plan.microbatches));
-  return pretty_text(result);
+  return pretty_text(object_of({{"schema", "windtunnel/check-v1"},
+                                {"name", scenario.name},
+                                {"scenario_hash", scenario.hash},
+                                {"nodes", scenario.plan.num_nodes},
+                                {"gpus", scenario.plan.num_ranks()},
+                                {"microbatches", scenario.plan.microbatches}}));
 }
 
 std::string text_of(const Scenario& scenario) {

@@ -1,8 +1,10 @@
 #include "windtunnel/command_checks.hpp"
 
+#include <algorithm>
 #include <functional>
 
 #include "core/text_list.hpp"
+#include "questions/collective.hpp"
 #include "simulate/tasks.hpp"
 #include "windtunnel/command_table.hpp"
 
@@ -93,6 +95,19 @@ void check_codec(const CommandLine& line) {
   if (request.synthetic.empty() && request.rows + request.columns > 0)
     throw UsageError("--rows and --columns belong to --synthetic: a file has its own shape");
   if (!line.overrides.empty()) throw UsageError("codec reads no scenario: it takes no --set");
+}
+
+void check_collective(const CommandLine& line) {
+  const auto name = [](CollectiveOperation operation) { return name_of(operation); };
+  const std::string kinds = listed(collective_operations(), name);
+  if (line.arguments.size() != 1) throw UsageError("collective takes one KIND: " + kinds);
+  const auto& known = collective_operations();
+  if (std::none_of(known.begin(), known.end(),
+                   [&](CollectiveOperation each) { return line.arguments[0] == name_of(each); }))
+    throw UsageError("there is no collective " + in_quotes(line.arguments[0]) + " (write " + kinds +
+                     ")");
+  if (line.platform.empty())
+    throw UsageError("collective needs --platform, a name that `windtunnel list platforms` prints");
 }
 
 void check_compare(const CommandLine& line) {

@@ -17,6 +17,7 @@ void check_sweep(const CommandLine& line);
 void check_calibrate(const CommandLine& line);
 void check_import(const CommandLine& line);
 void check_codec(const CommandLine& line);
+void check_collective(const CommandLine& line);
 void check_probe(const CommandLine& line);
 void check_compare(const CommandLine& line);
 void check_schedule(const CommandLine& line);

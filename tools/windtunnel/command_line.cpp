@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* commands_there_are =
     "run, check, show, list, compare, rank, schedule, sweep, job, validate, calibrate, explain, "
-    "import, device, probe, codec, completion and help";
+    "import, device, probe, codec, collective, completion and help";
 
 constexpr const char* list_kinds = "models|platforms|devices|software|noise|scenarios|codecs|keys";
 

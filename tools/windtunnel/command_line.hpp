@@ -48,6 +48,11 @@ struct CommandLine {
 
   CodecRequest codec;  ///< of codec; file, seed and output stand elsewhere here
 
+  // Of collective.
+  std::vector<std::string> bytes;
+  std::vector<int> gpus;
+  bool is_always_ring = false;
+
   // Of schedule. 0: not given.
   int stages = 0, microbatches = 0, chunks = 0;
   std::string svg;  ///< of schedule draw and of validate
@@ -68,13 +73,14 @@ struct CommandLine {
 
   // Of calibrate.
   std::vector<std::string> fit;
-  std::string device, software, platform;  ///< the file that takes the fitted numbers; at most one
-  std::string output, residuals;           ///< output: of import too
-  std::string advise;                      ///< the scenario that runs are advised for
-  std::string predict;                     ///< the scenario that is predicted with the fit
-  std::string prior;                       ///< "shipped", "none" or empty: the default
-  int fit_draws = 0, fit_rows = 0;         ///< of --draws and --rows; 0: not given
-  ImportOptions import;                    ///< of import
+  std::string device, software,
+      platform;  ///< the file that takes the fitted numbers, at most one; platform also of collective
+  std::string output, residuals;                 ///< output: of import too
+  std::string advise;                            ///< the scenario that runs are advised for
+  std::string predict;                           ///< the scenario that is predicted with the fit
+  std::string prior;                             ///< "shipped", "none" or empty: the default
+  int fit_draws = 0, fit_rows = 0;               ///< of --draws and --rows; 0: not given
+  ImportOptions import;                          ///< of import
   bool from_datasheet = false, kernels = false;  ///< of device
   bool script = false;                           ///< of probe
   CompletionGrammar grammar;                     ///< of completion

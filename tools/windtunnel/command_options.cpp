@@ -14,6 +14,7 @@ namespace windtunnel {
 namespace {
 
 constexpr int most_explained_steps = 100'000;
+constexpr int most_gpus = 131'072;
 constexpr int most_plans = 1'000'000, most_jobs = 1024, most_seconds = 1'000'000;
 
 /// What can stand for a value that the help calls `type`.
@@ -269,6 +270,25 @@ void add_import_options(CLI::App* command, CommandLine& line) {
   options.number("--rails", import.rails, 1, most,
                  "Processes per node in mpiGraph's run, each with its own network card");
   options.number("--sequence", import.sequence, 1, most, "Sequence length of a model, in tokens");
+}
+
+void add_collective_options(CLI::App* collective, CommandLine& line) {
+  Options options(collective);
+  options.value("--platform", line.platform, "PLATFORM",
+                "Required: a path, or a name that `windtunnel list platforms` prints");
+  options
+      .value("--gpus", line.gpus, "N",
+             "Numbers of GPUs, whole nodes where they are more than one (default: one node or "
+             "NVLink domain)")
+      ->delimiter(',')
+      ->check(between(2, most_gpus));
+  options
+      .value("--bytes", line.bytes, "SIZE",
+             "The reduced or gathered tensor; of an all-to-all what a GPU sends (default: 1MiB to "
+             "4GiB)")
+      ->delimiter(',');
+  options.flag("--ring", line.is_always_ring, "All-reduce by rings, as with NCCL_ALGO=Ring");
+  add_report(collective, line);
 }
 
 void add_codec_options(CLI::App* codec, CommandLine& line) {

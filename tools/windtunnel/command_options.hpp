@@ -30,6 +30,7 @@ void add_step_options(CLI::App* run, CommandLine& line);
 void add_validate_options(CLI::App* validate, CommandLine& line);
 void add_calibrate_options(CLI::App* calibrate, CommandLine& line);
 void add_import_options(CLI::App* command, CommandLine& line);
+void add_collective_options(CLI::App* collective, CommandLine& line);
 void add_codec_options(CLI::App* codec, CommandLine& line);
 
 /// The argument of `import` in the help: each kind with what it is.

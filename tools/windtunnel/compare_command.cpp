@@ -6,7 +6,7 @@
 #include "core/option_error.hpp"
 #include "importers/trace_comparison.hpp"
 #include "questions/compare.hpp"
-#include "report/compare_page.hpp"
+#include "report/comparison.hpp"
 #include "windtunnel/command_line.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"

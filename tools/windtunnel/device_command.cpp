@@ -3,6 +3,7 @@
 #include "core/file_io.hpp"
 #include "importers/datasheet_device.hpp"
 #include "platform/device_json.hpp"
+#include "report/json_object.hpp"
 #include "scenario/library_files.hpp"
 #include "scenario/scenario_files.hpp"
 #include "validate/kernel_score.hpp"
@@ -44,30 +45,24 @@ ExitCode complete(const CommandLine& line, const Library& library) {
 
 JsonValue errors_json(const std::string& device, const std::vector<KernelPoint>& points,
                       const std::vector<KernelError>& errors) {
-  JsonValue::Array list;
-  for (const KernelError& each : errors) {
-    JsonValue& entry = list.emplace_back(JsonValue::Object{});
-    entry.set("kernels", JsonValue(each.table));
-    entry.set("group", JsonValue(each.group.empty() ? std::string("all") : each.group));
-    entry.set("points", JsonValue(std::int64_t{each.points}));
-    entry.set("median_ape", JsonValue(each.median));
-    entry.set("mape", JsonValue(each.mean));
-    entry.set("worst_ape", JsonValue(each.worst));
-    entry.set("bias", JsonValue(each.bias));
-  }
-  JsonValue::Array rows;
-  for (const KernelPoint& each : points) {
-    JsonValue& row = rows.emplace_back(JsonValue::Object{});
-    row.set("kernels", JsonValue(each.table));
-    row.set("group", JsonValue(each.group));
-    row.set("measured_s", JsonValue(each.measured.value()));
-    row.set("predicted_s", JsonValue(each.predicted.value()));
-  }
-  JsonValue result(JsonValue::Object{});
-  result.set("device", JsonValue(device));
-  result.set("errors", JsonValue(std::move(list)));
-  result.set("points", JsonValue(std::move(rows)));
-  return result;
+  const auto error = [](const KernelError& each) {
+    return object_of({{"kernels", each.table},
+                      {"group", each.group.empty() ? "all" : each.group},
+                      {"points", each.points},
+                      {"median_ape", each.median},
+                      {"mape", each.mean},
+                      {"worst_ape", each.worst},
+                      {"bias", each.bias}});
+  };
+  const auto point = [](const KernelPoint& each) {
+    return object_of({{"kernels", each.table},
+                      {"group", each.group},
+                      {"measured_s", each.measured},
+                      {"predicted_s", each.predicted}});
+  };
+  return object_of({{"device", device},
+                    {"errors", array_of(errors, error)},
+                    {"points", array_of(points, point)}});
 }
 
 Device read_named(const std::string& name, const Library& library) {

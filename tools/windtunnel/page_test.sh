@@ -143,11 +143,11 @@ holds set.html set.json
 "$program" explain "$root/scenarios/gpt-2.5b-uneven-links.json" --quiet --json --report why.html >why.json
 holds why.html why.json explanation
 passes why.html
-is "the shares of the critical path are said" grep -q 'waited for <b><span data-why="/critical_path/0/share">[0-9.]* %</span></b>' why.html
-is "each what-if has its command" test "$(grep -o '<summary>repeat</summary><pre' why.html | wc -l)" -eq "$(grep -c '^      "command": ' why.json)"
+is "the shares of the critical path are said" grep -q 'waited for <b><span data-of="explanation" data-at="/critical_path/0/share">[0-9.]* %</span></b>' why.html
+is "each what-if has its command" test "$(grep -o '<summary>repeat</summary>' why.html | wc -l)" -eq "$(grep -c '^      "command": ' why.json)"
 is "a run's page says how to ask what-ifs" grep -qE '<code>windtunnel explain .*uneven-links\.json(&#39;)? --report why\.html</code>' uneven.html
-sed 's/\(data-why="[^"]*\/iteration_time_s">\)/\19/' why.html >wrong_what_if.html
-fails wrong_what_if.html "why: /what_ifs/0/iteration_time_s: "
+sed 's/\(data-of="explanation" data-at="[^"]*\/iteration_time_s">\)/\19/' why.html >wrong_what_if.html
+fails wrong_what_if.html "/what_ifs/0/iteration_time_s: "
 sed 's/\("on_path_s": \)/\11/' why.html >wrong_slack.html
 fails wrong_slack.html "why: /stages/"
 rm -f wrong_*.html

@@ -11,6 +11,7 @@
 #include "core/memory_left.hpp"
 #include "core/work_note.hpp"
 #include "plan/schedule.hpp"
+#include "report/json_object.hpp"
 #include "scenario/library_files.hpp"
 #include "schedule/in_flight.hpp"
 #include "schedule/schedule_check.hpp"
@@ -85,17 +86,13 @@ ScheduleOrders orders_of_file(const CommandLine& line) {
   return orders;
 }
 
-JsonValue number(int amount) { return JsonValue(std::int64_t{amount}); }
-
 JsonValue label_of(const ScheduleOrders& orders) {
-  JsonValue result(JsonValue::Object{});
-  result.set("schema", JsonValue(std::string("windtunnel/schedule-v1")));
-  result.set("name", JsonValue(orders.name));
-  result.set("stages", number(orders.shape.stages));
-  result.set("microbatches", number(orders.shape.microbatches));
-  result.set("chunks", number(orders.shape.chunks));
-  result.set("legal", JsonValue(true));
-  return result;
+  return object_of({{"schema", "windtunnel/schedule-v1"},
+                    {"name", orders.name},
+                    {"stages", orders.shape.stages},
+                    {"microbatches", orders.shape.microbatches},
+                    {"chunks", orders.shape.chunks},
+                    {"legal", true}});
 }
 
 std::vector<int> peaks_of(const ScheduleOrders& orders) {
@@ -108,11 +105,9 @@ std::vector<int> peaks_of(const ScheduleOrders& orders) {
 std::string check_json(const ScheduleOrders& orders) {
   const ScheduleTiming timing = time_schedule(orders);
   JsonValue result = label_of(orders);
-  result.set("bubble", JsonValue(timing.bubble()));
-  JsonValue::Array peaks;
-  for (const int peak : peaks_of(orders)) peaks.push_back(number(peak));
-  result.set("peak_in_flight", JsonValue(std::move(peaks)));
-  result.set("finishes_with_blocking_pairs", JsonValue(!exchange_deadlock(orders).has_value()));
+  add_members(result, {{"bubble", timing.bubble()},
+                       {"peak_in_flight", array_of(peaks_of(orders), json_of<int>)},
+                       {"finishes_with_blocking_pairs", !exchange_deadlock(orders).has_value()}});
   return pretty_text(result) + "\n";
 }
 
@@ -144,11 +139,10 @@ std::string draw_json(const ScheduleOrders& orders) {
     for (std::size_t i = 0; i < orders.of_stage[stage].size(); ++i) {
       const Step& step = orders.of_stage[stage][i];
       const int begin = timing.begin[stage][i];
-      JsonValue pass(JsonValue::Object{});
-      pass.set("pass", JsonValue(token_of(step)));
-      pass.set("begin", number(begin));
-      pass.set("end", number(begin + ScheduleTiming::length_of(step.phase, timing.splits)));
-      passes.push_back(std::move(pass));
+      passes.push_back(
+          object_of({{"pass", token_of(step)},
+                     {"begin", begin},
+                     {"end", begin + ScheduleTiming::length_of(step.phase, timing.splits)}}));
     }
     stages.emplace_back(std::move(passes));
   }

@@ -11,6 +11,7 @@ CollectiveSteps flat_ring(const CollectiveTask& task) {
   CollectiveSteps steps;
   steps.traffic = ring_traffic(task);
   if (nodes == 1) {
+    if (task.reduced_in_switch && task.work == RingWork::all_reduce) steps.algorithm = "NVLS";
     steps.fixed = task.in_node(task.payload, task.work);
     return steps;
   }
@@ -23,10 +24,11 @@ CollectiveSteps flat_ring(const CollectiveTask& task) {
     crossing = all_reduce_crossing({task.payload, ranks, nodes, task.reduced_in_switch,
                                     task.node_rate() / rings, task.hop, task.hop_in_node, in_node});
   } else {
-    crossing = {ring_all_reduce_volume(task.payload, ranks),
+    crossing = {"ring", ring_all_reduce_volume(task.payload, ranks),
                 ring_all_reduce_latency(ranks, nodes, task.hop, task.hop_in_node),
                 task.in_node(task.payload, task.work)};
   }
+  steps.algorithm = crossing.algorithm;
   steps.fixed = crossing.in_node;
   steps.latency = crossing.latency * share;
   steps.flows = edge_flows(layout, crossing.volume * (share * rings));

@@ -13,6 +13,7 @@ CollectiveSteps steps(const CollectiveTask& task) {
     return flat_ring(task);
   const double share = share_of(task.work);
   CollectiveSteps steps;
+  steps.algorithm = "hierarchical";
   steps.traffic = ring_traffic(task);
   steps.latency = task.in_node(task.payload, RingWork::scatter_or_gather) * (2 * share) +
                   task.hop * (share * ring_all_reduce_crossings(nodes, nodes));

@@ -88,11 +88,16 @@ std::vector<Operation> with_regathers(const std::vector<Operation>& layer, doubl
   return result;
 }
 
-/// Korthikanti et al. 2022, eq. 4: no tensor of a layer is whole. Messages are sent as they are.
+/// Korthikanti et al. 2022, eq. 4: no tensor of a layer is whole. Messages are sent as they are. Where the stack keeps what it gathered,
+/// the head's product has its input whole; of its two tensors the other is what the last norm reads. Limit: so have the products of a
+/// layer, which is not counted.
 void divide_held(ChunkOperations& chunk, const PassContext& in) {
   const double ways = in.plan->parallel.tensor;
-  chunk.for_each([ways](Operation& operation) {
+  const bool keeps_gathered = !in.software->regathers_inputs;
+  chunk.for_each([ways, keeps_gathered](Operation& operation) {
     for (Divisible<Bytes>& tensor : operation.held.tensors) tensor.whole = tensor.whole / ways;
+    Divisible<Bytes>& of_head = operation.held.at(Kept::head_input);
+    if (keeps_gathered) of_head.whole = of_head.whole * ((1 + ways) / 2);
   });
   const ScatteredMessages scattered =
       in.software->scatter_pipeline_messages;  // done by the tensor pass

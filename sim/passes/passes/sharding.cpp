@@ -100,35 +100,45 @@ double gathered_parameters(const PassContext& in, const std::vector<Operation>& 
   return counts.all - (expert_copies(in.plan->parallel) == 1 ? counts.experts : 0);
 }
 
-/// The parameters and gradients that a rank has of others while a layer's backward pass lasts: the layer's own and those gathered
-/// ahead, its gradient, the words and their gradient. Bounds only: docs/memory.md, section 7, which counts no other gradients.
+/// The parameters and gradients that a rank has of others in the backward pass (docs/memory.md, section 7). A unit is a layer, or embedding
+/// and head. Of a layer that computes: its parameters, those of the layers gathered ahead, its gradients, and those of the layer before it
+/// in the type in which they are scattered. Of embedding and head: parameters, the head's gradient, and at the end all gradients in both
+/// types. A stack whose buffers are not counted has a lower bound: the layer's parameters and those ahead, its gradients, and the words and
+/// theirs.
 void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
   PassOperations& backward = chunk.at(Direction::backward);
-  backward.for_each([](Operation& operation) {
-    operation.held.at(Kept::passing) = {};
+  const PassOperations& forward = chunk.at(Direction::forward);
+  const bool is_counted = in.software->sharded_parameters != ShardedParameters::uncounted;
+  backward.for_each([is_counted](Operation& operation) {
+    if (!is_counted) operation.held.at(Kept::passing) = {};
     operation.held.at(Kept::weight_gradient) = {};
   });
-  const Bytes element = element_size(in.plan->training.precision);
-  const auto hold = [](Operation& operation, Bytes gradient, Bytes gathered) {
-    operation.held.at(Kept::weight_gradient).whole = gradient;
-    operation.held.at(Kept::gathered).whole = gathered;
-  };
-  const PassOperations& forward = chunk.at(Direction::forward);
+  const Bytes element = element_size(in.plan->training.precision),
+              summed = element_size(in.plan->training.gradient_type);
+  const bool trains_words = !in.plan->training.lora.is_used();
   const Bytes words = element * most_words(forward),
-              word_gradients = in.plan->training.lora.is_used() ? Bytes{} : words;
+              word_gradients = trains_words ? words : Bytes{};
   if (!backward.layer.empty() && in.chunk.layers > 0) {
+    Held& held = backward.layer.back().held;
+    const bool reshards = in.plan->parallel.reshard_after_forward;
     const double parameters = gathered_parameters(in, forward.layer),
-                 frozen = count_parameters({{}, forward.layer, {}, 1}).frozen;
-    const int layers = std::min(in.chunk.layers, 1 + layers_ahead(in));
-    hold(backward.layer.back(), element * (parameters - frozen),
-         in.plan->parallel.reshard_after_forward
-             ? element * (parameters * layers)
-             : in.bytes.weight * (parameters * in.chunk.layers));
+                 trained = parameters - count_parameters({{}, forward.layer, {}, 1}).frozen;
+    const int ahead = reshards ? std::min(in.chunk.layers - 1, layers_ahead(in)) : 0;
+    const Bytes unit = (reshards && !is_counted ? element : in.bytes.weight) * parameters;
+    held.at(Kept::unit).whole = unit;
+    held.at(Kept::gathered).whole = unit * (reshards ? 1 : in.chunk.layers);
+    held.at(is_counted ? Kept::prefetched : Kept::gathered).whole += unit * ahead;
+    held.at(Kept::weight_gradient).whole = element * trained;
+    if (is_counted && in.plan->parallel.scatters_in_passes())
+      held.at(Kept::reduced).whole = summed * trained;
   }
-  if (!backward.before.empty())
-    hold(backward.before.front(), word_gradients, words);
-  else if (!backward.after.empty())
-    hold(backward.after.back(), word_gradients, words);
+  if (backward.before.empty() && backward.after.empty()) return;
+  Held& held = (backward.before.empty() ? backward.after.back() : backward.before.front()).held;
+  const double parameters = edge_parameters(forward);
+  held.at(Kept::gathered).whole = is_counted ? element * parameters : words;
+  held.at(Kept::weight_gradient).whole =
+      is_counted && backward.before.empty() ? Bytes{} : word_gradients;
+  if (is_counted && trains_words) held.at(Kept::reduced).whole = (element + summed) * parameters;
 }
 
 /// ZeRO 3, fully sharded data parallelism: a layer's parameters are gathered over the replicas before its kernels, forward and

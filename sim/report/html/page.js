@@ -48,7 +48,8 @@ const tip = {
 // Checks that pages add to the self-test, each a function that returns the text of a fault or nothing; may be a promise.
 const checks = [];
 
-const at = (root, pointer) => pointer.split('/').slice(1).reduce((value, key) => (value == null ? value : value[key]), root);
+const unescaped = (key) => key.replace(/~1/g, '/').replace(/~0/g, '~');  // RFC 6901, section 4
+const at = (root, pointer) => pointer.split('/').slice(1).reduce((value, key) => (value == null ? value : value[unescaped(key)]), root);
 const unitSizes = {
   s: 1, min: 60, h: 3600, ms: 1e-3, us: 1e-6, ns: 1e-9, '%': 0.01, pp: 0.01, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, PiB: 2 ** 50,
   'B/s': 1, 'kB/s': 1e3, 'MB/s': 1e6, 'GB/s': 1e9, 'TB/s': 1e12, x: 1, 'of a million': 1e-6, '': 1,

@@ -1,0 +1,366 @@
+#include "questions/collective.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+#include "core/contracts.hpp"
+#include "core/count_text.hpp"
+#include "core/problem.hpp"
+#include "cost/collective_algorithm.hpp"
+#include "cost/collective_cost.hpp"
+#include "cost/expert_exchange.hpp"
+#include "engine/engine.hpp"
+#include "platform/network.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Remembers when the last flow ended.
+class LastEnd final : public EventHandler {
+ public:
+  explicit LastEnd(Engine& engine) : engine_(&engine) {}
+  void on_event(std::uint64_t) override { last_ = std::max(last_, engine_->now()); }
+  Seconds last() const { return last_; }
+
+ private:
+  Engine* engine_;
+  Seconds last_{};
+};
+
+/// The GPUs that a collective ran on, node by node.
+struct Members {
+  std::vector<NodeId> nodes;           ///< of each
+  std::vector<std::vector<int>> gpus;  ///< of each: itself
+};
+
+/// The first `run.gpus` of each of the first nodes. `job` has one node for each NVLink domain of `platform`.
+Members members_of(const CollectiveRun& run, const Platform& platform) {
+  Members members;
+  for (int node = 0; node < run.nodes; ++node) {
+    const int domain = node / platform.domain_nodes;
+    const int first = node % platform.domain_nodes * platform.node_types.front().gpus;
+    for (int gpu = 0; gpu < run.gpus; ++gpu) {
+      members.nodes.push_back(NodeId{domain});
+      members.gpus.push_back({first + gpu});
+    }
+  }
+  return members;
+}
+
+/// Time of flows between members in different nodes.
+Seconds play(const std::vector<MemberFlow>& flows, const Members& members, const Platform& job,
+             int nodes) {
+  Network network(job, nodes);
+  const auto endpoint = [&](std::size_t member) {
+    return Network::Endpoint{members.nodes[member], members.gpus[member]};
+  };
+  std::vector<Route> routes;
+  for (const MemberFlow& flow : flows)
+    routes.push_back(network.route(endpoint(flow.from), endpoint(flow.to)));
+  const std::unique_ptr<Engine> engine = make_native_engine(network);
+  LastEnd end(*engine);
+  for (std::size_t i = 0; i < flows.size(); ++i)
+    engine->start_flow(routes[i].up, routes[i].down, flows[i].bytes, 0);
+  engine->run(end);
+  return end.last();
+}
+
+/// The smallest training that a platform can be read with.
+JsonValue platform_scenario(const JsonValue& scenario) {
+  const auto number = [](std::int64_t value) { return JsonValue(value); };
+  JsonValue whole = scenario;
+  whole.set("model", JsonValue(JsonValue::Object{}));
+  JsonValue& model = *whole.find("model");
+  model.set("family", JsonValue(std::string("gpt")));
+  for (const auto& [key, value] :
+       {std::pair("layers", 1), {"hidden", 64}, {"heads", 1}, {"sequence", 64}, {"vocab", 64}})
+    model.set(key, number(value));
+  whole.set("training", JsonValue(JsonValue::Object{}));
+  for (const char* key : {"global_batch", "micro_batch"})
+    whole.find("training")->set(key, number(1));
+  return whole;
+}
+
+InputError refused(const std::string& message) {
+  Problem problem;
+  problem.message = message;
+  return InputError(std::vector<Problem>(1, problem));
+}
+
+/// Each GPU sends flows of its own over the network, which take some 5 kB each.
+void require_size(const CollectiveRun& run) {
+  constexpr std::int64_t most_flows = 131'072;
+  const std::int64_t gpus = std::int64_t{run.gpus} * run.nodes;
+  const bool is_exchange = run.operation == CollectiveOperation::all_to_all;
+  if (gpus * (is_exchange ? run.nodes - 1 : 1) <= most_flows) return;
+  throw refused(std::string(is_exchange ? "an all-to-all" : "a collective") + " on " +
+                std::to_string(run.nodes) + " nodes of " + std::to_string(run.gpus) +
+                " GPUs has more than the " + std::to_string(most_flows) +
+                " flows between GPUs that are simulated");
+}
+
+void require_gpus(const CollectiveRun& run, const Platform& platform) {
+  const int available = platform.available_nodes();
+  const bool enough_nodes = available == 0 || run.nodes <= available;
+  const int gpus = platform.type_of(NodeId{0}).gpus;
+  if (enough_nodes && run.gpus <= gpus) return;
+  throw refused("the collective ran on " + std::to_string(run.gpus) + " GPUs of each of " +
+                std::to_string(run.nodes) + " nodes, but platform \"" + platform.name +
+                "\" has nodes of " + std::to_string(gpus) + " GPUs" +
+                (available == 0 ? "" : ", and " + std::to_string(available) + " of them"));
+}
+
+/// A collective, and the nodes it is played on, with NVLink domains as nodes.
+struct Setting {
+  const CollectiveRun& run;
+  Platform job;
+  Members members;
+  RingLayout layout;
+  const Interconnect& wires(NodeId node) const { return job.type_of(node).interconnect; }
+};
+
+PlayedCollective played(const Setting& in, const std::string& algorithm, Seconds fixed,
+                        Seconds latency, const std::vector<MemberFlow>& flows) {
+  const Seconds between =
+      flows.empty() ? Seconds{} : latency + play(flows, in.members, in.job, in.layout.num_nodes());
+  return {std::max(fixed, between), algorithm};
+}
+
+/// As CollectiveBuilder::made_of() has it of a training's members.
+PlayedCollective play_ring(const Setting& in) {
+  CollectiveTask task;
+  task.work = in.run.operation == CollectiveOperation::all_reduce ? RingWork::all_reduce
+                                                                  : RingWork::scatter_or_gather;
+  task.payload = in.run.payload;
+  task.layout = &in.layout;
+  task.is_always_ring = in.run.is_always_ring;
+  task.hop = in.job.fabric.collective_latency;
+  task.hop_in_node = hop_in_node(in.wires(in.members.nodes.front()));
+  task.reduced_in_switch =
+      std::all_of(in.members.nodes.begin(), in.members.nodes.end(),
+                  [&](const NodeId node) { return in.wires(node).reduces_in_switch; });
+  task.in_node = [&](Bytes payload, RingWork work) {
+    Seconds longest{};
+    for (const std::vector<std::size_t>& here : in.layout.by_node) {
+      std::vector<int> gpus;
+      for (const std::size_t member : here) gpus.push_back(in.members.gpus[member].front());
+      longest = std::max(
+          longest, in_node_ring(in.wires(in.members.nodes[here.front()]), gpus, payload, work));
+    }
+    return longest;
+  };
+  task.node_rate = [&] {
+    return slowest_step(
+        in.job, in.layout, in.members.nodes,
+        [&](std::size_t member) -> const std::vector<int>& { return in.members.gpus[member]; });
+  };
+  const CollectiveSteps steps = flat_ring(task);
+  return played(in, steps.algorithm, steps.fixed, steps.latency, steps.flows);
+}
+
+/// Each GPU sends one share of its payload to each other, those for another node to the GPU of its own place there.
+PlayedCollective play_all_to_all(const Setting& in) {
+  ExpertGroup group;
+  group.ranks = static_cast<int>(in.members.nodes.size());
+  group.nodes = in.layout.num_nodes();
+  group.most_in_node = 0;
+  group.fewest_in_node = group.ranks;
+  for (const std::vector<std::size_t>& here : in.layout.by_node) {
+    group.most_in_node = std::max(group.most_in_node, static_cast<int>(here.size()));
+    group.fewest_in_node = std::min(group.fewest_in_node, static_cast<int>(here.size()));
+  }
+  const ExchangeTime time =
+      exchange_time(exchange_bytes(in.run.payload, {}, group, ExpertDispatch::all_to_all), group,
+                    in.job.type_of(in.members.nodes.front()), in.job.fabric);
+  std::vector<MemberFlow> flows;
+  for (const std::vector<std::size_t>& here : in.layout.by_node)
+    for (std::size_t i = 0; i < here.size(); ++i)
+      for (const std::vector<std::size_t>& there : in.layout.by_node)
+        if (&here != &there)
+          flows.push_back({here[i], there[i % there.size()],
+                           in.run.payload * (static_cast<double>(there.size()) / group.ranks)});
+  return played(in, "pairwise", time.fixed, time.latency, flows);
+}
+
+/// The GPUs of a node, or of an NVLink domain.
+int gpus_of_domain(const Platform& platform) {
+  return platform.node_types.front().gpus * platform.domain_nodes;
+}
+
+/// On `gpus` GPUs: of one node, or of whole nodes.
+CollectiveRun run_on(const CollectiveQuestion& question, const Platform& platform, int gpus,
+                     Bytes payload) {
+  CollectiveRun run;
+  run.operation = question.operation;
+  run.payload = payload;
+  run.is_always_ring = question.is_always_ring;
+  const int whole = platform.type_of(NodeId{0}).gpus;
+  run.nodes = std::max(gpus / whole, 1);
+  run.gpus = std::min(gpus, whole);
+  if (run.gpus * run.nodes != gpus)
+    throw refused(std::to_string(gpus) + " GPUs are no whole nodes of platform \"" + platform.name +
+                  "\", which has " + std::to_string(whole) + " in each (write " +
+                  std::to_string(run.nodes * whole) + " or " +
+                  std::to_string((run.nodes + 1) * whole) + ")");
+  return run;
+}
+
+/// 1 MiB to 4 GiB; nothing smaller is constrained by what was measured.
+std::vector<Bytes> usual_payloads() {
+  std::vector<Bytes> payloads;
+  for (Bytes payload = 1_MiB; payload <= 4_GiB; payload *= 4) payloads.push_back(payload);
+  return payloads;
+}
+
+std::string rate_text(double bytes_per_second) { return to_text(BytesPerSecond{bytes_per_second}); }
+std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
+std::string size_text(double bytes) { return to_text(Bytes{bytes}); }
+
+double number_at(const JsonValue& row, const char* key) {
+  const JsonValue& value = *row.find(key);
+  return value.is_integer() ? static_cast<double>(std::get<std::int64_t>(value.content))
+                            : std::get<double>(value.content);
+}
+
+/// Whether a number of a platform's file is of its links.
+bool is_of_links(const std::string& key) {
+  return key.find("/interconnect/") != std::string::npos || key.find("/nic") != std::string::npos ||
+         key.starts_with("fabric/");
+}
+
+JsonValue sources_json(const Platform& platform) {
+  JsonValue sources{JsonValue::Object{}};
+  for (const auto& [key, source] : platform.sources)
+    if (is_of_links(key))
+      sources.set(key,
+                  object_of({{"evidence", name_of(source.evidence)}, {"source", source.text}}));
+  return sources;
+}
+
+/// "8 GPUs and 8 NICs of 50 GB/s a node; of 15 numbers for its links 5 are assumed"
+std::string links_text(const Platform& platform) {
+  const NodeType& node = platform.node_types.front();
+  int known = 0, assumed = 0;
+  for (const auto& [key, source] : platform.sources) {
+    known += is_of_links(key) ? 1 : 0;
+    assumed += is_of_links(key) && source.evidence == Evidence::assumed ? 1 : 0;
+  }
+  return count_text(node.gpus, "GPU") + " and " + count_text(node.nics, "NIC") + " of " +
+         to_text(node.nic_rate) + " a node; of " + count_text(known, "number") + " for its links " +
+         std::to_string(assumed) + " " + is_or_are(static_cast<std::size_t>(assumed)) + " assumed";
+}
+
+/// Of bus bandwidth: over payloads, or over numbers of GPUs for the largest payload where there are several.
+Chart bandwidth_chart(const JsonValue::Array& rows, bool over_gpus) {
+  Chart chart;
+  chart.label = "Bus bandwidth";
+  double most = 0;
+  const double largest = number_at(rows.back(), "bytes");
+  for (const JsonValue& row : rows) {
+    const double rate = number_at(row, "bus_bandwidth_bytes_per_s");
+    most = std::max(most, rate);
+    if (!over_gpus || number_at(row, "bytes") == largest)
+      chart.points.push_back({number_at(row, over_gpus ? "gpus" : "bytes"), rate});
+  }
+  chart.x = {chart.points.front().x, chart.points.back().x, over_gpus ? grouped_text : size_text,
+             over_gpus ? "GPUs, " + size_text(largest) : "payload", true};
+  chart.y = {0, most * 1.05, rate_text, "bus bandwidth"};
+  return chart;
+}
+
+}  // namespace
+
+PlayedCollective play_collective(const CollectiveRun& run, const Platform& platform) {
+  require_size(run);
+  require_gpus(run, platform);
+  const Members members = members_of(run, platform);
+  const Setting setting{run, in_domains(platform, run.nodes), members, ring_layout(members.nodes)};
+  return run.operation == CollectiveOperation::all_to_all ? play_all_to_all(setting)
+                                                          : play_ring(setting);
+}
+
+Platform read_platform(const JsonValue& scenario, const std::filesystem::path& folder,
+                       const Library& library, const ReadOptions& reading) {
+  return machine_of(read_scenario(platform_scenario(scenario), folder, library, reading).platform);
+}
+
+const char* name_of(CollectiveOperation operation) {
+  switch (operation) {
+    case CollectiveOperation::all_reduce:
+      return "all-reduce";
+    case CollectiveOperation::all_gather:
+      return "all-gather";
+    case CollectiveOperation::reduce_scatter:
+      return "reduce-scatter";
+    case CollectiveOperation::all_to_all:
+      return "all-to-all";
+  }
+  WT_UNREACHABLE();
+}
+
+const std::vector<CollectiveOperation>& collective_operations() {
+  static const std::vector<CollectiveOperation> all{
+      CollectiveOperation::all_reduce, CollectiveOperation::all_gather,
+      CollectiveOperation::reduce_scatter, CollectiveOperation::all_to_all};
+  return all;
+}
+
+BytesPerSecond bus_bandwidth(const CollectiveRun& run, Seconds time) {
+  const double half = run.operation == CollectiveOperation::all_reduce ? 1.0 : 0.5;
+  return ring_all_reduce_volume(run.payload, run.gpus * run.nodes) * half / time;
+}
+
+document::Document collective_document(const CollectiveQuestion& question,
+                                       const Platform& platform) {
+  std::vector<int> sizes = question.gpus;
+  if (sizes.empty()) sizes.push_back(gpus_of_domain(platform));
+  std::vector<Bytes> payloads = question.bytes.empty() ? usual_payloads() : question.bytes;
+  std::sort(sizes.begin(), sizes.end());
+  std::sort(payloads.begin(), payloads.end());
+  JsonValue::Array rows;
+  for (const int gpus : sizes)
+    for (const Bytes payload : payloads) {
+      const CollectiveRun run = run_on(question, platform, gpus, payload);
+      const PlayedCollective played = play_collective(run, platform);
+      rows.push_back(
+          object_of({{"gpus", gpus},
+                     {"nodes", run.nodes},
+                     {"bytes", payload},
+                     {"time_s", played.time},
+                     {"algorithm", played.algorithm},
+                     {"algorithm_bandwidth_bytes_per_s", (payload / played.time).value()},
+                     {"bus_bandwidth_bytes_per_s", bus_bandwidth(run, played.time).value()}}));
+    }
+  const std::string kind = name_of(question.operation);
+  const JsonValue data = object_of({{"schema", "windtunnel/collective-v1"},
+                                    {"version", WINDTUNNEL_VERSION},
+                                    {"kind", kind},
+                                    {"platform", platform.name},
+                                    {"sources", sources_json(platform)},
+                                    {"rows", JsonValue(rows)}});
+  document::Table table{"rrrlr", {{"GPUs", "payload", "time", "algorithm", "bus bandwidth"}}};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string row = "/rows/" + std::to_string(i);
+    table.rows.push_back({document::figure(data, row + "/gpus", grouped_text),
+                          document::figure(data, row + "/bytes", size_text),
+                          document::figure(data, row + "/time_s", time_text),
+                          rows[i].find("algorithm")->string(),
+                          document::figure(data, row + "/bus_bandwidth_bytes_per_s", rate_text)});
+  }
+  std::vector<document::Part> parts{table};
+  if (rows.size() > 1) parts.push_back(bandwidth_chart(rows, sizes.size() > 1));
+  return {data,
+          "collective",
+          kind + " on " + platform.name,
+          {links_text(platform)},
+          "",
+          {},
+          {{"times", "Times", "Alone on the network", parts}},
+          "windtunnel collective --json"};
+}
+
+}  // namespace windtunnel

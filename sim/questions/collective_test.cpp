@@ -1,0 +1,159 @@
+#include "questions/collective.hpp"
+
+#include <doctest/doctest.h>
+
+#include "core/problem.hpp"
+#include "core/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Nodes of four GPUs at 100 GB/s with one NIC of 80 Gb/s a GPU; no floors, no latencies.
+Platform quads() {
+  Platform platform;
+  NodeType node;
+  node.gpus = 4;
+  node.nics = 4;
+  node.nic_rate = 80_Gbps;
+  node.interconnect.saturated_bandwidth = 100_GBps;
+  platform.node_types = {node};
+  return platform;
+}
+
+CollectiveRun run_of(CollectiveOperation operation, int gpus, int nodes) {
+  return {operation, gpus, nodes, 8_GB, {}};
+}
+
+TEST_CASE("in a node a collective takes what training takes for it") {
+  // 2 * 8 GB * 3/4 / 100 GB/s = 120 ms; gathering or scattering moves half of it
+  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 4, 1), quads()).time.value() ==
+        doctest::Approx(0.12));
+  CHECK(play_collective(run_of(CollectiveOperation::reduce_scatter, 4, 1), quads()).time.value() ==
+        doctest::Approx(0.06));
+}
+
+TEST_CASE("across two nodes an all-reduce is a tree, or the ring that NCCL_ALGO asks for") {
+  // 8 GB over 0.92 of 4 * 10 GB/s; in the ring 2 * 8 GB * 7/8 = 14 GB over all of it
+  CollectiveRun run = run_of(CollectiveOperation::all_reduce, 4, 2);
+  CHECK(play_collective(run, quads()).time.value() == doctest::Approx(0.2 / 0.92));
+  run.is_always_ring = true;
+  CHECK(play_collective(run, quads()).time.value() == doctest::Approx(0.35));
+  // half of the ring for a gather
+  CHECK(play_collective(run_of(CollectiveOperation::all_gather, 4, 2), quads()).time.value() ==
+        doctest::Approx(0.175));
+}
+
+TEST_CASE("an NVLink domain is one node to a collective, and takes no NIC") {
+  Platform trays = quads();
+  trays.domain_nodes = 4;
+  // 2 * 8 GB * 15/16 = 15 GB at 100 GB/s
+  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 4, 4), trays).time.value() ==
+        doctest::Approx(0.15));
+  // Two domains: 8 GB over 0.92 of 16 * 2.5 GB/s, beside 2 * 8 GB at 0.92 of 100 GB/s in each
+  trays.node_types.front().nic_rate = 20_Gbps;
+  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 4, 8), trays).time.value() ==
+        doctest::Approx(0.2 / 0.92));
+}
+
+TEST_CASE("ring steps across nodes pay the fabric's latency") {
+  Platform platform = quads();
+  platform.fabric.collective_latency = 1_ms;
+  // one GPU a node: 2 * 8 GB * 1/2 = 8 GB over 10 GB/s, and 2 steps
+  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 1, 2), platform).time.value() ==
+        doctest::Approx(0.802));
+}
+
+TEST_CASE(
+    "two nodes of 8 A100 and 4 x 100 Gb/s reduce 2 GiB as a tree at what their cards attain") {
+  JsonValue scenario{JsonValue::Object{}};
+  scenario.set("platform", JsonValue(std::string("hgx-a100-80gb-4x100g")));
+  CollectiveRun run{CollectiveOperation::all_reduce, 8, 2, 2_GiB, {}};
+  const double time =
+      play_collective(run, read_platform(scenario, ".", Library{source_dir()})).time.value();
+  // 2 GiB over 0.92 of 4 * 12.5 GB/s * 0.85 = 54.9 ms, where a ring would take 94
+  CHECK(time == doctest::Approx(0.0549).epsilon(0.01));
+  // Two P4de of AWS took 51.4 ms (aws-samples/awsome-distributed-training).
+  CHECK(time / 0.0514 == doctest::Approx(1.07).epsilon(0.01));
+}
+
+TEST_CASE("a rack of 72 GB200 reduces 8 GiB in the time it was measured with") {
+  // 20.3 ms (coreweave/nccl-tests, README.md)
+  JsonValue scenario{JsonValue::Object{}};
+  scenario.set("platform", JsonValue(std::string("gb200-nvl72")));
+  CollectiveRun run{CollectiveOperation::all_reduce, 4, 18, 8_GiB, {}};
+  CHECK(play_collective(run, read_platform(scenario, ".", Library{source_dir()})).time.value() ==
+        doctest::Approx(0.0203).epsilon(0.03));
+}
+
+TEST_CASE("a collective on GPUs that the platform has not is refused") {
+  const Library library{source_dir()};
+  JsonValue scenario{JsonValue::Object{}};
+  scenario.set("platform", JsonValue(std::string("dgx1-v100")));
+  CHECK_THROWS_WITH_AS(play_collective(run_of(CollectiveOperation::all_reduce, 16, 1),
+                                       read_platform(scenario, ".", library)),
+                       doctest::Contains("nodes of 8 GPUs"), InputError);
+  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 8, 1),
+                        read_platform(scenario, ".", library))
+            .time > Seconds{0});
+  // A rack of 18 trays: 72 GPUs of one NVLink domain
+  scenario.set("platform", JsonValue(std::string("gb200-nvl72")));
+  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 4, 18),
+                        read_platform(scenario, ".", library))
+            .time < Seconds{0.03});
+}
+
+TEST_CASE("an all-to-all sends each share over NVLink or through the NICs, both at once") {
+  // Of 8 GB each GPU sends 3/4 to the three beside it, at 100 GB/s.
+  const PlayedCollective inside =
+      play_collective(run_of(CollectiveOperation::all_to_all, 4, 1), quads());
+  CHECK(inside.time.value() == doctest::Approx(0.06));
+  CHECK(inside.algorithm == "pairwise");
+  // Of two nodes half of it leaves: 4 * 4 GB through 4 * 10 GB/s, beside 3 GB at 100 GB/s.
+  CHECK(play_collective(run_of(CollectiveOperation::all_to_all, 4, 2), quads()).time.value() ==
+        doctest::Approx(0.4));
+}
+
+TEST_CASE("a played collective says its algorithm") {
+  const auto algorithm = [](const CollectiveRun& run, const Platform& platform) {
+    return play_collective(run, platform).algorithm;
+  };
+  Platform platform = quads();
+  CollectiveRun across = run_of(CollectiveOperation::all_reduce, 4, 2);
+  CHECK(algorithm(run_of(CollectiveOperation::all_reduce, 4, 1), platform) == "ring");
+  CHECK(algorithm(run_of(CollectiveOperation::all_gather, 4, 2), platform) == "ring");
+  CHECK(algorithm(across, platform) == "tree");
+  across.is_always_ring = true;
+  CHECK(algorithm(across, platform) == "ring");
+  platform.node_types.front().interconnect.reduces_in_switch = true;
+  CHECK(algorithm(run_of(CollectiveOperation::all_reduce, 4, 1), platform) == "NVLS");
+  across.is_always_ring = false;
+  CHECK(algorithm(across, platform) == "NVLS tree");
+}
+
+TEST_CASE("bus bandwidth is what a link carries, whatever the number of GPUs") {
+  // 2 * 3/4 * 8 GB in 120 ms, and half of that in 60 ms
+  CHECK(bus_bandwidth(run_of(CollectiveOperation::all_reduce, 4, 1), 120_ms) / 1_GBps ==
+        doctest::Approx(100));
+  CHECK(bus_bandwidth(run_of(CollectiveOperation::all_gather, 4, 1), 60_ms) / 1_GBps ==
+        doctest::Approx(100));
+}
+
+TEST_CASE("the table of a collective has a row for each payload on each number of GPUs") {
+  CollectiveQuestion question;
+  question.gpus = {8, 4};
+  question.bytes = {8_GB, 4_GB};
+  const document::Document document = collective_document(question, quads());
+  const JsonValue::Array& rows = document.data.find("rows")->array();
+  REQUIRE(rows.size() == 4);
+  CHECK(std::get<std::int64_t>(rows[0].find("gpus")->content) == 4);
+  CHECK(std::get<double>(rows[1].find("time_s")->content) == doctest::Approx(0.12));
+  CHECK(std::get<double>(rows[1].find("bus_bandwidth_bytes_per_s")->content) ==
+        doctest::Approx(100e9));
+  CHECK(rows[3].find("algorithm")->string() == "tree");
+  question.gpus = {6};
+  CHECK_THROWS_WITH_AS(collective_document(question, quads()), doctest::Contains("write 4 or 8"),
+                       InputError);
+}
+
+}  // namespace
+}  // namespace windtunnel

@@ -1,0 +1,45 @@
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "questions/collective.hpp"
+#include "units/quantity_reader.hpp"
+#include "windtunnel/commands.hpp"
+#include "windtunnel/console.hpp"
+#include "windtunnel/outputs.hpp"
+
+namespace windtunnel {
+
+namespace {
+
+Bytes bytes_of(const std::string& text) {
+  std::string problem, suggestion;
+  const std::optional<Bytes> bytes = parse_quantity<Bytes>(text, problem, suggestion);
+  if (bytes && *bytes > Bytes{0}) return *bytes;
+  if (bytes) problem = "nothing is sent";
+  throw UsageError("--bytes " + text + ": " + problem + " (" +
+                   (suggestion.empty() ? "write 64MiB or 1GiB" : suggestion) + ")");
+}
+
+}  // namespace
+
+ExitCode collective_command(const CommandLine& line) {
+  CollectiveQuestion question;
+  question.gpus = line.gpus;
+  question.is_always_ring = line.is_always_ring;
+  for (const std::string& text : line.bytes) question.bytes.push_back(bytes_of(text));
+  for (const CollectiveOperation operation : collective_operations())
+    if (line.arguments.front() == name_of(operation)) question.operation = operation;
+  JsonValue scenario{JsonValue::Object{}};
+  scenario.set("platform", JsonValue(line.platform));
+  ReadOptions reading;
+  reading.overrides = line.overrides;
+  const Platform platform =
+      read_platform(scenario, std::filesystem::current_path(), Library::find(), reading);
+  const document::Document document = collective_document(question, platform);
+  write_outputs(line, {{line.report, [&] { return page_of(document); }}});
+  print_result(line.format == ResultFormat::json ? json_of(document) : text_of(document));
+  return exit_done;
+}
+
+}  // namespace windtunnel
