@@ -134,7 +134,7 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
   }
   if (backward.before.empty() && backward.after.empty()) return;
   Held& held = (backward.before.empty() ? backward.after.back() : backward.before.front()).held;
-  const double parameters = edge_parameters(forward);
+  const double parameters = edge_parameters(forward).all;
   held.at(Kept::gathered).whole = is_counted ? element * parameters : words;
   held.at(Kept::weight_gradient).whole =
       is_counted && backward.before.empty() ? Bytes{} : word_gradients;
