@@ -145,7 +145,10 @@ Seconds muon_time(const EndInputs& in) {
   if (in.plan->training.optimizer != Optimizer::muon) return {};
   KernelContext context;
   context.device = &in.node->device;
-  context.precision = Precision::bf16;
+  // A GPU without bf16 products has those of the passes.
+  context.precision = context.device->peak.contains(Precision::bf16)
+                          ? Precision::bf16
+                          : base_precision(in.plan->training.precision);
   context.compute_efficiency = in.software->compute_efficiency * in.node->compute_efficiency;
   return orthogonalisation_time(muon_matrices(*in.model, *in.plan, in.stage), context);
 }

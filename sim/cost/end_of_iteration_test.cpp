@@ -64,6 +64,7 @@ TEST_CASE("narrower states are stepped in less time, Muon's matrices in more") {
   world.plan.training.first_moment = MomentType::fp32;
   world.plan.training.optimizer = Optimizer::muon;
   world.plan.stage_layers = {0, 0, 0};
+  world.model.heads = world.model.kv_heads = 4;
   world.parameters.matrices = 100;  // each with a moment less: 8 bytes of traffic
   CHECK(step() == doctest::Approx((20 * 250 - 8 * 100) / 1e6));
 }

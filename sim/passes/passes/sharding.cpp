@@ -134,7 +134,7 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
   }
   if (backward.before.empty() && backward.after.empty()) return;
   Held& held = (backward.before.empty() ? backward.after.back() : backward.before.front()).held;
-  const double parameters = edge_parameters(forward);
+  const double parameters = edge_parameters(forward).all;
   held.at(Kept::gathered).whole = is_counted ? element * parameters : words;
   held.at(Kept::weight_gradient).whole =
       is_counted && backward.before.empty() ? Bytes{} : word_gradients;
@@ -200,6 +200,8 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
     const bool scatters_edges = gradients > Bytes{};
     if (scatters_edges)
       scatter(backward.after, collective(Label::scatter_edges, gradients), edge_tensors, ways);
+    else  // frozen words take no time, and wait for the last layer's scatter
+      backward.after.push_back(kernel(Label::embedding, {}));
     if (ways == in.plan->parallel.replicas()) continue;
     const double shard = 1.0 / ways;
     backward.layer.push_back(
