@@ -264,10 +264,10 @@ void add_backward(std::vector<HeldTensor>& tensors, const Stage& stage) {
   tensors.push_back(
       {HeldKind::work_space, Label::whole_pass, stage.software.fixed_work, 1, of_passes});
   add_kept(tensors, backward, 1, {Kept::passing, HeldKind::passing, of_layer});
+  add_kept(tensors, backward, 1, {Kept::reloaded, HeldKind::reloaded, of_layer});
   if (!is_fully_sharded(stage)) return;
   if (counts_shards(stage)) return add_shards(tensors, stage);
   add_kept(tensors, backward, 1, {Kept::gathered, HeldKind::gathered, of_layer});
-  add_kept(tensors, backward, 1, {Kept::reloaded, HeldKind::reloaded, of_layer});
 }
 
 /// Verdict and total (docs/memory.md, sections 3 and 5):
