@@ -95,7 +95,7 @@ TEST_CASE("adapters are for matrices that the model has, of ranks that tensor di
   world.training.lora.targets = {LoraTarget::gate_proj};
   world.model.gated_mlp = false;
   CHECK(world.refused().starts_with("/training/lora_target_modules: the model's MLP has no gate"));
-  world.model.moe.emplace();
+  world.model.moe = Transformer::Experts{};
   CHECK(world.refused() ==
         "/training/lora_rank: adapters are not modelled for a model with experts");
   world.training.lora.rank = 0;
