@@ -1,7 +1,6 @@
-#include "report/comparison.hpp"
-
 #include <doctest/doctest.h>
 
+#include "report/comparison.hpp"
 #include "report/report_json.hpp"
 #include "report/testing.hpp"
 

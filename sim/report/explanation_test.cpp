@@ -135,7 +135,8 @@ TEST_CASE(
   too_large.fits = true;
   CHECK(memory_note(too_large, misfit) == "fits in memory");
   CHECK(html.find("no speed &lt;known&gt;</td>") != std::string::npos);
-  CHECK(html.find(R"(<span data-of="explanation" data-at="/what_ifs/0/change">-50.0 %</span>)") != std::string::npos);
+  CHECK(html.find(R"(<span data-of="explanation" data-at="/what_ifs/0/change">-50.0 %</span>)") !=
+        std::string::npos);
   CHECK(html.find("The end of the iteration waited for <b>") != std::string::npos);
 }
 
