@@ -145,7 +145,7 @@ double step_bytes(const Training& training, const SoftwareProfile& software) {
     const StateBytes states = state_bytes(of, software);
     return states.weights + states.optimizer;
   };
-  return software.optimizer_bytes + 2 * (kept(training) - kept(usual));
+  return std::max(0.0, software.optimizer_bytes + 2 * (kept(training) - kept(usual)));
 }
 
 }  // namespace windtunnel

@@ -24,7 +24,7 @@ double frozen_weight_size(const Training& training);
 double frozen_matrix_size(const Training& training);
 
 /// What the step moves for one parameter:  t + 2 (s' - s),  t that of the profile (`optimizer_bytes`), s the bytes of weights, main
-/// parameters and moments of the profile and s' of this training, each read and written once in a step.
+/// parameters and moments of the profile and s' of this training, each read and written once in a step; no less than nothing.
 double step_bytes(const Training& training, const SoftwareProfile& software);
 
 }  // namespace windtunnel

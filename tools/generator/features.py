@@ -14,7 +14,7 @@ CHOICES = ("/training/precision", "/training/attention_kernel", "/parallel/conte
            "/parallel/schedule", "/parallel/pipeline_send", "/parallel/sequence_parallel", "/parallel/overlap_gradient_reduce",
            "/parallel/gradient_ring", "/parallel/rank_order", "/training/fp8_recipe", "/training/compile",
            "/parallel/async_tensor_parallel", "/parallel/reshard_after_forward", "/training/main_params_dtype", "/training/exp_avg_dtype",
-           "/training/exp_avg_sq_dtype", "/training/overlap_optimizer_offload", "/training/frozen_dtype")
+           "/training/exp_avg_sq_dtype", "/training/overlap_optimizer_offload", "/training/frozen_dtype", "/training/loss")
 QUANTIZED = ("fp8", "mxfp8", "nvfp4")
 TWO_CHUNKS = ("zero_bubble_v", "dualpipe", "dualpipe_v")  # schedules that go up and down the stages, each message by itself
 TRAFFIC = ("pipeline_forward", "pipeline_backward", "data_gradients", "tensor_activations", "zero_gather")

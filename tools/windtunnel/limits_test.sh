@@ -113,7 +113,7 @@ is "nothing is written" test ! -e many
 documented "40 million"
 refuses 2 "1048576" run ranks.json
 documented "1,048,576"
-exits_within 10 1 validate ./collective.json --details; prints "a collective on 200000 nodes of 1 GPUs is more than the 131072 GPUs"
+exits_within 10 1 validate ./collective.json --details; prints "a collective on 200000 nodes of 1 GPUs has more than the 131072 flows"
 documented "131,072 GPUs"
 refuses 2 "more than 10000000 forward passes" schedule check 1f1b --stages 4000 --microbatches 4750
 documented "| 10 million |"

@@ -443,7 +443,8 @@ class Page:
 
     def optimizer(self, parameters):
         owners = self.d if self.parallel["zero_stage"] else 1
-        return (self.software["optimizer_bytes"] * parameters / owners + self.gradient_passes() * parameters) / self.BW
+        sgd = 8 if self.training["optimizer"] == "sgd" else 0  # one moment of 4 bytes that is neither read nor written
+        return (max(0, self.software["optimizer_bytes"] - sgd) * parameters / owners + self.gradient_passes() * parameters) / self.BW
 
     def gradient_passes(self):
         """Bytes of a parameter's gradient that are read or written before gradients are sharded."""
