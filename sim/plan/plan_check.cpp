@@ -520,7 +520,7 @@ std::string why_no_adapters(const PlanInputs& plan) {
   if (plan.model.mtp_layers > 0) return "multi-token prediction";
   if (is_quantized(plan.training.precision))
     return std::string("products in ") + name_of(plan.training.precision);
-  const std::vector<int>& stages = plan.parallel.stage_layers;
+  const std::vector<int> stages = layer_split(plan).stages;
   if (std::find(stages.begin(), stages.end(), 0) != stages.end()) return "stages without layers";
   return {};
 }
@@ -537,8 +537,11 @@ void check_adapters(const PlanInputs& plan, PlanFindings& findings) {
                        "write \"lora_rank\": 16, or leave it out"});
     return;
   }
-  if (const std::string why = why_no_adapters(plan);
-      !why.empty() && findings.are_sound({"/model", precision, stage_layers}))
+  const std::string why = findings.are_sound({"/model", precision, pipeline, stage_layers,
+                                              layers_at_the_ends, edge_layers})
+                              ? why_no_adapters(plan)
+                              : "";
+  if (!why.empty())
     return findings.reject({lora_rank, "adapters are not modelled for " + why, "leave it out"});
   if (lora.rank >= plan.model.hidden && findings.is_sound("/model/hidden"))
     findings.reject({lora_rank,

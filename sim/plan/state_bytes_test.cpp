@@ -17,6 +17,7 @@ struct World {
   Parallel parallel;
   SoftwareProfile software;
   World() {
+    model.layers = 32;
     model.hidden = 4096;
     model.heads = model.kv_heads = 32;
     model.gated_mlp = true;
@@ -86,6 +87,19 @@ TEST_CASE("adapters are for matrices that the model has, of ranks that tensor di
   World world;
   world.training.lora.rank = 16;
   CHECK(world.refused().empty());
+  world.parallel.pipeline = 2;
+  world.parallel.stage_layers = {32, 0};
+  CHECK(world.refused() ==
+        "/training/lora_rank: adapters are not modelled for stages without layers");
+  // The same without being said: the embedding, which counts as two layers, is the first stage alone.
+  world.model.layers = 2;
+  world.parallel.stage_layers = {};
+  world.parallel.edge_layers.embedding = 2;
+  CHECK(world.refused() ==
+        "/training/lora_rank: adapters are not modelled for stages without layers");
+  world.parallel.edge_layers = {};
+  world.parallel.pipeline = 1;
+  world.model.layers = 32;
   world.parallel.tensor = 32;
   CHECK(world.refused() == "/training/lora_rank: tensor 32 does not divide lora_rank 16");
   world.parallel.tensor = 1;
