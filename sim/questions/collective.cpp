@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
+#include "core/json_number.hpp"
 #include "core/problem.hpp"
 #include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
@@ -186,11 +188,6 @@ PlayedCollective play_all_to_all(const Setting& in) {
   return played(in, "pairwise", time.fixed, time.latency, flows);
 }
 
-/// The GPUs of a node, or of an NVLink domain.
-int gpus_of_domain(const Platform& platform) {
-  return platform.node_types.front().gpus * platform.domain_nodes;
-}
-
 /// On `gpus` GPUs: of one node, or of whole nodes.
 CollectiveRun run_on(const CollectiveQuestion& question, const Platform& platform, int gpus,
                      Bytes payload) {
@@ -219,12 +216,6 @@ std::vector<Bytes> usual_payloads() {
 std::string rate_text(double bytes_per_second) { return to_text(BytesPerSecond{bytes_per_second}); }
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string size_text(double bytes) { return to_text(Bytes{bytes}); }
-
-double number_at(const JsonValue& row, const char* key) {
-  const JsonValue& value = *row.find(key);
-  return value.is_integer() ? static_cast<double>(std::get<std::int64_t>(value.content))
-                            : std::get<double>(value.content);
-}
 
 /// Whether a number of a platform's file is of its links.
 bool is_of_links(const std::string& key) {
@@ -258,6 +249,9 @@ std::string links_text(const Platform& platform) {
 Chart bandwidth_chart(const JsonValue::Array& rows, bool over_gpus) {
   Chart chart;
   chart.label = "Bus bandwidth";
+  const auto number_at = [](const JsonValue& row, const char* key) {
+    return number_of(row.find(key)).value();
+  };
   double most = 0;
   const double largest = number_at(rows.back(), "bytes");
   for (const JsonValue& row : rows) {
@@ -277,8 +271,10 @@ Chart bandwidth_chart(const JsonValue::Array& rows, bool over_gpus) {
 PlayedCollective play_collective(const CollectiveRun& run, const Platform& platform) {
   require_size(run);
   require_gpus(run, platform);
-  const Members members = members_of(run, platform);
-  const Setting setting{run, in_domains(platform, run.nodes), members, ring_layout(members.nodes)};
+  Members members = members_of(run, platform);
+  RingLayout layout = ring_layout(members.nodes);
+  const Setting setting{run, in_domains(platform, run.nodes), std::move(members),
+                        std::move(layout)};
   return run.operation == CollectiveOperation::all_to_all ? play_all_to_all(setting)
                                                           : play_ring(setting);
 }
@@ -317,7 +313,7 @@ BytesPerSecond bus_bandwidth(const CollectiveRun& run, Seconds time) {
 document::Document collective_document(const CollectiveQuestion& question,
                                        const Platform& platform) {
   std::vector<int> sizes = question.gpus;
-  if (sizes.empty()) sizes.push_back(gpus_of_domain(platform));
+  if (sizes.empty()) sizes.push_back(platform.node_types.front().gpus * platform.domain_nodes);
   std::vector<Bytes> payloads = question.bytes.empty() ? usual_payloads() : question.bytes;
   std::sort(sizes.begin(), sizes.end());
   std::sort(payloads.begin(), payloads.end());
