@@ -35,7 +35,8 @@ Bisection play_bisection(const Platform& job, int nodes) {
     found.nics += node_bandwidth(job, NodeId(node));
     const int gpus = std::min(job.type_of(NodeId(node)).gpus, job.type_of(NodeId(partner)).gpus);
     for (int gpu = 0; gpu < gpus; ++gpu)
-      routes.push_back(network.route({NodeId(node), {gpu}}, {NodeId(partner), {gpu}}));
+      routes.push_back(network.route(Network::Endpoint{NodeId(node), {gpu}},
+                                     Network::Endpoint{NodeId(partner), {gpu}}));
   }
   std::vector<Bytes> over_link(network.links().size());
   const std::unique_ptr<Engine> engine = make_native_engine(network);
