@@ -7,6 +7,7 @@
 
 #include "core/contracts.hpp"
 #include "cost/collective_cost.hpp"
+#include "platform/fabric_json.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -149,6 +150,8 @@ void add_node(const NodeType& node, const Plan& plan, ValueCollector& values) {
   add_interconnect(node, has_peers, values);
   values.add("nics", "NICs per node", node.nics, has_network);
   values.add("nic_rate", "attained NIC rate", attained, node.effective_nic_rate(), has_network);
+  if (!node.nic_of_gpu.empty())  // in order on all measured clusters
+    values.add_habit("nic_of_gpu", "NICs of GPUs", "given one by one", has_network);
   const Training& training = plan.training;
   const bool offloads = training.optimizer_offload > 0 || training.activation_offload > 0;
   if (!node.host || !offloads) return;
@@ -289,6 +292,39 @@ void add_attention(const Scenario& scenario, const Device& gpu, ValueCollector& 
   }
 }
 
+/// A key of the fabric. Of a list each number, of cables their rates, of what is no number the word.
+void add_fabric_key(const Fabric& fabric, const FabricKey& key, bool is_used,
+                    ValueCollector& values) {
+  using Type = FabricKey::Type;
+  const std::string name = "fabric/" + key.name;
+  switch (key.type) {
+    case Type::whole:
+      return values.add(name, key.label, counted, fabric.number(key.name), is_used,
+                        ValueUnit::count);
+    case Type::number:
+      return values.add(name, key.label, efficiency, fabric.number(key.name), is_used);
+    case Type::data_rate:
+      return values.add(name, key.label, published, fabric.rate(key.name), is_used);
+    case Type::yes_no:
+    case Type::word:
+      return values.add_habit(name.c_str(), key.label.c_str(), text_of(key, fabric.value(key.name)),
+                              is_used);
+    case Type::wholes:
+    case Type::numbers: {
+      const bool is_count = key.type == Type::wholes;
+      const std::vector<double>& numbers = fabric.list(key.name);
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        values.add(name + "/" + std::to_string(i), key.label + ", " + std::to_string(i + 1),
+                   is_count ? counted : efficiency, numbers[i], is_used,
+                   is_count ? ValueUnit::count : ValueUnit::ratio);
+      return;
+    }
+    case Type::cables:
+      for (const FabricCable& cable : fabric.cables(key.name))
+        values.add(name, key.label, published, cable.bandwidth, is_used);
+  }
+}
+
 }  // namespace
 
 UsedValues gpu_values(const Scenario& scenario) {
@@ -340,9 +376,7 @@ UsedValues cluster_values(const Scenario& scenario) {
   if (fabric.kind != &fabric_kinds().front())  // that of all measured clusters
     values.add_habit("fabric/kind", "fabric", fabric.kind->name, has_network);
   for (const FabricKey& key : fabric.kind->keys)
-    values.add("fabric/" + key.name, key.label, key.is_whole ? counted : efficiency,
-               fabric.number(key.name), has_network && (!key.matters || key.matters(fabric)),
-               key.is_whole ? ValueUnit::count : ValueUnit::ratio);
+    add_fabric_key(fabric, key, has_network && (!key.matters || key.matters(fabric)), values);
   add_pairs(scenario, values);
   return values.take();
 }

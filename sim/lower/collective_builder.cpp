@@ -104,17 +104,21 @@ Collective CollectiveBuilder::exchange(const std::vector<DeviceId>& members,
   collective.traffic_bytes = bytes.sent * (ranks * operation.share);
   if (layout.num_nodes() == 1) return collective;
   // A rank sends to a node in proportion to the ranks there. `bytes` are those of a rank with the fewest beside it, who sends most away.
+  const bool to_each = in_->platform->fabric.tells_rails_apart();
   const double most_away = ranks - *std::min_element(ranks_on.begin(), ranks_on.end());
   for (const std::vector<std::size_t>& here : layout.by_node)
     for (std::size_t i = 0; i < here.size(); ++i)
       for (std::size_t other = 0; other < layout.by_node.size(); ++other) {
         const std::vector<std::size_t>& there = layout.by_node[other];
         if (&here == &there) continue;
-        const std::size_t from = here[i], to = there[i % there.size()];
-        const Route route = routes_->between(members[from], members[to]);
-        const double share =
-            played * device(members[from]).num_gpus() * (ranks_on[other] / most_away);
-        collective.flows.push_back({route.up, route.down, bytes.between_nodes * share});
+        const std::size_t from = here[i], receivers = to_each ? there.size() : 1;
+        const double share = played * device(members[from]).num_gpus() *
+                             (ranks_on[other] / most_away) / static_cast<double>(receivers);
+        for (std::size_t k = 0; k < receivers; ++k) {
+          const Route route =
+              routes_->between(members[from], members[there[(i + k) % there.size()]]);
+          collective.flows.push_back({route.up, route.down, bytes.between_nodes * share});
+        }
       }
   return collective;
 }

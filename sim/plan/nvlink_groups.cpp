@@ -75,8 +75,7 @@ int default_segment(const Parallel& parallel, int domain_nodes, int gpus_per_nod
 Platform in_segments(const Platform& machine, int nodes, int segment) {
   Platform cut = machine;
   cut.domain_nodes = segment;
-  if (const auto leaf = cut.fabric.numbers.find("nodes_per_leaf"); leaf != cut.fabric.numbers.end())
-    leaf->second *= static_cast<double>(segment) / machine.domain_nodes;  // as many domains
+  cut.fabric.scale_nodes(static_cast<double>(segment) / machine.domain_nodes);  // as many domains
   if (segment == 1) cut.node_types.front().count = nodes;
   Platform job = in_domains(cut, nodes);
   job.domain_nodes = machine.domain_nodes;

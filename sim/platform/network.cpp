@@ -15,13 +15,17 @@ std::string node_name(NodeId node) { return "node" + std::to_string(node.index()
 /// Of the names of links, by direction.
 constexpr std::array ends{" up", " down"};
 
+bool are_neighbours(const std::vector<int>& members) {
+  return std::adjacent_find(members.begin(), members.end(),
+                            [](int a, int b) { return b != a + 1; }) == members.end();
+}
+
 /// "0-2" for neighbours, "0,2" otherwise.
-std::string text_of(const std::vector<int>& nics) {
-  const int first = nics.front(), last = nics.back();
-  if (nics.size() > 1 && last - first + 1 == static_cast<int>(nics.size()))
-    return std::to_string(first) + "-" + std::to_string(last);
+std::string text_of(const std::vector<int>& members) {
+  if (members.size() > 1 && are_neighbours(members))
+    return std::to_string(members.front()) + "-" + std::to_string(members.back());
   std::string text;
-  for (const int nic : nics) text += (text.empty() ? "" : ",") + std::to_string(nic);
+  for (const int member : members) text += (text.empty() ? "" : ",") + std::to_string(member);
   return text;
 }
 
@@ -31,6 +35,11 @@ std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type) {
   std::vector<int> nics;
   for (const int gpu : gpus) {
     WT_EXPECT(gpu >= 0 && gpu < type.gpus);
+    if (!type.nic_of_gpu.empty()) {
+      const std::vector<int>& own = type.nic_of_gpu[static_cast<std::size_t>(gpu)];
+      nics.insert(nics.end(), own.begin(), own.end());
+      continue;
+    }
     const int first = gpu * type.nics / type.gpus;
     const int end = (gpu + 1) * type.nics / type.gpus;
     for (int nic = first; nic < std::max(first + 1, end); ++nic) nics.push_back(nic);
@@ -40,36 +49,83 @@ std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type) {
   return nics;
 }
 
-Network::Attachment Network::attach(NodeId node, const std::vector<int>& gpus) {
-  WT_EXPECT(platform_ != nullptr);
-  WT_EXPECT(!gpus.empty());
-  std::vector<int> nics = nics_of(gpus, platform_->type_of(node));
+std::size_t Network::port_of(NodeId node, std::vector<int> nics) {
   if (node.index() >= ports_.size()) ports_.resize(node.index() + std::size_t{1});
   std::vector<Port>& ports = ports_[node.index()].ports;
   const auto known =
       std::find_if(ports.begin(), ports.end(), [&](const Port& port) { return port.nics == nics; });
   const auto number = static_cast<std::size_t>(known - ports.begin());
   if (known == ports.end()) ports.push_back({std::move(nics), {}});
-  return {node, number};
+  return number;
+}
+
+Network::Attachment Network::attach(NodeId node, const std::vector<int>& gpus) {
+  WT_EXPECT(platform_ != nullptr);
+  WT_EXPECT(!gpus.empty());
+  return {node, port_of(node, nics_of(gpus, platform_->type_of(node)))};
+}
+
+Network::Attachment Network::relayed(const Attachment& from, const Attachment& to) {
+  const FabricKind& kind = *platform_->fabric.kind;
+  if (!kind.relay) return from;
+  std::vector<int> nics = kind.relay(*platform_, nics_at(from), nics_at(to));
+  return nics.empty() ? from : Attachment{from.node, port_of(from.node, std::move(nics))};
 }
 
 Route Network::route(const Attachment& from, const Attachment& to) {
   WT_EXPECT(from.node != to.node);
-  const Fabric& fabric = platform_->fabric;
-  Way& source = way(from, Direction::up);
+  const Attachment leaves = relayed(from, to);
+  Seconds latency = platform_->fabric.latency;
+  if (leaves.port != from.port)
+    latency += platform_->type_of(from.node).interconnect.point_to_point_latency;
+  Way& source = way(leaves, Direction::up);
   Way& target = way(to, Direction::down);
   const std::optional<LinkId> own = own_link(from.node, to.node);
-  const FabricPath path = fabric.kind->path(*platform_, num_nodes_, from.node, to.node);
+  const FabricPath path = fabric_paths_(*this, nics_at(leaves), nics_at(to));
   if (!own && path.up.empty() && path.down.empty()) {
     const PathId up = path_of(source);
-    return {up, path_of(target), fabric.latency};
+    return {up, path_of(target), latency};
   }
-  std::vector<LinkId> up = source.links, down;
+  std::vector<LinkId> up = source.links, down = path.down;
   if (own) up.push_back(*own);
-  for (const FabricLink& passed : path.up) up.push_back(link(passed.name, passed.bandwidth));
-  for (const FabricLink& passed : path.down) down.push_back(link(passed.name, passed.bandwidth));
+  up.insert(up.end(), path.up.begin(), path.up.end());
   down.insert(down.end(), target.links.begin(), target.links.end());
-  return {shared_path(std::move(up)), shared_path(std::move(down)), fabric.latency};
+  return {shared_path(std::move(up)), shared_path(std::move(down)), latency};
+}
+
+void Network::pass(std::vector<LinkId>& path, const Bundle& bundle, const std::vector<int>& members,
+                   Direction direction) {
+  const char* const end = ends[static_cast<std::size_t>(direction)];
+  const LinkId whole = link(bundle.name + end, bundle.bandwidth * bundle.count);
+  const auto size = static_cast<int>(members.size());
+  if (size == bundle.count && are_neighbours(members)) return path.push_back(whole);
+  int fullest = 1, parts = 1;
+  for (std::size_t i = 1; i < members.size(); ++i) {
+    parts = members[i] == members[i - 1] ? parts + 1 : 1;
+    fullest = std::max(fullest, parts);
+  }
+  const LinkId some =
+      link(bundle.name + " " + bundle.part + text_of(members) + end,
+           bundle.bandwidth * (static_cast<double>(size) / static_cast<double>(fullest)));
+  const bool is_up = direction == Direction::up;
+  path.push_back(is_up ? some : whole);
+  path.push_back(is_up ? whole : some);
+}
+
+void Network::pass(std::vector<LinkId>& path, std::vector<Hop> hops, int num_parts) {
+  if (hops.empty()) return;
+  std::sort(hops.begin(), hops.end());
+  if (hops.front() == hops.back())
+    return path.push_back(link(hops.front().name, hops.front().bandwidth));
+  std::string name;
+  BytesPerSecond rate{std::numeric_limits<double>::infinity()};
+  int parts = 0;
+  for (std::size_t i = 0; i < hops.size(); ++i) {
+    parts = i > 0 && hops[i] == hops[i - 1] ? parts + 1 : 1;
+    rate = std::min(rate, hops[i].bandwidth * (static_cast<double>(num_parts) / parts));
+    name += (i == 0 ? "" : ", ") + hops[i].name;
+  }
+  path.push_back(link(name, rate));
 }
 
 LinkId Network::add_link(BytesPerSecond bandwidth, std::string name) {

@@ -38,9 +38,12 @@ struct Route {
 /// - "leaf0 up": what the kind of fabric says (fabrics/); between leaf switches, and only where they are oversubscribed.
 class Network {
  public:
-  /// Of a job on the first `nodes_in_use` nodes of the platform.
+  enum class Direction { up, down };
+
+  /// Of a job on the first `nodes_in_use` nodes of the platform, which must outlive it.
   Network(const Platform& platform, int nodes_in_use)
-      : platform_(&platform), num_nodes_(platform.num_nodes(nodes_in_use)) {}
+      : platform_(&platform),
+        fabric_paths_(platform.fabric.kind->paths(platform, platform.num_nodes(nodes_in_use))) {}
 
   /// Some GPUs of a node; what one simulated device, or one member of a collective, has.
   struct Endpoint {
@@ -54,7 +57,8 @@ class Network {
     std::size_t port = 0;
   };
   Attachment attach(NodeId node, const std::vector<int>& gpus);
-  /// The route between endpoints of different nodes.
+  /// The route between endpoints of different nodes. One that the fabric relays leaves by the NICs of other GPUs of its node, over NVLink,
+  /// which is faster than they are and adds its latency.
   Route route(const Attachment& from, const Attachment& to);
   Route route(const Endpoint& from, const Endpoint& to) {
     return route(attach(from.node, from.gpus), attach(to.node, to.gpus));
@@ -68,13 +72,40 @@ class Network {
   /// The rate of a flow that has these paths to itself: that of their slowest link, infinite where they have none.
   BytesPerSecond rate_alone(std::initializer_list<PathId> paths) const;
 
+  // What kinds of fabric make their links by.
+
+  /// The link of this name; made when it is first asked for.
+  LinkId link(const std::string& name, BytesPerSecond bandwidth);
+  /// Equal links side by side: the rails of a group of nodes, the uplinks of a switch.
+  struct Bundle {
+    std::string name;            ///< of all of them together: "group0"
+    std::string part;            ///< of one: "rail"
+    BytesPerSecond bandwidth{};  ///< of one
+    int count = 0;
+  };
+  /// Adds to `path` what a message passes that is spread evenly over `members` of the bundle, in order, one of which may stand there several
+  /// times: a link of these, on which the fullest member decides, and one of the whole bundle, so that members of overlapping sets
+  /// together carry no more than there is.
+  void pass(std::vector<LinkId>& path, const Bundle& bundle, const std::vector<int>& members,
+            Direction direction);
+
+  /// A link that part of a message passes.
+  struct Hop {
+    std::string name;
+    BytesPerSecond bandwidth{};
+    auto operator<=>(const Hop&) const = default;
+  };
+  /// Adds to `path` what a message of `num_parts` equal parts passes of which each takes its own way: the links that its parts pass at this stage of their ways.
+  /// Several become one link, on which the fullest decides. Limit: it is shared with messages that take the same of them, not
+  /// with those that take some.
+  void pass(std::vector<LinkId>& path, std::vector<Hop> hops, int num_parts);
+
   /// A network made by hand, for tests and benchmarks.
   LinkId add_link(BytesPerSecond bandwidth, std::string name);
   PathId add_path(std::vector<LinkId> links);
   Network() = default;
 
  private:
-  enum class Direction { up, down };
   /// Some NICs of a node, one way.
   struct Way {
     std::vector<LinkId> links;   ///< as messages pass them; empty until the first route
@@ -89,7 +120,12 @@ class Network {
     std::vector<Port> ports;
   };
 
-  LinkId link(const std::string& name, BytesPerSecond bandwidth);
+  std::size_t port_of(NodeId node, std::vector<int> nics);
+  NodeNics nics_at(const Attachment& at) const {
+    return {at.node, ports_[at.node.index()].ports[at.port].nics};
+  }
+  /// Where a message really leaves its node.
+  Attachment relayed(const Attachment& from, const Attachment& to);
   PathId shared_path(std::vector<LinkId> links);
   /// The NICs of a port as one link, and the node's link when those are not all of its NICs.
   Way& way(const Attachment& at, Direction direction);
@@ -100,7 +136,7 @@ class Network {
   std::optional<LinkId> own_link(NodeId from, NodeId to);
 
   const Platform* platform_ = nullptr;
-  int num_nodes_ = 0;
+  FabricPaths fabric_paths_;
   std::vector<Link> links_;
   std::vector<std::vector<LinkId>> paths_;
   std::vector<NodePorts> ports_;                          ///< by node

@@ -2,53 +2,17 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <string>
 #include <vector>
 
 #include "core/contracts.hpp"
+#include "platform/network_fixtures.hpp"
 
 using namespace windtunnel;
-
-namespace {
-
-/// 8 GPUs on `nics` NICs of 10 GB/s that attain half of it: 5 GB/s each.
-Platform platform_with(int nics) {
-  NodeType type;
-  type.gpus = 8;
-  type.nics = nics;
-  type.nic_rate = 10_GBps;
-  type.nic_efficiency = 0.5;
-  Platform platform;
-  platform.node_types = {type};
-  platform.fabric.latency = 20_us;
-  return platform;
-}
-
-Network::Endpoint gpus(int node, int first, int count) {
-  Network::Endpoint endpoint{NodeId(node), {}};
-  for (int i = 0; i < count; ++i) endpoint.gpus.push_back(first + i);
-  return endpoint;
-}
-
-/// "node0 nic0 up 5; node0 up 20": the links of a path in order, with GB/s.
-std::string path_text(const Network& network, PathId path) {
-  std::string text;
-  for (LinkId link : network.path(path)) {
-    const Link& at = network.links()[link.index()];
-    const long rate = std::lround(at.bandwidth / 1_GBps);
-    text += (text.empty() ? "" : "; ") + at.name + " " + std::to_string(rate);
-  }
-  return text;
-}
-
-std::string route_text(Network& network, const Network::Endpoint& from,
-                       const Network::Endpoint& to) {
-  const Route route = network.route(from, to);
-  return path_text(network, route.up) + " | " + path_text(network, route.down);
-}
-
-}  // namespace
+using testing::gpus;
+using testing::path_text;
+using testing::platform_with;
+using testing::route_text;
 
 TEST_CASE("eight GPUs on one NIC share one link") {
   const Platform platform = platform_with(1);
@@ -115,7 +79,7 @@ TEST_CASE("an override beats the matrix and counts no rails") {
 
 TEST_CASE("only traffic between leaves crosses the oversubscribed uplinks") {
   Platform platform = platform_with(4);
-  platform.fabric.numbers = {{"nodes_per_leaf", 2}, {"oversubscription", 4}};
+  platform.fabric.values = {{"nodes_per_leaf", 2.0}, {"oversubscription", 4.0}};
   Network network(platform, 4);
   // 2 nodes * 4 NICs * 5 GB/s / 4 = 10 GB/s.
   CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) == "node0 up 20 | node1 down 20");
@@ -127,7 +91,7 @@ TEST_CASE(
     "where the count is open there are as many nodes as the job takes: its last leaf may be half "
     "empty") {
   Platform platform = platform_with(4);
-  platform.fabric.numbers = {{"nodes_per_leaf", 2}, {"oversubscription", 4}};
+  platform.fabric.values = {{"nodes_per_leaf", 2.0}, {"oversubscription", 4.0}};
   const auto between_leaves = [&](int nodes_in_use) {
     Network network(platform, nodes_in_use);
     return route_text(network, gpus(0, 0, 8), gpus(2, 0, 8));
@@ -141,7 +105,7 @@ TEST_CASE(
 
 TEST_CASE("a non-blocking fabric has no links of its own") {
   Platform platform = platform_with(4);
-  platform.fabric.numbers = {{"nodes_per_leaf", 2}};
+  platform.fabric.values = {{"nodes_per_leaf", 2.0}};
   Network network(platform, 4);
   CHECK(route_text(network, gpus(0, 0, 8), gpus(3, 0, 8)) == "node0 up 20 | node3 down 20");
 }
@@ -170,4 +134,33 @@ TEST_CASE("GPUs apart from each other use NICs apart from each other") {
   Network network(platform, 4);
   CHECK(route_text(network, {NodeId(0), {0, 4}}, {NodeId(1), {2, 3}}) ==
         "node0 nic0,2 up 10; node0 up 20 | node1 down 20; node1 nic1 down 5");
+}
+
+TEST_CASE("a node says which NICs its GPUs use, in any order") {
+  Platform platform = platform_with(4);
+  // GPUs 0 to 3 on NIC 3, GPUs 4 to 7 on NICs 0 and 1 together; NIC 2 is for storage.
+  platform.node_types.front().nic_of_gpu = {{3}, {3}, {3}, {3}, {0, 1}, {0, 1}, {0, 1}, {0, 1}};
+  Network network(platform, 4);
+  CHECK(route_text(network, gpus(0, 0, 4), gpus(1, 4, 4)) ==
+        "node0 nic3 up 5; node0 up 20 | node1 down 20; node1 nic0-1 down 10");
+  CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) ==
+        "node0 nic0,1,3 up 15; node0 up 20 | node1 down 20; node1 nic0,1,3 down 15");
+}
+
+TEST_CASE(
+    "parallel links: the fullest of those that a message has decides, and together they carry what "
+    "there is") {
+  const Platform platform = platform_with(1);
+  Network network(platform, 2);
+  const Network::Bundle uplinks{"leaf0", "uplink", 10_GBps, 4};
+  const auto text = [&](const std::vector<int>& members, Network::Direction direction) {
+    std::vector<LinkId> path;
+    network.pass(path, uplinks, members, direction);
+    return path_text(network, network.add_path(path));
+  };
+  CHECK(text({2}, Network::Direction::up) == "leaf0 uplink2 up 10; leaf0 up 40");
+  CHECK(text({0, 3}, Network::Direction::down) == "leaf0 down 40; leaf0 uplink0,3 down 20");
+  CHECK(text({0, 1, 2, 3}, Network::Direction::up) == "leaf0 up 40");
+  // Three quarters of the message share one uplink: 10 GB/s / (3/4).
+  CHECK(text({1, 1, 1, 2}, Network::Direction::up) == "leaf0 uplink1,1,1,2 up 13; leaf0 up 40");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 #include "core/contracts.hpp"
 
@@ -35,6 +36,12 @@ NodeType domain_of(const NodeType& node, int nodes, int count) {
   domain.nics = node.nics * nodes;
   domain.count = count;
   domain.trays = nodes;
+  domain.nic_of_gpu.clear();
+  for (int tray = 0; tray < nodes; ++tray)
+    for (std::vector<int> nics : node.nic_of_gpu) {
+      for (int& nic : nics) nic += tray * node.nics;
+      domain.nic_of_gpu.push_back(std::move(nics));
+    }
   return domain;
 }
 
@@ -49,8 +56,7 @@ Platform in_domains(const Platform& platform, int nodes) {
   result.node_types.clear();
   if (whole > 0) result.node_types.push_back(domain_of(node, platform.domain_nodes, whole));
   if (left > 0) result.node_types.push_back(domain_of(node, left, 1));
-  const auto leaf = result.fabric.numbers.find("nodes_per_leaf");
-  if (leaf != result.fabric.numbers.end()) leaf->second /= platform.domain_nodes;
+  result.fabric.scale_nodes(1.0 / platform.domain_nodes);
   return result;
 }
 
@@ -60,11 +66,11 @@ Platform machine_of(const Platform& job) {
   NodeType& tray = machine.node_types.front();
   tray.gpus /= tray.trays;
   tray.nics /= tray.trays;
+  if (!tray.nic_of_gpu.empty()) tray.nic_of_gpu.resize(static_cast<std::size_t>(tray.gpus));
   tray.trays = 1;
   tray.count = 0;
   machine.node_types.resize(1);
-  const auto leaf = machine.fabric.numbers.find("nodes_per_leaf");
-  if (leaf != machine.fabric.numbers.end()) leaf->second *= machine.domain_nodes;
+  machine.fabric.scale_nodes(machine.domain_nodes);
   return machine;
 }
 
@@ -87,6 +93,7 @@ std::string unevenness(const Platform& platform, int nodes) {
     const NodeType& type = platform.type_of(NodeId{node});
     if (type.nics != first.nics || type.effective_nic_rate() != first.effective_nic_rate())
       return "its nodes differ in their NICs";
+    if (!type.nic_of_gpu.empty()) return "its GPUs are given their NICs one by one";
     several_types = several_types || &type != &first;
   }
   return several_types ? "its nodes are of several types" : "";

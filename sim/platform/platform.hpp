@@ -68,6 +68,8 @@ struct NodeType {
   int nics = 0;
   BytesPerSecond nic_rate{};  ///< datasheet, one NIC, one way
   double nic_efficiency = 1;  ///< attained fraction
+  std::vector<std::vector<int>> nic_of_gpu =
+      {};  ///< of each GPU its NICs; empty: shared out in order (nics_of())
   double compute_efficiency =
       1;  ///< factor on the device's emax: cards that run cooler or slower here
   /// What of a stack's overhead of tensor collectives these nodes show.
@@ -114,7 +116,8 @@ struct Platform {
 
 /// The platform as a job on its first `nodes` nodes sees it where the in-node interconnect joins several of them: each domain is
 /// one node with the GPUs and NICs of all its nodes, the last with those that are left. What happens inside a domain then never
-/// touches a NIC. `nodes_per_leaf` counts domains afterwards.
+/// touches a NIC. The fabric's keys that
+/// count nodes count domains afterwards.
 Platform in_domains(const Platform& platform, int nodes);
 /// The machine behind what a job sees: nodes as the file has them, as many as are asked for where an interconnect joins several.
 Platform machine_of(const Platform& job);

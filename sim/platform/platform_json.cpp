@@ -1,5 +1,7 @@
 #include "platform/platform_json.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -8,7 +10,9 @@
 
 #include "core/object_reader.hpp"
 #include "platform/device_json.hpp"
+#include "platform/fabric_json.hpp"
 #include "platform/interconnect_json.hpp"
+#include "platform/nics.hpp"
 #include "platform/source_json.hpp"
 #include "units/member_reader.hpp"
 
@@ -40,6 +44,48 @@ std::optional<Host> read_host(ObjectReader& node_type, const std::string& prefix
   return host;
 }
 
+/// The NICs of a GPU: the number of one, or a list of them. Empty where something else stands there.
+std::vector<int> read_nics(const JsonValue& cell, int nics) {
+  std::vector<int> found;
+  const auto add = [&](const JsonValue& each) {
+    const auto* nic = std::get_if<std::int64_t>(&each.content);
+    const bool is_one = nic != nullptr && *nic >= 0 && *nic < nics;
+    if (is_one) found.push_back(static_cast<int>(*nic));
+    return is_one;
+  };
+  const bool are_nics =
+      cell.is_array() ? std::all_of(cell.array().begin(), cell.array().end(), add) : add(cell);
+  std::sort(found.begin(), found.end());
+  const bool are_different = std::adjacent_find(found.begin(), found.end()) == found.end();
+  return are_nics && are_different ? found : std::vector<int>{};
+}
+
+/// Nothing is kept of a list that says what holds without it.
+void read_nic_of_gpu(ObjectReader& reader, NodeType& node) {
+  const JsonValue* value = reader.take("nic_of_gpu");
+  if (value == nullptr || !reader.are_sound({"gpus", "nics"})) return;
+  const auto gpus = static_cast<std::size_t>(node.gpus);
+  if (!value->is_array() || value->array().size() != gpus)
+    return reader.problem(
+        "nic_of_gpu",
+        "nic_of_gpu says which NICs each of the " + std::to_string(gpus) + " GPUs uses",
+        "write a list of " + std::to_string(gpus) +
+            " entries, each the number of a NIC or a list of them");
+  std::vector<std::vector<int>> nics;
+  bool is_usual = true;
+  for (int gpu = 0; gpu < node.gpus; ++gpu) {
+    const JsonValue& cell = value->array()[static_cast<std::size_t>(gpu)];
+    nics.push_back(read_nics(cell, node.nics));
+    if (nics.back().empty())
+      return reader.problem("nic_of_gpu",
+                            "GPU " + std::to_string(gpu) + " has NICs " + text_for_message(cell) +
+                                ", and its node has NICs 0 to " + std::to_string(node.nics - 1),
+                            "write the number of one, or a list of different ones");
+    is_usual = is_usual && nics.back() == nics_of({gpu}, node);
+  }
+  if (!is_usual) node.nic_of_gpu = std::move(nics);
+}
+
 using DeviceReader = std::function<Device(ObjectReader& node_type)>;
 
 NodeType read_node_type(ObjectReader reader, const std::string& prefix, Platform& platform,
@@ -49,6 +95,7 @@ NodeType read_node_type(ObjectReader reader, const std::string& prefix, Platform
   node.device = device(reader);
   required(reader, "gpus", node.gpus, 1, most_node_parts);
   required(reader, "nics", node.nics, 1, most_node_parts);
+  read_nic_of_gpu(reader, node);
   required(reader, "nic_rate", node.nic_rate);
   defaulted(reader, "nic_efficiency", node.nic_efficiency, least_ratio, 1);
   defaulted(reader, "compute_efficiency", node.compute_efficiency, least_ratio, most_factor);
@@ -81,34 +128,6 @@ void read_node_types(ObjectReader& reader, Platform& platform, const DeviceLoade
     };
     platform.node_types.push_back(read_node_type(entry, place_in(reader, entry), platform, device));
   }
-}
-
-const FabricKind* read_fabric_kind(ObjectReader& reader) {
-  std::vector<std::pair<std::string, const FabricKind*>> names;
-  for (const FabricKind& kind : fabric_kinds()) names.emplace_back(kind.name, &kind);
-  return reader.optional_enum<const FabricKind*>("kind", names.front().second, names);
-}
-
-double read_number(ObjectReader& reader, const FabricKey& key) {
-  if (!key.is_whole) return reader.optional_number(key.name, key.fallback, key.least, key.most);
-  const auto whole = [](double number) { return static_cast<int>(number); };
-  return reader.optional_int(key.name, whole(key.fallback), whole(key.least), whole(key.most));
-}
-
-void read_fabric(ObjectReader reader, Platform& platform) {
-  Fabric& fabric = platform.fabric;
-  required(reader, "latency", fabric.latency);
-  required(reader, "collective_latency", fabric.collective_latency);
-  fabric.kind = read_fabric_kind(reader);
-  bool are_sound = true;
-  for (const FabricKey& key : fabric.kind->keys) {
-    fabric.numbers[key.name] = read_number(reader, key);
-    are_sound = are_sound && reader.are_sound({key.name});
-  }
-  end_object(reader, "fabric/", platform.sources);
-  if (!are_sound || !fabric.kind->problem) return;
-  if (const auto [key, problem] = fabric.kind->problem(fabric); !problem.empty())
-    reader.problem(key, problem);
 }
 
 std::optional<double> number_in(const JsonValue& cell) {
@@ -233,10 +252,8 @@ std::string why_no_domains(const Platform& platform, int domain_nodes) {
   if (is_mesh) return "a mesh of lanes joins the GPUs of one node only";
   if (platform.matrix || !platform.link_overrides.empty())
     return "rates measured between nodes do not say what a domain does";
-  const auto leaf = platform.fabric.numbers.find("nodes_per_leaf");
-  const bool splits =
-      leaf != platform.fabric.numbers.end() && static_cast<int>(leaf->second) % domain_nodes != 0;
-  return splits ? "nodes_per_leaf must be a multiple of domain_nodes" : "";
+  const std::string key = platform.fabric.key_that_splits(domain_nodes);
+  return key.empty() ? "" : key + " must be a multiple of domain_nodes";
 }
 
 /// Nothing is written back where it is absent. Without domains where they are refused: whoever reads on may rely on them.
@@ -272,7 +289,7 @@ Platform read_platform(JsonValue& value, const std::string& pointer, Problems& p
   platform.name = reader.required_string("name");
   platform.description = read_preamble(reader);
   read_node_types(reader, platform, load_device, read_before);
-  read_fabric(reader.child("fabric"), platform);
+  read_fabric(reader.child("fabric"), platform, reader.are_sound({"node_types"}));
   read_own_links(reader, platform);
   read_domains(reader, platform);
   if (reader.has("domain_nodes"))

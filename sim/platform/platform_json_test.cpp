@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "platform/fabric_json.hpp"
 #include "platform/software_json.hpp"
 #include "platform/testing.hpp"
 
@@ -82,8 +84,139 @@ TEST_CASE("the schema has the kinds of fabric of the table, and their keys") {
 
 TEST_CASE("a fabric is of a kind of the table") {
   CHECK(problems_of(
-            with(platform_text, "'latency': '20 us'", "'kind': 'torus', 'latency': '20 us'")) ==
-        Messages{"kind is \"torus\", which is none of leaf_switches at /platform/fabric/kind"});
+            with(platform_text, "'latency': '20 us'", "'kind': 'mesh', 'latency': '20 us'")) ==
+        Messages{"kind is \"mesh\", which is none of leaf_switches, fat_tree, rails, rails_only, "
+                 "torus, dragonfly, edge_list at /platform/fabric/kind"});
+}
+
+namespace {
+
+std::string with_fabric(const std::string& keys) {
+  return with(platform_text, "'latency': '20 us'", keys + ", 'latency': '20 us'");
+}
+
+Fabric fabric_with(const std::string& keys) {
+  Problems problems;
+  const Fabric fabric = read(with_fabric(keys), problems).fabric;
+  CHECK(problems.empty());
+  return fabric;
+}
+
+}  // namespace
+
+TEST_CASE("keys of a fabric are numbers, lists, words, rates, yes or no, and cables") {
+  const Fabric tree = fabric_with(
+      "'kind': 'fat_tree', 'nodes_per_switch': [2, 8], 'taper': [1, 2.5], 'uplinks': [4, 8], "
+      "'routing': 'ecmp'");
+  CHECK(tree.list("nodes_per_switch") == std::vector<double>{2, 8});
+  CHECK(tree.list("taper") == std::vector<double>{1, 2.5});
+  CHECK(tree.is_set("routing"));
+  CHECK(tree.whole("routing_seed") == 0);
+  CHECK_FALSE(fabric_with("'kind': 'rails', 'nodes_per_group': 4, 'pxn': false").is_set("pxn"));
+  CHECK(fabric_with("'kind': 'rails', 'nodes_per_group': 4").is_set("pxn"));
+  CHECK(fabric_with("'kind': 'torus', 'dimensions': [2, 2], 'link_rate': '200 Gbps'")
+            .rate("link_rate") == 25_GBps);
+  const Fabric listed = fabric_with(
+      "'kind': 'edge_list', 'links': [['node0', 'leaf0', '200 Gbps'], ['node1', 'leaf0', '25 "
+      "GB/s', "
+      "2]]");
+  REQUIRE(listed.cables("links").size() == 2);
+  CHECK(listed.cables("links")[0].bandwidth == listed.cables("links")[1].bandwidth);
+  CHECK(listed.cables("links")[1].count == 2);
+  CHECK(listed.cables("links")[1].to == "leaf0");
+}
+
+TEST_CASE("the value of a key is written so that reading it again gives the same") {
+  for (const auto& [keys, names] : std::vector<std::pair<std::string, Messages>>{
+           {"'kind': 'fat_tree', 'nodes_per_switch': [2, 8], 'taper': [1, 2.5], 'routing': "
+            "'adaptive'",
+            {"nodes_per_switch", "taper", "routing"}},
+           {"'kind': 'rails', 'nodes_per_group': 4, 'oversubscription': 1.3, 'pxn': false",
+            {"nodes_per_group", "oversubscription", "pxn"}},
+           {"'kind': 'torus', 'dimensions': [2, 2], 'link_rate': '33.3 Gbps'",
+            {"dimensions", "link_rate"}},
+           {"'kind': 'edge_list', 'links': [['node0', 'a', '200 Gbps'], ['node1', 'a', '3 GB/s', "
+            "2]]",
+            {"links"}}}) {
+    const Fabric fabric = fabric_with(keys);
+    std::string written = "'kind': '" + fabric.kind->name + "'";
+    for (const std::string& name : names) {
+      const FabricKey& key = fabric.kind->key(name);
+      const std::string text = text_of(key, fabric.value(name));
+      const bool is_bare =
+          key.type == FabricKey::Type::word || key.type == FabricKey::Type::data_rate;
+      written += ", '" + name + "': " + (is_bare ? "'" + text + "'" : text);
+    }
+    const Fabric again = fabric_with(written);
+    for (const std::string& name : names)
+      CHECK(text_of(fabric.kind->key(name), again.value(name)) ==
+            text_of(fabric.kind->key(name), fabric.value(name)));
+  }
+}
+
+TEST_CASE("what is wrong with a key of a fabric is said at the key") {
+  const auto problems = [](const std::string& keys) { return problems_of(with_fabric(keys)); };
+  CHECK(
+      problems("'kind': 'fat_tree', 'nodes_per_switch': 16") ==
+      Messages{"nodes_per_switch is 16, which is not a list at /platform/fabric/nodes_per_switch"});
+  CHECK(problems("'kind': 'fat_tree', 'nodes_per_switch': [16, 0.5]") ==
+        Messages{"nodes_per_switch has 0.5 in it at /platform/fabric/nodes_per_switch"});
+  CHECK(problems("'kind': 'fat_tree', 'nodes_per_switch': [16], 'taper': [0.5]") ==
+        Messages{"taper has 0.5 in it at /platform/fabric/taper"});
+  CHECK(
+      problems("'kind': 'fat_tree', 'nodes_per_switch': [16], 'taper': [2, 4]") ==
+      Messages{"a fat tree of 1 tier has one number in taper for each, and this is a list of 2 at "
+               "/platform/fabric/taper"});
+  CHECK(problems("'kind': 'fat_tree', 'nodes_per_switch': [16], 'routing': 'valiant'") ==
+        Messages{"routing is \"valiant\", which is none of adaptive, ecmp at "
+                 "/platform/fabric/routing"});
+  CHECK(problems("'kind': 'rails', 'nodes_per_group': 4, 'pxn': 1") ==
+        Messages{"pxn is 1, which is neither true nor false at /platform/fabric/pxn"});
+  CHECK(problems("'kind': 'edge_list', 'links': [['node0', 'leaf0', '200 gbps']]")
+            .at(0)
+            .ends_with("in it, which is no cable at /platform/fabric/links"));
+  CHECK(problems("'kind': 'torus'").at(0).ends_with("at /platform/fabric"));
+  // A key of another kind is unknown.
+  CHECK(problems("'kind': 'rails', 'nodes_per_group': 4, 'taper': [2]") ==
+        Messages{"unknown key \"taper\" at /platform/fabric"});
+}
+
+TEST_CASE("a node says which NICs each GPU uses") {
+  const auto given = [](const std::string& list) {
+    return with(platform_text, "'nics': 2,", "'nics': 2, 'nic_of_gpu': " + list + ",");
+  };
+  Problems problems;
+  const Platform platform = read(given("[1, [0, 1], 0, 0]"), problems);
+  CHECK(problems.empty());
+  CHECK(platform.node_types.at(0).nic_of_gpu ==
+        std::vector<std::vector<int>>{{1}, {0, 1}, {0}, {0}});
+  CHECK(unevenness(platform, 2) == "its GPUs are given their NICs one by one");
+  // What holds without the list is not kept.
+  CHECK(read(given("[0, 0, 1, 1]"), problems).node_types.at(0).nic_of_gpu.empty());
+  CHECK(problems.empty());
+  CHECK(problems_of(given("[0, 1]")) ==
+        Messages{"nic_of_gpu says which NICs each of the 4 GPUs uses at "
+                 "/platform/node_types/0/nic_of_gpu"});
+  for (const char* wrong : {"[0, 1, 0, 2]", "[0, 1, 0, []]", "[0, 1, 0, [1, 1]]", "[0, 1, 0, 'a']"})
+    CHECK(problems_of(given(wrong)).at(0).starts_with("GPU 3 has NICs "));
+}
+
+TEST_CASE(
+    "the trays of a domain keep the NICs of their GPUs, and keys that count nodes count domains") {
+  Problems problems;
+  const Platform trays =
+      read(with(with(with_fabric("'kind': 'fat_tree', 'nodes_per_switch': [4, 8]"), "'nics': 2,",
+                     "'nics': 2, 'nic_of_gpu': [1, 1, 0, 0],"),
+                "'name': 'small',", "'name': 'small', 'domain_nodes': 2, 'source': 'assumed: x',"),
+           problems);
+  REQUIRE(problems.empty());
+  const Platform job = in_domains(trays, 4);
+  CHECK(job.type_of(NodeId(0)).nic_of_gpu ==
+        std::vector<std::vector<int>>{{1}, {1}, {0}, {0}, {3}, {3}, {2}, {2}});
+  CHECK(job.fabric.list("nodes_per_switch") == std::vector<double>{2, 4});
+  CHECK(machine_of(job).fabric.list("nodes_per_switch") == std::vector<double>{4, 8});
+  CHECK(machine_of(job).node_types.front().nic_of_gpu ==
+        std::vector<std::vector<int>>{{1}, {1}, {0}, {0}});
 }
 
 TEST_CASE("a device may stand inline") {

@@ -164,7 +164,8 @@ PlayedCollective play_ring(const Setting& in) {
   return played(in, steps.algorithm, steps.fixed, steps.latency, steps.flows);
 }
 
-/// Each GPU sends one share of its payload to each other, those for another node to the GPU of its own place there.
+/// Each GPU sends one share of its payload to each other, those for another node to the GPU of its own place there, or
+/// to each where the fabric tells them apart.
 PlayedCollective play_all_to_all(const Setting& in) {
   ExpertGroup group;
   group.ranks = static_cast<int>(in.members.nodes.size());
@@ -178,13 +179,15 @@ PlayedCollective play_all_to_all(const Setting& in) {
   const ExchangeTime time =
       exchange_time(exchange_bytes(in.run.payload, {}, group, ExpertDispatch::all_to_all), group,
                     in.job.type_of(in.members.nodes.front()), in.job.fabric);
+  const bool to_each = in.job.fabric.tells_rails_apart();
   std::vector<MemberFlow> flows;
   for (const std::vector<std::size_t>& here : in.layout.by_node)
     for (std::size_t i = 0; i < here.size(); ++i)
       for (const std::vector<std::size_t>& there : in.layout.by_node)
-        if (&here != &there)
-          flows.push_back({here[i], there[i % there.size()],
-                           in.run.payload * (static_cast<double>(there.size()) / group.ranks)});
+        for (std::size_t k = 0; &here != &there && k < (to_each ? there.size() : 1); ++k)
+          flows.push_back(
+              {here[i], there[(i + k) % there.size()],
+               in.run.payload * (static_cast<double>(to_each ? 1 : there.size()) / group.ranks)});
   return played(in, "pairwise", time.fixed, time.latency, flows);
 }
 
@@ -275,6 +278,8 @@ PlayedCollective play_collective(const CollectiveRun& run, const Platform& platf
   RingLayout layout = ring_layout(members.nodes);
   const Setting setting{run, in_domains(platform, run.nodes), std::move(members),
                         std::move(layout)};
+  if (const std::string why = why_not_joined(setting.job, setting.layout.num_nodes()); !why.empty())
+    throw refused(why);
   return run.operation == CollectiveOperation::all_to_all ? play_all_to_all(setting)
                                                           : play_ring(setting);
 }

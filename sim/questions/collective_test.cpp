@@ -113,6 +113,38 @@ TEST_CASE("an all-to-all sends each share over NVLink or through the NICs, both 
         doctest::Approx(0.4));
 }
 
+/// A kind of fabric by its name.
+const FabricKind* kind_named(const std::string& name) {
+  for (const FabricKind& kind : fabric_kinds())
+    if (kind.name == name) return &kind;
+  return nullptr;
+}
+
+TEST_CASE("an all-to-all over rails crosses the spine where nothing relays it") {
+  Platform platform = quads();
+  platform.fabric.kind = kind_named("rails");
+  platform.fabric.values = {{"nodes_per_group", 2.0}, {"oversubscription", 4.0}};
+  const CollectiveRun run = run_of(CollectiveOperation::all_to_all, 4, 2);
+  // With PXN all of it stays on its rail: as without a taper, 4 GB through each NIC of 10 GB/s.
+  CHECK(play_collective(run, platform).time.value() == doctest::Approx(0.4));
+  // Without, three of the four GB that a GPU sends away go to other rails: 2 * 3 GB over each rail's uplink of 2 * 10 / 4 GB/s.
+  platform.fabric.values["pxn"] = 0.0;
+  CHECK(play_collective(run, platform).time.value() == doctest::Approx(1.2));
+  // A ring goes from each GPU to the one of its number, and needs no other rail.
+  CHECK(play_collective(run_of(CollectiveOperation::all_gather, 4, 2), platform).time.value() ==
+        doctest::Approx(0.175));
+}
+
+TEST_CASE("a collective on more nodes than the fabric joins is refused") {
+  Platform platform = quads();
+  platform.fabric.kind = kind_named("rails_only");
+  platform.fabric.values = {{"nodes_per_group", 2.0}};
+  const CollectiveRun run = run_of(CollectiveOperation::all_gather, 4, 2);
+  CHECK(play_collective(run, platform).time.value() == doctest::Approx(0.175));
+  CHECK_THROWS_AS(play_collective(run_of(CollectiveOperation::all_gather, 4, 3), platform),
+                  InputError);
+}
+
 TEST_CASE("a played collective says its algorithm") {
   const auto algorithm = [](const CollectiveRun& run, const Platform& platform) {
     return play_collective(run, platform).algorithm;

@@ -14,6 +14,7 @@
 #include "core/json_value.hpp"
 #include "cost/codec_table.hpp"
 #include "lower/program_builder.hpp"
+#include "platform/fabric_json.hpp"
 #include "platform/platform_json.hpp"
 #include "scenario/compression_json.hpp"
 #include "scenario/library_files.hpp"
@@ -368,7 +369,8 @@ class Questions {
     if (!fabric.kind->what_ifs) return;
     for (const FabricWhatIf& what_if : fabric.kind->what_ifs(fabric))
       add(WhatIfKind::link, what_if.label,
-          {{"/platform/fabric/" + what_if.key, exact(what_if.value)}});
+          {{"/platform/fabric/" + what_if.key,
+            text_of(fabric.kind->key(what_if.key), what_if.value)}});
   }
 
   /// Measured pairs of nodes, and links with a rate of their own.

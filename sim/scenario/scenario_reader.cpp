@@ -351,6 +351,9 @@ std::optional<ClusterShape> PlanReader::find_cluster() {
     scenario_->platform = in_segments(platform, *used_, settle_segment());
     used_ = scenario_->platform.available_nodes();
   }
+  const std::string kind = "/platform/fabric/kind";
+  const std::string why = why_not_joined(scenario_->platform, *used_);
+  if (!why.empty() && findings_.is_sound(kind)) findings_.reject({kind, why, {}});
   ClusterShape cluster = first_nodes(scenario_->platform, *used_);
   cluster.nodes_given = nodes_.has_value();
   return cluster;

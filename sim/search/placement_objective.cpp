@@ -711,10 +711,10 @@ PlacementTables::Route PlacementTables::find_route(int from_slot, int to_slot) {
     return route;
   }
   route.in_node = false;
-  route.latency = scenario_->platform.fabric.latency;
   route.first_link = static_cast<std::uint32_t>(link_list_.size());
   const windtunnel::Route way = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
                                                attachments_[static_cast<std::size_t>(to_slot)]);
+  route.latency = way.latency;
   for (const PathId path : {way.up, way.down})
     for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
   route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;

@@ -10,7 +10,8 @@ DRAWN = "assumed: drawn"
 SHAPE = ("kind", "sequence", "lanes", "count", "gpus", "rows", "unit", "from", "to", "layers", "heads", "kv_heads", "hidden", "rate", "device", "peak",
          "name", "description", "source", "$schema", "usable", "capacity", "context", "oversubscription", "nodes_per_leaf", "switch_size",
          "small_bandwidth", "family", "precision", "head_size", "extends", "domain_nodes", "flash_devices", "experts", "top_k", "shared_ffn_hidden",
-         "half_size")
+         "half_size", "nic_of_gpu", "nodes_per_switch", "taper", "uplinks", "nodes_per_group", "pxn", "dimensions", "link_rate", "nodes_per_router",
+         "routers_per_group", "global_links", "groups", "local_rate", "global_rate", "links", "routing", "routing_seed")
 
 
 class DocumentDraw:
@@ -168,7 +169,7 @@ class DocumentDraw:
         if moe := model.get("moe"):
             self.change_tokens(moe, f["tokens"])
             moe["dense_layers"] = min(moe.get("dense_layers", 0), model["layers"] - 1)
-        if changed in ("platform", "device", "all") or f["network"] != "as shipped":
+        if changed in ("platform", "device", "all") or f["network"] != "as shipped" or f["NICs of GPUs"]:
             platform = self.platform(f, changed)
         if changed in ("software", "all"):
             software = self.library.copy("software", f["software"].split("@")[0])
@@ -207,6 +208,11 @@ class DocumentDraw:
             for node in types:
                 node["device"] = self.device(node["device"])
         self.network(platform, f)
+        if f["NICs of GPUs"] == "given":
+            for node in types:
+                nics = range(node["nics"])
+                node["nic_of_gpu"] = [self.rng.choice((self.rng.choice(nics), self.rng.sample(nics, self.rng.randint(1, min(2, len(nics))))))
+                                      for _ in range(node["gpus"])]
         if changed in ("platform", "all"):
             self.change(platform, self.schema.keys["/platform"])
             for node in types:
@@ -231,6 +237,9 @@ class DocumentDraw:
             platform["fabric"] |= {"nodes_per_leaf": leaf, "oversubscription": rng.choice((1, 1.5, 4))}
             if rng.random() < 0.5:
                 platform["fabric"]["kind"] = "leaf_switches"
+        elif f["network"] in self.schema.words("/platform/fabric/kind"):
+            kept = {key: platform["fabric"][key] for key in ("latency", "collective_latency")}
+            platform["fabric"] = {"kind": f["network"], **kept, **self.fabric_keys(f["network"], types[0], nodes, platform.get("domain_nodes", 1))}
         elif f["network"] == "matrix":
             types[-1].setdefault("count", nodes)
             count = sum(node["count"] for node in types)
@@ -243,6 +252,35 @@ class DocumentDraw:
             types.insert(0, {**copy.deepcopy(types[0]), "count": 1, "compute_efficiency": rng.choice((0.5, 0.9))})
             if "count" in types[1]:
                 types[1]["count"] -= 1
+
+    def fabric_keys(self, kind, node_type, nodes, trays):
+        """Keys of a fabric that joins so many nodes of `trays` each."""
+        rng = self.rng
+        rate = lambda: rng.choice(("10 Gbps", "25 GB/s", "100 GB/s"))  # noqa: E731
+        seed = {"routing_seed": rng.choice((0, 1, 7))} if rng.random() < 0.5 else {}
+        if kind == "fat_tree":
+            sizes = [trays * rng.choice((1, 2))]
+            while len(sizes) < 3 and rng.random() < 0.5:
+                sizes.append(sizes[-1] * rng.choice((2, 3)))
+            keys = {"nodes_per_switch": sizes, "uplinks": [rng.choice((1, 2, 8)) for _ in sizes], "routing": rng.choice(("adaptive", "ecmp")), **seed}
+            return keys | ({"taper": [rng.choice((1, 1.5, 4)) for _ in sizes]} if rng.random() < 0.7 else {})
+        if kind == "rails":
+            relays = node_type["interconnect"]["kind"] != "pcie"
+            return {"nodes_per_group": trays * rng.choice((1, 2)), "oversubscription": rng.choice((1, 2, 4)), "pxn": relays and rng.choice((False, True))}
+        if kind == "rails_only":
+            return {"nodes_per_group": trays * nodes}
+        if kind == "torus":
+            return {"dimensions": rng.choice(([nodes, 2], [2, nodes], [2, nodes, 2])), "link_rate": rate()}
+        if kind == "dragonfly":
+            routers, cables = rng.choice((1, 2, 3)), rng.choice((1, 2))
+            groups = 1 + rng.choice([n for n in range(1, routers * cables + 1) if routers * cables % n == 0])
+            return {"nodes_per_router": trays * -(-nodes // (routers * groups)), "routers_per_group": routers, "global_links": cables, "groups": groups,
+                    "local_rate": rate(), "global_rate": rate(), "routing": rng.choice(("minimal", "valiant")), **seed}
+        nics = rng.choice((None, range(node_type["nics"])))
+        plugs = [(f"node{node}", node // 2) if nics is None else (f"node{node} nic{nic}", nic) for node in range(nodes) for nic in nics or (0,)]
+        links = [[plug, f"leaf{leaf}", rate()] for plug, leaf in plugs]
+        links += [[f"leaf{leaf}", f"spine{spine}", rate(), rng.choice((1, 2, 4))] for leaf in sorted({leaf for _, leaf in plugs}) for spine in range(2)]
+        return {"links": links, "routing": rng.choice(("lowest_name", "ecmp")), **seed}
 
     def change(self, value, node):
         """Some of the keys that the schema knows, in place, objects and lists in it included."""

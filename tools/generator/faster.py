@@ -38,6 +38,10 @@ def faster(document, kind, library):
         else:
             raise_amounts(node["device"]["memory"], "bandwidth")
     if kind == "network":
+        fabric = platform["fabric"]
+        raise_amounts(fabric, "link_rate", "local_rate", "global_rate")
+        for cable in fabric.get("links") or []:
+            cable[2] = changed_amount(cable[2], FACTOR)
         for link in platform.get("link_overrides") or []:
             raise_amounts(link, "bandwidth")
         if matrix := platform.get("bandwidth_matrix"):

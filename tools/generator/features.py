@@ -111,7 +111,8 @@ class FeatureDraw:
             "/parallel/stage_layers": [None, "uneven", "balanced", "layout"],
             "/parallel/placement": [None, "megatron", "permuted", "permuted"] * 25 + ["search"],
             "/compression/embedding_sync": [None, False, True],
-            "network": ["as shipped", "leaves", "matrix", "links", "two node types"],
+            "network": ["as shipped", "leaves", "matrix", "links", "two node types"] * 2 + schema.words("/platform/fabric/kind")[1:],
+            "NICs of GPUs": [None] * 9 + ["given"],
             "changed files": [None, "platform", "device", "software", "model", "all"],
             "/nodes": [None, "given"], "extends": [False, True],
         }
@@ -171,9 +172,16 @@ class FeatureDraw:
         wanted = (drawn["tensor"], drawn["context"], drawn["pipeline"], drawn["data"])
         best = max(splits, key=lambda split: sum(a == b for a, b in zip(split, wanted)))
         drawn["tensor"], drawn["context"], drawn["pipeline"], drawn["data"], drawn["nodes in use"] = best
-        if drawn["nodes in use"] == 1 and drawn["network"] in ("leaves", "links", "two node types"):
-            drawn["network"] = "as shipped"  # nothing would be on it
         platform = self.library.files["platform"][drawn["platform"]]
+        types = platform["node_types"]
+        if drawn["network"] in ("rails", "rails_only") and len({node["nics"] for node in types}) > 1:
+            drawn["network"] = "leaves"
+        if drawn["network"] == "rails_only" and any(node["interconnect"]["kind"] == "pcie" for node in types):
+            drawn["network"] = "rails"
+        if drawn["network"] == "edge_list" and (len({node["nics"] for node in types}) > 1 or "domain_nodes" in platform):
+            drawn["network"] = "leaves"  # an edge list names every tray
+        if drawn["nodes in use"] == 1 and drawn["network"] not in ("as shipped", "matrix"):
+            drawn["network"] = "as shipped"  # nothing would be on it
         if "bandwidth_matrix" in platform and drawn["network"] == "matrix":
             drawn["network"] = "as shipped"  # which is one
         if "domain_nodes" in platform and drawn["network"] in ("matrix", "links", "two node types"):

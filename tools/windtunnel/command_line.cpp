@@ -21,7 +21,8 @@ constexpr const char* commands_there_are =
     "run, check, show, list, compare, rank, schedule, sweep, job, validate, calibrate, explain, "
     "import, device, probe, codec, collective, completion and help";
 
-constexpr const char* list_kinds = "models|platforms|devices|software|noise|scenarios|codecs|keys";
+constexpr const char* list_kinds =
+    "models|platforms|devices|software|noise|scenarios|codecs|fabrics|keys";
 
 constexpr const char* common_options = "Options of every command";
 
@@ -44,7 +45,7 @@ class UsageFormatter final : public CLI::Formatter {
     for (const CLI::Option* option : app->get_options())
       if (option->get_positional()) usage += " " + option->get_name(true);
     return usage +
-           (app->get_name() == "show"    ? " --resolved|--pointers"
+           (app->get_name() == "show"    ? " --resolved|--pointers|--network"
             : app->get_name() == "probe" ? " --script"
                                          : "") +
            " [OPTIONS]\n";
@@ -133,6 +134,9 @@ class Grammar {
     show->add_flag("--resolved", resolved_, "Merged, with names and defaults filled in");
     show->add_flag("--pointers", line_.pointers,
                    "One line for each value that --set can change, as --set takes it");
+    show->add_flag(
+        "--network", line_.network,
+        "The fabric between the nodes, and what it carries from half of them to the rest");
   }
 
   /// Not app_.help(): that is the help of the command which was typed.
@@ -224,8 +228,9 @@ class Grammar {
     expect_independent(line_.overrides);
     command_named(line_.command).check(line_);
     check_emit(line_);
-    if (line_.command == "show" && resolved_ == line_.pointers)
-      throw UsageError(resolved_ ? "show prints one thing: --resolved or --pointers"
+    const int shown = int{resolved_} + int{line_.pointers} + int{line_.network};
+    if (line_.command == "show" && shown != 1)
+      throw UsageError(shown > 1 ? "show prints one thing: --resolved, --pointers or --network"
                                  : "show needs to be told what (write show --resolved FILE)");
     check_outputs(line_);
   }

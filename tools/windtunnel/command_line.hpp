@@ -31,6 +31,7 @@ struct CommandLine {
   std::uint64_t seed = 0;
 
   bool pointers = false;  ///< of show: what --set can change, instead of the scenario
+  bool network = false;   ///< of show: the fabric and its bisection bandwidth
 
   std::string trace, out;     ///< of run; out also of sweep
   std::string rank_traces;    ///< of run

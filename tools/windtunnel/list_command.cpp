@@ -6,6 +6,7 @@
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
 #include "cost/codec_table.hpp"
+#include "platform/fabric.hpp"
 #include "report/number_text.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/library_files.hpp"
@@ -126,6 +127,22 @@ std::vector<Entry> codec_entries() {
   return entries;
 }
 
+/// Kinds of fabric, with the keys that each has.
+std::vector<Entry> fabric_entries() {
+  std::vector<Entry> entries;
+  for (const FabricKind& kind : fabric_kinds()) {
+    Entry entry{kind.name, {}, kind.about, {}};
+    JsonValue::Array keys;
+    for (const FabricKey& key : kind.keys) {
+      entry.key_figure += (entry.key_figure.empty() ? "" : ", ") + key.name;
+      keys.emplace_back(key.name);
+    }
+    entry.figures.set("keys", JsonValue(std::move(keys)));
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
 /// "1 to 8", "none, selective, full"
 std::string values_text(const Key& key) {
   const KeyValue& value = key.value;
@@ -152,20 +169,22 @@ std::vector<Entry> key_entries() {
 }
 
 std::vector<Entry> list_of(const std::string& word) {
-  std::vector<std::string> words{"codecs", "keys"};
+  std::vector<std::string> words{"codecs", "fabrics", "keys"};
   for (const LibraryKind& kind :
        {model_files, platform_files, device_files, software_files, noise_files, scenario_files}) {
     if (word == kind.name) return entries_of(kind);
     words.emplace_back(kind.name);
   }
   if (word == "codecs") return codec_entries();
+  if (word == "fabrics") return fabric_entries();
   if (word == "keys") return key_entries();
   const std::string nearest = closest_match(word, words);
-  throw UsageError("there is no list of \"" + word + "\" (" +
-                   (nearest.empty()
-                        ? "models, platforms, devices, software, noise, scenarios, codecs or keys"
-                        : "did you mean \"" + nearest + "\"?") +
-                   ")");
+  throw UsageError(
+      "there is no list of \"" + word + "\" (" +
+      (nearest.empty()
+           ? "models, platforms, devices, software, noise, scenarios, codecs, fabrics or keys"
+           : "did you mean \"" + nearest + "\"?") +
+      ")");
 }
 
 /// Three columns; the second of mixed platforms may be wider than all others and does not move them.

@@ -1,4 +1,5 @@
 #include "core/json_value.hpp"
+#include "questions/bisection.hpp"
 #include "scenario/known_pointers.hpp"
 #include "scenario/resolved_text.hpp"
 #include "windtunnel/commands.hpp"
@@ -25,6 +26,11 @@ ExitCode show_pointers(const CommandLine& line) {
 ExitCode show_command(const CommandLine& line) {
   if (line.pointers) return show_pointers(line);
   const Scenario scenario = read_placed_scenario_argument(line);
+  if (line.network) {
+    print_result(line.format == ResultFormat::json ? pretty_text(network_json(scenario)) + "\n"
+                                                   : network_text(scenario));
+    return exit_done;
+  }
   print_result(line.format == ResultFormat::json ? pretty_text(scenario.resolved) + "\n"
                                                  : resolved_text(scenario.resolved));
   return exit_done;
