@@ -23,13 +23,15 @@ struct CollectiveTask {
   double copies_per_member = 1;  ///< ranks of a member that take part in the same collective
   const RingLayout* layout = nullptr;
   Seconds hop{}, hop_in_node{};    ///< latency of a step between nodes, and of one inside
-  bool is_always_ring = false;     ///< NCCL_ALGO=Ring: all-reduces over several nodes as well
   bool reduced_in_switch = false;  ///< Interconnect::reduces_in_switch, of all nodes
   /// Work on so many bytes among the members of each node; the slowest node's.
   std::function<Seconds(Bytes payload, RingWork work)> in_node;
-  std::function<BytesPerSecond()>
-      node_rate;  ///< out of a node, through its members: slowest_step()
+  std::function<NodeExit()> exit;  ///< out of a node: slowest_exit()
 };
+
+/// The task of these members, which are to outlive it.
+CollectiveTask collective_task(const Platform& platform, const CollectiveMembers& members,
+                               Bytes payload, RingWork work, double copies = 1);
 
 /// Bytes from one member to another, in different nodes.
 struct MemberFlow {
@@ -39,7 +41,7 @@ struct MemberFlow {
 
 /// What is played: first the latency, then the flows, beside them the fixed part.
 struct CollectiveSteps {
-  const char* algorithm =
+  std::string algorithm =
       "ring";  ///< NodeCrossing::algorithm; in one node "NVLS" where the switch reduces
   Seconds fixed{}, latency{};
   Bytes traffic{};  ///< sent by all members together
@@ -51,9 +53,10 @@ Bytes ring_traffic(const CollectiveTask& task);
 /// `volume` over each edge between nodes.
 std::vector<MemberFlow> edge_flows(const RingLayout& layout, Bytes volume);
 
-/// The work on `payload` bytes among GPUs of one node.
-Seconds in_node_ring(const Interconnect& wires, const std::vector<int>& gpus, Bytes payload,
-                     RingWork work);
+/// An exchange, each rank with each other: a rank sends to a node in proportion to the ranks there, to the member of its own place among
+/// them, as if what others get were relayed in the node, or to each of them where the fabric tells them apart. `sent_away` leaves the node of a rank with the fewest beside it, which sends most away.
+std::vector<MemberFlow> exchange_flows(const CollectiveMembers& members, Bytes sent_away,
+                                       const Fabric& fabric);
 
 /// A way of reducing gradients among replicas. They are a table: collectives.def lists them, one file of collectives/ defines each
 /// (docs/extending.md).
@@ -67,13 +70,13 @@ const std::vector<CollectiveAlgorithm>& collective_algorithms();
 /// Of a name that the table has.
 const CollectiveAlgorithm& collective_algorithm(std::string_view name);
 
-/// One collective through one rank of each member, once for every rank of a member. Inside and between nodes at the same time: a ring,
-/// or for an all-reduce the algorithm that NCCL picks (all_reduce_crossing()). A tree of nodes is laid over the ring's edges, each with
-/// what the node sends that sends most.
+/// One collective through one rank of each member, once for every rank of a member. Inside and between nodes as in a pipeline: a ring, or
+/// for an all-reduce the algorithm that NCCL picks, or is made to take (all_reduce_crossing()). A tree of nodes is laid over the ring's
+/// edges, each with what the node sends that sends most.
 ///   in a node   the payload among its members
 ///   an edge     ring: 2 (n-1)/n * payload (all-reduce; half of it otherwise), over the nodes' NICs: NCCL's channels leave a node
 ///               through all of them
 ///   latency     ring: ring_all_reduce_latency() (half of it otherwise)
-CollectiveSteps flat_ring(const CollectiveTask& task);
+CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view algorithm = {});
 
 }  // namespace windtunnel

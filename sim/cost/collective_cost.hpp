@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "platform/platform.hpp"
@@ -46,33 +47,51 @@ struct CrossingTask {
   int members = 0, nodes = 0;
   bool reduced_in_switch = false;  ///< Interconnect::reduces_in_switch, of all nodes
   BytesPerSecond rate{};           ///< out of a node, for this all-reduce alone
+  int nics = 1;                    ///< by which its members leave a node
   Seconds hop{}, hop_in_node{};    ///< latency of a step between nodes, and of one inside
   std::function<Seconds(Bytes payload)> in_node;  ///< an all-reduce among the members of a node
 };
 
-/// What it takes.
+/// What it takes:  latency + max(in_node, volume / rate),  since what NICs send has been reduced in the node before: a pipeline of chunks,
+/// which lasts as long as its slowest part, and before that until its first chunk has come through.
 struct NodeCrossing {
-  const char* algorithm = "ring";  ///< "ring", "tree", "NVLS tree"
+  std::string_view algorithm = "ring";   ///< "ring", "tree", "NVLS tree"
+  std::string_view protocol = "Simple";  ///< "Simple", "LL"
   Bytes
       volume{};  ///< sent to others by the node that sends most, slower paths counted as more bytes
-  Seconds latency{};  ///< of its steps, one after the other
-  Seconds in_node{};  ///< among the members of each node, at the same time
+  Seconds latency{};  ///< of its steps, one after the other, each with a chunk
+  Seconds in_node{};  ///< among the members of each node, beside what NICs send
 };
 
-/// NCCL's algorithms for an all-reduce of S over N nodes with n members, and what ncclTopoTuneModel (src/graph/tuning.cc, NCCL 2.30;
-/// the same since 2.8, NVLS trees since 2.18) expects of them:
+/// Bytes that a node hands on at once in a tree: a chunk of 512 KiB (eight of them are a buffer of NCCL_BUFFSIZE) in each channel, of which
+/// there are two a NIC (ncclTopoPostset, src/graph/connect.cc) and 32 at most (MAXCHANNELS). NCCL 2.8 to 2.26.
+Bytes tree_chunk(int nics);
+
+/// The same in an NVLS tree: each of 16 channels deals `heads` chunks, one to each GPU of the node, 32 at most (NCCL_MAX_NVLS_ARITY). A chunk
+/// is 128 KiB, 64 from four nodes on, and less where a payload has too few of them: computeCollChunkInfo (src/enqueue.cc, NCCL 2.20).
+Bytes nvls_tree_chunk(Bytes payload, int nodes, int heads);
+
+/// NCCL's algorithms for an all-reduce of S over N nodes with n members, r a node; volumes and hops as ncclTopoTuneModel (src/graph/tuning.cc,
+/// NCCL 2.26; the same since 2.8, NVLS trees since 2.18) counts them:
 ///   ring       2 (n-1)/n S leave a node, ring_all_reduce_latency(); in a node a ring
 ///   tree       two binary trees of nodes, a chain through the members of each: S leave a node of two, 2 S a node of more, at 0.92 of
-///              what a ring attains, 2 log2 N hops; in a node 2 S at 0.92 of the ring's bus bandwidth
-///   NVLS tree  where switches reduce in the node: S, 1.5 S or 2 S leave a node of 2, 3 or more; in a node what it takes alone
+///              what a ring attains; 2 log2 N hops between nodes and 2 (r-1) inside, each with a tree_chunk() at the rate there; in a node
+///              2 S at 0.92 of the ring's bus bandwidth
+///   NVLS tree  where switches reduce in the node: S, 1.5 S or 2 S leave a node of 2, 3 or more; 2 log2 N hops with an nvls_tree_chunk();
+///              in a node what it takes alone, whose own chunks are in its curve
 /// Each node is an inner node of one tree and a leaf of the other (ncclGetDtree, src/graph/trees.cc): as the former it sends S/2 to its
-/// parent and S/2 to each child, as the latter S/2. Two nodes are each the other's child. On three the tuner still counts 2 S of a tree
-/// without NVLS, and so do we, because that decides.
+/// parent and S/2 to each child, as the latter S/2. Two nodes are each the other's child.
+///   LL         rings and trees of small payloads: twice the bytes, a flag beside each word; hops of 2.7/14 (ring), 5/14 (tree) and, inside,
+///              0.6/3.4 and 0.6/4 of Simple's latency (hwLat), without a chunk; at most 39 GB/s of bus bandwidth on two nodes and 20.4 on more
+///              (llMaxBws of Intel's hosts; AMD's 22.5 and 19)
+/// The first is the ring, by Simple; with one member a node it is the only one.
+/// Limits: LL128, which NCCL takes where NICs keep the order of what they write, is not modelled: platforms do not say which do.
 std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task);
 
-/// The fastest of them, alone on its links, which the tuner picks; of equals the one that sends less. One member per node: always the ring; with more, trees.
-/// Limits: NCCL_ALGO is not set; protocols for small messages are in `in_node` alone; gathers and scatters stay rings.
-NodeCrossing all_reduce_crossing(const CrossingTask& task);
+/// The fastest of them, alone on its links, which the tuner picks; of equals the one that sends less. `algorithm`: of this one alone, as with
+/// NCCL_ALGO, where the nodes have it.
+/// Limits: gathers and scatters stay rings by Simple.
+NodeCrossing all_reduce_crossing(const CrossingTask& task, std::string_view algorithm = {});
 
 /// How long `crossing` takes alone on its links.
 Seconds time_alone(const CrossingTask& task, const NodeCrossing& crossing);

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace windtunnel {
 namespace {
 
@@ -101,15 +104,12 @@ TEST_CASE("a ring pays each of its hops, those inside nodes too") {
   CHECK(hop_in_node(wires).value() == doctest::Approx(4e-6));
 }
 
-/// `members` on `nodes`, `rate` out of a node; inside, 100 GB/s of bus bandwidth and no latency.
-CrossingTask crossing(int members, int nodes, BytesPerSecond rate, bool reduced_in_switch) {
+/// `members` on `nodes`, each with one NIC of `rate`; inside, 100 GB/s of bus bandwidth and no latency.
+CrossingTask crossing(int members, int nodes, BytesPerSecond rate, bool reduced_in_switch,
+                      Bytes payload = 1_GB) {
   const double here = static_cast<double>(members) / nodes;
-  return {
-      1_GB,       members,
-      nodes,      reduced_in_switch,
-      rate,       10_us,
-      Seconds{0}, [here](Bytes payload) {
-            return payload * (2 * (here - 1) / here) / 100_GBps; }};
+  const auto in_node = [here](Bytes bytes) { return bytes * (2 * (here - 1) / here) / 100_GBps; };
+  return {payload, members, nodes, reduced_in_switch, rate, 1, 10_us, Seconds{0}, in_node};
 }
 
 TEST_CASE("over two nodes an all-reduce is a tree, in which each node sends the payload once") {
@@ -118,10 +118,13 @@ TEST_CASE("over two nodes an all-reduce is a tree, in which each node sends the 
   const NodeCrossing ring = all_reduce_crossings(task).front(), tree = all_reduce_crossing(task);
   CHECK(ring.volume == Bytes{1.875e9});
   CHECK(ring.latency.value() == doctest::Approx(37.5e-6));
+  CHECK(tree.algorithm == "tree");
   CHECK(tree.volume.value() == doctest::Approx(1e9 / 0.92));
-  CHECK(tree.latency.value() == doctest::Approx(20e-6));
+  // Two channels of one NIC: chunks of 1 MiB, up and down between the nodes at 50 GB/s, 7 hops up and 7 down inside at 100.
+  const double fill = 2 * (10e-6 + 1048576 / 50e9) + 14 * 1048576 / 100e9;
+  CHECK(tree.latency.value() == doctest::Approx(fill));
   CHECK(tree.in_node.value() == doctest::Approx(0.02 / 0.92));
-  CHECK(time_alone(task, tree).value() == doctest::Approx(20e-6 + 0.02 / 0.92));
+  CHECK(time_alone(task, tree).value() == doctest::Approx(fill + 0.02 / 0.92));
   // Where the inside is the narrower, the ring sends less there: 1.75 GB at 100 GB/s, 1.875 GB at 120.
   CHECK(all_reduce_crossing(crossing(16, 2, 120_GBps, false)).volume == Bytes{1.875e9});
 }
@@ -130,23 +133,80 @@ TEST_CASE("over more nodes large all-reduces are rings, small ones trees") {
   CHECK(all_reduce_crossing(crossing(32, 4, 20_GBps, false)).volume == Bytes{1.9375e9});
   // 1,024 nodes of 2: the ring's 2,047 hops take 20 ms, the tree's 20 hops 0.2 ms. 2 GB at 400 GB/s take 5 ms, in the tree 5.4.
   CHECK(all_reduce_crossing(crossing(2048, 1024, 400_GBps, false)).latency.value() ==
-        doctest::Approx(200e-6));
+        doctest::Approx(20 * (10e-6 + 1048576 / 400e9) + 2 * 1048576 / 100e9));
 }
 
 TEST_CASE("where switches reduce, nodes form a tree, and each sends its payload once either way") {
   const NodeCrossing tree = all_reduce_crossing(crossing(16, 2, 20_GBps, true));
+  CHECK(tree.algorithm == "NVLS tree");
   CHECK(tree.volume == Bytes{1e9});
-  CHECK(tree.latency.value() == doctest::Approx(20e-6));
+  // 16 channels deal a chunk of 128 KiB to each of 8 GPUs: 16 MiB.
+  CHECK(tree.latency.value() == doctest::Approx(2 * (10e-6 + 16777216 / 20e9)));
   CHECK(tree.in_node.value() == doctest::Approx(0.0175));  // what the all-reduce takes in the node
   // Three nodes are a chain; of more, an inner node of one tree has two children there and a parent in the other.
   CHECK(all_reduce_crossing(crossing(24, 3, 20_GBps, true)).volume == Bytes{1.5e9});
-  CHECK(all_reduce_crossings(crossing(512, 64, 20_GBps, true)).back().volume == Bytes{2e9});
-  CHECK(all_reduce_crossings(crossing(512, 64, 20_GBps, true)).back().latency.value() ==
-        doctest::Approx(120e-6));
+  const NodeCrossing of_64 = all_reduce_crossing(crossing(512, 64, 20_GBps, true), "NVLS tree");
+  CHECK(of_64.volume == Bytes{2e9});
+  // Six levels up and down, with chunks of half the size.
+  CHECK(of_64.latency.value() == doctest::Approx(12 * (10e-6 + 8388608 / 20e9)));
   // With a member a node there is nothing to reduce inside.
   CHECK(all_reduce_crossing(crossing(4, 4, 20_GBps, true)).volume == Bytes{1.5e9});
   CHECK(all_reduce_crossing(crossing(4, 4, 20_GBps, true)).latency.value() ==
         doctest::Approx(60e-6));
+}
+
+TEST_CASE("a small all-reduce goes by LL, in half the latency and twice the bytes") {
+  // Four nodes of 2, 102 kB: 7 of 14 hops cross, 2.7/14 of 10 us each; 2 * 7/8 * 102 kB, twice, at 20 GB/s.
+  const CrossingTask task = crossing(8, 4, 20_GBps, false, 102_kB);
+  const NodeCrossing ring = all_reduce_crossing(task);
+  CHECK(ring.algorithm == "ring");
+  CHECK(ring.protocol == "LL");
+  CHECK(ring.latency.value() == doctest::Approx(13.5e-6));
+  CHECK(ring.volume.value() == doctest::Approx(357e3));
+  CHECK(ring.in_node.value() == doctest::Approx(178.5e3 / 20.4e9));  // the processors' limit
+  CHECK(time_alone(task, ring).value() == doctest::Approx(13.5e-6 + 357e3 / 20e9));
+  // A tree has 4 hops of 5/14 of 10 us.
+  const NodeCrossing tree = all_reduce_crossing(task, "tree");
+  CHECK(tree.protocol == "LL");
+  CHECK(tree.latency.value() == doctest::Approx(40e-6 * 5 / 14));
+  CHECK(tree.volume.value() == doctest::Approx(4 * 102e3 / 0.92));
+}
+
+TEST_CASE("one algorithm alone is taken where the nodes have it") {
+  const auto taken = [](int nodes, bool in_switch, std::string_view algorithm) {
+    return all_reduce_crossing(crossing(8 * nodes, nodes, 20_GBps, in_switch), algorithm).algorithm;
+  };
+  CHECK(taken(2, true, "ring") == "ring");
+  CHECK(taken(2, true, "tree") == "tree");
+  CHECK(taken(8, false, "tree") == "tree");
+  CHECK(taken(8, false, "NVLS tree") == "ring");
+}
+
+/// NVLS trees in computeCollChunkInfo (src/enqueue.cc, NCCL 2.20.5), line by line, with the defaults of NCCL_NVLS_CHUNKSIZE and
+/// NCCL_NVLSTREE_MAX_CHUNKSIZE and 16 channels.
+std::uint64_t bytes_at_once(std::uint64_t payload, int nodes, int heads) {
+  const std::uint64_t operations = 16 * static_cast<std::uint64_t>(heads);
+  std::uint64_t chunk = 131072;
+  const std::uint64_t most = nodes >= 4 ? 65536 : chunk;
+  chunk = std::min(chunk, most);
+  if (payload < 32 * (operations * chunk) && chunk > 262144) chunk = 262144;
+  if (payload < 16 * (operations * chunk) && chunk > 131072) chunk = 131072;
+  if (payload < 4 * (operations * chunk) && chunk > 65536) chunk = 65536;
+  if (payload < 1 * (operations * chunk) && chunk > 32768) chunk = 32768;
+  return operations * chunk;
+}
+
+TEST_CASE("chunks of an NVLS tree shrink with the payload as NCCL has it") {
+  for (const int nodes : {2, 3, 4, 20})
+    for (const int heads : {1, 4, 8, 32})
+      for (std::uint64_t payload = 1 << 16; payload <= std::uint64_t{1} << 34; payload *= 2)
+        for (const std::uint64_t off : {payload - 1, payload})
+          CHECK(nvls_tree_chunk(Bytes{static_cast<double>(off)}, nodes, heads).value() ==
+                static_cast<double>(bytes_at_once(off, nodes, heads)));
+  CHECK(nvls_tree_chunk(1_GiB, 2, 72) == nvls_tree_chunk(1_GiB, 2, 32));
+  // Four NICs have 8 channels, 32 of them no more than 32.
+  CHECK(tree_chunk(4) == 4_MiB);
+  CHECK(tree_chunk(32) == 16_MiB);
 }
 
 TEST_CASE("faster links, in a node or out of it, never make an all-reduce slower") {

@@ -36,21 +36,21 @@ RingLayout ring_layout(const std::vector<NodeId>& node_of_member) {
   return layout;
 }
 
-BytesPerSecond slowest_step(
-    const Platform& platform, const RingLayout& layout, const std::vector<NodeId>& node_of_member,
-    const std::function<const std::vector<int>&(std::size_t member)>& gpus_of) {
-  BytesPerSecond slowest{std::numeric_limits<double>::infinity()};
-  for (std::size_t i = 0; i < layout.by_node.size(); ++i) {
-    const std::vector<std::size_t>& here = layout.by_node[i];
+NodeExit slowest_exit(const Platform& platform, const CollectiveMembers& members) {
+  const std::vector<std::vector<std::size_t>>& by_node = members.layout.by_node;
+  NodeExit slowest{BytesPerSecond{std::numeric_limits<double>::infinity()}, 0};
+  for (std::size_t i = 0; i < by_node.size(); ++i) {
+    const std::vector<std::size_t>& here = by_node[i];
     std::vector<int> gpus;
     for (const std::size_t member : here)
-      gpus.insert(gpus.end(), gpus_of(member).begin(), gpus_of(member).end());
-    const NodeId node = node_of_member[here.front()];
-    const NodeId next = node_of_member[layout.by_node[(i + 1) % layout.by_node.size()].front()];
-    const NodeType& type = platform.type_of(node);
-    slowest = std::min(slowest,
-                       type.effective_nic_rate() * static_cast<double>(nics_of(gpus, type).size()));
-    if (const auto own = own_bandwidth(platform, node, next)) slowest = std::min(slowest, *own);
+      gpus.insert(gpus.end(), members.gpus_of(member).begin(), members.gpus_of(member).end());
+    const NodeId node = members.nodes[here.front()];
+    const NodeId next = members.nodes[by_node[(i + 1) % by_node.size()].front()];
+    const NodeType& type = members.type_of(here.front());
+    const auto nics = static_cast<int>(nics_of(gpus, type).size());
+    BytesPerSecond rate = type.effective_nic_rate() * nics;
+    if (const auto own = own_bandwidth(platform, node, next)) rate = std::min(rate, *own);
+    if (rate < slowest.rate) slowest = {rate, nics};
   }
   return slowest;
 }

@@ -29,10 +29,20 @@ struct RingLayout {
 /// channels leave a node through all its NICs).
 RingLayout ring_layout(const std::vector<NodeId>& node_of_member);
 
-/// What the slowest edge of a ring over several nodes carries alone: the NICs of the members on either side, or the link that the pair
-/// of nodes has for itself. `gpus_of` gives the GPUs of a member.
-BytesPerSecond slowest_step(
-    const Platform& platform, const RingLayout& layout, const std::vector<NodeId>& node_of_member,
-    const std::function<const std::vector<int>&(std::size_t member)>& gpus_of);
+/// The members of a collective as they lie on nodes. What its functions answer must outlive it.
+struct CollectiveMembers {
+  std::vector<NodeId> nodes;  ///< by member
+  std::function<const std::vector<int>&(std::size_t member)> gpus_of;
+  std::function<const NodeType&(std::size_t member)> type_of;  ///< of its node
+  RingLayout layout = ring_layout(nodes);
+};
+
+/// The way out of a node: what its members' NICs carry, or the link that it has for itself to the next node.
+struct NodeExit {
+  BytesPerSecond rate{};
+  int nics = 0;
+};
+/// Of the node whose ring step, alone on its links, is the slowest.
+NodeExit slowest_exit(const Platform& platform, const CollectiveMembers& members);
 
 }  // namespace windtunnel

@@ -1,6 +1,7 @@
 #include "cost/stage_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -157,16 +158,17 @@ Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Opera
   const BytesPerSecond rate = in.node->effective_nic_rate() * (of_node * in.node->nics / t);
   const Seconds hop = in.fabric->collective_latency, inside = hop_in_node(in.node->interconnect);
   if (!whole)
-    return std::max(in_node(payload),
-                    ring_all_reduce_volume(payload, group.members) / 2 / rate +
-                        (in.fabric->latency +
-                         ring_all_reduce_latency(group.members, group.nodes, hop, inside) / 2) *
-                            operation.calls);
-  const NodeCrossing crossing =
-      all_reduce_crossing({payload, group.members, group.nodes,
-                           in.node->interconnect.reduces_in_switch, rate, hop, inside, in_node});
-  return std::max(crossing.in_node,
-                  crossing.volume / rate + in.fabric->latency * 2 + crossing.latency);
+    return (in.fabric->latency +
+            ring_all_reduce_latency(group.members, group.nodes, hop, inside) / 2) *
+               operation.calls +
+           std::max(in_node(payload), ring_all_reduce_volume(payload, group.members) / 2 / rate);
+  const CrossingTask task{
+      payload,     group.members,
+      group.nodes, in.node->interconnect.reduces_in_switch,
+      rate,        std::max(1, static_cast<int>(std::lround(of_node * in.node->nics))),
+      hop,         inside,
+      in_node};
+  return in.fabric->latency * 2 + time_alone(task, all_reduce_crossing(task));
 }
 
 /// A tensor all-reduce in the node, without the stack's overhead.

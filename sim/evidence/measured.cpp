@@ -77,7 +77,8 @@ CollectiveRun read_collective_run(ObjectReader& point) {
   run.nodes = point.required_int("nodes", 1, most_ranks);
   run.payload = Bytes{point.required_number("bytes", 1, most_bytes)};
   if (point.has("nccl_algo"))
-    run.is_always_ring = point.required_enum<bool>("nccl_algo", {{"Ring", true}});
+    run.algorithm = point.required_enum<std::string>(
+        "nccl_algo", {{"Ring", "ring"}, {"Tree", "tree"}, {"NVLSTree", "nvls_tree"}});
   if (point.has("measured")) {
     ObjectReader measured = point.child("measured");
     if (const auto time = read_measured_time(measured, "time_s")) run.measured = *time;

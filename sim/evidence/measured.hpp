@@ -34,7 +34,7 @@ struct CollectiveRun {
   Bytes
       payload{};  ///< the whole reduced or gathered tensor; all-to-all: what a GPU sends, its own share included
   Seconds measured{};
-  bool is_always_ring = false;  ///< run with NCCL_ALGO=Ring
+  std::string algorithm = "flat";  ///< of collective_algorithms(): another under NCCL_ALGO
 };
 
 /// Member `key`, a time above zero in seconds; none when it is absent.

@@ -145,12 +145,12 @@ Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, in
                           nodes,
                           wires.reduces_in_switch,
                           node.effective_nic_rate() * cards,
+                          cards,
                           base.fabric.collective_latency,
                           hop_in_node(wires),
                           [&](Bytes bytes) { return in_node_all_reduce(wires, gpus, bytes); }};
-  const NodeCrossing taken =
-      run.is_always_ring ? all_reduce_crossings(task).front() : all_reduce_crossing(task);
-  const std::string algorithm = taken.algorithm;
+  const NodeCrossing taken = all_reduce_crossing(task, run.is_always_ring ? "ring" : "");
+  const std::string algorithm(taken.algorithm);
   return {(algorithm == "NVLS tree" ? "an " : "a ") + algorithm, taken.volume, taken.in_node};
 }
 

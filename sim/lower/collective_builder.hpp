@@ -47,7 +47,7 @@ class CollectiveBuilder {
   CollectiveBuilder(const BuildInputs& inputs, const DeviceRoutes& routes)
       : in_(&inputs), routes_(&routes) {}
 
-  /// flat_ring() through the members.
+  /// flat_collective() through the members.
   Collective flat(const std::vector<DeviceId>& members, Bytes payload, RingWork work,
                   double copies = 1) const;
 
@@ -77,11 +77,8 @@ class CollectiveBuilder {
 
  private:
   const PlanDevice& device(DeviceId id) const { return in_->plan->devices[id.index()]; }
-  std::vector<NodeId> nodes_of(const std::vector<DeviceId>& members) const;
-  RingLayout layout_of(const std::vector<DeviceId>& members) const;
-  /// The longest of the parts inside nodes.
-  Seconds in_node_part(const std::vector<DeviceId>& members, const RingLayout& layout,
-                       Bytes payload, RingWork work, double copies) const;
+  /// Refers to `members`.
+  CollectiveMembers placed(const std::vector<DeviceId>& members) const;
   using Steps = std::function<CollectiveSteps(const CollectiveTask&)>;
   Collective made_of(const Steps& steps, const std::vector<DeviceId>& members, Bytes payload,
                      RingWork work, double copies) const;

@@ -63,22 +63,24 @@ void check_flows(const Collective& collective, Bytes each) {
     CHECK(flow.bytes / each == doctest::Approx(1).epsilon(1e-12));
 }
 
-TEST_CASE("over two nodes a flat all-reduce is NCCL's tree, inside and between at the same time") {
+TEST_CASE("over two nodes a flat all-reduce is NCCL's tree, inside and between as a pipeline") {
   const Collective tree = World("flat").ring(RingWork::all_reduce);
   // Inside: 2 * 120 MB at 0.92 of 100 GB/s. Between nodes: 120 MB at 0.92 of the rate on two lanes, up and down.
-  CHECK(tree.fixed.value() == doctest::Approx(2.4e-3 / 0.92).epsilon(1e-12));
-  CHECK(tree.latency.value() == doctest::Approx(10e-6).epsilon(1e-12));
+  // First a chunk of two channels of 512 KiB goes up and down, at 10 GB/s between the nodes and 100 inside.
+  const double fill = 2 * (5e-6 + 1048576 / 10e9) + 2 * 1048576 / 100e9;
+  CHECK(tree.latency.value() == doctest::Approx(fill).epsilon(1e-12));
+  CHECK(tree.fixed.value() == doctest::Approx(fill + 2.4e-3 / 0.92).epsilon(1e-12));
   check_flows(tree, 60_MB / 0.92);
   CHECK(tree.traffic_bytes / 720_MB == doctest::Approx(1).epsilon(1e-12));
 }
 
-TEST_CASE("a flat ring goes through all replicas, inside and between nodes at the same time") {
+TEST_CASE("a flat ring goes through all replicas, inside and between nodes as a pipeline") {
   World world("flat");
   for (NodeType& node : world.nodes)
     node.interconnect.saturated_bandwidth = 12_GBps;  // too little for a tree
   const Collective ring = world.ring(RingWork::all_reduce);
   // Inside: 2 * 1/2 * 120 MB at 12 GB/s. An edge between nodes: 2 * 3/4 * 120 MB on two lanes. 3 of 6 hops cross.
-  CHECK(ring.fixed.value() == doctest::Approx(10e-3).epsilon(1e-12));
+  CHECK(ring.fixed.value() == doctest::Approx(15e-6 + 10e-3).epsilon(1e-12));
   CHECK(ring.latency.value() == doctest::Approx(15e-6).epsilon(1e-12));
   check_flows(ring, 90_MB);
   CHECK(ring.traffic_bytes / 720_MB == doctest::Approx(1).epsilon(1e-12));
@@ -88,8 +90,10 @@ TEST_CASE("where switches reduce, an all-reduce is a tree of nodes, a scatter is
   World world("flat");
   for (NodeType& node : world.nodes) node.interconnect.reduces_in_switch = true;
   const Collective tree = world.ring(RingWork::all_reduce);
-  CHECK(tree.fixed.value() == doctest::Approx(1.2e-3).epsilon(1e-12));
-  CHECK(tree.latency.value() == doctest::Approx(10e-6).epsilon(1e-12));  // up and down
+  // Up and down, with 16 channels' chunks of 128 KiB to each of two GPUs
+  const double fill = 2 * (5e-6 + 4 * 1048576 / 10e9);
+  CHECK(tree.latency.value() == doctest::Approx(fill).epsilon(1e-12));
+  CHECK(tree.fixed.value() == doctest::Approx(fill + 1.2e-3).epsilon(1e-12));
   check_flows(tree, 60_MB);
   check_flows(world.ring(RingWork::scatter_or_gather), 45_MB);
   world.nodes.front().interconnect.reduces_in_switch = false;
@@ -107,7 +111,7 @@ TEST_CASE("a hierarchical ring scatters inside, reduces between nodes, gathers i
 
 TEST_CASE("a scatter or a gather is half of it") {
   const Collective flat = World("flat").ring(RingWork::scatter_or_gather);
-  CHECK(flat.fixed.value() == doctest::Approx(0.6e-3).epsilon(1e-12));
+  CHECK(flat.fixed.value() == doctest::Approx(7.5e-6 + 0.6e-3).epsilon(1e-12));
   CHECK(flat.latency.value() == doctest::Approx(7.5e-6).epsilon(1e-12));
   check_flows(flat, 45_MB);
   const Collective layered = World("hierarchical").ring(RingWork::scatter_or_gather);

@@ -113,14 +113,14 @@ TEST_CASE("one chip has the same constants whatever memory and power limit it is
 
 TEST_CASE("boards with the same links and switch have the same constants inside a node") {
   const std::string inside = "/node_types/0/interconnect";
-  for (const char* file :
-       {"hgx-h200", "h100-roce", "h100-8x100g", "aws-p5-h100", "grand-teton-h100-96gb"}) {
+  for (const char* file : {"hgx-h200", "h100-roce", "h100-8x100g", "coreweave-h100",
+                           "hf-cluster-h100", "grand-teton-h100-96gb"}) {
     CAPTURE(file);
     CHECK(part_of(file, inside) == part_of("dgx-h100", inside));
   }
   const std::string clock = "/node_types/0/compute_efficiency";
-  for (const char* file :
-       {"hgx-h200", "h100-roce", "h100-8x100g", "aws-p5-h100", "hgx-h800"})  // 700 W
+  for (const char* file : {"hgx-h200", "h100-roce", "h100-8x100g", "aws-p5-h100", "coreweave-h100",
+                           "hf-cluster-h100", "hgx-h800"})  // 700 W
     CHECK(part_of(file, clock) == part_of("dgx-h100", clock));
   for (const char* file : {"dgx1-v100-16gb-1edr", "lassen-v100", "pipette-v100-edr",
                            "jean-zay-v100", "aws-t4-v100-mixed"})  // 300 W
@@ -129,7 +129,7 @@ TEST_CASE("boards with the same links and switch have the same constants inside 
   CHECK(part_of("gb300-nvl72", inside) == part_of("gb200-nvl72", inside));
   for (const char* file :
        {"a100-80gb-4hdr", "a100-80gb-1hdr", "a100-80gb-roce", "a100-40gb-roce", "dgx-a100-40gb",
-        "hgx-a100-80gb", "hgx-a100-80gb-4x100g", "jean-zay-a100"})
+        "oci-a100-40gb", "hgx-a100-80gb", "hgx-a100-80gb-4x100g", "jean-zay-a100"})
     CHECK(part_of(file, inside) == part_of("selene-a100", inside));
 }
 
@@ -175,7 +175,10 @@ TEST_CASE("the files that the interface promises are there") {
                                                        "dgx1-v100-16gb-1edr",
                                                        "hgx-a100-80gb-4x100g",
                                                        "h100-8x100g",
-                                                       "aws-p5-h100"});
+                                                       "aws-p5-h100",
+                                                       "coreweave-h100",
+                                                       "hf-cluster-h100",
+                                                       "oci-a100-40gb"});
   CHECK(names_in("platforms/devices") ==
         std::set<std::string>{"a100-pcie", "a100-sxm-40gb", "a100-sxm-80gb", "b200", "b300",
                               "gb200", "gb300", "h100-96gb-500w", "h100-sxm-80gb", "h200-sxm",

@@ -33,32 +33,34 @@ class LastEnd final : public EventHandler {
   Seconds last_{};
 };
 
-/// The GPUs that a collective ran on, node by node.
-struct Members {
-  std::vector<NodeId> nodes;           ///< of each
-  std::vector<std::vector<int>> gpus;  ///< of each: itself
+/// A platform with one node for each NVLink domain, and the GPUs on which a collective runs there, each a member.
+struct Machine {
+  Platform job;
+  std::vector<std::vector<int>> gpus = {};  ///< by member: itself
+  CollectiveMembers members = {};
 };
 
-/// The first `run.gpus` of each of the first nodes. `job` has one node for each NVLink domain of `platform`.
-Members members_of(const CollectiveRun& run, const Platform& platform) {
-  Members members;
+/// The first `run.gpus` of each of the first nodes.
+Machine machine_of(const CollectiveRun& run, const Platform& platform) {
+  Machine machine{in_domains(platform, run.nodes)};
+  std::vector<NodeId> nodes;
   for (int node = 0; node < run.nodes; ++node) {
     const int domain = node / platform.domain_nodes;
     const int first = node % platform.domain_nodes * platform.node_types.front().gpus;
     for (int gpu = 0; gpu < run.gpus; ++gpu) {
-      members.nodes.push_back(NodeId{domain});
-      members.gpus.push_back({first + gpu});
+      nodes.push_back(NodeId{domain});
+      machine.gpus.push_back({first + gpu});
     }
   }
-  return members;
+  machine.members = {std::move(nodes), {}, {}};
+  return machine;
 }
 
 /// Time of flows between members in different nodes.
-Seconds play(const std::vector<MemberFlow>& flows, const Members& members, const Platform& job,
-             int nodes) {
-  Network network(job, nodes);
+Seconds play(const std::vector<MemberFlow>& flows, const Machine& on) {
+  Network network(on.job, on.members.layout.num_nodes());
   const auto endpoint = [&](std::size_t member) {
-    return Network::Endpoint{members.nodes[member], members.gpus[member]};
+    return Network::Endpoint{on.members.nodes[member], on.gpus[member]};
   };
   std::vector<Route> routes;
   for (const MemberFlow& flow : flows)
@@ -116,79 +118,24 @@ void require_gpus(const CollectiveRun& run, const Platform& platform) {
                 (available == 0 ? "" : ", and " + std::to_string(available) + " of them"));
 }
 
-/// A collective, and the nodes it is played on, with NVLink domains as nodes.
-struct Setting {
-  const CollectiveRun& run;
-  Platform job;
-  Members members;
-  RingLayout layout;
-  const Interconnect& wires(NodeId node) const { return job.type_of(node).interconnect; }
-};
-
-PlayedCollective played(const Setting& in, const std::string& algorithm, Seconds fixed,
-                        Seconds latency, const std::vector<MemberFlow>& flows) {
-  const Seconds between =
-      flows.empty() ? Seconds{} : latency + play(flows, in.members, in.job, in.layout.num_nodes());
-  return {std::max(fixed, between), algorithm};
-}
-
-/// As CollectiveBuilder::made_of() has it of a training's members.
-PlayedCollective play_ring(const Setting& in) {
-  CollectiveTask task;
-  task.work = in.run.operation == CollectiveOperation::all_reduce ? RingWork::all_reduce
-                                                                  : RingWork::scatter_or_gather;
-  task.payload = in.run.payload;
-  task.layout = &in.layout;
-  task.is_always_ring = in.run.is_always_ring;
-  task.hop = in.job.fabric.collective_latency;
-  task.hop_in_node = hop_in_node(in.wires(in.members.nodes.front()));
-  task.reduced_in_switch =
-      std::all_of(in.members.nodes.begin(), in.members.nodes.end(),
-                  [&](const NodeId node) { return in.wires(node).reduces_in_switch; });
-  task.in_node = [&](Bytes payload, RingWork work) {
-    Seconds longest{};
-    for (const std::vector<std::size_t>& here : in.layout.by_node) {
-      std::vector<int> gpus;
-      for (const std::size_t member : here) gpus.push_back(in.members.gpus[member].front());
-      longest = std::max(
-          longest, in_node_ring(in.wires(in.members.nodes[here.front()]), gpus, payload, work));
-    }
-    return longest;
-  };
-  task.node_rate = [&] {
-    return slowest_step(
-        in.job, in.layout, in.members.nodes,
-        [&](std::size_t member) -> const std::vector<int>& { return in.members.gpus[member]; });
-  };
-  const CollectiveSteps steps = flat_ring(task);
-  return played(in, steps.algorithm, steps.fixed, steps.latency, steps.flows);
-}
-
-/// Each GPU sends one share of its payload to each other, those for another node to the GPU of its own place there, or
-/// to each where the fabric tells them apart.
-PlayedCollective play_all_to_all(const Setting& in) {
+/// Each GPU sends one share of its payload to each other.
+CollectiveSteps all_to_all(const CollectiveRun& run, const Machine& on) {
   ExpertGroup group;
-  group.ranks = static_cast<int>(in.members.nodes.size());
-  group.nodes = in.layout.num_nodes();
+  group.ranks = on.members.layout.num_members();
+  group.nodes = on.members.layout.num_nodes();
   group.most_in_node = 0;
   group.fewest_in_node = group.ranks;
-  for (const std::vector<std::size_t>& here : in.layout.by_node) {
+  for (const std::vector<std::size_t>& here : on.members.layout.by_node) {
     group.most_in_node = std::max(group.most_in_node, static_cast<int>(here.size()));
     group.fewest_in_node = std::min(group.fewest_in_node, static_cast<int>(here.size()));
   }
-  const ExchangeTime time =
-      exchange_time(exchange_bytes(in.run.payload, {}, group, ExpertDispatch::all_to_all), group,
-                    in.job.type_of(in.members.nodes.front()), in.job.fabric);
-  const bool to_each = in.job.fabric.tells_rails_apart();
-  std::vector<MemberFlow> flows;
-  for (const std::vector<std::size_t>& here : in.layout.by_node)
-    for (std::size_t i = 0; i < here.size(); ++i)
-      for (const std::vector<std::size_t>& there : in.layout.by_node)
-        for (std::size_t k = 0; &here != &there && k < (to_each ? there.size() : 1); ++k)
-          flows.push_back(
-              {here[i], there[(i + k) % there.size()],
-               in.run.payload * (static_cast<double>(to_each ? 1 : there.size()) / group.ranks)});
-  return played(in, "pairwise", time.fixed, time.latency, flows);
+  const ExchangeBytes bytes = exchange_bytes(run.payload, {}, group, ExpertDispatch::all_to_all);
+  const ExchangeTime time = exchange_time(bytes, group, on.members.type_of(0), on.job.fabric);
+  return {"pairwise",
+          time.fixed,
+          time.latency,
+          {},
+          exchange_flows(on.members, bytes.between_nodes, on.job.fabric)};
 }
 
 /// On `gpus` GPUs: of one node, or of whole nodes.
@@ -197,7 +144,7 @@ CollectiveRun run_on(const CollectiveQuestion& question, const Platform& platfor
   CollectiveRun run;
   run.operation = question.operation;
   run.payload = payload;
-  run.is_always_ring = question.is_always_ring;
+  run.algorithm = question.algorithm;
   const int whole = platform.type_of(NodeId{0}).gpus;
   run.nodes = std::max(gpus / whole, 1);
   run.gpus = std::min(gpus, whole);
@@ -274,14 +221,24 @@ Chart bandwidth_chart(const JsonValue::Array& rows, bool over_gpus) {
 PlayedCollective play_collective(const CollectiveRun& run, const Platform& platform) {
   require_size(run);
   require_gpus(run, platform);
-  Members members = members_of(run, platform);
-  RingLayout layout = ring_layout(members.nodes);
-  const Setting setting{run, in_domains(platform, run.nodes), std::move(members),
-                        std::move(layout)};
-  if (const std::string why = why_not_joined(setting.job, setting.layout.num_nodes()); !why.empty())
+  Machine on = machine_of(run, platform);
+  if (const std::string why = why_not_joined(on.job, on.members.layout.num_nodes()); !why.empty())
     throw refused(why);
-  return run.operation == CollectiveOperation::all_to_all ? play_all_to_all(setting)
-                                                          : play_ring(setting);
+  on.members.gpus_of = [&on](std::size_t i) -> const std::vector<int>& { return on.gpus[i]; };
+  on.members.type_of = [&on](std::size_t i) -> const NodeType& {
+    return on.job.type_of(on.members.nodes[i]);
+  };
+  const RingWork work = run.operation == CollectiveOperation::all_reduce
+                            ? RingWork::all_reduce
+                            : RingWork::scatter_or_gather;
+  const CollectiveSteps steps =
+      run.operation == CollectiveOperation::all_to_all
+          ? all_to_all(run, on)
+          : collective_algorithm(run.algorithm)
+                .steps(collective_task(on.job, on.members, run.payload, work));
+  const Seconds between =
+      steps.flows.empty() ? steps.latency : steps.latency + play(steps.flows, on);
+  return {std::max(steps.fixed, between), steps.algorithm};
 }
 
 Platform read_platform(const JsonValue& scenario, const std::filesystem::path& folder,

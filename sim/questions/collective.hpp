@@ -14,11 +14,11 @@ namespace windtunnel {
 /// A collective that was played alone.
 struct PlayedCollective {
   Seconds time{};
-  std::string algorithm;  ///< "ring", "tree", "NVLS", "NVLS tree", "pairwise"
+  std::string algorithm;  ///< CollectiveSteps::algorithm, or "pairwise"
 };
 
 /// Plays a collective on the first `run.gpus` GPUs of the first `run.nodes` nodes, by the rules by which training pays for it:
-/// flat_ring(), and exchange_time() for an all-to-all. InputError when the platform has not these GPUs, or when they are more than are
+/// `run.algorithm`, and exchange_time() for an all-to-all. InputError when the platform has not these GPUs, or when they are more than are
 /// simulated.
 PlayedCollective play_collective(const CollectiveRun& run, const Platform& platform);
 
@@ -38,9 +38,9 @@ BytesPerSecond bus_bandwidth(const CollectiveRun& run, Seconds time);
 /// What `windtunnel collective` was asked: every payload on every number of GPUs.
 struct CollectiveQuestion {
   CollectiveOperation operation = CollectiveOperation::all_reduce;
-  std::vector<int> gpus;     ///< empty: one node, or NVLink domain
-  std::vector<Bytes> bytes;  ///< empty: 1 MiB to 4 GiB
-  bool is_always_ring = false;
+  std::vector<int> gpus;           ///< empty: one node, or NVLink domain
+  std::vector<Bytes> bytes;        ///< empty: 1 MiB to 4 GiB
+  std::string algorithm = "flat";  ///< of collective_algorithms()
 };
 /// A table of times, algorithms and bus bandwidths, a chart of these, and the sources of the platform's numbers. InputError as of
 /// play_collective(), and for GPUs that are no whole nodes.

@@ -273,7 +273,8 @@ PlacedRings PlacementObjective::embedding_rings() const {
           tables_->collective(members.front(), windtunnel::slot_of(CollectiveSlot::embedding_sync));
       WT_EXPECT(like != nullptr);
       if (members.size() < like->members.size()) continue;
-      all.add(std::exchange(members, {}), *like, {RingWork::all_reduce, flat_ring});
+      all.add(std::exchange(members, {}), *like,
+              {RingWork::all_reduce, collective_algorithms().front().steps});
     }
   }
   return all;
@@ -734,21 +735,6 @@ std::vector<std::vector<Seconds>> PlacementTables::ends(
 
 namespace {
 
-/// The longest of the parts of a ring inside nodes.
-Seconds in_node_part(const PlacementTables& tables, const std::vector<int>& slots,
-                     const RingLayout& layout, Bytes payload, RingWork work) {
-  Seconds longest{};
-  for (const std::vector<std::size_t>& on_node : layout.by_node) {
-    if (on_node.size() < 2) continue;
-    std::vector<int> gpus;
-    for (const std::size_t member : on_node)
-      gpus.push_back(tables.slot(slots[member]).gpus.front());
-    const Interconnect& wires = tables.node_type(slots[on_node.front()]).interconnect;
-    longest = std::max(longest, in_node_ring(wires, gpus, payload, work));
-  }
-  return longest;
-}
-
 /// Whether no two slots are on one node.
 bool on_own_nodes(const PlacementTables& tables, const std::vector<int>& slots,
                   std::vector<int>& node_members) {
@@ -760,12 +746,6 @@ bool on_own_nodes(const PlacementTables& tables, const std::vector<int>& slots,
   }
   for (const int slot : slots) node_members[node(slot)] = 0;
   return are_own;
-}
-
-bool reduced_in_switch(const PlacementTables& tables, const std::vector<int>& slots) {
-  return std::all_of(slots.begin(), slots.end(), [&](const int slot) {
-    return tables.node_type(slot).interconnect.reduces_in_switch;
-  });
 }
 
 }  // namespace
@@ -814,31 +794,18 @@ void PlacedRings::place(Ring& ring, const Members& members, PlacementTables& tab
   const std::vector<int> before = ring.slots;
   for (std::size_t i = 0; i < before.size(); ++i)
     ring.slots[i] = slot_of[static_cast<std::size_t>(members.units[i])];
-  const bool was_spread = ring.is_spread, was_in_switch = ring.in_switch;
+  const bool was_spread = ring.is_spread;
   ring.is_spread = on_own_nodes(tables, ring.slots, scratch.node_members);
-  ring.in_switch = reduced_in_switch(tables, ring.slots);
-  const bool keeps_steps = was_spread && ring.is_spread && was_in_switch == ring.in_switch;
+  const bool keeps_steps = was_spread && ring.is_spread;
   if (!keeps_steps) {
     std::vector<NodeId> nodes;
     for (const int slot : ring.slots) nodes.push_back(tables.slot(slot).node);
-    const RingLayout layout = ring_layout(nodes);
-    CollectiveTask task;
-    task.work = members.kind.work;
-    task.payload = members.like->payload;
-    task.ranks_per_member = static_cast<double>(tables.slot(0).gpus.size());
-    task.layout = &layout;
-    task.hop = tables.scenario().platform.fabric.collective_latency;
-    task.reduced_in_switch = ring.in_switch;
-    task.in_node = [&](Bytes payload, RingWork work) {
-      return in_node_part(tables, ring.slots, layout, payload, work);
-    };
-    task.node_rate = [&] {
-      return slowest_step(tables.scenario().platform, layout, nodes,
-                          [&](std::size_t i) -> const std::vector<int>& {
-                            return tables.slot(ring.slots[i]).gpus;
-                          });
-    };
-    CollectiveSteps steps = members.kind.steps(task);
+    const CollectiveMembers placed{
+        std::move(nodes),
+        [&](std::size_t i) -> const std::vector<int>& { return tables.slot(ring.slots[i]).gpus; },
+        [&](std::size_t i) -> const NodeType& { return tables.node_type(ring.slots[i]); }};
+    CollectiveSteps steps = members.kind.steps(collective_task(
+        tables.scenario().platform, placed, members.like->payload, members.kind.work));
     ring.fixed = steps.fixed;
     ring.latency = steps.latency;
     ring.flows = std::move(steps.flows);

@@ -140,7 +140,6 @@ class PlacedRings {
   struct Ring {
     std::vector<int> slots;  ///< by member
     bool is_spread = false;  ///< each member has a node of its own
-    bool in_switch = false;  ///< all nodes reduce in the switch
     Seconds fixed{}, latency{};
     std::vector<MemberFlow> flows;
     std::vector<PlacementTables::Route> routes;  ///< of the flows

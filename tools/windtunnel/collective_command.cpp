@@ -26,7 +26,7 @@ Bytes bytes_of(const std::string& text) {
 ExitCode collective_command(const CommandLine& line) {
   CollectiveQuestion question;
   question.gpus = line.gpus;
-  question.is_always_ring = line.is_always_ring;
+  if (!line.algorithm.empty()) question.algorithm = line.algorithm;
   for (const std::string& text : line.bytes) question.bytes.push_back(bytes_of(text));
   for (const CollectiveOperation operation : collective_operations())
     if (line.arguments.front() == name_of(operation)) question.operation = operation;

@@ -52,7 +52,7 @@ struct CommandLine {
   // Of collective.
   std::vector<std::string> bytes;
   std::vector<int> gpus;
-  bool is_always_ring = false;
+  std::string algorithm;  ///< of collective_algorithms(); empty: the first
 
   // Of schedule. 0: not given.
   int stages = 0, microbatches = 0, chunks = 0;

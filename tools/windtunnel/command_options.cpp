@@ -287,7 +287,8 @@ void add_collective_options(CLI::App* collective, CommandLine& line) {
              "The reduced or gathered tensor; of an all-to-all what a GPU sends (default: 1MiB to "
              "4GiB)")
       ->delimiter(',');
-  options.flag("--ring", line.is_always_ring, "All-reduce by rings, as with NCCL_ALGO=Ring");
+  options.word("--algorithm", line.algorithm, "flat|hierarchical|ring|tree|nvls_tree",
+               "One algorithm instead of the library's choice (flat), as with NCCL_ALGO");
   add_report(collective, line);
 }
 

@@ -307,20 +307,22 @@ class Job:
             first, before, volume = 0.0, 2 * share * self.in_node(by_node, payload / 2) + share * 2 * (nodes - 1) * latency, 2 * (nodes - 1) / nodes * payload
         else:
             message = amount(self.cluster.fabric["latency"]) if shape == "sharded" else 0
-            first, before, volume = inside, message + share * page.hops(n, nodes), 2 * (n - 1) / n * payload
-            if share == 1 and nodes < n:
-                first, before, volume = min((first, before, volume), page.tree(payload, n, nodes, lambda size: self.in_node(by_node, size)),
-                                            key=lambda way: max(way[0], way[1] + way[2] * self.parallel["tensor"] / self.edge_rate(by_node)))
+            before, volume = share * page.hops(n, nodes), 2 * (n - 1) / n * payload
+            if share == 1:
+                rate, cards = self.slowest_edge(by_node)
+                inside, before, volume = page.all_reduce_over(payload, n, nodes, lambda size: self.in_node(by_node, size), rate / self.parallel["tensor"], cards)
+            before += message
+            first = before + inside
         self.play_edges(clock, list(by_node.values()), share * volume * self.parallel["tensor"], first, before, done)
 
-    def edge_rate(self, by_node):
-        """What the slowest edge from node to node carries alone."""
+    def slowest_edge(self, by_node):
+        """What the slowest edge from node to node carries alone, and over how many cards."""
         rates, order = [], list(by_node)
         for node, after in zip(order, order[1:] + order[:1]):
             kind = self.cluster.type(node)
             nics = {gpu * kind["nics"] // kind["gpus"] for member in by_node[node] for gpu in self.places[member].gpus}
-            rates += [self.cluster.nic_rate(node) * len(nics), self.cluster.own_rate(node, after) or float("inf")]
-        return min(rates)
+            rates.append((min(self.cluster.nic_rate(node) * len(nics), self.cluster.own_rate(node, after) or float("inf")), len(nics)))
+        return min(rates, key=lambda rate: rate[0])
 
     def play_edges(self, clock, groups, volume, inside, before, done):
         """`volume` over each edge from node to node, spread over the members there, behind a latency; and the part inside the nodes."""

@@ -199,12 +199,14 @@ class Page:
             return 0.0
         size = (element or self.e) * weights
         NICs = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
-        across = (self.d - 1) / self.d * self.t * size / NICs + amount(self.fabric["latency"]) + self.hops(self.d, self.nodes) / 2
-        return max(self.in_node(size / 2, self.fullest), across if self.nodes > 1 else 0)
+        inside = self.in_node(size / 2, self.fullest)
+        if self.nodes == 1:
+            return inside
+        return amount(self.fabric["latency"]) + self.hops(self.d, self.nodes) / 2 + max(inside, (self.d - 1) / self.d * self.t * size / NICs)
 
-    def hops(self, n, nodes):
+    def hops(self, n, nodes, share_between=1, share_inside=1):
         """Latency of the 2 (n - 1) hops of a ring's all-reduce, one after the other; in one node it is part of the floor."""
-        between, inside = amount(self.fabric["collective_latency"]), amount(self.wires["floor_per_gpu"]) / 2
+        between, inside = share_between * amount(self.fabric["collective_latency"]), share_inside * amount(self.wires["floor_per_gpu"]) / 2
         return 0 if nodes == 1 else 2 * (n - 1) * (between * nodes / n + inside * (1 - nodes / n))
 
     def reduced_alone(self, payload, fullest, nodes, scatters):
@@ -213,20 +215,26 @@ class Page:
             return self.in_node(payload / (2 if scatters else 1), fullest)
         cards = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
         rate, message = cards * min(1, fullest * self.t / self.node["gpus"]) / self.t, amount(self.fabric["latency"])
-        ring = self.in_node(payload / (2 if scatters else 1), fullest), self.hops(self.d, nodes), 2 * (self.d - 1) / self.d * payload
         if scatters:
-            return max(ring[0], message + (ring[1] + ring[2] / rate) / 2)
-        ways = [ring]
-        if nodes < self.d:
-            ways.append(self.tree(payload, self.d, nodes, lambda size: self.in_node(size, fullest)))
-        inside, hops, sent = min(ways, key=lambda way: max(way[0], way[1] + way[2] / rate))
-        return max(inside, 2 * message + hops + sent / rate)
+            return message + self.hops(self.d, nodes) / 2 + max(self.in_node(payload / 2, fullest), (self.d - 1) / self.d * payload / rate)
+        out = max(1, round(min(1, fullest * self.t / self.node["gpus"]) * self.node["nics"]))
+        inside, latency, sent = self.all_reduce_over(payload, self.d, nodes, lambda size: self.in_node(size, fullest), rate, out)
+        return 2 * message + latency + max(inside, sent / rate)
 
-    def tree(self, payload, n, nodes, in_node):
-        """NCCL's tree of nodes (section 4): the part inside, the latency, and what a node sends."""
-        here = n / nodes
-        return (in_node(payload * here / (here - 1) / TREE_EFFICIENCY), 2 * math.ceil(math.log2(nodes)) * amount(self.fabric["collective_latency"]),
-                payload * (1 if nodes == 2 else 2) / TREE_EFFICIENCY)
+    def all_reduce_over(self, payload, n, nodes, in_node, rate, cards):
+        """The fastest of NCCL's ways over several nodes (section 4): the part inside, the latency, and what a node sends. By Simple, with a
+        chunk of 512 KiB in each of two channels a card on every hop of a tree, or by LL, where several members share a node."""
+        here, hop, hop_inside = n / nodes, amount(self.fabric["collective_latency"]), amount(self.wires["floor_per_gpu"]) / 2
+        ring = 2 * (n - 1) / n * payload
+        ways = [(in_node(payload), self.hops(n, nodes), ring)]
+        if nodes < n:
+            levels, chain = 2 * math.ceil(math.log2(nodes)), 2 * (math.ceil(here) - 1)
+            tree, inside = payload * (1 if nodes == 2 else 2) / TREE_EFFICIENCY, in_node(payload * here / (here - 1) / TREE_EFFICIENCY)
+            chunk, bus, ll_bus = 2 ** 19 * min(32, 2 * cards), 2 * (here - 1) / here * 2 ** 30 / in_node(2 ** 30), 39e9 if nodes == 2 else 20.4e9
+            ways += [(inside, levels * (hop + chunk / rate) + chain * (hop_inside + chunk / bus), tree),
+                     (max(in_node(payload), ring / ll_bus), self.hops(n, nodes, 2.7 / 14, 0.6 / 3.4), 2 * ring),
+                     (max(inside, 2 * payload / ll_bus), levels * hop * 5 / 14 + chain * hop_inside * 0.6 / 4, 2 * tree)]
+        return min(ways, key=lambda way: way[1] + max(way[0], way[2] / rate))
 
     def scatter(self, weights):
         return self.gather(weights, 4 if self.training["gradient_dtype"] == "fp32" else 2)

@@ -5,13 +5,14 @@
 
 namespace windtunnel {
 
-CollectiveSteps flat_ring(const CollectiveTask& task) {
+CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view algorithm) {
   const RingLayout& layout = *task.layout;
   const int members = layout.num_members(), nodes = layout.num_nodes();
   CollectiveSteps steps;
   steps.traffic = ring_traffic(task);
   if (nodes == 1) {
-    if (task.reduced_in_switch && task.work == RingWork::all_reduce) steps.algorithm = "NVLS";
+    if (task.reduced_in_switch && task.work == RingWork::all_reduce && algorithm != "ring")
+      steps.algorithm = "NVLS";
     steps.fixed = task.in_node(task.payload, task.work);
     return steps;
   }
@@ -19,25 +20,32 @@ CollectiveSteps flat_ring(const CollectiveTask& task) {
   const int ranks = static_cast<int>(std::lround(members * task.copies_per_member));
   const double rings = task.ranks_per_member / task.copies_per_member;
   NodeCrossing crossing;
-  if (task.work == RingWork::all_reduce && !task.is_always_ring) {
+  if (task.work == RingWork::all_reduce) {
     const auto in_node = [&](Bytes payload) { return task.in_node(payload, RingWork::all_reduce); };
-    crossing = all_reduce_crossing({task.payload, ranks, nodes, task.reduced_in_switch,
-                                    task.node_rate() / rings, task.hop, task.hop_in_node, in_node});
+    const NodeExit exit = task.exit();
+    crossing =
+        all_reduce_crossing({task.payload, ranks, nodes, task.reduced_in_switch, exit.rate / rings,
+                             exit.nics, task.hop, task.hop_in_node, in_node},
+                            algorithm);
   } else {
-    crossing = {"ring", ring_all_reduce_volume(task.payload, ranks),
-                ring_all_reduce_latency(ranks, nodes, task.hop, task.hop_in_node),
-                task.in_node(task.payload, task.work)};
+    crossing.volume = ring_all_reduce_volume(task.payload, ranks);
+    crossing.latency = ring_all_reduce_latency(ranks, nodes, task.hop, task.hop_in_node);
+    crossing.in_node = task.in_node(task.payload, task.work);
   }
   steps.algorithm = crossing.algorithm;
-  steps.fixed = crossing.in_node;
+  if (crossing.protocol != "Simple") steps.algorithm += " (" + std::string(crossing.protocol) + ")";
   steps.latency = crossing.latency * share;
+  steps.fixed = steps.latency + crossing.in_node;
   steps.flows = edge_flows(layout, crossing.volume * (share * rings));
   return steps;
 }
 
 namespace collectives {
 
-CollectiveAlgorithm flat() { return {.name = "flat", .steps = flat_ring}; }
+CollectiveAlgorithm flat() {
+  return {.name = "flat",
+          .steps = [](const CollectiveTask& task) { return flat_collective(task); }};
+}
 
 }  // namespace collectives
 }  // namespace windtunnel

@@ -10,7 +10,7 @@ CollectiveSteps steps(const CollectiveTask& task) {
   const RingLayout& layout = *task.layout;
   const int nodes = layout.num_nodes();
   if (nodes == 1 || nodes == std::lround(layout.num_members() * task.copies_per_member))
-    return flat_ring(task);
+    return flat_collective(task);
   const double share = share_of(task.work);
   CollectiveSteps steps;
   steps.algorithm = "hierarchical";
