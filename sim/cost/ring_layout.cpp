@@ -46,11 +46,11 @@ NodeExit slowest_exit(const Platform& platform, const CollectiveMembers& members
       gpus.insert(gpus.end(), members.gpus_of(member).begin(), members.gpus_of(member).end());
     const NodeId node = members.nodes[here.front()];
     const NodeId next = members.nodes[by_node[(i + 1) % by_node.size()].front()];
-    const NodeType& type = members.type_of(here.front());
-    const auto nics = static_cast<int>(nics_of(gpus, type).size());
-    BytesPerSecond rate = type.effective_nic_rate() * nics;
+    const std::vector<int> nics =
+        working_nics(platform, node, nics_of(gpus, members.type_of(here.front())));
+    BytesPerSecond rate = rate_of_nics(platform, node, nics);
     if (const auto own = own_bandwidth(platform, node, next)) rate = std::min(rate, *own);
-    if (rate < slowest.rate) slowest = {rate, nics};
+    if (rate < slowest.rate) slowest = {rate, static_cast<int>(nics.size())};
   }
   return slowest;
 }

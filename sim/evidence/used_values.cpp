@@ -151,7 +151,7 @@ void add_node(const NodeType& node, const Plan& plan, ValueCollector& values) {
   values.add("nics", "NICs per node", node.nics, has_network);
   values.add("nic_rate", "attained NIC rate", attained, node.effective_nic_rate(), has_network);
   if (!node.nic_of_gpu.empty())  // in order on all measured clusters
-    values.add_habit("nic_of_gpu", "NICs of GPUs", "given one by one", has_network);
+    values.add_habit("nic_of_gpu", "NICs of GPUs", std::string("given one by one"), has_network);
   const Training& training = plan.training;
   const bool offloads = training.optimizer_offload > 0 || training.activation_offload > 0;
   if (!node.host || !offloads) return;
@@ -159,6 +159,14 @@ void add_node(const NodeType& node, const Plan& plan, ValueCollector& values) {
              node.host->effective_link());
   values.add("host/memory_bandwidth", "attained rate of a GPU's share of the host's memory",
              attained, node.host->effective_memory(), training.optimizer_offload > 0);
+}
+
+/// NICs of nodes in use that carry less than they should. Where there are none, nothing is said of them.
+void add_faults(const Scenario& scenario, ValueCollector& values) {
+  for (const NicFault& fault : scenario.platform.faults)
+    if (fault.node.index() < scenario.nodes.size())
+      values.add("nic_share", "share of its rate that a faulty NIC carries", attained, fault.share,
+                 scenario.nodes.size() > 1);
 }
 
 /// Pairs of nodes with a rate of their own, of those in use.
@@ -378,6 +386,7 @@ UsedValues cluster_values(const Scenario& scenario) {
   for (const FabricKey& key : fabric.kind->keys)
     add_fabric_key(fabric, key, has_network && (!key.matters || key.matters(fabric)), values);
   add_pairs(scenario, values);
+  add_faults(scenario, values);
   return values.take();
 }
 

@@ -49,6 +49,35 @@ std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type) {
   return nics;
 }
 
+namespace {
+
+/// The share of its rate that a NIC carries; 1 where nothing is wrong with it.
+double share_of(const Platform& platform, NodeId node, int nic) {
+  for (const NicFault& fault : platform.faults)
+    if (fault.node == node && fault.nic == nic) return fault.share;
+  return 1;
+}
+
+}  // namespace
+
+std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector<int> nics) {
+  if (platform.faults.empty()) return nics;
+  const int all = platform.type_of(node).nics;
+  for (int& nic : nics)
+    for (int tried = 0; tried < all && share_of(platform, node, nic) == 0; ++tried)
+      nic = (nic + 1) % all;
+  std::sort(nics.begin(), nics.end());
+  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
+  return nics;
+}
+
+BytesPerSecond rate_of_nics(const Platform& platform, NodeId node, const std::vector<int>& nics) {
+  double least = 1;
+  if (!platform.faults.empty())
+    for (const int nic : nics) least = std::min(least, share_of(platform, node, nic));
+  return platform.type_of(node).effective_nic_rate() * static_cast<int>(nics.size()) * least;
+}
+
 std::size_t Network::port_of(NodeId node, std::vector<int> nics) {
   if (node.index() >= ports_.size()) ports_.resize(node.index() + std::size_t{1});
   std::vector<Port>& ports = ports_[node.index()].ports;
@@ -62,14 +91,16 @@ std::size_t Network::port_of(NodeId node, std::vector<int> nics) {
 Network::Attachment Network::attach(NodeId node, const std::vector<int>& gpus) {
   WT_EXPECT(platform_ != nullptr);
   WT_EXPECT(!gpus.empty());
-  return {node, port_of(node, nics_of(gpus, platform_->type_of(node)))};
+  return {node,
+          port_of(node, working_nics(*platform_, node, nics_of(gpus, platform_->type_of(node))))};
 }
 
 Network::Attachment Network::relayed(const Attachment& from, const Attachment& to) {
   const FabricKind& kind = *platform_->fabric.kind;
   if (!kind.relay) return from;
   std::vector<int> nics = kind.relay(*platform_, nics_at(from), nics_at(to));
-  return nics.empty() ? from : Attachment{from.node, port_of(from.node, std::move(nics))};
+  if (nics.empty()) return from;
+  return {from.node, port_of(from.node, working_nics(*platform_, from.node, std::move(nics)))};
 }
 
 Route Network::route(const Attachment& from, const Attachment& to) {
@@ -174,14 +205,12 @@ Network::Way& Network::way(const Attachment& at, Direction direction) {
 }
 
 std::vector<LinkId> Network::new_links(const Attachment& at, Direction direction) {
-  const NodeType& type = platform_->type_of(at.node);
   const LinkId node = node_link(at.node, direction);
   const std::vector<int>& nics = ports_[at.node.index()].ports[at.port].nics;
-  const int count = static_cast<int>(nics.size());
-  if (count == type.nics) return {node};
-  const LinkId some =
-      add_link(type.effective_nic_rate() * count, node_name(at.node) + " nic" + text_of(nics) +
-                                                      ends[static_cast<std::size_t>(direction)]);
+  const BytesPerSecond rate = rate_of_nics(*platform_, at.node, nics);
+  if (rate >= links_[node.index()].bandwidth) return {node};
+  const LinkId some = add_link(rate, node_name(at.node) + " nic" + text_of(nics) +
+                                         ends[static_cast<std::size_t>(direction)]);
   if (direction == Direction::up) return {some, node};
   return {node, some};
 }
@@ -189,7 +218,7 @@ std::vector<LinkId> Network::new_links(const Attachment& at, Direction direction
 LinkId Network::node_link(NodeId node, Direction direction) {
   std::optional<LinkId>& known = ports_[node.index()].all_nics[static_cast<std::size_t>(direction)];
   if (!known)
-    known = add_link(node_bandwidth(*platform_, node),
+    known = add_link(working_bandwidth(*platform_, node),
                      node_name(node) + ends[static_cast<std::size_t>(direction)]);
   return *known;
 }
@@ -217,6 +246,13 @@ std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId fro
 BytesPerSecond node_bandwidth(const Platform& platform, NodeId node) {
   const NodeType& type = platform.type_of(node);
   return type.effective_nic_rate() * type.nics;
+}
+
+BytesPerSecond working_bandwidth(const Platform& platform, NodeId node) {
+  BytesPerSecond rate = node_bandwidth(platform, node);
+  for (const NicFault& fault : platform.faults)
+    if (fault.node == node) rate -= platform.type_of(node).effective_nic_rate() * (1 - fault.share);
+  return rate;
 }
 
 }  // namespace windtunnel

@@ -147,7 +147,9 @@ class Network {
 /// The rate that `platform` gives the pair alone, one way: its override, else its matrix entry
 /// times the rails.
 std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to);
-/// All NICs of node `node` together, one way.
+/// All NICs of node `node` together, one way, as they are built.
 BytesPerSecond node_bandwidth(const Platform& platform, NodeId node);
+/// And as they work: less what their faults take.
+BytesPerSecond working_bandwidth(const Platform& platform, NodeId node);
 
 }  // namespace windtunnel

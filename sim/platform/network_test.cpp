@@ -77,6 +77,28 @@ TEST_CASE("an override beats the matrix and counts no rails") {
         "node1 up 20; node1->node0 16 | node0 down 20");
 }
 
+TEST_CASE("the slowest NIC of a message decides, and what others of the node send has the rest") {
+  Platform platform = platform_with(4);  // 4 NICs of 5 GB/s, two GPUs on each
+  platform.faults = {{NodeId(0), 1, 0.5}};
+  Network network(platform, 4);
+  // All: 4 NICs, each with what NIC 1 carries, of 17.5 GB/s. Of NICs 0 and 1 twice 2.5, of 2 and 3 twice 5.
+  CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) ==
+        "node0 nic0-3 up 10; node0 up 17.5 | node1 down 20");
+  CHECK(route_text(network, gpus(0, 0, 4), gpus(1, 0, 8)) ==
+        "node0 nic0-1 up 5; node0 up 17.5 | node1 down 20");
+  CHECK(route_text(network, gpus(1, 0, 8), gpus(0, 4, 8)) ==
+        "node1 up 20 | node0 down 17.5; node0 nic2-3 down 10");
+}
+
+TEST_CASE("GPUs of a lost NIC use the next one of their node") {
+  Platform platform = platform_with(4);
+  platform.faults = {{NodeId(0), 3, 0}};
+  Network network(platform, 4);
+  CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) == "node0 up 15 | node1 down 20");
+  CHECK(route_text(network, gpus(0, 6, 8), gpus(1, 6, 8)) ==
+        "node0 nic0 up 5; node0 up 15 | node1 down 20; node1 nic3 down 5");
+}
+
 TEST_CASE("only traffic between leaves crosses the oversubscribed uplinks") {
   Platform platform = platform_with(4);
   platform.fabric.values = {{"nodes_per_leaf", 2.0}, {"oversubscription", 4.0}};

@@ -85,6 +85,8 @@ std::string unevenness(const Platform& platform, int nodes) {
   if (platform.matrix) return "the rates between its nodes are measured pair by pair";
   for (const LinkOverride& link : platform.link_overrides)
     if (in_use(link.from) && in_use(link.to)) return "some of its links have rates of their own";
+  for (const NicFault& fault : platform.faults)
+    if (in_use(fault.node)) return "some of its NICs have faults";
   const Fabric& fabric = platform.fabric;
   if (std::string why = fabric.kind->unevenness(fabric, nodes); !why.empty()) return why;
   const NodeType& first = platform.type_of(NodeId{0});

@@ -94,6 +94,13 @@ struct LinkOverride {
   BytesPerSecond bandwidth{};
 };
 
+/// A NIC of a node, or its cable, that carries less than it should both ways: a share of its rate, nothing where it is lost.
+struct NicFault {
+  NodeId node;
+  int nic = 0;
+  double share = 1;
+};
+
 /// A cluster: a file of platforms/.
 struct Platform {
   std::string name;
@@ -104,6 +111,7 @@ struct Platform {
   Fabric fabric;
   std::optional<BandwidthMatrix> matrix;
   std::vector<LinkOverride> link_overrides;
+  std::vector<NicFault> faults;
   std::map<std::string, Source> sources;  ///< by path in the file, "node_types/0/nic_rate"
 
   /// The type of node `node`, when the job takes the nodes in file order.

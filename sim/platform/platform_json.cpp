@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -231,6 +232,46 @@ void read_link_overrides(ObjectReader& reader, Platform& platform) {
                       place_in(reader, entry), platform.sources));
 }
 
+NicFault read_fault(ObjectReader reader, const Platform& platform, int nodes,
+                    const std::string& prefix, Sources& sources) {
+  NicFault fault;
+  fault.node = NodeId(reader.required_int("node", 0, (nodes == 0 ? most_nodes : nodes) - 1));
+  const bool knows_node = reader.are_sound({"node"}) && !platform.node_types.empty();
+  const int nics = knows_node ? platform.type_of(fault.node).nics : most_node_parts;
+  fault.nic = reader.required_int("nic", 0, std::max(nics, 1) - 1);
+  required(reader, "share", fault.share, 0, 1);
+  end_object(reader, prefix, sources);
+  return fault;
+}
+
+/// Each NIC once, and one left in each node.
+void check_faults(ObjectReader& reader, const Platform& platform) {
+  std::map<NodeId, int> lost;
+  for (std::size_t i = 0; i < platform.faults.size(); ++i) {
+    const NicFault& fault = platform.faults[i];
+    const auto is_same = [&](const NicFault& other) {
+      return other.node == fault.node && other.nic == fault.nic;
+    };
+    const auto first = platform.faults.begin(), here = first + static_cast<std::ptrdiff_t>(i);
+    const std::string node = "node " + std::to_string(fault.node.index());
+    if (std::any_of(first, here, is_same))
+      reader.problem("faults", "NIC " + std::to_string(fault.nic) + " of " + node +
+                                   " has two faults; one says what share it carries");
+    else if (fault.share == 0 && ++lost[fault.node] == platform.type_of(fault.node).nics)
+      reader.problem("faults",
+                     node + " loses all of its NICs, and a node without any cannot take part");
+  }
+}
+
+void read_faults(ObjectReader& reader, Platform& platform) {
+  const int nodes = knows_counts(reader, platform) ? platform.available_nodes() : 0;
+  for (ObjectReader& entry :
+       reader.entries("faults", "expected a list of {node, nic, share, source}", 0))
+    platform.faults.push_back(
+        read_fault(entry, platform, nodes, place_in(reader, entry), platform.sources));
+  if (reader.are_sound({"faults", "node_types"})) check_faults(reader, platform);
+}
+
 void read_own_links(ObjectReader& reader, Platform& platform) {
   if (auto matrix = reader.optional_child("bandwidth_matrix")) {
     const bool is_counted = knows_counts(reader, platform);
@@ -243,6 +284,7 @@ void read_own_links(ObjectReader& reader, Platform& platform) {
           platform.sources);
   }
   read_link_overrides(reader, platform);
+  read_faults(reader, platform);
 }
 
 /// What joins whole nodes joins equal ones, by a switch.
@@ -252,6 +294,8 @@ std::string why_no_domains(const Platform& platform, int domain_nodes) {
   if (is_mesh) return "a mesh of lanes joins the GPUs of one node only";
   if (platform.matrix || !platform.link_overrides.empty())
     return "rates measured between nodes do not say what a domain does";
+  if (!platform.faults.empty())
+    return "faults are of the NICs of nodes, and do not say what a domain does";
   const std::string key = platform.fabric.key_that_splits(domain_nodes);
   return key.empty() ? "" : key + " must be a multiple of domain_nodes";
 }

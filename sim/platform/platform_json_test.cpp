@@ -317,6 +317,35 @@ TEST_CASE("an override joins two nodes of the platform") {
         Messages{"a link joins two different nodes at /platform/link_overrides/0/to"});
 }
 
+TEST_CASE("a fault is of a NIC that there is, one of each, and leaves one to the node") {
+  const std::string two = with(platform_text, "{'device'", "{'count': 2, 'device'");
+  const std::string text = two.substr(0, two.rfind('}')) + R"(, 'faults': [FAULTS]})";
+  const auto fault = [](int node, int nic, const char* share) {
+    return "{'node': " + std::to_string(node) + ", 'nic': " + std::to_string(nic) +
+           ", 'share': " + share + ", 'source': 'assumed: x'}";
+  };
+  Problems problems;
+  const Platform platform = read(with(text, "FAULTS", fault(1, 0, "0.5")), problems);
+  CHECK(problems.empty());
+  REQUIRE(platform.faults.size() == 1);
+  CHECK(platform.faults[0].node == NodeId(1));
+  CHECK(platform.faults[0].share == 0.5);
+  const int last = platform.node_types.front().nics - 1;
+  CHECK(problems_of(with(text, "FAULTS", fault(2, 0, "0.5"))) ==
+        Messages{"node is 2, which is too large at /platform/faults/0/node"});
+  CHECK(problems_of(with(text, "FAULTS", fault(0, last + 1, "0.5"))) ==
+        Messages{"nic is " + std::to_string(last + 1) +
+                 ", which is too large at /platform/faults/0/nic"});
+  CHECK(problems_of(with(text, "FAULTS", fault(0, 0, "0.5") + ", " + fault(0, 0, "0.1"))) ==
+        Messages{"NIC 0 of node 0 has two faults; one says what share it carries at "
+                 "/platform/faults"});
+  std::string all = fault(0, 0, "0");
+  for (int nic = 1; nic <= last; ++nic) all += ", " + fault(0, nic, "0");
+  CHECK(problems_of(with(text, "FAULTS", all)) ==
+        Messages{"node 0 loses all of its NICs, and a node without any cannot take part at "
+                 "/platform/faults"});
+}
+
 TEST_CASE("only the last node type may be open, and an oversubscribed fabric names its leaves") {
   CHECK(problems_of(with(platform_text, "],\n  'fabric'", ", " + node_text + "],\n  'fabric'")) ==
         Messages{"only the last node type may leave its count open at /platform/node_types"});

@@ -384,6 +384,8 @@ class Questions {
       add(WhatIfKind::link, "every pair of nodes at NIC rate",
           {{"/platform/bandwidth_matrix", "null"}});
     }
+    if (!platform.faults.empty())
+      add(WhatIfKind::link, "no faults of NICs", {{"/platform/faults", "null"}});
     if (platform.link_overrides.empty()) return;
     Overrides doubled;
     for (std::size_t i = 0; i < platform.link_overrides.size(); ++i)

@@ -110,6 +110,9 @@ std::vector<Json> scenarios() {
   plain["parallel"].erase("stage_layers");
   plain["platform"]["link_overrides"] =
       parsed(R"([{"from": 0, "to": 1, "bandwidth": "1 GB/s", "source": "assumed: made up"}])");
+  plain["platform"]["node_types"][0]["nics"] = 2;
+  plain["platform"]["faults"] =
+      parsed(R"([{"node": 0, "nic": 0, "share": 0.5, "source": "assumed: made up"}])");
   std::vector<Json> all{plain};
   Json& matrix = all.emplace_back(plain)["platform"]["bandwidth_matrix"];
   matrix = parsed(R"({"unit": "bps", "rows": [[0, 1e9], [1e9, 0]], "source": "assumed: made up"})");
@@ -119,6 +122,7 @@ std::vector<Json> scenarios() {
   all.emplace_back(plain)["platform"]["node_types"][0].erase("count");
   Json& domains = all.emplace_back(plain)["platform"];
   domains.erase("link_overrides");
+  domains.erase("faults");
   domains["domain_nodes"] = 1024;
   domains["source"] = "assumed: made up";
   all.push_back(json_in(corpus() / "good" / "schedule_inline.json"));

@@ -248,6 +248,11 @@ class DocumentDraw:
         elif f["network"] == "links":
             platform["link_overrides"] = [{"from": a, "to": (a + 1) % nodes, "bandwidth": rng.choice(("200 MB/s", "40 GB/s"))}
                                           for a in rng.sample(range(nodes), rng.randint(1, nodes))]
+        elif f["network"] == "faults":
+            nics = min(node["nics"] for node in types)
+            places = rng.sample([(node, nic) for node in range(nodes) for nic in range(nics)], rng.randint(1, min(4, nodes * nics)))
+            lost = {node for node, _ in places} if nics > 4 else set()
+            platform["faults"] = [{"node": node, "nic": nic, "share": rng.choice((0.05, 0.5, 1) + ((0,) if node in lost else ()))} for node, nic in places]
         elif f["network"] == "two node types" and len(types) == 1:
             types.insert(0, {**copy.deepcopy(types[0]), "count": 1, "compute_efficiency": rng.choice((0.5, 0.9))})
             if "count" in types[1]:

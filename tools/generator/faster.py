@@ -43,7 +43,7 @@ def faster(document, kind, library):
         for cable in fabric.get("links") or []:
             cable[2] = changed_amount(cable[2], FACTOR)
         for link in platform.get("link_overrides") or []:
-            raise_amounts(link, "bandwidth")
+            raise_amounts(link, "bandwidth")  # a share of faults is one of a faster NIC
         if matrix := platform.get("bandwidth_matrix"):
             matrix["rows"] = [[FACTOR * rate for rate in row] for row in matrix["rows"]]
     return document

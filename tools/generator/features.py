@@ -111,7 +111,7 @@ class FeatureDraw:
             "/parallel/stage_layers": [None, "uneven", "balanced", "layout"],
             "/parallel/placement": [None, "megatron", "permuted", "permuted"] * 25 + ["search"],
             "/compression/embedding_sync": [None, False, True],
-            "network": ["as shipped", "leaves", "matrix", "links", "two node types"] * 2 + schema.words("/platform/fabric/kind")[1:],
+            "network": ["as shipped", "leaves", "matrix", "links", "faults", "two node types"] * 2 + schema.words("/platform/fabric/kind")[1:],
             "NICs of GPUs": [None] * 9 + ["given"],
             "changed files": [None, "platform", "device", "software", "model", "all"],
             "/nodes": [None, "given"], "extends": [False, True],
@@ -184,8 +184,8 @@ class FeatureDraw:
             drawn["network"] = "as shipped"  # nothing would be on it
         if "bandwidth_matrix" in platform and drawn["network"] == "matrix":
             drawn["network"] = "as shipped"  # which is one
-        if "domain_nodes" in platform and drawn["network"] in ("matrix", "links", "two node types"):
-            drawn["network"] = "as shipped"  # pairs of nodes with rates of their own are refused in NVLink domains
+        if "domain_nodes" in platform and drawn["network"] in ("matrix", "links", "faults", "two node types"):
+            drawn["network"] = "as shipped"  # pairs of nodes with rates of their own and faults are refused in NVLink domains
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/zero_prefetch"] = None
         elif drawn["/parallel/overlap_gradient_reduce"] and drawn["pipeline"] == 1:

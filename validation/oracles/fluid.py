@@ -76,6 +76,11 @@ def drawn_platform(d, nodes, gpus, even=False):
     if not even and nodes > 1 and d.chance(0.4):
         pairs = random.sample([(i, j) for i in range(nodes) for j in range(nodes) if i != j], random.randint(1, 2))
         platform["link_overrides"] = [{"from": i, "to": j, "bandwidth": d.text(0.3, 10, "GB/s")} | SOURCE for i, j in pairs]
+    if not even and nodes > 1 and d.chance(0.3):
+        node = random.randrange(nodes)
+        nics = next(kind["nics"] for i, kind in enumerate(types) if sum(counts[:i + 1]) > node)
+        shares = [random.choice([0.1, 0.5, 0.9] + [0] * (nic > 0)) for nic in range(nics)]
+        platform["faults"] = [{"node": node, "nic": nic, "share": share} | SOURCE for nic, share in enumerate(shares) if d.chance(0.6)]
     return platform
 
 
@@ -234,7 +239,7 @@ class Job:
         node = platform["node_types"][0]
         groups, cards = max(1, node["gpus"] // self.parallel["tensor"]), node["nics"]
         shared = nodes > 1 and groups % cards > 0 and cards % groups > 0
-        uneven = len(platform["node_types"]) > 1 or "bandwidth_matrix" in platform or platform.get("link_overrides") or tapered or shared
+        uneven = len(platform["node_types"]) > 1 or "bandwidth_matrix" in platform or platform.get("link_overrides") or platform.get("faults") or tapered or shared
         return self.parallel["zero_stage"] == 3 and len(self.replicas) > 1 and bool(uneven or self.by_layer)
 
     # Amounts

@@ -124,10 +124,21 @@ class Cluster:
     def ends(self, place, direction):
         """The links of one end: the NICs of its GPUs, where they are not all of the node's, and the node's."""
         kind = self.type(place.node)
-        nics = tuple(sorted({gpu * kind["nics"] // kind["gpus"] for gpu in place.gpus}))
-        links = [(("node", place.node, direction), self.node_rate(place.node))]
-        if len(nics) < kind["nics"]:
-            links.append((("nics", place.node, nics, direction), self.nic_rate(place.node) * len(nics)))
+        shares = [1] * kind["nics"]
+        for fault in self.platform.get("faults") or []:
+            if fault["node"] == place.node:
+                shares[fault["nic"]] = fault["share"]
+        nics = set()
+        for gpu in place.gpus:
+            nic = gpu * kind["nics"] // kind["gpus"]
+            while shares[nic] == 0:
+                nic = (nic + 1) % kind["nics"]
+            nics.add(nic)
+        nics = tuple(sorted(nics))
+        carried = len(nics) * min(shares[nic] for nic in nics)
+        links = [(("node", place.node, direction), self.nic_rate(place.node) * sum(shares))]
+        if carried < sum(shares):
+            links.append((("nics", place.node, nics, direction), self.nic_rate(place.node) * carried))
         return links
 
     def path(self, source, target):
