@@ -104,23 +104,36 @@ Collective CollectiveBuilder::exchange(const std::vector<DeviceId>& members,
   collective.traffic_bytes = bytes.sent * (ranks * operation.share);
   if (layout.num_nodes() == 1) return collective;
   // A rank sends to a node in proportion to the ranks there. `bytes` are those of a rank with the fewest beside it, who sends most away.
-  const bool to_each = in_->platform->fabric.tells_rails_apart();
+  const bool tells_rails_apart = in_->platform->fabric.tells_rails_apart();
   const double most_away = ranks - *std::min_element(ranks_on.begin(), ranks_on.end());
   for (const std::vector<std::size_t>& here : layout.by_node)
     for (std::size_t i = 0; i < here.size(); ++i)
       for (std::size_t other = 0; other < layout.by_node.size(); ++other) {
         const std::vector<std::size_t>& there = layout.by_node[other];
         if (&here == &there) continue;
-        const std::size_t from = here[i], receivers = to_each ? there.size() : 1;
-        const double share = played * device(members[from]).num_gpus() *
-                             (ranks_on[other] / most_away) / static_cast<double>(receivers);
-        for (std::size_t k = 0; k < receivers; ++k) {
-          const Route route =
-              routes_->between(members[from], members[there[(i + k) % there.size()]]);
-          collective.flows.push_back({route.up, route.down, bytes.between_nodes * share});
-        }
+        const std::size_t from = here[i];
+        const double share =
+            played * device(members[from]).num_gpus() * (ranks_on[other] / most_away);
+        const auto send = [&](std::size_t to, double part) {
+          const Route route = routes_->between(members[from], members[to]);
+          collective.flows.push_back({route.up, route.down, bytes.between_nodes * (share * part)});
+        };
+        const std::size_t own = i % there.size();
+        const double on_own_rail = tells_rails_apart ? share_on_rail(members, from, there, own) : 1;
+        send(there[own], on_own_rail);
+        if (on_own_rail < 1) send(there[(own + there.size() / 2) % there.size()], 1 - on_own_rail);
       }
   return collective;
+}
+
+double CollectiveBuilder::share_on_rail(const std::vector<DeviceId>& members, std::size_t from,
+                                        const std::vector<std::size_t>& there,
+                                        std::size_t own) const {
+  const PathId rail = routes_->between(members[from], members[there[own]]).down;
+  const auto on_rail = std::count_if(there.begin(), there.end(), [&](std::size_t to) {
+    return routes_->between(members[from], members[to]).down == rail;
+  });
+  return static_cast<double>(on_rail) / static_cast<double>(there.size());
 }
 
 Collective CollectiveBuilder::tensor_ring(const std::vector<DeviceId>& members, Bytes payload,

@@ -279,7 +279,7 @@ class DocumentDraw:
         nics = rng.choice((None, range(node_type["nics"])))
         plugs = [(f"node{node}", node // 2) if nics is None else (f"node{node} nic{nic}", nic) for node in range(nodes) for nic in nics or (0,)]
         links = [[plug, f"leaf{leaf}", rate()] for plug, leaf in plugs]
-        links += [[f"leaf{leaf}", f"spine{spine}", rate(), rng.choice((1, 2, 4))] for leaf in sorted({leaf for _, leaf in plugs}) for spine in range(2)]
+        links += [[f"leaf{leaf}", f"spine{spine}", rng.choice(("", "2 x ", "4 x ")) + rate()] for leaf in sorted({leaf for _, leaf in plugs}) for spine in range(2)]
         return {"links": links, "routing": rng.choice(("lowest_name", "ecmp")), **seed}
 
     def change(self, value, node):
