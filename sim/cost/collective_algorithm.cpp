@@ -8,6 +8,7 @@
 
 #include "core/contracts.hpp"
 #include "cost/collective_cost.hpp"
+#include "platform/nics.hpp"
 
 namespace windtunnel {
 
@@ -82,18 +83,28 @@ std::vector<MemberFlow> exchange_flows(const CollectiveMembers& members, Bytes s
   }
   const double most_away = std::accumulate(ranks_on.begin(), ranks_on.end(), 0.0) -
                            *std::min_element(ranks_on.begin(), ranks_on.end());
-  const bool to_each = fabric.tells_rails_apart();
+  std::vector<std::vector<int>> nics;  // by member, where the fabric tells them apart
+  if (fabric.tells_rails_apart())
+    for (std::size_t i = 0; i < members.nodes.size(); ++i)
+      nics.push_back(nics_of(members.gpus_of(i), members.type_of(i)));
   std::vector<MemberFlow> flows;
   for (const std::vector<std::size_t>& here : by_node)
     for (std::size_t i = 0; i < here.size(); ++i)
       for (std::size_t other = 0; other < by_node.size(); ++other) {
         const std::vector<std::size_t>& there = by_node[other];
         if (&here == &there) continue;
-        const std::size_t receivers = to_each ? there.size() : 1;
-        const double share =
-            ranks_of(here[i]) * ranks_on[other] / most_away / static_cast<double>(receivers);
-        for (std::size_t k = 0; k < receivers; ++k)
-          flows.push_back({here[i], there[(i + k) % there.size()], sent_away * share});
+        const Bytes sent = sent_away * (ranks_of(here[i]) * ranks_on[other] / most_away);
+        const std::size_t own = i % there.size();
+        double on_own_rail = 1;
+        if (!nics.empty())
+          on_own_rail = static_cast<double>(std::count_if(
+                            there.begin(), there.end(),
+                            [&](std::size_t to) { return nics[to] == nics[there[own]]; })) /
+                        static_cast<double>(there.size());
+        flows.push_back({here[i], there[own], sent * on_own_rail});
+        if (on_own_rail < 1)
+          flows.push_back(
+              {here[i], there[(own + there.size() / 2) % there.size()], sent * (1 - on_own_rail)});
       }
   return flows;
 }

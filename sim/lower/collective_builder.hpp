@@ -67,8 +67,9 @@ class CollectiveBuilder {
   Collective broadcasts(const std::vector<DeviceId>& members, Bytes payload, int owners) const;
 
   /// Tokens of experts exchanged: `bytes` by one rank in its node, and to all other nodes together. On its way to a node, what a GPU
-  /// sends goes to the GPU of the same number among the members there, as if others' were relayed in the node; to each of them where the
-  /// fabric tells them apart.
+  /// sends goes to the GPU of the same number among the members there, as if others' were relayed in the node. Where the fabric tells
+  /// rails apart, what goes to other rails goes to that half of them further on: as all GPUs send alike, each rail then carries what it would if
+  /// each sent to all.
   Collective exchange(const std::vector<DeviceId>& members, const Operation& operation,
                       const ExchangeBytes& bytes, const ExpertGroup& group) const;
 

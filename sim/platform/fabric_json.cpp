@@ -1,7 +1,10 @@
 #include "platform/fabric_json.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +26,18 @@ const FabricKind* read_kind(ObjectReader& reader) {
   return reader.optional_enum<const FabricKind*>("kind", names.front().second, names);
 }
 
+/// What is wrong with a number in a list; empty where nothing is.
+std::string complaint(const JsonValue& cell, const FabricKey& key) {
+  const std::optional<double> number = number_of(&cell);
+  const std::string text = text_for_message(cell) + " in " + key.name + " is ";
+  if (!number) return text + "no number";
+  if (*number < key.least) return text + "too small";
+  if (*number > key.most) return text + "too large";
+  const bool is_whole = std::trunc(*number) == *number;
+  return key.type == Type::wholes && !is_whole ? text + "no whole number" : "";
+}
+
+/// Empty where something is wrong.
 std::vector<double> read_numbers(ObjectReader& reader, const FabricKey& key) {
   std::vector<double> numbers;
   const JsonValue* const value = reader.take(key.name);
@@ -36,51 +51,62 @@ std::vector<double> read_numbers(ObjectReader& reader, const FabricKey& key) {
                    suggestion);
     return numbers;
   }
-  for (const JsonValue& each : value->array()) {
-    const std::optional<double> number = number_of(&each);
-    const bool is_right = number && *number >= key.least && *number <= key.most &&
-                          (key.type == Type::numbers || std::trunc(*number) == *number);
-    if (is_right) {
-      numbers.push_back(*number);
-      continue;
-    }
-    reader.problem(key.name, key.name + " has " + text_for_message(each) + " in it", suggestion);
-    return {};
+  bool are_right = true;
+  for (std::size_t i = 0; i < value->array().size(); ++i) {
+    const JsonValue& cell = value->array()[i];
+    const std::string wrong = complaint(cell, key);
+    are_right = are_right && wrong.empty();
+    if (wrong.empty())
+      numbers.push_back(*number_of(&cell));
+    else
+      reader.problems().add(
+          {cell.origin, pointer_join(pointer_join(reader.pointer(), key.name), std::to_string(i)),
+           wrong, suggestion});
   }
-  return numbers;
+  return are_right ? numbers : std::vector<double>{};
 }
 
-/// ["leaf0", "spine0", "400 Gbps", 2]: what a cable joins, its rate and, where there are several side by side, how many.
+/// ["leaf0", "spine0", "400 Gbps"]: what a cable joins, and its rate; "8 x 400 Gbps" of eight side by side. Nothing where it is something else.
+std::optional<FabricCable> read_cable(const JsonValue& row, double most) {
+  constexpr std::size_t size = 3;
+  if (!row.is_array() || row.array().size() != size ||
+      !std::all_of(row.array().begin(), row.array().end(),
+                   [](const JsonValue& cell) { return cell.is_string(); }))
+    return std::nullopt;
+  FabricCable cable{row.array()[0].string(), row.array()[1].string(), {}, 1};
+  std::string rate = row.array()[2].string();
+  const std::string times = " x ";
+  if (const std::size_t at = rate.find(times); at != std::string::npos) {
+    const auto [end, error] = std::from_chars(rate.data(), rate.data() + at, cable.count);
+    if (error != std::errc{} || end != rate.data() + at) return std::nullopt;
+    rate.erase(0, at + times.size());
+  }
+  std::string wrong, suggestion;
+  const auto bandwidth = parse_quantity<BytesPerSecond>(rate, wrong, suggestion);
+  if (!bandwidth || side_of(*bandwidth) != RangeSide::inside || cable.count < 1 ||
+      cable.count > most || cable.from == cable.to)
+    return std::nullopt;
+  cable.bandwidth = *bandwidth;
+  return cable;
+}
+
+/// Empty where something is wrong.
 std::vector<FabricCable> read_cables(ObjectReader& reader, const FabricKey& key) {
   std::vector<FabricCable> cables;
-  JsonValue* const value = reader.take(key.name);
+  const JsonValue* const value = reader.take(key.name);
   if (value == nullptr) return cables;
   const auto refuse = [&](const JsonValue& what) {
     reader.problem(key.name,
                    key.name + " has " + text_for_message(what) + " in it, which is no cable",
-                   "write [FROM, TO, RATE] or [FROM, TO, RATE, COUNT] for each, as [\"node0\", "
-                   "\"leaf0\", \"400 Gbps\"]");
+                   "write [FROM, TO, RATE] for each, as [\"node0\", \"leaf0\", \"400 Gbps\"] or "
+                   "[\"leaf0\", \"spine0\", \"8 x 400 Gbps\"]");
     return std::vector<FabricCable>{};
   };
   if (!value->is_array()) return refuse(*value);
-  for (JsonValue& each : value->array()) {
-    constexpr std::size_t without_count = 3;
-    if (!each.is_array() || each.array().size() < without_count ||
-        each.array().size() > without_count + 1 || !each.array()[0].is_string() ||
-        !each.array()[1].is_string() || !each.array()[2].is_string())
-      return refuse(each);
-    FabricCable cable{each.array()[0].string(), each.array()[1].string(), {}, 1};
-    std::string wrong, suggestion;
-    const auto rate = parse_quantity<BytesPerSecond>(each.array()[2].string(), wrong, suggestion);
-    if (!rate || side_of(*rate) != RangeSide::inside || cable.from == cable.to) return refuse(each);
-    cable.bandwidth = *rate;
-    if (each.array().size() > without_count) {
-      const auto* count = std::get_if<std::int64_t>(&each.array()[without_count].content);
-      if (count == nullptr || *count < 1 || static_cast<double>(*count) > key.most)
-        return refuse(each);
-      cable.count = static_cast<int>(*count);
-    }
-    cables.push_back(std::move(cable));
+  for (const JsonValue& row : value->array()) {
+    std::optional<FabricCable> cable = read_cable(row, key.most);
+    if (!cable) return refuse(row);
+    cables.push_back(std::move(*cable));
   }
   return cables;
 }
@@ -148,9 +174,9 @@ std::string text_of(const FabricKey& key, const FabricValue& value) {
   if (const auto* cables = std::get_if<std::vector<FabricCable>>(&value)) {
     JsonValue::Array rows;
     for (const FabricCable& cable : *cables)
-      rows.emplace_back(JsonValue::Array{JsonValue(cable.from), JsonValue(cable.to),
-                                         JsonValue(exact_rate(cable.bandwidth.value())),
-                                         JsonValue(std::int64_t{cable.count})});
+      rows.emplace_back(JsonValue::Array{
+          JsonValue(cable.from), JsonValue(cable.to),
+          JsonValue(std::to_string(cable.count) + " x " + exact_rate(cable.bandwidth.value()))});
     return canonical_text(JsonValue(std::move(rows)));
   }
   const double number = number_in(value);

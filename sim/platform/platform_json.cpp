@@ -45,46 +45,68 @@ std::optional<Host> read_host(ObjectReader& node_type, const std::string& prefix
   return host;
 }
 
-/// The NICs of a GPU: the number of one, or a list of them. Empty where something else stands there.
-std::vector<int> read_nics(const JsonValue& cell, int nics) {
-  std::vector<int> found;
-  const auto add = [&](const JsonValue& each) {
-    const auto* nic = std::get_if<std::int64_t>(&each.content);
-    const bool is_one = nic != nullptr && *nic >= 0 && *nic < nics;
-    if (is_one) found.push_back(static_cast<int>(*nic));
-    return is_one;
+/// The number of a NIC; nothing where something else stands there.
+std::optional<int> read_nic(const JsonValue& cell, const std::string& pointer, Problems& problems) {
+  const auto* nic = std::get_if<std::int64_t>(&cell.content);
+  const bool is_small = nic != nullptr && *nic < 0,
+             is_large = nic != nullptr && *nic >= most_node_parts;
+  if (nic != nullptr && !is_small && !is_large) return static_cast<int>(*nic);
+  problems.add({cell.origin, pointer,
+                "NIC " + text_for_message(cell) + " is " +
+                    (is_small   ? "too small"
+                     : is_large ? "too large"
+                                : "no number"),
+                "NICs of a node are counted from 0"});
+  return std::nullopt;
+}
+
+/// The NICs of a GPU: the number of one, or a list of them. Empty where one of them is wrong.
+std::vector<int> read_nics(const JsonValue& cell, const std::string& pointer, Problems& problems) {
+  std::vector<int> nics;
+  bool are_right = true;
+  const auto add = [&](const JsonValue& each, const std::string& at) {
+    const std::optional<int> nic = read_nic(each, at, problems);
+    are_right = are_right && nic;
+    if (nic) nics.push_back(*nic);
   };
-  const bool are_nics =
-      cell.is_array() ? std::all_of(cell.array().begin(), cell.array().end(), add) : add(cell);
-  std::sort(found.begin(), found.end());
-  const bool are_different = std::adjacent_find(found.begin(), found.end()) == found.end();
-  return are_nics && are_different ? found : std::vector<int>{};
+  if (!cell.is_array()) add(cell, pointer);
+  for (std::size_t i = 0; cell.is_array() && i < cell.array().size(); ++i)
+    add(cell.array()[i], pointer_join(pointer, std::to_string(i)));
+  std::sort(nics.begin(), nics.end());
+  return are_right ? nics : std::vector<int>{};
 }
 
 /// Nothing is kept of a list that says what holds without it.
 void read_nic_of_gpu(ObjectReader& reader, NodeType& node) {
   const JsonValue* value = reader.take("nic_of_gpu");
   if (value == nullptr || !reader.are_sound({"gpus", "nics"})) return;
-  const auto gpus = static_cast<std::size_t>(node.gpus);
-  if (!value->is_array() || value->array().size() != gpus)
+  const std::string pointer = pointer_join(reader.pointer(), "nic_of_gpu");
+  const std::string form = "write a list of " + std::to_string(node.gpus) +
+                           " entries, each the number of a NIC or a list of different ones";
+  std::vector<std::vector<int>> all;
+  for (std::size_t gpu = 0; value->is_array() && gpu < value->array().size(); ++gpu)
+    all.push_back(read_nics(value->array()[gpu], pointer_join(pointer, std::to_string(gpu)),
+                            reader.problems()));
+  if (!reader.are_sound({"nic_of_gpu"})) return;
+  if (all.size() != static_cast<std::size_t>(node.gpus))
     return reader.problem(
         "nic_of_gpu",
-        "nic_of_gpu says which NICs each of the " + std::to_string(gpus) + " GPUs uses",
-        "write a list of " + std::to_string(gpus) +
-            " entries, each the number of a NIC or a list of them");
-  std::vector<std::vector<int>> nics;
+        "nic_of_gpu says which NICs each of the " + std::to_string(node.gpus) + " GPUs uses", form);
   bool is_usual = true;
   for (int gpu = 0; gpu < node.gpus; ++gpu) {
-    const JsonValue& cell = value->array()[static_cast<std::size_t>(gpu)];
-    nics.push_back(read_nics(cell, node.nics));
-    if (nics.back().empty())
+    const std::vector<int>& nics = all[static_cast<std::size_t>(gpu)];
+    const bool are_its = !nics.empty() && nics.back() < node.nics &&
+                         std::adjacent_find(nics.begin(), nics.end()) == nics.end();
+    if (!are_its)
       return reader.problem("nic_of_gpu",
-                            "GPU " + std::to_string(gpu) + " has NICs " + text_for_message(cell) +
-                                ", and its node has NICs 0 to " + std::to_string(node.nics - 1),
-                            "write the number of one, or a list of different ones");
-    is_usual = is_usual && nics.back() == nics_of({gpu}, node);
+                            "nic_of_gpu of GPU " + std::to_string(gpu) + " is " +
+                                text_for_message(value->array()[static_cast<std::size_t>(gpu)]) +
+                                ", and the NICs of its node are 0 to " +
+                                std::to_string(node.nics - 1),
+                            form);
+    is_usual = is_usual && nics == nics_of({gpu}, node);
   }
-  if (!is_usual) node.nic_of_gpu = std::move(nics);
+  if (!is_usual) node.nic_of_gpu = std::move(all);
 }
 
 using DeviceReader = std::function<Device(ObjectReader& node_type)>;

@@ -117,9 +117,8 @@ TEST_CASE("keys of a fabric are numbers, lists, words, rates, yes or no, and cab
   CHECK(fabric_with("'kind': 'torus', 'dimensions': [2, 2], 'link_rate': '200 Gbps'")
             .rate("link_rate") == 25_GBps);
   const Fabric listed = fabric_with(
-      "'kind': 'edge_list', 'links': [['node0', 'leaf0', '200 Gbps'], ['node1', 'leaf0', '25 "
-      "GB/s', "
-      "2]]");
+      "'kind': 'edge_list', 'links': [['node0', 'leaf0', '200 Gbps'], "
+      "['node1', 'leaf0', '2 x 25 GB/s']]");
   REQUIRE(listed.cables("links").size() == 2);
   CHECK(listed.cables("links")[0].bandwidth == listed.cables("links")[1].bandwidth);
   CHECK(listed.cables("links")[1].count == 2);
@@ -135,8 +134,8 @@ TEST_CASE("the value of a key is written so that reading it again gives the same
             {"nodes_per_group", "oversubscription", "pxn"}},
            {"'kind': 'torus', 'dimensions': [2, 2], 'link_rate': '33.3 Gbps'",
             {"dimensions", "link_rate"}},
-           {"'kind': 'edge_list', 'links': [['node0', 'a', '200 Gbps'], ['node1', 'a', '3 GB/s', "
-            "2]]",
+           {"'kind': 'edge_list', 'links': [['node0', 'a', '200 Gbps'], ['node1', 'a', '2 x 3 "
+            "GB/s']]",
             {"links"}}}) {
     const Fabric fabric = fabric_with(keys);
     std::string written = "'kind': '" + fabric.kind->name + "'";
@@ -160,9 +159,9 @@ TEST_CASE("what is wrong with a key of a fabric is said at the key") {
       problems("'kind': 'fat_tree', 'nodes_per_switch': 16") ==
       Messages{"nodes_per_switch is 16, which is not a list at /platform/fabric/nodes_per_switch"});
   CHECK(problems("'kind': 'fat_tree', 'nodes_per_switch': [16, 0.5]") ==
-        Messages{"nodes_per_switch has 0.5 in it at /platform/fabric/nodes_per_switch"});
+        Messages{"0.5 in nodes_per_switch is too small at /platform/fabric/nodes_per_switch/1"});
   CHECK(problems("'kind': 'fat_tree', 'nodes_per_switch': [16], 'taper': [0.5]") ==
-        Messages{"taper has 0.5 in it at /platform/fabric/taper"});
+        Messages{"0.5 in taper is too small at /platform/fabric/taper/0"});
   CHECK(
       problems("'kind': 'fat_tree', 'nodes_per_switch': [16], 'taper': [2, 4]") ==
       Messages{"a fat tree of 1 tier has one number in taper for each, and this is a list of 2 at "
@@ -197,8 +196,12 @@ TEST_CASE("a node says which NICs each GPU uses") {
   CHECK(problems_of(given("[0, 1]")) ==
         Messages{"nic_of_gpu says which NICs each of the 4 GPUs uses at "
                  "/platform/node_types/0/nic_of_gpu"});
-  for (const char* wrong : {"[0, 1, 0, 2]", "[0, 1, 0, []]", "[0, 1, 0, [1, 1]]", "[0, 1, 0, 'a']"})
-    CHECK(problems_of(given(wrong)).at(0).starts_with("GPU 3 has NICs "));
+  for (const char* wrong : {"[0, 1, 0, 2]", "[0, 1, 0, []]", "[0, 1, 0, [1, 1]]"})
+    CHECK(problems_of(given(wrong)).at(0).starts_with("nic_of_gpu of GPU 3 is "));
+  CHECK(problems_of(given("[0, 1, 0, [0, -1]]")) ==
+        Messages{"NIC -1 is too small at /platform/node_types/0/nic_of_gpu/3/1"});
+  CHECK(problems_of(given("[0, 1, 0, 'a']")) ==
+        Messages{"NIC \"a\" is no number at /platform/node_types/0/nic_of_gpu/3"});
 }
 
 TEST_CASE(

@@ -96,11 +96,12 @@ InputError refused(const std::string& message) {
 }
 
 /// Each GPU sends flows of its own over the network, which take some 5 kB each.
-void require_size(const CollectiveRun& run) {
+void require_size(const CollectiveRun& run, const Fabric& fabric) {
   constexpr std::int64_t most_flows = 131'072;
   const std::int64_t gpus = std::int64_t{run.gpus} * run.nodes;
   const bool is_exchange = run.operation == CollectiveOperation::all_to_all;
-  if (gpus * (is_exchange ? run.nodes - 1 : 1) <= most_flows) return;
+  const int to_a_node = fabric.tells_rails_apart() ? 2 : 1;
+  if (gpus * (is_exchange ? (run.nodes - 1) * to_a_node : 1) <= most_flows) return;
   throw refused(std::string(is_exchange ? "an all-to-all" : "a collective") + " on " +
                 std::to_string(run.nodes) + " nodes of " + std::to_string(run.gpus) +
                 " GPUs has more than the " + std::to_string(most_flows) +
@@ -219,7 +220,7 @@ Chart bandwidth_chart(const JsonValue::Array& rows, bool over_gpus) {
 }  // namespace
 
 PlayedCollective play_collective(const CollectiveRun& run, const Platform& platform) {
-  require_size(run);
+  require_size(run, platform.fabric);
   require_gpus(run, platform);
   Machine on = machine_of(run, platform);
   if (const std::string why = why_not_joined(on.job, on.members.layout.num_nodes()); !why.empty())

@@ -126,6 +126,18 @@ std::vector<Json> scenarios() {
   domains["domain_nodes"] = 1024;
   domains["source"] = "assumed: made up";
   all.push_back(json_in(corpus() / "good" / "schedule_inline.json"));
+  for (const char* fabric :
+       {R"({"kind": "fat_tree", "nodes_per_switch": [2], "taper": [1], "uplinks": [1]})",
+        R"({"kind": "rails", "nodes_per_group": 2})",
+        R"({"kind": "torus", "dimensions": [2, 2], "link_rate": "100 Gbps"})",
+        R"({"kind": "dragonfly", "nodes_per_router": 1, "routers_per_group": 2, "global_links": 1,
+            "groups": 3, "local_rate": "100 Gbps", "global_rate": "100 Gbps"})"}) {
+    Json& changed = all.emplace_back(plain)["platform"]["fabric"];
+    changed.erase("nodes_per_leaf");
+    changed.erase("oversubscription");
+    changed.update(parsed(fabric));
+    changed["source"] = "assumed: made up";
+  }
   for (const char* codec :
        {R"({"codec": "powersgd", "rank": 2})", R"({"codec": "topk", "density": 0.1})",
         R"({"codec": "zfp", "rate": 8})", R"({"codec": "mpc", "ratio": 1.3})",

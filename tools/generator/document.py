@@ -207,12 +207,6 @@ class DocumentDraw:
         if changed in ("device", "all"):
             for node in types:
                 node["device"] = self.device(node["device"])
-        self.network(platform, f)
-        if f["NICs of GPUs"] == "given":
-            for node in types:
-                nics = range(node["nics"])
-                node["nic_of_gpu"] = [self.rng.choice((self.rng.choice(nics), self.rng.sample(nics, self.rng.randint(1, min(2, len(nics))))))
-                                      for _ in range(node["gpus"])]
         if changed in ("platform", "all"):
             self.change(platform, self.schema.keys["/platform"])
             for node in types:
@@ -221,6 +215,12 @@ class DocumentDraw:
             platform.pop("segment", None)
             if "domain_nodes" in platform and self.rng.random() < 0.5:
                 platform["segment"] = self.rng.choice((1, platform["domain_nodes"]))
+        self.network(platform, f)
+        if f["NICs of GPUs"] == "given":
+            for node in types:
+                nics = range(node["nics"])
+                node["nic_of_gpu"] = [self.rng.choice((self.rng.choice(nics), self.rng.sample(nics, self.rng.randint(1, min(2, len(nics))))))
+                                      for _ in range(node["gpus"])]
         self.give_sources(platform)
         return platform
 
@@ -239,7 +239,7 @@ class DocumentDraw:
                 platform["fabric"]["kind"] = "leaf_switches"
         elif f["network"] in self.schema.words("/platform/fabric/kind"):
             kept = {key: platform["fabric"][key] for key in ("latency", "collective_latency")}
-            platform["fabric"] = {"kind": f["network"], **kept, **self.fabric_keys(f["network"], types[0], nodes, platform.get("domain_nodes", 1))}
+            platform["fabric"] = {"kind": f["network"], **kept, **self.fabric_keys(f["network"], types, nodes, platform.get("domain_nodes", 1))}
         elif f["network"] == "matrix":
             types[-1].setdefault("count", nodes)
             count = sum(node["count"] for node in types)
@@ -258,7 +258,7 @@ class DocumentDraw:
             if "count" in types[1]:
                 types[1]["count"] -= 1
 
-    def fabric_keys(self, kind, node_type, nodes, trays):
+    def fabric_keys(self, kind, types, nodes, trays):
         """Keys of a fabric that joins so many nodes of `trays` each."""
         rng = self.rng
         rate = lambda: rng.choice(("10 Gbps", "25 GB/s", "100 GB/s"))  # noqa: E731
@@ -270,7 +270,7 @@ class DocumentDraw:
             keys = {"nodes_per_switch": sizes, "uplinks": [rng.choice((1, 2, 8)) for _ in sizes], "routing": rng.choice(("adaptive", "ecmp")), **seed}
             return keys | ({"taper": [rng.choice((1, 1.5, 4)) for _ in sizes]} if rng.random() < 0.7 else {})
         if kind == "rails":
-            relays = node_type["interconnect"]["kind"] != "pcie"
+            relays = all(node["interconnect"]["kind"] != "pcie" for node in types)
             return {"nodes_per_group": trays * rng.choice((1, 2)), "oversubscription": rng.choice((1, 2, 4)), "pxn": relays and rng.choice((False, True))}
         if kind == "rails_only":
             return {"nodes_per_group": trays * nodes}
@@ -281,10 +281,10 @@ class DocumentDraw:
             groups = 1 + rng.choice([n for n in range(1, routers * cables + 1) if routers * cables % n == 0])
             return {"nodes_per_router": trays * -(-nodes // (routers * groups)), "routers_per_group": routers, "global_links": cables, "groups": groups,
                     "local_rate": rate(), "global_rate": rate(), "routing": rng.choice(("minimal", "valiant")), **seed}
-        nics = rng.choice((None, range(node_type["nics"])))
+        nics = rng.choice((None, range(types[0]["nics"])))
         plugs = [(f"node{node}", node // 2) if nics is None else (f"node{node} nic{nic}", nic) for node in range(nodes) for nic in nics or (0,)]
         links = [[plug, f"leaf{leaf}", rate()] for plug, leaf in plugs]
-        links += [[f"leaf{leaf}", f"spine{spine}", rate(), rng.choice((1, 2, 4))] for leaf in sorted({leaf for _, leaf in plugs}) for spine in range(2)]
+        links += [[f"leaf{leaf}", f"spine{spine}", rng.choice(("", "2 x ", "4 x ")) + rate()] for leaf in sorted({leaf for _, leaf in plugs}) for spine in range(2)]
         return {"links": links, "routing": rng.choice(("lowest_name", "ecmp")), **seed}
 
     def change(self, value, node):

@@ -41,7 +41,8 @@ def faster(document, kind, library):
         fabric = platform["fabric"]
         raise_amounts(fabric, "link_rate", "local_rate", "global_rate")
         for cable in fabric.get("links") or []:
-            cable[2] = changed_amount(cable[2], FACTOR)
+            count, times, rate = cable[2].rpartition(" x ")
+            cable[2] = count + times + changed_amount(rate, FACTOR)
         for link in platform.get("link_overrides") or []:
             raise_amounts(link, "bandwidth")  # a share of faults is one of a faster NIC
         if matrix := platform.get("bandwidth_matrix"):

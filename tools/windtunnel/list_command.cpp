@@ -131,12 +131,11 @@ std::vector<Entry> codec_entries() {
 std::vector<Entry> fabric_entries() {
   std::vector<Entry> entries;
   for (const FabricKind& kind : fabric_kinds()) {
-    Entry entry{kind.name, {}, kind.about, {}};
+    Entry entry;
+    entry.name = kind.name;
+    entry.description = kind.about;
     JsonValue::Array keys;
-    for (const FabricKey& key : kind.keys) {
-      entry.key_figure += (entry.key_figure.empty() ? "" : ", ") + key.name;
-      keys.emplace_back(key.name);
-    }
+    for (const FabricKey& key : kind.keys) keys.emplace_back(key.name);
     entry.figures.set("keys", JsonValue(std::move(keys)));
     entries.push_back(std::move(entry));
   }
