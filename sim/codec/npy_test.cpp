@@ -43,7 +43,7 @@ Tensor read(const std::string& text) {
   return read_npy(folder.write("a.npy", text));
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_file(const std::string& text) {
   try {
     read(text);
     return "";
@@ -53,7 +53,7 @@ std::string refusal(const std::string& text) {
 }
 
 void refuses(const std::string& text, const char* why) {
-  const std::string message = refusal(text);
+  const std::string message = refusal_of_file(text);
   CHECK_MESSAGE(message.find(why) != std::string::npos, message);
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("what is no array of floating-point numbers is refused, with the reaso
 TEST_CASE("files that are too short, too long or damaged are refused") {
   const std::string whole = npy(header("<f4", "(2, 3)"), six);
   for (const std::size_t length : {3U, 7U, 9U, 40U})
-    CHECK_FALSE(refusal(whole.substr(0, length)).empty());
+    CHECK_FALSE(refusal_of_file(whole.substr(0, length)).empty());
   refuses(whole.substr(0, whole.size() - 1), "asks for 24 bytes of numbers, the file has 23");
   refuses(whole + "x", "the file has 25");
   refuses(npy(header("<f4", "(9999999999, 9999999999)"), six), "more than 2^27");

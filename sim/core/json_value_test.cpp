@@ -9,7 +9,7 @@
 namespace windtunnel {
 namespace {
 
-JsonValue parsed(const std::string& text, const std::string& name = "f.json") {
+JsonValue value_of_text(const std::string& text, const std::string& name = "f.json") {
   Problems problems;
   JsonValue value = parse_json(std::make_shared<SourceText>(SourceText{name, text}), problems);
   problems.throw_if_any();
@@ -17,8 +17,8 @@ JsonValue parsed(const std::string& text, const std::string& name = "f.json") {
 }
 
 std::string merged(const std::string& base, const std::string& overlay) {
-  JsonValue value = parsed(base);
-  merge_json(value, parsed(overlay));
+  JsonValue value = value_of_text(base);
+  merge_json(value, value_of_text(overlay));
   return canonical_text(value);
 }
 
@@ -31,7 +31,7 @@ TEST_CASE("asking a value for what it is not is a broken contract") {
 }
 
 TEST_CASE("members are found set and erased") {
-  JsonValue value = parsed(R"({"a": 1, "b": 2})");
+  JsonValue value = value_of_text(R"({"a": 1, "b": 2})");
   value.set("a", JsonValue(std::int64_t{3}));
   value.set("c", JsonValue(std::string("x")));
   CHECK(value.erase("b"));
@@ -60,8 +60,8 @@ TEST_CASE("null deletes also inside objects that are new") {
 }
 
 TEST_CASE("a merged value keeps the origin of the file it came from") {
-  JsonValue value = parsed(R"({"a": {"x": 1, "y": 2}})", "base.json");
-  merge_json(value, parsed(R"({"a": {"y": 3}})", "over.json"));
+  JsonValue value = value_of_text(R"({"a": {"x": 1, "y": 2}})", "base.json");
+  merge_json(value, value_of_text(R"({"a": {"y": 3}})", "over.json"));
   CHECK(find_at(value, "/a/x")->origin.source->name == "base.json");
   CHECK(find_at(value, "/a/y")->origin.source->name == "over.json");
   CHECK(find_at(value, "/a")->object()[1].key_origin.source->name == "over.json");
@@ -75,7 +75,7 @@ TEST_CASE("a pointer escapes ~ and /") {
 
 // RFC 6901, section 5.
 TEST_CASE("pointers find what they name") {
-  JsonValue value = parsed(R"({"foo": ["bar", "baz"], "": 0, "a/b": 1, "m~n": 8, "~1": 9})");
+  JsonValue value = value_of_text(R"({"foo": ["bar", "baz"], "": 0, "a/b": 1, "m~n": 8, "~1": 9})");
   CHECK(find_at(value, "") == &value);
   CHECK(find_at(value, "/foo/0")->string() == "bar");
   CHECK(canonical_text(*find_at(value, "/")) == "0");
@@ -85,14 +85,14 @@ TEST_CASE("pointers find what they name") {
 }
 
 TEST_CASE("pointers to nothing find nothing") {
-  JsonValue value = parsed(R"({"foo": ["bar"], "s": "x"})");
+  JsonValue value = value_of_text(R"({"foo": ["bar"], "s": "x"})");
   for (const char* pointer : {"foo", "/fo", "/foo/1", "/foo/00", "/foo/-", "/foo/x", "/foo/",
                               "/s/0", "/foo/0/x", "/~2", "/~", "/foo/99999999999999999999999"})
     CHECK_MESSAGE(find_at(value, pointer) == nullptr, pointer);
 }
 
 TEST_CASE("setting at a pointer makes the objects on the way") {
-  JsonValue value = parsed(R"({"a": {"b": 1}, "list": [{"x": 1}], "none": null})");
+  JsonValue value = value_of_text(R"({"a": {"b": 1}, "list": [{"x": 1}], "none": null})");
   const JsonValue nine(std::int64_t{9});
   CHECK(set_at(value, "/a/b", nine));
   CHECK(set_at(value, "/a/c/d", nine));
@@ -106,7 +106,7 @@ TEST_CASE("setting at a pointer makes the objects on the way") {
 
 TEST_CASE("setting where something is in the way changes nothing") {
   const std::string text = R"({"list":[1],"s":"x"})";
-  JsonValue value = parsed(text);
+  JsonValue value = value_of_text(text);
   std::string deep;
   for (std::size_t i = 0; i <= max_json_depth; ++i) deep += "/d";
   for (const std::string& pointer :
@@ -117,7 +117,7 @@ TEST_CASE("setting where something is in the way changes nothing") {
 }
 
 TEST_CASE("a member is taken away where its pointer leads, and nothing else") {
-  JsonValue value = parsed(R"({"a": {"/b": 1, "c": [1]}})");
+  JsonValue value = value_of_text(R"({"a": {"/b": 1, "c": [1]}})");
   CHECK(erase_at(value, "/a/~1b"));
   for (const char* pointer : {"/a/~1b", "/a/c/0", "/x/y", "", "a"})
     CHECK_FALSE_MESSAGE(erase_at(value, pointer), pointer);
@@ -125,12 +125,12 @@ TEST_CASE("a member is taken away where its pointer leads, and nothing else") {
 }
 
 TEST_CASE("the canonical text sorts keys and drops white space and comments") {
-  CHECK(canonical_text(parsed("{\"b\" : [ 1 , true, null ], // c\n \"a\" : \"x\" }")) ==
+  CHECK(canonical_text(value_of_text("{\"b\" : [ 1 , true, null ], // c\n \"a\" : \"x\" }")) ==
         R"({"a":"x","b":[1,true,null]})");
 }
 
 TEST_CASE("equal numbers have equal canonical texts") {
-  CHECK(canonical_text(parsed("[8, 8.0, 8e0, 1e6, 0.1, 1e22, -0.0, 1.5e-7]")) ==
+  CHECK(canonical_text(value_of_text("[8, 8.0, 8e0, 1e6, 0.1, 1e22, -0.0, 1.5e-7]")) ==
         "[8,8,8,1000000,0.1,1e+22,0,1.5e-07]");
 }
 
@@ -138,11 +138,12 @@ TEST_CASE("the canonical text of what was read from a canonical text is the same
   for (const char* text :
        {"{}", "[]", R"({"a":[{"b":0.1},{"c":1e+300}],"d":"x\"\\\n\u0001"})", "9223372036854775807",
         "2.2250738585072014e-308", "\"\xC3\xA9\"", "0.30000000000000004"})
-    CHECK(canonical_text(parsed(text)) == text);
+    CHECK(canonical_text(value_of_text(text)) == text);
 }
 
 TEST_CASE("the pretty text is indented and keeps what is no integer apart") {
-  CHECK(pretty_text(parsed(R"({"b":{"x":8.0,"y":[1,2.5,"z"]},"a":[],"o":{},"p":[{"q":1}]})")) ==
+  CHECK(pretty_text(
+            value_of_text(R"({"b":{"x":8.0,"y":[1,2.5,"z"]},"a":[],"o":{},"p":[{"q":1}]})")) ==
         "{\n"
         "  \"b\": {\n"
         "    \"x\": 8.0,\n"
@@ -160,8 +161,8 @@ TEST_CASE("the pretty text is indented and keeps what is no integer apart") {
 
 TEST_CASE("the pretty text is read back as the same value") {
   const JsonValue value =
-      parsed(R"([0.1, 1e6, -0.0, 16.31, 1e-300, 123456789012345678, 8.0, "\u0007"])");
-  const JsonValue again = parsed(pretty_text(value));
+      value_of_text(R"([0.1, 1e6, -0.0, 16.31, 1e-300, 123456789012345678, 8.0, "\u0007"])");
+  const JsonValue again = value_of_text(pretty_text(value));
   for (std::size_t i = 0; i < value.array().size(); ++i) {
     CHECK(again.array()[i].content.index() == value.array()[i].content.index());
     CHECK(canonical_text(again.array()[i]) == canonical_text(value.array()[i]));

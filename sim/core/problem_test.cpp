@@ -5,7 +5,8 @@
 namespace windtunnel {
 namespace {
 
-std::shared_ptr<const SourceText> source_of(std::string text, std::string name = "scenario.json") {
+std::shared_ptr<const SourceText> scenario_source(std::string text,
+                                                  std::string name = "scenario.json") {
   return std::make_shared<SourceText>(SourceText{std::move(name), std::move(text)});
 }
 
@@ -17,8 +18,8 @@ Problem problem_at(std::shared_ptr<const SourceText> source, int line, int colum
 }
 
 TEST_CASE("a problem shows its place and the line with a caret") {
-  Problem problem =
-      problem_at(source_of("{\n  \"version\": 1,\n  \"model\": {\"hiden\": 4096,\n"), 3, 13, 7);
+  Problem problem = problem_at(
+      scenario_source("{\n  \"version\": 1,\n  \"model\": {\"hiden\": 4096,\n"), 3, 13, 7);
   problem.pointer = "/model";
   problem.message = "unknown key \"hiden\"";
   problem.suggestion = "did you mean \"hidden\"?";
@@ -35,24 +36,24 @@ TEST_CASE("a problem without a place is one line") {
 }
 
 TEST_CASE("a problem of a file as a whole names the file") {
-  CHECK(to_text(problem_at(source_of("{}"), 0, 0, 0)) == "scenario.json: error: it is wrong");
+  CHECK(to_text(problem_at(scenario_source("{}"), 0, 0, 0)) == "scenario.json: error: it is wrong");
 }
 
 TEST_CASE("a problem of an option names the option and shows no line") {
-  const auto option = source_of("2.7", "--set /nodes=2.7");
+  const auto option = scenario_source("2.7", "--set /nodes=2.7");
   CHECK(to_text({{OriginKind::command_line, option, 1, 1, 3}, "/nodes", "nodes is 2.7", ""}) ==
         "--set /nodes=2.7: error: nodes is 2.7 at /nodes");
 }
 
 TEST_CASE("the caret stands below its token after tabs and wide letters") {
-  CHECK(to_text(problem_at(source_of("\t\"\xC3\xA9\": 12"), 1, 7, 2)) ==
+  CHECK(to_text(problem_at(scenario_source("\t\"\xC3\xA9\": 12"), 1, 7, 2)) ==
         "scenario.json:1:7: error: it is wrong\n"
         "   1 | \t\"\xC3\xA9\": 12\n"
         "     | \t     ^~");
 }
 
 TEST_CASE("a shown line has neither its line end nor control characters") {
-  CHECK(to_text(problem_at(source_of("[\x1b[31m\xFF]\r\n"), 1, 1, 1)) ==
+  CHECK(to_text(problem_at(scenario_source("[\x1b[31m\xFF]\r\n"), 1, 1, 1)) ==
         "scenario.json:1:1: error: it is wrong\n"
         "   1 | [?[31m?]\n"
         "     | ^");
@@ -80,7 +81,7 @@ TEST_CASE("millions of problems are counted, not kept") {
 
 TEST_CASE("a column beyond 2^31 is printed as it is") {
   Problem problem;
-  problem.origin = {OriginKind::file, source_of({}), 1, 3'000'000'000, 1};
+  problem.origin = {OriginKind::file, scenario_source({}), 1, 3'000'000'000, 1};
   problem.message = "it is wrong";
   CHECK(to_text(problem) == "scenario.json:1:3000000000: error: it is wrong");
 }
@@ -88,7 +89,7 @@ TEST_CASE("a column beyond 2^31 is printed as it is") {
 TEST_CASE("of a very long line only the part around the caret is shown") {
   const std::string line = std::string(1000, 'x') + "HERE" + std::string(1000, 'y');
   // The caret stands 40 characters (a third of 120) into the part that is shown.
-  CHECK(to_text(problem_at(source_of(line), 1, 1001, 4)) ==
+  CHECK(to_text(problem_at(scenario_source(line), 1, 1001, 4)) ==
         "scenario.json:1:1001: error: it is wrong\n"
         "   1 | ..." +
             std::string(40, 'x') + "HERE" + std::string(76, 'y') + "...\n" + "     | " +
@@ -96,7 +97,7 @@ TEST_CASE("of a very long line only the part around the caret is shown") {
 }
 
 TEST_CASE("the caret line of a token longer than the line ends with the line") {
-  CHECK(to_text(problem_at(source_of("{\"a\""), 1, 2, 99)) ==
+  CHECK(to_text(problem_at(scenario_source("{\"a\""), 1, 2, 99)) ==
         "scenario.json:1:2: error: it is wrong\n   1 | {\"a\"\n     |  ^~~");
 }
 
@@ -161,12 +162,13 @@ std::string places(const Problems& problems) {
 }
 
 TEST_CASE("problems are told by place: files as they are read, then options, then the rest") {
-  const auto first = source_of("{}", "first.json"), second = source_of("{}", "second.json");
+  const auto first = scenario_source("{}", "first.json"),
+             second = scenario_source("{}", "second.json");
   Problems problems;
   problems.begin_source(*first);
   problems.begin_source(*second);
   problems.add({{}, "", "it is wrong", ""});
-  Problem option = problem_at(source_of("8", "--set /a=8"), 1, 1, 1);
+  Problem option = problem_at(scenario_source("8", "--set /a=8"), 1, 1, 1);
   option.origin.kind = OriginKind::command_line;
   problems.add(option);
   problems.add(problem_at(second, 1, 1, 1));
@@ -183,7 +185,7 @@ TEST_CASE("problems are told by place: files as they are read, then options, the
 
 TEST_CASE("the same problem of the same place is one") {
   Problems problems;
-  for (int i = 0; i < 2; ++i) problems.add(problem_at(source_of("{}"), 1, 1, 1));
+  for (int i = 0; i < 2; ++i) problems.add(problem_at(scenario_source("{}"), 1, 1, 1));
   CHECK(problems.size() == 1);
   problems.add({{}, "/a", "it is wrong", ""});
   problems.add({{}, "/a", "it is wrong", ""});

@@ -16,6 +16,10 @@ namespace windtunnel {
 /// The root of the source tree, for tests and benchmarks that read shipped files.
 std::filesystem::path source_dir();
 
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// A folder of one test's own, empty at first and gone afterwards: tests run beside each other, so no two may name the same one.
 class TemporaryFolder {
  public:

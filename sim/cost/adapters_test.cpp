@@ -9,10 +9,10 @@ namespace windtunnel {
 namespace {
 
 /// h 8, four heads of 2, two of keys and values, a gated MLP of 16; adapters of rank 2.
-struct World {
+struct AdaptedModel {
   Transformer model;
   Plan plan;
-  World() {
+  AdaptedModel() {
     model.family = "llama";
     model.layers = 2;
     model.hidden = 8;
@@ -33,7 +33,7 @@ struct World {
 }  // namespace
 
 TEST_CASE("an adapter has r (in + out) parameters, and its products 2 T r (in + out) FLOPs") {
-  World world;
+  AdaptedModel world;
   // q 8 -> 8 and v 8 -> 4: 2 (16 + 12) = 56
   CHECK(adapter_parameters(world.model, world.lora(), LayerHalf::attention) == 56);
   CHECK(adapter_parameters(world.model, world.lora(), LayerHalf::feed_forward) == 0);
@@ -56,7 +56,7 @@ TEST_CASE("an adapter has r (in + out) parameters, and its products 2 T r (in + 
 }
 
 TEST_CASE("a frozen product keeps no input, and every second backward product is left out") {
-  World world;
+  AdaptedModel world;
   const double sbh = 10 * 8;
   const auto attention = [&] { return ModelHeld(world.model, world.plan).attention(true); };
   const auto mlp = [&] { return ModelHeld(world.model, world.plan).feed_forward(); };
@@ -78,7 +78,7 @@ TEST_CASE("a frozen product keeps no input, and every second backward product is
 }
 
 TEST_CASE("of a model with adapters they alone are trained") {
-  World world;
+  AdaptedModel world;
   const SoftwareProfile software;
   StageCostInputs in;
   in.model = &world.model;

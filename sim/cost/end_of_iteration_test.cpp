@@ -8,7 +8,7 @@ namespace windtunnel {
 namespace {
 
 /// Tied words of 1,024 x 64; three stages, four replicas; a stage of 1,000 parameters, 250 of which a rank steps.
-struct World {
+struct LastWork {
   Transformer model;
   Plan plan;
   SoftwareProfile software;
@@ -16,7 +16,7 @@ struct World {
   Host host;
   ParameterCounts parameters{1000, 1000, 1000, 250};
 
-  World() {
+  LastWork() {
     model.hidden = 64;
     model.vocab = 1024;
     plan.parallel.pipeline = 3;
@@ -42,7 +42,7 @@ struct World {
 };
 
 TEST_CASE("replicas reduce their gradients, the first and the last stage add up tied words") {
-  const World world;
+  const LastWork world;
   CHECK(world.text(0) ==
         "all-reduce of gradients, all-reduce of the word embedding, optimizer step, overhead");
   CHECK(world.text(1) == "all-reduce of gradients, optimizer step, overhead");
@@ -55,7 +55,7 @@ TEST_CASE("replicas reduce their gradients, the first and the last stage add up 
 }
 
 TEST_CASE("narrower states are stepped in less time, Muon's matrices in more") {
-  World world;
+  LastWork world;
   world.plan.training.precision = Precision::bf16;
   const auto step = [&world] { return find(world.end(1), Label::optimizer_step)->time / 1_s; };
   CHECK(step() == doctest::Approx(20 * 250 / 1e6));
@@ -70,7 +70,7 @@ TEST_CASE("narrower states are stepped in less time, Muon's matrices in more") {
 }
 
 TEST_CASE("a host steps its parameters beside the GPU, between two copies") {
-  World world;
+  LastWork world;
   world.plan.training.precision = Precision::bf16;
   world.plan.training.optimizer_offload = 0.8;  // 200 of 250
   // Gradients 4 · 200 and weights 2 · 200 at 100 B/s; 4 + 2 · 12 bytes of each at 1000 B/s.
@@ -89,13 +89,13 @@ TEST_CASE("a host steps its parameters beside the GPU, between two copies") {
 }
 
 TEST_CASE("of adapters alone gradients are reduced") {
-  World world;
+  LastWork world;
   world.parameters.frozen = 900;
   CHECK(world.end(1)[0].payload == Bytes{400});
 }
 
 TEST_CASE("gradients are zeroed and scaled whole, and not where they are sharded") {
-  World world;
+  LastWork world;
   world.software.zeroes_gradients = true;
   const auto step = [&world] { return find(world.end(1), Label::optimizer_step)->time / 1_s; };
   const double optimizer = 20 * 250 / 1e6;
@@ -112,7 +112,7 @@ TEST_CASE("gradients are zeroed and scaled whole, and not where they are sharded
 }
 
 TEST_CASE("a V of three chunks synchronises tied words where it begins and ends") {
-  World world;
+  LastWork world;
   world.plan.parallel.virtual_pipeline = 3;
   world.plan.parallel.schedule = schedule_named("zero_bubble_v");
   for (const int stage : {0, 1, 2})
@@ -120,7 +120,7 @@ TEST_CASE("a V of three chunks synchronises tied words where it begins and ends"
 }
 
 TEST_CASE("a replica that steps a shard scatters gradients and gathers parameters") {
-  World world;
+  LastWork world;
   world.plan.parallel.zero_stage = 1;
   world.plan.parallel.overlap_gradient_reduce = true;
   CHECK(world.text(1) ==
@@ -137,7 +137,7 @@ TEST_CASE("a replica that steps a shard scatters gradients and gathers parameter
 
 TEST_CASE(
     "a pass reduces what its chunk has made where gradients are sharded or reductions overlap") {
-  World world;
+  LastWork world;
   world.plan.parallel.expert = 2;
   world.parameters.experts = 400;
   const auto reductions = [&world] {
@@ -161,7 +161,7 @@ TEST_CASE(
 }
 
 TEST_CASE("sharding groups scatter, then add up their shards with those of the other groups") {
-  World world;
+  LastWork world;
   world.plan.parallel.zero_stage = 1;
   world.plan.parallel.zero_group = 2;
   CHECK(world.text(1) ==
@@ -182,7 +182,7 @@ TEST_CASE("sharding groups scatter, then add up their shards with those of the o
 }
 
 TEST_CASE("owners of whole tensors have all gradients reduced, and broadcast what they stepped") {
-  World world;
+  LastWork world;
   world.plan.parallel.zero_stage = 1;
   world.plan.parallel.zero_group = 2;
   world.plan.broadcast_tensors = 9;
@@ -197,14 +197,14 @@ TEST_CASE("owners of whole tensors have all gradients reduced, and broadcast wha
 }
 
 TEST_CASE("one replica has nobody to reduce gradients with") {
-  World world;
+  LastWork world;
   world.plan.parallel.data = 1;
   world.plan.parallel.zero_stage = 1;
   CHECK(world.text(1) == "optimizer step, overhead");
 }
 
 TEST_CASE("stages with ZeRO 3 scatter gradients once an iteration, and gather parameters once") {
-  World world;
+  LastWork world;
   world.plan.parallel.zero_stage = 3;
   world.plan.parallel.reshard_after_forward = false;
   CHECK(world.text(1) ==

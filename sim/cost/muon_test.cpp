@@ -5,7 +5,7 @@
 namespace windtunnel {
 namespace {
 
-Transformer small_model() {
+Transformer gated_model() {
   Transformer model;
   model.layers = 4;
   model.hidden = 8;
@@ -28,7 +28,7 @@ Flops flops_of(const MatrixShape& matrix) { return product_flops(newton_schulz_p
 }  // namespace
 
 TEST_CASE("Muon steps all matrices of the layers, whole, shared out among the replicas") {
-  const Transformer model = small_model();
+  const Transformer model = gated_model();
   Plan plan;
   plan.stage_layers = {4};
   plan.parallel.tensor = 2;  // both ranks of the group work on whole matrices

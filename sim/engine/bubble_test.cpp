@@ -15,12 +15,6 @@ struct PassTimes {
   Seconds forward{}, input_gradient{}, weight_gradient{};
 };
 
-Work work(Seconds duration) {
-  Work row;
-  row.duration = row.parts[0] = duration;
-  return row;
-}
-
 /// A pipeline of equal stages whose messages take no time.
 ProgramSet free_pipeline(const SchedulePtr& schedule, const PipelineShape& shape,
                          const PassTimes& times) {
@@ -30,7 +24,7 @@ ProgramSet free_pipeline(const SchedulePtr& schedule, const PipelineShape& shape
     for (const Seconds time :
          {times.forward, backward, times.input_gradient, times.weight_gradient, backward,
           times.forward, times.input_gradient, times.weight_gradient})
-      set.work.push_back(work(time));
+      set.work.push_back(testing::work(time));
     set.work.resize(chunk * num_chunk_rows);
   }
   set.work.insert(set.work.end(), num_device_rows, Work{});

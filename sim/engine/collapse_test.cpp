@@ -13,7 +13,7 @@ using testing::in_child_process;
 
 /// Two stages of some replicas, each device on a node of its own, 25 GB/s up and down. A message of 5 GB takes 0.2 s beside passes of
 /// 1 s and 2 s.
-struct World {
+struct ReplicatedStages {
   ProgramSet set;
   Network network;
   std::vector<LinkId> up, down;
@@ -22,7 +22,8 @@ struct World {
 enum class Rings { none, at_the_end };
 
 /// A ring for each stage through its replicas. The last stage's begins while its last gradient is on its way over the same link.
-void add_rings(World& world, const std::vector<PathId>& up, const std::vector<PathId>& down) {
+void add_rings(ReplicatedStages& world, const std::vector<PathId>& up,
+               const std::vector<PathId>& down) {
   constexpr std::size_t stages = 2;
   for (std::size_t stage = 0; stage < stages; ++stage) {
     Collective ring;
@@ -43,12 +44,12 @@ struct Odd {
   BytesPerSecond up = 25_GBps;  ///< of that device
 };
 
-World make_world(int replicas, Rings rings, const Odd& odd = {}) {
+ReplicatedStages make_world(int replicas, Rings rings, const Odd& odd = {}) {
   testing::PipelineShape shape;
   shape.stages = 2;
   shape.replicas = replicas;
   shape.microbatches = 5;
-  World world;
+  ReplicatedStages world;
   world.set = testing::make_pipeline(shape);
   testing::set_compute(world.set, 1_s, 2_s);
   world.set.message_bytes = {5_GB};
@@ -71,7 +72,7 @@ World make_world(int replicas, Rings rings, const Odd& odd = {}) {
 
 /// The network again, with what `more` gives for each link of a path.
 template <class More>
-void extend_paths(World& world, More more) {
+void extend_paths(ReplicatedStages& world, More more) {
   Network network;
   for (const Link& link : world.network.links()) network.add_link(link.bandwidth, link.name);
   const LinkId shared = network.add_link(more.bandwidth, "shared");
@@ -91,7 +92,7 @@ std::vector<double> figures(const Played& played) {
 }
 
 /// How many devices were played for all; the results are the same.
-std::size_t num_played(const World& world) {
+std::size_t num_played(const ReplicatedStages& world) {
   const auto collapsed = collapse(world.set, world.network);
   if (!collapsed) return world.set.devices.size();
   for (const MakeEngine kind : {make_heap_engine, make_simgrid_engine}) {
@@ -121,14 +122,14 @@ TEST_CASE("a slow link is a class of its own, and a ring carries the difference 
 TEST_CASE(
     "a slow device is a class of its own, and a ring carries the difference to all replicas") {
   for (const Rings rings : {Rings::none, Rings::at_the_end}) {
-    World world = make_world(4, rings);
+    ReplicatedStages world = make_world(4, rings);
     world.set.work[2 * 3] = testing::work(1.5_s);  // the forward pass of device 3
     CHECK(num_played(world) == (rings == Rings::none ? 4U : 8U));
   }
 }
 
 TEST_CASE("one message that waits longer makes another class") {
-  World world = make_world(3, Rings::none);
+  ReplicatedStages world = make_world(3, Rings::none);
   world.set.channels.back().latency = 2_ms;
   CHECK(num_played(world) == 4);
 }
@@ -142,20 +143,20 @@ struct FirstTwoReplicas {
 };
 
 TEST_CASE("replicas that share a link which both could fill are played each") {
-  World world = make_world(2, Rings::none);
+  ReplicatedStages world = make_world(2, Rings::none);
   extend_paths(world, FirstTwoReplicas{40_GBps});
   CHECK(num_played(world) == 4);
 }
 
 TEST_CASE("replicas that share a link which carries all they can send are played as one") {
-  World world = make_world(2, Rings::none);
+  ReplicatedStages world = make_world(2, Rings::none);
   extend_paths(world, FirstTwoReplicas{50_GBps});
   CHECK(num_played(world) == 2);
 }
 
 TEST_CASE("two stages that share their replica's link contend as before") {
   // All stages of a replica go up one link: their messages meet there, in each replica alike.
-  World world = make_world(3, Rings::at_the_end);
+  ReplicatedStages world = make_world(3, Rings::at_the_end);
   Network network;
   for (std::size_t d = 0; d < world.set.devices.size(); ++d) {
     network.add_link(3_GBps, "up");
@@ -171,7 +172,7 @@ TEST_CASE("two stages that share their replica's link contend as before") {
 
 TEST_CASE("a collective of some replicas makes classes of those in it and those not") {
   // Of 4 replicas, the last 2 wait for each other at the end of the second stage.
-  World world = make_world(4, Rings::none);
+  ReplicatedStages world = make_world(4, Rings::none);
   world.set.programs.push_back(world.set.programs[1]);
   world.set.programs[2].streams[0].push_back(testing::collective(0));
   world.set.programs[2].num_collectives = 1;
@@ -189,12 +190,12 @@ TEST_CASE("a collective of some replicas makes classes of those in it and those 
 /// Three stages whose middle one lies on one node in both replicas, each with a card of its own; the outer ones on two nodes, one stage of
 /// each replica on either. Every pair of nodes has a rate of its own, that of a card. Forward and backward messages of the middle stage
 /// meet on its card, and those of one replica meet the other's between the nodes: cards and pairs look alike.
-World make_crossed_world() {
+ReplicatedStages make_crossed_world() {
   testing::PipelineShape shape;
   shape.stages = 3;
   shape.replicas = 2;
   shape.microbatches = 5;
-  World world;
+  ReplicatedStages world;
   world.set = testing::make_pipeline(shape);
   testing::set_compute(world.set, 1_s, 1_s);
   world.set.message_bytes = {60_GB};
@@ -217,7 +218,7 @@ World make_crossed_world() {
 TEST_CASE(
     "a message over two links of a class is as fast as before, and takes what stands for them "
     "once") {
-  const World world = make_crossed_world();
+  const ReplicatedStages world = make_crossed_world();
   CHECK(num_played(world) == 3);
   const auto collapsed = collapse(world.set, world.network);
   REQUIRE(collapsed);

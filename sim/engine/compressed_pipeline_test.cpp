@@ -10,12 +10,6 @@ namespace {
 
 enum class Compressed { nothing, epilogue, all_backward };
 
-Work work(Seconds duration) {
-  Work row;
-  row.duration = row.parts[0] = duration;
-  return row;
-}
-
 PipelineShape shape_of(PipelineSend send, int stages, int microbatches, Compressed compressed) {
   PipelineShape shape;
   shape.send = send;
@@ -35,9 +29,9 @@ PipelineShape shape_of(PipelineSend send, int stages, int microbatches, Compress
 /// `codec` at either end.
 Seconds iteration(const PipelineShape& shape, Seconds hop, Seconds codec = Seconds{0}) {
   ProgramSet set;
-  set.work = {work(1_s), work(2_s)};
+  set.work = {testing::work(1_s), testing::work(2_s)};
   set.work.resize(num_chunk_rows + num_device_rows);
-  set.work.insert(set.work.end(), num_codec_rows + num_bucket_rows, work(codec));
+  set.work.insert(set.work.end(), num_codec_rows + num_bucket_rows, testing::work(codec));
   const Bytes whole = 1_B * (hop / 1_s);
   set.message_bytes = {whole, whole, 0_B, 0_B, 0_B, 0_B};
   testing::add_stages(set, shape, schedule_named("1f1b"), BytesPerSecond{1});

@@ -21,6 +21,7 @@ namespace {
 using testing::ends_of;
 using testing::FlowPlayer;
 using testing::in_child_process;
+using testing::precision;
 using testing::TimedFlow;
 
 /// Those in which flows share links.
@@ -28,8 +29,6 @@ constexpr std::array sharing_engines{make_simgrid_engine, make_native_engine};
 constexpr std::array all_engines{make_simgrid_engine, make_native_engine, make_heap_engine};
 
 /// All engines compute with doubles; SimGrid merges events closer than 1e-9 s.
-constexpr double precision = 1e-9;
-
 void check_ends(const std::vector<double>& ends, const std::vector<double>& expected) {
   REQUIRE(ends.size() == expected.size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
@@ -272,7 +271,7 @@ TEST_CASE("a process that has an engine exits in the ordinary way") {
 }
 
 /// Flows over a few shared links, drawn by rapidcheck.
-struct DrawnFlows {
+struct FlowsOfNetwork {
   Network network;
   std::vector<TimedFlow> flows;
 };
@@ -283,7 +282,7 @@ Seconds draw_time() { return 1_ms * *rc::gen::inRange(0, 500); }
 
 TEST_CASE("where no link is shared all engines agree exactly") {
   CHECK(rc::check([] {
-    DrawnFlows drawn;
+    FlowsOfNetwork drawn;
     const int num_flows = *rc::gen::inRange(1, 30);
     for (int i = 0; i < num_flows; ++i) {
       const LinkId up = drawn.network.add_link(draw_bandwidth(), "up");
@@ -322,7 +321,7 @@ TEST_CASE("a busy link carries its bandwidth, whoever shares it and whenever the
 
 TEST_CASE("a flow among others is never faster than alone") {
   CHECK(rc::check([] {
-    DrawnFlows drawn;
+    FlowsOfNetwork drawn;
     std::vector<PathId> paths;
     const auto num_links = static_cast<std::size_t>(*rc::gen::inRange(2, 6));
     paths.reserve(num_links);

@@ -14,15 +14,15 @@
 
 #include "engine/exact_sharing_fixtures.hpp"
 #include "engine/flow_fixtures.hpp"
+#include "engine/testing.hpp"
 
 namespace windtunnel {
 namespace {
 
 using testing::exact_ends;
 using testing::FlowPlayer;
+using testing::precision;
 using testing::TimedFlow;
-
-constexpr double precision = 1e-9;
 
 /// Flows that take seconds, on links that many of them share: alone, in bursts that begin together and are equal (as in collectives),
 /// some of no bytes, some at times when others begin or end.

@@ -18,7 +18,7 @@ using testing::exchange;
 using testing::give_own_links;
 using testing::in_child_process;
 using testing::make_pipeline;
-using testing::PipelineShape;
+using testing::precision;
 using testing::receive;
 using testing::send;
 using testing::Sends;
@@ -26,8 +26,6 @@ using testing::set_compute;
 using testing::work;
 
 /// Sums of a few hundred doubles; SimGrid merges events closer than 1e-9 s.
-constexpr double precision = 1e-9;
-
 double end_of(MakeEngine kind, const ProgramSet& set, const Network& network) {
   return in_child_process([&]() -> std::vector<double> {
     const auto engine = kind(network);
@@ -166,7 +164,7 @@ std::vector<PipelineCase> pipeline_cases(Sends sends) {
 }
 
 double end_of(MakeEngine kind, const PipelineCase& given) {
-  PipelineShape shape;
+  testing::PipelineShape shape;
   shape.stages = given.stages;
   shape.microbatches = given.microbatches;
   shape.sends = given.sends;
@@ -200,7 +198,7 @@ TEST_CASE("1F1B with blocking pairs takes the time of its closed form, on SimGri
 }
 
 TEST_CASE("one slow link delays a pipeline once") {
-  PipelineShape shape;
+  testing::PipelineShape shape;
   shape.stages = 4;
   shape.microbatches = 2;
   ProgramSet set = make_pipeline(shape);
@@ -225,7 +223,7 @@ TEST_CASE("one slow link delays a pipeline once") {
 
 /// Pipelines side by side whose forward and backward messages meet on the links of their nodes.
 double contended_end() {
-  PipelineShape shape;
+  testing::PipelineShape shape;
   shape.stages = 4;
   shape.replicas = 4;
   shape.microbatches = 16;

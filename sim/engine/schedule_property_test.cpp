@@ -91,25 +91,19 @@ ScheduleOrders draw_legal(const OrderShape& shape, Split split) {
   return orders;
 }
 
-Work work(Seconds duration) {
-  Work row;
-  row.duration = row.parts[0] = duration;
-  return row;
-}
-
 /// How long things take in a drawn world.
-struct World {
+struct DrawnTimes {
   Seconds forward{}, input_gradient{}, weight_gradient{}, latency{};
   Seconds backward() const { return input_gradient + weight_gradient; }
 };
 
-World draw_world() {
+DrawnTimes draw_times() {
   const auto time = [] { return 1_ms * static_cast<double>(*rc::gen::inRange(1, 20)); };
   return {time(), time(), time(), 1_ms * static_cast<double>(*rc::gen::inRange(0, 10))};
 }
 
 /// Equal stages; messages that do not share anything.
-ProgramSet programs_of(const ScheduleOrders& orders, const World& world) {
+ProgramSet programs_of(const ScheduleOrders& orders, const DrawnTimes& world) {
   PipelineShape shape;
   shape.stages = orders.shape.stages;
   shape.microbatches = orders.shape.microbatches;
@@ -119,7 +113,7 @@ ProgramSet programs_of(const ScheduleOrders& orders, const World& world) {
     for (const Seconds time :
          {world.forward, world.backward(), world.input_gradient, world.weight_gradient,
           world.backward(), world.forward, world.input_gradient, world.weight_gradient})
-      set.work.push_back(work(time));
+      set.work.push_back(testing::work(time));
     set.work.resize(chunk * num_chunk_rows);
   }
   set.work.insert(set.work.end(), num_device_rows, Work{});
@@ -148,7 +142,7 @@ class PassListener final : public PlayListener {
   std::map<Pass, Span> spans;
 };
 
-std::map<Pass, Span> spans_of(const ScheduleOrders& orders, const World& world) {
+std::map<Pass, Span> spans_of(const ScheduleOrders& orders, const DrawnTimes& world) {
   PassListener listener;
   const auto engine = make_heap_engine(Network{});
   play(programs_of(orders, world), *engine, &listener);
@@ -174,14 +168,14 @@ TEST_CASE("any legal schedule is accepted and finishes, every pass once") {
     const ScheduleOrders orders = draw_legal(shape, split);
     RC_LOG() << text_of(orders);
     RC_ASSERT(check_schedule(orders).empty());
-    RC_ASSERT(spans_of(orders, draw_world()).size() == passes_of(shape, split).size());
+    RC_ASSERT(spans_of(orders, draw_times()).size() == passes_of(shape, split).size());
   }));
 }
 
 TEST_CASE("the time spent computing does not depend on the schedule") {
   CHECK(rc::check([] {
     const OrderShape shape = draw_shape();
-    const World world = draw_world();
+    const DrawnTimes world = draw_times();
     const auto total = [&](Split split) {
       double seconds = 0;
       for (const auto& [pass, span] : spans_of(draw_legal(shape, split), world))
@@ -200,7 +194,7 @@ TEST_CASE("no device computes two passes at once, and each in the order that is 
   CHECK(rc::check([] {
     const ScheduleOrders orders = draw_legal(draw_shape(), draw_split());
     RC_LOG() << text_of(orders);
-    const std::map<Pass, Span> spans = spans_of(orders, draw_world());
+    const std::map<Pass, Span> spans = spans_of(orders, draw_times());
     for (std::size_t stage = 0; stage < orders.of_stage.size(); ++stage) {
       Seconds free{};
       for (const Step& step : orders.of_stage[stage]) {
@@ -216,7 +210,7 @@ TEST_CASE("nothing starts before its inputs are there, messages included") {
   CHECK(rc::check([] {
     const ScheduleOrders orders = draw_legal(draw_shape(), draw_split());
     RC_LOG() << text_of(orders);
-    const World world = draw_world();
+    const DrawnTimes world = draw_times();
     const std::map<Pass, Span> spans = spans_of(orders, world);
     for (const auto& [pass, span] : spans) {
       for (const Pass& input : inputs_of(pass, orders.shape)) {
@@ -234,7 +228,7 @@ TEST_CASE("without communication the engine and the check agree on the length of
     const ScheduleOrders orders = draw_legal(draw_shape(), split);
     RC_LOG() << text_of(orders);
     // The check's own lengths: F 1, B 2, or B 1 and W 1.
-    const World world{1_ms, 1_ms, 1_ms, Seconds{0}};
+    const DrawnTimes world{1_ms, 1_ms, 1_ms, Seconds{0}};
     Seconds end{};
     for (const auto& [pass, span] : spans_of(orders, world)) end = std::max(end, span.end);
     RC_ASSERT(std::abs(end / 1_ms - time_schedule(orders).end) < 1e-9);
@@ -316,7 +310,7 @@ TEST_CASE(
     }
     bool finishes = true;
     try {
-      spans_of(orders, draw_world());
+      spans_of(orders, draw_times());
     } catch (const DeadlockError&) {
       finishes = false;
     }

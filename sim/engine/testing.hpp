@@ -22,6 +22,9 @@
 /// them in.
 namespace windtunnel::testing {
 
+/// What two engines, or an engine and arithmetic, may differ by.
+constexpr double precision = 1e-9;
+
 /// What `body` returns, computed in a child process: SimGrid allows one engine in a process. Throws
 /// when it throws.
 inline std::vector<double> in_child_process(const std::function<std::vector<double>()>& body) {

@@ -8,7 +8,7 @@ using namespace windtunnel::testing;
 
 namespace {
 
-Transformer model_in(const std::filesystem::path& file) {
+Transformer model_in_file(const std::filesystem::path& file) {
   Problems problems;
   JsonValue value = parse_json(read_source(file), problems);
   Transformer model = read_transformer(value, "", problems);
@@ -30,8 +30,8 @@ TEST_CASE("published configurations become the shipped models") {
     ImportRun run("hf-config");
     run.with(sample("hf/" + name + ".config.json"));
     run.run();
-    const Transformer imported = model_in(run.request.output);
-    const Transformer shipped = model_in(source_dir() / "models" / (name + ".json"));
+    const Transformer imported = model_in_file(run.request.output);
+    const Transformer shipped = model_in_file(source_dir() / "models" / (name + ".json"));
     CHECK(total_parameters(imported) == total_parameters(shipped));
     CHECK(layer_matrix_parameters(imported, 1) == layer_matrix_parameters(shipped, 1));
     CHECK(imported.vocab == shipped.vocab);
@@ -47,8 +47,8 @@ TEST_CASE("published configurations of models with experts become the shipped mo
     run.with(sample("hf/" + name + ".config.json"));
     run.request.options.sequence = 4096;
     run.run();
-    const Transformer imported = model_in(run.request.output);
-    const Transformer shipped = model_in(source_dir() / "models" / (name + ".json"));
+    const Transformer imported = model_in_file(run.request.output);
+    const Transformer shipped = model_in_file(source_dir() / "models" / (name + ".json"));
     CHECK(total_parameters(imported) == total_parameters(shipped));
     CHECK(active_parameters(imported) == active_parameters(shipped));
     REQUIRE(imported.moe);
@@ -100,8 +100,8 @@ TEST_CASE("other sizes of those families become the shipped models too") {
     run.with("config.json", config);
     run.request.options.sequence = 4096;
     run.run();
-    const Transformer imported = model_in(run.request.output);
-    const Transformer shipped = model_in(source_dir() / "models" / (sibling.name + ".json"));
+    const Transformer imported = model_in_file(run.request.output);
+    const Transformer shipped = model_in_file(source_dir() / "models" / (sibling.name + ".json"));
     CHECK(total_parameters(imported) == total_parameters(shipped));
     CHECK(active_parameters(imported) == active_parameters(shipped));
     CHECK(imported.moe->node_limit == shipped.moe->node_limit);
@@ -119,14 +119,14 @@ TEST_CASE("Qwen1.5-MoE-A2.7B: 14.3 billion parameters, 2.7 billion of them activ
   ImportRun run("hf-config");
   run.with("config.json", config + "}");
   run.run();
-  const Transformer model = model_in(run.request.output);
+  const Transformer model = model_in_file(run.request.output);
   CHECK(total_parameters(model) == 14'315'784'192);  // as published
   CHECK(active_parameters(model) / 1e9 == doctest::Approx(2.7).epsilon(0.02));
 
   ImportRun dense("hf-config");
   dense.with("config.json", config + R"(, "mlp_only_layers": [0, 1]})");
   dense.run();
-  CHECK(model_in(dense.request.output).moe->dense_layers == 2);
+  CHECK(model_in_file(dense.request.output).moe->dense_layers == 2);
   CHECK(contains(problem_of(config + R"(, "mlp_only_layers": [0, 3]})"), "mlp_only_layers"));
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("GPT-2's own names are known: 124 million parameters") {
                               "n_positions": 1024, "n_inner": null, "vocab_size": 50257})");
   run.run();
   // GPT-2 small as published: 124,439,808 parameters
-  CHECK(total_parameters(model_in(run.request.output)) == 124'439'808);
+  CHECK(total_parameters(model_in_file(run.request.output)) == 124'439'808);
 }
 
 TEST_CASE("Mistral 7B: grouped heads and a window in every layer") {
@@ -146,7 +146,7 @@ TEST_CASE("Mistral 7B: grouped heads and a window in every layer") {
     "max_position_embeddings": 32768, "sliding_window": 4096, "head_dim": 128})");
   run.request.options.sequence = 8192;
   run.run();
-  const Transformer model = model_in(run.request.output);
+  const Transformer model = model_in_file(run.request.output);
   REQUIRE(model.window);
   CHECK(model.window->size == 4096);
   CHECK(model.window->every == 1);
@@ -162,7 +162,7 @@ TEST_CASE("Qwen 2.5: biases on queries, keys and values, and a window that is sw
     "max_position_embeddings": 131072, "sliding_window": 131072, "use_sliding_window": false})");
   run.request.options.sequence = 4096;
   run.run();
-  const Transformer model = model_in(run.request.output);
+  const Transformer model = model_in_file(run.request.output);
   CHECK(model.qkv_bias);
   CHECK_FALSE(model.window);
   // Qwen2.5-72B as published: 72,706,203,648 parameters
@@ -175,7 +175,7 @@ TEST_CASE("Qwen 3: norms of queries and keys, and heads wider than the hidden si
     "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 25600, "vocab_size": 151936,
     "max_position_embeddings": 40960, "attention_bias": false, "sliding_window": null})");
   run.run();
-  const Transformer model = model_in(run.request.output);
+  const Transformer model = model_in_file(run.request.output);
   CHECK(model.head_size() == 128);
   CHECK(model.qk_norm == QueryKeyNorm::heads);
   CHECK_FALSE(model.qkv_bias);
@@ -191,7 +191,7 @@ TEST_CASE("Gemma: every second layer has a window, or as many as layer_types say
   ImportRun run("hf-config");
   run.with("config.json", gemma + "}");
   run.run();
-  const Transformer model = model_in(run.request.output);
+  const Transformer model = model_in_file(run.request.output);
   REQUIRE(model.window);
   CHECK(model.window->every == 2);
   CHECK(total_parameters(model) == 27'227'128'320);  // gemma-2-27b as published
@@ -199,7 +199,7 @@ TEST_CASE("Gemma: every second layer has a window, or as many as layer_types say
   typed.with("config.json", gemma + R"(, "layer_types": ["sliding_attention", "sliding_attention",
     "sliding_attention", "full_attention"]})");
   typed.run();
-  CHECK(model_in(typed.request.output).window->every == doctest::Approx(4.0 / 3));
+  CHECK(model_in_file(typed.request.output).window->every == doctest::Approx(4.0 / 3));
 }
 
 namespace {
@@ -258,7 +258,7 @@ TEST_CASE("families have the parameters that their publishers count") {
     ImportRun run("hf-config");
     run.with("config.json", each.config);
     run.run();
-    CHECK(total_parameters(model_in(run.request.output)) == each.parameters);
+    CHECK(total_parameters(model_in_file(run.request.output)) == each.parameters);
   }
 }
 
@@ -268,7 +268,7 @@ TEST_CASE("what the class of a configuration supplied, and where the sequence is
            R"({"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34,
                               "sliding_window": 1024, "vocab_size": 262208})");
   run.run();
-  const Transformer model = model_in(run.request.output);
+  const Transformer model = model_in_file(run.request.output);
   CHECK(model.kv_heads == 4);
   CHECK(model.head_size() == 256);
   CHECK(contains(run.messages,
@@ -294,7 +294,7 @@ TEST_CASE("only layers from max_window_layers on have Qwen's window") {
              R"({"model_type": "qwen2", "num_hidden_layers": 32, "use_sliding_window": true)" +
                  more + "}");
     run.run();
-    return std::pair{model_in(run.request.output).window, run.messages};
+    return std::pair{model_in_file(run.request.output).window, run.messages};
   };
   const auto [upper, unsaid] = window_of(R"(, "max_window_layers": 20)");
   REQUIRE(upper);
@@ -317,7 +317,7 @@ TEST_CASE("halves that run in parallel are written, and those of GPT-NeoX that d
     ImportRun run("hf-config");
     run.with("config.json", config);
     run.run();
-    return model_in(run.request.output).parallel_residual;
+    return model_in_file(run.request.output).parallel_residual;
   };
   CHECK(parallel_in(R"({"model_type": "gpt_neox"})"));
   CHECK_FALSE(parallel_in(R"({"model_type": "gpt_neox", "use_parallel_residual": false})"));

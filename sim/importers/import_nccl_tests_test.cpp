@@ -15,12 +15,6 @@ struct Time {
   double bytes, us;
 };
 
-std::string formatted(const char* format, double a, double b = 0, double c = 0, double d = 0) {
-  std::array<char, 256> buffer;
-  const int length = std::snprintf(buffer.data(), buffer.size(), format, a, b, c, d);
-  return {buffer.data(), static_cast<std::size_t>(length)};
-}
-
 /// Sizes of 1 MiB to 4 GiB, each in the time in which `rate` moves `share` of it, after `latency`.
 std::vector<Time> at_rate(double rate, double share = 1, double latency = 20e-6) {
   std::vector<Time> times;

@@ -20,12 +20,6 @@ struct Constants {
   BytesPerSecond zfp_encode{}, zfp_decode{};  ///< of 8 bits
 };
 
-std::string formatted(const char* format, double a, double b = 0, double c = 0, double d = 0) {
-  std::array<char, 256> buffer;
-  const int length = std::snprintf(buffer.data(), buffer.size(), format, a, b, c, d);
-  return {buffer.data(), static_cast<std::size_t>(length)};
-}
-
 /// Writes a file of the script with the times that our formulas give; each can be off by a factor drawn between 1 - noise and
 /// 1 + noise.
 class MadeFile {

@@ -467,13 +467,19 @@ TEST_CASE("a verdict of none says how slow a rank would have to be") {
   CHECK_FALSE(test.is_outlier(test.least_outlier() * 0.999));
 }
 
+/// Sanitizers take a second for each.
+#ifdef WINDTUNNEL_SANITIZED
+constexpr int num_draws = 20;
+#else
+constexpr int num_draws = 200;
+#endif
+
 TEST_CASE(
     "of 200 jobs of 64 ranks with a slow rank, a slow link, both or none at least 98 % get the "
     "right verdict") {
   const std::vector<MadeUpPlan> plans{{8, 4, 2}, {4, 4, 4}, {8, 2, 4}, {4, 8, 2}, {1, 8, 8}};
   std::mt19937_64 random(18);
   int num_right = 0;
-  constexpr int num_draws = 200;
   for (int draw = 0; draw < num_draws; ++draw) {
     const MadeUpPlan plan = plans[static_cast<std::size_t>(draw / 4) % plans.size()];
     const MadeUpFaults faults = drawn_faults(plan, draw, random);

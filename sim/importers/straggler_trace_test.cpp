@@ -8,14 +8,14 @@ using namespace windtunnel::testing;
 
 namespace {
 
-JobTrace trace_in(const std::string& text) {
+JobTrace job_trace_in(const std::string& text) {
   TextInput input("t.json", text);
   return read_job_trace(input);
 }
 
-std::string problem_in(const std::string& text) {
+std::string problem_in_job(const std::string& text) {
   try {
-    trace_in(text);
+    job_trace_in(text);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -77,7 +77,7 @@ std::string verdict_of(const std::string& job) {
 }  // namespace
 
 TEST_CASE("a replay follows messages between stages: 10 + 3 + 20 + 30 + 3 + 40 + 5 us") {
-  const JobTrace trace = trace_in(two_stages());
+  const JobTrace trace = job_trace_in(two_stages());
   CHECK(trace.num_stages == 2);
   CHECK(trace.num_data_ranks == 1);
   CHECK(JobReplay(trace).step_times(actual(trace)).at(0) == doctest::Approx(111e-6));
@@ -85,13 +85,13 @@ TEST_CASE("a replay follows messages between stages: 10 + 3 + 20 + 30 + 3 + 40 +
 
 TEST_CASE("all workers wait for the slowest before they clip gradients") {
   // Worker of rank 1 ends its pass at 50 us; clipping 2 us and the optimizer 5 us follow on both: 57 us.
-  const JobTrace trace = trace_in("[" + thread_name(0, 0, 0) + "," + thread_name(1, 0, 0) + "," +
-                                  operation("forward-compute", 0, 0, 0, 0, 10) + "," +
-                                  operation("forward-compute", 1, 0, 0, 0, 50) + "," +
-                                  operation("optimizer-clip-main-grad", 0, 0, 0, 50, 2) + "," +
-                                  operation("optimizer-clip-main-grad", 1, 0, 0, 50, 2) + "," +
-                                  operation("optimizer", 0, 0, 0, 52, 5) + "," +
-                                  operation("optimizer", 1, 0, 0, 52, 1) + "]");
+  const JobTrace trace = job_trace_in("[" + thread_name(0, 0, 0) + "," + thread_name(1, 0, 0) +
+                                      "," + operation("forward-compute", 0, 0, 0, 0, 10) + "," +
+                                      operation("forward-compute", 1, 0, 0, 0, 50) + "," +
+                                      operation("optimizer-clip-main-grad", 0, 0, 0, 50, 2) + "," +
+                                      operation("optimizer-clip-main-grad", 1, 0, 0, 50, 2) + "," +
+                                      operation("optimizer", 0, 0, 0, 52, 5) + "," +
+                                      operation("optimizer", 1, 0, 0, 52, 1) + "]");
   CHECK(JobReplay(trace).step_times(actual(trace)).at(0) == doctest::Approx(57e-6));
   const StragglerAnalysis analysis = analyse_stragglers(trace);
   CHECK(analysis.workers.at(0).data_rank == 1);
@@ -100,7 +100,7 @@ TEST_CASE("all workers wait for the slowest before they clip gradients") {
 }
 
 TEST_CASE("of a job without stragglers no cause has a share") {
-  const StragglerAnalysis analysis = analyse_stragglers(trace_in(two_stages()));
+  const StragglerAnalysis analysis = analyse_stragglers(job_trace_in(two_stages()));
   CHECK(analysis.slowdown() == doctest::Approx(1));
   for (const CauseCost& cost : analysis.causes) CHECK(std::abs(analysis.share(cost)) <= 1);
 }
@@ -164,7 +164,7 @@ TEST_CASE("the cause of each of the three jobs is named") {
 }
 
 TEST_CASE("a job without stragglers gets no verdict") {
-  const JobTrace trace = trace_in(two_stages(4));
+  const JobTrace trace = job_trace_in(two_stages(4));
   CHECK(analyse_stragglers(trace).slowdown() < straggling_slowdown);
   ImportRun run("straggler-trace");
   run.with("even.json", two_stages(4));
@@ -176,7 +176,7 @@ TEST_CASE("a job without stragglers gets no verdict") {
 TEST_CASE("steps in which a worker lacks operations are left out") {
   std::string text = two_stages(2);
   text.insert(text.size() - 1, "," + operation("forward-compute", 0, 0, 0, 0, 10, 1));
-  const JobTrace trace = trace_in(text);
+  const JobTrace trace = job_trace_in(text);
   CHECK(trace.steps == std::vector<std::int64_t>{0});
   CHECK(trace.incomplete_steps == std::vector<std::int64_t>{1});
 }
@@ -184,24 +184,24 @@ TEST_CASE("steps in which a worker lacks operations are left out") {
 TEST_CASE("a transfer that ends before it begins by an error of clocks takes no time") {
   const std::string text =
       replaced(two_stages(), R"("ts": 63, "dur": 3)", R"("ts": 63, "dur": -75.5)");
-  CHECK(JobReplay(trace_in(text)).step_times(actual(trace_in(text))).at(0) ==
+  CHECK(JobReplay(job_trace_in(text)).step_times(actual(job_trace_in(text))).at(0) ==
         doctest::Approx(108e-6));
-  CHECK(contains(problem_in(replaced(text, "-75.5", "-10001")), "dur is -10001"));
+  CHECK(contains(problem_in_job(replaced(text, "-75.5", "-10001")), "dur is -10001"));
 }
 
 TEST_CASE("traces that cannot be replayed are refused with their place") {
-  CHECK(contains(problem_in("PAR1"), "a Parquet file"));
-  CHECK(contains(problem_in("[]"), "no operation of a training job"));
-  CHECK(contains(problem_in("[" + operation("forward-compute", 0, 0, 0, 0, 10) + "]"),
+  CHECK(contains(problem_in_job("PAR1"), "a Parquet file"));
+  CHECK(contains(problem_in_job("[]"), "no operation of a training job"));
+  CHECK(contains(problem_in_job("[" + operation("forward-compute", 0, 0, 0, 0, 10) + "]"),
                  "has no name that says its stage"));
-  CHECK(contains(problem_in("[" +
-                            replaced(operation("forward-compute", 0, 0, 0, 0, 10),
-                                     R"("model_chunk": 0)", R"("model_chunk": 1)") +
-                            "]"),
+  CHECK(contains(problem_in_job("[" +
+                                replaced(operation("forward-compute", 0, 0, 0, 0, 10),
+                                         R"("model_chunk": 0)", R"("model_chunk": 1)") +
+                                "]"),
                  "an interleaved schedule"));
-  CHECK(contains(problem_in("[" +
-                            replaced(operation("forward-compute", 0, 0, 0, 0, 10), R"("step": 0)",
-                                     R"("step": "x")") +
-                            "]"),
+  CHECK(contains(problem_in_job("[" +
+                                replaced(operation("forward-compute", 0, 0, 0, 0, 10),
+                                         R"("step": 0)", R"("step": "x")") +
+                                "]"),
                  "step is no whole number from 0 in the event that ends at byte"));
 }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -23,6 +25,14 @@ inline std::filesystem::path sample(const std::string& name) {
 }
 
 inline std::string text_of(const std::filesystem::path& file) { return read_source(file)->text; }
+
+/// `format` as printf fills it in.
+inline std::string formatted(const char* format, double a, double b = 0, double c = 0,
+                             double d = 0) {
+  std::array<char, 256> buffer;
+  const int length = std::snprintf(buffer.data(), buffer.size(), format, a, b, c, d);
+  return {buffer.data(), static_cast<std::size_t>(length)};
+}
 
 /// `text` with every `old` replaced.
 inline std::string replaced(std::string text, const std::string& old, const std::string& fresh) {
@@ -86,9 +96,5 @@ class ImportRun {
  private:
   std::shared_ptr<TemporaryFolder> folder_ = std::make_shared<TemporaryFolder>();
 };
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace windtunnel::testing

@@ -5,13 +5,11 @@
 namespace windtunnel {
 namespace {
 
-constexpr Ticks second = 1'000'000'000;
-
 /// Steps of a second, restarts without a cost, one failure in `mtbf`: what Young's formula assumes, as long as a stall is short beside it.
 JobModel job_with(Seconds stall, Seconds mtbf) {
   JobModel model;
   model.steps = 60 * 86'400;
-  model.step = {second};
+  model.step = {to_ticks(Seconds{1})};
   model.stall = to_ticks(stall);
   model.failures_per_tick[static_cast<std::size_t>(FailingPart::software)] =
       1 / static_cast<double>(to_ticks(mtbf));

@@ -22,13 +22,6 @@ double sum_of(const Training& training) {
   return bytes.weights + bytes.gradients + bytes.optimizer;
 }
 
-/// Four layers of h 1024 on each of two stages, b 1; sbh = 1 MiB. No constant part, so that sums are round.
-World small_world() {
-  World world(gpt(8, 1024, 16, 1024, 51200), 1, 2, 1, 1, 4);
-  world.software.fixed_work = Bytes{};
-  return world;
-}
-
 void check_adds_up(const StageMemory& stage) {
   CHECK(stage.weights + stage.gradients + stage.optimizer + stage.activations + stage.buffers ==
         stage.allocated);

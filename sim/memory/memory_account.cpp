@@ -416,7 +416,7 @@ void add_copies(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
 Bytes waiting_blocks(const MemoryInputs& inputs, const Stage& stage) {
   const Parallel& parallel = stage.plan.parallel;
   if (parallel.tensor == 1) return {};
-  const int held = inputs.in_flight[stage.id.index()] / parallel.virtual_pipeline;
+  const int held = static_cast<int>(inputs.in_flight[stage.id.index()]);
   const int passes =
       parallel.pipeline > 1 ? std::max(held - 2, 0) : std::min(stage.plan.microbatches, 2);
   return whole_sequence(stage, *inputs.model) *
@@ -437,9 +437,8 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
         tensor.held = {Moment::edges,     Moment::step,       Moment::pool_backward,
                        Moment::pool_head, Moment::pool_edges, Moment::pool_step};
   add_cast_weights(tensors, *inputs.model, stage);
-  const double chunks = stage.plan.parallel.virtual_pipeline;
-  const double all = inputs.in_flight[stage.id.index()] / chunks,
-               with_gradients = inputs.in_flight_with_gradients[stage.id.index()] / chunks;
+  const double all = inputs.in_flight[stage.id.index()],
+               with_gradients = inputs.in_flight_with_gradients[stage.id.index()];
   if (inputs.reading == MemoryReading::steady_state) {
     add_activations(tensors, of_microbatch, with_gradients,
                     {Moment::backward, Moment::head, Moment::pool_backward, Moment::pool_head,
@@ -509,8 +508,7 @@ StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   StageMemory memory;
   memory.stage = id;
   memory.parameters = stage.parameters.all;
-  memory.microbatches_in_flight =
-      inputs.in_flight[id.index()] / static_cast<double>(stage.plan.parallel.virtual_pipeline);
+  memory.microbatches_in_flight = inputs.in_flight[id.index()];
   const std::vector<HeldTensor> of_microbatch = tensors_of_microbatch(stage);
   for (const HeldTensor& tensor : of_microbatch) memory.activation_per_microbatch += tensor.bytes;
   memory.tensors = tensors_of(inputs, stage, of_microbatch);

@@ -81,8 +81,8 @@ struct MemoryAccount {
 
 struct MemoryCorrection;
 
-/// Inputs of the account. `in_flight` gives the largest number of (microbatch, model chunk)
-/// pairs whose forward has started and whose backward has not ended, by stage, as
+/// Inputs of the account. `in_flight` gives the largest number of microbatches of the whole
+/// stage whose forward has started and whose backward has not ended, by stage, as
 /// count_in_flight() counts them in the schedule's orders; `in_flight_with_gradients` the
 /// same once the first backward has made gradients.
 struct MemoryInputs {
@@ -90,8 +90,8 @@ struct MemoryInputs {
   const Plan* plan = nullptr;
   const SoftwareProfile* software = nullptr;
   std::vector<const Device*> device_of_stage;
-  std::vector<int> in_flight;
-  std::vector<int> in_flight_with_gradients;
+  std::vector<double> in_flight;
+  std::vector<double> in_flight_with_gradients;
   MemoryReading reading = MemoryReading::steady_state;
   bool has_host =
       false;  ///< whether advice may ask for offloading: the platform says what the host takes

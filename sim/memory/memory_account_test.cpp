@@ -13,13 +13,6 @@ using namespace windtunnel::fixtures;
 
 namespace {
 
-/// t 1, p 2, D 1, b 1, m 4; sbh = 1024 * 1024 = 1 MiB; no constant part, so that sums are round.
-World small_world() {
-  World world(gpt(8, 1024, 16, 1024, 51200), 1, 2, 1, 1, 4);
-  world.software.fixed_work = Bytes{};
-  return world;
-}
-
 StageMemory first_stage(const World& world) { return world.account().stages.front(); }
 
 void check_lines_add_up(const StageMemory& stage) {

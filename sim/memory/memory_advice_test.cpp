@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "core/testing.hpp"
 #include "memory/memory_fixtures.hpp"
 #include "plan/schedule.hpp"
 
@@ -13,10 +14,6 @@ using namespace windtunnel;
 using namespace windtunnel::fixtures;
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// 48 layers of h 4096 without recomputation, t 4, p 2, D 2, b 4. On the first stage, in GiB:
 ///   N = 24 * 50.36e6 + 52.4e6 + 8.4e6 = 1.269e9, so 16 N = 18.92 and 20 N = 23.65

@@ -121,4 +121,11 @@ struct World {
   MemoryAccount account() const { return account_memory(inputs()); }
 };
 
+/// t 1, p 2, D 1, b 1, m 4; four layers of h 1024 on each stage; sbh = 1024 * 1024 = 1 MiB; no constant part, so that sums are round.
+inline World small_world() {
+  World world(gpt(8, 1024, 16, 1024, 51200), 1, 2, 1, 1, 4);
+  world.software.fixed_work = Bytes{};
+  return world;
+}
+
 }  // namespace windtunnel::fixtures

@@ -11,7 +11,7 @@ namespace windtunnel {
 namespace {
 
 /// 4 nodes of 8 GPUs: 2 replicas of 4 stages of 4 GPUs.
-Scenario scenario_with(const std::string& noise) {
+Scenario small_scenario(const std::string& noise) {
   return read_scenario(source_dir() / "scenarios/gpt3-175b-512xa100.json", Library{source_dir()},
                        {.overrides = {{"/model", "gpt-1.7b"},
                                       {"/nodes", "4"},
@@ -22,7 +22,7 @@ Scenario scenario_with(const std::string& noise) {
 }
 
 StepOdds odds_of(const std::string& noise, std::size_t at_once = 1) {
-  const Scenario scenario = scenario_with(noise);
+  const Scenario scenario = small_scenario(noise);
   StepOptions options;
   options.steps = 12;
   options.at_once = at_once;

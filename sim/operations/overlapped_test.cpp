@@ -29,7 +29,7 @@ struct Layer {
   PassOperations forward, inputs, weights;
 };
 
-Seconds total(const PassTimes& times) {
+Seconds sum_of(const PassTimes& times) {
   Seconds sum{};
   for (const Seconds time : times) sum += time;
   return sum;
@@ -37,7 +37,7 @@ Seconds total(const PassTimes& times) {
 
 double duration(const PassOperations& block) {
   Seconds sum{};
-  for (const PassTimes& times : times_of_block(block)) sum += total(times);
+  for (const PassTimes& times : times_of_block(block)) sum += sum_of(times);
   return sum / 1_us;
 }
 

@@ -10,7 +10,7 @@
 namespace windtunnel {
 namespace {
 
-const Library library{source_dir()};
+const Library shipped_library{source_dir()};
 
 /// A model on two nodes, with a block of compression.
 Scenario two_nodes(const std::string& parallel, const std::string& compression) {
@@ -19,7 +19,7 @@ Scenario two_nodes(const std::string& parallel, const std::string& compression) 
       SourceText{"two_nodes.json", R"({"model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2,
     "training": {"global_batch": 4, "micro_batch": 4, "precision": "fp16"}, "parallel": )" +
                                        parallel + R"(, "compression": )" + compression + "}"});
-  return read_scenario(parse_json(source, problems), library.root, library);
+  return read_scenario(parse_json(source, problems), shipped_library.root, shipped_library);
 }
 
 const std::string two_stages = R"({"tensor": 8, "pipeline": 2, "data": 1})";
@@ -28,7 +28,7 @@ const std::string two_replicas = R"({"tensor": 8, "pipeline": 1, "data": 2})";
 Scenario without_compression(const Scenario& scenario) {
   JsonValue resolved = scenario.resolved;
   resolved.erase("compression");
-  return read_scenario(std::move(resolved), {}, library);
+  return read_scenario(std::move(resolved), {}, shipped_library);
 }
 
 CodecBreakEven only_class(const Scenario& scenario) {
@@ -42,7 +42,7 @@ BytesPerSecond simulated_break_even(const Scenario& scenario) {
   const Scenario bare = without_compression(scenario);
   const auto found = find_break_evens({{"compression", bare.resolved, scenario.resolved,
                                         NetworkPart::between_nodes, BytesPerSecond{1}}},
-                                      library, {1.0 / 64, 64, 0.001, 2});
+                                      shipped_library, {1.0 / 64, 64, 0.001, 2});
   REQUIRE(found[0].outcome == BreakEven::Outcome::crosses);
   CHECK(found[0].faster_below);
   return only_class(scenario).now * found[0].factor;
@@ -89,9 +89,9 @@ TEST_CASE("a transfer that gains alone can make the job slower, and then the job
       R"({"pipeline_forward": {"codec": "fixed", "ratio": 4, "encode_rate": "200 GB/s", "decode_rate": "300 GB/s"}})");
   JsonValue resolved = with.resolved;
   set_at(resolved, "/training/global_batch", JsonValue(std::int64_t{256}));
-  with = read_scenario(std::move(resolved), {}, library);
+  with = read_scenario(std::move(resolved), {}, shipped_library);
   const Scenario without = without_compression(with);
-  const Comparison comparison = compare({{"without", without}, {"with", with}}, library);
+  const Comparison comparison = compare({{"without", without}, {"with", with}}, shipped_library);
   REQUIRE(comparison.codecs.size() == 1);
   const CodecBreakEven& codec = comparison.codecs.front();
   CHECK(codec.now < *codec.bandwidth);

@@ -26,7 +26,7 @@ const char* const small_text = R"({
   "training": {"global_batch": 16, "micro_batch": 2, "precision": "fp16", "recompute": "full"},
   "parallel": {"tensor": 4, "pipeline": 4, "data": 2, "schedule": "1f1b"}})";
 
-Scenario read(const std::string& text, const ReadOptions& options = {}) {
+Scenario read_explained(const std::string& text, const ReadOptions& options = {}) {
   Problems problems;
   const auto source = std::make_shared<const SourceText>(SourceText{"explained.json", text});
   return read_scenario(parse_json(source, problems), library().root, library(), options);
@@ -107,17 +107,17 @@ std::vector<std::pair<std::string, Scenario>> all_ways() {
       "training": {"global_batch": 128, "micro_batch": 1, "precision": "fp16"},
       "parallel": {"tensor": 2, "pipeline": 4, "data": 4, )" +
                              std::string(settings) + "}";
-    list.emplace_back(settings, read(text));
+    list.emplace_back(settings, read_explained(text));
   }
-  list.emplace_back("ZeRO 3", read(R"({
+  list.emplace_back("ZeRO 3", read_explained(R"({
       "model": "gpt-1.7b", "platform": "a100-80gb-1hdr", "software": "deepspeed-zero3-2021",
       "training": {"global_batch": 64, "micro_batch": 1, "precision": "fp16"},
       "parallel": {"data": 16, "zero_stage": 3}})"));
-  list.emplace_back("tensor groups across nodes", read(R"({
+  list.emplace_back("tensor groups across nodes", read_explained(R"({
       "model": "gpt-7.5b", "platform": "a100-80gb-1hdr", "software": "megatron-lm-2021",
       "training": {"global_batch": 16, "micro_batch": 1, "precision": "fp16"},
       "parallel": {"tensor": 16, "pipeline": 2, "data": 2}})"));
-  list.emplace_back("tensor groups across nodes, beside gradients", read(R"({
+  list.emplace_back("tensor groups across nodes, beside gradients", read_explained(R"({
       "model": "gpt-1.7b", "platform": "a100-80gb-1hdr", "software": "megatron-deepspeed-2021",
       "training": {"global_batch": 16, "micro_batch": 1, "precision": "fp16"},
       "parallel": {"tensor": 4, "pipeline": 4, "data": 2, "overlap_gradient_reduce": true,
@@ -166,7 +166,8 @@ JsonValue run_of_changed_file(const std::string& text, const WhatIf& change,
                               const TemporaryFolder& folder) {
   ReadOptions options;
   options.overrides = change.overrides;
-  const auto file = folder.write("changed.json", pretty_text(read(text, options).resolved));
+  const auto file =
+      folder.write("changed.json", pretty_text(read_explained(text, options).resolved));
   const Report report = simulate(read_scenario(file, library())).report;
   Problems problems;
   return parse_json(std::make_shared<const SourceText>(SourceText{"r.json", to_json(report)}),
@@ -176,7 +177,7 @@ JsonValue run_of_changed_file(const std::string& text, const WhatIf& change,
 /// Every what-if of a scenario against such runs; gives the kinds that were among them.
 std::set<WhatIfKind> check_what_ifs(const std::string& text) {
   const TemporaryFolder folder;
-  const Scenario scenario = read(text);
+  const Scenario scenario = read_explained(text);
   std::set<WhatIfKind> kinds;
   for (const WhatIfResult& result :
        simulate_what_ifs(scenario, library(), what_ifs(scenario, library()), default_at_once())) {
@@ -227,7 +228,7 @@ TEST_CASE(
     "training": {"global_batch": 16, "micro_batch": 1},
     "parallel": {"tensor": 1, "pipeline": 4, "data": 4, "schedule": "gpipe"})");
   CHECK(check_what_ifs(text).count(WhatIfKind::straggler) == 1);
-  const std::set<std::string> asked = questions_of(read(text));
+  const std::set<std::string> asked = questions_of(read_explained(text));
   CHECK(asked.count("every node as t4-16gb") == 1);
   CHECK(asked.count("every node as v100-sxm2-16gb") == 1);
 }
@@ -247,7 +248,7 @@ TEST_CASE("each what-if of measured and uneven links is what a run of the change
 
 TEST_CASE("a schedule that could replace the plan's sends as its own implementation does") {
   const auto order_of = [](const std::string& parallel) {
-    const Scenario scenario = read(scenario_text(R"("hgx-a100-80gb")", R"(
+    const Scenario scenario = read_explained(scenario_text(R"("hgx-a100-80gb")", R"(
       "software": "megatron-lm-2022", "training": {"global_batch": 16, "micro_batch": 1},
       "parallel": {"tensor": 8, "pipeline": 4, )" + parallel + "}"));
     std::map<std::string, Overrides> orders;
@@ -270,14 +271,14 @@ TEST_CASE("a slow node is asked about by its number, whatever makes it slow") {
   // Node 0 has the GPUs of the others and a fortieth of their NIC rate: what helps is all nodes as nodes 1 to 3.
   const std::string text = scenario_text(R"("a100-80gb-1hdr")", R"(
     "training": {"global_batch": 16, "micro_batch": 1}, "parallel": {"tensor": 8, "data": 4})");
-  const Scenario even = read(text);
+  const Scenario even = read_explained(text);
   const std::string type =
       canonical_text(even.resolved.find("platform")->find("node_types")->array().front());
   ReadOptions options;
   options.overrides = {{"/platform/node_types", "[" + type + "," + type + "]"},
                        {"/platform/node_types/0/count", "1"},
                        {"/platform/node_types/0/nic_rate", "5 Gbps"}};
-  const Scenario scenario = read(text, options);
+  const Scenario scenario = read_explained(text, options);
   SimulateOptions heap;
   heap.make_engine = make_heap_engine;
   const Seconds now = simulate(scenario, heap).report.iteration_time;
@@ -296,8 +297,8 @@ Scenario nodes_of_kinds(const std::function<double(int)>& efficiency) {
   const std::string text = scenario_text(R"("a100-80gb-1hdr")", R"(
     "training": {"global_batch": 16, "micro_batch": 1},
     "parallel": {"tensor": 8, "pipeline": 4, "data": 2})");
-  const std::string type =
-      canonical_text(read(text).resolved.find("platform")->find("node_types")->array().front());
+  const std::string type = canonical_text(
+      read_explained(text).resolved.find("platform")->find("node_types")->array().front());
   ReadOptions options;
   std::string types;
   for (int node = 0; node < 8; ++node) types += (node == 0 ? "[" : ",") + type;
@@ -307,7 +308,7 @@ Scenario nodes_of_kinds(const std::function<double(int)>& efficiency) {
     options.overrides.emplace_back(at + "/count", "1");
     options.overrides.emplace_back(at + "/compute_efficiency", std::to_string(efficiency(node)));
   }
-  return read(text, options);
+  return read_explained(text, options);
 }
 
 TEST_CASE("what is not simulated could not have saved what its bound says") {
@@ -342,7 +343,7 @@ TEST_CASE("kinds of node that do the same are asked about as one") {
 
 TEST_CASE("a budget that is spent leaves what-ifs out, and says so") {
   const Explanation explanation =
-      explain(read(small_text), library(), {2, Seconds{0}, {}}).explanation;
+      explain(read_explained(small_text), library(), {2, Seconds{0}, {}}).explanation;
   REQUIRE_FALSE(explanation.what_ifs.empty());
   for (const WhatIfResult& result : explanation.what_ifs)
     CHECK(result.fate == WhatIfFate::over_budget);
@@ -353,7 +354,8 @@ TEST_CASE("a budget that is spent leaves what-ifs out, and says so") {
 }
 
 TEST_CASE("fully sharded training is asked about links and single nodes as any other") {
-  const std::set<std::string> asked = questions_of(read(scenario_text(R"("a100-80gb-4hdr")", R"(
+  const std::set<std::string> asked =
+      questions_of(read_explained(scenario_text(R"("a100-80gb-4hdr")", R"(
       "training": {"global_batch": 32, "micro_batch": 1},
       "parallel": {"data": 32, "zero_stage": 3})")));
   for (const char* what : {"twice the NIC rate", "half the latency between nodes",
@@ -374,7 +376,8 @@ TEST_CASE("every class of links is asked about") {
       {"/platform/link_overrides",
        R"([{"from": 0, "to": 2, "bandwidth": "5 GB/s", "source": "assumed: a test"}])"}};
   std::set<std::string> asked;
-  for (const WhatIf& change : what_ifs(read(text, options), library())) asked.insert(change.what);
+  for (const WhatIf& change : what_ifs(read_explained(text, options), library()))
+    asked.insert(change.what);
   for (const char* what :
        {"twice the bandwidth inside nodes", "half the latency inside nodes", "twice the NIC rate",
         "half the latency between nodes", "no latency between nodes",
@@ -388,7 +391,7 @@ TEST_CASE("every stage with nodes of its own is asked about, and every codec tha
     "training": {"global_batch": 16, "micro_batch": 1},
     "parallel": {"tensor": 8, "pipeline": 4, "data": 2, "zero_stage": 2})");
   std::set<std::string> asked;
-  for (const WhatIf& change : what_ifs(read(text), library())) asked.insert(change.what);
+  for (const WhatIf& change : what_ifs(read_explained(text), library())) asked.insert(change.what);
   for (int stage = 0; stage < 4; ++stage)
     CHECK(asked.count("stage " + std::to_string(stage) + " 10 % faster") == 1);
   CHECK(asked.count("pipeline backward: powersgd of rank 16") == 1);
@@ -398,7 +401,7 @@ TEST_CASE("every stage with nodes of its own is asked about, and every codec tha
 }
 
 TEST_CASE("nodes that are told apart without being changed change nothing") {
-  const Scenario scenario = read(small_text);
+  const Scenario scenario = read_explained(small_text);
   const std::vector<WhatIf> list = what_ifs(scenario, library());
   const auto straggler = std::find_if(list.begin(), list.end(), [](const WhatIf& change) {
     return change.what == "node 0 10 % slower";
@@ -411,7 +414,8 @@ TEST_CASE("nodes that are told apart without being changed change nothing") {
   const auto time_of = [](const Scenario& each) {
     return simulate(each).report.iteration_time.value();
   };
-  CHECK(time_of(read(small_text, options)) == doctest::Approx(time_of(scenario)).epsilon(1e-9));
+  CHECK(time_of(read_explained(small_text, options)) ==
+        doctest::Approx(time_of(scenario)).epsilon(1e-9));
 }
 
 TEST_CASE("a straggler slows its own stage, and no other node of the same device") {
@@ -420,13 +424,13 @@ TEST_CASE("a straggler slows its own stage, and no other node of the same device
     "training": {"global_batch": 16, "micro_batch": 2, "precision": "fp16"},
     "parallel": {"tensor": 8, "pipeline": 2, "data": 1}})";
   const auto compute_of = [&](const ReadOptions& options) {
-    const Scenario scenario = read(two_stages, options);
+    const Scenario scenario = read_explained(two_stages, options);
     const BuiltPrograms built = build_programs(
         {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
     return std::pair{built.cost_of_device[0].chunks[0].forward.compute.value(),
                      built.cost_of_device[1].chunks[0].forward.compute.value()};
   };
-  const auto list = what_ifs(read(two_stages), library());
+  const auto list = what_ifs(read_explained(two_stages), library());
   const auto straggler = std::find_if(list.begin(), list.end(), [](const WhatIf& what_if) {
     return what_if.what == "node 0 10 % slower";
   });
@@ -440,7 +444,7 @@ TEST_CASE("a straggler slows its own stage, and no other node of the same device
 }
 
 TEST_CASE("what-ifs come in the order of what they gain") {
-  const JsonValue explanation = explained(read(small_text));
+  const JsonValue explanation = explained(read_explained(small_text));
   double before = -1;
   for (const JsonValue& what_if : explanation.find("what_ifs")->array()) {
     CHECK(number_at(what_if, "change") >= before);
@@ -449,7 +453,7 @@ TEST_CASE("what-ifs come in the order of what they gain") {
 }
 
 TEST_CASE("one GPU alone raises few questions, and none of the network") {
-  const Scenario scenario = read(R"({
+  const Scenario scenario = read_explained(R"({
     "model": "gpt-1.7b", "platform": "a100-80gb-4hdr", "software": "megatron-lm-2021",
     "training": {"global_batch": 2, "micro_batch": 1}})");
   for (const WhatIf& what_if : what_ifs(scenario, library())) {

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "core/testing.hpp"
 #include "report/comparison.hpp"
 #include "report/report_json.hpp"
 #include "report/testing.hpp"
@@ -29,49 +30,47 @@ Comparison two_runs() {
   return comparison;
 }
 
-bool has(const std::string& page, const std::string& text) {
-  return page.find(text) != std::string::npos;
-}
-
 TEST_CASE("a comparison's page says first which run is faster, and by how much") {
   const std::string page = compare_page(two_runs());
   // 28 us / 32 us - 1 = -12.5 %
-  CHECK(has(page, R"(<span data-at="/runs/1/iteration_time_s" data-per="/runs/0/iteration_time_s">)"
-                  R"(−12.5 %</span></span> iteration time: B against A)"));
-  CHECK(has(page, R"(<span data-at="/speedup/1">1.143x</span>)"));
-  CHECK(has(page, "<code>4 &lt; 5</code>"));
-  CHECK(has(page, "id=\"report\">{"));
+  CHECK(contains(page,
+                 R"(<span data-at="/runs/1/iteration_time_s" data-per="/runs/0/iteration_time_s">)"
+                 R"(−12.5 %</span></span> iteration time: B against A)"));
+  CHECK(contains(page, R"(<span data-at="/speedup/1">1.143x</span>)"));
+  CHECK(contains(page, "<code>4 &lt; 5</code>"));
+  CHECK(contains(page, "id=\"report\">{"));
 }
 
 TEST_CASE("the lines that differ stand with their difference and the reason") {
   const std::string page = compare_page(two_runs());
-  CHECK(has(page, "Why is B faster than A?"));
+  CHECK(contains(page, "Why is B faster than A?"));
   // 6 us - 9 us
-  CHECK(has(page, R"(<span data-at="/runs/1/breakdown_s/pipeline_bubble" )"
-                  R"(data-minus="/runs/0/breakdown_s/pipeline_bubble">-3.000 us</span>)"));
-  CHECK(has(page, "Waiting for messages that have not been sent yet"));
+  CHECK(contains(page, R"(<span data-at="/runs/1/breakdown_s/pipeline_bubble" )"
+                       R"(data-minus="/runs/0/breakdown_s/pipeline_bubble">-3.000 us</span>)"));
+  CHECK(contains(page, "Waiting for messages that have not been sent yet"));
 }
 
 TEST_CASE("the document of --json stands in the page but for the time it took to make it") {
   Comparison comparison = two_runs();
   comparison.differences.clear();  // no '<', which stands escaped
-  CHECK(has(compare_page(comparison),
-            "id=\"report\">" + without_wall_time(comparison_json(comparison)) + "</script>"));
+  CHECK(contains(compare_page(comparison),
+                 "id=\"report\">" + without_wall_time(comparison_json(comparison)) + "</script>"));
 }
 
 TEST_CASE("a run known by its report alone has no timeline and says so") {
   const std::string page = compare_page(two_runs());
-  CHECK_FALSE(has(page, "id=\"timeline-0\""));
-  CHECK(has(page, "id=\"timeline-1\">{"));
-  CHECK(has(page, "a.json is known by its report alone"));
-  CHECK(has(page, "a.json: a report, which does not hold the scenario"));
-  CHECK(has(page, "// &lt;here&gt;"));
+  CHECK_FALSE(contains(page, "id=\"timeline-0\""));
+  CHECK(contains(page, "id=\"timeline-1\">{"));
+  CHECK(contains(page, "a.json is known by its report alone"));
+  CHECK(contains(page, "a.json: a report, which does not hold the scenario"));
+  CHECK(contains(page, "// &lt;here&gt;"));
 }
 
 TEST_CASE("numbers that not all runs share stand apart from those that all do") {
   const std::string page = compare_page(two_runs());
-  CHECK(has(page, "<td>NIC efficiency</td><td><code>0.9</code></td><td><code>0.8</code></td>"));
-  CHECK(has(page, "4 numbers that all runs rest on"));
+  CHECK(
+      contains(page, "<td>NIC efficiency</td><td><code>0.9</code></td><td><code>0.8</code></td>"));
+  CHECK(contains(page, "4 numbers that all runs rest on"));
 }
 
 TEST_CASE("a run that failed is named, and the others are shown") {
@@ -79,8 +78,8 @@ TEST_CASE("a run that failed is named, and the others are shown") {
   comparison.runs.pop_back();
   comparison.failed = {{"b.json", "it <broke>"}};
   const std::string page = compare_page(comparison);
-  CHECK(has(page, "b.json could not be simulated: it &lt;broke&gt;"));
-  CHECK(has(page, "1 run</span> is left to show"));
+  CHECK(contains(page, "b.json could not be simulated: it &lt;broke&gt;"));
+  CHECK(contains(page, "1 run</span> is left to show"));
   CHECK_FALSE(comparison.all_fit());
 }
 
@@ -88,12 +87,12 @@ TEST_CASE("runs of other batches are compared by tokens per second") {
   Comparison comparison = two_runs();
   JsonValue& report = comparison.runs[1].report;
   report.set("tokens_per_s", JsonValue(2 * comparison.runs[1].number("/tokens_per_s")));
-  CHECK(has(compare_page(comparison), "</span> tokens per second: B against A"));
+  CHECK(contains(compare_page(comparison), "</span> tokens per second: B against A"));
 }
 
 TEST_CASE("break-evens are in the page when they were looked for") {
   Comparison comparison = two_runs();
-  CHECK_FALSE(has(compare_page(comparison), "id=\"break-even\""));
+  CHECK_FALSE(contains(compare_page(comparison), "id=\"break-even\""));
   BreakEven found;
   found.what = "b.json";
   found.outcome = BreakEven::Outcome::crosses;
@@ -102,8 +101,8 @@ TEST_CASE("break-evens are in the page when they were looked for") {
   found.bandwidth_now = 10_GBps;
   comparison.break_evens = {found};
   const std::string page = compare_page(comparison);
-  CHECK(has(page, "faster below 5.00 GB/s"));
-  CHECK(has(page, "/break_even/0/bandwidth_bytes_per_s"));
+  CHECK(contains(page, "faster below 5.00 GB/s"));
+  CHECK(contains(page, "/break_even/0/bandwidth_bytes_per_s"));
 }
 
 }  // namespace

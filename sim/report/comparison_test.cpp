@@ -13,7 +13,7 @@ namespace windtunnel {
 namespace {
 
 /// The small run, and one that is 4 us faster because its gradients' wait is, and sends half the bytes forward.
-Comparison two_runs() {
+Comparison two_tables() {
   Report faster = testing::small_report();
   faster.iteration_time = 28_us;
   faster.breakdown.seconds = {12_us, 6_us, 1_us, 6_us, 0_s, 2_us, 0_s, 1_us, 0_s};
@@ -76,14 +76,14 @@ TEST_CASE("a report is known by its schema") {
 }
 
 TEST_CASE("the speed-up is against the first run") {
-  const Comparison comparison = two_runs();
+  const Comparison comparison = two_tables();
   CHECK(comparison.speedup(0) == 1.0);
   CHECK(comparison.speedup(1) == doctest::Approx(32.0 / 28).epsilon(1e-12));
 }
 
 TEST_CASE("two runs side by side, to the letter") {
   // 28 of 32 us are 12.5 % less and a speed-up of 1.143. Shares: 12 of 32 is 37.5 %, 12 of 28 is 42.9 %. 16 MB is 15.3 MiB.
-  CHECK(comparison_text(two_runs()) == R"table(A  a.json (small)
+  CHECK(comparison_text(two_tables()) == R"table(A  a.json (small)
 B  b.json (small)
 
                                  A           B       - A
@@ -128,7 +128,7 @@ Inputs that differ
 }
 
 TEST_CASE("changes of ten times and more are written as factors, and lines stay narrow") {
-  Comparison comparison = two_runs();
+  Comparison comparison = two_tables();
   Report slow = testing::small_report();
   slow.iteration_time = 4000_us;
   slow.traffic[0] = 1.6e9 * 1_B;
@@ -144,7 +144,7 @@ TEST_CASE("changes of ten times and more are written as factors, and lines stay 
 }
 
 TEST_CASE("the JSON document holds whole reports, speed-ups and what was found") {
-  Comparison comparison = two_runs();
+  Comparison comparison = two_tables();
   BreakEven crossing;
   crossing.what = "b.json";
   crossing.outcome = BreakEven::Outcome::crosses;

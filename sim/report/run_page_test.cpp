@@ -2,13 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include "core/testing.hpp"
 #include "report/report_json.hpp"
 #include "report/testing.hpp"
 
 namespace windtunnel {
 namespace {
 
-struct World {
+struct PlayedRun {
   ProgramSet programs = testing::two_stage_programs();
   Plan plan = testing::two_stage_plan();
   Network network;
@@ -25,59 +26,55 @@ struct World {
   }
 };
 
-bool has(const std::string& page, const std::string& text) {
-  return page.find(text) != std::string::npos;
-}
-
 TEST_CASE("a run's page says how long, how sure, whether it fits and why, without a script") {
-  World world;
+  PlayedRun world;
   world.report.iteration_time_interval = {30_us, 35_us};
   const std::string page = world.page();
-  CHECK(has(
+  CHECK(contains(
       page,
       R"(<span class="big"><span data-at="/iteration_time_s">32.0 us</span></span> per iteration)"));
-  CHECK(has(page, R"(<span data-at="/iteration_time_interval_s/1">35.0 us</span>)"));
-  CHECK(has(page, "fits: stage 0 uses 29.8 GiB of 80.0 GiB"));
-  CHECK(has(page, "Pipeline bubble: 9.000 us, 28.1 %"));
-  CHECK(has(page, "The end of the iteration waited for <b>"));
-  CHECK(has(page, "all 2 simulated devices (16 GPUs)"));
-  CHECK(has(page, "// &lt;here&gt;"));
+  CHECK(contains(page, R"(<span data-at="/iteration_time_interval_s/1">35.0 us</span>)"));
+  CHECK(contains(page, "fits: stage 0 uses 29.8 GiB of 80.0 GiB"));
+  CHECK(contains(page, "Pipeline bubble: 9.000 us, 28.1 %"));
+  CHECK(contains(page, "The end of the iteration waited for <b>"));
+  CHECK(contains(page, "all 2 simulated devices (16 GPUs)"));
+  CHECK(contains(page, "// &lt;here&gt;"));
 }
 
 TEST_CASE("the JSON report stands in the page but for the time it took to make it") {
-  const World world;
-  CHECK(
-      has(world.page(), "id=\"report\">" + without_wall_time(to_json(world.report)) + "</script>"));
+  const PlayedRun world;
+  CHECK(contains(world.page(),
+                 "id=\"report\">" + without_wall_time(to_json(world.report)) + "</script>"));
 }
 
 TEST_CASE("every assumption is in the page with its source") {
-  const World world;
+  const PlayedRun world;
   const std::string page = world.page();
   for (const Assumption& assumption : world.report.assumptions)
-    CHECK(has(page, "<td>" + assumption.what + "</td>"));
-  CHECK(has(page, "<span class=\"badge e-fitted\">fitted</span>"));
-  CHECK(has(page, "5 inputs: 1 measured, 1 from datasheets, 1 fitted, 2 assumed"));
+    CHECK(contains(page, "<td>" + assumption.what + "</td>"));
+  CHECK(contains(page, "<span class=\"badge e-fitted\">fitted</span>"));
+  CHECK(contains(page, "5 inputs: 1 measured, 1 from datasheets, 1 fitted, 2 assumed"));
 }
 
 TEST_CASE("the hottest link is named, with what it carries") {
-  World world;
-  CHECK(has(world.page(), "Nothing crosses a shared link"));
+  PlayedRun world;
+  CHECK(contains(world.page(), "Nothing crosses a shared link"));
   LinkUse link{"node1 up", 100_GBps, {}};
   link.carried[static_cast<std::size_t>(Traffic::data_gradients)] = 1.6 * 1_MB;
   world.report.links = {link};
   // 1.6 MB of the 3.2 MB that 100 GB/s carry in 32 us.
-  CHECK(has(world.page(), "Hottest: <b>node1 up</b>, 50.0 % of what it could carry"));
-  CHECK(has(world.page(), "data gradients 100.0 %"));
+  CHECK(contains(world.page(), "Hottest: <b>node1 up</b>, 50.0 % of what it could carry"));
+  CHECK(contains(world.page(), "data gradients 100.0 %"));
 }
 
 TEST_CASE("a plan that does not fit says so before anything else") {
-  World world;
+  PlayedRun world;
   world.report.memory.fits = false;
   world.report.memory.verdict = MemoryVerdict::does_not_fit;
   world.report.memory.advice = "stage 0 needs more";
   const std::string page = world.page();
   CHECK(page.find("DOES NOT FIT: stage 0 needs more") < page.find("Where the time goes"));
-  CHECK(has(page, "what it would be if the plan fitted"));
+  CHECK(contains(page, "what it would be if the plan fitted"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/terminal_safe.hpp"
+#include "core/testing.hpp"
 #include "core/utf8.hpp"
 #include "report/testing.hpp"
 
@@ -41,10 +42,6 @@ Memory of a GPU, GiB
 )summary");
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 void check_width(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(utf8_count(line) <= 100, line);
@@ -56,10 +53,10 @@ TEST_CASE("neighbouring stages that read the same share a row") {
   for (int i = 1; i < 7; ++i) report.memory.stages.push_back(testing::stage_memory(i, 2_GiB));
   report.memory.stages.push_back(testing::stage_memory(7, 1_GiB));
   const std::string text = summary_text(report);
-  CHECK(has(text, "\n  0  "));
-  CHECK(has(text, "\n  1–6  "));
-  CHECK(has(text, "\n  7  "));
-  CHECK_FALSE(has(text, "\n  2  "));
+  CHECK(contains(text, "\n  0  "));
+  CHECK(contains(text, "\n  1–6  "));
+  CHECK(contains(text, "\n  7  "));
+  CHECK_FALSE(contains(text, "\n  2  "));
 }
 
 TEST_CASE("a plan that does not fit says so at the top, and why at the memory table") {
@@ -68,20 +65,21 @@ TEST_CASE("a plan that does not fit says so at the top, and why at the memory ta
   report.memory.verdict = MemoryVerdict::does_not_fit;
   report.memory.stages[0].verdict = MemoryVerdict::does_not_fit;
   report.memory.stages[0].required = 91_GiB;
-  CHECK(has(summary_text(report), "per iteration\n  ✗ if it fitted in memory\n"));
-  CHECK(has(summary_text(report),
-            "  ✗ DOES NOT FIT: stage 0 needs 91.0 GiB, the GPU has 79.0 GiB: 12.0 GiB too much\n"));
+  CHECK(contains(summary_text(report), "per iteration\n  ✗ if it fitted in memory\n"));
+  CHECK(contains(
+      summary_text(report),
+      "  ✗ DOES NOT FIT: stage 0 needs 91.0 GiB, the GPU has 79.0 GiB: 12.0 GiB too much\n"));
   report.memory.advice =
       "stage 0 needs 91.0 GiB, the GPU has 79.0 GiB: 12.0 GiB too much; fits with recompute "
       "\"full\" (61.3 GiB) or micro_batch 1 (70.4 GiB)";
-  CHECK(has(summary_text(report), "too much; fits with\n    recompute \"full\" (61.3 GiB)"));
+  CHECK(contains(summary_text(report), "too much; fits with\n    recompute \"full\" (61.3 GiB)"));
   check_width(summary_text(report));
 }
 
 TEST_CASE("a plan whose memory is at risk says how much of it is in use") {
   Report report = testing::small_report();
   report.memory.verdict = MemoryVerdict::at_risk;
-  CHECK(has(summary_text(report), "\n  ~ at risk: stage 0 uses 29.8 GiB of 80.0 GiB, 37"));
+  CHECK(contains(summary_text(report), "\n  ~ at risk: stage 0 uses 29.8 GiB of 80.0 GiB, 37"));
 }
 
 TEST_CASE("an interval, warnings and unusual settings are told, within 100 characters") {
@@ -96,21 +94,23 @@ TEST_CASE("an interval, warnings and unusual settings are told, within 100 chara
   report.plan.training.global_batch = report.plan.training.micro_batch = 1;
   report.model_name = std::string(70, 'm');
   const std::string text = summary_text(report);
-  CHECK(has(text, "  32.0 us per iteration        90 %: 30.0 us to 35.0 us\n"));
-  CHECK(has(text, "\n  ! short\n  ! xxx"));
-  CHECK(has(text, "1f1b with 2 chunks · 1 microbatch of 1 sample"));
-  CHECK(has(text, "sequence parallel"));
-  CHECK(has(text, "ZeRO-1"));
-  CHECK(has(text, "flash attention"));
+  CHECK(contains(text, "  32.0 us per iteration        90 %: 30.0 us to 35.0 us\n"));
+  CHECK(contains(text, "\n  ! short\n  ! xxx"));
+  CHECK(contains(text, "1f1b with 2 chunks · 1 microbatch of 1 sample"));
+  CHECK(contains(text, "sequence parallel"));
+  CHECK(contains(text, "ZeRO-1"));
+  CHECK(contains(text, "flash attention"));
   check_width(text);
 }
 
-TEST_CASE("an empty report has a summary") { CHECK(has(summary_text(Report{}), "per iteration")); }
+TEST_CASE("an empty report has a summary") {
+  CHECK(contains(summary_text(Report{}), "per iteration"));
+}
 
 TEST_CASE("colours come only when asked for, and change no letter") {
   const Report report = testing::small_report();
   std::string coloured = for_terminal(summary_text(report, Colour::always));
-  CHECK(has(coloured, "\x1b[1m32.0 us per iteration\x1b[0m"));
+  CHECK(contains(coloured, "\x1b[1m32.0 us per iteration\x1b[0m"));
   for (std::size_t at = 0; (at = coloured.find('\x1b', at)) != std::string::npos;)
     coloured.erase(at, coloured.find('m', at) - at + 1);
   CHECK(coloured == summary_text(report));

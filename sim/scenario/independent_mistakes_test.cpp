@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 using Messages = std::vector<std::string>;
 
-JsonValue parsed(const std::string& text) {
+JsonValue value_of(const std::string& text) {
   Problems problems;
   JsonValue value =
       parse_json(std::make_shared<const SourceText>(SourceText{"test", text}), problems);
@@ -50,7 +50,7 @@ Library shipped() { return Library{source_dir()}; }
 JsonValue whole_scenario() {
   JsonValue tree =
       read_scenario(source_dir() / "scenarios/optimus-cc-8.3b-cb-fe-sc.json", shipped()).resolved;
-  tree.set("search", parsed(R"({"tensor": [4, 8], "memory_margin": "5 %"})"));
+  tree.set("search", value_of(R"({"tensor": [4, 8], "memory_margin": "5 %"})"));
   return tree;
 }
 
@@ -69,7 +69,7 @@ struct Mistake {
 
 Mistake wrong_value(const std::string& pointer, const std::string& json,
                     const std::string& message) {
-  return {pointer, [=](JsonValue& tree) { CHECK(set_at(tree, pointer, parsed(json))); }, message};
+  return {pointer, [=](JsonValue& tree) { CHECK(set_at(tree, pointer, value_of(json))); }, message};
 }
 
 Mistake misspelling(const std::string& pointer, const std::string& key) {
@@ -203,7 +203,7 @@ TEST_CASE("a value of the wrong kind is one mistake, whichever value it is") {
   for (const std::string& pointer : pointers) {
     CAPTURE(pointer);
     JsonValue tree = valid;
-    CHECK(set_at(tree, pointer, parsed("[[true]]")));
+    CHECK(set_at(tree, pointer, value_of("[[true]]")));
     CHECK(messages_of(pretty_text(tree), shipped()).size() == 1);
   }
 }
@@ -234,7 +234,7 @@ TEST_CASE("one number that does not fit the others is one mistake") {
     CAPTURE(pointer);
     CAPTURE(value);
     JsonValue tree = valid;
-    CHECK(set_at(tree, pointer, parsed(value)));
+    CHECK(set_at(tree, pointer, value_of(value)));
     CHECK(messages_of(pretty_text(tree), shipped()).size() == 1);
   }
 }

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json load(const std::filesystem::path& file) {
+Json json_in(const std::filesystem::path& file) {
   std::ifstream stream(file);
   return Json::parse(stream, nullptr, true, true);
 }
@@ -121,7 +121,7 @@ std::vector<Json> scenarios() {
   domains.erase("link_overrides");
   domains["domain_nodes"] = 1024;
   domains["source"] = "assumed: made up";
-  all.push_back(load(corpus() / "good" / "schedule_inline.json"));
+  all.push_back(json_in(corpus() / "good" / "schedule_inline.json"));
   for (const char* codec :
        {R"({"codec": "powersgd", "rank": 2})", R"({"codec": "topk", "density": 0.1})",
         R"({"codec": "zfp", "rate": 8})", R"({"codec": "mpc", "ratio": 1.3})",
@@ -177,7 +177,7 @@ std::string why_not(const Json& scenario, const NumberKey& key) {
 }
 
 TEST_CASE("every number of the schema has a range, and the reader keeps to it") {
-  const NumberKeys schema(load(source_dir() / "docs/scenario.schema.json"));
+  const NumberKeys schema(json_in(source_dir() / "docs/scenario.schema.json"));
   CHECK(schema.unbounded() == std::vector<std::string>{});
   CHECK(schema.keys().size() > 150);
   const std::vector<Json> all = scenarios();

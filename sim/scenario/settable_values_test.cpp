@@ -9,14 +9,14 @@
 namespace windtunnel {
 namespace {
 
-using Values = std::vector<std::pair<std::string, std::string>>;
+using TextValues = std::vector<std::pair<std::string, std::string>>;
 
 TEST_CASE("each value is where --set finds it, and setting it again changes nothing") {
   for (const char* name : {"plain.json", "compression_all.json", "mixed_nodes.json"}) {
     const auto file = corpus() / "good" / name;
     CAPTURE(name);
     const Scenario scenario = read_scenario(file, test_library());
-    const Values values = settable_values(scenario, test_library());
+    const TextValues values = settable_values(scenario, test_library());
     CHECK(values.size() > 60);
     for (const auto& value : values) {
       CAPTURE(value.first);
@@ -28,7 +28,7 @@ TEST_CASE("each value is where --set finds it, and setting it again changes noth
 
 TEST_CASE("names, numbers, lists and what is absent are written as --set takes them") {
   const Scenario scenario = read_scenario(corpus() / "good" / "plain.json", test_library());
-  const Values values = settable_values(scenario, test_library());
+  const TextValues values = settable_values(scenario, test_library());
   const std::map<std::string, std::string> by_pointer(values.begin(), values.end());
   CHECK(by_pointer.at("/model") == "tiny");
   CHECK(by_pointer.at("/compression/data_gradients") == "null");

@@ -50,7 +50,7 @@ std::vector<Step> one_f_one_b(int pipeline, int microbatches, int stage) {
   return order;
 }
 
-void check(InFlight counted, int all, int with_gradients) {
+void check(InFlight counted, double all, double with_gradients) {
   CHECK(counted.all == all);
   CHECK(counted.with_gradients == with_gradients);
 }
@@ -101,6 +101,19 @@ TEST_CASE("model chunks are counted each on their own") {
 TEST_CASE("a split backward pass holds its microbatch until its weight gradient") {
   // B0 frees nothing, W0 does: F0 F1 held through B0 and B1.
   check(count_in_flight(order_of("F0 B0 F1 B1 W0 F2 B2 W1 W2")), 2, 2);
+}
+
+TEST_CASE("pairs count as much as their chunk") {
+  // Held when F2.1 has begun: 3 of chunk 0 and 3 of chunk 1 less one that is done; chunk 1 has no layers.
+  const std::vector<Step> order =
+      order_of("F0.0 F1.0 F2.0 F0.1 F1.1 B1.1 F2.1 B0.1 B2.1 B1.0 B0.0 B2.0");
+  check(count_in_flight(order), 5, 5);
+  const InFlight first_only = count_in_flight(order, {4, 0});
+  CHECK(first_only.all == 12);
+  CHECK(first_only.with_gradients == 12);
+  const InFlight uneven = count_in_flight(order, {1, 3});  // 3 + 2 * 3 before and after B1.1
+  CHECK(uneven.all == 9);
+  CHECK(uneven.with_gradients == 9);
 }
 
 TEST_CASE("an empty order holds nothing") { check(count_in_flight(std::vector<Step>{}), 0, 0); }

@@ -155,8 +155,9 @@ MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMar
 
 const InFlightOfStages& InFlightTable::of(const Plan& plan) {
   const OrderShape shape = order_shape(plan);
-  const auto [place, is_new] = known_.try_emplace(
-      {plan.parallel.schedule.get(), shape.stages, shape.chunks, shape.microbatches});
+  const auto [place, is_new] =
+      known_.try_emplace({plan.parallel.schedule.get(), shape.stages, shape.chunks,
+                          shape.microbatches, plan.position_layers});
   if (is_new) place->second = count_in_flight(plan);
   return place->second;
 }

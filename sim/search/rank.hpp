@@ -39,8 +39,8 @@ class InFlightTable {
   const InFlightOfStages& of(const Plan& plan);
 
  private:
-  /// The schedule, stages, chunks, microbatches.
-  std::map<std::tuple<const Schedule*, int, int, int>, InFlightOfStages> known_;
+  /// The schedule, stages, chunks, microbatches, and the layers of chunks that are not alike.
+  std::map<std::tuple<const Schedule*, int, int, int, std::vector<int>>, InFlightOfStages> known_;
 };
 
 /// "stage 0 needs 83.1 GiB and a margin of 4.2 GiB, the GPU has 79.2 GiB".

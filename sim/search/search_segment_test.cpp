@@ -10,7 +10,7 @@ namespace windtunnel {
 namespace {
 
 /// 32 trays of four GPUs. The file's own plan has no groups that need NVLink, so that it uses racks of 18 trays as they are.
-Scenario read(const Overrides& changes = {}) {
+Scenario read_experts(const Overrides& changes = {}) {
   Problems problems;
   JsonValue value = parse_json(std::make_shared<const SourceText>(SourceText{"search.json", R"({
     "platform": "gb200-nvl72", "nodes": 32, "software": "megatron-core-2026",
@@ -25,7 +25,7 @@ Scenario read(const Overrides& changes = {}) {
 }
 
 TEST_CASE("a search uses the segment of NVLink domains that most of its plans divide") {
-  const Scenario own = read();
+  const Scenario own = read_experts();
   REQUIRE(own.nodes.front().gpus == 72);
   const Scenario searched = on_segment_of_search(own);
   CHECK(searched.nodes.size() == 2);
@@ -36,7 +36,7 @@ TEST_CASE("a search uses the segment of NVLink domains that most of its plans di
 }
 
 TEST_CASE("a segment that the file gives stays in a search") {
-  const Scenario given = read({{"/platform/segment", "18"}});
+  const Scenario given = read_experts({{"/platform/segment", "18"}});
   CHECK(on_segment_of_search(given).nodes.front().gpus == 72);
 }
 

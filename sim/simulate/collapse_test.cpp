@@ -18,7 +18,7 @@
 namespace windtunnel {
 namespace {
 
-Scenario read(const std::string& text, const Overrides& overrides = {}) {
+Scenario read_collapsing(const std::string& text, const Overrides& overrides = {}) {
   const Library library{source_dir()};
   Problems problems;
   const auto source = std::make_shared<const SourceText>(SourceText{"collapse.json", text});
@@ -27,13 +27,14 @@ Scenario read(const std::string& text, const Overrides& overrides = {}) {
   return read_scenario(parse_json(source, problems), library.root, library, options);
 }
 
-Scenario scenario_of(const std::string& parallel, const Overrides& overrides = {},
-                     const std::string& platform = "a100-80gb-4hdr", int batch = 48) {
-  return read(R"({"model": "gpt-1.7b", "platform": ")" + platform +
-                  R"(", "software": "megatron-lm-2021", "training": {"global_batch": )" +
-                  std::to_string(batch) +
-                  R"(, "micro_batch": 1, "precision": "fp16"}, "parallel": {)" + parallel + "}}",
-              overrides);
+Scenario collapsing_scenario(const std::string& parallel, const Overrides& overrides = {},
+                             const std::string& platform = "a100-80gb-4hdr", int batch = 48) {
+  return read_collapsing(R"({"model": "gpt-1.7b", "platform": ")" + platform +
+                             R"(", "software": "megatron-lm-2021", "training": {"global_batch": )" +
+                             std::to_string(batch) +
+                             R"(, "micro_batch": 1, "precision": "fp16"}, "parallel": {)" +
+                             parallel + "}}",
+                         overrides);
 }
 
 Report report_of(const Scenario& scenario, MakeEngine engine, Replicas replicas) {
@@ -135,26 +136,28 @@ int check(const Scenario& scenario) {
 }
 
 TEST_CASE("replicas on nodes or network cards of their own are simulated once") {
-  CHECK(check(scenario_of(R"("tensor": 8, "pipeline": 4, "data": 4)")) == 1);
-  CHECK(check(scenario_of(R"("tensor": 4, "pipeline": 4, "data": 4)")) == 1);
-  CHECK(check(scenario_of(R"("tensor": 2, "pipeline": 2, "data": 8)")) == 1);
-  CHECK(check(scenario_of(R"("tensor": 8, "pipeline": 1, "data": 4)")) == 1);
+  CHECK(check(collapsing_scenario(R"("tensor": 8, "pipeline": 4, "data": 4)")) == 1);
+  CHECK(check(collapsing_scenario(R"("tensor": 4, "pipeline": 4, "data": 4)")) == 1);
+  CHECK(check(collapsing_scenario(R"("tensor": 2, "pipeline": 2, "data": 8)")) == 1);
+  CHECK(check(collapsing_scenario(R"("tensor": 8, "pipeline": 1, "data": 4)")) == 1);
 }
 
 TEST_CASE("sharded optimizers, overlapped reductions and tensor groups across nodes collapse too") {
-  CHECK(check(scenario_of(R"("tensor": 8, "pipeline": 2, "data": 4, "zero_stage": 1)")) == 1);
-  CHECK(check(scenario_of(
+  CHECK(check(collapsing_scenario(R"("tensor": 8, "pipeline": 2, "data": 4, "zero_stage": 1)")) ==
+        1);
+  CHECK(check(collapsing_scenario(
             R"("tensor": 8, "pipeline": 2, "data": 4, "overlap_gradient_reduce": true)")) == 1);
-  CHECK(check(scenario_of(R"("tensor": 8, "pipeline": 2, "data": 2)", {}, "jean-zay-v100")) == 1);
+  CHECK(check(collapsing_scenario(R"("tensor": 8, "pipeline": 2, "data": 2)", {},
+                                  "jean-zay-v100")) == 1);
   CHECK(
-      check(scenario_of(
+      check(collapsing_scenario(
           R"("tensor": 8, "pipeline": 2, "data": 4, "schedule": "interleaved_1f1b", "virtual_pipeline": 2, "overlap_gradient_reduce": true)")) ==
       1);
 }
 
 TEST_CASE("a collapsed iteration folds as it would otherwise") {
-  const Scenario scenario =
-      scenario_of(R"("tensor": 4, "pipeline": 4, "data": 4)", {}, "a100-80gb-4hdr", 4 * 480);
+  const Scenario scenario = collapsing_scenario(R"("tensor": 4, "pipeline": 4, "data": 4)", {},
+                                                "a100-80gb-4hdr", 4 * 480);
   CHECK(check(scenario) == 1);
   CHECK(report_of(scenario, make_heap_engine, Replicas::collapsed_when_exact).played_microbatches >
         0);
@@ -162,13 +165,13 @@ TEST_CASE("a collapsed iteration folds as it would otherwise") {
 
 TEST_CASE("replicas that share a network card are simulated each") {
   // GPUs 0 and 1 share card 0 of 4, and are stage 0 of two replicas.
-  CHECK(check(scenario_of(R"("tensor": 1, "pipeline": 4, "data": 8)")) == 0);
+  CHECK(check(collapsing_scenario(R"("tensor": 1, "pipeline": 4, "data": 8)")) == 0);
 }
 
 TEST_CASE("replicas behind a tapered leaf switch are simulated each") {
   const Overrides tapered{{"/platform/fabric/nodes_per_leaf", "4"},
                           {"/platform/fabric/oversubscription", "2"}};
-  CHECK(check(scenario_of(R"("tensor": 8, "pipeline": 4, "data": 4)", tapered)) == 0);
+  CHECK(check(collapsing_scenario(R"("tensor": 8, "pipeline": 4, "data": 4)", tapered)) == 0);
 }
 
 TEST_CASE("an open count of nodes is that of the job, and its last leaf has their uplinks") {
@@ -177,7 +180,7 @@ TEST_CASE("an open count of nodes is that of the job, and its last leaf has thei
     Overrides tapered{{"/platform/fabric/nodes_per_leaf", "4"},
                       {"/platform/fabric/oversubscription", "16"}};
     tapered.insert(tapered.end(), count.begin(), count.end());
-    return report_of(scenario_of(R"("tensor": 8, "pipeline": 1, "data": 6)", tapered),
+    return report_of(collapsing_scenario(R"("tensor": 8, "pipeline": 1, "data": 6)", tapered),
                      make_heap_engine, Replicas::each)
         .iteration_time;
   };
@@ -189,11 +192,11 @@ TEST_CASE("one slow link makes all replicas of a ring differ") {
   const Overrides slow{
       {"/platform/link_overrides",
        R"([{"from": 0, "to": 4, "bandwidth": "10 GB/s", "source": "assumed: a bad cable"}])"}};
-  CHECK(check(scenario_of(R"("tensor": 8, "pipeline": 4, "data": 4)", slow)) == 0);
+  CHECK(check(collapsing_scenario(R"("tensor": 8, "pipeline": 4, "data": 4)", slow)) == 0);
 }
 
 TEST_CASE("one slow node makes all replicas of a ring differ") {
-  Scenario scenario = scenario_of(R"("tensor": 8, "pipeline": 4, "data": 4)");
+  Scenario scenario = collapsing_scenario(R"("tensor": 8, "pipeline": 4, "data": 4)");
   std::vector<NodeType>& types = scenario.platform.node_types;
   types.push_back(types.front());
   types.front().count = 1;
@@ -204,10 +207,11 @@ TEST_CASE("one slow node makes all replicas of a ring differ") {
 }
 
 TEST_CASE("measured links and replicas that fill nodes unevenly are simulated each") {
-  CHECK(check(scenario_of(R"("tensor": 8, "pipeline": 4, "data": 4)", {}, "pipette-a100-hdr")) ==
-        0);
+  CHECK(check(collapsing_scenario(R"("tensor": 8, "pipeline": 4, "data": 4)", {},
+                                  "pipette-a100-hdr")) == 0);
   // Three replicas of half a node each: the ring has two flows out of the first node and one into the second.
-  CHECK(check(scenario_of(R"("tensor": 4, "pipeline": 2, "data": 3)", {{"/nodes", "3"}})) == 0);
+  CHECK(check(collapsing_scenario(R"("tensor": 4, "pipeline": 2, "data": 3)", {{"/nodes", "3"}})) ==
+        0);
 }
 
 TEST_CASE("a timeline shows every replica") {
@@ -215,7 +219,7 @@ TEST_CASE("a timeline shows every replica") {
   options.make_engine = make_heap_engine;
   options.keep_timeline = true;
   const Simulation simulation =
-      simulate(scenario_of(R"("tensor": 8, "pipeline": 2, "data": 4)"), options);
+      simulate(collapsing_scenario(R"("tensor": 8, "pipeline": 2, "data": 4)"), options);
   CHECK(simulation.report.played_replicas == 0);
   const bool has_last =
       std::any_of(simulation.timeline.computes.begin(), simulation.timeline.computes.end(),
@@ -259,7 +263,7 @@ TEST_CASE("any replicas come out the same, simulated once or each") {
     RC_LOG() << text;
     const std::string rate = *rc::gen::element<std::string>("2 Gbps", "20 Gbps", "200 Gbps");
     RC_LOG() << rate;
-    const Scenario scenario = read(text, {{"/platform/node_types/0/nic_rate", rate}});
+    const Scenario scenario = read_collapsing(text, {{"/platform/node_types/0/nic_rate", rate}});
     const Compared compared = compare(scenario);
     if (compared.played_replicas > 0) ++num_collapsed;
     RC_ASSERT(compared.heap == 0);

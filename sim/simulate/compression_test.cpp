@@ -15,7 +15,7 @@
 namespace windtunnel {
 namespace {
 
-const Library& library() {
+const Library& shipped() {
   static const Library found{source_dir()};
   return found;
 }
@@ -27,9 +27,9 @@ Simulation run(const std::string& scenario, const Overrides& overrides = {}) {
   heap.make_engine = make_heap_engine;
   heap.keep_timeline = true;
   return simulate(
-      read_scenario(library().root / "scenarios" / (scenario + ".json"), library(), options), heap);
+      read_scenario(shipped().root / "scenarios" / (scenario + ".json"), shipped(), options), heap);
 }
-Report report_of(const std::string& scenario, const Overrides& overrides = {}) {
+Report report_with(const std::string& scenario, const Overrides& overrides = {}) {
   return run(scenario, overrides).report;
 }
 Bytes traffic(const Report& report, Traffic kind) {
@@ -54,7 +54,7 @@ void check_same(const std::string& scenario, const Overrides& variant) {
   CAPTURE(scenario);
   Overrides compressed = variant;
   for (const auto& override : all_free_copies()) compressed.push_back(override);
-  const Report plain = report_of(scenario, variant), copies = report_of(scenario, compressed);
+  const Report plain = report_with(scenario, variant), copies = report_with(scenario, compressed);
   CHECK(copies.iteration_time == plain.iteration_time);
   CHECK(copies.breakdown.seconds == plain.breakdown.seconds);
   CHECK(copies.traffic == plain.traffic);
@@ -84,7 +84,7 @@ TEST_CASE("a codec of ratio 1 at no cost changes nothing at all") {
 }
 
 TEST_CASE("6 of 48 backward messages are epilogue messages, and weigh what their factors weigh") {
-  const Report report = report_of("optimus-cc-8.3b-cb");
+  const Report report = report_with("optimus-cc-8.3b-cb");
   const MessageCount& backward =
       report.messages[static_cast<std::size_t>(Traffic::pipeline_backward)];
   CHECK(backward.compressed == 6);
@@ -93,13 +93,13 @@ TEST_CASE("6 of 48 backward messages are epilogue messages, and weigh what their
   // 4 replicas x 8 ranks x (42 x 12,582,912 + 6 x 262,144 bytes)
   CHECK(traffic(report, Traffic::pipeline_backward) ==
         Bytes{32 * (42.0 * 12582912 + 6.0 * 262144)});
-  const Report small = report_of("optimus-cc-2.5b-cb");
+  const Report small = report_with("optimus-cc-2.5b-cb");
   CHECK(traffic(small, Traffic::pipeline_backward) == Bytes{32 * (42.0 * 7864320 + 6.0 * 188416)});
 }
 
 TEST_CASE("28 of 224 on eight stages") {
   const Report report =
-      report_of("optimus-cc-8.3b-cb", {{"/parallel/pipeline", "8"}, {"/parallel/data", "2"}});
+      report_with("optimus-cc-8.3b-cb", {{"/parallel/pipeline", "8"}, {"/parallel/data", "2"}});
   const MessageCount& backward =
       report.messages[static_cast<std::size_t>(Traffic::pipeline_backward)];
   CHECK(backward.compressed == 28);
@@ -108,9 +108,10 @@ TEST_CASE("28 of 224 on eight stages") {
 
 TEST_CASE("an epilogue is what follows the last forward pass, under any schedule") {
   // GPipe: every backward message.
-  const Report gpipe = report_of("optimus-cc-8.3b-cb", {{"/parallel/schedule", "gpipe"}});
+  const Report gpipe = report_with("optimus-cc-8.3b-cb", {{"/parallel/schedule", "gpipe"}});
   CHECK(gpipe.messages[static_cast<std::size_t>(Traffic::pipeline_backward)].uncompressed == 0);
-  const Report bubble = report_of("optimus-cc-8.3b-cb", {{"/parallel/schedule", "zero_bubble_h1"}});
+  const Report bubble =
+      report_with("optimus-cc-8.3b-cb", {{"/parallel/schedule", "zero_bubble_h1"}});
   CHECK(bubble.messages[static_cast<std::size_t>(Traffic::pipeline_backward)].compressed == 6);
 }
 
@@ -158,8 +159,8 @@ TEST_CASE("a fused embedding leaves the gradients with the width they are reduce
                         {"/compression/embedding_sync", R"({"fused": true})"}};
   Overrides wide = world;
   wide.emplace_back("/software/embedding_gradient_type", "fp32");
-  const Report half = report_of("optimus-cc-2.5b", world),
-               full = report_of("optimus-cc-2.5b", wide);
+  const Report half = report_with("optimus-cc-2.5b", world),
+               full = report_with("optimus-cc-2.5b", wide);
   CHECK(traffic(full, Traffic::data_gradients) == traffic(half, Traffic::data_gradients));
   CHECK(traffic(full, Traffic::embedding_sync) == traffic(half, Traffic::embedding_sync) * 2.0);
 }
@@ -167,11 +168,11 @@ TEST_CASE("a fused embedding leaves the gradients with the width they are reduce
 Seconds with_stages(const std::string& stages, Overrides overrides = {}) {
   overrides.emplace_back("/compression/data_gradients",
                          R"({"codec": "fixed", "ratio": 1000000, "stages": )" + stages + "}");
-  return report_of("optimus-cc-2.5b-cb-fe", overrides).iteration_time;
+  return report_with("optimus-cc-2.5b-cb-fe", overrides).iteration_time;
 }
 
 TEST_CASE("compressing one stage after the other gains until the slack of the rest is enough") {
-  const Report plain = report_of("optimus-cc-2.5b-cb-fe");
+  const Report plain = report_with("optimus-cc-2.5b-cb-fe");
   std::vector<Seconds> times{plain.iteration_time};
   for (int stages = 1; stages <= 4; ++stages) times.push_back(with_stages(std::to_string(stages)));
   // Stage s ends s backward passes before stage 0: it needs no compression when its reduction takes no longer.
@@ -186,15 +187,15 @@ TEST_CASE("compressing one stage after the other gains until the slack of the re
 }
 
 TEST_CASE("compressing only the last stage gains nothing while its slack covers its reduction") {
-  const Seconds plain = report_of("optimus-cc-2.5b-cb-fe").iteration_time;
+  const Seconds plain = report_with("optimus-cc-2.5b-cb-fe").iteration_time;
   CHECK(std::abs(with_stages("[3]") / plain - 1) < 0.001);
 }
 
 TEST_CASE("automatic stages are the fewest that gain all there is") {
   const auto chosen = [](const char* column_step) {
-    return report_of("optimus-cc-2.5b-cb-fe-sc",
-                     {{"/compression/data_gradients/stages", "auto"},
-                      {"/platform/node_types/0/device/codecs/column_step", column_step}})
+    return report_with("optimus-cc-2.5b-cb-fe-sc",
+                       {{"/compression/data_gradients/stages", "auto"},
+                        {"/platform/node_types/0/device/codecs/column_step", column_step}})
         .compressed_stages;
   };
   // Stage 0 keeps its codec work and what is left on the wire; stage 1, a backward pass ahead, needs none.
@@ -202,9 +203,9 @@ TEST_CASE("automatic stages are the fewest that gain all there is") {
   // Where the codec loses, none.
   CHECK(chosen("30 us").empty());
   // Next to nothing left on stage 0: stage 1 is exposed in its place. The knee above.
-  const Report free = report_of("optimus-cc-2.5b-cb-fe",
-                                {{"/compression/data_gradients",
-                                  R"({"codec": "fixed", "ratio": 1000000, "stages": "auto"})"}});
+  const Report free = report_with("optimus-cc-2.5b-cb-fe",
+                                  {{"/compression/data_gradients",
+                                    R"({"codec": "fixed", "ratio": 1000000, "stages": "auto"})"}});
   CHECK(free.compressed_stages == std::vector<int>{0, 1});
 }
 
@@ -246,7 +247,7 @@ TEST_CASE("automatic stages take no longer than any other stages, and are the fe
   int num_partly = 0;
   for (int drawn = 0; drawn < 30; ++drawn) {
     Overrides overrides = draw_compressed(random);
-    const Report automatic = report_of("optimus-cc-2.5b-cb-fe-sc", overrides);
+    const Report automatic = report_with("optimus-cc-2.5b-cb-fe-sc", overrides);
     const std::vector<int>& chosen = automatic.compressed_stages;
     const unsigned pipeline = static_cast<unsigned>(automatic.memory.stages.size());
     num_partly += !chosen.empty() && chosen.size() < pipeline;
@@ -260,7 +261,7 @@ TEST_CASE("automatic stages take no longer than any other stages, and are the fe
       Overrides bare(overrides.begin(), overrides.end() - 2);
       bare.emplace_back("/compression/data_gradients", "null");
       const Seconds time =
-          report_of("optimus-cc-2.5b-cb-fe-sc", set == 0 ? bare : overrides).iteration_time;
+          report_with("optimus-cc-2.5b-cb-fe-sc", set == 0 ? bare : overrides).iteration_time;
       CHECK(automatic.iteration_time <= time * (1 + 1e-8));
       if (time <= automatic.iteration_time * (1 + 1e-10))
         CHECK(chosen.size() <= static_cast<std::size_t>(std::popcount(set)));
@@ -271,10 +272,10 @@ TEST_CASE("automatic stages take no longer than any other stages, and are the fe
 
 TEST_CASE("each step of Optimus-CC gains, with fused column kernels") {
   for (const std::string model : {"optimus-cc-2.5b", "optimus-cc-8.3b"}) {
-    const Seconds base = report_of(model).iteration_time,
-                  cb = report_of(model + "-cb").iteration_time,
-                  fe = report_of(model + "-cb-fe").iteration_time,
-                  sc = report_of(model + "-cb-fe-sc").iteration_time;
+    const Seconds base = report_with(model).iteration_time,
+                  cb = report_with(model + "-cb").iteration_time,
+                  fe = report_with(model + "-cb-fe").iteration_time,
+                  sc = report_with(model + "-cb-fe-sc").iteration_time;
     CHECK(base > cb);
     CHECK(cb > fe);
     CHECK(fe > sc);
@@ -283,39 +284,39 @@ TEST_CASE("each step of Optimus-CC gains, with fused column kernels") {
 
 TEST_CASE("a slow orthogonalisation makes a loss of each, and the report says so") {
   const char* step = "/platform/node_types/0/device/codecs/column_step";
-  const Report sc = report_of("optimus-cc-2.5b-cb-fe-sc", {{step, "30 us"}});
-  CHECK(sc.iteration_time > report_of("optimus-cc-2.5b-cb-fe", {{step, "30 us"}}).iteration_time);
+  const Report sc = report_with("optimus-cc-2.5b-cb-fe-sc", {{step, "30 us"}});
+  CHECK(sc.iteration_time > report_with("optimus-cc-2.5b-cb-fe", {{step, "30 us"}}).iteration_time);
   CHECK(warns(sc, "compression of data_gradients loses: a reduction takes"));
-  CHECK(!warns(report_of("optimus-cc-2.5b-cb-fe-sc"), "loses"));
+  CHECK(!warns(report_with("optimus-cc-2.5b-cb-fe-sc"), "loses"));
   // 8.3B has three times the bytes for 1.4 times the columns.
-  CHECK(report_of("optimus-cc-8.3b-cb-fe-sc", {{step, "30 us"}}).iteration_time <
-        report_of("optimus-cc-8.3b-cb-fe", {{step, "30 us"}}).iteration_time);
-  const Report cb = report_of("optimus-cc-2.5b-cb", {{step, "200 us"}});
-  CHECK(cb.iteration_time > report_of("optimus-cc-2.5b").iteration_time);
+  CHECK(report_with("optimus-cc-8.3b-cb-fe-sc", {{step, "30 us"}}).iteration_time <
+        report_with("optimus-cc-8.3b-cb-fe", {{step, "30 us"}}).iteration_time);
+  const Report cb = report_with("optimus-cc-2.5b-cb", {{step, "200 us"}});
+  CHECK(cb.iteration_time > report_with("optimus-cc-2.5b").iteration_time);
   CHECK(warns(cb, "compression of pipeline_backward loses: a message takes"));
 }
 
 TEST_CASE("a fixed-rate codec takes element bits over rate of the bytes, above its threshold") {
   const std::string base = "optimus-cc-2.5b";
-  const Report plain = report_of(base);
+  const Report plain = report_with(base);
   const Report zfp =
-      report_of(base, {{"/compression/pipeline_forward", R"({"codec": "zfp", "rate": 8})"},
-                       {"/compression/data_gradients", R"({"codec": "zfp", "rate": 16})"},
-                       {"/compression/tensor_activations", R"({"codec": "zfp", "rate": 24})"}});
+      report_with(base, {{"/compression/pipeline_forward", R"({"codec": "zfp", "rate": 8})"},
+                         {"/compression/data_gradients", R"({"codec": "zfp", "rate": 16})"},
+                         {"/compression/tensor_activations", R"({"codec": "zfp", "rate": 24})"}});
   CHECK(traffic(zfp, Traffic::pipeline_forward) * 4 == traffic(plain, Traffic::pipeline_forward));
   CHECK(traffic(zfp, Traffic::data_gradients) * 2 == traffic(plain, Traffic::data_gradients));
   CHECK(traffic(plain, Traffic::tensor_activations) / traffic(zfp, Traffic::tensor_activations) ==
         doctest::Approx(32.0 / 24).epsilon(1e-12));
   // Messages of 7.86 MB.
-  const Report below = report_of(base, {{"/compression/pipeline_forward",
-                                         R"({"codec": "zfp", "rate": 8, "threshold": "8 MB"})"}});
+  const Report below = report_with(base, {{"/compression/pipeline_forward",
+                                           R"({"codec": "zfp", "rate": 8, "threshold": "8 MB"})"}});
   CHECK(below.iteration_time == plain.iteration_time);
   CHECK(below.traffic == plain.traffic);
   CHECK(warns(below, "no message reaches the threshold"));
 }
 
 TEST_CASE("rate 16 saves nothing on fp16 values, and the report says so") {
-  const Report report = report_of(
+  const Report report = report_with(
       "optimus-cc-2.5b", {{"/training/precision", "fp16"},
                           {"/compression/pipeline_forward", R"({"codec": "zfp", "rate": 16})"}});
   CHECK(warns(report,
@@ -336,7 +337,7 @@ Seconds one_hop(const std::string& codec_rate) {
     world.emplace_back("/compression/pipeline_forward",
                        R"({"codec": "fixed", "ratio": 4, "encode_rate": ")" + codec_rate +
                            R"(", "decode_rate": ")" + codec_rate + "\"}");
-  return report_of("optimus-cc-2.5b", world).iteration_time;
+  return report_with("optimus-cc-2.5b", world).iteration_time;
 }
 
 TEST_CASE("a hop gains exactly where 1/Ce + 1/Cd < (1 - 1/ratio)/BW") {
@@ -352,17 +353,17 @@ TEST_CASE("an infinitely fast codec gains what Amdahl's law allows of exposed co
                         {"/platform/fabric/collective_latency", "0 us"}};
   Overrides compressed = world;
   compressed.emplace_back("/compression/data_gradients", R"({"codec": "fixed", "ratio": 4})");
-  const Report plain = report_of("optimus-cc-2.5b", world);
+  const Report plain = report_with("optimus-cc-2.5b", world);
   const double exposed = plain.breakdown.of(Line::data_comm) / plain.iteration_time;
   REQUIRE(exposed > 0.1);
   const double speedup =
-      plain.iteration_time / report_of("optimus-cc-2.5b", compressed).iteration_time;
+      plain.iteration_time / report_with("optimus-cc-2.5b", compressed).iteration_time;
   CHECK(speedup == doctest::Approx(1 / (1 - exposed * (1 - 1.0 / 4))).epsilon(0.01));
 }
 
 TEST_CASE("compressing tensor collectives over NVLink at 50 GB/s makes an iteration slower") {
-  const Report plain = report_of("gpt-8.3b-128xa100");
-  const Report compressed = report_of(
+  const Report plain = report_with("gpt-8.3b-128xa100");
+  const Report compressed = report_with(
       "gpt-8.3b-128xa100",
       {{"/compression/tensor_activations",
         R"({"codec": "fixed", "ratio": 4, "encode_rate": "50 GB/s", "decode_rate": "50 GB/s"})"}});
@@ -375,7 +376,7 @@ TEST_CASE("compressing tensor collectives over NVLink at 50 GB/s makes an iterat
 TEST_CASE(
     "192 V100 of Lassen: hybrid schemes rank as published, and gain what one number implies") {
   const auto samples = [](const char* scheme) {
-    return report_of(std::string("hybrid-neox20b-lassen") + scheme).samples_per_s;
+    return report_with(std::string("hybrid-neox20b-lassen") + scheme).samples_per_s;
   };
   const double base = samples("");
   const auto gain = [&](const char* scheme) { return 100 * (samples(scheme) / base - 1); };
@@ -404,7 +405,7 @@ TEST_CASE("chunks hide the shorter ends of a message, and never the latency of i
     if (!codec.empty())
       overrides.emplace_back("/compression/pipeline_forward",
                              R"({"codec": "fixed", "ratio": 2)" + codec + "}");
-    return report_of("optimus-cc-2.5b", overrides).iteration_time;
+    return report_with("optimus-cc-2.5b", overrides).iteration_time;
   };
   const Seconds half = time(" ");
   const Seconds x = time("") - half;  // the other half of the bytes
@@ -426,12 +427,12 @@ TEST_CASE("every codec constant in use is an assumption of the report, and no ot
     return std::any_of(report.assumptions.begin(), report.assumptions.end(),
                        [&](const Assumption& a) { return a.what.find(what) != std::string::npos; });
   };
-  const Report report = report_of("optimus-cc-2.5b-cb");
+  const Report report = report_with("optimus-cc-2.5b-cb");
   CHECK(listed(report, "codecs/column_step"));
   CHECK(!listed(report, "codecs/zfp"));
-  CHECK(!listed(report_of("optimus-cc-2.5b"), "codecs/"));
+  CHECK(!listed(report_with("optimus-cc-2.5b"), "codecs/"));
   // Rate 12 lies between the table's 8 and 16.
-  const Report zfp = report_of(
+  const Report zfp = report_with(
       "optimus-cc-2.5b", {{"/compression/pipeline_forward", R"({"codec": "zfp", "rate": 12})"}});
   CHECK(listed(zfp, "codecs/zfp/1/encode"));
   CHECK(listed(zfp, "codecs/zfp/2/decode"));
@@ -439,7 +440,7 @@ TEST_CASE("every codec constant in use is an assumption of the report, and no ot
 }
 
 TEST_CASE("codec time is a line of the breakdown, and error feedback a part of memory") {
-  const Report with = report_of("optimus-cc-8.3b-cb-fe-sc");
+  const Report with = report_with("optimus-cc-8.3b-cb-fe-sc");
   CHECK(with.breakdown.of(Line::codec) > 90_ms);  // 72 matrices x 128 columns x 10 us
   CHECK(with.memory.stages[0].at_peak(HeldKind::codec) > Bytes{1019215872});
   // The last stage compresses no gradients: two factors and the residual of its stage message.

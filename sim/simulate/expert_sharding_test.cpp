@@ -12,7 +12,7 @@ namespace {
 
 using namespace two_by_two;
 
-Scenario scenario_of(int zero_stage, int expert, const Overrides& more = {}) {
+Scenario sharded_experts(int zero_stage, int expert, const Overrides& more = {}) {
   return two_by_two::scenario_of(zero_stage, expert, "", more);
 }
 
@@ -21,7 +21,7 @@ constexpr double nic = 25e9;
 TEST_CASE("ZeRO 2 scatters experts' gradients among two copies on every microbatch") {
   // With four experts on four ranks nobody else has them; with two on a rank, ranks 0 and 2, and 1 and 3, have the same. What is more:
   // the half of 4 bytes a gradient, of two microbatches, from each of four ranks.
-  const Report shared = play(scenario_of(2, 2)), alone = play(scenario_of(2, 4));
+  const Report shared = play(sharded_experts(2, 2)), alone = play(sharded_experts(2, 4));
   CHECK(sent(shared, Traffic::data_gradients) - sent(alone, Traffic::data_gradients) ==
         doctest::Approx(2 * 4 * 0.5 * 4 * of_rank));
   // Once an iteration the half of 2 bytes a parameter comes back.
@@ -34,15 +34,15 @@ TEST_CASE("ZeRO 2 scatters experts' gradients among two copies on every microbat
         doctest::Approx(paper).epsilon(1e-6));
   // Twice what ZeRO 1 scatters once an iteration.
   CHECK(sent(shared, Traffic::data_gradients) ==
-        doctest::Approx(2 * sent(play(scenario_of(1, 2)), Traffic::data_gradients)));
+        doctest::Approx(2 * sent(play(sharded_experts(1, 2)), Traffic::data_gradients)));
 }
 
 TEST_CASE("a plan with one copy of each expert that does not fit is told so, with finite numbers") {
   // The search for advice once halved the replicas, which left no copy of half of the experts: with ZeRO 2 their memory was no number.
   for (const int stage : {1, 2, 3}) {
     CAPTURE(stage);
-    const Report report =
-        play(scenario_of(stage, 4, {{"/model/layers", "2"}, {"/model/moe/ffn_hidden", "4194304"}}));
+    const Report report = play(
+        sharded_experts(stage, 4, {{"/model/layers", "2"}, {"/model/moe/ffn_hidden", "4194304"}}));
     CHECK(report.memory.verdict == MemoryVerdict::does_not_fit);
     CHECK(std::isfinite(report.memory.stages.front().total.value()));
     CHECK_FALSE(report.memory.advice.empty());
@@ -50,9 +50,9 @@ TEST_CASE("a plan with one copy of each expert that does not fit is told so, wit
 }
 
 TEST_CASE("ZeRO 2 keeps a quarter of dense gradients and half of experts', ZeRO 3 of weights too") {
-  const StageMemory none = play(scenario_of(0, 2)).memory.stages.front(),
-                    two = play(scenario_of(2, 2)).memory.stages.front(),
-                    three = play(scenario_of(3, 2)).memory.stages.front();
+  const StageMemory none = play(sharded_experts(0, 2)).memory.stages.front(),
+                    two = play(sharded_experts(2, 2)).memory.stages.front(),
+                    three = play(sharded_experts(3, 2)).memory.stages.front();
   const double kept = (none.parameters - of_rank) / 4 + of_rank / 2;
   CHECK(two.gradients / none.gradients == doctest::Approx(kept / none.parameters));
   CHECK(two.weights == none.weights);
@@ -63,7 +63,8 @@ TEST_CASE("ZeRO 2 keeps a quarter of dense gradients and half of experts', ZeRO 
 TEST_CASE(
     "ZeRO 3 gathers a layer's experts before both passes and scatters them behind the second") {
   const Overrides apart{{"/parallel/zero_prefetch", "0"}};
-  const Report shared = play(scenario_of(3, 2, apart)), alone = play(scenario_of(3, 4, apart));
+  const Report shared = play(sharded_experts(3, 2, apart)),
+               alone = play(sharded_experts(3, 4, apart));
   CHECK(sent(shared, Traffic::zero_gather) - sent(alone, Traffic::zero_gather) ==
         doctest::Approx(2 * 2 * 4 * 0.5 * 2 * of_rank));
   CHECK(sent(shared, Traffic::data_gradients) - sent(alone, Traffic::data_gradients) ==
@@ -87,7 +88,7 @@ TEST_CASE("sharded experts take as long as numbers as operation by operation") {
                    {"/software/experts/dispatch", one_of("all_to_all", "one_copy_per_node")}};
     if (zero == 3) more.emplace_back("/parallel/zero_prefetch", one_of("0", "1"));
     if (zero == 2) more.emplace_back("/parallel/overlap_gradient_reduce", one_of("false", "true"));
-    const Scenario scenario = scenario_of(zero, expert, more);
+    const Scenario scenario = sharded_experts(zero, expert, more);
     // Beside gathers, exchanges across nodes are flows on the same NICs; the heap shares none.
     const Report folded = play(scenario, Detail::pass, make_heap_engine),
                  layered = play(scenario, Detail::layer, make_heap_engine);
@@ -106,7 +107,7 @@ Scenario with_tensor_groups(int expert, int expert_tensor, const Overrides& more
                       {"/parallel/sequence_parallel", "true"},
                       {"/parallel/expert_tensor", std::to_string(expert_tensor)}};
   overrides.insert(overrides.end(), more.begin(), more.end());
-  return scenario_of(0, expert, overrides);
+  return sharded_experts(0, expert, overrides);
 }
 
 TEST_CASE("several groups of experts may share a tensor group") {

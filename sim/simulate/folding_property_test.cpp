@@ -13,7 +13,7 @@
 namespace windtunnel {
 namespace {
 
-Report report_of(const Scenario& scenario, Folding folding) {
+Report report_when(const Scenario& scenario, Folding folding) {
   SimulateOptions options;
   options.make_engine = make_heap_engine;
   options.folding = folding;
@@ -33,10 +33,10 @@ TEST_CASE("any pipeline comes out the same, folded or not") {
     read.overrides = {{"/platform/node_types/0/nic_rate", rate}};
     const Scenario scenario =
         read_scenario(parse_json(source, problems), library.root, library, read);
-    const Report folded = report_of(scenario, Folding::when_exact);
+    const Report folded = report_when(scenario, Folding::when_exact);
     if (folded.played_microbatches == 0) return;
     ++num_folded;
-    const Report whole = report_of(scenario, Folding::never);
+    const Report whole = report_when(scenario, Folding::never);
     const auto near = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); };
     RC_ASSERT(near(folded.iteration_time.value(), whole.iteration_time.value()));
     for (int line = 0; line < num_lines; ++line) {

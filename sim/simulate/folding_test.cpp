@@ -12,7 +12,7 @@
 namespace windtunnel {
 namespace {
 
-Scenario scenario_of(const std::string& parallel, const std::string& more = {}) {
+Scenario folding_scenario(const std::string& parallel, const std::string& more = {}) {
   const Library library{source_dir()};
   const std::string text = R"({
     "model": "gpt-1.7b", "platform": "selene-a100", "software": "megatron-lm-2021",
@@ -69,8 +69,8 @@ int check_fold(const Scenario& scenario) {
 }
 
 Scenario scheduled(const std::string& send, const std::string& schedule) {
-  Scenario scenario = scenario_of(R"("tensor": 8, "pipeline": 4, "data": 1, "pipeline_send": ")" +
-                                  send + "\", " + schedule);
+  Scenario scenario = folding_scenario(
+      R"("tensor": 8, "pipeline": 4, "data": 1, "pipeline_send": ")" + send + "\", " + schedule);
   // Which messages meet depends on these.
   scenario.software.tensor_collective_overhead = {};
   scenario.software.batch_read.reset();
@@ -96,27 +96,28 @@ TEST_CASE("a stage whose activations and gradients leave at the same time is not
 }
 
 TEST_CASE("uneven stages fold with the slowest stage's period") {
-  const Scenario scenario = scenario_of(
+  const Scenario scenario = folding_scenario(
       R"("tensor": 8, "pipeline": 4, "data": 1, "schedule": "1f1b", "stage_layers": [5, 7, 8, 4])");
   CHECK(check_fold(scenario) > 0);
 }
 
 TEST_CASE("replicas whose links differ fold with the gradient rings at the end") {
   const Scenario scenario =
-      scenario_of(R"("tensor": 8, "pipeline": 2, "data": 2, "schedule": "1f1b")");
+      folding_scenario(R"("tensor": 8, "pipeline": 2, "data": 2, "schedule": "1f1b")");
   CHECK(check_fold(scenario) > 0);
 }
 
 TEST_CASE("any number of microbatches comes out, also one that is no multiple of the period") {
   for (int batch = 477; batch <= 483; ++batch) {
-    Scenario scenario = scenario_of(R"("tensor": 8, "pipeline": 4, "data": 1, "schedule": "1f1b")");
+    Scenario scenario =
+        folding_scenario(R"("tensor": 8, "pipeline": 4, "data": 1, "schedule": "1f1b")");
     scenario.plan.microbatches = scenario.plan.training.global_batch = batch;
     CHECK(check_fold(scenario) > 0);
   }
 }
 
 Scenario on_shared_node(int tensor) {
-  Scenario scenario = scenario_of(
+  Scenario scenario = folding_scenario(
       R"("tensor": )" + std::to_string(tensor) +
       R"(, "pipeline": 2, "data": 8, "schedule": "1f1b", "rank_order": "tensor-data-pipeline")");
   scenario.platform.node_types.front().nics = 4;
@@ -139,9 +140,10 @@ TEST_CASE("all forwards first, few microbatches, and kept timelines are not fold
     return find_fold(
         {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
   };
-  CHECK_FALSE(fold(scenario_of(R"("tensor": 8, "pipeline": 4, "schedule": "gpipe")")));
-  CHECK_FALSE(fold(scenario_of(R"("tensor": 8, "pipeline": 4, "data": 8, "schedule": "1f1b")")));
-  const Scenario scenario = scenario_of(R"("tensor": 8, "pipeline": 4, "schedule": "1f1b")");
+  CHECK_FALSE(fold(folding_scenario(R"("tensor": 8, "pipeline": 4, "schedule": "gpipe")")));
+  CHECK_FALSE(
+      fold(folding_scenario(R"("tensor": 8, "pipeline": 4, "data": 8, "schedule": "1f1b")")));
+  const Scenario scenario = folding_scenario(R"("tensor": 8, "pipeline": 4, "schedule": "1f1b")");
   CHECK(fold(scenario));
   SimulateOptions options;
   options.make_engine = make_heap_engine;

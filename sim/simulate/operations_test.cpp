@@ -18,7 +18,7 @@ namespace {
 
 using testing::read_text;
 
-Simulation play(const Scenario& scenario, Detail detail) {
+Simulation play_detailed(const Scenario& scenario, Detail detail) {
   SimulateOptions options;
   options.make_engine = make_heap_engine;  // nothing contends
   options.detail = detail;
@@ -47,7 +47,7 @@ std::vector<Seconds> lines_of(const Report& report) {
   return lines;
 }
 
-void check_equal(const Report& folded, const Report& layered) {
+void check_reports_equal(const Report& folded, const Report& layered) {
   RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
   const std::vector<Seconds> expected = lines_of(folded), lines = lines_of(layered);
   for (std::size_t line = 0; line < lines.size(); ++line)
@@ -68,7 +68,8 @@ TEST_CASE("a pass takes as long in one piece as operation by operation, where no
     for (const auto& [pointer, value] : overrides) RC_LOG() << pointer << "=" << value << " ";
     RC_LOG() << text;
     const Scenario scenario = read_text(text, overrides);
-    check_equal(play(scenario, Detail::pass).report, play(scenario, Detail::layer).report);
+    check_reports_equal(play_detailed(scenario, Detail::pass).report,
+                        play_detailed(scenario, Detail::layer).report);
   }));
 }
 
@@ -81,7 +82,7 @@ TEST_CASE("by layer, a timeline has every kernel and collective of every layer")
                                       {});
   std::map<Label, int> counts;
   std::map<Label, std::set<std::uint32_t>> layers;
-  for (const Span& span : play(scenario, Detail::layer).timeline.computes) {
+  for (const Span& span : play_detailed(scenario, Detail::layer).timeline.computes) {
     ++counts[label_of(span.op)];
     layers[label_of(span.op)].insert(layer_of(span.op));
   }
@@ -108,7 +109,7 @@ std::string cut_scenario(const std::string& method) {
 TEST_CASE(
     "context groups send keys, values and their gradients round, or heads for tokens and back") {
   const auto bytes = [](const std::string& method) {
-    const Report report = play(read_text(cut_scenario(method), {}), Detail::pass).report;
+    const Report report = play_detailed(read_text(cut_scenario(method), {}), Detail::pass).report;
     CHECK(report.num_gpus == 8);
     CHECK(report.breakdown.of(Line::context_comm) > 0_s);
     return report.traffic[static_cast<std::size_t>(Traffic::context)].value();
@@ -128,13 +129,14 @@ TEST_CASE(
       "model": {"layers": 6, "hidden": 1024, "heads": 16, "sequence": 4096, "vocab": 32000},
       "training": {"global_batch": 3, "micro_batch": 1, "attention": "flash"},
       "parallel": {"tensor": 8, "context": 2}})";
-  const Report even = play(read_text(text, {}), Detail::pass).report;
+  const Report even = play_detailed(read_text(text, {}), Detail::pass).report;
   CHECK(even.breakdown.of(Line::context_comm) > 0_s);
   const Report slow =
-      play(read_text(text, {{"/platform/node_types/0/nic_rate", "1 Gbps"}}), Detail::pass).report;
+      play_detailed(read_text(text, {{"/platform/node_types/0/nic_rate", "1 Gbps"}}), Detail::pass)
+          .report;
   CHECK(slow.breakdown.of(Line::context_comm) > 10 * even.breakdown.of(Line::context_comm));
   const Report uneven =
-      play(
+      play_detailed(
           read_text(
               text,
               {{"/platform/link_overrides",

@@ -23,12 +23,13 @@ const char* const on_selene = R"({
     "training": {"global_batch": 32, "micro_batch": 1},
     "parallel": {"tensor": 1, "pipeline": 1, "data": 16, "zero_stage": 3}})";
 
-Scenario read(const std::string& text, const std::string& library, const Overrides& overrides) {
+Scenario read_from(const std::string& text, const std::string& library,
+                   const Overrides& overrides) {
   return testing::read_text(text, overrides, Library{source_dir() / library});
 }
 
-Simulation play(const Scenario& scenario, Detail detail, bool keep_timeline = false,
-                MakeEngine engine = make_heap_engine) {
+Simulation play_sharded(const Scenario& scenario, Detail detail, bool keep_timeline = false,
+                        MakeEngine engine = make_heap_engine) {
   SimulateOptions options;
   options.make_engine = engine;
   options.detail = detail;
@@ -69,9 +70,9 @@ TEST_CASE("pass by pass and layer by layer give the same where every node and li
     std::string text;
     for (const auto& [pointer, value] : overrides) text += pointer + "=" + value + " ";
     CAPTURE(text);
-    const Scenario scenario = read(on_selene, "", overrides);
-    const Report folded = play(scenario, Detail::pass).report,
-                 layered = play(scenario, Detail::layer).report;
+    const Scenario scenario = read_from(on_selene, "", overrides);
+    const Report folded = play_sharded(scenario, Detail::pass).report,
+                 layered = play_sharded(scenario, Detail::layer).report;
     CHECK(layered.iteration_time / folded.iteration_time == doctest::Approx(1).epsilon(1e-9));
     for (std::size_t line = 0; line < folded.breakdown.seconds.size(); ++line) {
       CAPTURE(line);
@@ -101,8 +102,8 @@ const char* const one_slow_cable = R"({
     "parallel": {"tensor": 1, "pipeline": 1, "data": 4, "zero_stage": 3}})";
 
 TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable between the nodes") {
-  const Scenario scenario = read(one_slow_cable, "sim/scenario/corpus/library", {});
-  const Simulation played = play(scenario, Detail::pass, true, make_simgrid_engine);
+  const Scenario scenario = read_from(one_slow_cable, "sim/scenario/corpus/library", {});
+  const Simulation played = play_sharded(scenario, Detail::pass, true, make_simgrid_engine);
   // What the kernels of the first GPU take: by direction and layer, 0 for all that is of none.
   std::map<std::pair<Phase, std::uint32_t>, double> kernels;
   std::map<Phase, double> launches;  // that they wait for at the end of a pass
@@ -164,8 +165,8 @@ TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable betwee
 TEST_CASE(
     "by hand: sharded in each node, gathers stay there and shards are reduced between the nodes") {
   const Overrides in_nodes{{"/parallel/zero_group", "2"}};
-  const Scenario scenario = read(one_slow_cable, "sim/scenario/corpus/library", in_nodes);
-  const Report report = play(scenario, Detail::pass).report;
+  const Scenario scenario = read_from(one_slow_cable, "sim/scenario/corpus/library", in_nodes);
+  const Report report = play_sharded(scenario, Detail::pass).report;
   // Of a layer's 12 * 1024^2 gradients of 4 bytes, a rank keeps half after the scatter in its node, and all-reduces that with one rank
   // of the other node: half of it each way. So do the 2178 * 1024 of embedding, head and the norm before it. Two ranks a node.
   const double shard = (3 * 12 * 1024.0 * 1024 + 2178 * 1024.0) * 4 / 2;
@@ -180,8 +181,8 @@ TEST_CASE(
   CHECK(report.traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
         doctest::Approx(4 * (shard + shard)).epsilon(1e-12));
   // Half of the states instead of a quarter; and less waiting for the cable.
-  const Scenario flat = read(one_slow_cable, "sim/scenario/corpus/library", {});
-  const Report shared = play(flat, Detail::pass).report;
+  const Scenario flat = read_from(one_slow_cable, "sim/scenario/corpus/library", {});
+  const Report shared = play_sharded(flat, Detail::pass).report;
   CHECK(report.memory.stages.front().weights.value() ==
         doctest::Approx(2 * shared.memory.stages.front().weights.value()));
   CHECK(report.iteration_time < shared.iteration_time);
@@ -192,8 +193,8 @@ TEST_CASE(
   const Overrides in_nodes{{"/parallel/zero_stage", "1"},
                            {"/parallel/zero_prefetch", "null"},
                            {"/parallel/zero_group", "2"}};
-  const Scenario scenario = read(one_slow_cable, "sim/scenario/corpus/library", in_nodes);
-  const Report report = play(scenario, Detail::pass).report;
+  const Scenario scenario = read_from(one_slow_cable, "sim/scenario/corpus/library", in_nodes);
+  const Report report = play_sharded(scenario, Detail::pass).report;
   // The shards of the test before, once an iteration, with the 13 * 1024 biases and norms of each layer; parameters gathered once.
   const double parameters = 3 * (12 * 1024.0 + 13) * 1024 + 2178 * 1024.0,
                shard = parameters * 4 / 2;
@@ -208,15 +209,15 @@ TEST_CASE(
   // Optimizer states by half of the replicas of one group, not by all four.
   Overrides over_all = in_nodes;
   over_all.back().second = "0";
-  const Scenario flat = read(one_slow_cable, "sim/scenario/corpus/library", over_all);
-  const Report shared = play(flat, Detail::pass).report;
+  const Scenario flat = read_from(one_slow_cable, "sim/scenario/corpus/library", over_all);
+  const Report shared = play_sharded(flat, Detail::pass).report;
   CHECK(report.memory.stages.front().optimizer.value() ==
         doctest::Approx(2 * shared.memory.stages.front().optimizer.value()));
   // Each owner broadcasts its tensors in its node, and whole gradients are all-reduced over all four ranks.
   Overrides broadcasts = in_nodes;
   broadcasts.emplace_back("/software/broadcast_tensors", "9");
-  const Scenario owned = read(one_slow_cable, "sim/scenario/corpus/library", broadcasts);
-  const Report by_owners = play(owned, Detail::pass).report;
+  const Scenario owned = read_from(one_slow_cable, "sim/scenario/corpus/library", broadcasts);
+  const Report by_owners = play_sharded(owned, Detail::pass).report;
   CHECK(by_owners.traffic[static_cast<std::size_t>(Traffic::zero_gather)].value() ==
         doctest::Approx(2 * parameters * 2).epsilon(1e-12));
   CHECK(by_owners.traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
@@ -228,11 +229,11 @@ TEST_CASE("backward passes that are split gather and scatter with their input gr
   Overrides on_leaves = split;
   on_leaves.insert(on_leaves.end(), {{"/platform/fabric/nodes_per_leaf", "1"},
                                      {"/platform/fabric/oversubscription", "64"}});
-  const Scenario scenario = read(on_selene, "", split);
-  const Seconds even = play(scenario, Detail::pass).report.iteration_time;
-  CHECK(play(scenario, Detail::layer).report.iteration_time / even ==
+  const Scenario scenario = read_from(on_selene, "", split);
+  const Seconds even = play_sharded(scenario, Detail::pass).report.iteration_time;
+  CHECK(play_sharded(scenario, Detail::layer).report.iteration_time / even ==
         doctest::Approx(1).epsilon(1e-9));
-  CHECK(play(read(on_selene, "", on_leaves), Detail::pass, false, make_simgrid_engine)
+  CHECK(play_sharded(read_from(on_selene, "", on_leaves), Detail::pass, false, make_simgrid_engine)
             .report.iteration_time > 2 * even);
 }
 
@@ -243,7 +244,7 @@ TEST_CASE(
                        {"/parallel/data", "2"},
                        {"/nodes", "4"},
                        {"/training/global_batch", "4"}};
-  const Report report = play(read(on_selene, "", wide), Detail::pass).report;
+  const Report report = play_sharded(read_from(on_selene, "", wide), Detail::pass).report;
   int shared = 0;
   for (const LinkUse& link : report.links)
     shared += link.carried[static_cast<std::size_t>(Traffic::zero_gather)] > Bytes{0} &&
@@ -254,14 +255,14 @@ TEST_CASE(
 TEST_CASE("NICs that do not divide among a node's groups are played as such") {
   // Three groups of two GPUs on two NICs: one NIC serves two of them.
   const auto time = [](const char* nics, Detail detail) {
-    const Scenario scenario = read(on_selene, "",
-                                   {{"/platform/node_types/0/gpus", "6"},
-                                    {"/platform/node_types/0/nics", nics},
-                                    {"/platform/node_types/0/nic_rate", "1 Gbps"},
-                                    {"/parallel/tensor", "2"},
-                                    {"/parallel/data", "6"},
-                                    {"/training/global_batch", "6"}});
-    return play(scenario, detail).report.iteration_time;
+    const Scenario scenario = read_from(on_selene, "",
+                                        {{"/platform/node_types/0/gpus", "6"},
+                                         {"/platform/node_types/0/nics", nics},
+                                         {"/platform/node_types/0/nic_rate", "1 Gbps"},
+                                         {"/parallel/tensor", "2"},
+                                         {"/parallel/data", "6"},
+                                         {"/training/global_batch", "6"}});
+    return play_sharded(scenario, detail).report.iteration_time;
   };
   for (const char* nics : {"2", "3", "6"}) {  // the heap shares none
     CAPTURE(nics);
@@ -271,7 +272,8 @@ TEST_CASE("NICs that do not divide among a node's groups are played as such") {
 
 TEST_CASE("a slow cable and oversubscribed leaves change the time of sharded training") {
   const auto time = [](const Overrides& overrides) {
-    return play(read(on_selene, "", overrides), Detail::pass, false, make_native_engine)
+    return play_sharded(read_from(on_selene, "", overrides), Detail::pass, false,
+                        make_native_engine)
         .report.iteration_time;
   };
   const Seconds even = time({{"/nodes", "4"}, {"/parallel/data", "32"}});

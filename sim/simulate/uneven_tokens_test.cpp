@@ -16,14 +16,15 @@
 namespace windtunnel {
 namespace {
 
-Scenario read(const std::string& text, const Overrides& overrides = {}, std::uint64_t seed = 0) {
+Scenario read_uneven(const std::string& text, const Overrides& overrides = {},
+                     std::uint64_t seed = 0) {
   ReadOptions options;
   options.overrides = overrides;
   options.seed = seed;
   return testing::read_text_with(options, text);
 }
 
-Simulation play(const Scenario& scenario, SimulateOptions options = {}) {
+Simulation play_uneven(const Scenario& scenario, SimulateOptions options = {}) {
   options.make_engine = make_native_engine;
   return simulate(scenario, options);
 }
@@ -61,7 +62,8 @@ std::vector<double> forward_times(const Simulation& simulation) {
 
 TEST_CASE("uneven experts make a step longer, and its FLOPs no more") {
   const auto report_of = [](const std::string& balance) {
-    return play(read(one_node, {{"/model/moe/balance", balance}, {"/training/attention", "flash"}}))
+    return play_uneven(read_uneven(one_node, {{"/model/moe/balance", balance},
+                                              {"/training/attention", "flash"}}))
         .report;
   };
   const Report even = report_of("balanced"), uneven = report_of(R"({"zipf": 1.0})");
@@ -80,7 +82,8 @@ TEST_CASE("without a pipeline the wait for another group of experts is no bubble
   Seconds waited{};
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     const Report report =
-        play(read(one_node, {{"/nodes", "2"}, {"/parallel/data", "16"}}, seed)).report;
+        play_uneven(read_uneven(one_node, {{"/nodes", "2"}, {"/parallel/data", "16"}}, seed))
+            .report;
     CHECK(report.breakdown.of(Line::pipeline_bubble) == 0_s);
     CHECK(report.breakdown.total() / report.iteration_time == doctest::Approx(1).epsilon(1e-9));
     waited += report.breakdown.of(Line::peer_wait);
@@ -91,27 +94,28 @@ TEST_CASE("without a pipeline the wait for another group of experts is no bubble
 TEST_CASE("where tokens are not spread evenly, microbatches differ") {
   SimulateOptions options;
   options.keep_timeline = true;
-  const std::vector<double> uneven = forward_times(play(read(one_node), options));
+  const std::vector<double> uneven = forward_times(play_uneven(read_uneven(one_node), options));
   REQUIRE(uneven.size() == 8);
   CHECK(std::set<double>(uneven.begin(), uneven.end()).size() >= 6);  // a draw may come again
-  const std::vector<double> even =
-      forward_times(play(read(one_node, {{"/model/moe/balance", "balanced"}}), options));
+  const std::vector<double> even = forward_times(
+      play_uneven(read_uneven(one_node, {{"/model/moe/balance", "balanced"}}), options));
   for (const double time : even) CHECK(time == doctest::Approx(even.front()).epsilon(1e-9));
   for (const double time : uneven) CHECK(time > even.front());
 }
 
 TEST_CASE("a seed decides, and the same one gives the same time") {
-  CHECK(time_of(read(one_node, {}, 5)) == time_of(read(one_node, {}, 5)));
-  CHECK(time_of(read(one_node, {}, 5)) != time_of(read(one_node, {}, 6)));
+  CHECK(time_of(read_uneven(one_node, {}, 5)) == time_of(read_uneven(one_node, {}, 5)));
+  CHECK(time_of(read_uneven(one_node, {}, 5)) != time_of(read_uneven(one_node, {}, 6)));
   const Overrides even{{"/model/moe/balance", "balanced"}};
-  CHECK(time_of(read(one_node, even, 5)) == time_of(read(one_node, even, 6)));
+  CHECK(time_of(read_uneven(one_node, even, 5)) == time_of(read_uneven(one_node, even, 6)));
 }
 
 TEST_CASE("backward a microbatch meets the tokens that it met forward") {
   // One layer: what a pass takes beyond the least of all passes is in proportion forward and backward.
   SimulateOptions options;
   options.keep_timeline = true;
-  const Simulation simulation = play(read(one_node, {{"/model/layers", "1"}}), options);
+  const Simulation simulation =
+      play_uneven(read_uneven(one_node, {{"/model/layers", "1"}}), options);
   std::vector<double> forward(8), backward(8);
   for (const Span& span : simulation.timeline.computes) {
     if (span.device != DeviceId{0}) continue;
@@ -133,7 +137,7 @@ TEST_CASE("backward a microbatch meets the tokens that it met forward") {
 TEST_CASE("the mean over seeds is what the mean draw gives") {
   // One group and one stage: an iteration is the sum of its passes, 16 draws each. With the spread of 256 seeds the mean is known to a
   // sixteenth of it; four times that is allowed.
-  const Scenario scenario = read(one_node);
+  const Scenario scenario = read_uneven(one_node);
   const Seconds of_mean_draw =
       play(build_programs(inputs_of(scenario, {})), make_native_engine).end;
   constexpr int seeds = 256;
@@ -153,8 +157,8 @@ TEST_CASE("the mean over seeds is what the mean draw gives") {
 }
 
 TEST_CASE("a layer and microbatch of a group has one draw, and another group another") {
-  const Scenario scenario =
-      read(one_node, {{"/parallel/expert", "4"}, {"/model/moe/balance", R"({"zipf": 1})"}}, 3);
+  const Scenario scenario = read_uneven(
+      one_node, {{"/parallel/expert", "4"}, {"/model/moe/balance", R"({"zipf": 1})"}}, 3);
   const TokenDraws draws(inputs_of(scenario, {Tokens::Draws::by_seed, 3}));
   REQUIRE(draws.vary());
   const auto of = [&](int replica) {
@@ -167,32 +171,32 @@ TEST_CASE("a layer and microbatch of a group has one draw, and another group ano
   CHECK(of(4) == of(7));
   CHECK_FALSE(TokenDraws(inputs_of(scenario, {})).vary());
   // One expert on each rank: the fullest is as full in every draw.
-  const Scenario apart = read(one_node, {{"/parallel/expert", "8"},
-                                         {"/model/moe/experts", "8"},
-                                         {"/model/moe/balance", R"({"zipf": 1})"}});
+  const Scenario apart = read_uneven(one_node, {{"/parallel/expert", "8"},
+                                                {"/model/moe/experts", "8"},
+                                                {"/model/moe/balance", R"({"zipf": 1})"}});
   CHECK_FALSE(TokenDraws(inputs_of(apart, {Tokens::Draws::by_seed, 3})).vary());
-  const Scenario alone = read(one_node, {{"/parallel/expert", "1"}});
+  const Scenario alone = read_uneven(one_node, {{"/parallel/expert", "1"}});
   CHECK_FALSE(TokenDraws(inputs_of(alone, {Tokens::Draws::by_seed, 3})).vary());
 }
 
 TEST_CASE("the slowest group decides when gradients are reduced") {
   // Four groups of two ranks in place of one of eight, each expert as full: the mean draw is shorter than what most seeds give.
   const Overrides four{{"/parallel/expert", "2"}};
-  const Scenario scenario = read(one_node, four);
+  const Scenario scenario = read_uneven(one_node, four);
   const Seconds of_mean_draw =
       play(build_programs(inputs_of(scenario, {})), make_native_engine).end;
   int longer = 0;
   for (std::uint64_t seed = 0; seed < 32; ++seed)
-    if (time_of(read(one_node, four, seed)) > of_mean_draw) ++longer;
+    if (time_of(read_uneven(one_node, four, seed)) > of_mean_draw) ++longer;
   CHECK(longer > 24);
 }
 
 TEST_CASE("replicas that exchange tokens are played as one, to the same time") {
   for (const char* expert : {"8", "4", "2"}) {
-    const Scenario scenario = read(one_node, {{"/parallel/expert", expert}});
+    const Scenario scenario = read_uneven(one_node, {{"/parallel/expert", expert}});
     SimulateOptions each;
     each.replicas = Replicas::each;
-    const Report all = play(scenario, each).report, one = play(scenario).report;
+    const Report all = play_uneven(scenario, each).report, one = play_uneven(scenario).report;
     CHECK(all.iteration_time == one.iteration_time);
     CHECK(all.activities == one.activities);
     CHECK(one.played_replicas == 8 / std::stoi(expert));
@@ -232,7 +236,7 @@ TEST_CASE("uneven tokens take as long as numbers as operation by operation") {
                    {"/parallel/data", has_stages ? "8" : "16"},
                    {"/parallel/expert", has_stages ? one_of({"4", "8"}) : one_of({"4", "16"})}};
     const Scenario scenario =
-        read(two_nodes, more, static_cast<std::uint64_t>(*rc::gen::inRange(0, 1000)));
+        read_uneven(two_nodes, more, static_cast<std::uint64_t>(*rc::gen::inRange(0, 1000)));
     const Seconds passes = time_of(scenario, Detail::pass, make_heap_engine),
                   operations = time_of(scenario, Detail::layer, make_heap_engine);
     RC_ASSERT(std::abs(operations / passes - 1) < 1e-9);
@@ -242,7 +246,7 @@ TEST_CASE("uneven tokens take as long as numbers as operation by operation") {
 TEST_CASE("with ZeRO 3, tokens' draws are the same as numbers and operation by operation") {
   for (const char* prefetch : {"0", "1"})
     for (const unsigned seed : {1U, 2U, 3U}) {
-      const Scenario scenario = read(
+      const Scenario scenario = read_uneven(
           two_nodes, {{"/parallel/zero_stage", "3"}, {"/parallel/zero_prefetch", prefetch}}, seed);
       CHECK(
           time_of(scenario, Detail::layer, make_heap_engine).value() ==
@@ -250,23 +254,25 @@ TEST_CASE("with ZeRO 3, tokens' draws are the same as numbers and operation by o
     }
 }
 
-TEST_CASE("uneven tokens on one slow link: both engines play the same flows") {
+TEST_CASE("uneven tokens on one slow link: both engines play_uneven the same flows") {
   const Overrides slow{
       {"/platform/link_overrides",
        R"([{"from": 0, "to": 1, "bandwidth": "25 GB/s", "source": "assumed: x"}])"},
       {"/model/layers", "2"}};
-  const Seconds native = time_of(read(two_nodes, slow, 4)),
-                simgrid = time_of(read(two_nodes, slow, 4), Detail::pass, make_simgrid_engine),
-                other = time_of(read(two_nodes, slow, 5));
+  const Seconds native = time_of(read_uneven(two_nodes, slow, 4)),
+                simgrid =
+                    time_of(read_uneven(two_nodes, slow, 4), Detail::pass, make_simgrid_engine),
+                other = time_of(read_uneven(two_nodes, slow, 5));
   CHECK(native.value() == doctest::Approx(simgrid.value()).epsilon(1e-9));
   CHECK(native != other);
 }
 
 TEST_CASE("memory holds the fullest of all draws, whatever the seed") {
-  const Bytes one = play(read(one_node, {}, 1)).report.memory.max_total,
-              other = play(read(one_node, {}, 2)).report.memory.max_total;
+  const Bytes one = play_uneven(read_uneven(one_node, {}, 1)).report.memory.max_total,
+              other = play_uneven(read_uneven(one_node, {}, 2)).report.memory.max_total;
   CHECK(one == other);
-  CHECK(one > play(read(one_node, {{"/model/moe/balance", "balanced"}})).report.memory.max_total);
+  CHECK(one > play_uneven(read_uneven(one_node, {{"/model/moe/balance", "balanced"}}))
+                  .report.memory.max_total);
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ class InputReader {
 enum class Counted { schedule, one_microbatch };
 
 bool fits(const Scenario& scenario, Counted counted) {
-  const std::vector<int> one(static_cast<std::size_t>(scenario.plan.parallel.pipeline), 1);
+  const std::vector<double> one(static_cast<std::size_t>(scenario.plan.parallel.pipeline), 1);
   const InFlightOfStages held =
       counted == Counted::schedule ? count_in_flight(scenario.plan) : InFlightOfStages{one, one};
   return account_memory(memory_inputs(scenario, scenario.plan, held)).fits;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/testing.hpp"
 #include "sweep/results.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
@@ -44,10 +45,6 @@ struct Rows {
     return std::holds_alternative<Row>(read) ? "" : std::get<std::string>(read);
   }
 };
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST_CASE("rows that were appended are found again, from every writer") {
   const Rows make;
@@ -104,10 +101,10 @@ TEST_CASE("a row that was changed, or is of another sweep, is refused") {
   const Rows make;
   std::string changed = make.ok(1);
   changed.replace(changed.find("1.5"), 3, "1.4");
-  CHECK(holds(make.refusal(changed), "its checksum does not match"));
-  CHECK(holds(make.refusal(make.unsealed(1)), "it has no checksum"));
-  CHECK(holds(make.refusal(with_checksum(make.unsealed(1), "another sweep")),
-              "its checksum does not match"));
+  CHECK(contains(make.refusal(changed), "its checksum does not match"));
+  CHECK(contains(make.refusal(make.unsealed(1)), "it has no checksum"));
+  CHECK(contains(make.refusal(with_checksum(make.unsealed(1), "another sweep")),
+                 "its checksum does not match"));
 }
 
 TEST_CASE("a row with a right checksum and wrong content is refused") {
@@ -118,13 +115,13 @@ TEST_CASE("a row with a right checksum and wrong content is refused") {
     return make.refusal(make.sealed(row));
   };
   CHECK(with("\"ok\"", "\"ok\"").empty());
-  CHECK(holds(with("0123456789abcdef0123456789abcdef", "0"), "its id is none of a scenario"));
-  CHECK(holds(with("\"/nodes\": 2", "\"/nodes\": 4"), "its /nodes is not what the sweep sets"));
-  CHECK(holds(with("1.5", "-5"), "its iteration_time_s is no figure"));
-  CHECK(holds(with("1.500000", "0"), "takes no time"));
-  CHECK(holds(with("\"gpus\": 8", "\"gpus\": 1e308"), "no number of GPUs"));
-  CHECK(holds(with(", \"fits\": true", ""), "whether the point fits"));
-  CHECK(holds(with("\"ok\": true", "\"ok\": false"), "why its point failed"));
+  CHECK(contains(with("0123456789abcdef0123456789abcdef", "0"), "its id is none of a scenario"));
+  CHECK(contains(with("\"/nodes\": 2", "\"/nodes\": 4"), "its /nodes is not what the sweep sets"));
+  CHECK(contains(with("1.5", "-5"), "its iteration_time_s is no figure"));
+  CHECK(contains(with("1.500000", "0"), "takes no time"));
+  CHECK(contains(with("\"gpus\": 8", "\"gpus\": 1e308"), "no number of GPUs"));
+  CHECK(contains(with(", \"fits\": true", ""), "whether the point fits"));
+  CHECK(contains(with("\"ok\": true", "\"ok\": false"), "why its point failed"));
 }
 
 TEST_CASE("of several rows of a point one that is ok counts, in whatever order they were written") {
@@ -144,7 +141,7 @@ TEST_CASE("two rows that contradict each other are named") {
   const PartRows rows = make.read();
   CHECK(rows.by_point.at(0).row == std::min(make.ok(0, 2), make.ok(0, 3)));
   REQUIRE(rows.refused.size() == 1);
-  CHECK(holds(rows.refused[0].why, "it says something else than "));
+  CHECK(contains(rows.refused[0].why, "it says something else than "));
 }
 
 TEST_CASE("where no part was written there are no rows") {

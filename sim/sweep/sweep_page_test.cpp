@@ -2,15 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include "core/testing.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 
 namespace windtunnel {
 namespace {
-
-bool has(const std::string& page, const std::string& text) {
-  return page.find(text) != std::string::npos;
-}
 
 /// The rows that a sweep's own workers would write.
 PartRows rows_of(const Sweep& sweep) {
@@ -33,14 +30,14 @@ TEST_CASE("a sweep's page names the best point and explains where its time goes"
       fixture.sweep(R"({"matrix": {"/nodes": [1, 2], "/training/micro_batch": [1, 2]}})");
   const PartRows rows = rows_of(sweep);
   const std::string page = page_of(sweep, rows);
-  CHECK(has(page, "tokens/s at best"));
-  CHECK(has(page, R"(data-of="sweep-points" data-at="/0/tokens_per_s")"));
-  CHECK(has(page, "Why does the best point take this long?"));
-  CHECK(has(page, R"(data-of="explained" data-at="/0/iteration_time_s")"));
-  CHECK(has(page, "With micro_batch "));
-  CHECK(has(page, "a scaling efficiency of"));
-  CHECK(has(page, "<code>/training/micro_batch</code></td><td><code>1, 2</code>"));
-  CHECK(has(page, "4 combinations, 0 excluded, 0 included: 4 points."));
+  CHECK(contains(page, "tokens/s at best"));
+  CHECK(contains(page, R"(data-of="sweep-points" data-at="/0/tokens_per_s")"));
+  CHECK(contains(page, "Why does the best point take this long?"));
+  CHECK(contains(page, R"(data-of="explained" data-at="/0/iteration_time_s")"));
+  CHECK(contains(page, "With micro_batch "));
+  CHECK(contains(page, "a scaling efficiency of"));
+  CHECK(contains(page, "<code>/training/micro_batch</code></td><td><code>1, 2</code>"));
+  CHECK(contains(page, "4 combinations, 0 excluded, 0 included: 4 points."));
   // Four pictures: throughput, efficiency, MFU, memory.
   std::size_t pictures = 0;
   for (std::size_t at = page.find("<svg class=\"curves\" viewBox=\"0 0"); at != std::string::npos;
@@ -54,7 +51,7 @@ TEST_CASE("a page says once that points are the same scenario") {
   const Sweep sweep = fixture.sweep(R"({"matrix": {"/name": ["a", "b"]}})");
   const std::string page = page_of(sweep, rows_of(sweep)),
                     said = R"(<p class="verdict doubtful">2 points are one scenario)";
-  REQUIRE(has(page, said));
+  REQUIRE(contains(page, said));
   CHECK(page.find(said) == page.rfind(said));
 }
 
@@ -62,9 +59,9 @@ TEST_CASE("a page claims no scaling between clusters of different GPUs") {
   const testing::SweepFixture fixture;
   const Sweep sweep = fixture.sweep(R"({"matrix": {"/platform": ["boxes", "pair"]}})");
   const std::string page = page_of(sweep, rows_of(sweep));
-  CHECK(has(page, "tokens/s at best"));
-  CHECK_FALSE(has(page, "caling efficiency"));
-  CHECK_FALSE(has(page, "class=\"ideal"));
+  CHECK(contains(page, "tokens/s at best"));
+  CHECK_FALSE(contains(page, "caling efficiency"));
+  CHECK_FALSE(contains(page, "class=\"ideal"));
 }
 
 TEST_CASE("the rows stand in the page as results.jsonl has them, the best first") {
@@ -72,12 +69,12 @@ TEST_CASE("the rows stand in the page as results.jsonl has them, the best first"
   const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
   const PartRows rows = rows_of(sweep);
   const std::string page = page_of(sweep, rows);
-  for (const auto& [point, entry] : rows.by_point) CHECK(has(page, entry.row));
+  for (const auto& [point, entry] : rows.by_point) CHECK(contains(page, entry.row));
   const auto first = parse_row(rows.by_point.at(0).row),
              second = parse_row(rows.by_point.at(1).row);
   const bool second_is_faster = std::get<double>(second->content.find("tokens_per_s")->content) >
                                 std::get<double>(first->content.find("tokens_per_s")->content);
-  CHECK(has(page, second_is_faster ? "Best point, 1: nodes 2" : "Best point, 0: nodes 1"));
+  CHECK(contains(page, second_is_faster ? "Best point, 1: nodes 2" : "Best point, 0: nodes 1"));
 }
 
 TEST_CASE("failed points stand with their reason, and points that are missing are counted") {
@@ -86,20 +83,20 @@ TEST_CASE("failed points stand with their reason, and points that are missing ar
   PartRows rows = rows_of(sweep);
   rows.by_point.erase(2);
   const std::string page = page_of(sweep, rows);
-  CHECK(has(page, "1 of 3 points could not be simulated"));
-  CHECK(has(page, "1 of 3 points are left to do"));
-  CHECK(has(page, "point 1: micro_batch 3"));
-  CHECK(has(page, "A curve needs two simulated points"));
-  CHECK(has(page, "tokens/s at best"));
+  CHECK(contains(page, "1 of 3 points could not be simulated"));
+  CHECK(contains(page, "1 of 3 points are left to do"));
+  CHECK(contains(page, "point 1: micro_batch 3"));
+  CHECK(contains(page, "A curve needs two simulated points"));
+  CHECK(contains(page, "tokens/s at best"));
 }
 
 TEST_CASE("a sweep of which nothing could be simulated has a page too") {
   const testing::SweepFixture fixture;
   const Sweep sweep = fixture.sweep(R"({"matrix": {"/training/micro_batch": [3]}})");
   const std::string page = page_of(sweep, rows_of(sweep));
-  CHECK(has(page, "No point</span> could be simulated"));
-  CHECK(has(page, "No point could be simulated, so there is nothing to list"));
-  CHECK(has(page_of(sweep, {}), "No point has been done yet"));
+  CHECK(contains(page, "No point</span> could be simulated"));
+  CHECK(contains(page, "No point could be simulated, so there is nothing to list"));
+  CHECK(contains(page_of(sweep, {}), "No point has been done yet"));
 }
 
 TEST_CASE("a thousand points make a page of bounded size that keeps the first rows in its table") {

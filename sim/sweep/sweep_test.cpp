@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/testing.hpp"
 #include "report/report_json.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/results.hpp"
@@ -23,10 +24,6 @@ std::string problem_of(const std::function<void()>& act) {
     return error.what();
   }
   return "no problem";
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("a row says what run --set of the same values says") {
@@ -64,7 +61,8 @@ TEST_CASE("a point may be simulated with another plan, which its row names") {
   REQUIRE(row->ok);
   CHECK(row->content.find("plan")->string().starts_with("tensor 2 × pipeline 2 × data 4, 1f1b, "));
   CHECK(row->content.find("plan")->string().find(" of 7 samples, ") != std::string::npos);
-  CHECK(holds(results_csv({}, sweep.points().columns(), sweep.asked_figures()), ",error,plan\n"));
+  CHECK(
+      contains(results_csv({}, sweep.points().columns(), sweep.asked_figures()), ",error,plan\n"));
   const Sweep as_given = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
   CHECK(parse_row(RowMaker(as_given, {}).row(1))->content.find("plan") == nullptr);
   CHECK(sweep.hash() != as_given.hash());
@@ -98,8 +96,8 @@ TEST_CASE("an objective without what it needs is the point's problem, with the p
       fixture.sweep(R"({"matrix": {"/nodes": [2]}, "objective": "cost_per_token"})");
   const auto row = parse_row(RowMaker(sweep, {}).row(0));
   CHECK(!row->ok);
-  CHECK(holds(row->content.find("error")->string(),
-              "cost_per_token needs a job block at /sweep/objective"));
+  CHECK(contains(row->content.find("error")->string(),
+                 "cost_per_token needs a job block at /sweep/objective"));
 }
 
 /// The figures of a row, by their keys in a report.
@@ -155,7 +153,7 @@ TEST_CASE("a point that cannot be is a row with the reason, and an id of its own
   REQUIRE(three);
   CHECK_FALSE(three->ok);
   CHECK(three->content.find("failure")->string() == "bad_input");
-  CHECK(holds(three->content.find("error")->string(), "global_batch"));
+  CHECK(contains(three->content.find("error")->string(), "global_batch"));
   CHECK(three->content.find("id")->string() != five->content.find("id")->string());
 }
 
@@ -189,9 +187,10 @@ TEST_CASE("a --set that swept values replace is refused with what to write") {
   const auto refusal = [&](const char* pointer, const char* value) {
     return problem_of([&] { fixture.sweep(platforms, {{pointer, value}}); });
   };
-  CHECK(holds(refusal("/platform/node_types/0/nics", "8"),
-              "the sweep replaces /platform, and with it --set /platform/node_types/0/nics"));
-  CHECK(holds(refusal("/platform", "pair"), R"(write --set '/sweep/matrix/~1platform=["pair"]')"));
+  CHECK(contains(refusal("/platform/node_types/0/nics", "8"),
+                 "the sweep replaces /platform, and with it --set /platform/node_types/0/nics"));
+  CHECK(
+      contains(refusal("/platform", "pair"), R"(write --set '/sweep/matrix/~1platform=["pair"]')"));
   CHECK(refusal("/training/recompute", "full") == "no problem");
   // The included point has the nodes of the file.
   CHECK(problem_of([&] {
@@ -215,9 +214,10 @@ TEST_CASE("points whose values make the same scenario are named") {
         "  points 0, 2 and 4 differ in /name (\"a\", \"b\" and \"c\"), which changes nothing\n"
         "  points 1 and 3 differ in /name (\"a\" and \"b\"), which changes nothing");
   rows.by_point.erase(4);
-  CHECK(holds(sweep_text(sweep, rows, "out"), "\nwarning: 4 points are 2 different scenarios\n"));
-  CHECK(holds(points_text(sweep), "3 the same as another\n"));
-  CHECK(holds(points_text(sweep), "4  /name=c  /training/micro_batch=1  = point 0\n"));
+  CHECK(
+      contains(sweep_text(sweep, rows, "out"), "\nwarning: 4 points are 2 different scenarios\n"));
+  CHECK(contains(points_text(sweep), "3 the same as another\n"));
+  CHECK(contains(points_text(sweep), "4  /name=c  /training/micro_batch=1  = point 0\n"));
   CHECK(same_text(fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})"), {}).empty());
 }
 
@@ -275,36 +275,36 @@ TEST_CASE("a problem that every point has is the file's, one that some have is t
       problem_of([&] {
         fixture.sweep(R"({"matrix": {"/training/micro_batch": [3, 5]}})").expect_a_readable_point();
       }) == "no problem");
-  CHECK(holds(problem_of([&] {
-                fixture
-                    .sweep(R"({"matrix": {"/training/attention": ["flush", "flash"],
+  CHECK(contains(problem_of([&] {
+                   fixture
+                       .sweep(R"({"matrix": {"/training/attention": ["flush", "flash"],
                                   "/training/precision": ["fp17"]}})")
-                    .expect_a_readable_point();
-              }),
-              "fp17"));
+                       .expect_a_readable_point();
+                 }),
+                 "fp17"));
 }
 
 TEST_CASE("a file without a sweep is told so, with what to write") {
   const SweepFixture fixture;
-  CHECK(holds(problem_of([&] { fixture.sweep("null"); }), "has no sweep"));
-  CHECK(holds(problem_of([&] { fixture.sweep(R"({"matrix": {"/nods": [1]}})"); }), "/nodes"));
+  CHECK(contains(problem_of([&] { fixture.sweep("null"); }), "has no sweep"));
+  CHECK(contains(problem_of([&] { fixture.sweep(R"({"matrix": {"/nods": [1]}})"); }), "/nodes"));
 }
 
 TEST_CASE("a folder of another sweep or version is refused with what to do") {
   const SweepFixture fixture;
   const auto directory = fixture.folder.path() / "out";
   const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
-  CHECK(holds(problem_of([&] { expect_manifest(directory, sweep, "1"); }), "no sweep yet"));
+  CHECK(contains(problem_of([&] { expect_manifest(directory, sweep, "1"); }), "no sweep yet"));
   open_manifest(directory, sweep, "1");
   CHECK(problem_of([&] { open_manifest(directory, sweep, "1"); }) == "no problem");
-  CHECK(holds(problem_of([&] { open_manifest(directory, sweep, "2"); }), "another version, 1"));
+  CHECK(contains(problem_of([&] { open_manifest(directory, sweep, "2"); }), "another version, 1"));
   CHECK(problem_of([&] { expect_manifest(directory, sweep, "1"); }) == "no problem");
   const Sweep other = fixture.sweep(R"({"matrix": {"/nodes": [1, 3]}})");
   const std::string refusal = problem_of([&] { open_manifest(directory, other, "1"); });
-  CHECK(holds(refusal, "another sweep (\"small\""));
-  CHECK(holds(refusal, "take another --out"));
+  CHECK(contains(refusal, "another sweep (\"small\""));
+  CHECK(contains(refusal, "take another --out"));
   fixture.folder.write("out/manifest.json", "{}");
-  CHECK(holds(problem_of([&] { open_manifest(directory, sweep, "1"); }), "none of a sweep"));
+  CHECK(contains(problem_of([&] { open_manifest(directory, sweep, "1"); }), "none of a sweep"));
 }
 
 TEST_CASE("fields of a table stand in quotes where they must") {

@@ -16,17 +16,17 @@ namespace {
 /// The rows that constants of stacks and platforms may be fitted on, beside kernels and exchanges measured alone. Nothing was fitted on the others.
 bool may_be_fitted_on(const std::string& id) { return id.starts_with("Qwen3_30B_a3B"); }
 
-const Library& library() {
-  static const Library library{source_dir()};
-  return library;
+const Library& shipped() {
+  static const Library shipped{source_dir()};
+  return shipped;
 }
 
-ValidatedSet validated(const std::string& file) {
+ValidatedSet validated_file(const std::string& file) {
   Prediction prediction;
   prediction.predict = [](const JsonValue& scenario, const std::filesystem::path& folder) {
-    return predict_by_simulation(scenario, folder, library());
+    return predict_by_simulation(scenario, folder, shipped());
   };
-  return validate(read_measurement_set(library().root / "validation" / file), prediction);
+  return validate(read_measurement_set(shipped().root / "validation" / file), prediction);
 }
 
 /// The errors of the rows that begin so.
@@ -44,7 +44,7 @@ double mean_of(const std::vector<double>& values) {
 }
 
 TEST_CASE("rows of models with experts, with one constant fitted on those of Qwen3-30B") {
-  const ValidatedSet set = validated("megatron-bridge/moe.json");
+  const ValidatedSet set = validated_file("megatron-bridge/moe.json");
   CHECK(set.comparisons.size() == 78);
   REQUIRE(set.fitted_numbers.size() == 1);
   CHECK(set.fitted_numbers.begin()->find("experts/loop_launch") != std::string::npos);
@@ -63,7 +63,7 @@ TEST_CASE("rows of models with experts, with one constant fitted on those of Qwe
 }
 
 TEST_CASE("DeepSeek's layers on one node of B200, and what they hold in memory") {
-  const ValidatedSet set = validated("simumax/b200.json");
+  const ValidatedSet set = validated_file("simumax/b200.json");
   CHECK(mean_of(errors_of(set, "simumax-b200-deepseek")) < 0.11);
   std::vector<double> memory;
   for (const MemoryComparison& each : set.memory)

@@ -29,7 +29,7 @@ ExitCode calibrate_command(const CommandLine& line) {
         run_memory_calibration({line.arguments, line.overrides, line.output, line.seed,
                                 is_json ? CalibrationFormat::json : CalibrationFormat::text},
                                Library::find(), result, messages);
-    print_result(result.str());
+    print_result(line, result.str());
     return static_cast<ExitCode>(memory_code);
   }
   const Library library = Library::find();
@@ -58,7 +58,7 @@ ExitCode calibrate_command(const CommandLine& line) {
   request.progress = progress_style(line);
   const int code = run_calibrate(request, library, result, messages);
   if (code != exit_done) std::cerr << quiet.str();
-  print_result(result.str());
+  print_result(line, result.str());
   return static_cast<ExitCode>(code);
 }
 

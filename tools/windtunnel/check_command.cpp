@@ -32,7 +32,8 @@ std::string text_of(const Scenario& scenario) {
 
 ExitCode check_command(const CommandLine& line) {
   const Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
-  print_result((line.format == ResultFormat::json ? json_of(scenario) : text_of(scenario)) + "\n");
+  print_result(line,
+               (line.format == ResultFormat::json ? json_of(scenario) : text_of(scenario)) + "\n");
   return exit_done;
 }
 

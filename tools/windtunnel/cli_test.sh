@@ -20,6 +20,17 @@ for name in "${sets[@]}"; do is "$name has one line" test "$(grep -c "^  $name "
 WINDTUNNEL_DATA=$here/../.. exits 0 validate "${sets[@]}" --quiet; is "quiet is the table alone" test "$(wc -l <stdout)" -eq 4
 WINDTUNNEL_DATA=$here/../.. exits 0 validate "${sets[@]}" --details; prints "  1.7B-32gpu"; prints "fitted on this set: "
 
+# No line of what people read is wider than COLUMNS; a pipe of JSON is as it was.
+fits() { is "at most $1 columns: ${*:2}" test "$(COLUMNS=$1 NO_COLOR=1 "$program" "${@:2}" 2>/dev/null </dev/null | LC_ALL=C.UTF-8 awk -v most="$1" 'length > most' | wc -l)" -eq 0; }
+for width in 80 60; do
+  for words in "run $good" "explain $good" "rank $good" "check $good" "compare $good $good" "run $good --memory" "codec --synthetic gradient" "list keys" "list codecs" \
+    "validate megatron-sc21-table1" "validate megatron-sc21-table1 --details" "schedule check 1f1b --stages 4 --microbatches 8"; do
+    # shellcheck disable=SC2086  # the words are to be split
+    WINDTUNNEL_DATA=$here/../.. fits $width $words
+  done
+done
+exits 0 run $good --json; cp stdout any.json; COLUMNS=60 exits 0 run $good --json; is "JSON has its own lines" test "$(sed 1,9d stdout | wc -l)" -eq "$(sed 1,9d any.json | wc -l)"
+
 # Results go to stdout, the rest to stderr.
 exits 0 run $good; prints "per iteration"; silent stderr
 losing=/compression/tensor_activations='{"codec": "fixed", "ratio": 2, "encode_rate": "1 GB/s", "decode_rate": "1 GB/s"}'
@@ -54,7 +65,7 @@ done
 commands=$(sed -n '/^Commands:/,/^$/p' help.txt | awk 'NR > 1 && NF { print $1 }')
 is "the help lists commands" test "$(wc -w <<<"$commands")" -ge 15
 for command in $commands; do
-  exits 0 "$command" --help; prints "Usage: windtunnel $command"; silent stderr
+  exits 0 "$command" --help; prints "Usage: windtunnel $command"; silent stderr; fits 80 "$command" --help
   for section in "Options of every command:" "Examples:" "Exit codes:"; do is "$command: $section" grep -qx "$section" stdout; done
   prints "--set /POINTER=VALUE"; prints "  0   done"; cp stdout of_command.txt
   exits 0 help "$command"; is "help $command is $command --help" cmp stdout of_command.txt

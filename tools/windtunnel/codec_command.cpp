@@ -16,7 +16,7 @@ ExitCode codec_command(const CommandLine& line) {
   request.format = line.format == ResultFormat::json ? CodecFormat::json : CodecFormat::text;
   std::ostringstream result, quiet;
   run_codec(request, result, line.verbosity == Verbosity::quiet ? quiet : std::cerr);
-  print_result(result.str());
+  print_result(line, result.str());
   if (!line.output.empty() && line.verbosity == Verbosity::normal)
     print_message("wrote " + line.output);
   return exit_done;

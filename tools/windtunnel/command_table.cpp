@@ -14,7 +14,7 @@ namespace {
 constexpr const char* does_not_fit = "done; the plan does not fit in the memory of its GPUs";
 
 ExitCode help_command(const CommandLine& line) {
-  print_result(line.help);
+  print_result(line, line.help);
   return exit_done;
 }
 

@@ -60,11 +60,11 @@ std::optional<ExitCode> compare_timelines_if_any(const CommandLine& line) {
   const TimelineComparison comparison = compare_timelines(inputs, library);
   if (!line.report.empty()) write_output(line, line.report, timeline_comparison_page(comparison));
   if (line.format == ResultFormat::text) {
-    print_result(timeline_comparison_text(comparison, colour_of_results(line)));
+    print_result(line, timeline_comparison_text(comparison, colour_of_results(line)));
   } else {
     if (line.verbosity == Verbosity::normal)
       for (const std::string& note : comparison.notes) print_message("note: " + note);
-    print_result(timeline_comparison_json(comparison));
+    print_result(line, timeline_comparison_json(comparison));
   }
   const auto fits = [](const ComparedTimeline& run) { return run.fits; };
   return std::all_of(comparison.runs.begin(), comparison.runs.end(), fits) ? exit_done
@@ -109,14 +109,14 @@ ExitCode compare_command(const CommandLine& line) {
               line.report.empty() ? RunDetail::report : RunDetail::page);
   if (!line.report.empty()) write_output(line, line.report, compare_page(comparison));
   if (line.format == ResultFormat::text) {
-    print_result(comparison_text(comparison, colour_of_results(line)));
+    print_result(line, comparison_text(comparison, colour_of_results(line)));
   } else {
     if (line.verbosity == Verbosity::normal) {
       for (const FailedRun& run : comparison.failed)
         print_message("warning: " + run.label + " could not be simulated: " + run.error);
       for (const std::string& warning : comparison.warnings) print_message("warning: " + warning);
     }
-    print_result(comparison_json(comparison));
+    print_result(line, comparison_json(comparison));
   }
   return comparison.all_fit() ? exit_done : exit_negative;
 }

@@ -1,8 +1,11 @@
 #include "windtunnel/console.hpp"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -12,6 +15,7 @@
 #include "core/open_file.hpp"
 #include "core/problem.hpp"
 #include "core/terminal_safe.hpp"
+#include "report/fitted_text.hpp"
 #include "windtunnel/signals.hpp"
 
 namespace windtunnel {
@@ -37,6 +41,17 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+/// Characters that a line of results may have; 0 where nobody looks.
+int result_width() {
+  int width = 0;
+  const std::string columns = environment("COLUMNS");
+  std::from_chars(columns.data(), columns.data() + columns.size(), width);
+  winsize size{};
+  if (width <= 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
+  constexpr int least = 40;  // narrower, tables are unreadable however they are broken
+  return width <= 0 ? 0 : std::max(width, least);
+}
+
 }  // namespace
 
 void guard_standard_streams() {
@@ -50,9 +65,20 @@ void guard_standard_streams() {
   std::cerr.rdbuf(&messages);
 }
 
-void print_result(std::string_view text) {
-  if (!detail::write_whole(STDOUT_FILENO, for_terminal(text)))
+namespace {
+
+void write_result(std::string_view text) {
+  if (!detail::write_whole(STDOUT_FILENO, text))
     throw EnvironmentError("cannot write the result to stdout: " + detail::last_error().message());
+}
+
+}  // namespace
+
+void print_result(std::string_view text) { write_result(for_terminal(text)); }
+
+void print_result(const CommandLine& line, std::string_view text) {
+  const int width = line.format == ResultFormat::json ? 0 : result_width();
+  write_result(width == 0 ? for_terminal(text) : fitted_text(for_terminal(text), width));
 }
 
 void print_message(std::string_view text) {

@@ -15,6 +15,9 @@ void guard_standard_streams();
 /// The only way to stdout: all of `text`, safe for terminals, or EnvironmentError. A JSON document keeps its meaning: what is
 /// spelt out is spelt as in JSON strings.
 void print_result(std::string_view text);
+/// The same of what is made for people, unless JSON is asked for: no wider than the terminal, or than COLUMNS where that is set. What goes
+/// into a file or a pipe keeps its lines.
+void print_result(const CommandLine& line, std::string_view text);
 
 /// A line on stderr. Failure is ignored: there is nobody left to tell.
 void print_message(std::string_view text);

@@ -87,12 +87,12 @@ ExitCode score(const CommandLine& line, const Library& library) {
     if (line.format == ResultFormat::json)
       results.push_back(errors_json(device.name, points, errors));
     else if (errors.empty())
-      print_result(device.name + ": no kernels were measured on it\n");
+      print_result(line, device.name + ": no kernels were measured on it\n");
     else
-      print_result(device.name + "\n" + kernel_text(errors));
+      print_result(line, device.name + "\n" + kernel_text(errors));
   }
   if (line.format == ResultFormat::json)
-    print_result(pretty_text(JsonValue(std::move(results))) + "\n");
+    print_result(line, pretty_text(JsonValue(std::move(results))) + "\n");
   if (!line.svg.empty())
     write_output(line, line.svg,
                  scatter_svg(sets, ScatterStyle::own, "Predicted and measured kernel times"));

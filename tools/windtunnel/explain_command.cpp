@@ -30,7 +30,7 @@ ExitCode explain_steps(const CommandLine& line) {
   const NoiseBlock noise = noise_block_of(scenario);
   const ExitCode exit = exit_of_steps(line, scenario);
   const document::Document odds = odds_document(step_odds(scenario, noise, step_options(line)));
-  print_result(line.format == ResultFormat::json ? json_of(odds) : text_of(odds));
+  print_result(line, line.format == ResultFormat::json ? json_of(odds) : text_of(odds));
   return exit;
 }
 
@@ -50,9 +50,9 @@ ExitCode explain_command(const CommandLine& line) {
   if (!line.report.empty())
     write_output(line, line.report, page_of(scenario, explained.simulation, explanation));
   if (line.format == ResultFormat::json)
-    print_result(pretty_text(explanation_value(explanation)) + "\n");
+    print_result(line, pretty_text(explanation_value(explanation)) + "\n");
   else
-    print_result(explanation_text(explanation, colour_of_results(line)));
+    print_result(line, explanation_text(explanation, colour_of_results(line)));
   return explanation.report.memory.fits ? exit_done : exit_negative;
 }
 

@@ -20,7 +20,7 @@ ExitCode import_command(const CommandLine& line) {
   const bool is_json = line.format == ResultFormat::json;
   run_import(request, is_json ? ImportFormat::json : ImportFormat::text, Library::find(), result,
              messages);
-  print_result(result.str());
+  print_result(line, result.str());
   return exit_done;
 }
 

@@ -103,7 +103,7 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
   const document::Document document = job_points_document(sweep.name(), points);
   write_outputs(line, {{line.report, [&] { return page_of(document); }},
                        {line.csv, [&] { return job_points_csv(points); }}});
-  print_result(line.format == ResultFormat::json ? json_of(document) : text_of(document));
+  print_result(line, line.format == ResultFormat::json ? json_of(document) : text_of(document));
   for (const JobPoint& point : points)
     if (!point.result || !point.fits) return exit_negative;
   return exit_done;
@@ -128,7 +128,7 @@ ExitCode job_command(const CommandLine& line) {
                        {line.csv, [&] { return job_csv(played.result); }}});
   if (!played.fits && line.verbosity == Verbosity::normal)
     print_message("warning: the plan does not fit in the memory of its GPUs");
-  print_result(line.format == ResultFormat::json ? json_of(job) : text_of(job));
+  print_result(line, line.format == ResultFormat::json ? json_of(job) : text_of(job));
   return played.fits ? exit_done : exit_negative;
 }
 

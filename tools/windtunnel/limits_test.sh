@@ -127,7 +127,7 @@ if [[ $size != small ]]; then
 fi
 
 # Whoever waits is told so: within ten seconds, and every ten.
-exits_within 300 2 import kineto events.json.gz --quiet; is "one refusal and no more" test "$(wc -l <stderr)" -le 2
+if [[ $size != small ]]; then exits_within 300 2 import kineto events.json.gz --quiet; is "one refusal and no more" test "$(wc -l <stderr)" -le 2; fi
 mkfifo slow.json
 (printf '{"traceEvents":['; sleep 21) >slow.json &
 exits 2 import kineto slow.json

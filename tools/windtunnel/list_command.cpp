@@ -209,7 +209,7 @@ std::string json_of(const std::string& kind, const std::vector<Entry>& entries) 
 ExitCode list_command(const CommandLine& line) {
   const std::string& kind = line.arguments.front();
   const std::vector<Entry> entries = list_of(kind);
-  print_result(line.format == ResultFormat::json ? json_of(kind, entries) : text_of(entries));
+  print_result(line, line.format == ResultFormat::json ? json_of(kind, entries) : text_of(entries));
   return exit_done;
 }
 

@@ -19,7 +19,7 @@ ExitCode carry_out(int argc, const char* const* argv) {
   announce_outputs(named_outputs(line));
   if (line.verbosity == Verbosity::normal) report_long_work();
   if (line.command == "version") {
-    print_result(version_text() + "\n");
+    print_result(line, version_text() + "\n");
     return exit_done;
   }
   return command_named(line.command).carry_out(line);

@@ -32,7 +32,10 @@ ExitCode rank_command(const CommandLine& line) {
   std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
   const auto run = line.method.empty() ? run_rank : run_method;
   const int code = run(base, request, result, messages);
-  print_result(result.str());
+  if (line.emit.empty())
+    print_result(line, result.str());
+  else
+    print_result(result.str());  // a launch script reads it
   return static_cast<ExitCode>(code);
 }
 

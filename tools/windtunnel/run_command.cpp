@@ -154,7 +154,7 @@ ExitCode run_steps(const CommandLine& line) {
   const document::Document steps = steps_document(series);
   write_outputs(line, {{line.csv, [&] { return steps_csv(series); }},
                        {line.report, [&] { return page_of(steps); }}});
-  print_result(line.format == ResultFormat::json ? json_of(steps) : text_of(steps));
+  print_result(line, line.format == ResultFormat::json ? json_of(steps) : text_of(steps));
   return exit;
 }
 
@@ -178,8 +178,8 @@ ExitCode run_command(const CommandLine& line) {
   note_noise(line, scenario);
   if (line.format == ResultFormat::text) {
     const Colour colour = colour_of_results(line);
-    print_result(with_line_end(line.lists_memory ? memory_text(report, colour)
-                                                 : summary_text(report, colour)));
+    print_result(line, with_line_end(line.lists_memory ? memory_text(report, colour)
+                                                       : summary_text(report, colour)));
   } else {
     if (line.verbosity == Verbosity::normal) {
       if (!report.placement_note.empty())
@@ -188,7 +188,7 @@ ExitCode run_command(const CommandLine& line) {
       if (const std::string doubt = detail::memory_doubt(report.memory); !doubt.empty())
         print_message("warning: " + doubt);
     }
-    print_result(with_line_end(to_json(report, tensors_of(line))));
+    print_result(line, with_line_end(to_json(report, tensors_of(line))));
   }
   return report.memory.fits ? exit_done : exit_negative;
 }

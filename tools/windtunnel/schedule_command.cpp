@@ -98,7 +98,7 @@ JsonValue label_of(const ScheduleOrders& orders) {
 std::vector<int> peaks_of(const ScheduleOrders& orders) {
   std::vector<int> peaks;
   for (const std::vector<Step>& order : orders.of_stage)
-    peaks.push_back(count_in_flight(order).all);
+    peaks.push_back(static_cast<int>(count_in_flight(order).all));
   return peaks;
 }
 
@@ -174,7 +174,7 @@ ExitCode schedule_command(const CommandLine& line) {
   if (line.arguments[0] == "draw")
     draw(line, orders);
   else
-    print_result(line.format == ResultFormat::json ? check_json(orders) : check_text(orders));
+    print_result(line, line.format == ResultFormat::json ? check_json(orders) : check_text(orders));
   return exit_done;
 }
 

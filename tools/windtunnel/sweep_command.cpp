@@ -46,7 +46,7 @@ ExitCode sweep_command(const CommandLine& line) {
   };
   std::ostringstream result;
   const int code = run_sweep(request, library, result, std::cerr);
-  print_result(result.str());
+  print_result(line, result.str());
   return static_cast<ExitCode>(code);
 }
 

@@ -22,7 +22,7 @@ ExitCode validate_command(const CommandLine& line) {
   request.progress = progress_style(line);
   std::ostringstream result;
   const int code = run_validate(request, Library::find(), result, std::cerr);
-  print_result(result.str());
+  print_result(line, result.str());
   for (const std::string& file : {line.svg, line.report})
     if (!file.empty() && line.verbosity == Verbosity::normal) print_message("wrote " + file);
   return static_cast<ExitCode>(code);

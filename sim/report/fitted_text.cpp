@@ -1,0 +1,165 @@
+#include "report/fitted_text.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/utf8.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// A character as it is shown, behind the colours that begin with it.
+struct Cell {
+  std::string colours, letter;
+  bool is_blank() const { return letter == " "; }
+};
+
+struct Line {
+  std::vector<Cell> cells;
+  std::string tail;  ///< colours behind the last character
+
+  int width() const { return static_cast<int>(cells.size()); }
+  bool is_blank_at(std::size_t column) const {
+    return column >= cells.size() || cells[column].is_blank();
+  }
+  std::size_t indent() const {
+    const auto first =
+        std::find_if(cells.begin(), cells.end(), [](const Cell& cell) { return !cell.is_blank(); });
+    return static_cast<std::size_t>(first - cells.begin());
+  }
+  /// Where the last column begins: behind two blanks or more. The indent where there is one column.
+  std::size_t last_column() const {
+    for (std::size_t column = cells.size(); column > indent() + 2; --column)
+      if (!is_blank_at(column - 1) && is_blank_at(column - 2) && is_blank_at(column - 3))
+        return column - 1;
+    return indent();
+  }
+  std::string text() const {
+    std::string result;
+    for (const Cell& cell : cells) result += cell.colours + cell.letter;
+    return result + tail;
+  }
+};
+
+Line line_of(std::string_view text) {
+  Line line;
+  std::string colours;
+  while (!text.empty()) {
+    if (text.starts_with("\033[")) {
+      const std::size_t end = std::min(text.find('m'), text.size() - 1) + 1;
+      colours += text.substr(0, end);
+      text.remove_prefix(end);
+      continue;
+    }
+    const std::size_t length = std::max(utf8_length_at(text, 0), std::size_t{1});
+    line.cells.push_back({std::move(colours), std::string(text.substr(0, length))});
+    colours.clear();
+    text.remove_prefix(length);
+  }
+  line.tail = std::move(colours);
+  return line;
+}
+
+/// How far to the right a last column may begin that goes on below itself.
+std::size_t breakable_from(int width) { return static_cast<std::size_t>(width) * 2 / 3; }
+
+/// Moves columns of these rows together until none is wider than `width`: blanks that all rows have go, first where there are most, as long as
+/// two stay; one, where the last column cannot go on below itself.
+void narrow(std::vector<Line>& rows, int width) {
+  const auto widest = [&rows] {
+    return std::max_element(rows.begin(), rows.end(),
+                            [](const Line& a, const Line& b) { return a.width() < b.width(); })
+        ->width();
+  };
+  std::size_t least_indent = rows.front().cells.size();
+  for (const Line& row : rows) least_indent = std::min(least_indent, row.indent());
+  for (std::size_t kept = 2; kept > 0; --kept) {
+    if (kept == 1 && std::all_of(rows.begin(), rows.end(), [width](const Line& row) {
+          return row.last_column() <= breakable_from(width);
+        }))
+      return;
+    while (widest() > width) {
+      std::size_t most = kept, place = 0, run = 0;
+      for (std::size_t column = least_indent; column < static_cast<std::size_t>(widest());
+           ++column) {
+        const bool is_gap = std::all_of(rows.begin(), rows.end(), [column](const Line& row) {
+          return row.is_blank_at(column);
+        });
+        run = is_gap ? run + 1 : 0;
+        if (run > most) {
+          most = run;
+          place = column;
+        }
+      }
+      if (most == kept) break;
+      for (Line& row : rows)
+        if (place < row.cells.size()) {
+          if (place + 1 < row.cells.size())
+            row.cells[place + 1].colours.insert(0, row.cells[place].colours);
+          else
+            row.tail.insert(0, row.cells[place].colours);
+          row.cells.erase(row.cells.begin() + static_cast<std::ptrdiff_t>(place));
+        }
+    }
+  }
+}
+
+/// The line in as many as it takes.
+std::string broken(Line line, int width) {
+  std::string result;
+  const auto limit = static_cast<std::size_t>(width);
+  std::size_t below = line.last_column();
+  if (below > breakable_from(width)) below = line.indent();
+  constexpr std::size_t deep = 8;  // what begins that far in is the rest of a column
+  if (below == line.indent() && below < deep) below += 2;
+  const bool is_command = line.text().find("windtunnel ") == line.indent();
+  while (line.cells.size() > limit) {
+    std::size_t end = is_command ? limit - 2 : limit;
+    while (end > below && !line.cells[end].is_blank()) --end;
+    if (end <= below) {  // a word of more than a line: to its end
+      end = limit;
+      while (end < line.cells.size() && !line.cells[end].is_blank()) ++end;
+    }
+    Line rest;
+    rest.tail = line.tail;
+    std::size_t next = end;
+    while (next < line.cells.size() && line.cells[next].is_blank()) ++next;
+    if (next == line.cells.size()) break;
+    rest.cells.assign(below, {"", " "});
+    rest.cells.insert(rest.cells.end(), line.cells.begin() + static_cast<std::ptrdiff_t>(next),
+                      line.cells.end());
+    line.cells.resize(end);
+    line.tail.clear();
+    result += line.text() + (is_command ? " \\\n" : "\n");
+    line = std::move(rest);
+  }
+  return result + line.text();
+}
+
+/// Whether the line has several columns.
+bool is_row(const Line& line) { return line.last_column() != line.indent(); }
+
+}  // namespace
+
+std::string fitted_text(std::string_view text, int width) {
+  std::vector<Line> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(line_of(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  std::string result;
+  for (std::size_t first = 0; first < lines.size();) {
+    std::size_t end = first + 1;
+    if (is_row(lines[first]))
+      while (end < lines.size() && is_row(lines[end])) ++end;
+    std::vector<Line> rows(lines.begin() + static_cast<std::ptrdiff_t>(first),
+                           lines.begin() + static_cast<std::ptrdiff_t>(end));
+    if (is_row(rows.front())) narrow(rows, width);
+    for (const Line& row : rows) result += broken(row, width) + "\n";
+    first = end;
+  }
+  return result;
+}
+
+}  // namespace windtunnel
