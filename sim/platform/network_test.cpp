@@ -79,15 +79,15 @@ TEST_CASE("an override beats the matrix and counts no rails") {
 
 TEST_CASE("the slowest NIC of a message decides, and what others of the node send has the rest") {
   Platform platform = platform_with(4);  // 4 NICs of 5 GB/s, two GPUs on each
-  platform.faults = {{NodeId(0), 1, 0.5}};
+  platform.faults = {{NodeId(0), 1, 0.6}};
   Network network(platform, 4);
-  // All: 4 NICs, each with what NIC 1 carries, of 17.5 GB/s. Of NICs 0 and 1 twice 2.5, of 2 and 3 twice 5.
+  // All: 4 NICs, each with what NIC 1 carries, 3 GB/s, of 18 GB/s. NICs 0 and 1 carry twice 3, 2 and 3 twice 5.
   CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) ==
-        "node0 nic0-3 up 10; node0 up 17.5 | node1 down 20");
+        "node0 nic0-3 up 12; node0 up 18 | node1 down 20");
   CHECK(route_text(network, gpus(0, 0, 4), gpus(1, 0, 8)) ==
-        "node0 nic0-1 up 5; node0 up 17.5 | node1 down 20");
-  CHECK(route_text(network, gpus(1, 0, 8), gpus(0, 4, 8)) ==
-        "node1 up 20 | node0 down 17.5; node0 nic2-3 down 10");
+        "node0 nic0-1 up 6; node0 up 18 | node1 down 20");
+  CHECK(route_text(network, gpus(1, 0, 8), gpus(0, 4, 4)) ==
+        "node1 up 20 | node0 down 18; node0 nic2-3 down 10");
 }
 
 TEST_CASE("GPUs of a lost NIC use the next one of their node") {
@@ -95,7 +95,7 @@ TEST_CASE("GPUs of a lost NIC use the next one of their node") {
   platform.faults = {{NodeId(0), 3, 0}};
   Network network(platform, 4);
   CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) == "node0 up 15 | node1 down 20");
-  CHECK(route_text(network, gpus(0, 6, 8), gpus(1, 6, 8)) ==
+  CHECK(route_text(network, gpus(0, 6, 2), gpus(1, 6, 2)) ==
         "node0 nic0 up 5; node0 up 15 | node1 down 20; node1 nic3 down 5");
 }
 
