@@ -96,8 +96,8 @@ struct FabricKind {
   std::function<std::vector<int>(const Platform& platform, const NodeNics& from,
                                  const NodeNics& to)>
       relay = {};
-  /// Whether a GPU reaches GPUs of other numbers in a node by other links than that of its own number, so that tokens sent to all of them must be
-  /// sent to each. None: no.
+  /// Whether a GPU reaches GPUs of other numbers in a node by other links than that of its own number, so that tokens for those are
+  /// flows of their own (exchange_flows()). None: no.
   std::function<bool(const Fabric&)> tells_rails_apart = {};
   /// What is wrong with the values of keys, together or with the nodes (none: they are not known), and at which key; none: nothing can be.
   std::function<std::pair<std::string, std::string>(const Platform&)> problem = {};
