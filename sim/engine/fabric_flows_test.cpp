@@ -10,17 +10,18 @@
 
 #include "engine/exact_sharing_fixtures.hpp"
 #include "engine/flow_fixtures.hpp"
+#include "engine/testing.hpp"
 #include "platform/network_fixtures.hpp"
 
 namespace windtunnel {
 namespace {
 
 using testing::exact_ends;
+using testing::precision;
 using testing::TimedFlow;
 using Values = std::map<std::string, FabricValue, std::less<>>;
 using Numbers = std::vector<double>;
 
-constexpr double precision = 1e-9;
 constexpr int num_nodes = 12, num_nics = 4;
 
 /// A fabric of a kind that joins twelve nodes of four NICs, its messages, and how long they take.

@@ -14,7 +14,7 @@ struct Cell {
   bool is_blank() const { return letter == " "; }
 };
 
-struct Line {
+struct TextLine {
   std::vector<Cell> cells;
   std::string tail;  ///< colours behind the last character
 
@@ -41,8 +41,8 @@ struct Line {
   }
 };
 
-Line line_of(std::string_view text) {
-  Line line;
+TextLine line_of(std::string_view text) {
+  TextLine line;
   std::string colours;
   while (!text.empty()) {
     if (text.starts_with("\033[")) {
@@ -65,16 +65,17 @@ std::size_t breakable_from(int width) { return static_cast<std::size_t>(width) *
 
 /// Moves columns of these rows together until none is wider than `width`: blanks that all rows have go, first where there are most, as long as
 /// two stay; one, where the last column cannot go on below itself.
-void narrow(std::vector<Line>& rows, int width) {
+void narrow(std::vector<TextLine>& rows, int width) {
   const auto widest = [&rows] {
-    return std::max_element(rows.begin(), rows.end(),
-                            [](const Line& a, const Line& b) { return a.width() < b.width(); })
+    return std::max_element(
+               rows.begin(), rows.end(),
+               [](const TextLine& a, const TextLine& b) { return a.width() < b.width(); })
         ->width();
   };
   std::size_t least_indent = rows.front().cells.size();
-  for (const Line& row : rows) least_indent = std::min(least_indent, row.indent());
+  for (const TextLine& row : rows) least_indent = std::min(least_indent, row.indent());
   for (std::size_t kept = 2; kept > 0; --kept) {
-    if (kept == 1 && std::all_of(rows.begin(), rows.end(), [width](const Line& row) {
+    if (kept == 1 && std::all_of(rows.begin(), rows.end(), [width](const TextLine& row) {
           return row.last_column() <= breakable_from(width);
         }))
       return;
@@ -82,7 +83,7 @@ void narrow(std::vector<Line>& rows, int width) {
       std::size_t most = kept, place = 0, run = 0;
       for (std::size_t column = least_indent; column < static_cast<std::size_t>(widest());
            ++column) {
-        const bool is_gap = std::all_of(rows.begin(), rows.end(), [column](const Line& row) {
+        const bool is_gap = std::all_of(rows.begin(), rows.end(), [column](const TextLine& row) {
           return row.is_blank_at(column);
         });
         run = is_gap ? run + 1 : 0;
@@ -92,7 +93,7 @@ void narrow(std::vector<Line>& rows, int width) {
         }
       }
       if (most == kept) break;
-      for (Line& row : rows)
+      for (TextLine& row : rows)
         if (place < row.cells.size()) {
           if (place + 1 < row.cells.size())
             row.cells[place + 1].colours.insert(0, row.cells[place].colours);
@@ -105,7 +106,7 @@ void narrow(std::vector<Line>& rows, int width) {
 }
 
 /// The line in as many as it takes.
-std::string broken(Line line, int width) {
+std::string broken(TextLine line, int width) {
   std::string result;
   const auto limit = static_cast<std::size_t>(width);
   std::size_t below = line.last_column();
@@ -120,7 +121,7 @@ std::string broken(Line line, int width) {
       end = limit;
       while (end < line.cells.size() && !line.cells[end].is_blank()) ++end;
     }
-    Line rest;
+    TextLine rest;
     rest.tail = line.tail;
     std::size_t next = end;
     while (next < line.cells.size() && line.cells[next].is_blank()) ++next;
@@ -137,12 +138,12 @@ std::string broken(Line line, int width) {
 }
 
 /// Whether the line has several columns.
-bool is_row(const Line& line) { return line.last_column() != line.indent(); }
+bool is_row(const TextLine& line) { return line.last_column() != line.indent(); }
 
 }  // namespace
 
 std::string fitted_text(std::string_view text, int width) {
-  std::vector<Line> lines;
+  std::vector<TextLine> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     lines.push_back(line_of(text.substr(0, end)));
@@ -153,10 +154,10 @@ std::string fitted_text(std::string_view text, int width) {
     std::size_t end = first + 1;
     if (is_row(lines[first]))
       while (end < lines.size() && is_row(lines[end])) ++end;
-    std::vector<Line> rows(lines.begin() + static_cast<std::ptrdiff_t>(first),
-                           lines.begin() + static_cast<std::ptrdiff_t>(end));
+    std::vector<TextLine> rows(lines.begin() + static_cast<std::ptrdiff_t>(first),
+                               lines.begin() + static_cast<std::ptrdiff_t>(end));
     if (is_row(rows.front())) narrow(rows, width);
-    for (const Line& row : rows) result += broken(row, width) + "\n";
+    for (const TextLine& row : rows) result += broken(row, width) + "\n";
     first = end;
   }
   return result;

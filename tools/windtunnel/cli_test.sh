@@ -23,12 +23,13 @@ WINDTUNNEL_DATA=$here/../.. exits 0 validate "${sets[@]}" --details; prints "  1
 # No line of what people read is wider than COLUMNS; a pipe of JSON is as it was.
 fits() { is "at most $1 columns: ${*:2}" test "$(COLUMNS=$1 NO_COLOR=1 "$program" "${@:2}" 2>/dev/null </dev/null | LC_ALL=C.UTF-8 awk -v most="$1" 'length > most' | wc -l)" -eq 0; }
 for width in 80 60; do
-  for words in "run $good" "explain $good" "rank $good" "check $good" "compare $good $good" "run $good --memory" "codec --synthetic gradient" "list keys" "list codecs" \
+  for words in "run $good" "explain $good" "rank $good" "check $good" "compare $good $good" "run $good --memory" "codec --synthetic gradient" "list codecs" \
     "validate megatron-sc21-table1" "validate megatron-sc21-table1 --details" "schedule check 1f1b --stages 4 --microbatches 8"; do
     # shellcheck disable=SC2086  # the words are to be split
     WINDTUNNEL_DATA=$here/../.. fits $width $words
   done
 done
+fits 80 list keys  # the longest pointer has more than 60 characters, and no word is cut
 exits 0 run $good --json; cp stdout any.json; COLUMNS=60 exits 0 run $good --json; is "JSON has its own lines" test "$(sed 1,9d stdout | wc -l)" -eq "$(sed 1,9d any.json | wc -l)"
 
 # Results go to stdout, the rest to stderr.
