@@ -58,6 +58,14 @@ double share_of(const Platform& platform, NodeId node, int nic) {
   return 1;
 }
 
+/// All NICs of a node together, one way: node_bandwidth() less what their faults take.
+BytesPerSecond working_bandwidth(const Platform& platform, NodeId node) {
+  BytesPerSecond rate = node_bandwidth(platform, node);
+  for (const NicFault& fault : platform.faults)
+    if (fault.node == node) rate -= platform.type_of(node).effective_nic_rate() * (1 - fault.share);
+  return rate;
+}
+
 }  // namespace
 
 std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector<int> nics) {
@@ -246,13 +254,6 @@ std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId fro
 BytesPerSecond node_bandwidth(const Platform& platform, NodeId node) {
   const NodeType& type = platform.type_of(node);
   return type.effective_nic_rate() * type.nics;
-}
-
-BytesPerSecond working_bandwidth(const Platform& platform, NodeId node) {
-  BytesPerSecond rate = node_bandwidth(platform, node);
-  for (const NicFault& fault : platform.faults)
-    if (fault.node == node) rate -= platform.type_of(node).effective_nic_rate() * (1 - fault.share);
-  return rate;
 }
 
 }  // namespace windtunnel

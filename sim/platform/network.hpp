@@ -149,7 +149,5 @@ class Network {
 std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to);
 /// All NICs of node `node` together, one way, as they are built.
 BytesPerSecond node_bandwidth(const Platform& platform, NodeId node);
-/// And as they work: less what their faults take.
-BytesPerSecond working_bandwidth(const Platform& platform, NodeId node);
 
 }  // namespace windtunnel

@@ -11,28 +11,20 @@ InFlight count_in_flight(const std::vector<Step>& order, const std::vector<doubl
   });
   const Phase last = splits ? Phase::weight_gradient : Phase::backward;
   InFlight most;
-  std::vector<int> held;  // by chunk
-  const auto sum = [&] {
-    double weight = 0;
-    for (std::size_t chunk = 0; chunk < held.size(); ++chunk)
-      weight += held[chunk] * (weights.empty() ? 1 : weights[chunk]);
-    return weight;
-  };
-  double of_first_backward = 0;
+  double held = 0, of_first_backward = 0;
   bool gradients = false;
   for (const Step& step : order) {
-    const auto chunk = static_cast<std::size_t>(step.chunk);
-    if (chunk >= held.size()) held.resize(chunk + 1);
-    if (step.phase == Phase::forward) ++held[chunk];
-    most.all = std::max(most.all, sum());
-    if (gradients) most.with_gradients = std::max(most.with_gradients, sum());
+    const double weight = weights.empty() ? 1 : weights[step.chunk];
+    if (step.phase == Phase::forward) held += weight;
+    most.all = std::max(most.all, held);
+    if (gradients) most.with_gradients = std::max(most.with_gradients, held);
     if (step.phase != last) continue;
-    --held[chunk];
+    held -= weight;
     // The first backward pass makes the gradients while it frees its own pair's activations: it never holds both in full, so the count
     // with gradients begins at its end. For 1F1B with m microbatches this gives, k = p - i: after the first backward pass k - 1 are held
     // if m > k, and the next forward pass makes them k again; if m <= k there is no further forward pass and m - 1 remain. Together
     // min(m - 1, k).
-    if (!gradients) of_first_backward = weights.empty() ? 1 : weights[chunk];
+    if (!gradients) of_first_backward = weight;
     gradients = true;
   }
   // With a single microbatch the only backward pass is the first one: min(max(m - 1, 1), p - i).

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "platform/network.hpp"
+#include "platform/routing_keys.hpp"
 
 namespace windtunnel::fabrics {
 namespace {
@@ -13,8 +14,6 @@ constexpr const char* global_links = "global_links";
 constexpr const char* groups = "groups";
 constexpr const char* local_rate = "local_rate";
 constexpr const char* global_rate = "global_rate";
-constexpr const char* routing = "routing";
-constexpr const char* routing_seed = "routing_seed";
 
 /// Numbers of a dragonfly as Kim et al. call them.
 struct Shape {
@@ -178,15 +177,8 @@ FabricKind dragonfly() {
                    {.name = global_rate,
                     .label = "rate between groups",
                     .type = FabricKey::Type::data_rate},
-                   {.name = routing,
-                    .label = "routing",
-                    .type = FabricKey::Type::word,
-                    .words = {"minimal", "valiant"}},
-                   {.name = routing_seed,
-                    .label = "seed of the routing",
-                    .type = FabricKey::Type::whole,
-                    .least = 0,
-                    .most = 1e6}},
+                   routing_key({"minimal", "valiant"}),
+                   routing_seed_key()},
           .paths = paths,
           .unevenness = unevenness,
           .problem = problem,

@@ -12,13 +12,12 @@
 
 #include "core/contracts.hpp"
 #include "platform/network.hpp"
+#include "platform/routing_keys.hpp"
 
 namespace windtunnel::fabrics {
 namespace {
 
 constexpr const char* links = "links";
-constexpr const char* routing = "routing";
-constexpr const char* routing_seed = "routing_seed";
 
 using Vertex = std::size_t;
 /// By vertex: from where its incoming cables come.
@@ -259,16 +258,8 @@ FabricKind edge_list() {
                     .fallback = std::vector<FabricCable>{},
                     .least = 1,
                     .most = 1e4},
-                   {.name = routing,
-                    .label = "routing",
-                    .type = FabricKey::Type::word,
-                    .words = {"lowest_name", "ecmp"}},
-                   {.name = routing_seed,
-                    .label = "seed of the routing",
-                    .type = FabricKey::Type::whole,
-                    .least = 0,
-                    .most = 1e6,
-                    .matters = [](const Fabric& fabric) { return fabric.is_set(routing); }}},
+                   routing_key({"lowest_name", "ecmp"}),
+                   routing_seed_key([](const Fabric& fabric) { return fabric.is_set(routing); })},
           .paths = paths,
           .unevenness = unevenness,
           .problem = problem,

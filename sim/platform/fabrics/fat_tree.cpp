@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "platform/routing_keys.hpp"
 #include "platform/switch_tiers.hpp"
 
 namespace windtunnel::fabrics {
@@ -10,8 +11,6 @@ namespace {
 constexpr const char* nodes_per_switch = "nodes_per_switch";
 constexpr const char* taper = "taper";
 constexpr const char* uplinks = "uplinks";
-constexpr const char* routing = "routing";
-constexpr const char* routing_seed = "routing_seed";
 
 bool hashes(const Fabric& fabric) { return fabric.is_set(routing); }
 
@@ -117,16 +116,8 @@ FabricKind fat_tree() {
                     .least = 1,
                     .most = 1e4,
                     .matters = hashes},
-                   {.name = routing,
-                    .label = "routing",
-                    .type = FabricKey::Type::word,
-                    .words = {"adaptive", "ecmp"}},
-                   {.name = routing_seed,
-                    .label = "seed of the routing",
-                    .type = FabricKey::Type::whole,
-                    .least = 0,
-                    .most = 1e6,
-                    .matters = hashes}},
+                   routing_key({"adaptive", "ecmp"}),
+                   routing_seed_key(hashes)},
           .paths = paths,
           .unevenness = unevenness,
           .problem = problem,
