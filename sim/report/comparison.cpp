@@ -139,7 +139,7 @@ DataViews reports_of(const Comparison& comparison) {
 // The text.
 
 constexpr int label_width = 20, value_width = 12, change_width = 10;
-constexpr std::size_t others_at_once = 3;  ///< what has room beside the first run in text_width
+constexpr std::size_t others_at_once = 3;  ///< what has room beside the first run in 100 characters
 
 /// The first run and up to three others, in columns.
 class TextColumns {

@@ -10,6 +10,8 @@
 namespace windtunnel::detail {
 namespace {
 
+int width_of_text = 100;
+
 /// Select Graphic Rendition parameters (ECMA-48, 8.3.117).
 const char* code_of(Tone tone) {
   switch (tone) {
@@ -52,6 +54,10 @@ std::vector<std::string> wrapped(std::string_view text, int width) {
 
 }  // namespace
 
+int text_width() { return width_of_text; }
+
+void set_text_width(int terminal) { width_of_text = std::min(width_of_text, terminal); }
+
 std::string Painter::operator()(Tone tone, std::string_view text) const {
   if (colour_ == Colour::never || text.empty()) return std::string(text);
   return own_sequence("[" + std::string(code_of(tone)) + "m") + std::string(text) +
@@ -60,7 +66,7 @@ std::string Painter::operator()(Tone tone, std::string_view text) const {
 
 std::string paragraph(std::string_view text) {
   std::string result;
-  for (const std::string& line : wrapped(text, text_width - utf8_count(indent)))
+  for (const std::string& line : wrapped(text, text_width() - utf8_count(indent)))
     result += std::string(indent) + line + "\n";
   return result;
 }
@@ -80,7 +86,7 @@ std::string listed(const std::vector<std::string>& items) {
   std::string result, line;
   for (const std::string& item : items) {
     const std::string longer = line.empty() ? item : line + " · " + item;
-    if (!line.empty() && utf8_count(indent) + utf8_count(longer) > text_width) {
+    if (!line.empty() && utf8_count(indent) + utf8_count(longer) > text_width()) {
       result += std::string(indent) + line + "\n";
       line = item;
     } else {

@@ -7,10 +7,13 @@
 #include "report/summary_text.hpp"
 #include "units/quantity.hpp"
 
-/// Lines of text for a terminal, at most text_width characters wide.
+/// Lines of text for a terminal, at most text_width() characters wide.
 namespace windtunnel::detail {
 
-inline constexpr int text_width = 100;
+/// 100, or less where a terminal is narrower: wider lines are hard to read.
+int text_width();
+/// Once, before any text is made.
+void set_text_width(int terminal);
 inline constexpr std::string_view indent = "  ";
 
 /// Roles that text can have; the terminal shows each in its own way.
@@ -30,7 +33,7 @@ class Painter {
 std::string paragraph(std::string_view text);
 /// The same after a mark, further lines below the first:  ✗ DOES NOT FIT: stage 0 needs …
 std::string marked(std::string_view mark, std::string_view text, Tone tone, const Painter& paint,
-                   int width = text_width);
+                   int width = text_width());
 /// Items side by side with dots between them; none is broken.
 std::string listed(const std::vector<std::string>& items);
 

@@ -16,6 +16,7 @@
 #include "core/problem.hpp"
 #include "core/terminal_safe.hpp"
 #include "report/fitted_text.hpp"
+#include "report/terminal_text.hpp"
 #include "windtunnel/signals.hpp"
 
 namespace windtunnel {
@@ -42,7 +43,8 @@ std::string environment(const char* name) {
 }
 
 /// Characters that a line of results may have; 0 where nobody looks.
-int result_width() {
+int result_width(const CommandLine& line) {
+  if (line.format == ResultFormat::json) return 0;
   int width = 0;
   const std::string columns = environment("COLUMNS");
   std::from_chars(columns.data(), columns.data() + columns.size(), width);
@@ -76,8 +78,12 @@ void write_result(std::string_view text) {
 
 void print_result(std::string_view text) { write_result(for_terminal(text)); }
 
+void fit_text(const CommandLine& line) {
+  if (const int width = result_width(line); width > 0) detail::set_text_width(width);
+}
+
 void print_result(const CommandLine& line, std::string_view text) {
-  const int width = line.format == ResultFormat::json ? 0 : result_width();
+  const int width = result_width(line);
   write_result(width == 0 ? for_terminal(text) : fitted_text(for_terminal(text), width));
 }
 

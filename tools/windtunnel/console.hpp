@@ -18,6 +18,8 @@ void print_result(std::string_view text);
 /// The same of what is made for people, unless JSON is asked for: no wider than the terminal, or than COLUMNS where that is set. What goes
 /// into a file or a pipe keeps its lines.
 void print_result(const CommandLine& line, std::string_view text);
+/// Lets sentences be made as wide as print_result() has room for.
+void fit_text(const CommandLine& line);
 
 /// A line on stderr. Failure is ignored: there is nobody left to tell.
 void print_message(std::string_view text);

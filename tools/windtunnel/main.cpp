@@ -17,6 +17,7 @@ namespace {
 ExitCode carry_out(int argc, const char* const* argv) {
   const CommandLine line = parse_command_line(argc, argv);
   announce_outputs(named_outputs(line));
+  fit_text(line);
   if (line.verbosity == Verbosity::normal) report_long_work();
   if (line.command == "version") {
     print_result(line, version_text() + "\n");
