@@ -257,7 +257,7 @@ TEST_CASE("any replicas come out the same, simulated once or each") {
   draws.least_microbatches = 4;
   draws.most_microbatches = 24;
   draws.platforms = {"selene-a100", "a100-80gb-4hdr", "dgx1-v100"};
-  int num_collapsed = 0;
+  int num_drawn = 0, num_collapsed = 0;
   const bool same = rc::check([&] {
     const std::string text = testing::drawn_scenario(draws);
     RC_LOG() << text;
@@ -265,12 +265,13 @@ TEST_CASE("any replicas come out the same, simulated once or each") {
     RC_LOG() << rate;
     const Scenario scenario = read_collapsing(text, {{"/platform/node_types/0/nic_rate", rate}});
     const Compared compared = compare(scenario);
+    ++num_drawn;
     if (compared.played_replicas > 0) ++num_collapsed;
     RC_ASSERT(compared.heap == 0);
     RC_ASSERT(compared.simgrid <= 1e-9);
   });
   CHECK(same);
-  CHECK(num_collapsed > 20);  // of rapidcheck's 100
+  CHECK(num_collapsed * 5 > num_drawn);
 }
 
 }  // namespace

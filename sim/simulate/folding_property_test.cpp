@@ -22,7 +22,7 @@ Report report_when(const Scenario& scenario, Folding folding) {
 
 TEST_CASE("any pipeline comes out the same, folded or not") {
   const Library library{source_dir()};
-  int num_folded = 0;
+  int num_drawn = 0, num_folded = 0;
   const bool same = rc::check([&] {
     const std::string text = testing::drawn_scenario();
     RC_LOG() << text;
@@ -34,6 +34,7 @@ TEST_CASE("any pipeline comes out the same, folded or not") {
     const Scenario scenario =
         read_scenario(parse_json(source, problems), library.root, library, read);
     const Report folded = report_when(scenario, Folding::when_exact);
+    ++num_drawn;
     if (folded.played_microbatches == 0) return;
     ++num_folded;
     const Report whole = report_when(scenario, Folding::never);
@@ -51,7 +52,7 @@ TEST_CASE("any pipeline comes out the same, folded or not") {
     RC_ASSERT(folded.memory.max_total == whole.memory.max_total);
   });
   CHECK(same);
-  CHECK(num_folded > 10);  // of rapidcheck's 100
+  CHECK(num_folded * 10 > num_drawn);
 }
 
 }  // namespace
