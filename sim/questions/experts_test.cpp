@@ -416,9 +416,13 @@ TEST_CASE("plans that experts cannot be laid out by are refused with what would 
             "does not divide the 4 ranks of a stage"));
   CHECK(has(problem({{"/parallel/zero_stage", "3"}, {"/parallel/zero_group", "2"}}),
             "shared out among all ranks that hold them"));
-  CHECK(
-      has(problem({{"/parallel/tensor", "2"}, {"/parallel/data", "2"}, {"/parallel/expert", "2"}}),
-          "tokens that are split over the tensor group"));
+  CHECK(has(problem({{"/parallel/tensor", "2"},
+                     {"/parallel/data", "2"},
+                     {"/parallel/expert", "2"},
+                     {"/parallel/sequence_parallel", "false"}}),
+            "tokens that are split over the tensor group"));
+  CHECK(problem({{"/parallel/tensor", "2"}, {"/parallel/data", "2"}, {"/parallel/expert", "2"}})
+            .empty());
   CHECK(has(problem({{"/model/moe", "null"}}), "needs a model with experts"));
   CHECK(has(problem({{"/model/layers", "4"},
                      {"/model/moe/dense_layers", "1"},

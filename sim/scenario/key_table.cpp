@@ -685,7 +685,8 @@ std::vector<Key> replica_keys() {
              choice.parallel.sequence_parallel =
                  software.sequence_parallel && choice.parallel.tensor > 1;
            },
-       .fallback_words = "`false`, or what the release of the software says",
+       .fallback_words = "`false`, or what the release of the software says; with experts and "
+                         "tensor ways `true`",
        .example = "true",
        .launch = options({{}, {"--sequence-parallel"}}),
        .is_choice = always},

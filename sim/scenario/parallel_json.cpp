@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "core/count_text.hpp"
+#include "core/json_number.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "plan/plan_check.hpp"
 #include "scenario/library_files.hpp"
@@ -205,10 +206,15 @@ void read_placement(ObjectReader& reader, const Key& key, PlanChoice& choice) {
                              {}});
 }
 
-ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& software) {
+ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& software,
+                            bool has_experts) {
   ParallelBlock block;
   block.gives_data = reader.has("data");
   PlanChoice choice;
+  // No stack runs experts in tensor groups whose tokens are whole (check_experts()).
+  const JsonValue* tensor = has_experts ? reader.value().find("tensor") : nullptr;
+  if (tensor != nullptr && number_of(tensor).value_or(1) > 1)
+    reader.set_default("sequence_parallel", true);
   read_keys(reader, choice, software);
   block.parallel = std::move(choice.parallel);
   block.parallel.alternates_one_group = software.alternates_one_group;

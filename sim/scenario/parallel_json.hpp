@@ -33,7 +33,8 @@ void read_placement(ObjectReader& reader, const Key& key, PlanChoice& choice);
 
 /// Reads the `parallel` block. `stage_layers` is a list, Megatron-LM's layout (read_pipeline_layout), or "balanced",
 /// which only the whole scenario can answer. `placement` is "megatron" (default), "search", or a list of "node:gpu".
-ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& software);
+ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& software,
+                            bool has_experts);
 
 /// Why `data`, which is not given, cannot be num_gpus / (tensor * pipeline); empty: it can.
 std::string why_no_data(const Parallel& parallel, const GivenGpus& gpus);

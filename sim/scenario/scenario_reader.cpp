@@ -246,7 +246,7 @@ PlanReader::PlanReader(ObjectReader& root, Scenario& scenario)
                  : std::optional(root.required_int("nodes", 1, most_nodes_in_use))),
       training_(read_training_of(root, scenario.software)),
       reader_(root.child("parallel")),
-      block_(read_parallel(reader_, scenario.software)),
+      block_(read_parallel(reader_, scenario.software, scenario.model.moe.has_value())),
       asks_for_balance_(asks_for_balance(reader_)) {}
 
 void PlanReader::check() {
