@@ -115,6 +115,28 @@ TEST_CASE("int8 and topk send what they say") {
   CHECK(encode_message(c, device(), {Bytes{2000}, 2_B, {}}).size() / 60_B == doctest::Approx(1));
 }
 
+TEST_CASE("quantized blocks and signs send what they say") {
+  // 1000 values of 4 bits and 5 scales of 4 bytes; 1000 bits and a scale.
+  const Compressor blocks = compressor("quantized", {{"bits", 4}, {"block", 200}});
+  CHECK(encode_message(blocks, device(), {Bytes{4000}, 4_B, {}}).size() / 520_B ==
+        doctest::Approx(1));
+  CHECK(encode_message(compressor("sign", {}), device(), {Bytes{4000}, 4_B, {}}).size() / 129_B ==
+        doctest::Approx(1));
+}
+
+TEST_CASE("an exchange encodes a value twice, whatever the number of members") {
+  // 80 MB at 8 bits and a scale for each 4 values: 2 bytes for 4. Over 4: parts of 20 MB. Launches of 1 ms a kernel.
+  const Compressor c = compressor("quantized", {{"bits", 8}, {"block", 4}});
+  const auto of = [&](RingKind kind) { return encode_ring(c, device(), kind, 80_MB, 4_B, 4); };
+  const auto kernel = [](double moved) { return memory_time(1_MB * moved, device()) + 1_ms; };
+  CHECK(of(RingKind::all_reduce).payload == 40_MB);
+  CHECK(of(RingKind::reduce_scatter).encode / kernel(80 + 40) == doctest::Approx(1));
+  CHECK(of(RingKind::reduce_scatter).decode / kernel(40 + 20) == doctest::Approx(1));
+  CHECK(of(RingKind::all_gather).encode / kernel(20 + 10) == doctest::Approx(1));
+  CHECK(of(RingKind::all_gather).decode / kernel(60 + 30) == doctest::Approx(1));
+  CHECK(of(RingKind::all_reduce).encode / (kernel(120) + kernel(30)) == doctest::Approx(1));
+}
+
 TEST_CASE("a ring encodes again on each hop of its reduce-scatter and once for its all-gather") {
   // 80 MB over 4: blocks of 20 MB, 0.2 ms to encode at 100 GB/s, 0.1 ms to decode at 200 GB/s.
   const Compressor c = fixed(4, 100, 200);

@@ -105,7 +105,7 @@ class DocumentDraw:
 
     def codec(self, f, traffic):
         name, rng = f["/compression/" + traffic], self.rng
-        options = {"rank": [1, 16, 4096], "rate": [4, 8, 13.5, 32], "ratio": [1, 1.3, 40], "density": [0.001, 0.1, 1],
+        options = {"rank": [1, 16, 4096], "rate": [4, 8, 13.5, 32], "ratio": [1, 1.3, 40], "density": [0.001, 0.1, 1], "bits": [1, 4, 8], "block": [1, 64, 2048],
                    "error_feedback": [False, True], "encode_rate": ["1 MB/s", "100 GB/s"], "decode_rate": ["1 MB/s", "100 GB/s"],
                    "threshold": ["1 B", "1 MB", "1 TB"], "buffer": ["64 KiB", "64 MiB"], "chunks": [1, 2, 7, 64],
                    "messages": self.schema.words(f"/compression/{traffic}/messages") if "messages" in self.keys(traffic) else [],
