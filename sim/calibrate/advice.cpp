@@ -16,17 +16,15 @@
 #include "simulate/built_scenario.hpp"
 
 namespace windtunnel {
-namespace {
 
-double dot(const std::vector<double>& a, const std::vector<double>& b) {
+double LinearBelief::dot(const std::vector<double>& a, const std::vector<double>& b) {
   WT_EXPECT(a.size() == b.size());
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-}  // namespace
-
 LinearBelief::LinearBelief(const std::vector<double>& spreads)
-    : covariance_(spreads.size(), std::vector<double>(spreads.size(), 0)) {
+    : covariance_(spreads.size(), std::vector<double>(spreads.size(), 0)),
+      mean_(spreads.size(), 0) {
   for (std::size_t i = 0; i < spreads.size(); ++i) covariance_[i][i] = spreads[i] * spreads[i];
 }
 
@@ -47,9 +45,12 @@ double LinearBelief::variance_after(const std::vector<double>& asked,
   return variance(asked) - shared * shared / (noise * noise + dot(gradient, moved));
 }
 
-void LinearBelief::measure(const std::vector<double>& gradient, double noise) {
+void LinearBelief::measure(const std::vector<double>& gradient, double noise,
+                           std::optional<double> residual) {
   const std::vector<double> moved = times_covariance(gradient);
   const double scale = 1 / (noise * noise + dot(gradient, moved));
+  const double missed = residual ? scale * (*residual - expected(gradient)) : 0;
+  for (std::size_t i = 0; i < moved.size(); ++i) mean_[i] += missed * moved[i];
   for (std::size_t i = 0; i < moved.size(); ++i)
     for (std::size_t j = 0; j < moved.size(); ++j) covariance_[i][j] -= scale * moved[i] * moved[j];
 }
@@ -270,6 +271,34 @@ Candidate* best_of(std::vector<Candidate>& candidates, const LinearBelief& belie
 
 double width_of(double variance) { return std::sqrt(variance + row_noise * row_noise); }
 
+/// What is to become surer: the plan's time, or what it is over another's.
+struct Asked {
+  std::vector<double> gradient;
+  double gain = 0;  ///< ln(time of the other / time of the plan); of a decision
+};
+
+/// Refuses another plan whose constants are not those of the plan.
+void expect_same_constants(const Linearizer& linearizer, Scenario& other, const std::string& name) {
+  for (std::size_t j = 0; j < linearizer.constants().size(); ++j) {
+    const FitConstant& constant = linearizer.constants()[j];
+    const auto number = number_at(other.resolved, constant.pointer);
+    if (number && text_of(*number) == text_of(linearizer.given()[j])) continue;
+    throw option_error("--against", name,
+                       "the plans do not share " + constant.name + " (" +
+                           (number ? text_of(*number) + " here" : "absent here") + ")",
+                       "name a plan of the same stack and platform");
+  }
+}
+
+/// What the constants leave open of a decision; `noise` of both plans.
+AdvisedDecision decision_of(const Asked& asked, const LinearBelief& belief) {
+  AdvisedDecision decision;
+  decision.gain = asked.gain + belief.expected(asked.gradient);
+  decision.width = std::sqrt(belief.variance(asked.gradient) + 2 * row_noise * row_noise);
+  decision.sure = std::erfc(-std::abs(decision.gain) / decision.width / std::sqrt(2.0)) / 2;
+  return decision;
+}
+
 std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// Those that fit in memory; `advice` counts the others.
@@ -307,7 +336,8 @@ void learn(LinearBelief& belief, Linearizer& linearizer, const std::vector<Measu
                                   first_line_of(failure->text));
       continue;
     }
-    belief.measure(std::get<LinearTime>(outcomes[i]).gradient, row_noise);
+    const LinearTime& time = std::get<LinearTime>(outcomes[i]);
+    belief.measure(time.gradient, row_noise, std::log(read.points[i].measured / time.figures.time));
     ++advice.num_rows;
   }
 }
@@ -338,20 +368,39 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   Advice advice;
   advice.noise = row_noise;
   const Configuration configuration{&merged, folder, {}};
-  const LinearOutcome outcome = linearizer.linearize({configuration}).front();
-  const auto* const asked = std::get_if<LinearTime>(&outcome);
-  if (asked == nullptr)
-    throw UnsupportedError({{{}, {}, "the plan cannot be simulated", "windtunnel run says why"}});
+  std::vector<Configuration> plans{configuration};
+  JsonValue other;
+  if (!request.against.empty()) {
+    other = merged_scenario(request.against, library, options);
+    Scenario read = read_scenario(request.against, library, options);
+    expect_same_constants(linearizer, read, request.against.string());
+    plans.push_back({&other, request.against.parent_path(), {}});
+  }
+  std::vector<LinearTime> times;
+  for (const LinearOutcome& outcome : linearizer.linearize(plans)) {
+    const auto* const time = std::get_if<LinearTime>(&outcome);
+    if (time == nullptr)
+      throw UnsupportedError({{{}, {}, "a plan cannot be simulated", "windtunnel run says why"}});
+    times.push_back(*time);
+  }
+  const LinearTime* const asked = &times.front();
+  Asked question{asked->gradient};
+  if (times.size() == 2) {
+    question.gain = std::log(times[1].figures.time / asked->figures.time);
+    for (std::size_t j = 0; j < question.gradient.size(); ++j)
+      question.gradient[j] = times[1].gradient[j] - asked->gradient[j];
+  }
   advice.iteration_time = asked->figures.time;
   learn(belief, linearizer, sets, request, library, advice);
   advice.width = width_of(belief.variance(asked->gradient));
+  if (times.size() == 2) advice.decision = decision_of(question, belief);
   for (std::size_t j = 0; j < asked->gradient.size(); ++j)
     if (std::abs(asked->gradient[j]) > least_effect)
       advice.constants.push_back(
           {linearizer.constants()[j], linearizer.given()[j], belief.spread(j), asked->gradient[j]});
   std::vector<Candidate> found = candidates_of(linearizer, plan, configuration, advice);
   while (advice.runs.size() < most_runs) {
-    Candidate* const best = best_of(found, belief, asked->gradient);
+    Candidate* const best = best_of(found, belief, question.gradient);
     if (best == nullptr) break;
     best->is_taken = true;
     belief.measure(best->time.gradient, row_noise);
@@ -361,7 +410,8 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
                          .plan;
     advice.runs.push_back({overrides, detail::plan_text(run.training, run.parallel),
                            best->time.figures.gpus, best->time.figures.time,
-                           width_of(belief.variance(asked->gradient))});
+                           width_of(belief.variance(asked->gradient)),
+                           advice.decision ? decision_of(question, belief).sure : 0});
   }
   advice.num_simulations = linearizer.num_simulations();
   return advice;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,8 @@ namespace windtunnel {
 /// Knowledge of the logarithms of some constants: a normal distribution about their given values. Times depend on them as
 ///   ln t = ln t0 + gradient . (x - x0),
 /// so that a measured time narrows it, whatever the time turns out to be (Gaussian linear model; Sherman & Morrison 1950):
-///   C' = C - (C g)(C g)^T / (noise^2 + g^T C g)
+///   C' = C - (C g)(C g)^T / (noise^2 + g^T C g),   m' = m + C g (y - g . m) / (noise^2 + g^T C g)
+/// with y the measured ln(t / t0).
 class LinearBelief {
  public:
   /// Independent constants with these standard deviations.
@@ -26,20 +28,27 @@ class LinearBelief {
   /// variance(`asked`) if a time with `gradient` were measured, whose logarithm has errors of standard deviation `noise`.
   double variance_after(const std::vector<double>& asked, const std::vector<double>& gradient,
                         double noise) const;
-  void measure(const std::vector<double>& gradient, double noise);
+  /// What a time with `gradient` turned out to be; without `residual`, ln(measured / predicted), what it says is not known yet.
+  void measure(const std::vector<double>& gradient, double noise,
+               std::optional<double> residual = {});
+  /// Of ln(t / t0), by what was measured.
+  double expected(const std::vector<double>& gradient) const { return dot(gradient, mean_); }
   /// Standard deviation of one constant.
   double spread(std::size_t constant) const;
 
  private:
+  static double dot(const std::vector<double>& a, const std::vector<double>& b);
   std::vector<double> times_covariance(const std::vector<double>& vector) const;
 
   std::vector<std::vector<double>> covariance_;
+  std::vector<double> mean_;  ///< of ln(constant) over its given value
 };
 
 /// A plan whose prediction is to become surer.
 struct AdviceRequest {
-  std::filesystem::path file;  ///< its scenario
-  Overrides overrides;         ///< --set
+  std::filesystem::path file;     ///< its scenario
+  std::filesystem::path against;  ///< the plan that it is to be decided against; empty: none
+  Overrides overrides;            ///< --set
   std::vector<FitConstant>
       constants;  ///< none: all that have a short name and a value in the scenario
   std::function<void(std::size_t)> on_progress;  ///< with the number of simulations; may be empty
@@ -60,6 +69,15 @@ struct AdvisedRun {
   int gpus = 0;
   Seconds iteration_time{};
   double width_after = 0;  ///< as Advice::width, once it is measured
+  double sure_after = 0;   ///< as AdvisedDecision::sure, should it take as long as predicted
+};
+
+/// Which of two plans is the faster one.
+struct AdvisedDecision {
+  double gain = 0;  ///< ln(time of the other / time of the plan), moved by what the rows missed
+  double width =
+      0;  ///< standard deviation of `gain`: what the constants leave open, and the noise of both
+  double sure = 0;  ///< the probability that its sign is right
 };
 
 /// Uncertainty of a plan's prediction, and the measurements that would reduce it most.
@@ -70,8 +88,9 @@ struct Advice {
   double noise =
       0;  ///< of it, what no constant explains: known stacks miss rows that were held out by so much
   std::vector<AdvisedConstant> constants;
-  std::vector<AdvisedRun> runs;  ///< at most three, the best one first
-  std::size_t num_rows = 0;      ///< measured already
+  std::vector<AdvisedRun> runs;             ///< at most three, the best one first
+  std::optional<AdvisedDecision> decision;  ///< where the plan is decided against another
+  std::size_t num_rows = 0;                 ///< measured already
   std::vector<std::pair<std::string, std::string>>
       skipped;  ///< rows that told nothing: "set: id", reason
   std::size_t num_candidates = 0, num_simulations = 0;
@@ -82,12 +101,14 @@ struct Advice {
 /// Linearises ln(time) in the logarithms of the constants, for the plan, each measured row and each candidate: the plan's model with as many
 /// layers on a stage, on one to four nodes, with other tensor and pipeline ways and microbatches, that fits in memory. Candidates are
 /// taken one after the other: that which narrows the plan's interval most, or one on fewer GPUs that does so nearly as well
-/// while it narrows the interval by a twentieth (Bayesian linear design; Chaloner & Verdinelli, Statistical Science 10(3), 1995, section 2.2).
-/// Throws InputError when the plan's scenario is wrong or has no value for a constant that was asked for.
+/// while it narrows the interval by a twentieth; where the plan is decided against another, the interval of the ratio of their times (Bayesian linear design; Chaloner & Verdinelli, Statistical Science 10(3), 1995, section 2.2).
+/// Throws InputError when the plan's scenario is wrong or has no value for a constant that was asked for, or when the other plan has other
+/// values of the constants.
 Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& sets,
               const Library& library);
 
-std::string advice_text(const Advice& advice, const std::string& file);
+std::string advice_text(const Advice& advice, const std::string& file,
+                        const std::string& against = {});
 std::string advice_json(const Advice& advice);
 
 }  // namespace windtunnel

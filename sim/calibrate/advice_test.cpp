@@ -134,6 +134,50 @@ TEST_CASE("rows that are measured already leave less to be asked") {
   CHECK(after.width < before.width);
 }
 
+TEST_CASE("a measured time moves what it depends on as far as it is trusted") {
+  // As above: C g = (0.04, 0.045) and the sum is 0.0725; ln(measured / predicted) is 0.145.
+  LinearBelief belief({0.2, 0.3});
+  belief.measure({1, 0.5}, 0.1, 0.145);
+  CHECK(belief.expected({1, 0}) == doctest::Approx(0.08));
+  CHECK(belief.expected({0, 1}) == doctest::Approx(0.09));
+}
+
+TEST_CASE("runs decide between two plans, and rows redo the decision") {
+  const TemporaryFolder folder;
+  folder.write("plan.json", plan);
+  std::string other = plan;
+  other.replace(other.find("\"tensor\": 4, \"pipeline\": 4"), 26, "\"tensor\": 8, \"pipeline\": 2");
+  folder.write("other.json", other);
+  AdviceRequest request;
+  request.file = folder.path() / "plan.json";
+  request.against = folder.path() / "other.json";
+  const Library library{source_dir()};
+  const Advice advice = advise(request, {}, library);
+  REQUIRE(advice.decision);
+  CHECK(advice.decision->sure > 0.5);
+  CHECK(advice.decision->width >= std::sqrt(2.0) * advice.noise);
+  for (const AdvisedRun& run : advice.runs) CHECK(run.sure_after >= advice.decision->sure);
+  const std::string text = advice_text(advice, "plan.json", "other.json");
+  CHECK(text.find(" than other.json, which is right in ") != std::string::npos);
+  CHECK(advice_json(advice).find("\"decision\": {") != std::string::npos);
+
+  // The plan itself measured a third slower than predicted: it loses of its lead, or falls back further.
+  const double slow = advice.iteration_time / Seconds{1} * 1.33;
+  folder.write("set.json", std::string(R"({"schema": "windtunnel/measurements-v1", "name": "ours",
+      "kind": "iteration", "source": {"citation": "made up", "licence": "none"},
+      "points": [{"id": "a", "scenario": )") +
+                               plan + R"(, "measured": {"iteration_time_s": )" +
+                               std::to_string(slow) + "}}]}");
+  const Advice after = advise(request, {read_measurement_set(folder.path() / "set.json")}, library);
+  CHECK(after.decision->width < advice.decision->width);
+  CHECK(after.decision->gain != advice.decision->gain);
+
+  request.overrides = {{"/software/launch/kernel", "100 us"}};
+  CHECK_NOTHROW(advise(request, {}, library));  // of both
+  folder.write("other.json", other.replace(other.find("selene-a100"), 11, "dgx-h100"));
+  CHECK_THROWS_AS(advise(request, {}, library), InputError);
+}
+
 TEST_CASE("a constant that the plan has no value of is refused") {
   const TemporaryFolder folder;
   CHECK_THROWS_AS(advice_for(folder, {parse_fit_constant("/software/nothing")}), InputError);

@@ -57,6 +57,15 @@ std::string constants_text(const Advice& advice) {
   return text;
 }
 
+/// "87 of 100 cases"
+std::string cases_text(double share) { return fixed_text(100 * share, 0) + " of 100 cases"; }
+
+std::string decision_text(const AdvisedDecision& decision, const std::string& against) {
+  const double ratio = std::exp(std::abs(decision.gain));
+  return "It is " + percent_text(1 - 1 / ratio) + (decision.gain < 0 ? " slower" : " faster") +
+         " than " + against + ", which is right in " + cases_text(decision.sure);
+}
+
 std::string skipped_text(const Advice& advice) {
   std::string text;
   for (const auto& [row, why] : advice.skipped) text += "  skipped " + row + ": " + why + "\n";
@@ -84,13 +93,14 @@ JsonValue advised_constant(const AdvisedConstant& each) {
 
 }  // namespace
 
-std::string advice_text(const Advice& advice, const std::string& file) {
+std::string advice_text(const Advice& advice, const std::string& file, const std::string& against) {
   const Seconds time = advice.iteration_time;
   std::string text = file + ": " + time_text(time, time) +
                      " per iteration\n\n  90 % interval of what its constants leave open: " +
                      interval_text(time, advice.width) + ", with " +
                      count_text(advice.num_rows, "measured row") + "\n" + skipped_text(advice) +
                      constants_text(advice);
+  if (advice.decision) text += "\n  " + decision_text(*advice.decision, against) + "\n";
   if (advice.runs.empty())
     return text + "\n  No run on one to four nodes would narrow it by a twentieth: " +
            count_text(advice.num_candidates, "configuration") + " tried\n" + refused_text(advice);
@@ -100,7 +110,11 @@ std::string advice_text(const Advice& advice, const std::string& file) {
   for (const AdvisedRun& run : advice.runs)
     text += "    " + std::to_string(++number) + ". " + run_text(run) + "; " +
             time_text(run.iteration_time, run.iteration_time) + " an iteration\n       then " +
-            interval_text(time, run.width_after) + "\n       " + command_of(run, file) + "\n";
+            interval_text(time, run.width_after) +
+            (advice.decision ? "; should it take that long, the decision is right in " +
+                                   cases_text(run.sure_after)
+                             : "") +
+            "\n       " + command_of(run, file) + "\n";
   return text;
 }
 
@@ -111,8 +125,14 @@ std::string advice_json(const Advice& advice) {
     return object_of({{"set", set},
                       {"gpus", run.gpus},
                       {"iteration_time_s", run.iteration_time},
-                      {"interval_s", interval_value(advice.iteration_time, run.width_after)}});
+                      {"interval_s", interval_value(advice.iteration_time, run.width_after)},
+                      {"sure", only_if(advice.decision.has_value(), run.sure_after)}});
   };
+  std::optional<JsonValue> decision;
+  if (advice.decision)
+    decision = object_of({{"speedup", std::exp(advice.decision->gain)},
+                          {"spread", advice.decision->width},
+                          {"sure", advice.decision->sure}});
   return pretty_text(
              object_of({{"schema", "windtunnel/advice-v1"},
                         {"iteration_time_s", advice.iteration_time},
@@ -122,6 +142,7 @@ std::string advice_json(const Advice& advice) {
                         {"refused", advice.num_refused},
                         {"first_refusal",
                          advice.num_refused > 0 ? std::optional(advice.why_refused) : std::nullopt},
+                        {"decision", decision},
                         {"constants", array_of(advice.constants, advised_constant)},
                         {"measure_next", array_of(advice.runs, run_value)},
                         {"skipped", skipped_value(advice.skipped)}})) +

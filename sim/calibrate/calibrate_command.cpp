@@ -403,13 +403,14 @@ int run_advise(const CalibrateRequest& request, const Library& library, std::ost
     for (const auto& file : find_measurement_sets(request.sets, library.root / "validation"))
       sets.push_back(read_measurement_set(file));
   ProgressLine line(messages, request.progress);
-  AdviceRequest asked{request.advise, request.overrides, parse_constants(request.fit),
-                      [&line](std::size_t done) {
+  AdviceRequest asked{request.advise, request.against, request.overrides,
+                      parse_constants(request.fit), [&line](std::size_t done) {
                         line.show("calibrate: " + std::to_string(done) + " iterations simulated");
                       }};
   const Advice advice = advise(asked, sets, library);
-  out << (request.format == CalibrationFormat::json ? advice_json(advice)
-                                                    : advice_text(advice, request.advise_name))
+  out << (request.format == CalibrationFormat::json
+              ? advice_json(advice)
+              : advice_text(advice, request.advise_name, request.against_name))
       << std::flush;
   return 0;
 }

@@ -49,6 +49,8 @@ struct CalibrateRequest {
   std::optional<FittedFile> file;  ///< --device, --software or --platform, and -o
   std::filesystem::path advise;  ///< --advise: a plan that measurements are advised for; empty: fit
   std::string advise_name;       ///< as the command line has it
+  std::filesystem::path against;  ///< --against: the plan it is decided against; empty: none
+  std::string against_name;
   std::filesystem::path predict;  ///< --predict: a plan to predict with the fit; empty: none
   std::string predict_name;
   std::optional<DrawPlan> draws;    ///< --draws: how well fits to a few rows predict the others

@@ -40,6 +40,8 @@ ExitCode calibrate_command(const CommandLine& line) {
   if (!line.advise.empty()) {
     request.advise = scenario_file_for(line.advise, library);
     request.advise_name = line.advise;
+    if (!line.against.empty()) request.against = scenario_file_for(line.against, library);
+    request.against_name = line.against;
   }
   if (!line.predict.empty()) {
     request.predict = scenario_file_for(line.predict, library);

@@ -49,6 +49,8 @@ void check_calibrate(const CommandLine& line) {
       throw UsageError("--advise writes no file: it goes with SETs and --fit alone");
     return;
   }
+  if (!line.against.empty())
+    throw UsageError("--against names the plan that the one of --advise is decided against");
   if (line.fit_draws > 0 && (line.memory || line.fit.empty() || !line.residuals.empty() ||
                              !line.output.empty() || !line.predict.empty()))
     throw UsageError("--draws tries fits and keeps none: it goes with SETs and --fit alone");

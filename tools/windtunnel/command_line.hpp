@@ -76,8 +76,9 @@ struct CommandLine {
   std::vector<std::string> fit;
   std::string device, software,
       platform;  ///< the file that takes the fitted numbers, at most one; platform also of collective
-  std::string output, residuals;                 ///< output: of import too
-  std::string advise;                            ///< the scenario that runs are advised for
+  std::string output, residuals;  ///< output: of import too
+  std::string advise,
+      against;  ///< the scenario that runs are advised for, and the one that it is decided against
   std::string predict;                           ///< the scenario that is predicted with the fit
   std::string prior;                             ///< "shipped", "none" or empty: the default
   int fit_draws = 0, fit_rows = 0;               ///< of --draws and --rows; 0: not given

@@ -152,6 +152,8 @@ std::vector<Command> make_commands() {
        .examples =
            {{"windtunnel calibrate iterations.json --fit nic_efficiency", "fit one constant"},
             {"windtunnel calibrate --advise gpt-39b-512xa100", "say which runs to measure next"},
+            {"windtunnel calibrate --advise optimus-cc-8.3b --against optimus-cc-8.3b-cb",
+             "the runs that decide whether compressing pays"},
             {"windtunnel calibrate iterations.json --fit compute_efficiency --predict "
              "gpt-39b-512xa100",
              "predict a plan by the fit and by measured runs near it"},
