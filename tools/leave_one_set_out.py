@@ -40,7 +40,7 @@ class Table:
     def __init__(self, program):
         self.program = program
         plan = json.loads((ROOT / "tools/leave_one_set_out.json").read_text())
-        self.sets = plan["sets"]
+        self.sets, self.groups = plan["sets"], plan["groups"]
         self.profiles = [json.loads(file.read_text()) for file in sorted((ROOT / "platforms/software").glob("*.json"))]
         self.measured, self.never_fitted = {}, {}
         for file in (ROOT / "validation").glob("*/*.json"):
@@ -97,10 +97,12 @@ def bias(errors):
     return 100 * statistics.mean(math.exp(error) - 1 for error in errors)
 
 
-def bounds(others):
-    """Of ln(predicted / measured): UnseenErrors::bounds of sim/evidence, of at least nine sets."""
-    weighted = sorted((error, 1 / len(errors)) for errors in others for error in errors)
-    wanted, held, end, best = 0.9 * (len(others) + 1) - 1e-9, 0, 0, None
+def bounds(others, own=()):
+    """Of ln(predicted / measured): UnseenErrors::bounds of sim/evidence, of at least nine sets, of which `own` ran the stack."""
+    count = len(others) + len(own)
+    kinds = [(sets, count / 2 / len(sets)) for sets in (others, own)] if own and others else [(others or own, 1)]
+    weighted = sorted((error, weight / len(errors)) for sets, weight in kinds for errors in sets for error in errors)
+    wanted, held, end, best = 0.9 * (count + 1) - 1e-9, 0, 0, None
     for low, weight in weighted:
         while held < wanted and end < len(weighted):
             held, end = held + weighted[end][1], end + 1
@@ -112,10 +114,30 @@ def bounds(others):
     return min(best[0], 0), max(best[1], 0)
 
 
-def share_inside(name, errors, stacks):
-    """Of the runs of a set, in the interval that the sets of other stacks give."""
-    low, high = bounds([errors[other] for other in errors if not stacks[other] & stacks[name]])
+def bounds_of(name, errors, stacks, knows_stack):
+    """What all other sets give, or those of other stacks alone."""
+    own = [errors[other] for other in errors if other != name and stacks[other] & stacks[name]]
+    return bounds([errors[other] for other in errors if not stacks[other] & stacks[name]], own if knows_stack else ())
+
+
+def share_inside(name, errors, stacks, knows_stack):
+    """Of the runs of a set, in that interval."""
+    low, high = bounds_of(name, errors, stacks, knows_stack)
     return statistics.mean(low <= error <= high for error in errors[name])
+
+
+def group_lines(groups, errors, stacks):
+    """By kind of set: how many of its runs lie inside, how wide the intervals are, how far off its own runs."""
+    lines = ["| kind of set | sets | mean error, % | inside, % | width, % of the prediction | stack unseen: inside, % | width, % |", "|---|---|---|---|---|---|---|"]
+    for group, names in groups.items():
+        cells = []
+        for knows_stack in (True, False):
+            ends = [bounds_of(name, errors, stacks, knows_stack) for name in names]
+            inside = statistics.mean(share_inside(name, errors, stacks, knows_stack) for name in names)
+            cells += [f"{100 * inside:.0f}", f"{100 * statistics.median(math.exp(-low) - math.exp(-high) for low, high in ends):.0f}"]
+        off = statistics.mean(percent(errors[name]) for name in names)
+        lines.append(f"| {group} | {len(names)} | {off:.1f} | " + " | ".join(cells) + " |")
+    return lines
 
 
 def write_residuals(errors, stacks):
@@ -140,12 +162,17 @@ def main():
         rows.append((name, shipped, texts or ("never fitted" if values is None else "nothing was fitted on it")))
         print(name, file=sys.stderr)
     lines = ["| set | rows | as shipped, mean % | left out, mean % | bias | inside, % | what stood in |", "|---|---|---|---|---|---|---|"]
-    inside = {name: share_inside(name, errors, stacks) for name in errors}
+    inside = {name: share_inside(name, errors, stacks, False) for name in errors}
     for name, shipped, texts in rows:
         lines.append(f"| {name} | {len(shipped)} | {percent(shipped):.1f} | **{percent(errors[name]):.1f}** | {bias(errors[name]):+.1f} | {100 * inside[name]:.0f} | {texts} |")
     for what, names in (("sets that may be fitted", table.measured), ("all sets", errors)):
         means = [percent(errors[name]) for name in names]
         lines.append(f"| mean over {what} | | | **{statistics.mean(means):.1f}** | | **{100 * statistics.mean(inside[name] for name in names):.0f}** | |")
+    listed = {name for names in table.groups.values() for name in names}
+    if unknown := listed - set(errors):
+        sys.exit(f"tools/leave_one_set_out.json: no such sets: {', '.join(sorted(unknown))}")
+    groups = {**table.groups, "other stacks": sorted(set(errors) - listed), "all": sorted(errors)}
+    lines += ["", *group_lines(groups, errors, stacks)]
     print("\n".join(lines))
     write_residuals(errors, stacks)
     page = ROOT / "docs/accuracy.md"

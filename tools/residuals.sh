@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes validation/residuals.json, from which `windtunnel run` takes its 90 % intervals: for each measured stack the errors on rows
 # that were left out, one model size at a time, while the named constants were fitted to the others; and those of whole sets that were
-# left out (tools/leave_one_set_out.py). About five minutes.
+# left out (tools/leave_one_set_out.py); and those of differences, by pairs of rows (windtunnel validate). About five minutes.
 #   tools/residuals.sh [PROGRAM]      (default: build/release/windtunnel)
 set -euo pipefail
 program=$(realpath -- "${1:-$(dirname -- "${BASH_SOURCE[0]}")/../build/release/windtunnel}")
@@ -23,3 +23,4 @@ hold_out bigscience-v100-logs /platform/node_types/0/compute_efficiency
 hold_out llm-foundry-fsdp flash_forward,flash_backward
 mv "$out/residuals.json" validation/residuals.json
 tools/leave_one_set_out.py "$program"
+"$program" validate --residuals validation/residuals.json --quiet >/dev/null

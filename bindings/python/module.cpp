@@ -213,6 +213,7 @@ std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, i
     options.at_once = threads == 0 ? default_at_once() : threads;
     RankResult result = rank_plans(base, options);
     place_ranked_plans(base, result);
+    judge_plans(base, read_evidence(Library::find()), result);
     return rank_json(base, result);
   });
 }

@@ -24,16 +24,6 @@ std::string plain_text(const JsonValue& value) {
   return value.is_string() ? value.string() : canonical_text(value);
 }
 
-/// "a100" of "a100-sxm-80gb"; of a mixed job every family, as "t4+v100".
-std::string device_family(const std::vector<NodeType>& nodes) {
-  std::set<std::string> families;
-  for (const NodeType& node : nodes)
-    families.insert(node.device.name.substr(0, node.device.name.find('-')));
-  std::string family;
-  for (const std::string& each : families) family += (family.empty() ? "" : "+") + each;
-  return family;
-}
-
 /// "12", "7.468 B"
 std::string amount_text(double amount) {
   constexpr double billion = 1e9;
@@ -83,6 +73,15 @@ std::map<std::string, std::string> choices_of(const Scenario& scenario) {
 }
 
 }  // namespace
+
+std::string device_family(const std::vector<NodeType>& nodes) {
+  std::set<std::string> families;
+  for (const NodeType& node : nodes)
+    families.insert(node.device.name.substr(0, node.device.name.find('-')));
+  std::string family;
+  for (const std::string& each : families) family += (family.empty() ? "" : "+") + each;
+  return family;
+}
 
 ScenarioTraits traits_of(const Scenario& scenario) {
   const Plan& plan = scenario.plan;

@@ -12,6 +12,7 @@
 
 #include "core/output_guard.hpp"
 #include "evidence/measured_values.hpp"
+#include "evidence/pair_errors.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -43,6 +44,8 @@ struct ScenarioTraits {
   std::array<UsedValues, num_valued_axes> values;
 };
 ScenarioTraits traits_of(const Scenario& scenario);
+/// "a100" of "a100-sxm-80gb"; of a mixed job every family, as "t4+v100".
+std::string device_family(const std::vector<NodeType>& nodes);
 
 /// Runs of one software stack on one family of GPUs that were measured and predicted, and how far
 /// the predictions were off.
@@ -72,21 +75,26 @@ struct UnseenErrors {
   std::string method;  ///< how the sets were left out
   std::map<std::string, Set> sets;
 
-  /// Bounds of ln(measured / predicted) of the runs of a new set: the shortest interval that holds 0.9 (n+1) of the n sets' runs, every
-  /// set counting alike; below nine sets the extremes, times 1.5. Rows of a set share its stack and cluster, so a set is what is drawn
+  /// Bounds of ln(measured / predicted) of the runs of a new set on this stack, which need not be known: the shortest interval that holds 0.9 (n+1) of the n sets' runs.
+  /// Sets that ran the stack count as much as all others together, else every set counts alike; below nine sets the extremes, times 1.5. Rows of a set share its stack and cluster, so a set is what is drawn
   /// anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise). Kinds of GPU, and the number of values in
   /// which a stack differs from the nearest measured one, are not told apart (docs/accuracy.md says what that would bring).
-  std::pair<double, double> bounds() const;
+  std::pair<double, double> bounds(const std::string& software) const;
   /// Sets that the stack of this name ran, with the residuals of their runs.
   std::map<std::string, std::vector<double>> of_software(const std::string& name) const;
-  /// For the score of a set, as of a stack that nobody measured: takes out the set, and every other that ran one of its stacks.
-  void leave_out(const std::string& set);
 };
 
 /// Measured errors that predictions are judged by.
 struct MeasuredErrors {
   std::vector<EvidenceRegime> regimes;
   UnseenErrors unseen;
+  PairErrors pairs = {};
+
+  /// For the score of a set: without what it says of sets and pairs that are new.
+  void leave_out(const std::string& set) {
+    unseen.sets.erase(set);
+    pairs.sets.erase(set);
+  }
 };
 
 /// Reads a file in the format windtunnel/residuals-v2; InputError with every problem, EnvironmentError when it cannot be read.
@@ -104,8 +112,9 @@ MeasuredErrors read_evidence(const Library& library);
 ///    "values": {"stack": {"launch/kernel": [0.000025, 0.000025], "fused_kernels": ["yes"], …}, "gpu": {…},
 ///    "cluster": {…}},
 ///    "residuals": [-0.021, …]}],
-///    "unseen": {"method": "…", "sets": {"amp-t4": {"software": ["megatron-lm-2020"], "residuals": [0.31, …]}, …}}}
-/// `unseen` is left out where there are no sets.
+///    "unseen": {"method": "…", "sets": {"amp-t4": {"software": ["megatron-lm-2020"], "residuals": [0.31, …]}, …}},
+///    "pairs": {"same": 0.018, "moved": 0.1, "sets": {"amp-t4": {"scores": [0.02, …]}, …}}}
+/// `unseen` and `pairs` are left out where there are no sets.
 std::string evidence_json(const MeasuredErrors& errors);
 
 }  // namespace windtunnel

@@ -157,6 +157,38 @@ UnseenErrors read_unseen(ObjectReader& reader) {
   return unseen;
 }
 
+PairErrors read_pairs(ObjectReader& reader) {
+  constexpr double most = 1e3;
+  PairErrors pairs;
+  pairs.same = reader.required_number("same", 0, most);
+  pairs.moved = reader.required_number("moved", 0, most);
+  if (pairs.same <= 0) reader.problem("same", "an allowance is above 0");
+  ObjectReader sets = reader.child("sets");
+  for (const std::string& name : keys_of(sets)) {
+    ObjectReader set = sets.child(name);
+    PairErrors::Set& read = pairs.sets[name];
+    read.scores = elements_of<double>(set, "scores");
+    if (read.scores.empty()) set.problem("scores", "a set without pairs says nothing");
+    std::sort(read.scores.begin(), read.scores.end());
+    set.reject_unknown_keys();
+  }
+  reader.reject_unknown_keys();
+  return pairs;
+}
+
+JsonValue pairs_value(const PairErrors& pairs) {
+  JsonValue sets{JsonValue::Object{}}, value{JsonValue::Object{}};
+  for (const auto& [name, set] : pairs.sets) {
+    JsonValue written{JsonValue::Object{}};
+    written.set("scores", residuals_value(set.scores));
+    sets.set(name, std::move(written));
+  }
+  value.set("same", JsonValue(rounded(pairs.same)));
+  value.set("moved", JsonValue(rounded(pairs.moved)));
+  value.set("sets", std::move(sets));
+  return value;
+}
+
 JsonValue unseen_value(const UnseenErrors& unseen) {
   JsonValue sets{JsonValue::Object{}}, value{JsonValue::Object{}};
   for (const auto& [name, set] : unseen.sets) {
@@ -206,6 +238,8 @@ MeasuredErrors parse_evidence(std::shared_ptr<const SourceText> source) {
             read_regime(ObjectReader(list->array()[i], "/regimes/" + std::to_string(i), problems)));
     if (std::optional<ObjectReader> unseen = reader.optional_child("unseen"))
       errors.unseen = read_unseen(*unseen);
+    if (std::optional<ObjectReader> pairs = reader.optional_child("pairs"))
+      errors.pairs = read_pairs(*pairs);
     reader.reject_unknown_keys();
   }
   problems.throw_if_any();
@@ -219,6 +253,7 @@ std::string evidence_json(const MeasuredErrors& errors) {
   document.set("schema", JsonValue(std::string(schema_name)));
   document.set("regimes", JsonValue(std::move(list)));
   if (!errors.unseen.sets.empty()) document.set("unseen", unseen_value(errors.unseen));
+  if (!errors.pairs.sets.empty()) document.set("pairs", pairs_value(errors.pairs));
   return pretty_text(document) + "\n";
 }
 

@@ -107,21 +107,6 @@ TEST_CASE("what is written can be read again") {
   CHECK(evidence_json(read) == evidence_json(written));
 }
 
-TEST_CASE("the score of a set leaves out every set of its stacks") {
-  UnseenErrors errors{"left out",
-                      {{"one", {{"a"}, {0.1}}},
-                       {"two", {{"a", "b"}, {0.2}}},
-                       {"three", {{"b"}, {0.3}}},
-                       {"four", {{"c"}, {0.4}}}}};
-  UnseenErrors scored = errors;
-  scored.leave_out("one");
-  CHECK(scored.of_software("a").empty());
-  CHECK(scored.of_software("b").size() == 1);
-  errors.leave_out("two");
-  REQUIRE(errors.sets.size() == 1);
-  CHECK(errors.sets.contains("four"));
-}
-
 TEST_CASE("a file of residuals that cannot be right is refused with its place") {
   const TemporaryFolder folder;
   const fs::path file = folder.write(

@@ -10,9 +10,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr double interval_share = 0.9;  ///< of new runs, inside
-constexpr double widening =
-    1.5;  ///< for a cluster or a job beyond those measured, and beyond few residuals; assumed
 constexpr std::size_t most_reasons = 3;
 
 Interval interval_of(Seconds predicted, std::pair<double, double> bounds) {
@@ -112,7 +109,8 @@ std::pair<double, double> shortest_bounds(const std::vector<std::pair<double, do
   WT_EXPECT(!sorted.empty());
   // 1e-9: 0.9 * 20 is 18, whatever its last bit says.
   const double wanted = interval_share * static_cast<double>(count + 1) - 1e-9;
-  double low = sorted.front().first * widening, high = sorted.back().first * widening;
+  double low = sorted.front().first * interval_widening,
+         high = sorted.back().first * interval_widening;
   bool is_first = true;
   double held = 0;
   for (std::size_t first = 0, end = 0; first < sorted.size(); held -= sorted[first++].second) {
@@ -127,8 +125,11 @@ std::pair<double, double> shortest_bounds(const std::vector<std::pair<double, do
   return {std::min(low, 0.0), std::max(high, 0.0)};
 }
 
-std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen) {
-  const std::pair<double, double> of_unseen = unseen.bounds();
+std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen,
+                                    const std::string& software) {
+  // What a fitted stack's own sets say, its regimes say better.
+  const std::pair<double, double> of_unseen =
+      unseen.bounds(near.holds(EvidenceAxis::stack) ? std::string() : software);
   // Other stacks on these GPUs say less than how far off such stacks were.
   if (!near.holds(EvidenceAxis::stack) && !unseen.sets.empty()) return of_unseen;
   std::pair<double, double> widest{0, 0};
@@ -137,7 +138,8 @@ std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenError
     widest = {std::min(widest.first, low), std::max(widest.second, high)};
   }
   for (const EvidenceAxis axis : {EvidenceAxis::cluster, EvidenceAxis::job})
-    if (!near.holds(axis)) widest = {widest.first * widening, widest.second * widening};
+    if (!near.holds(axis))
+      widest = {widest.first * interval_widening, widest.second * interval_widening};
   if (near.holds(EvidenceAxis::stack) && near.holds(EvidenceAxis::gpu)) return widest;
   return {std::min(widest.first, of_unseen.first), std::max(widest.second, of_unseen.second)};
 }
@@ -201,12 +203,17 @@ std::string reason_of(const Neighbourhood& near, const UnseenErrors& unseen,
 
 }  // namespace
 
-std::pair<double, double> UnseenErrors::bounds() const {
+std::pair<double, double> UnseenErrors::bounds(const std::string& software) const {
   if (sets.empty()) return {0, 0};
+  const auto all = static_cast<double>(sets.size());
+  const auto own = static_cast<double>(of_software(software).size());
   std::vector<std::pair<double, double>> weighted;  // a residual, and what it counts
-  for (const auto& [name, set] : sets)
+  for (const auto& [name, set] : sets) {
+    const double alike = set.software.contains(software) ? own : all - own;
+    const double weight = own == 0 || own == all ? 1 : all / 2 / alike;
     for (const double residual : set.residuals)
-      weighted.emplace_back(residual, 1.0 / static_cast<double>(set.residuals.size()));
+      weighted.emplace_back(residual, weight / static_cast<double>(set.residuals.size()));
+  }
   std::sort(weighted.begin(), weighted.end());
   return shortest_bounds(weighted, sets.size());
 }
@@ -219,16 +226,6 @@ std::map<std::string, std::vector<double>> UnseenErrors::of_software(
   return found;
 }
 
-void UnseenErrors::leave_out(const std::string& set) {
-  const auto found = sets.find(set);
-  if (found == sets.end()) return;
-  const std::set<std::string> stacks = found->second.software;
-  sets.erase(found);
-  for (const std::string& stack : stacks)
-    std::erase_if(sets,
-                  [&stack](const auto& each) { return each.second.software.contains(stack); });
-}
-
 std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals) {
   std::vector<std::pair<double, double>> weighted;
   for (const double residual : sorted_residuals) weighted.emplace_back(residual, 1);
@@ -239,7 +236,7 @@ Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& trait
                        Seconds predicted) {
   WT_EXPECT(!errors.regimes.empty());
   const Neighbourhood near = neighbourhood_of(errors.regimes, traits);
-  Interval interval = interval_of(predicted, bounds_of(near, errors.unseen));
+  Interval interval = interval_of(predicted, bounds_of(near, errors.unseen, traits.software));
   const bool stack_was_run =
       near.holds(EvidenceAxis::stack) || !errors.unseen.of_software(traits.software).empty();
   interval.basis = near.beyond.empty() ? IntervalBasis::measured

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "evidence/pair_errors.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
@@ -19,6 +20,7 @@ struct ScoredRow {
   Flops ideal_work{};
   /// The 90 % interval of the prediction, where it has one.
   std::optional<std::pair<Seconds, Seconds>> interval{};
+  std::optional<JudgedRun> judged{};  ///< the prediction, of an iteration
 
   /// (predicted - measured) / measured
   double error() const { return (predicted - measured) / measured; }

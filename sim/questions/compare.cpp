@@ -10,6 +10,7 @@
 
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
+#include "evidence/evidence.hpp"
 #include "questions/break_even.hpp"
 #include "report/comparison.hpp"
 #include "report/report_json.hpp"
@@ -294,6 +295,29 @@ void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
   }
 }
 
+/// Each run against the first, as measured pairs tell.
+std::vector<std::optional<Ordering>> orderings_of(const std::vector<ComparedRun>& runs,
+                                                  const PairErrors& errors) {
+  std::vector<std::optional<Ordering>> orderings(1);
+  const auto judged = [&](const ComparedRun& run) {
+    JudgedRun same_work = judged_run(run.report);
+    const auto tokens = [](const ComparedRun& each) {
+      return each.number("/tokens_per_s") * each.iteration_time();
+    };
+    const double work =
+        tokens(runs.front()) / tokens(run);  // times of iterations that hold as many tokens
+    same_work.time = same_work.time * work;
+    if (same_work.interval)
+      same_work.interval = {same_work.interval->first * work, same_work.interval->second * work};
+    return same_work;
+  };
+  for (std::size_t i = 1; i < runs.size(); ++i)
+    orderings.push_back(order(judged(runs.front()), judged(runs[i]), errors));
+  const bool any = std::any_of(orderings.begin(), orderings.end(),
+                               [](const auto& each) { return each.has_value(); });
+  return any ? orderings : std::vector<std::optional<Ordering>>();
+}
+
 /// A warning for each run that differs from the first by compression alone, and is slower.
 void warn_of_losses(Comparison& comparison) {
   const auto is_codec = [](const InputDifference& difference) {
@@ -359,6 +383,7 @@ Comparison compare(const std::vector<CompareInput>& inputs, const Library& libra
     compared.erase(compared.begin() + static_cast<std::ptrdiff_t>(failure->first));
   for (const auto& [place, failure] : failed)
     comparison.failed.push_back({inputs[place].label, failure.text});
+  comparison.orderings = orderings_of(comparison.runs, read_evidence(library).pairs);
   comparison.differences = differences_of(compared, comparison.runs);
   comparison.warnings = warnings_of(comparison, all_are_scenarios(compared));
   add_codecs(compared, library, comparison);

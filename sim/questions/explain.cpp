@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "evidence/evidence.hpp"
 #include "questions/what_if.hpp"
 #include "simulate/built_scenario.hpp"
 #include "simulate/simulate.hpp"
@@ -71,6 +72,7 @@ class Explainer {
   Explained explain() {
     Explained explained = explained_path();
     std::vector<WhatIfResult> results = what_ifs_beside(explained);
+    judge(explained.explanation.report, results);
     std::stable_sort(results.begin(), results.end(), gains_more);
     explained.explanation.what_ifs = std::move(results);
     return explained;
@@ -88,6 +90,19 @@ class Explainer {
     explained.explanation = explain_path(std::move(simulation.report), scenario_.plan,
                                          simulation.programs, simulation.timeline);
     return explained;
+  }
+
+  /// How sure it is of each change that it gains, or loses.
+  void judge(const Report& report, std::vector<WhatIfResult>& results) const {
+    const PairErrors errors = read_evidence(library_).pairs;
+    const JudgedRun now = judged_run(scenario_, report.iteration_time, report.breakdown, {});
+    for (WhatIfResult& result : results) {
+      if (!result.failure.empty() || !is_choice(result.change.kind)) continue;
+      JudgedRun changed = now;
+      changed.time = result.iteration_time;
+      changed.breakdown = result.breakdown;
+      result.ordering = order(now, changed, errors);
+    }
   }
 
   /// In the order of what_ifs().

@@ -137,19 +137,35 @@ TEST_CASE("a stack measured on other GPUs is an extrapolation") {
 }
 
 TEST_CASE("every set counts alike among those of which nothing was measured") {
-  CHECK(UnseenErrors{}.bounds() == std::pair<double, double>{0, 0});
-  CHECK(unseen.bounds() == std::pair<double, double>{-0.4, 0.4});
+  CHECK(UnseenErrors{}.bounds("s") == std::pair<double, double>{0, 0});
+  CHECK(unseen.bounds("s") == std::pair<double, double>{-0.4, 0.4});
   // 0.9 (19 + 1) = 18 of 19 sets: eighteen of one run, of 0.01 to 0.18, and one of ten runs, of which none is needed.
   UnseenErrors errors;
   for (int i = 1; i <= 18; ++i) errors.sets[std::to_string(i)] = {{}, {i / 100.0}};
   errors.sets["slow"] = {{}, std::vector<double>(10, 0.9)};
-  CHECK(errors.bounds() == std::pair<double, double>{0, 0.18});
+  CHECK(errors.bounds("s") == std::pair<double, double>{0, 0.18});
   // Two tenths of the last set make up for two tenths less of the others: those of -0.01 are nearer than 0.9.
   errors.sets["slow"].residuals = {-0.01, -0.01, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9};
   errors.sets["18"].residuals = {0.18, 0.18, 0.18, 0.18, 0.7};
-  CHECK(errors.bounds() == std::pair<double, double>{-0.01, 0.18});
+  CHECK(errors.bounds("s") == std::pair<double, double>{-0.01, 0.18});
   // Fewer than nine sets: the extremes, times 1.5.
-  CHECK(UnseenErrors{"m", {{"one", {{}, {-0.2, 0.1}}}}}.bounds().first == doctest::Approx(-0.3));
+  CHECK(UnseenErrors{"m", {{"one", {{}, {-0.2, 0.1}}}}}.bounds("s").first == doctest::Approx(-0.3));
+}
+
+TEST_CASE("sets that ran the stack count as much as all others together") {
+  // Of 20 sets, 0.9 * 21 = 18.9 are wanted: 10 of the two that ran it, 0.01 and 0.02, and 8.9 / (10 / 18) = 16.02, so 17, of the others.
+  UnseenErrors errors;
+  for (int i = 1; i <= 18; ++i)
+    errors.sets["other" + std::to_string(i)] = {{"t"}, {0.02 + i / 100.0}};
+  errors.sets["one"] = {{"s"}, {0.01}};
+  errors.sets["two"] = {{"s", "t"}, {0.02}};
+  CHECK(errors.bounds("s").second == doctest::Approx(0.19));
+  CHECK(errors.bounds("nobody's").second == doctest::Approx(0.19));  // 19 of 20 that count alike
+  errors.sets["one"].residuals = errors.sets["two"].residuals = {0.5};
+  CHECK(errors.bounds("s").second == doctest::Approx(0.5));
+  CHECK(errors.bounds("nobody's").second == doctest::Approx(0.5));
+  errors.sets["two"] = {{"t"}, {0.03}};
+  CHECK(errors.bounds("nobody's").second == doctest::Approx(0.2));
 }
 
 TEST_CASE("a stack that nobody measured is as sure as left-out sets were predicted") {
@@ -203,7 +219,7 @@ TEST_CASE("sets that ran a stack are cited though nothing was fitted on them") {
         "10.0 % off; the nearest stack, s, differs in 1 value (launches 1000, measured 3)");
   CHECK(interval.basis == IntervalBasis::extrapolated);
   // A set's own errors are no evidence while it is scored itself.
-  left_out.leave_out("runs");
+  left_out.sets.erase("runs");
   CHECK(interval_from({{even_regime()}, left_out}, other, Seconds{10}).basis ==
         IntervalBasis::unprofiled);
 }

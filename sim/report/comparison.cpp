@@ -127,6 +127,11 @@ std::string name_beside(const ComparedRun& run) {
   return run.label.find(name) == std::string::npos ? " (" + name + ")" : "";
 }
 
+/// "B is faster by 7.6 %, in 90 of 100 cases by 2.1 to 12.8 %"
+std::string order_text(const Ordering& ordering, std::size_t run) {
+  return letter_of(run) + (ordering.is_known() ? " is " : ": ") + text_of(ordering);
+}
+
 /// Where the runs stand in the document of `compare --json`.
 DataViews reports_of(const Comparison& comparison) {
   DataViews views;
@@ -246,6 +251,11 @@ std::string comparison_text(const Comparison& comparison, Colour colour) {
         "  " + run.label + paint(Tone::quiet, name_beside(run)) + "\n";
   for (const FailedRun& run : comparison.failed)
     text += marked("✗", run.label + " could not be simulated: " + run.error, Tone::bad, paint);
+  if (!comparison.orderings.empty()) text += "\n";
+  for (std::size_t i = 0; i < comparison.orderings.size(); ++i)
+    if (const std::optional<Ordering>& ordering = comparison.orderings[i])
+      text +=
+          marked(mark_of(*ordering).mark, order_text(*ordering, i), mark_of(*ordering).tone, paint);
   const DataViews runs = reports_of(comparison);
   for (std::size_t first = 1; first == 1 || first < runs.size(); first += others_at_once)
     text += TextColumns(runs, first, paint).block();
@@ -305,12 +315,23 @@ JsonValue codec_value(const CodecBreakEven& codec) {
 
 JsonValue comparison_value(const Comparison& comparison) {
   const std::vector<ComparedRun>& runs = comparison.runs;
+  const auto interval_of = [&](const std::optional<Ordering>& ordering) {
+    if (!ordering) return JsonValue();
+    const auto run = static_cast<std::size_t>(&ordering - comparison.orderings.data());
+    const double work = comparison.speedup(run) / ordering->ratio;  // tokens of an iteration
+    return array_of(std::array{ordering->interval.first * work, ordering->interval.second * work});
+  };
   return object_of(
       {{"runs", array_of(runs, [](const ComparedRun& run) { return run.report; })},
        {"speedup", array_of(runs,
                             [&](const ComparedRun& run) {
                               return runs.front().iteration_time() / run.iteration_time();
                             })},
+       {"speedup_interval", array_of(comparison.orderings, interval_of)},
+       {"orderings", array_of(comparison.orderings,
+                              [](const std::optional<Ordering>& each) {
+                                return each ? ordering_value(*each) : JsonValue();
+                              })},
        {"labels", array_of(runs, [](const ComparedRun& run) { return run.label; })},
        {"failed", array_of(comparison.failed,
                            [](const FailedRun& run) {
@@ -455,6 +476,9 @@ std::string headline(const Comparison& comparison, const DataViews& runs) {
   };
   for (const FailedRun& run : comparison.failed)
     note("bad", "✗", run.label + " could not be simulated: " + run.error);
+  for (std::size_t i = 0; i < comparison.orderings.size(); ++i)
+    if (const std::optional<Ordering>& ordering = comparison.orderings[i])
+      note(mark_of(*ordering).kind, mark_of(*ordering).mark, order_text(*ordering, i));
   for (const std::string& warning : comparison.warnings) note("doubtful", "!", warning);
   if (!same_work(runs))
     note("doubtful", "!",

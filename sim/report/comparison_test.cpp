@@ -5,6 +5,7 @@
 #include <memory>
 #include <sstream>
 
+#include "core/json_number.hpp"
 #include "core/utf8.hpp"
 #include "report/report_json.hpp"
 #include "report/testing.hpp"
@@ -125,6 +126,37 @@ Memory of the fullest GPU
 Inputs that differ
   /parallel/tensor: 8 | 4
 )table");
+}
+
+TEST_CASE("how sure the order is stands above the table, and in the document") {
+  Comparison comparison = two_tables();
+  comparison.orderings = {
+      std::nullopt, Ordering{1 / 0.875, {1 / 0.95, 1.25}, 0.96, OrderVerdict::faster, "pairs"}};
+  CHECK(comparison_text(comparison)
+            .find("  ✓ B is faster by 12.5 % (in 90 of 100 cases by 5.0 to 20.0 %)\n") !=
+        std::string::npos);
+  const std::string json = comparison_json(comparison);
+  CHECK(json.find("\"verdict\": \"faster\"") != std::string::npos);
+  Problems problems;
+  const JsonValue document =
+      parse_json(std::make_shared<const SourceText>(SourceText{"compare.json", json}), problems);
+  CHECK(number_of(find_at(document, "/speedup_interval/1/0")).value() == doctest::Approx(1 / 0.95));
+  CHECK(compare_page(comparison).find("B is faster by 12.5 %") != std::string::npos);
+}
+
+TEST_CASE("orders are said as they are known") {
+  const auto text = [](double ratio, std::pair<double, double> interval, double sure,
+                       OrderVerdict verdict) {
+    return text_of(Ordering{ratio, interval, sure, verdict, ""});
+  };
+  CHECK(text(0.8, {0.5, 0.9}, 0.98, OrderVerdict::slower) ==
+        "slower by 25.0 % (in 90 of 100 cases by 11.1 to 100.0 %)");
+  CHECK(text(1.25, {0.8, 2}, 0.81, OrderVerdict::not_known) ==
+        "not known which is faster: 20.0 % faster by the model, as 81 of 100 such pairs come out "
+        "(in 90 of 100 cases between 25.0 % slower and 50.0 % faster)");
+  CHECK(text(1, {0.8, 1.25}, 0.5, OrderVerdict::about_the_same) ==
+        "about the same: 0.0 % faster by the model (in 90 of 100 cases between 25.0 % slower and "
+        "20.0 % faster)");
 }
 
 TEST_CASE("changes of ten times and more are written as factors, and lines stay narrow") {

@@ -152,6 +152,10 @@ const char* name_of(WhatIfKind kind) {
   return names.at(static_cast<std::size_t>(kind));
 }
 
+bool is_choice(WhatIfKind kind) {
+  return kind == WhatIfKind::training || kind == WhatIfKind::schedule || kind == WhatIfKind::codec;
+}
+
 Explanation explain_path(Report report, const Plan& plan, const ProgramSet& programs,
                          const Timeline& timeline) {
   Explanation explanation;
@@ -253,18 +257,34 @@ bool changes_little(const Explanation& e, const WhatIfResult& result) {
          std::abs(result.iteration_time / e.report.iteration_time - 1) < least_change;
 }
 
+/// Whether the sign of a change is judged.
+bool is_judged(const Explanation& e) {
+  return std::any_of(e.what_ifs.begin(), e.what_ifs.end(),
+                     [](const WhatIfResult& result) { return result.ordering.has_value(); });
+}
+
+std::string whole_percent(double share) { return fixed_text(100 * share, 0) + " %"; }
+
+/// How sure a sign is, where that is known of any.
+std::string sure_cell(const Explanation& e, const std::string& text) {
+  constexpr int width = 8;
+  return is_judged(e) ? right_aligned(text, width) : "";
+}
+
 std::string what_if_row(const Explanation& e, const WhatIfResult& result) {
   constexpr int change_width = 11;
   std::string text{indent};
   if (!result.failure.empty())
-    return text + right_aligned("-", change_width) + right_aligned("-", time_width) + "  " +
-           result.change.what + ": " + result.failure.substr(0, result.failure.find('\n')) + "\n";
+    return text + right_aligned("-", change_width) + right_aligned("-", time_width) +
+           sure_cell(e, "-") + "  " + result.change.what + ": " +
+           result.failure.substr(0, result.failure.find('\n')) + "\n";
   const std::string note = memory_note(result, e.report);
   return text +
          right_aligned(change_text(result.iteration_time / e.report.iteration_time - 1),
                        change_width) +
-         right_aligned(to_text(result.iteration_time), time_width) + "  " + result.change.what +
-         (note.empty() ? "" : " (" + note + ")") + "\n";
+         right_aligned(to_text(result.iteration_time), time_width) +
+         sure_cell(e, result.ordering ? whole_percent(result.ordering->sure) : "-") + "  " +
+         result.change.what + (note.empty() ? "" : " (" + note + ")") + "\n";
 }
 
 /// "A; B; C; D; and 812 more".
@@ -293,7 +313,11 @@ std::string left_out_text(const Explanation& e) {
 }
 
 std::string what_if_text(const Explanation& e, const Painter& paint) {
-  std::string text = heading(paint, "What if (each simulated on its own)"), little;
+  std::string text = heading(
+      paint, is_judged(e)
+                 ? "What if (each simulated on its own; third, how sure the sign of a choice is)"
+                 : "What if (each simulated on its own)");
+  std::string little;
   for (const WhatIfResult& result : e.what_ifs) {
     if (changes_little(e, result))
       little += (little.empty() ? "" : "; ") + result.change.what;
@@ -384,10 +408,13 @@ JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& resu
   else if (!result.failure.empty())
     add_members(value, {{"failure", result.failure}});
   else
-    add_members(value, {{"iteration_time_s", result.iteration_time},
-                        {"change", result.iteration_time / explanation.report.iteration_time - 1},
-                        {"fits", result.fits},
-                        {"breakdown_s", breakdown_value(result.breakdown)}});
+    add_members(value,
+                {{"iteration_time_s", result.iteration_time},
+                 {"change", result.iteration_time / explanation.report.iteration_time - 1},
+                 {"fits", result.fits},
+                 {"breakdown_s", breakdown_value(result.breakdown)},
+                 {"ordering", result.ordering ? std::optional(ordering_value(*result.ordering))
+                                              : std::nullopt}});
   return value;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/json_value.hpp"
 #include "plan/plan.hpp"
+#include "report/ordering.hpp"
 #include "report/path_shares.hpp"
 #include "report/report.hpp"
 #include "report/terminal_text.hpp"
@@ -51,6 +52,8 @@ enum class WhatIfKind {
   codec,      ///< compression of a traffic class
 };
 const char* name_of(WhatIfKind kind);
+/// Whether it is another way of doing the work, of which a model may have the sign wrong; else it is the same at another rate.
+bool is_choice(WhatIfKind kind);
 inline constexpr int num_what_if_kinds = 9;
 
 /// A change of a scenario whose effect is worth knowing, as `--set` would make it.
@@ -82,6 +85,8 @@ struct WhatIfResult {
   WhatIfFate fate = WhatIfFate::simulated;
   /// The most that it can save of the iteration by the critical path, as a share; where there is such a bound.
   std::optional<double> saves_at_most = {};
+  std::optional<Ordering> ordering =
+      {};  ///< of a choice, against the scenario as it is; where errors are known
 };
 
 /// Why an iteration takes as long as it does, and what would change it.

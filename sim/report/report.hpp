@@ -89,6 +89,7 @@ struct Report {
 
   // What the summary says in its first lines.
   std::string model_name, platform_name, software_name;
+  std::string gpu_family;  ///< "a100"; of a mixed job "t4+v100"
   std::optional<SoftwareRelease> software_release;
   Plan plan;
   std::optional<DomainUse> domains;  ///< none where the job stays in one domain

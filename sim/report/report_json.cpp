@@ -124,6 +124,7 @@ JsonValue job_value(const Report& report) {
        {"software_release_known",
         only_if(release && !release->description.empty(), release ? release->description : "")},
        {"gpus", report.num_gpus},
+       {"gpu_family", report.gpu_family},
        {"tensor", parallel.tensor},
        {"pipeline", parallel.pipeline},
        {"data", parallel.data},

@@ -196,6 +196,7 @@ class WhySection {
               "",
               "",
               "",
+              "",
               escaped(result.failure.substr(0, result.failure.find('\n'))),
               command(result)};
     const std::string note = memory_note(result, e_.report);
@@ -205,6 +206,9 @@ class WhySection {
                                     "\">" + note + "</span>"),
             change_bar(result, scale),
             exact(at("what_ifs", i, "change"), signed_percent_text(change_of(result))),
+            result.ordering
+                ? exact(at("what_ifs", i, "ordering/sure"), percent_text(result.ordering->sure))
+                : "",
             exact(at("what_ifs", i, "iteration_time_s"), to_text(result.iteration_time)),
             escaped(moved_text(result, e_.report)),
             command(result)};
@@ -214,9 +218,9 @@ class WhySection {
   Table what_if_table(bool little) const {
     constexpr double least_change = 0.002;
     Table list{"What if",
-               {"what if", "shorter | longer", "change", "iteration", "where", ""},
+               {"what if", "shorter | longer", "change", "sure", "iteration", "where", ""},
                {},
-               "llr",
+               "llrr",
                "bars whatifs"};
     const double full = scale();
     for (std::size_t i = 0; i < e_.what_ifs.size(); ++i) {
@@ -233,7 +237,9 @@ class WhySection {
     const Table much = what_if_table(false), little = what_if_table(true);
     std::string html =
         "<h3>What if</h3>\n<p class=\"quiet\">Each is a simulation of its own, the largest gain "
-        "first; <i>where</i> says which parts of the breakdown grew or shrank, <i>repeat</i> what "
+        "first; <i>sure</i>, of a choice, is how often the sign of such a "
+        "difference was right in validation; <i>where</i> says which parts of the breakdown grew "
+        "or shrank, <i>repeat</i> what "
         "to type to get the same numbers.</p>\n" +
         table(much);
     if (!little.rows.empty())

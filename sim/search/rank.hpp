@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "report/ordering.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/in_flight.hpp"
 #include "search/plan_enumerator.hpp"
@@ -76,6 +77,10 @@ struct RankedPlan {
   Breakdown breakdown;         ///< simulated plans only
   std::string placement_note;  ///< where its placement was searched: what was found, in one line
   double penalty = 0, least_penalty = 0;  ///< of the objective, and its lower bound
+  // What is known of its error; of simulated plans, where there is evidence (judge_plans()).
+  std::optional<std::pair<Seconds, Seconds>> interval = {};  ///< of `time`, 90 %
+  std::optional<Ordering> against_best = {};                 ///< ranked by time, and not the best
+  std::size_t place = 0;  ///< from 1, shared by plans that cannot be told apart; 0: not judged
 };
 
 /// Why a plan is not ranked: it cannot be laid out, or not be held.

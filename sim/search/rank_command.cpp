@@ -15,6 +15,7 @@
 #include "core/option_error.hpp"
 #include "core/problem.hpp"
 #include "core/text_list.hpp"
+#include "evidence/interval.hpp"
 #include "plan/plan_check.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
@@ -78,21 +79,27 @@ JsonValue placement_value(const Scenario& base, const Parallel& parallel) {
 }
 
 JsonValue plan_value(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
-  return object_of({{"rank", rank},
-                    {"plan", detail::plan_text(plan.choice.training, plan.choice.parallel)},
-                    {"parallel", parallel_value(plan.choice)},
-                    {"training", training_value(plan.choice)},
-                    {"microbatches", plan.microbatches},
-                    {"iteration_time_s", plan.time},
-                    {"lower_bound_s", plan.bound},
-                    {"samples_per_s", plan.choice.training.global_batch / plan.time.value()},
-                    {"memory_max_bytes", plan.memory_max.value()},
-                    {"memory_verdict", name_of(plan.memory_verdict)},
-                    {"placement", placement_value(base, plan.choice.parallel)},
-                    {"placement_note", only_if(!plan.placement_note.empty(), plan.placement_note)},
-                    {"method", name_of(plan.method)},
-                    {"breakdown_s", only_if(plan.method == RankMethod::simulated,
-                                            breakdown_value(plan.breakdown))}});
+  return object_of(
+      {{"rank", rank},
+       {"plan", detail::plan_text(plan.choice.training, plan.choice.parallel)},
+       {"parallel", parallel_value(plan.choice)},
+       {"training", training_value(plan.choice)},
+       {"microbatches", plan.microbatches},
+       {"iteration_time_s", plan.time},
+       {"iteration_time_interval_s", plan.interval},
+       {"place", only_if(plan.place > 0, plan.place)},
+       {"indistinguishable_from_best", only_if(plan.place > 0, plan.place == 1)},
+       {"against_best",
+        plan.against_best ? std::optional(ordering_value(*plan.against_best)) : std::nullopt},
+       {"lower_bound_s", plan.bound},
+       {"samples_per_s", plan.choice.training.global_batch / plan.time.value()},
+       {"memory_max_bytes", plan.memory_max.value()},
+       {"memory_verdict", name_of(plan.memory_verdict)},
+       {"placement", placement_value(base, plan.choice.parallel)},
+       {"placement_note", only_if(!plan.placement_note.empty(), plan.placement_note)},
+       {"method", name_of(plan.method)},
+       {"breakdown_s",
+        only_if(plan.method == RankMethod::simulated, breakdown_value(plan.breakdown))}});
 }
 
 JsonValue memory_value(const MemoryCheck& memory) {
@@ -109,7 +116,40 @@ JsonValue rejection_value(const PlanRejection& rejection) {
                     {"suggestion", only_if(!rejection.suggestion.empty(), rejection.suggestion)}});
 }
 
+/// The scenario with the plan in place of its own, in its resolved text too.
+Scenario scenario_with(const Scenario& base, const SearchSpace& space, const PlanChoice& choice) {
+  Scenario scenario = base;
+  scenario.plan = std::get<Plan>(lay_out(base, space, choice));
+  for (const auto& [block, values] : {std::pair("parallel", parallel_value(choice)),
+                                      std::pair("training", training_value(choice))}) {
+    JsonValue* found = scenario.resolved.find(block);
+    if (found == nullptr) continue;
+    for (const JsonValue::Member& member : values.object()) found->set(member.key, member.value);
+  }
+  return scenario;
+}
+
 }  // namespace
+
+void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult& result) {
+  std::optional<JudgedRun> best, leader;  // of all, and of the place
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    RankedPlan& plan = result.plans[i];
+    if (plan.method != RankMethod::simulated) continue;
+    const Scenario scenario = scenario_with(base, result.space, plan.choice);
+    if (!errors.regimes.empty()) {
+      const Interval interval = interval_from(errors, traits_of(scenario), plan.time);
+      plan.interval = {interval.low, interval.high};
+    }
+    if (result.objective != Objective::time || errors.pairs.sets.empty()) continue;
+    const JudgedRun judged = judged_run(scenario, plan.time, plan.breakdown, plan.interval);
+    if (best) plan.against_best = order(*best, judged, errors.pairs);
+    if (!best) best = judged;
+    const bool begins = !leader || order(*leader, judged, errors.pairs)->is_known();
+    plan.place = begins ? i + 1 : result.plans[i - 1].place;
+    if (begins) leader = judged;
+  }
+}
 
 std::string rank_json(const Scenario& base, const RankResult& result) {
   JsonValue searched = empty_object(), fixed = empty_object();
@@ -353,10 +393,41 @@ std::vector<Column> columns_of(const RankResult& result) {
   return columns;
 }
 
+/// "1", or "1a", "1b", … where plans share the place; the number in the table of one that was not judged.
+std::string label_of(const RankResult& result, std::size_t index) {
+  const std::size_t place = result.plans[index].place;
+  const auto shares = [&](std::size_t i) {
+    return i < result.plans.size() && result.plans[i].place == place;
+  };
+  if (place == 0 || (!shares(index + 1) && place == index + 1)) return std::to_string(index + 1);
+  constexpr std::size_t letters = 26;
+  std::string letter;
+  for (std::size_t rest = index + 2 - place; rest > 0; rest = (rest - 1) / letters)
+    letter.insert(letter.begin(), static_cast<char>('a' + (rest - 1) % letters));
+  return std::to_string(place) + letter;
+}
+
+/// The plans that cannot be told apart from the best, and which of them takes the least memory.
+std::string shared_place(const RankResult& result, const Painter& paint) {
+  std::size_t last = 0, leanest = 0;
+  for (std::size_t i = 1; i < result.plans.size() && result.plans[i].place == 1; ++i) {
+    last = i;
+    if (result.plans[i].memory_max < result.plans[leanest].memory_max) leanest = i;
+  }
+  if (last == 0) return "";
+  return marked("~",
+                "plans " + label_of(result, 0) + (last == 1 ? " and " : " to ") +
+                    label_of(result, last) +
+                    " cannot be told apart: of measured pairs that differ by as little, fewer than "
+                    "90 in 100 come out in this order. Of them " +
+                    label_of(result, leanest) + " takes the least memory",
+                Tone::doubtful, paint);
+}
+
 std::string table(const RankResult& result, const Painter& paint) {
-  std::string sides = "r";
-  std::vector<TextRow> rows{{"  #"}};
-  for (std::size_t i = 0; i < result.plans.size(); ++i) rows.push_back({std::to_string(i + 1)});
+  std::string sides = "l";
+  std::vector<TextRow> rows{{"#"}};
+  for (std::size_t i = 0; i < result.plans.size(); ++i) rows.push_back({label_of(result, i)});
   for (const Column& column : columns_of(result)) {
     sides += column.side;
     rows.front().push_back(column.title);
@@ -454,7 +525,7 @@ std::string placements(const RankResult& result) {
   std::string text = "\n";
   for (std::size_t i = 0; i < result.plans.size(); ++i)
     if (!result.plans[i].placement_note.empty())
-      text += detail::paragraph(std::to_string(i + 1) + ": " + result.plans[i].placement_note);
+      text += detail::paragraph(label_of(result, i) + ": " + result.plans[i].placement_note);
   return text;
 }
 
@@ -469,8 +540,9 @@ std::string verdict(const RankResult& result, const Painter& paint) {
   const std::string better = is_energy ? "takes less energy" : "is faster";
   const std::string what =
       result.table_is_proven
-          ? "the table is proven: no other plan " + better + " than one in it"
-          : "plan 1 is proven: no other " + better + ". The places below it are not";
+          ? "by the model, the table is proven: no other plan " + better + " than one in it"
+          : "by the model, plan " + label_of(result, 0) + " is proven: no other " + better +
+                ". The places below it are not";
   if (result.placements_searched > 0)
     return marked("~",
                   "with ranks in order " + what +
@@ -502,7 +574,8 @@ std::string rank_text(const Scenario& base, const RankResult& result, Colour col
   if (result.plans.empty())
     return head + counts(result) + searched_text(base, result) + why_none(result, paint);
   return head + table(result, paint) + said_once(result) + placements(result) + counts(result) +
-         searched_text(base, result) + memory_marks(result, paint) + verdict(result, paint);
+         searched_text(base, result) + memory_marks(result, paint) + shared_place(result, paint) +
+         verdict(result, paint);
 }
 
 namespace {
@@ -587,6 +660,7 @@ int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out
     ProgressLine line(messages, request.progress);
     result = rank_plans(base, rank_options(request, line));
     place_ranked_plans(base, result);
+    judge_plans(base, request.evidence, result);
   }
   if (question) return explain(base, request, *question, result, out);
   if (request.emit != LaunchFormat::none && !result.plans.empty())

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "evidence/evidence.hpp"
 #include "report/progress_line.hpp"
 #include "report/summary_text.hpp"
 #include "scenario/scenario.hpp"
@@ -23,7 +24,8 @@ struct RankRequest {
   std::string why;                    ///< a plan to explain; empty: none
   std::string method;  ///< what another method would pick (sim/studies); empty: our own search
   LaunchFormat emit = LaunchFormat::none;
-  std::string host_map;  ///< file for the GPU of each rank with `emit`; empty: none
+  std::string host_map;          ///< file for the GPU of each rank with `emit`; empty: none
+  MeasuredErrors evidence = {};  ///< by which plans are judged; may be empty
   RankFormat format = RankFormat::text;
   Colour colour = Colour::never;
   ProgressStyle progress = ProgressStyle::hidden;
@@ -39,17 +41,22 @@ RankOptions rank_options(const RankRequest& request, ProgressLine& line);
 int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out,
              std::ostream& messages);
 
+/// Gives simulated plans their intervals and, ranked by time, their places: a plan shares the place of the first of those above it from
+/// which it cannot be told apart (Ordering::is_known()).
+void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult& result);
+
 /// The table of the best plans, at most 100 characters wide where the numbers allow it. Keys of which one value was tried
 /// have no column.
 ///
 ///   gpt-39b on 512 GPUs of a100-80gb-4hdr with megatron-deepspeed-2021
 ///
 ///   #  tensor  pipeline  data  microbatch     time  samples/s    memory  what takes the time
-///   1       8         4    16           4  14.65 s      104.8  61.2 GiB  compute 84 %, pipeline bubble 8 %
-///   2       8         8     8           4  14.86 s      103.4  48.0 GiB  compute 82 %, pipeline bubble 11 %
+///   1a      8         4    16           4  14.65 s      104.8  61.2 GiB  compute 84 %, pipeline bubble 8 %
+///   1b      8         8     8           4  14.86 s      103.4  48.0 GiB  compute 82 %, pipeline bubble 11 %
 ///
 ///   144 plans considered: 24 cannot be laid out, 31 do not fit in memory, 20 of the rest simulated
-///   ✓ nothing better is left: no other plan takes less than 15.9 s
+///   ~ plans 1a and 1b cannot be told apart: …
+///   ✓ by the model, the table is proven: no other plan is faster than one in it (gap 0.0 %)
 std::string rank_text(const Scenario& base, const RankResult& result,
                       Colour colour = Colour::never);
 

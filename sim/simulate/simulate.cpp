@@ -410,6 +410,7 @@ Report make_key_report(const Outcome& o) {
   report.placement_note = scenario.placement_note;
   report.iteration_time = o.played->end;
   report.num_gpus = scenario.plan.num_ranks();
+  report.gpu_family = device_family(scenario.nodes);
   report.memory = account_without_advice(account_inputs(scenario, *o.whole_plan, *o.plan));
   report.activities = o.played->activities;
   report.flows = o.played->flows;

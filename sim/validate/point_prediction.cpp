@@ -77,6 +77,8 @@ PointPrediction predict_by_simulation(const JsonValue& value, const std::filesys
       report.hardware_flops_per_gpu * report.iteration_time * plan.num_ranks(), plan.num_ranks(),
       plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline);
   prediction.interval = report.iteration_time_interval;
+  prediction.judged =
+      judged_run(scenario, report.iteration_time, report.breakdown, prediction.interval);
   prediction.last_stage_forward = report.last_stage_forward;
   prediction.last_stage_backward = report.last_stage_backward;
   prediction.memory_max = report.memory.max_total;

@@ -27,8 +27,9 @@ struct FittedNumber {
 
 /// Prediction of one point.
 struct PointPrediction {
-  Seconds time{};      ///< of the iteration or collective
-  Flops ideal_work{};  ///< see score.hpp
+  Seconds time{};                        ///< of the iteration or collective
+  Flops ideal_work{};                    ///< see score.hpp
+  std::optional<JudgedRun> judged = {};  ///< of an iteration
   std::optional<std::pair<Seconds, Seconds>> interval;
   Seconds last_stage_forward{}, last_stage_backward{};  ///< as Megatron's timers
   Bytes memory_max{};                                   ///< nvidia-smi, of the fullest GPU

@@ -49,7 +49,7 @@ void add_point(const MeasurementSet& set, const MeasurementPoint& point,
   const std::vector<MemoryComparison> memory = compare_memory(point, predicted);
   if (const auto measured = measured_time(point)) {
     validated.comparisons.push_back({point.id, point.group, *measured, predicted.time,
-                                     predicted.ideal_work, predicted.interval});
+                                     predicted.ideal_work, predicted.interval, predicted.judged});
   } else if (memory.empty()) {
     validated.skipped.push_back({point.id, SkipKind::no_time, why_not_scored(set, point)});
   }
@@ -80,6 +80,14 @@ std::vector<ScoredRow> iterations_of(const std::vector<ValidatedSet>& sets) {
     if (set.kind == MeasurementKind::iteration)
       all.insert(all.end(), set.comparisons.begin(), set.comparisons.end());
   return all;
+}
+
+std::vector<MeasuredRun> measured_runs(const std::vector<ValidatedSet>& sets) {
+  std::vector<MeasuredRun> runs;
+  for (const ValidatedSet& set : sets)
+    for (const ScoredRow& row : set.comparisons)
+      if (row.judged) runs.push_back({set.name, *row.judged, row.measured});
+  return runs;
 }
 
 ValidatedSet validate(const MeasurementSet& set, const Prediction& prediction) {

@@ -42,6 +42,7 @@ struct ValidatedSet {
   std::vector<MemoryComparison> memory;
   std::vector<TimerComparison> timers;
   CapacityVerdicts capacity;
+  OrderScore orders;  ///< of pairs of its rows, by the errors of other stacks' pairs
   /// Numbers of the points' own files that were fitted on this very set.
   std::set<std::string> fitted_numbers;
 
@@ -53,6 +54,9 @@ struct ValidatedSet {
 
 /// The comparisons of all sets of iterations, in their order.
 std::vector<ScoredRow> iterations_of(const std::vector<ValidatedSet>& sets);
+
+/// Their rows with what each is judged by beside another.
+std::vector<MeasuredRun> measured_runs(const std::vector<ValidatedSet>& sets);
 
 /// How points are predicted.
 struct Prediction {

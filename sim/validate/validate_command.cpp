@@ -117,7 +117,10 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   for (const MeasurementSet& set : sets) expect_readable_overrides(set, library, reading);
   Prediction prediction;
   prediction.at_once = request.threads == 0 ? default_at_once() : request.threads;
-  const MeasuredErrors all_errors = read_evidence(library);
+  const auto file = residuals_of(library);
+  const MeasuredErrors all_errors =
+      file ? read_evidence(*file, request.residuals.empty() ? ReadFor::use : ReadFor::rewriting)
+           : MeasuredErrors{};
   MeasuredErrors errors;
   prediction.predict = [&](const JsonValue& scenario, const std::filesystem::path& folder) {
     return predict_by_simulation(scenario, folder, library, reading, &errors);
@@ -129,8 +132,9 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   std::vector<ValidatedSet> validated;
   for (const MeasurementSet& set : sets) {
     errors = all_errors;
-    errors.unseen.leave_out(set.name);
+    errors.leave_out(set.name);
     validated.push_back(validate_with_progress(set, prediction, request.progress, messages));
+    validated.back().orders = score_orders(measured_runs({validated.back()}), errors.pairs);
     for (const auto& [pointer, value] : request.overrides)
       validated.back().overrides.push_back(pointer + "=" + value);
   }
@@ -138,6 +142,11 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   StagedFiles files;
   if (!request.svg.empty()) files.add(request.svg, scatter_svg(validated));
   if (!request.report.empty()) files.add(request.report, validation_page(validated));
+  if (!request.residuals.empty()) {
+    MeasuredErrors rewritten = read_evidence(request.residuals, ReadFor::rewriting);
+    rewritten.pairs = pair_errors(measured_runs(validated));
+    files.add(request.residuals, evidence_json(rewritten));
+  }
   files.commit();
 
   const std::vector<std::string> verdicts = negative_verdicts(validated, limits);

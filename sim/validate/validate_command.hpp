@@ -30,6 +30,8 @@ struct ValidateRequest {
   std::size_t threads = 0;  ///< predictions at the same time; 0: one a core
   std::string svg;          ///< file that takes the scatter plot; empty: none
   std::string report;       ///< file that takes the page; empty: none
+  std::string
+      residuals;  ///< residuals' file whose errors of differences become those of the sets; empty: none
   OutputFormat format = OutputFormat::text;
   ValidateDetail detail = ValidateDetail::summary;
   ProgressStyle progress =

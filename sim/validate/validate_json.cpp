@@ -48,6 +48,14 @@ void add_time_scores(JsonValue& json, const ValidatedSet& set) {
                                                      score_without_largest(rows, left_out))}});
   add_groups(json, rows);
   add_members(json, {{"interval_coverage", interval_coverage(rows)}});
+  const OrderScore& orders = set.orders;
+  if (orders.pairs > 0)
+    json.set("orders", object_of({{"pairs", orders.pairs},
+                                  {"covered", orders.covered},
+                                  {"apart", orders.apart},
+                                  {"right", orders.right},
+                                  {"said", orders.said},
+                                  {"said_right", orders.said_right}}));
 }
 
 void add_memory_scores(JsonValue& json, const ValidatedSet& set) {

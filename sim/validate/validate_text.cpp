@@ -37,6 +37,11 @@ const char* naive_model(MeasurementKind kind) {
              : "one constant efficiency x ideal bubble, fitted on these rows";
 }
 
+/// "97.2 %"; a dash of nothing.
+std::string share_text(std::size_t part, std::size_t whole) {
+  return whole == 0 ? "-" : percent_text(static_cast<double>(part) / static_cast<double>(whole));
+}
+
 std::string score_text(const ValidatedSet& set) {
   const std::vector<ScoredRow>& comparisons = set.comparisons;
   const Score all = score(comparisons);
@@ -53,6 +58,12 @@ std::string score_text(const ValidatedSet& set) {
   if (const auto share = interval_coverage(comparisons))
     rows.push_back(
         {"inside the interval", percent_text(*share), "of the measured times; the goal is 90 %"});
+  if (const OrderScore& orders = set.orders; orders.apart > 0)
+    rows.push_back({"order of two plans", share_text(orders.right, orders.apart),
+                    "right, of " + std::to_string(orders.apart) +
+                        " pairs that differ by more than 3 %; " +
+                        share_text(orders.said, orders.apart) + " are said to be known, " +
+                        share_text(orders.said_right, orders.said) + " of these are right"});
   return "\n" + text_table("lrl", rows);
 }
 
@@ -277,6 +288,40 @@ std::string validation_text(const ValidatedSet& set) {
          skipped_text(set.skipped);
 }
 
+namespace {
+
+/// How often the order of two plans is right, every set counting alike.
+std::string orders_text(const std::vector<ValidatedSet>& sets) {
+  double right = 0, said = 0, said_right = 0, covered = 0;
+  std::size_t pairs = 0, with_apart = 0, with_said = 0, with_pairs = 0;
+  const auto add = [](double& sum, std::size_t part, std::size_t whole) -> std::size_t {
+    if (whole > 0) sum += static_cast<double>(part) / static_cast<double>(whole);
+    return whole > 0;
+  };
+  for (const ValidatedSet& set : sets) {
+    const OrderScore& orders = set.orders;
+    pairs += orders.apart;
+    with_pairs += add(covered, orders.covered, orders.pairs);
+    with_apart += add(right, orders.right, orders.apart);
+    add(said, orders.said, orders.apart);
+    with_said += add(said_right, orders.said_right, orders.said);
+  }
+  if (with_apart == 0) return "";
+  const auto mean = [](double sum, std::size_t count) {
+    return count == 0 ? std::string("-") : percent_text(sum / static_cast<double>(count));
+  };
+  return text_table("lrl", {{"order of two plans", mean(right, with_apart),
+                             "right, of pairs that differ by more than 3 % (" +
+                                 grouped_text(static_cast<double>(pairs)) + " in " +
+                                 std::to_string(with_apart) + " sets that count alike)"},
+                            {"  said to be known", mean(said, with_apart), "of these pairs"},
+                            {"  right where said", mean(said_right, with_said), "the goal is 90 %"},
+                            {"  ratio in its interval", mean(covered, with_pairs),
+                             "of all pairs; the goal is 90 %"}});
+}
+
+}  // namespace
+
 std::string validation_summary(const std::vector<ValidatedSet>& sets, Legend legend) {
   std::vector<TextRow> rows;
   for (const auto& part :
@@ -286,10 +331,12 @@ std::string validation_summary(const std::vector<ValidatedSet>& sets, Legend leg
     rows.insert(rows.end(), part.begin(), part.end());
   }
   std::set<std::string> overrides;
+  const std::string orders = orders_text(sets);
   for (const ValidatedSet& set : sets) overrides.insert(set.overrides.begin(), set.overrides.end());
   std::string text = text_table("lr", rows);
   if (const std::vector<TextRow> verdicts = rows_of_verdicts(sets); !verdicts.empty())
     text += (text.empty() ? "" : "\n") + text_table("lr", verdicts);
+  if (!orders.empty()) text += (text.empty() ? "" : "\n") + orders;
   for (const std::string& override : overrides)
     text += "  With " + override + " over every point: not the score of the shipped files\n";
   return legend == Legend::shown ? text + legend_text : text;

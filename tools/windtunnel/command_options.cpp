@@ -215,6 +215,9 @@ void add_validate_options(CLI::App* validate, CommandLine& line) {
   options.list("--fail-above", line.fail_above, "METRIC=LIMIT",
                "Exit with 1 if a metric of a set is above the limit; may be repeated");
   options.value("--svg", line.svg, "OUT", "Write a scatter plot of predicted and measured times");
+  options.value("--residuals", line.residuals, "FILE",
+                "Write the errors of pairs, from which the order of two plans is judged, into this "
+                "file of residuals");
   add_report(validate, line);
 }
 
@@ -229,6 +232,9 @@ void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
   options.value("--advise", line.advise, "FILE",
                 "Fit nothing: name the runs to measure next that make the prediction of this "
                 "scenario most certain");
+  options.value("--against", line.against, "FILE",
+                "With --advise: name the runs that make it most certain which of the two "
+                "scenarios, of one stack and platform, is the faster one");
   options.value(
       "--predict", line.predict, "FILE",
       "Predict this scenario with the fitted constants, anchored by measured rows near it");

@@ -20,6 +20,7 @@ ExitCode rank_command(const CommandLine& line) {
   request.jobs = line.jobs;
   request.why = line.why;
   request.method = line.method;
+  request.evidence = read_evidence(Library::find());
   request.host_map = line.host_map;
   if (!line.emit.empty())
     request.emit = line.emit == "megatron"    ? LaunchFormat::megatron

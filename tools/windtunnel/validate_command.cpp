@@ -15,6 +15,7 @@ ExitCode validate_command(const CommandLine& line) {
   request.overrides = line.overrides;
   request.svg = line.svg;
   request.report = line.report;
+  request.residuals = line.residuals;
   request.format = line.format == ResultFormat::json ? OutputFormat::json : OutputFormat::text;
   request.detail = line.details                         ? ValidateDetail::rows
                    : line.verbosity == Verbosity::quiet ? ValidateDetail::table
@@ -23,7 +24,7 @@ ExitCode validate_command(const CommandLine& line) {
   std::ostringstream result;
   const int code = run_validate(request, Library::find(), result, std::cerr);
   print_result(line, result.str());
-  for (const std::string& file : {line.svg, line.report})
+  for (const std::string& file : {line.svg, line.report, line.residuals})
     if (!file.empty() && line.verbosity == Verbosity::normal) print_message("wrote " + file);
   return static_cast<ExitCode>(code);
 }

@@ -1,0 +1,250 @@
+#include "evidence/pair_errors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "core/contracts.hpp"
+#include "evidence/evidence.hpp"
+#include "report/number_text.hpp"
+#include "report/report_view.hpp"
+
+namespace windtunnel {
+namespace {
+
+constexpr double sure_from = 0.9;  ///< of orders, right
+constexpr double about = 0.03;     ///< of a time: what nobody chooses by
+constexpr std::size_t most_scores = 20;
+
+/// "gpt-39b, 39.1 B": names may be shared by sizes, and sizes by models.
+std::string model_text(const std::string& name, double parameters) {
+  return name + ", " + parameter_text(parameters);
+}
+
+/// A number and what it counts.
+using Weighted = std::pair<double, double>;
+
+double weight_of(const std::vector<Weighted>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 0.0,
+                         [](double sum, const Weighted& each) { return sum + each.second; });
+}
+
+/// The first of the sorted numbers at which `share` of the weight is reached.
+double weighted_quantile(std::vector<Weighted> numbers, double share) {
+  WT_EXPECT(!numbers.empty());
+  std::sort(numbers.begin(), numbers.end());
+  const double wanted = share * weight_of(numbers) - 1e-9;
+  double held = 0;
+  for (const auto& [number, weight] : numbers)
+    if ((held += weight) >= wanted) return number;
+  return numbers.back().first;
+}
+
+struct Pair {
+  std::string set;
+  double error = 0, moved = 0;
+};
+
+bool is_pair(const JudgedRun& a, const JudgedRun& b) {
+  return a.software == b.software && a.gpu == b.gpu && a.model == b.model;
+}
+
+std::vector<Pair> pairs_of(const std::vector<MeasuredRun>& runs) {
+  std::vector<Pair> pairs;
+  const auto residual = [](const MeasuredRun& run) {
+    return std::log(run.measured / run.predicted.time);
+  };
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const JudgedRun &a = runs[i].predicted, &b = runs[j].predicted;
+      if (runs[i].set == runs[j].set && is_pair(a, b))
+        pairs.push_back({runs[i].set, std::abs(residual(runs[i]) - residual(runs[j])),
+                         share_moved(a.breakdown, b.breakdown)});
+    }
+  return pairs;
+}
+
+/// The allowance for errors of the pairs; leaves the scores alone.
+void fit_allowance(const std::vector<Pair>& pairs, PairErrors& errors) {
+  std::map<std::string, double> count;
+  for (const Pair& pair : pairs) ++count[pair.set];
+  std::vector<Weighted> moved;
+  for (const Pair& pair : pairs) moved.emplace_back(pair.moved, 1 / count[pair.set]);
+  const double few = weighted_quantile(moved, 1.0 / 3), much = weighted_quantile(moved, 2.0 / 3);
+  std::array<std::vector<Weighted>, 2> error_of, moved_of;  // of the outer thirds
+  for (const Pair& pair : pairs) {
+    if (pair.moved > few && pair.moved < much) continue;
+    const std::size_t third = pair.moved <= few ? 0 : 1;
+    error_of[third].emplace_back(pair.error, 1 / count[pair.set]);
+    moved_of[third].emplace_back(pair.moved, 1 / count[pair.set]);
+  }
+  constexpr double half = 0.5, least = 1e-4;
+  errors.same = std::max(weighted_quantile(error_of[0], half), least);
+  if (error_of[1].empty()) return;  // all alike
+  const double near = weighted_quantile(moved_of[0], half),
+               far = weighted_quantile(moved_of[1], half);
+  errors.moved = std::max((weighted_quantile(error_of[1], half) - errors.same) / (far - near), 0.0);
+  errors.same = std::max(errors.same - errors.moved * near, least);
+}
+
+/// Sorted, and thinned to the middles of `most_scores` parts alike.
+std::vector<double> thinned(std::vector<double> scores) {
+  std::sort(scores.begin(), scores.end());
+  if (scores.size() <= most_scores) return scores;
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < most_scores; ++i)
+    kept.push_back(scores[(2 * i + 1) * scores.size() / (2 * most_scores)]);
+  return kept;
+}
+
+/// Of a normal distribution, below x standard deviations.
+double normal_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+/// The verdict on a second run that is predicted to be faster by `gain`, ln of the ratio; `beyond(x)`: how often the error of a gain is
+/// larger than x on one given side.
+template <class Beyond>
+void judge(double gain, const Beyond& beyond, Ordering& ordering) {
+  ordering.sure = 1 - beyond(std::abs(gain));
+  const double close = std::log(1 + about), apart = std::abs(gain);
+  const double inside = 1 - beyond(close + apart) -
+                        (apart < close ? beyond(close - apart) : 1 - beyond(apart - close));
+  if (ordering.sure >= sure_from)
+    ordering.verdict = gain > 0 ? OrderVerdict::faster : OrderVerdict::slower;
+  else
+    ordering.verdict = inside >= 0.5 ? OrderVerdict::about_the_same : OrderVerdict::not_known;
+}
+
+std::string pairs_text(const PairErrors& errors) {
+  return "pairs of plans in " + std::to_string(errors.sets.size()) + " measurement sets";
+}
+
+}  // namespace
+
+JudgedRun judged_run(const Scenario& scenario, Seconds time, const Breakdown& breakdown,
+                     std::optional<std::pair<Seconds, Seconds>> interval) {
+  return {scenario.software.name,
+          device_family(scenario.nodes),
+          model_text(scenario.model.name, total_parameters(scenario.model)),
+          time,
+          breakdown,
+          interval};
+}
+
+JudgedRun judged_run(const JsonValue& report) {
+  const html::DataView view{&report};
+  JudgedRun run{view.text("/job/software"),
+                view.text("/job/gpu_family"),
+                model_text(view.text("/job/model"), view.amount("/job/parameters")),
+                Seconds{view.amount("/iteration_time_s")},
+                {},
+                {}};
+  for (const Line line : all_lines)
+    run.breakdown.add(line, Seconds{view.amount(std::string("/breakdown_s/") + name_of(line))});
+  if (view.find("/iteration_time_interval_s") != nullptr)
+    run.interval = {Seconds{view.amount("/iteration_time_interval_s/0")},
+                    Seconds{view.amount("/iteration_time_interval_s/1")}};
+  return run;
+}
+
+double share_moved(const Breakdown& a, const Breakdown& b) {
+  double sum = 0;
+  for (const Line line : all_lines)
+    sum += std::abs(a.of(line) / a.total() - b.of(line) / b.total());
+  return sum / 2;
+}
+
+double PairErrors::share_beyond(double score) const {
+  double sum = 0;
+  for (const auto& [name, set] : sets) {
+    const auto beyond =
+        set.scores.end() - std::lower_bound(set.scores.begin(), set.scores.end(), score);
+    sum += static_cast<double>(beyond) / static_cast<double>(set.scores.size());
+  }
+  return (sum + 1) / (static_cast<double>(sets.size()) + 1);
+}
+
+double PairErrors::bound() const {
+  constexpr int halvings = 60;
+  double below = 0, beyond = 0;
+  for (const auto& [name, set] : sets) beyond = std::max(beyond, set.scores.back());
+  beyond *= interval_widening;
+  const double outside =
+      1 - interval_share + 1e-9;  // 2 of 20 are a tenth, whatever their last bits say
+  if (share_beyond(beyond) > outside) return beyond;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = (below + beyond) / 2;
+    (share_beyond(middle) <= outside ? beyond : below) = middle;
+  }
+  return beyond;
+}
+
+PairErrors pair_errors(const std::vector<MeasuredRun>& runs) {
+  const std::vector<Pair> pairs = pairs_of(runs);
+  PairErrors errors;
+  if (pairs.empty()) return errors;
+  fit_allowance(pairs, errors);
+  for (const Pair& pair : pairs) {
+    PairErrors::Set& set = errors.sets[pair.set];
+    set.scores.push_back(pair.error / errors.allowance(pair.moved));
+  }
+  for (auto& [name, set] : errors.sets) set.scores = thinned(std::move(set.scores));
+  return errors;
+}
+
+OrderScore score_orders(const std::vector<MeasuredRun>& runs, const PairErrors& errors) {
+  OrderScore score;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const MeasuredRun &a = runs[i], &b = runs[j];
+      if (!is_pair(a.predicted, b.predicted)) continue;
+      const std::optional<Ordering> said = order(a.predicted, b.predicted, errors);
+      if (!said) continue;
+      ++score.pairs;
+      const double measured = a.measured / b.measured;
+      if (measured >= said->interval.first && measured <= said->interval.second) ++score.covered;
+      if (std::abs(std::log(measured)) <= std::log(1 + about)) continue;
+      ++score.apart;
+      const bool is_right = (measured > 1) == (said->ratio > 1);
+      score.right += is_right;
+      if (said->verdict != OrderVerdict::faster && said->verdict != OrderVerdict::slower) continue;
+      ++score.said;
+      score.said_right += is_right;
+    }
+  return score;
+}
+
+std::optional<Ordering> order(const JudgedRun& first, const JudgedRun& second,
+                              const PairErrors& errors) {
+  Ordering ordering;
+  ordering.ratio = first.time / second.time;
+  const double gain = std::log(ordering.ratio);
+  if (is_pair(first, second) && !errors.sets.empty()) {
+    const double allowance = errors.allowance(share_moved(first.breakdown, second.breakdown));
+    const double bound = errors.bound() * allowance;
+    ordering.interval = {std::exp(gain - bound), std::exp(gain + bound)};
+    judge(
+        gain, [&](double x) { return errors.share_beyond(x / allowance) / 2; }, ordering);
+    ordering.reason = pairs_text(errors);
+    return ordering;
+  }
+  if (!first.interval || !second.interval) return std::nullopt;
+  const auto ends = [](const JudgedRun& run) {
+    return std::pair(std::log(run.interval->first / run.time),
+                     std::log(run.interval->second / run.time));
+  };
+  const auto [first_low, first_high] = ends(first);
+  const auto [second_low, second_high] = ends(second);
+  const double below = std::hypot(first_low, second_high),
+               above = std::hypot(first_high, second_low);
+  ordering.interval = {std::exp(gain - below), std::exp(gain + above)};
+  constexpr double deviations =
+      1.6449;  ///< of a normal distribution, from its middle to its 95th percentile
+  const double spread = (gain > 0 ? below : above) / deviations;
+  judge(
+      gain, [spread](double x) { return spread > 0 ? normal_below(-x / spread) : 0.0; }, ordering);
+  ordering.reason = "the intervals of both, as if their errors were independent";
+  return ordering;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/json_value.hpp"
+#include "report/ordering.hpp"
+#include "report/report.hpp"
+#include "scenario/scenario.hpp"
+#include "timeline/breakdown.hpp"
+
+namespace windtunnel {
+
+inline constexpr double interval_share = 0.9;  ///< of new runs, and pairs, inside an interval
+/// Of what was measured, for a cluster or a job beyond it, and where there is too little of it; assumed.
+inline constexpr double interval_widening = 1.5;
+
+/// What a run is judged by beside another.
+struct JudgedRun {
+  std::string software, gpu, model;  ///< profile, family of GPUs ("a100"), model with its size
+  Seconds time{};                    ///< of an iteration, predicted
+  Breakdown breakdown;               ///< of `time`
+  std::optional<std::pair<Seconds, Seconds>> interval = {};  ///< 90 %, of `time`
+};
+/// Of a scenario that was simulated.
+JudgedRun judged_run(const Scenario& scenario, Seconds time, const Breakdown& breakdown,
+                     std::optional<std::pair<Seconds, Seconds>> interval);
+/// Of a document windtunnel/report-v1.
+JudgedRun judged_run(const JsonValue& report);
+
+/// Half the difference of what two breakdowns give to each of their lines, as shares of their totals: 0 where time goes the same ways,
+/// 1 where the runs have nothing in common (the total variation distance).
+double share_moved(const Breakdown& a, const Breakdown& b);
+
+/// A measured run beside its prediction.
+struct MeasuredRun {
+  std::string set;
+  JudgedRun predicted;
+  Seconds measured{};
+};
+
+/// How far differences of predictions were off. A pair is two measured runs of one set that share stack, GPUs and model; its error is
+/// |ln(measured / predicted) of one - of the other|, in which is cancelled what both share.
+struct PairErrors {
+  struct Set {
+    /// Errors of its pairs over allowance(); sorted. At most 20, which stand for as many parts of a larger number.
+    std::vector<double> scores;
+  };
+  /// The middle error grows with the share of the time that goes other ways: same + moved * share_moved().
+  double same = 0, moved = 0;
+  std::map<std::string, Set> sets;
+
+  double allowance(double share_moved) const { return same + moved * share_moved; }
+  /// The part of the pairs of a new set whose error is at least so many allowances, every set counting alike, and the new one as one
+  /// that is all beyond: (sum + 1) / (n + 1), so it is never 0.
+  double share_beyond(double score) const;
+  /// The score that 10 of 100 pairs of a new set are beyond: split conformal with a scale of its own for each pair (Lei et al., JASA 113(523),
+  /// 2018, section 5.2), sets in place of rows, as UnseenErrors::bounds. Of fewer than nine sets the largest score, times 1.5.
+  double bound() const;
+};
+
+/// Of all pairs of the runs. `same` and `moved` are a resistant line (Tukey, Exploratory Data Analysis, 1977, chapter 5) through the medians
+/// of the pairs with the smallest and the largest shares moved, a third each; every set counts alike.
+PairErrors pair_errors(const std::vector<MeasuredRun>& runs);
+
+/// How often what is said of the order of two measured runs is right: of pairs of one set that share stack, GPUs and model.
+struct OrderScore {
+  std::size_t pairs = 0;    ///< all of them
+  std::size_t covered = 0;  ///< whose measured ratio lies in the interval
+  // Of those whose measured times differ by more than 3 %:
+  std::size_t apart = 0;
+  std::size_t right = 0;  ///< the one predicted to be faster is
+  std::size_t said = 0;   ///< the verdict is that one is faster
+  std::size_t said_right = 0;
+};
+/// Of the runs of one set, with errors in which it has no part.
+OrderScore score_orders(const std::vector<MeasuredRun>& runs, const PairErrors& errors);
+
+/// `second` against `first`. Runs that share stack, GPUs and model are judged by the errors of such pairs; others by the intervals of both,
+/// as if their errors were independent and normal with these as their 5th and 95th percentiles. None where neither is known.
+std::optional<Ordering> order(const JudgedRun& first, const JudgedRun& second,
+                              const PairErrors& errors);
+
+}  // namespace windtunnel

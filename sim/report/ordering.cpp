@@ -1,0 +1,68 @@
+#include "report/ordering.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/contracts.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// What a run takes less than another, as a share of what that one takes.
+double saving_of(double ratio) { return 1 - 1 / ratio; }
+
+std::string difference_text(double saving) {
+  return percent_text(std::abs(saving)) + (saving < 0 ? " slower" : " faster");
+}
+
+/// "by 1.2 to 12.5 %" where both ends have one sign.
+std::string between_text(double low, double high) {
+  if (low * high < 0) return "between " + difference_text(low) + " and " + difference_text(high);
+  const double one = std::abs(low), other = std::abs(high);
+  return "by " + fixed_text(100 * std::min(one, other), 1) + " to " +
+         percent_text(std::max(one, other));
+}
+
+}  // namespace
+
+const char* name_of(OrderVerdict verdict) {
+  constexpr std::array names{"faster", "slower", "about_the_same", "not_known"};
+  return names.at(static_cast<std::size_t>(verdict));
+}
+
+detail::VerdictMark mark_of(const Ordering& ordering) {
+  if (ordering.is_known()) return {"✓", detail::Tone::good, "good"};
+  return {"~", detail::Tone::doubtful, "doubtful"};
+}
+
+std::string text_of(const Ordering& ordering) {
+  const double saving = saving_of(ordering.ratio);
+  const std::string range =
+      " (in 90 of 100 cases " +
+      between_text(saving_of(ordering.interval.first), saving_of(ordering.interval.second)) + ")";
+  switch (ordering.verdict) {
+    case OrderVerdict::faster:
+      return "faster by " + percent_text(saving) + range;
+    case OrderVerdict::slower:
+      return "slower by " + percent_text(-saving) + range;
+    case OrderVerdict::about_the_same:
+      return "about the same: " + difference_text(saving) + " by the model" + range;
+    case OrderVerdict::not_known:
+      return "not known which is faster: " + difference_text(saving) + " by the model, as " +
+             fixed_text(100 * ordering.sure, 0) + " of 100 such pairs come out" + range;
+  }
+  WT_UNREACHABLE();
+}
+
+JsonValue ordering_value(const Ordering& ordering) {
+  return object_of(
+      {{"ratio_interval", array_of(std::array{ordering.interval.first, ordering.interval.second})},
+       {"sure", ordering.sure},
+       {"verdict", name_of(ordering.verdict)},
+       {"reason", ordering.reason}});
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "core/json_value.hpp"
+#include "report/report_words.hpp"
+
+namespace windtunnel {
+
+/// What is known of which of two runs is the faster one.
+enum class OrderVerdict {
+  faster,          ///< the second, in at least 90 of 100 cases
+  slower,          ///< the second, likewise
+  about_the_same,  ///< most likely within 3 % of each other
+  not_known,       ///< none of these
+};
+const char* name_of(OrderVerdict verdict);  ///< "faster", "slower", "about_the_same", "not_known"
+
+/// A run set against another, with the errors of such differences in validation.
+struct Ordering {
+  double ratio = 1;  ///< predicted: what the other run takes over what this one takes
+  std::pair<double, double> interval{1, 1};  ///< which holds the measured ratio in 90 of 100 cases
+  /// How often the run that is predicted to be faster is the faster one: 0.5 is a coin.
+  double sure = 0.5;
+  OrderVerdict verdict = OrderVerdict::not_known;
+  std::string reason;  ///< what it rests on, for people
+
+  bool is_known() const {
+    return verdict == OrderVerdict::faster || verdict == OrderVerdict::slower;
+  }
+};
+/// How it is marked: "✓" where the order is known, else "~".
+detail::VerdictMark mark_of(const Ordering& ordering);
+
+/// "faster by 7.0 % (in 90 of 100 cases by 1.2 to 12.5 %)", "about the same: 0.8 % slower by the model (…)", "not known which is faster:
+/// 5.6 % faster by the model, as 81 of 100 such pairs come out (in 90 of 100 cases between 16.2 % slower and 23.2 % faster)". The change is of the time, of which the other run's is the whole.
+std::string text_of(const Ordering& ordering);
+/// {"ratio_interval": [1.012, 1.143], "sure": 0.95, "verdict": "faster", "reason": "…"}
+JsonValue ordering_value(const Ordering& ordering);
+
+}  // namespace windtunnel
