@@ -24,6 +24,13 @@ double y_of(const Chart& chart, double value) {
   return bottom - chart_height * chart.y.position(value);
 }
 
+std::string error_line(const Chart& chart, const Chart::Point& point) {
+  if (!point.error) return "";
+  return svg_rule(x_of(chart, point.error->x_low), y_of(chart, point.error->y_low),
+                  x_of(chart, point.error->x_high), y_of(chart, point.error->y_high),
+                  "stroke-width=\"4\" stroke-opacity=\"0.35\"");
+}
+
 std::string shapes(const Chart& chart) {
   std::string svg, line;
   const double width_of_bar = chart_width / static_cast<double>(chart.points.size());
@@ -35,8 +42,8 @@ std::string shapes(const Chart& chart) {
     if (chart.shape == Chart::Shape::line)
       line += svg_number(x) + "," + svg_number(y) + " ";
     else if (chart.shape == Chart::Shape::dots)
-      svg += "<circle cx=\"" + svg_number(x) + "\" cy=\"" + svg_number(y) + "\" r=\"6\" " + fill +
-             "circle>\n" +
+      svg += error_line(chart, point) + "<circle cx=\"" + svg_number(x) + "\" cy=\"" +
+             svg_number(y) + "\" r=\"6\" " + fill + "circle>\n" +
              (is_near_edge ? svg_text(x - 10, y + 4, point.title, "text-anchor=\"end\"")
                            : svg_text(x + 10, y + 4, point.title, ""));
     else if (point.y > 0)
