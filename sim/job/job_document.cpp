@@ -193,6 +193,32 @@ document::Bars time_bars(const JobResult& result, const JsonValue& data) {
   return bars;
 }
 
+/// What each of the two errors alone makes of the figures; left out where the step has no interval.
+document::Section how_sure(const JobResult& result, const JsonValue& data) {
+  document::Section section{"sure", "How sure", "How sure the figures are", {}};
+  if (!result.step_interval) return section;
+  document::Table table{"lrr",
+                        {{"90 % of runs", "by the error of the step", "by failures and noise"}}};
+  const std::string currency =
+      result.job.block.price ? ", " + result.job.block.price->currency : std::string();
+  for (const auto& [label, key] : {std::pair<std::string, std::string>{"days", "/days"},
+                                   {"cost" + currency, "/cost"},
+                                   {"energy, MWh", "/energy_mwh"},
+                                   {"emissions, t CO2", "/tonnes_co2"}}) {
+    const auto between = [&, &pointer = key](const std::string& part) {
+      return figure(data, pointer + part + "/p5", amount_text) + " to " +
+             figure(data, pointer + part + "/p95", amount_text);
+    };
+    if (find_at(data, key) != nullptr)
+      table.rows.push_back({label, between("/of_which_step"), between("/of_which_run")});
+  }
+  if (!result.step_evidence.empty())
+    section.parts.emplace_back("The interval of the step rests on " + result.step_evidence + ".");
+  section.parts.emplace_back(std::move(table));
+  section.parts.emplace_back(bands_chart(result));
+  return section;
+}
+
 }  // namespace
 
 std::string amount_text(double amount) {
@@ -236,11 +262,15 @@ Document job_document(const JobResult& result) {
                   unit + "90 % of runs: " + between(pointer, format)};
   };
   const double draws = static_cast<double>(result.options.draws);
+  Words step_note;
+  if (result.step_interval)
+    step_note = ", 90 % between " + at("/step_interval_s/0", step_text) + " and " +
+                at("/step_interval_s/1", step_text);
   std::vector<Words> opening{
       result.model_name + " on " + at("/gpus", grouped_text) + " GPUs (" + result.platform_name +
           "), " + parameter_text(job.tokens_per_step * static_cast<double>(job.model.steps)) +
           " tokens in " + at("/steps", grouped_text) + " steps of " + to_text(job.step_time) +
-          "; " + grouped_text(draws) + (draws == 1 ? " draw" : " draws"),
+          step_note + "; " + grouped_text(draws) + (draws == 1 ? " draw" : " draws"),
       (job.block.plan == JobPlan::best ? "best plan: " : "plan: ") + result.plan};
   Words spares_note;
   if (const auto& enough = result.enough_spares; enough && enough->least < enough->most)
@@ -286,26 +316,6 @@ Document job_document(const JobResult& result) {
                             (each.evidence == Evidence::measured ? "" : "assumed: ") + each.note});
     inputs.parts.emplace_back(std::move(table));
   }
-  document::Section sure{"sure", "How sure", "How sure the days are", {}};
-  if (result.step_interval) {
-    document::Table table{"lrr",
-                          {{"90 % of runs", "by the error of the step", "by failures and noise"}}};
-    const auto add = [&](const std::string& label, const std::string& pointer,
-                         std::string (*format)(double)) {
-      if (!at(pointer + "/median", format).empty())
-        table.rows.push_back({label, between(pointer + "/of_which_step", format),
-                              between(pointer + "/of_which_run", format)});
-    };
-    add("days", "/days", amount_text);
-    add("cost" + (job.block.price ? ", " + job.block.price->currency : ""), "/cost", amount_text);
-    add("energy, MWh", "/energy_mwh", amount_text);
-    add("emissions, t CO2", "/tonnes_co2", amount_text);
-    sure.parts = {"step " + at("/step_s", step_text) + ", 90 % between " +
-                      at("/step_interval_s/0", step_text) + " and " +
-                      at("/step_interval_s/1", step_text) +
-                      (result.step_evidence.empty() ? "" : ": " + result.step_evidence),
-                  std::move(table), bands_chart(result)};
-  }
   document::Section scenario{
       "scenario",
       "Scenario",
@@ -324,7 +334,7 @@ Document job_document(const JobResult& result) {
                      job.block.price ? job.block.price->currency + ", " : ""),
            uncertain("energy", "/energy_mwh", amount_text, "MWh, "),
            uncertain("emissions", "/tonnes_co2", amount_text, "t CO2, ")},
-          {sure,
+          {how_sure(result, data),
            {"time", "Time", "Where the time went, mean of all draws", {time_bars(result, data)}},
            {"days", "Days", "How long it may take", {days_chart(result)}},
            checkpoints,

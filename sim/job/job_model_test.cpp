@@ -232,7 +232,9 @@ TEST_CASE("days, money and energy of a job carry the interval of its step") {
   CHECK(result.tonnes_co2->high == doctest::Approx(0.5 * result.energy_mwh->high));
   const std::string text = text_of(job_document(result));
   CHECK(text.find("90 % of runs: 0.33 to 0.63\n") != std::string::npos);
-  CHECK(text.find("step 30.00 s, 90 % between 24.00 s and 45.00 s: 9 runs\n") != std::string::npos);
+  CHECK(text.find("steps of 30.00 s, 90 % between 24.00 s and 45.00 s; 3 draws\n") !=
+        std::string::npos);
+  CHECK(text.find("The interval of the step rests on 9 runs.\n") != std::string::npos);
   const std::string json = json_of(job_document(result));
   CHECK(json.find("of_which_step") != std::string::npos);
   CHECK(json.find("of_which_run") != std::string::npos);

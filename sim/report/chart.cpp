@@ -36,6 +36,7 @@ std::string shapes(const Chart& chart) {
   const double width_of_bar = chart_width / static_cast<double>(chart.points.size());
   for (const Chart::Point& point : chart.points) {
     const double x = x_of(chart, point.x), y = y_of(chart, point.y);
+    const double text_y = y + (point.error ? label_height : 4);  // clear of the line
     const bool is_near_edge = x > left + chart_width * 3 / 4;
     const std::string fill = std::string("fill=\"") + point.colour + "\"><title>" +
                              html::escaped(point.title) + "</title></";
@@ -44,8 +45,8 @@ std::string shapes(const Chart& chart) {
     else if (chart.shape == Chart::Shape::dots)
       svg += error_line(chart, point) + "<circle cx=\"" + svg_number(x) + "\" cy=\"" +
              svg_number(y) + "\" r=\"6\" " + fill + "circle>\n" +
-             (is_near_edge ? svg_text(x - 10, y + 4, point.title, "text-anchor=\"end\"")
-                           : svg_text(x + 10, y + 4, point.title, ""));
+             (is_near_edge ? svg_text(x - 10, text_y, point.title, "text-anchor=\"end\"")
+                           : svg_text(x + 10, text_y, point.title, ""));
     else if (point.y > 0)
       svg += "<rect x=\"" + svg_number(x - width_of_bar / 2 + 1) + "\" y=\"" + svg_number(y) +
              "\" width=\"" + svg_number(width_of_bar - 2) + "\" height=\"" +
