@@ -293,7 +293,7 @@ Document job_document(const JobResult& result) {
   }
   Words best_note;
   if (result.intervals && result.step_interval)
-    best_note = "whatever the step is; " + at("/checkpoint/best_steps/0", grouped_text) + " to " +
+    best_note = "at any step time; " + at("/checkpoint/best_steps/0", grouped_text) + " to " +
                 at("/checkpoint/best_steps/1", grouped_text) + " steps";
   document::Section checkpoints{"checkpoints", "Checkpoints", "How often to save", {}};
   checkpoints.parts.push_back(document::Figures{
