@@ -19,17 +19,22 @@ const JobFigure& expense_of(const JobPoint& point, Expense expense) {
   return expense == Expense::days ? point.result->days : *point.result->cost;
 }
 
-/// A factor between two points below which their order is not known, and the factor between their medians; both in logarithms.
+/// How far two spreads reach towards each other, in logarithms, as if they were independent.
+double reach(const Spread& less, const Spread& more) {
+  return std::hypot(std::log(less.high / less.median), std::log(more.median / more.low));
+}
+
+/// How far the medians of two points lie apart, and the distance below which their order is not known; both in logarithms.
 struct Gap {
-  double error = 0, predicted = 0;
+  double distance = 0, error = 0;
 };
 Gap gap_between(const JobPoint& one, const JobPoint& other, Expense expense) {
   const JobFigure* less = &expense_of(one, expense);
   const JobFigure* more = &expense_of(other, expense);
   if (more->median < less->median) std::swap(less, more);
-  if (less->median <= 0) return {0, more->median > 0 ? 1.0 : 0.0};
-  return {std::hypot(std::log(less->high / less->median), std::log(more->median / more->low)),
-          std::log(more->median / less->median)};
+  if (less->median <= 0) return {more->median > 0 ? 1.0 : 0.0, 0};
+  return {std::log(more->median / less->median),
+          std::hypot(reach(less->of_step, more->of_step), reach(less->of_run, more->of_run))};
 }
 
 /// Less of it, or no more, in 90 % of cases.
@@ -40,7 +45,7 @@ bool is_surely_less(const JobPoint& one, const JobPoint& other, Expense expense)
 bool is_surely_no_more(const JobPoint& one, const JobPoint& other, Expense expense) {
   const Gap gap = gap_between(one, other, expense);
   return expense_of(one, expense).median <= expense_of(other, expense).median &&
-         gap.error <= gap.predicted;
+         gap.error <= gap.distance;
 }
 
 /// Whether errors leave no doubt that a point is on the front, or that it is not.
@@ -91,7 +96,7 @@ std::string advice(const std::vector<JobPoint>& points, Expense expense) {
   for (const std::size_t rival : least->rivals) {
     const Gap gap = gap_between(best, points[rival], expense);
     text += (rival == least->rivals.front() ? "" : ", ") + points[rival].values + " (" +
-            percent_text(std::expm1(gap.predicted)) + " more, errors up to " +
+            percent_text(std::expm1(gap.distance)) + " more, errors up to " +
             percent_text(std::expm1(gap.error)) + ")";
   }
   return text + ".";
@@ -176,7 +181,7 @@ std::vector<std::string> warnings_of(const std::vector<JobPoint>& points) {
 
 bool told_apart(const JobPoint& one, const JobPoint& other, Expense expense) {
   const Gap gap = gap_between(one, other, expense);
-  return gap.error < gap.predicted;
+  return gap.error < gap.distance;
 }
 
 void mark_front(std::vector<JobPoint>& points) {

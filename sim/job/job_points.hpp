@@ -23,11 +23,12 @@ struct JobPoint {
 /// What a point takes.
 enum class Expense { days, cost };
 
-/// Whether the order of two points in days, or in money, is sure: the 90 % interval of the ratio of both does not hold 1. With a
-/// ratio of e^g of the medians, and the ends of both points that lie towards each other a factor of e^u and e^v from their medians:
-///   sqrt(u^2 + v^2) < g
+/// Whether the order of two points in days, or in money, is known: the 90 % interval of the ratio of both does not hold 1. With
+/// medians a factor of e^g apart, and four ends of errors that reach from one median towards the other, e^u to e^x (the step's and the
+/// run's own, of either point):
+///   sqrt(u^2 + v^2 + w^2 + x^2) < g
 /// which holds for independent errors. Points share what is wrong about their model and stack, so that their ratio is known
-/// better than this says: it errs towards not sure.
+/// better than this says: it errs towards not known.
 bool told_apart(const JobPoint& one, const JobPoint& other, Expense expense);
 
 /// Marks the points on the Pareto front of median days against median cost, and where their errors leave that open.

@@ -5,13 +5,10 @@
 namespace windtunnel {
 namespace {
 
-/// 90 % of runs between 1/`factor` and `factor` times as much.
+/// The error of the step between 1/`factor` and `factor` times as much; all runs alike.
 JobFigure within(double median, double factor) {
-  JobFigure figure;
-  figure.median = median;
-  figure.low = median / factor;
-  figure.high = median * factor;
-  return figure;
+  const Spread both{median, median / factor, median * factor};
+  return {both, {median, median, median}, both};
 }
 
 JobPoint point(double days, double cost, double factor = 1) {
@@ -46,6 +43,11 @@ TEST_CASE("two points are told apart where their distance is more than both erro
     CHECK(told_apart(point(10, 10, 1.1), point(11.5, 11.5, 1.1), expense));
     CHECK(told_apart(point(11.5, 11.5, 1.1), point(10, 10, 1.1), expense));
   }
+  // The run's own spread counts like the step's: sqrt(2 + 2) ln 1.1 = 0.1906, a factor of 1.21
+  JobPoint one = point(10, 10, 1.1), other = point(12, 12, 1.1);
+  CHECK(told_apart(one, other, Expense::days));
+  for (JobPoint* each : {&one, &other}) each->result->days.of_run = each->result->days.of_step;
+  CHECK(!told_apart(one, other, Expense::days));
   // What costs nothing costs less than anything, and no less than nothing.
   CHECK(told_apart(point(1, 0), point(1, 5), Expense::cost));
   CHECK(!told_apart(point(1, 0), point(1, 0), Expense::cost));
