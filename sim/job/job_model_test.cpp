@@ -13,10 +13,9 @@ Scenario scenario_with_job(const std::string& job) {
                        {.overrides = {{"/job", job}}});
 }
 
-/// An iteration of 30 s.
-Report report_of(const Scenario& scenario) {
+Report report_of(const Scenario& scenario, Seconds iteration = Seconds{30}) {
   Report report;
-  report.iteration_time = Seconds{30};
+  report.iteration_time = iteration;
   report.parameters = 175e9;
   report.breakdown.add(Line::compute, Seconds{20});
   report.breakdown.add(Line::data_comm, Seconds{6});
@@ -131,7 +130,7 @@ Scenario elastic_scenario(const std::string& ways) {
             R"({"global_batch": 64, "micro_batch": 1, "precision": "bf16", "attention": "flash",
               "recompute": "full"})"},
            {"/parallel", R"({"tensor": 8, "data": 4, "sequence_parallel": true, )" + ways + "}"},
-           {"/job", R"({"steps": 20000, "step_time": "10 s", "checkpoint": {"interval": "30 min"},
+           {"/job", R"({"steps": 20000, "checkpoint": {"interval": "30 min"},
               "failures": {"gpu": 20, "memory": 0, "nic": 0, "network": 0, "node": 0, "software": 0},
               "restart": {"elastic": true, "repair": "200 h", "detection": "1 min"},
               "start": {"time": "1 min"}})"}}});
@@ -140,7 +139,7 @@ Scenario elastic_scenario(const std::string& ways) {
 TEST_CASE("context and pipeline ways belong to a replica alike") {
   const auto steps = [](const std::string& ways) {
     const Scenario scenario = elastic_scenario(ways);
-    return make_job(scenario, report_of(scenario)).model.step;
+    return make_job(scenario, report_of(scenario, Seconds{10})).model.step;
   };
   // Replicas of four nodes: 1 to 4 missing nodes leave three of four, 5 to 8 leave two; 16 microbatches become 22 or 32.
   const std::vector<Ticks> context = steps(R"("context": 4)");
@@ -154,14 +153,18 @@ TEST_CASE("context and pipeline ways belong to a replica alike") {
 TEST_CASE("a job with long sequences waits for the nodes of whole replicas") {
   const Scenario scenario = elastic_scenario(R"("context": 4)");
   // An independent simulation of the same job says 17.7 days.
-  CHECK(simulate_job(scenario, report_of(scenario), {.draws = 400}).days.median ==
+  CHECK(simulate_job(scenario, report_of(scenario, Seconds{10}), {.draws = 400}).days.median ==
         doctest::Approx(17.7).epsilon(0.05));
 }
 
 TEST_CASE("a job that waits for repairs says how many spare nodes it needs") {
   const Scenario scenario = elastic_scenario(R"("context": 4)");
-  const JobResult result = simulate_job(scenario, report_of(scenario), {.draws = 100});
+  Report report = report_of(scenario, Seconds{10});
+  report.iteration_time_interval = {Seconds{9}, Seconds{12}};
+  const JobResult result = simulate_job(scenario, report, {.draws = 100});
   REQUIRE(result.enough_spares);
+  CHECK(result.enough_spares->least <= result.enough_spares->nodes);
+  CHECK(result.enough_spares->most >= result.enough_spares->nodes);
   CHECK(result.share_without_nodes() > 0.5);
   CHECK(result.enough_spares->median_days < result.days.median / 2);
   CHECK(text_of(job_document(result))
