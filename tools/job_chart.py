@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws training runs side by side: days, cost, energy and failures, each median with a line from the 5th to the 95th percentile.
+"""Draws training runs side by side: days, cost, energy and failures, each median with a line that holds 90 % of runs.
 
   tools/job_chart.py OUT.svg RUN.json...          RUN.json: what `windtunnel job --json` printed
 """
@@ -44,7 +44,7 @@ def main():
     width = LEFT + 4 * PANEL
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="sans-serif" font-size="13">',
              f'<rect width="{width}" height="{height}" fill="#ffffff" rx="8"/>',
-             f'<text x="{LEFT}" y="26" font-size="16">Training runs side by side: median of {runs[0]["draws"]:,} draws, line: 5th to 95th percentile</text>']
+             f'<text x="{LEFT}" y="26" font-size="16">Training runs side by side: median of {runs[0]["draws"]:,} draws, line: 90 % of runs</text>']
     for index in range(4):
         lines += panel(index, runs)
     for row, run in enumerate(runs):

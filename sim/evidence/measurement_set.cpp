@@ -99,13 +99,17 @@ void read_points(ObjectReader& reader, MeasurementSet& set) {
   }
 }
 
-/// Every .json file in `folder` and below but the residuals, sorted.
+/// Whole training runs, which tools/published_runs.py compares.
+constexpr const char* runs_file = "runs.json";
+
+/// Every .json file in `folder` and below but the residuals and the runs, sorted.
 std::vector<fs::path> all_sets(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error))
-    if (entry->path().extension() == ".json" && entry->path() != folder / residuals_file)
+    if (entry->path().extension() == ".json" && entry->path() != folder / residuals_file &&
+        entry->path() != folder / runs_file)
       files.push_back(entry->path());
   if (error) throw EnvironmentError("cannot read " + folder.string() + ": " + error.message());
   std::sort(files.begin(), files.end());

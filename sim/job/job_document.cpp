@@ -37,6 +37,7 @@ constexpr std::array<Use, num_spent> uses{{
 }};
 
 std::string time_text(double seconds) { return interval_text(Seconds{seconds}); }
+std::string step_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string size_text(double bytes) { return to_text(Bytes{bytes}); }
 std::string tenths_text(double number) { return fixed_text(number, 1); }
 std::string hundredths_text(double number) { return fixed_text(number, 2); }
@@ -46,9 +47,12 @@ std::string days_text(double seconds) { return fixed_text(seconds / seconds_per_
 JsonValue checkpoint_json(const JobResult& result) {
   const Job& job = result.job;
   std::optional<Seconds> best;
+  std::optional<JsonValue> best_steps;
   std::optional<JsonValue> curve;
   if (result.intervals) {
     best = job.step_time * result.intervals->best_steps;
+    if (const auto& step = result.step_interval)
+      best_steps = array_of(std::array{*best / step->second, *best / step->first});
     curve = array_of(result.intervals->points, [&](const IntervalPoint& point) {
       return object_of({{"every_s", job.step_time * static_cast<double>(point.steps)},
                         {"mean_s", point.mean_seconds}});
@@ -63,6 +67,7 @@ JsonValue checkpoint_json(const JobResult& result) {
                     {"young_s", result.young},
                     {"daly_s", result.daly},
                     {"best_s", best},
+                    {"best_steps", best_steps},
                     {"curve", curve}});
 }
 
@@ -73,13 +78,15 @@ JsonValue job_data(const JobResult& result) {
     shares.set(uses[i].key, JsonValue(result.mean_shares[i]));
   for (std::size_t i = 0; i < num_failing_parts; ++i)
     parts.set(name_of(static_cast<FailingPart>(i)), JsonValue(result.mean_failures[i]));
-  const auto spread = [](const std::optional<Spread>& found) {
-    return found ? std::optional(spread_json(*found)) : std::nullopt;
+  const auto figure = [&](const std::optional<JobFigure>& found) {
+    return found ? std::optional(figure_json(*found, result)) : std::nullopt;
   };
-  std::optional<JsonValue> spares, cost = spread(result.cost);
-  if (result.enough_spares)
-    spares = object_of({{"spare_nodes", result.enough_spares->nodes},
-                        {"median_days", result.enough_spares->median_days}});
+  std::optional<JsonValue> spares, cost = figure(result.cost);
+  if (const auto& enough = result.enough_spares)
+    spares = object_of({{"spare_nodes", enough->nodes},
+                        {"least_spare_nodes", enough->least},
+                        {"most_spare_nodes", enough->most},
+                        {"median_days", enough->median_days}});
   if (cost) cost->set("currency", JsonValue(job.block.price->currency));
   return object_of(
       {{"schema", "windtunnel/job-v1"},
@@ -91,9 +98,10 @@ JsonValue job_data(const JobResult& result) {
        {"gpus", job.gpus},
        {"plan", result.plan},
        {"step_s", job.step_time},
+       {"step_interval_s", result.step_interval},
        {"steps", job.model.steps},
        {"tokens", job.tokens_per_step * static_cast<double>(job.model.steps)},
-       {"days", spread_json(result.days)},
+       {"days", figure_json(result.days, result)},
        {"with_enough_spares", spares},
        {"goodput", spread_json(result.goodput)},
        {"mean_shares", shares},
@@ -102,8 +110,9 @@ JsonValue job_data(const JobResult& result) {
                                {"mean_time_between_s", result.mtbf}})},
        {"checkpoint", checkpoint_json(result)},
        {"cost", cost},
-       {"energy_mwh", spread(result.energy_mwh)},
-       {"tonnes_co2", spread(result.tonnes_co2)},
+       {"energy_mwh", figure(result.energy_mwh)},
+       {"tonnes_co2", figure(result.tonnes_co2)},
+       {"warnings", array_of(result.warnings)},
        {"assumptions", array_of(job.assumptions, [](const Assumption& each) {
           return object_of(
               {{"what", each.what},
@@ -121,10 +130,30 @@ Chart days_chart(const JobResult& result) {
   for (const JobDraw& draw : result.draws) days.push_back(days_of(draw));
   const auto [low, high] = std::minmax_element(days.begin(), days.end());
   Chart chart = histogram("How long the draws take, in days", days,
-                          {*low, std::max(*high, *low + least_width), hundredths_text, "days"},
+                          {*low, std::max(*high, *low + least_width), hundredths_text,
+                           result.step_interval ? "days at the predicted step" : "days"},
                           num_bars, "draw");
-  chart.rules = {
-      {result.days.low, "5th"}, {result.days.median, "median"}, {result.days.high, "95th"}};
+  const Spread& run = result.days.of_run;
+  chart.rules = {{run.low, "5th"}, {run.median, "median"}, {run.high, "95th"}};
+  return chart;
+}
+
+/// Between which days 90 % of runs lie: over both errors, and by each alone.
+Chart bands_chart(const JobResult& result) {
+  const JobFigure& days = result.days;
+  Chart chart{"Days of 90 % of runs",
+              Chart::Shape::dots,
+              {std::min(days.low, days.of_step.low), std::max(days.high, days.of_step.high),
+               tenths_text, "days; line: 90 % of runs, dot: at the predicted step"},
+              {0, 4, nullptr, "what may differ"}};
+  double row = 3;
+  for (const auto& [name, band] : {std::pair<const char*, Spread>{"both", days},
+                                   {"error of the step", days.of_step},
+                                   {"failures and noise", days.of_run}}) {
+    chart.points.push_back({days.median, row, name});
+    chart.points.back().error = Chart::Error{band.low, row, band.high, row};
+    --row;
+  }
   return chart;
 }
 
@@ -164,12 +193,47 @@ document::Bars time_bars(const JobResult& result, const JsonValue& data) {
   return bars;
 }
 
+/// What each of the two errors alone makes of the figures; left out where the step has no interval.
+document::Section how_sure(const JobResult& result, const JsonValue& data) {
+  document::Section section{"sure", "How sure", "How sure the figures are", {}};
+  if (!result.step_interval) return section;
+  document::Table table{"lrr",
+                        {{"90 % of runs", "by the error of the step", "by failures and noise"}}};
+  const std::string currency =
+      result.job.block.price ? ", " + result.job.block.price->currency : std::string();
+  for (const auto& [label, key] : {std::pair<std::string, std::string>{"days", "/days"},
+                                   {"cost" + currency, "/cost"},
+                                   {"energy, MWh", "/energy_mwh"},
+                                   {"emissions, t CO2", "/tonnes_co2"}}) {
+    const auto between = [&, &pointer = key](const std::string& part) {
+      return figure(data, pointer + part + "/p5", amount_text) + " to " +
+             figure(data, pointer + part + "/p95", amount_text);
+    };
+    if (find_at(data, key) != nullptr)
+      table.rows.push_back({label, between("/of_which_step"), between("/of_which_run")});
+  }
+  if (!result.step_evidence.empty())
+    section.parts.emplace_back("The interval of the step rests on " + result.step_evidence + ".");
+  section.parts.emplace_back(std::move(table));
+  section.parts.emplace_back(bands_chart(result));
+  return section;
+}
+
 }  // namespace
 
 std::string amount_text(double amount) {
   constexpr double few = 10, many = 100;
   if (amount < few) return fixed_text(amount, 2);
   return amount < many ? fixed_text(amount, 1) : grouped_text(amount);
+}
+
+JsonValue figure_json(const JobFigure& figure, const JobResult& result) {
+  JsonValue value = spread_json(figure);
+  if (!result.step_interval) return value;
+  for (const auto& [key, part] :
+       {std::pair{"of_which_step", &figure.of_step}, {"of_which_run", &figure.of_run}})
+    value.set(key, object_of({{"p5", part->low}, {"p95", part->high}}));
+  return value;
 }
 
 JsonValue spread_json(const Spread& spread) {
@@ -182,32 +246,55 @@ Document job_document(const JobResult& result) {
   const auto at = [&](const std::string& pointer, std::string (*format)(double)) {
     return figure(data, pointer, format);
   };
+  const auto between = [&](const std::string& pointer, std::string (*format)(double)) {
+    return at(pointer + "/p5", format) + " to " + at(pointer + "/p95", format);
+  };
   const auto spread = [&](const char* label, const std::string& pointer,
                           std::string (*format)(double), const std::string& unit = "") {
     return Figure{label, at(pointer + "/median", format),
-                  unit + "5th to 95th percentile " + at(pointer + "/p5", format) + " to " +
-                      at(pointer + "/p95", format)};
+                  unit + (result.step_interval ? "at the predicted step, " : "") +
+                      "5th to 95th percentile " + between(pointer, format)};
+  };
+  const auto uncertain = [&](const char* label, const std::string& pointer,
+                             std::string (*format)(double), const std::string& unit = "") {
+    if (!result.step_interval) return spread(label, pointer, format, unit);
+    return Figure{label, at(pointer + "/median", format),
+                  unit + "90 % of runs: " + between(pointer, format)};
   };
   const double draws = static_cast<double>(result.options.draws);
+  Words step_note;
+  if (result.step_interval)
+    step_note = ", 90 % between " + at("/step_interval_s/0", step_text) + " and " +
+                at("/step_interval_s/1", step_text);
   std::vector<Words> opening{
       result.model_name + " on " + at("/gpus", grouped_text) + " GPUs (" + result.platform_name +
           "), " + parameter_text(job.tokens_per_step * static_cast<double>(job.model.steps)) +
           " tokens in " + at("/steps", grouped_text) + " steps of " + to_text(job.step_time) +
-          "; " + grouped_text(draws) + (draws == 1 ? " draw" : " draws"),
+          step_note + "; " + grouped_text(draws) + (draws == 1 ? " draw" : " draws"),
       (job.block.plan == JobPlan::best ? "best plan: " : "plan: ") + result.plan};
+  Words spares_note;
+  if (const auto& enough = result.enough_spares; enough && enough->least < enough->most)
+    spares_note = "; how many is not sure, from " +
+                  at("/with_enough_spares/least_spare_nodes", grouped_text) + " to " +
+                  at("/with_enough_spares/most_spare_nodes", grouped_text) +
+                  " over the interval of the step";
   if (result.enough_spares)
     opening.push_back("for " + percent_text(result.share_without_nodes()) +
                       " of the time nodes are missing, with " +
                       count_text(job.model.spare_nodes, "spare node") + ": with " +
                       at("/with_enough_spares/spare_nodes", grouped_text) +
                       " (restart/spare_nodes) the job takes " +
-                      at("/with_enough_spares/median_days", amount_text) + " days");
+                      at("/with_enough_spares/median_days", amount_text) + " days" + spares_note);
 
   document::Figures failures;
   for (std::size_t i = 0; i < num_failing_parts; ++i) {
     const std::string part = name_of(static_cast<FailingPart>(i));
     failures.push_back({part, at("/failures/mean_by_part/" + part, tenths_text)});
   }
+  Words best_note;
+  if (result.intervals && result.step_interval)
+    best_note = "at any step time; " + at("/checkpoint/best_steps/0", grouped_text) + " to " +
+                at("/checkpoint/best_steps/1", grouped_text) + " steps";
   document::Section checkpoints{"checkpoints", "Checkpoints", "How often to save", {}};
   checkpoints.parts.push_back(document::Figures{
       {"size of a checkpoint", at("/checkpoint/bytes", size_text)},
@@ -215,7 +302,7 @@ Document job_document(const JobResult& result) {
        job.model.write > 0 ? "safe " + interval_text(to_seconds(job.model.write)) + " later" : ""},
       {"interval in this run", at("/checkpoint/every_s", time_text),
        at("/checkpoint/every_steps", grouped_text) + " steps"},
-      {"best interval, played", at("/checkpoint/best_s", time_text)},
+      {"best interval, played", at("/checkpoint/best_s", time_text), best_note},
       {"by Young's formula", at("/checkpoint/young_s", time_text)},
       {"by Daly's formula", at("/checkpoint/daly_s", time_text)}});
   if (result.intervals && result.intervals->points.size() > 1)
@@ -229,25 +316,33 @@ Document job_document(const JobResult& result) {
                             (each.evidence == Evidence::measured ? "" : "assumed: ") + each.note});
     inputs.parts.emplace_back(std::move(table));
   }
+  document::Section scenario{
+      "scenario",
+      "Scenario",
+      "Scenario",
+      {document::Details{"The whole scenario, with the origin of each value", result.scenario}}};
   return {data,
           "job",
           result.name,
           opening,
           "days",
-          {spread("days", "/days", amount_text),
+          {uncertain("days", "/days", amount_text),
            spread("goodput", "/goodput", percent_text, "of the time counts, "),
            spread("failures", "/failures/count", grouped_text),
            {"mean time between failures", at("/failures/mean_time_between_s", time_text)},
-           spread("cost", "/cost", amount_text,
-                  job.block.price ? job.block.price->currency + ", " : ""),
-           spread("energy", "/energy_mwh", amount_text, "MWh, "),
-           spread("emissions", "/tonnes_co2", amount_text, "t CO2, ")},
-          {{"time", "Time", "Where the time went, mean of all draws", {time_bars(result, data)}},
+           uncertain("cost", "/cost", amount_text,
+                     job.block.price ? job.block.price->currency + ", " : ""),
+           uncertain("energy", "/energy_mwh", amount_text, "MWh, "),
+           uncertain("emissions", "/tonnes_co2", amount_text, "t CO2, ")},
+          {how_sure(result, data),
+           {"time", "Time", "Where the time went, mean of all draws", {time_bars(result, data)}},
            {"days", "Days", "How long it may take", {days_chart(result)}},
            checkpoints,
            {"failures", "Failures", "What fails, mean of all draws", {failures}},
-           inputs},
-          "windtunnel job --json"};
+           inputs,
+           scenario},
+          "windtunnel job --json",
+          result.warnings};
 }
 
 std::string job_csv(const JobResult& result) {

@@ -32,6 +32,15 @@ TEST_CASE("the best interval that is played is within 5 % of Young's and Daly's 
   }
 }
 
+TEST_CASE("the best interval in time is the same for longer steps") {
+  const JobModel model = job_with(Seconds{10}, Seconds{50'000});
+  const auto curve = interval_curve(model, 11, 1);
+  const auto longer = interval_curve(*with_longer_steps(model, 1.25), 11, 1);
+  REQUIRE(curve);
+  REQUIRE(longer);
+  CHECK(1.25 * longer->best_steps == doctest::Approx(curve->best_steps).epsilon(0.05));
+}
+
 TEST_CASE("where nothing fails there is no best interval") {
   JobModel model = job_with(Seconds{10}, Seconds{100'000});
   model.failures_per_tick = {};

@@ -264,6 +264,13 @@ Job make_job(const Scenario& scenario, const Report& report, const std::vector<d
   return job;
 }
 
+std::optional<JobModel> with_longer_steps(JobModel model, double factor) {
+  for (std::vector<Ticks>* times : {&model.step, &model.noise})
+    for (Ticks& time : *times) time = to_ticks(to_seconds(time) * factor);
+  if (time_without_failures(model) < Seconds{most_seconds}) return model;
+  return std::nullopt;
+}
+
 Seconds young_interval(Seconds stall, Seconds mtbf) {
   return Seconds{std::sqrt(2 * (stall / Seconds{1}) * (mtbf / Seconds{1}))};
 }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,9 @@ Bytes checkpoint_bytes(double parameters, const Scenario& scenario);
 /// The job of a scenario whose iteration takes what `report` says. The scenario must have a `job` block. `steps` are times of
 /// single steps over that of the iteration without noise, in order; empty where there is no noise.
 Job make_job(const Scenario& scenario, const Report& report, const std::vector<double>& steps = {});
+
+/// The same job where steps, and what noise adds to them, take `factor` times as long. Nothing for a job of more than 95 years.
+std::optional<JobModel> with_longer_steps(JobModel model, double factor);
 
 /// Time lost is least with a checkpoint about every so long: J. W. Young, CACM 17(9), 530-531, 1974:
 ///   t = sqrt(2 stall mtbf)

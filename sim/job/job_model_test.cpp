@@ -13,10 +13,9 @@ Scenario scenario_with_job(const std::string& job) {
                        {.overrides = {{"/job", job}}});
 }
 
-/// An iteration of 30 s.
-Report report_of(const Scenario& scenario) {
+Report report_of(const Scenario& scenario, Seconds iteration = Seconds{30}) {
   Report report;
-  report.iteration_time = Seconds{30};
+  report.iteration_time = iteration;
   report.parameters = 175e9;
   report.breakdown.add(Line::compute, Seconds{20});
   report.breakdown.add(Line::data_comm, Seconds{6});
@@ -131,7 +130,7 @@ Scenario elastic_scenario(const std::string& ways) {
             R"({"global_batch": 64, "micro_batch": 1, "precision": "bf16", "attention": "flash",
               "recompute": "full"})"},
            {"/parallel", R"({"tensor": 8, "data": 4, "sequence_parallel": true, )" + ways + "}"},
-           {"/job", R"({"steps": 20000, "step_time": "10 s", "checkpoint": {"interval": "30 min"},
+           {"/job", R"({"steps": 20000, "checkpoint": {"interval": "30 min"},
               "failures": {"gpu": 20, "memory": 0, "nic": 0, "network": 0, "node": 0, "software": 0},
               "restart": {"elastic": true, "repair": "200 h", "detection": "1 min"},
               "start": {"time": "1 min"}})"}}});
@@ -140,7 +139,7 @@ Scenario elastic_scenario(const std::string& ways) {
 TEST_CASE("context and pipeline ways belong to a replica alike") {
   const auto steps = [](const std::string& ways) {
     const Scenario scenario = elastic_scenario(ways);
-    return make_job(scenario, report_of(scenario)).model.step;
+    return make_job(scenario, report_of(scenario, Seconds{10})).model.step;
   };
   // Replicas of four nodes: 1 to 4 missing nodes leave three of four, 5 to 8 leave two; 16 microbatches become 22 or 32.
   const std::vector<Ticks> context = steps(R"("context": 4)");
@@ -154,14 +153,18 @@ TEST_CASE("context and pipeline ways belong to a replica alike") {
 TEST_CASE("a job with long sequences waits for the nodes of whole replicas") {
   const Scenario scenario = elastic_scenario(R"("context": 4)");
   // An independent simulation of the same job says 17.7 days.
-  CHECK(simulate_job(scenario, report_of(scenario), {.draws = 400}).days.median ==
+  CHECK(simulate_job(scenario, report_of(scenario, Seconds{10}), {.draws = 400}).days.median ==
         doctest::Approx(17.7).epsilon(0.05));
 }
 
 TEST_CASE("a job that waits for repairs says how many spare nodes it needs") {
   const Scenario scenario = elastic_scenario(R"("context": 4)");
-  const JobResult result = simulate_job(scenario, report_of(scenario), {.draws = 100});
+  Report report = report_of(scenario, Seconds{10});
+  report.iteration_time_interval = {Seconds{9}, Seconds{12}};
+  const JobResult result = simulate_job(scenario, report, {.draws = 100});
   REQUIRE(result.enough_spares);
+  CHECK(result.enough_spares->least <= result.enough_spares->nodes);
+  CHECK(result.enough_spares->most >= result.enough_spares->nodes);
   CHECK(result.share_without_nodes() > 0.5);
   CHECK(result.enough_spares->median_days < result.days.median / 2);
   CHECK(text_of(job_document(result))
@@ -207,12 +210,94 @@ TEST_CASE("GPUs of a node that the plan does not use idle") {
   CHECK(energy("2") == doctest::Approx(1.4e-3).epsilon(1e-3));
 }
 
+/// 1,200 steps of 30 s, 10 h; nothing fails, and nothing but steps takes time.
+const char* const only_steps = R"({"steps": 1200, "start": {"time": "0 s"},
+    "checkpoint": {"storage_bandwidth": "1000 TB/s", "node_bandwidth": "1000 TB/s", "kept": 1},
+    "failures": {"gpu": 0, "memory": 0, "nic": 0, "network": 0, "node": 0, "software": 0},
+    "price": {"gpu_hour": 2},
+    "power": {"computing": 600, "communicating": 300, "idle": 100, "node": 1000, "kg_co2_per_kwh": 0.5}})";
+
+TEST_CASE("days, money and energy of a job carry the interval of its step") {
+  const Scenario scenario = scenario_with_job(only_steps);
+  Report report = report_of(scenario);
+  report.iteration_time_interval = {Seconds{24}, Seconds{45}};
+  report.assumptions.push_back({"prediction interval", "90 %", "9 runs", Evidence::measured});
+  const JobResult result = simulate_job(scenario, report, {.draws = 3});
+  // 30 s in 24 to 45: 0.8 to 1.5 times 10 h, 512 GPUs and their price and power
+  const double days = 10.0 / 24;
+  CHECK(result.days.median == doctest::Approx(days).epsilon(1e-4));
+  CHECK(result.days.low == doctest::Approx(0.8 * days).epsilon(1e-4));
+  CHECK(result.days.high == doctest::Approx(1.5 * days).epsilon(1e-4));
+  CHECK(result.days.of_run.high == doctest::Approx(days).epsilon(1e-4));
+  CHECK(result.cost->low == doctest::Approx(0.8 * 512 * 10 * 2).epsilon(1e-4));
+  CHECK(result.cost->of_step.high == doctest::Approx(1.5 * 512 * 10 * 2).epsilon(1e-4));
+  CHECK(result.energy_mwh->high == doctest::Approx(1.5 * result.energy_mwh->median).epsilon(1e-4));
+  CHECK(result.tonnes_co2->high == doctest::Approx(0.5 * result.energy_mwh->high));
+  const std::string text = text_of(job_document(result));
+  CHECK(text.find("90 % of runs: 0.33 to 0.63\n") != std::string::npos);
+  CHECK(text.find("steps of 30.00 s, 90 % between 24.00 s and 45.00 s; 3 draws\n") !=
+        std::string::npos);
+  CHECK(text.find("The interval of the step rests on 9 runs.\n") != std::string::npos);
+  const std::string json = json_of(job_document(result));
+  CHECK(json.find("of_which_step") != std::string::npos);
+  CHECK(json.find("of_which_run") != std::string::npos);
+  const std::string page = page_of(job_document(result));
+  for (const std::string shown : {"tensor 8", "/step_interval_s/0", "The whole scenario"})
+    CHECK(page.find(shown) != std::string::npos);
+}
+
+TEST_CASE(
+    "a job whose step is given, or of which nothing was measured, has no interval of its step") {
+  const auto json = [](const std::string& job, bool measured) {
+    const Scenario scenario = scenario_with_job(job);
+    Report report = report_of(scenario);
+    if (measured) report.iteration_time_interval = {Seconds{24}, Seconds{45}};
+    return json_of(job_document(simulate_job(scenario, report, {.draws = 3})));
+  };
+  CHECK(json(R"({"steps": 1200})", false).find("of_which_step") == std::string::npos);
+  CHECK(json(R"({"steps": 1200, "step_time": "30 s"})", true).find("of_which_step") ==
+        std::string::npos);
+}
+
+TEST_CASE("the error of the step does not touch starts and checkpoints") {
+  const Scenario scenario = scenario_with_job(R"({"steps": 20000, "start": {"time": "100000 s"},
+      "checkpoint": {"storage_bandwidth": "1000 TB/s", "node_bandwidth": "1000 TB/s"},
+      "failures": {"gpu": 0, "memory": 0, "nic": 0, "network": 0, "node": 0, "software": 0}})");
+  Report report = report_of(scenario);
+  const JobModel model = make_job(scenario, report).model;
+  const JobModel longer = *with_longer_steps(model, 1.5);
+  CHECK(longer.step.front() == 45'000'000'000);
+  CHECK(longer.start == model.start);
+  CHECK(longer.stall == model.stall);
+  CHECK(longer.checkpoint_every == model.checkpoint_every);
+  report.iteration_time_interval = {Seconds{30}, Seconds{45}};
+  const JobResult result = simulate_job(scenario, report, {.draws = 2});
+  // 100,000 s and 20,000 · 30 s, or 20,000 · 45 s: 700,000 or 1,000,000 s
+  CHECK(result.days.low == doctest::Approx(700'000.0 / 86'400).epsilon(1e-4));
+  CHECK(result.days.high == doctest::Approx(1'000'000.0 / 86'400).epsilon(1e-4));
+}
+
+TEST_CASE("an interval of a step with whose slow end the job does not end is left out") {
+  // A checkpoint takes 1,200 steps: 10 h at the predicted step, and half a failure; at a thousand times that no period ever ends.
+  const Scenario scenario = scenario_with_job(R"({"steps": 2400, "checkpoint": {"interval": "10 h"},
+      "start": {"time": "1 min"}, "restart": {"spare_nodes": 64},
+      "failures": {"gpu": 0.8, "memory": 0, "nic": 0, "network": 0, "node": 0, "software": 0}})");
+  Report report = report_of(scenario);
+  report.iteration_time_interval = {Seconds{29}, Seconds{30'000}};
+  const JobResult result = simulate_job(scenario, report, {.draws = 2});
+  CHECK(!result.step_interval);
+  CHECK(result.days.high == result.days.of_run.high);
+  CHECK(text_of(job_document(result)).find("the interval of the step is left out") !=
+        std::string::npos);
+}
+
 TEST_CASE("a result is the same for any number of threads") {
   const Scenario scenario = scenario_with_job(R"({"tokens": 1e12, "failures": {"gpu": 1}})");
-  const Report report = report_of(scenario);
+  Report report = report_of(scenario);
+  report.iteration_time_interval = {Seconds{28}, Seconds{35}};
   const auto text = [&](std::size_t threads) {
     const JobResult result =
-        simulate_job(scenario, report, {.draws = 200, .seed = 9, .at_once = threads});
+        simulate_job(scenario, report, {.draws = 100, .seed = 9, .at_once = threads});
     return json_of(job_document(result)) + job_csv(result);
   };
   CHECK(text(1) == text(2));

@@ -1,6 +1,8 @@
 #include "job/job_points.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "core/json_build.hpp"
@@ -13,11 +15,100 @@ namespace {
 
 bool counts(const JobPoint& point) { return point.result && point.fits && point.result->cost; }
 
+const JobFigure& expense_of(const JobPoint& point, Expense expense) {
+  return expense == Expense::days ? point.result->days : *point.result->cost;
+}
+
+/// How far two spreads reach towards each other, in logarithms, as if they were independent.
+double reach(const Spread& less, const Spread& more) {
+  return std::hypot(std::log(less.high / less.median), std::log(more.median / more.low));
+}
+
+/// How far the medians of two points lie apart, and the distance below which their order is not known; both in logarithms.
+struct Gap {
+  double distance = 0, error = 0;
+};
+Gap gap_between(const JobPoint& one, const JobPoint& other, Expense expense) {
+  const JobFigure* less = &expense_of(one, expense);
+  const JobFigure* more = &expense_of(other, expense);
+  if (more->median < less->median) std::swap(less, more);
+  if (less->median <= 0) return {more->median > 0 ? 1.0 : 0.0, 0};
+  return {std::log(more->median / less->median),
+          std::hypot(reach(less->of_step, more->of_step), reach(less->of_run, more->of_run))};
+}
+
+/// Less of it, or no more, in 90 % of cases.
+bool is_surely_less(const JobPoint& one, const JobPoint& other, Expense expense) {
+  return expense_of(one, expense).median < expense_of(other, expense).median &&
+         told_apart(one, other, expense);
+}
+bool is_surely_no_more(const JobPoint& one, const JobPoint& other, Expense expense) {
+  const Gap gap = gap_between(one, other, expense);
+  return expense_of(one, expense).median <= expense_of(other, expense).median &&
+         gap.error <= gap.distance;
+}
+
+/// Whether errors leave no doubt that a point is on the front, or that it is not.
+bool front_is_sure(const JobPoint& point, const std::vector<JobPoint>& points) {
+  const auto is_less_somewhere = [](const JobPoint& one, const JobPoint& other) {
+    return is_surely_less(one, other, Expense::days) || is_surely_less(one, other, Expense::cost);
+  };
+  const auto is_nowhere_more = [](const JobPoint& one, const JobPoint& other) {
+    return is_surely_no_more(one, other, Expense::days) &&
+           is_surely_no_more(one, other, Expense::cost);
+  };
+  if (point.on_front)
+    return std::all_of(points.begin(), points.end(), [&](const JobPoint& other) {
+      return &other == &point || !counts(other) || is_less_somewhere(point, other) ||
+             is_nowhere_more(point, other);
+    });
+  return std::any_of(points.begin(), points.end(), [&](const JobPoint& other) {
+    return counts(other) && is_nowhere_more(other, point) && is_less_somewhere(other, point);
+  });
+}
+
+/// The point that takes least, and those that may take less as far as is known.
+struct Least {
+  std::size_t point = 0;
+  std::vector<std::size_t> rivals;  ///< by number
+};
+std::optional<Least> least_of(const std::vector<JobPoint>& points, Expense expense) {
+  std::optional<Least> least;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (counts(points[i]) && (!least || expense_of(points[i], expense).median <
+                                            expense_of(points[least->point], expense).median))
+      least = Least{i, {}};
+  if (!least) return least;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (i != least->point && counts(points[i]) &&
+        !told_apart(points[least->point], points[i], expense))
+      least->rivals.push_back(i);
+  return least;
+}
+
+/// "Cheapest: A", or which points are about the same, by how much they differ and how well that is known.
+std::string advice(const std::vector<JobPoint>& points, Expense expense) {
+  const std::optional<Least> least = least_of(points, expense);
+  const JobPoint& best = points[least->point];
+  std::string text = expense == Expense::days ? "Fastest: " : "Cheapest: ";
+  if (least->rivals.empty()) return text + best.values + "; no other comes within the errors.";
+  text += "not known. " + best.values + " as predicted; about the same: ";
+  for (const std::size_t rival : least->rivals) {
+    const Gap gap = gap_between(best, points[rival], expense);
+    text += (rival == least->rivals.front() ? "" : ", ") + points[rival].values + " (" +
+            percent_text(std::expm1(gap.distance)) + " more, errors up to " +
+            percent_text(std::expm1(gap.error)) + ")";
+  }
+  return text + ".";
+}
+
 /// What keeps a point from the front, or that it is on it.
 std::string verdict(const JobPoint& point) {
   if (!point.result) return "not played: " + point.problem.substr(0, point.problem.find('\n'));
   if (!point.fits) return "does not fit in memory";
-  const std::string front = point.on_front ? "on the front" : "";
+  std::string front = point.on_front ? "on the front" : "";
+  if (!point.front_is_sure)
+    front = point.on_front ? "on the front, uncertain" : "off the front, uncertain";
   if (point.result->job.block.plan != JobPlan::best) return front;
   return (front.empty() ? "" : front + "; ") + point.result->plan;
 }
@@ -33,9 +124,11 @@ std::string exact(double value) { return canonical_text(JsonValue(value)); }
 std::vector<PricedPoint> priced(const std::vector<JobPoint>& points) {
   std::vector<PricedPoint> list;
   for (const JobPoint& point : points)
-    if (counts(point))
-      list.push_back(
-          {point.values, point.result->days.median, point.result->cost->median, point.on_front});
+    if (counts(point)) {
+      const JobFigure &days = point.result->days, &cost = *point.result->cost;
+      list.push_back({point.values, days.median, cost.median, point.on_front,
+                      Chart::Error{days.low, cost.low, days.high, cost.high}});
+    }
   return list;
 }
 
@@ -43,60 +136,109 @@ JsonValue point_json(const JobPoint& point) {
   if (!point.result)
     return object_of({{"values", point.values}, {"ok", false}, {"error", point.problem}});
   const JobResult& result = *point.result;
-  const auto spread = [](const std::optional<Spread>& found) {
-    return found ? std::optional(spread_json(*found)) : std::nullopt;
+  const auto figure = [&](const std::optional<JobFigure>& found) {
+    return found ? std::optional(figure_json(*found, result)) : std::nullopt;
   };
   return object_of({{"values", point.values},
                     {"ok", true},
                     {"fits", point.fits},
                     {"on_front", point.on_front},
+                    {"front_is_sure", point.front_is_sure},
                     {"plan", result.plan},
                     {"gpus", result.job.gpus},
-                    {"days", spread_json(result.days)},
+                    {"step_s", result.job.step_time},
+                    {"step_interval_s", result.step_interval},
+                    {"days", figure_json(result.days, result)},
                     {"goodput", spread_json(result.goodput)},
                     {"failures", spread_json(result.failures)},
-                    {"cost", spread(result.cost)},
-                    {"energy_mwh", spread(result.energy_mwh)}});
+                    {"cost", figure(result.cost)},
+                    {"energy_mwh", figure(result.energy_mwh)},
+                    {"warnings", array_of(result.warnings)}});
+}
+
+/// {"point": 0, "about_the_same": [1, 2]}, numbers from 0
+std::optional<JsonValue> least_json(const std::vector<JobPoint>& points, Expense expense) {
+  const std::optional<Least> least = least_of(points, expense);
+  if (!least) return std::nullopt;
+  return object_of(
+      {{"point", least->point}, {"about_the_same", array_of(least->rivals, [](std::size_t each) {
+                                   return JsonValue(static_cast<std::int64_t>(each));
+                                 })}});
+}
+
+/// Warnings of points, each once.
+std::vector<std::string> warnings_of(const std::vector<JobPoint>& points) {
+  std::vector<std::string> warnings;
+  for (const JobPoint& point : points)
+    if (point.result)
+      for (const std::string& each : point.result->warnings)
+        if (std::find(warnings.begin(), warnings.end(), each) == warnings.end())
+          warnings.push_back(each);
+  return warnings;
 }
 
 }  // namespace
+
+bool told_apart(const JobPoint& one, const JobPoint& other, Expense expense) {
+  const Gap gap = gap_between(one, other, expense);
+  return gap.error < gap.distance;
+}
 
 void mark_front(std::vector<JobPoint>& points) {
   std::vector<PricedPoint> marked = priced(points);
   mark_pareto_front(marked);
   auto next = marked.begin();
   for (JobPoint& point : points) point.on_front = counts(point) && (next++)->on_front;
+  for (JobPoint& point : points)
+    point.front_is_sure = !counts(point) || front_is_sure(point, points);
 }
 
 document::Document job_points_document(const std::string& name,
                                        const std::vector<JobPoint>& points) {
   const JsonValue data = object_of({{"schema", "windtunnel/job-points-v1"},
                                     {"version", WINDTUNNEL_VERSION},
+                                    {"fastest", least_json(points, Expense::days)},
+                                    {"cheapest", least_json(points, Expense::cost)},
                                     {"points", array_of(points, point_json)}});
   document::Table table{"lrrrrrrl",
-                        {{"point", "GPUs", "days", "goodput", "failures", "cost", "MWh", ""}}};
+                        {{"point", "GPUs", "days", "90 % of runs", "goodput", "cost", "MWh", ""}}};
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto at = [&](const char* key, std::string (*format)(double)) {
       return document::figure(data, "/points/" + std::to_string(i) + "/" + key, format);
     };
     table.rows.push_back({points[i].values, at("gpus", grouped_text),
-                          at("days/median", amount_text), at("goodput/median", percent_text),
-                          at("failures/median", grouped_text), at("cost/median", amount_text),
+                          at("days/median", amount_text),
+                          at("days/p5", amount_text) + " to " + at("days/p95", amount_text),
+                          at("goodput/median", percent_text), at("cost/median", amount_text),
                           at("energy_mwh/median", amount_text), verdict(points[i])});
   }
   document::Section every{"points", "Points", "Every point", {std::move(table)}};
   if (const std::vector<PricedPoint> with_price = priced(points); !with_price.empty())
-    every.parts = {"On the front: no other point that fits takes fewer days and less money.",
-                   days_money_chart(with_price), every.parts.front()};
-  return {data, "job", name, {"days against money"}, "", {}, {every}, "windtunnel job --json"};
+    every.parts = {
+        "On the front: no other point that fits takes fewer days and less money. Cost goes with "
+        "days: its interval is as wide.",
+        days_money_chart(with_price), every.parts.front(), advice(points, Expense::days),
+        advice(points, Expense::cost)};
+  return {data,
+          "job",
+          name,
+          {"days against money"},
+          "",
+          {},
+          {every},
+          "windtunnel job --json",
+          warnings_of(points)};
 }
 
 std::string job_points_csv(const std::vector<JobPoint>& points) {
-  std::string text = "point,ok,fits,on_front,gpus,days,goodput,failures,cost,energy_mwh\n";
+  std::string text =
+      "point,ok,fits,on_front,gpus,days,goodput,failures,cost,energy_mwh,front_is_sure,days_p5,"
+      "days_p95,cost_p5,"
+      "cost_p95\n";
   for (const JobPoint& point : points) {
     text += csv_field(point.values) + (point.result ? ",true," : ",false,");
     if (!point.result) {
-      text += ",,,,,,,\n";
+      text += ",,,,,,,,,,,,\n";
       continue;
     }
     const JobResult& result = *point.result;
@@ -104,7 +246,10 @@ std::string job_points_csv(const std::vector<JobPoint>& points) {
             std::to_string(result.job.gpus) + "," + exact(result.days.median) + "," +
             exact(result.goodput.median) + "," + exact(result.failures.median) + "," +
             (result.cost ? exact(result.cost->median) : "") + "," +
-            (result.energy_mwh ? exact(result.energy_mwh->median) : "") + "\n";
+            (result.energy_mwh ? exact(result.energy_mwh->median) : "") +
+            (point.front_is_sure ? ",true," : ",false,") + exact(result.days.low) + "," +
+            exact(result.days.high) + "," + (result.cost ? exact(result.cost->low) : "") + "," +
+            (result.cost ? exact(result.cost->high) : "") + "\n";
   }
   return text;
 }

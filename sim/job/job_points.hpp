@@ -14,11 +14,24 @@ struct JobPoint {
   std::optional<JobResult> result;  ///< none where the point cannot be read; without its draws
   bool fits = true;
   std::string problem;  ///< why there is no result
-  /// No other point that fits takes fewer days and less money. Where jobs have no price, nothing is.
+  /// No other point that fits takes fewer days and less money, as predicted. Where jobs have no price, nothing is.
   bool on_front = false;
+  bool front_is_sure =
+      true;  ///< the errors of the points leave no doubt that it is on the front, or that it is not
 };
 
-/// Marks the points on the Pareto front of median days against median cost.
+/// What a point takes.
+enum class Expense { days, cost };
+
+/// Whether the order of two points in days, or in money, is known: the 90 % interval of the ratio of both does not hold 1. With
+/// medians a factor of e^g apart, and four ends of errors that reach from one median towards the other, e^u to e^x (the step's and the
+/// run's own, of either point):
+///   sqrt(u^2 + v^2 + w^2 + x^2) < g
+/// which holds for independent errors. Points share what is wrong about their model and stack, so that their ratio is known
+/// better than this says: it errs towards not known.
+bool told_apart(const JobPoint& one, const JobPoint& other, Expense expense);
+
+/// Marks the points on the Pareto front of median days against median cost, and where their errors leave that open.
 void mark_front(std::vector<JobPoint>& points);
 
 /// The points of the sweep `name`: a table, and a chart of days against money.

@@ -5,12 +5,18 @@
 namespace windtunnel {
 namespace {
 
-JobPoint point(double days, double cost) {
+/// The error of the step between 1/`factor` and `factor` times as much; all runs alike.
+JobFigure within(double median, double factor) {
+  const Spread both{median, median / factor, median * factor};
+  return {both, {median, median, median}, both};
+}
+
+JobPoint point(double days, double cost, double factor = 1) {
   JobPoint point;
   point.values = "nodes 8";
   point.result = JobResult{};
-  point.result->days.median = point.result->days.high = days;
-  point.result->cost = Spread{cost, cost, cost};
+  point.result->days = within(days, factor);
+  point.result->cost = within(cost, factor);
   return point;
 }
 
@@ -22,8 +28,54 @@ TEST_CASE("the front has the points that no other beats in days and money") {
   CHECK(points[1].on_front);
   CHECK(!points[2].on_front);
   CHECK(!points[3].on_front);
+  for (const JobPoint& each : points) CHECK(each.front_is_sure);
+  const std::string text = text_of(job_points_document("sizes", points));
+  CHECK(text.find("Fastest: nodes 8; no other comes within the errors.") != std::string::npos);
+  CHECK(text.find("uncertain") == std::string::npos);
   CHECK(json_of(job_points_document("sizes", points)).find("windtunnel/job-points-v1") !=
         std::string::npos);
+}
+
+TEST_CASE("two points are told apart where their distance is more than both errors together") {
+  // ln 1.1 · sqrt(2) = 0.1348, a factor of 1.1443
+  for (const Expense expense : {Expense::days, Expense::cost}) {
+    CHECK(!told_apart(point(10, 10, 1.1), point(11.4, 11.4, 1.1), expense));
+    CHECK(told_apart(point(10, 10, 1.1), point(11.5, 11.5, 1.1), expense));
+    CHECK(told_apart(point(11.5, 11.5, 1.1), point(10, 10, 1.1), expense));
+  }
+  // The run's own spread counts like the step's: sqrt(2 + 2) ln 1.1 = 0.1906, a factor of 1.21
+  JobPoint one = point(10, 10, 1.1), other = point(12, 12, 1.1);
+  CHECK(told_apart(one, other, Expense::days));
+  for (JobPoint* each : {&one, &other}) each->result->days.of_run = each->result->days.of_step;
+  CHECK(!told_apart(one, other, Expense::days));
+  // What costs nothing costs less than anything, and no less than nothing.
+  CHECK(told_apart(point(1, 0), point(1, 5), Expense::cost));
+  CHECK(!told_apart(point(1, 0), point(1, 0), Expense::cost));
+}
+
+TEST_CASE("where errors leave open which point is cheapest, no point is called so") {
+  // 10 days for 5.0 and 20 days for 4.8 are 4 % apart in money, within errors of 1.1443 - 1; 40 days for 20 is beaten for sure.
+  std::vector<JobPoint> points{point(10, 5, 1.1), point(20, 4.8, 1.1), point(40, 20, 1.1),
+                               point(10.5, 5.1, 1.1)};
+  points[1].values = "nodes 4";
+  points[3].values = "nodes 7";
+  mark_front(points);
+  CHECK(points[0].on_front);
+  CHECK(!points[0].front_is_sure);  // the last may be faster and cheaper
+  CHECK(points[1].on_front);
+  CHECK(!points[1].front_is_sure);  // the first may be cheaper, too
+  CHECK(!points[2].on_front);
+  CHECK(points[2].front_is_sure);
+  CHECK(!points[3].on_front);
+  CHECK(!points[3].front_is_sure);
+  const std::string text = text_of(job_points_document("sizes", points));
+  CHECK(text.find("Fastest: not known. nodes 8 as predicted; about the same: nodes 7 (5.0 % more, "
+                  "errors up to 14.4 %).") != std::string::npos);
+  CHECK(text.find("Cheapest: not known. nodes 4 as predicted; about the same: nodes 8 (4.2 % more, "
+                  "errors up to 14.4 %), nodes 7 (6.2 % more, errors up to 14.4 %).") !=
+        std::string::npos);
+  CHECK(text.find("on the front, uncertain") != std::string::npos);
+  CHECK(text.find("off the front, uncertain") != std::string::npos);
 }
 
 TEST_CASE(

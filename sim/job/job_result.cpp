@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "core/contracts.hpp"
-#include "core/quantile.hpp"
 #include "report/report_words.hpp"
+#include "scenario/resolved_text.hpp"
 #include "simulate/tasks.hpp"
 
 namespace windtunnel {
@@ -15,16 +15,87 @@ constexpr double seconds_per_hour = 3600, seconds_per_day = 86'400;
 constexpr double hours_per_month = 730.5;
 constexpr double watts_per_megawatt = 1e6, kilowatts_per_megawatt = 1000, kg_per_tonne = 1000;
 constexpr double bytes_per_terabyte = 1e12;
-constexpr double low_share = 0.05, high_share = 0.95;
 
 double hours(Ticks ticks) { return to_seconds(ticks) / Seconds{seconds_per_hour}; }
 
-Spread spread_by(const std::vector<JobDraw>& draws,
-                 const std::function<double(const JobDraw&)>& value) {
+constexpr std::size_t most_draws_again =
+    200;  ///< at each end of the step's interval, or with other spares
+
+using DrawValue = std::function<double(const JobDraw&)>;
+
+std::vector<double> values_of(const std::vector<JobDraw>& draws, const DrawValue& value) {
   std::vector<double> values;
   values.reserve(draws.size());
   for (const JobDraw& draw : draws) values.push_back(value(draw));
-  return spread_of(std::move(values));
+  return values;
+}
+
+/// The first draws of a job again, at both ends of the step's interval; none where the step has no interval.
+struct StepEnds {
+  std::vector<JobDraw> low, high;
+};
+
+/// Nothing where the job does not end.
+std::optional<std::vector<JobDraw>> play_again(const JobModel& model, const JobOptions& options) {
+  std::vector<std::optional<JobDraw>> played(std::min(options.draws, most_draws_again));
+  run_on_threads(played.size(), options.at_once,
+                 [&](std::size_t i) { played[i] = play_job_if_it_ends(model, options.seed, i); },
+                 {});
+  std::vector<JobDraw> draws;
+  for (const std::optional<JobDraw>& draw : played) {
+    if (!draw) return std::nullopt;
+    draws.push_back(*draw);
+  }
+  return draws;
+}
+
+/// The job's model at both ends of the step's interval.
+std::vector<JobModel> models_at_ends(const JobResult& result) {
+  std::vector<JobModel> models;
+  if (!result.step_interval) return models;
+  for (const Seconds end : {result.step_interval->first, result.step_interval->second})
+    if (auto model = with_longer_steps(result.job.model, end / result.job.step_time))
+      models.push_back(std::move(*model));
+  return models;
+}
+
+StepEnds play_ends(JobResult& result) {
+  std::vector<std::vector<JobDraw>> ends;
+  for (const JobModel& model : models_at_ends(result))
+    if (auto draws = play_again(model, result.options)) ends.push_back(std::move(*draws));
+  if (ends.size() == 2) return {std::move(ends.front()), std::move(ends.back())};
+  if (result.step_interval)
+    result.warnings.emplace_back(
+        "the interval of the step is left out: at its slow end the job does not end");
+  result.step_interval.reset();
+  return {};
+}
+
+JobFigure figure_by(const JobResult& result, const StepEnds& ends, const DrawValue& value) {
+  const std::vector<double> values = values_of(result.draws, value);
+  if (ends.low.empty()) return figure_of(values, 1, 1);
+  const auto again = static_cast<std::ptrdiff_t>(ends.low.size());
+  const double predicted = spread_of({values.begin(), values.begin() + again}).median;
+  if (predicted <= 0) return figure_of(values, 1, 1);
+  return figure_of(values, std::min(1.0, spread_of(values_of(ends.low, value)).median / predicted),
+                   std::max(1.0, spread_of(values_of(ends.high, value)).median / predicted));
+}
+
+JobFigure scaled(const JobFigure& figure, double factor) {
+  const auto times = [factor](const Spread& spread) {
+    return Spread{spread.median * factor, spread.low * factor, spread.high * factor};
+  };
+  return {times(figure), times(figure.of_run), times(figure.of_step)};
+}
+
+/// How sure the predicted step is. A step that is given needs no prediction.
+void add_step_evidence(const Report& report, JobResult& result) {
+  if (result.job.block.step_time) return;
+  result.step_interval = report.iteration_time_interval;
+  result.warnings = report.warnings;
+  for (const Assumption& each : report.assumptions)
+    if (each.what == "prediction interval" && each.evidence == Evidence::measured)
+      result.step_evidence = each.note;
 }
 
 void add_means(JobResult& result) {
@@ -41,24 +112,22 @@ void add_means(JobResult& result) {
     failures /= static_cast<double>(result.draws.size());
 }
 
-void add_spreads(JobResult& result) {
+void add_figures(JobResult& result) {
   const Job& job = result.job;
-  result.days = spread_by(result.draws, days_of);
-  result.failures = spread_by(
-      result.draws, [](const JobDraw& draw) { return static_cast<double>(draw.num_failures()); });
-  result.goodput = spread_by(result.draws, [](const JobDraw& draw) {
+  const StepEnds ends = play_ends(result);
+  result.days = figure_by(result, ends, days_of);
+  result.failures = spread_of(values_of(
+      result.draws, [](const JobDraw& draw) { return static_cast<double>(draw.num_failures()); }));
+  result.goodput = spread_of(values_of(result.draws, [](const JobDraw& draw) {
     return to_seconds(draw.of(Spent::compute)) / to_seconds(draw.total);
-  });
+  }));
   if (job.block.price)
-    result.cost = spread_by(result.draws, [&](const JobDraw& draw) { return cost_of(job, draw); });
+    result.cost = figure_by(result, ends, [&](const JobDraw& draw) { return cost_of(job, draw); });
   if (!job.block.power) return;
   result.energy_mwh =
-      spread_by(result.draws, [&](const JobDraw& draw) { return energy_of(job, draw); });
-  if (const auto& factor = job.block.power->kg_co2_per_kwh) {
-    const double tonnes = *factor * kilowatts_per_megawatt / kg_per_tonne;
-    result.tonnes_co2 = Spread{result.energy_mwh->median * tonnes, result.energy_mwh->low * tonnes,
-                               result.energy_mwh->high * tonnes};
-  }
+      figure_by(result, ends, [&](const JobDraw& draw) { return energy_of(job, draw); });
+  if (const auto& factor = job.block.power->kg_co2_per_kwh)
+    result.tonnes_co2 = scaled(*result.energy_mwh, *factor * kilowatts_per_megawatt / kg_per_tonne);
 }
 
 void add_intervals(JobResult& result) {
@@ -72,39 +141,45 @@ void add_intervals(JobResult& result) {
   result.intervals = interval_curve(model, result.options.seed, result.options.at_once);
 }
 
-/// Twice as many spare nodes as before, until the job lacks nodes for less than a hundredth of the time.
-void add_enough_spares(JobResult& result) {
-  constexpr double hardly_ever = 0.01;
-  constexpr std::size_t most_draws = 200;
+constexpr double hardly_ever = 0.01;  ///< a job lacks nodes for less of its time
+
+/// Beginning with those of the model, twice as many spare nodes, until the job lacks nodes hardly ever; none where eight times
+/// its nodes do not do. `least` and `most` are left alone.
+std::optional<EnoughSpares> enough_spares(JobModel model, const JobOptions& options) {
   constexpr int most_per_node = 8;
-  if (result.share_without_nodes() <= hardly_ever) return;
-  JobModel model = result.job.model;
-  const std::size_t draws = std::min(result.options.draws, most_draws);
-  for (model.spare_nodes = std::max(1, 2 * model.spare_nodes);
-       model.spare_nodes <= most_per_node * model.nodes; model.spare_nodes *= 2) {
-    std::vector<double> days;
+  for (; model.spare_nodes <= most_per_node * model.nodes;
+       model.spare_nodes = std::max(1, 2 * model.spare_nodes)) {
+    const auto draws = play_again(model, options);
+    if (!draws) return std::nullopt;
     Ticks total = 0, without_nodes = 0;
-    for (std::size_t i = 0; i < draws; ++i) {
-      const std::optional<JobDraw> draw = play_job_if_it_ends(model, result.options.seed, i);
-      if (!draw) return;
-      days.push_back(days_of(*draw));
-      total += draw->total;
-      without_nodes += draw->of(Spent::idle) + draw->of(Spent::slower);
+    for (const JobDraw& draw : *draws) {
+      total += draw.total;
+      without_nodes += draw.of(Spent::idle) + draw.of(Spent::slower);
     }
-    if (static_cast<double>(without_nodes) > hardly_ever * static_cast<double>(total)) continue;
-    result.enough_spares = EnoughSpares{model.spare_nodes, spread_of(std::move(days)).median};
-    return;
+    if (static_cast<double>(without_nodes) <= hardly_ever * static_cast<double>(total))
+      return EnoughSpares{model.spare_nodes, spread_of(values_of(*draws, days_of)).median};
   }
+  return std::nullopt;
+}
+
+/// Advice on spare nodes, where there is one at both ends of the step's interval as well.
+void add_enough_spares(JobResult& result) {
+  if (result.share_without_nodes() <= hardly_ever) return;
+  JobModel more = result.job.model;
+  more.spare_nodes = std::max(1, 2 * more.spare_nodes);
+  std::optional<EnoughSpares> enough = enough_spares(std::move(more), result.options);
+  if (!enough) return;
+  enough->least = enough->most = enough->nodes;
+  for (const JobModel& end : models_at_ends(result)) {
+    const std::optional<EnoughSpares> at_end = enough_spares(end, result.options);
+    if (!at_end) return;
+    enough->least = std::min(enough->least, at_end->nodes);
+    enough->most = std::max(enough->most, at_end->nodes);
+  }
+  result.enough_spares = enough;
 }
 
 }  // namespace
-
-Spread spread_of(std::vector<double> values) {
-  WT_EXPECT(!values.empty());
-  std::sort(values.begin(), values.end());
-  constexpr double half = 0.5;
-  return {quantile(values, half), quantile(values, low_share), quantile(values, high_share)};
-}
 
 double days_of(const JobDraw& draw) { return to_seconds(draw.total) / Seconds{seconds_per_day}; }
 
@@ -143,7 +218,9 @@ JobResult simulate_job(const Scenario& scenario, const Report& report, const Job
   result.platform_name = report.platform_name;
   result.model_name = report.model_name;
   result.plan = detail::plan_text(scenario.plan.training, scenario.plan.parallel);
+  result.scenario = resolved_text(scenario.resolved);
   result.options = options;
+  add_step_evidence(report, result);
   result.draws.resize(options.draws);
   constexpr std::size_t in_a_task = 16;
   std::size_t played = 0;
@@ -158,7 +235,7 @@ JobResult simulate_job(const Scenario& scenario, const Report& report, const Job
                    if (options.on_draws) options.on_draws(played);
                  });
   add_means(result);
-  add_spreads(result);
+  add_figures(result);
   add_intervals(result);
   add_enough_spares(result);
   return result;

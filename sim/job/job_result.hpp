@@ -5,11 +5,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/json_value.hpp"
 #include "job/job_interval.hpp"
 #include "job/job_player.hpp"
+#include "job/step_error.hpp"
 #include "report/document.hpp"
 
 namespace windtunnel {
@@ -24,32 +26,34 @@ struct JobOptions {
       {};  ///< with the number of draws played; may be empty
 };
 
-/// A figure over all draws.
-struct Spread {
-  double median = 0, low = 0, high = 0;  ///< 5th and 95th percentile
-};
-/// The percentiles of `values`, between neighbours on a straight line.
-Spread spread_of(std::vector<double> values);
 JsonValue spread_json(const Spread& spread);
 
 /// Spare nodes with which the job hardly ever waits for a repair, and how long it then takes.
 struct EnoughSpares {
   int nodes = 0;
   double median_days = 0;
+  int least = 0, most = 0;  ///< that are enough over the interval of the step
 };
 
 /// Result of many draws of a job.
 struct JobResult {
   Job job;
   std::string name, scenario_hash, platform_name, model_name;
-  std::string plan;  ///< detail::plan_text()
+  std::string plan;      ///< detail::plan_text()
+  std::string scenario;  ///< resolved_text()
   JobOptions options;
-  std::vector<JobDraw> draws;
-  Spread days, failures;
+  /// The 90 % interval of the predicted step; none where the step is given, or nothing comparable was measured.
+  std::optional<std::pair<Seconds, Seconds>> step_interval;
+  std::string
+      step_evidence;  ///< runs on which the interval rests; empty where a warning says why there are none
+  std::vector<std::string> warnings;  ///< of the predicted step
+  std::vector<JobDraw> draws;         ///< at the predicted step
+  JobFigure days;
+  Spread failures;
   Spread goodput;  ///< share of the time that computes steps that count, at full speed
   std::array<double, num_spent> mean_shares{};  ///< of the time of all draws
   std::array<double, num_failing_parts> mean_failures{};
-  std::optional<Spread> cost, energy_mwh, tonnes_co2;
+  std::optional<JobFigure> cost, energy_mwh, tonnes_co2;
   std::optional<Seconds> mtbf, young, daly;  ///< none where nothing fails
   std::optional<IntervalCurve> intervals;
   std::optional<EnoughSpares> enough_spares;  ///< none where the job has enough
@@ -61,7 +65,9 @@ struct JobResult {
   }
 };
 
-/// Plays the job `options.draws` times.
+/// Plays the job `options.draws` times at the predicted step, and up to 200 of these draws again at each end of the step's
+/// interval, if `report` has one: steps, and what noise adds to them, take as many times as long as that end says; restarts,
+/// checkpoints and evaluations do not. Checkpoints keep their number of steps.
 JobResult simulate_job(const Scenario& scenario, const Report& report, const JobOptions& options);
 
 /// Of one draw: money, MWh.
@@ -69,6 +75,8 @@ double cost_of(const Job& job, const JobDraw& draw);
 double energy_of(const Job& job, const JobDraw& draw);
 double days_of(const JobDraw& draw);
 
+/// A spread, and for jobs whose step has an interval what each of the two errors alone makes of it.
+JsonValue figure_json(const JobFigure& figure, const JobResult& result);
 document::Document job_document(const JobResult& result);
 std::string job_csv(const JobResult& result);  ///< a row for each draw
 /// Two decimals below ten, one below a hundred, then none and thousands apart.

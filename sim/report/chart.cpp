@@ -24,21 +24,29 @@ double y_of(const Chart& chart, double value) {
   return bottom - chart_height * chart.y.position(value);
 }
 
+std::string error_line(const Chart& chart, const Chart::Point& point) {
+  if (!point.error) return "";
+  return svg_rule(x_of(chart, point.error->x_low), y_of(chart, point.error->y_low),
+                  x_of(chart, point.error->x_high), y_of(chart, point.error->y_high),
+                  "stroke-width=\"4\" stroke-opacity=\"0.35\"");
+}
+
 std::string shapes(const Chart& chart) {
   std::string svg, line;
   const double width_of_bar = chart_width / static_cast<double>(chart.points.size());
   for (const Chart::Point& point : chart.points) {
     const double x = x_of(chart, point.x), y = y_of(chart, point.y);
+    const double text_y = y + (point.error ? label_height : 4);  // clear of the line
     const bool is_near_edge = x > left + chart_width * 3 / 4;
     const std::string fill = std::string("fill=\"") + point.colour + "\"><title>" +
                              html::escaped(point.title) + "</title></";
     if (chart.shape == Chart::Shape::line)
       line += svg_number(x) + "," + svg_number(y) + " ";
     else if (chart.shape == Chart::Shape::dots)
-      svg += "<circle cx=\"" + svg_number(x) + "\" cy=\"" + svg_number(y) + "\" r=\"6\" " + fill +
-             "circle>\n" +
-             (is_near_edge ? svg_text(x - 10, y + 4, point.title, "text-anchor=\"end\"")
-                           : svg_text(x + 10, y + 4, point.title, ""));
+      svg += error_line(chart, point) + "<circle cx=\"" + svg_number(x) + "\" cy=\"" +
+             svg_number(y) + "\" r=\"6\" " + fill + "circle>\n" +
+             (is_near_edge ? svg_text(x - 10, text_y, point.title, "text-anchor=\"end\"")
+                           : svg_text(x + 10, text_y, point.title, ""));
     else if (point.y > 0)
       svg += "<rect x=\"" + svg_number(x - width_of_bar / 2 + 1) + "\" y=\"" + svg_number(y) +
              "\" width=\"" + svg_number(width_of_bar - 2) + "\" height=\"" +

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,15 @@ struct ChartAxis {
 /// A picture with two axes, in SVG: a line through points, dots, or bars that stand side by side.
 struct Chart {
   enum class Shape { line, dots, bars };
+  /// A line from one end of an error to the other, through its dot where the errors of x and y go together.
+  struct Error {
+    double x_low = 0, y_low = 0, x_high = 0, y_high = 0;
+  };
   struct Point {
     double x = 0, y = 0;
     std::string title = {};  ///< beside a dot; of a bar, where the pointer rests on it
     const char* colour = "#3d7cc0";
+    std::optional<Error> error = {};  ///< of a dot
   };
   /// A dashed line across the chart, at a value of x unless it is of y.
   struct Rule {

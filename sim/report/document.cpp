@@ -4,6 +4,7 @@
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
+#include "report/terminal_text.hpp"
 #include "report/text_table.hpp"
 
 namespace windtunnel::document {
@@ -41,6 +42,7 @@ struct AsText {
     return text_table(bars.table.columns + "l", rows);
   }
   std::string operator()(const Chart&) const { return ""; }
+  std::string operator()(const Details&) const { return ""; }
 };
 
 struct AsHtml {
@@ -76,6 +78,9 @@ struct AsHtml {
     return html::stacked_bar(pieces, title) + with_heading(std::move(of));
   }
   std::string operator()(const Chart& chart) const { return chart_svg(chart); }
+  std::string operator()(const Details& details) const {
+    return html::scenario_details(details.summary, details.text);
+  }
 };
 
 std::string hero(const Document& document) {
@@ -94,8 +99,8 @@ std::string hero(const Document& document) {
       cards += html::card(each.label, each.value.html(), each.note.html());
   }
   return "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" + escaped(document.name) +
-         "</p>\n" + head + "<p class=\"job\">" + lines + "</p>\n</div>\n<div class=\"cards\">\n" +
-         cards + "</div>\n</header>\n";
+         "</p>\n" + head + html::warnings(document.warnings) + "<p class=\"job\">" + lines +
+         "</p>\n</div>\n<div class=\"cards\">\n" + cards + "</div>\n</header>\n";
 }
 
 }  // namespace
@@ -135,6 +140,9 @@ std::string text_of(const Document& document) {
     text += (&line == &document.opening.front() ? "" : "  ") + line.text() + "\n";
   if (const std::string figures = AsText()(document.figures); !figures.empty())
     text += "\n" + figures;
+  for (const std::string& warning : document.warnings)
+    text += (&warning == &document.warnings.front() ? "\n" : "") +
+            detail::marked("!", warning, detail::Tone::doubtful, detail::Painter(Colour::never));
   for (const Section& section : document.sections) {
     std::string parts;
     for (const Part& part : section.parts) parts += std::visit(AsText(), part);

@@ -69,8 +69,13 @@ struct Bars {
   std::vector<Bar> bars;  ///< one for each row below the heading
 };
 
-/// `Words`: a paragraph. Charts are on the page only.
-using Part = std::variant<Words, Figures, Table, Bars, Chart>;
+/// A long text, as a file, folded away.
+struct Details {
+  std::string summary, text;
+};
+
+/// `Words`: a paragraph. Charts and details are on the page only.
+using Part = std::variant<Words, Figures, Table, Bars, Chart, Details>;
 
 struct Section {
   std::string id, place;  ///< on the page, and in its navigation
@@ -87,6 +92,7 @@ struct Document {
   Figures figures;
   std::vector<Section> sections;
   std::string command;  ///< that prints the same numbers: "windtunnel job --json"
+  std::vector<std::string> warnings = {};  ///< below the figures
 };
 
 std::string text_of(const Document& document);

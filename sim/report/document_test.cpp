@@ -37,9 +37,11 @@ Document example() {
        {"days",
         "Days",
         "How long it may take",
-        {Chart{"days", Chart::Shape::line, {}, {}, {{0, 1}}}}},
+        {Chart{"days", Chart::Shape::line, {}, {}, {{0, 1}}},
+         document::Details{"The scenario", "{\"nodes\": 8}"}}},
        {"none", "None", "Left out", {}}},
-      "windtunnel job --json"};
+      "windtunnel job --json",
+      {"extrapolated"}};
 }
 
 TEST_CASE("a document as text, JSON and page") {
@@ -49,6 +51,8 @@ TEST_CASE("a document as text, JSON and page") {
         "\n"
         "  days      42  of 10 draws\n"
         "  idle  25.0 %\n"
+        "\n"
+        "  ! extrapolated\n"
         "\n"
         "Where the time went\n"
         "  what      share\n"
@@ -60,7 +64,8 @@ TEST_CASE("a document as text, JSON and page") {
   const std::string page = page_of(document);
   for (const char* part :
        {"gpt &lt;1&gt;", "<span class=\"big\"><span data-at=\"/days\">42</span></span> days</h1>",
-        "<span data-at=\"/shares/idle\">25.0 %</span>", "id=\"time\"", "id=\"days\"", "<polyline"})
+        "<span data-at=\"/shares/idle\">25.0 %</span>", "id=\"time\"", "id=\"days\"", "<polyline",
+        "<b>!</b> extrapolated", "{&quot;nodes&quot;: 8}"})
     CHECK_MESSAGE(page.find(part) != std::string::npos, part);
   for (const char* part : {"cost", "Left out"})
     CHECK_MESSAGE(page.find(part) == std::string::npos, part);
@@ -78,6 +83,20 @@ TEST_CASE("a histogram counts the values of each span, and a value at the end in
   CHECK(chart.points[1].y == 1);
   CHECK(chart.points[1].title == "1 draw");
   CHECK(chart.points[1].x == doctest::Approx(7.5));
+}
+
+TEST_CASE("the error of a dot is a line from one end to the other") {
+  Chart chart{"days", Chart::Shape::dots, {0, 10}, {0, 10}, {{5, 5}}};
+  const auto num_lines = [&] {
+    const std::string svg = chart_svg(chart);
+    int count = 0;
+    for (auto at = svg.find("<line"); at != std::string::npos; at = svg.find("<line", at + 1))
+      ++count;
+    return count;
+  };
+  const int without = num_lines();
+  chart.points.front().error = Chart::Error{4, 3, 8, 9};
+  CHECK(num_lines() == without + 1);
 }
 
 TEST_CASE("an axis places values evenly, or by their logarithms") {

@@ -50,6 +50,13 @@ std::string scenario_details(std::string_view summary, std::string_view text) {
   return details(summary, element("pre", "tabindex=\"0\"", escaped(text)));
 }
 
+std::string warnings(const std::vector<std::string>& texts) {
+  std::string html;
+  for (const std::string& warning : texts)
+    html += "<p class=\"verdict doubtful\"><b>!</b> " + escaped(warning) + "</p>\n";
+  return html;
+}
+
 std::string badge(std::string_view source) {
   return element("span", "class=\"badge e-" + escaped(source) + "\"", escaped(source));
 }

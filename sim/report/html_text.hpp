@@ -38,6 +38,8 @@ std::string quiet(std::string_view html);
 std::string details(std::string_view summary, std::string_view html);
 /// The scenario of a run or sweep, folded away.
 std::string scenario_details(std::string_view summary, std::string_view text);
+/// A line for each, with a mark.
+std::string warnings(const std::vector<std::string>& texts);
 /// The source of an input, in its colour: "fitted".
 std::string badge(std::string_view source);
 

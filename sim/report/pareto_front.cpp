@@ -22,8 +22,12 @@ Chart days_money_chart(const std::vector<PricedPoint>& points) {
   for (const PricedPoint& point : points) {
     chart.x.high = std::max(chart.x.high, point.days);
     chart.y.high = std::max(chart.y.high, point.cost);
+    if (point.error) {
+      chart.x.high = std::max(chart.x.high, point.error->x_high);
+      chart.y.high = std::max(chart.y.high, point.error->y_high);
+    }
     chart.points.push_back(
-        {point.days, point.cost, point.label, point.on_front ? "#1d7a46" : "#87919d"});
+        {point.days, point.cost, point.label, point.on_front ? "#1d7a46" : "#87919d", point.error});
   }
   return chart;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace windtunnel {
 struct PricedPoint {
   std::string label;
   double days = 0, cost = 0;
-  bool on_front = false;  ///< no other point takes fewer days and less money
+  bool on_front = false;                   ///< no other point takes fewer days and less money
+  std::optional<Chart::Error> error = {};  ///< of days and cost, which go together
 };
 
 /// Marks the points on the Pareto front of days against cost. Of points that are equal in both, all are on it or none is.

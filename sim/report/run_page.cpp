@@ -287,13 +287,6 @@ std::string verdict(const Report& report) {
          escaped(text) + "</p>\n";
 }
 
-std::string warnings(const Report& report) {
-  std::string html;
-  for (const std::string& warning : report.warnings)
-    html += "<p class=\"verdict doubtful\"><b>!</b> " + escaped(warning) + "</p>\n";
-  return html;
-}
-
 std::string reasons(const Report& report) {
   std::string items;
   for (const Reason& reason : reasons_for_time(report))
@@ -380,8 +373,8 @@ std::string headline(const Report& report) {
                      "</span> per iteration</h1>\n" + interval(report) + verdict(report);
   if (!report.memory.fits)
     html += "<p class=\"verdict bad\">The time is what it would be if the plan fitted.</p>\n";
-  html += warnings(report) + "<p class=\"job\">" + escaped(detail::job_text(report)) + "<br>" +
-          escaped(joined(detail::plan_items(report), " · ")) +
+  html += warnings(report.warnings) + "<p class=\"job\">" + escaped(detail::job_text(report)) +
+          "<br>" + escaped(joined(detail::plan_items(report), " · ")) +
           (report.placement_note.empty()
                ? ""
                : "<br>" + escaped("placement searched: " + report.placement_note)) +

@@ -274,8 +274,11 @@ class Promises:
         return parsed(self.runner.command("job", file, "--draws", "20", "--json")[1])
 
     def check_job(self, case):
-        if "job" in case.document:
-            self.job_of(case.file)
+        job = self.job_of(case.file) if "job" in case.document else {}
+        for key in ("days", "cost", "energy_mwh", "tonnes_co2"):
+            figure = job.get(key)
+            for part in (figure, *((figure[of] for of in ("of_which_step", "of_which_run")) if "step_interval_s" in job else ())) if figure else ():
+                promise(part["p5"] <= figure["median"] <= part["p95"], f"job: the interval of {key} does not hold its median", figure)
 
     def check_ways(self, case):
         """Context and pipeline cut a replica alike, as far as its job is concerned."""

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/problem.hpp"
+#include "evidence/interval.hpp"
 #include "job/job_points.hpp"
 #include "report/progress_line.hpp"
 #include "search/rank.hpp"
@@ -48,9 +49,10 @@ std::vector<double> noisy_steps(const CommandLine& line, const Scenario& scenari
   return factors;
 }
 
-PlayedJob play(const CommandLine& line, Scenario as_read) {
+PlayedJob play(const CommandLine& line, const MeasuredErrors& errors, Scenario as_read) {
   const Scenario scenario = with_plan(line, std::move(as_read));
-  const Report report = simulate(scenario).report;
+  Report report = simulate(scenario).report;
+  if (!errors.regimes.empty()) add_interval(scenario, errors, report);
   JobOptions options;
   options.draws = static_cast<std::size_t>(line.draws);
   options.seed = line.seed;
@@ -75,11 +77,12 @@ std::string words_of(const PointValues& values) {
   return words;
 }
 
-JobPoint play_point(const CommandLine& line, const Sweep& sweep, std::size_t index) {
+JobPoint play_point(const CommandLine& line, const MeasuredErrors& errors, const Sweep& sweep,
+                    std::size_t index) {
   JobPoint point;
   point.values = words_of(sweep.points().values(index));
   try {
-    PlayedJob played = play(line, sweep.planned(sweep.scenario(index)));
+    PlayedJob played = play(line, errors, sweep.planned(sweep.scenario(index)));
     played.result.draws = {};
     point.fits = played.fits;
     point.result = std::move(played.result);
@@ -96,9 +99,10 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
   const Library library = Library::find();
   const Sweep sweep(file, library, options, plan_chooser("/sweep/plan"));
   sweep.expect_a_readable_point();
+  const MeasuredErrors errors = read_evidence(library);
   std::vector<JobPoint> points;
   for (std::size_t i = 0; i < sweep.points().size(); ++i)
-    points.push_back(play_point(line, sweep, i));
+    points.push_back(play_point(line, errors, sweep, i));
   mark_front(points);
   const document::Document document = job_points_document(sweep.name(), points);
   write_outputs(line, {{line.report, [&] { return page_of(document); }},
@@ -122,7 +126,7 @@ ExitCode job_command(const CommandLine& line) {
     if (sweep != nullptr && !sweep->is_null()) return play_sweep(line, file);
   }
   const Scenario scenario = read_placed_scenario_argument(line);
-  const PlayedJob played = play(line, scenario);
+  const PlayedJob played = play(line, read_evidence(library), scenario);
   const document::Document job = job_document(played.result);
   write_outputs(line, {{line.report, [&] { return page_of(job); }},
                        {line.csv, [&] { return job_csv(played.result); }}});

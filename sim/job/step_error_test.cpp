@@ -1,0 +1,72 @@
+#include "job/step_error.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace windtunnel {
+namespace {
+
+TEST_CASE("runs that are all alike are as uncertain as the step") {
+  const JobFigure figure = figure_of({100, 100}, 0.8, 1.5);
+  CHECK(figure.median == 100);
+  CHECK(figure.low == doctest::Approx(80));
+  CHECK(figure.high == doctest::Approx(150));
+  CHECK(figure.of_step.low == doctest::Approx(80));
+  CHECK(figure.of_step.high == doctest::Approx(150));
+  CHECK(figure.of_run.low == 100);
+  CHECK(figure.of_run.high == 100);
+}
+
+TEST_CASE("a step that is sure leaves the draws' own percentiles") {
+  // 5 % and 95 % of the way from 100 to 200
+  const JobFigure figure = figure_of({200, 100}, 1, 1);
+  CHECK(figure.median == 150);
+  CHECK(figure.low == doctest::Approx(105));
+  CHECK(figure.high == doctest::Approx(195));
+}
+
+TEST_CASE("two draws and a step between half and twice as long meet in one interval") {
+  // With z = ln(t / 100) / ln 2 · 1.6449, P(t) = [Φ(z) + Φ(z - 1.6449)] / 2, which is 0.05 at z = -1.2912:
+  // Φ(-1.2912) = 0.09832, Φ(-2.9361) = 0.00166. t = 100 · 2^(-1.2912 / 1.6449) = 58.04. Above, the same mirrored at sqrt(100 · 200).
+  const JobFigure figure = figure_of({100, 200}, 0.5, 2);
+  CHECK(figure.low == doctest::Approx(58.04).epsilon(1e-3));
+  CHECK(figure.high == doctest::Approx(20'000 / 58.04).epsilon(1e-3));
+  CHECK(figure.median == 150);
+}
+
+TEST_CASE("errors that are alike add up as squares do") {
+  // 1,999 draws at the quantiles of a normal distribution in logarithms, as wide as the step's: both end at ln 1.1 · sqrt(2).
+  std::vector<double> draws;
+  const double sigma = std::log(1.1) / 1.6448536;
+  for (int i = 1; i < 2000; ++i) {
+    double low = -6, high = 6;  // bisection for z
+    while (high - low > 1e-9) {
+      const double z = (low + high) / 2;
+      (std::erfc(-z / std::sqrt(2.0)) / 2 < i / 2000.0 ? low : high) = z;
+    }
+    draws.push_back(50 * std::exp(sigma * low));
+  }
+  const JobFigure figure = figure_of(draws, 1 / 1.1, 1.1);
+  CHECK(std::log(figure.high / 50) ==
+        doctest::Approx(std::log(1.1) * std::sqrt(2.0)).epsilon(0.005));
+  CHECK(std::log(figure.low / 50) ==
+        doctest::Approx(-std::log(1.1) * std::sqrt(2.0)).epsilon(0.005));
+}
+
+TEST_CASE("a step that is never faster than predicted leaves the lower end to the run") {
+  // Half of the runs are as predicted: P(t < 100) = 0, P(100) = 1/2.
+  const JobFigure figure = figure_of({100}, 1, 1.2);
+  CHECK(figure.low == doctest::Approx(100));
+  CHECK(figure.high == doctest::Approx(120));
+}
+
+TEST_CASE("what costs nothing costs nothing for sure") {
+  const JobFigure figure = figure_of({0, 0}, 0.5, 2);
+  CHECK(figure.low == 0);
+  CHECK(figure.high == 0);
+}
+
+}  // namespace
+}  // namespace windtunnel
