@@ -17,6 +17,9 @@ namespace windtunnel {
 /// The scenario with the best of the plans that its search tries. InputError where none fits.
 using PlanChooser = std::function<Scenario(Scenario)>;
 
+/// A figure that rows of a sweep with a baseline get when they are merged: tokens a second over those of the baseline.
+inline constexpr const char* speedup_key = "speedup";
+
 /// A scenario file with its sweep: read once, then asked for one point after the other.
 class Sweep {
  public:

@@ -64,11 +64,11 @@ PlayedJob play(const CommandLine& line, Scenario as_read) {
   return {simulate_job(scenario, report, options), report.memory.fits};
 }
 
-/// "platform dgx-h100, nodes 128"; the name of the point, where it has one.
-std::string words_of(const PointValues& values) {
-  std::string words;
-  for (const auto& [pointer, value] : values) {
-    if (pointer == "/name" && value.is_string()) return value.string();
+/// Its label, or "platform dgx-h100, nodes 128".
+std::string words_of(const SweepPoints& points, std::size_t index) {
+  std::string words = points.label(index);
+  if (!words.empty()) return words;
+  for (const auto& [pointer, value] : points.values(index)) {
     const std::string text = value.is_string() ? value.string() : canonical_text(value);
     words += (words.empty() ? "" : ", ") + pointer.substr(pointer.rfind('/') + 1) + " " + text;
   }
@@ -77,7 +77,7 @@ std::string words_of(const PointValues& values) {
 
 JobPoint play_point(const CommandLine& line, const Sweep& sweep, std::size_t index) {
   JobPoint point;
-  point.values = words_of(sweep.points().values(index));
+  point.values = words_of(sweep.points(), index);
   try {
     PlayedJob played = play(line, sweep.planned(sweep.scenario(index)));
     played.result.draws = {};
