@@ -15,8 +15,7 @@ namespace windtunnel {
 namespace {
 
 // Everything in SVG user units: some 400 across, so that the letters can be read where a page is 390 pixels wide.
-constexpr double left = 58, chart_width = 348, chart_height = 190;
-constexpr double right_edge = left + chart_width;
+constexpr double chart_height = 190, right_edge = 406;
 constexpr int width = 420;
 constexpr double letter_width = 7.2, label_height = 16;
 constexpr double marks_wanted = 5;
@@ -56,6 +55,10 @@ class ChartDrawing {
  public:
   explicit ChartDrawing(const Chart& chart) : chart_(chart) {
     const auto is_upright = [](const Chart::Rule& rule) { return !rule.is_of_y; };
+    std::size_t longest = 3;
+    for (const AxisLabel& label : labels(chart.y, 0, 0))
+      longest = std::max(longest, label.text.size());
+    left_ = 10 + letter_width * static_cast<double>(longest);
     top_ = 26 + label_height * static_cast<double>(std::count_if(chart.rules.begin(),
                                                                  chart.rules.end(), is_upright));
   }
@@ -69,13 +72,14 @@ class ChartDrawing {
   }
 
  private:
+  double chart_width() const { return right_edge - left_; }
   double bottom() const { return top_ + chart_height; }
-  double x_of(double value) const { return left + chart_width * chart_.x.position(value); }
+  double x_of(double value) const { return left_ + chart_width() * chart_.x.position(value); }
   double y_of(double value) const { return bottom() - chart_height * chart_.y.position(value); }
 
   std::string shapes() const {
     std::string svg, line;
-    const double width_of_bar = chart_width / static_cast<double>(chart_.points.size());
+    const double width_of_bar = chart_width() / static_cast<double>(chart_.points.size());
     for (const Chart::Point& point : chart_.points) {
       const double x = x_of(point.x), y = y_of(point.y);
       const std::string fill = std::string("fill=\"") + point.colour + "\"><title>" +
@@ -119,7 +123,7 @@ class ChartDrawing {
             Box{x - length / 2, y - 13, length}, Box{x - length / 2, y + 15, length},
             Box{x + 5, y - 13, length}, Box{x - 5 - length, y - 13, length},
             Box{x + 5, y + 15, length}, Box{x - 5 - length, y + 15, length}}) {
-        const bool is_inside = box.x >= left + 2 && box.x + length <= width && box.y >= top_ - 4 &&
+        const bool is_inside = box.x >= left_ + 2 && box.x + length <= width && box.y >= top_ - 4 &&
                                box.y <= bottom() - 2;
         if (!is_inside || std::any_of(taken.begin(), taken.end(),
                                       [&](const Box& other) { return box.meets(other); }))
@@ -144,18 +148,18 @@ class ChartDrawing {
   std::string axes() const {
     std::string svg;
     for (const AxisLabel& label :
-         labels_that_fit(labels(chart_.x, left, chart_width), letter_width))
+         labels_that_fit(labels(chart_.x, left_, chart_width()), letter_width))
       svg += svg_rule(label.place, bottom(), label.place, bottom() + 4) +
              svg_text(label.place, bottom() + 17, label.text, "text-anchor=\"middle\"");
     std::string last;
     for (const AxisLabel& label : labels(chart_.y, bottom(), -chart_height)) {
-      svg += svg_rule(left, label.place, right_edge, label.place, "stroke-opacity=\"0.12\"");
+      svg += svg_rule(left_, label.place, right_edge, label.place, "stroke-opacity=\"0.12\"");
       if (label.text != last)
-        svg += svg_text(left - 6, label.place + 4, label.text, "text-anchor=\"end\"");
+        svg += svg_text(left_ - 6, label.place + 4, label.text, "text-anchor=\"end\"");
       last = label.text;
     }
-    return svg + svg_rule(left, bottom(), right_edge, bottom()) +
-           svg_rule(left, top_, left, bottom()) + svg_text(4, 14, chart_.y.title, "") +
+    return svg + svg_rule(left_, bottom(), right_edge, bottom()) +
+           svg_rule(left_, top_, left_, bottom()) + svg_text(4, 14, chart_.y.title, "") +
            svg_text(right_edge, bottom() + 35, chart_.x.title, "text-anchor=\"end\"");
   }
 
@@ -167,13 +171,13 @@ class ChartDrawing {
       if (rule.is_of_y) {
         const double y = y_of(rule.at);
         svg +=
-            svg_rule(left, y, right_edge, y, "stroke-dasharray=\"4 3\"") +
+            svg_rule(left_, y, right_edge, y, "stroke-dasharray=\"4 3\"") +
             svg_text(right_edge - 2, y - 4, rule.name, "text-anchor=\"end\" class=\"over-rules\"");
         continue;
       }
       const double x = x_of(rule.at);
-      if (x < left || x > right_edge) continue;
-      const bool ends_here = x > left + chart_width / 2;
+      if (x < left_ || x > right_edge) continue;
+      const bool ends_here = x > left_ + chart_width() / 2;
       svg +=
           svg_rule(x, row - 10, x, bottom(), "stroke-dasharray=\"4 3\"") +
           svg_text(ends_here ? x - 5 : x + 5, row, rule.name,
@@ -184,7 +188,7 @@ class ChartDrawing {
   }
 
   const Chart& chart_;
-  double top_ = 0;
+  double left_ = 0, top_ = 0;
 };
 
 }  // namespace
@@ -207,7 +211,7 @@ std::vector<double> round_marks(double low, double high, bool is_logarithmic) {
     if (marks.size() > 1) return marks;
   }
   if (!(high > low)) return {low};
-  const double step = round_up((high - low) / marks_wanted);
+  const double step = round_up((high - low) / (marks_wanted + 1));
   const double first = std::ceil(low / step - rounding) * step;
   std::vector<double> marks;
   for (int i = 0; first + i * step <= high + rounding * step && i <= 2 * marks_wanted; ++i)

@@ -108,13 +108,18 @@ class SweptContent {
 
 Sweep::Sweep(const std::filesystem::path& file, const Library& library, const ReadOptions& options,
              PlanChooser chooser)
+    : Sweep(merged_scenario(file, library, options), file.parent_path(), library, options,
+            std::move(chooser)) {}
+
+Sweep::Sweep(JsonValue merged, std::filesystem::path folder, const Library& library,
+             const ReadOptions& options, PlanChooser chooser)
     : library_(library),
-      folder_(file.parent_path()),
+      folder_(std::move(folder)),
       seed_(options.seed),
-      base_(merged_scenario(file, library, options)),
+      base_(std::move(merged)),
       name_(base_.find("name")->string()),
       chooser_(std::move(chooser)),
-      points_(take_sweep(file)),
+      points_(take_sweep()),
       template_(base_, folder_, library_) {
   expect_effect(options.overrides);
 }
@@ -133,12 +138,12 @@ void Sweep::expect_effect(const Overrides& overrides) const {
   problems.throw_if_any();
 }
 
-JsonValue Sweep::take_sweep(const std::filesystem::path& file) {
+JsonValue Sweep::take_sweep() {
   JsonValue* const found = base_.find("sweep");
   if (found == nullptr || found->is_null())
     throw InputError({{base_.origin,
                        {},
-                       file_name_of(file) + " has no sweep: which values to try",
+                       "\"" + name_ + "\" has no sweep: which values to try",
                        R"(add "sweep": {"matrix": {"/nodes": [8, 16, 32]}})"}});
   Problems problems;
   choices_ = check_sweep(ObjectReader(*found, "/sweep", problems));

@@ -26,6 +26,9 @@ class Sweep {
   /// Throws InputError with what is wrong with the file or its `sweep` block, and when it has none.
   Sweep(const std::filesystem::path& file, const Library& library, const ReadOptions& options,
         PlanChooser chooser = {});
+  /// The same from what merged_scenario() gives. `folder` is what relative paths are relative to.
+  Sweep(JsonValue merged, std::filesystem::path folder, const Library& library,
+        const ReadOptions& options, PlanChooser chooser = {});
 
   const std::string& name() const { return name_; }
   const SweepPoints& points() const { return points_; }
@@ -47,7 +50,7 @@ class Sweep {
   void expect_a_readable_point() const;
 
  private:
-  JsonValue take_sweep(const std::filesystem::path& file);
+  JsonValue take_sweep();
   std::string hash_of_inputs(const JsonValue& block) const;
   /// Throws InputError for each --set that the swept values replace.
   void expect_effect(const Overrides& overrides) const;

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "job/job_points.hpp"
+#include "job/job_result.hpp"
+#include "scenario/scenario.hpp"
+#include "sweep/sweep.hpp"
+
+namespace windtunnel {
+
+/// A job that was played, and whether its plan fits in memory.
+struct JobRun {
+  JobResult result;
+  bool fits = true;
+};
+
+/// Plays the job of a scenario whose placement is settled, with the plan and the noise that the scenario asks for. The noise of `options` is
+/// found here. InputError where no plan fits.
+JobRun run_job(Scenario scenario, JobOptions options);
+
+/// The same for each point of a sweep. A point that cannot be played says why.
+std::vector<JobPoint> run_job_points(const Sweep& sweep, const JobOptions& options);
+
+}  // namespace windtunnel
