@@ -5,20 +5,29 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "codec/codec_command.hpp"
 #include "core/interruption.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
+#include "importers/importer.hpp"
+#include "importers/trace_comparison.hpp"
 #include "python_json.hpp"
+#include "questions/compare.hpp"
 #include "questions/explain.hpp"
 #include "report/report_json.hpp"
+#include "report/trace_names.hpp"
 #include "scenario/scenario_template.hpp"
 #include "scenario/unsupported.hpp"
 #include "search/placement_search.hpp"
@@ -26,6 +35,8 @@
 #include "search/rank_command.hpp"
 #include "search/search_space.hpp"
 #include "simulate/simulate.hpp"
+#include "studies/job_run.hpp"
+#include "sweep/results.hpp"
 #include "sweep/row.hpp"
 #include "validate/validate_command.hpp"
 
@@ -43,6 +54,14 @@ struct Shelf : Library {
 
 /// Pointer and value, as `set={...}` gives them.
 using Settings = std::vector<std::pair<std::string, JsonValue>>;
+
+/// The same as `--set` has them.
+Overrides overrides_of(const Settings& settings) {
+  Overrides overrides;
+  for (const auto& [pointer, value] : settings)
+    overrides.emplace_back(pointer, canonical_text(value));
+  return overrides;
+}
 
 Settings settings_of(const py::dict& values) {
   Settings settings;
@@ -72,7 +91,10 @@ class ScenarioHandle {
  public:
   ScenarioHandle(std::shared_ptr<const Shelf> library, JsonValue merged,
                  std::filesystem::path folder)
-      : library_(std::move(library)), template_(std::move(merged), std::move(folder), *library_) {}
+      : library_(std::move(library)),
+        tree_(std::move(merged)),
+        folder_(std::move(folder)),
+        template_(tree_, folder_, *library_) {}
 
   Scenario read(Settings settings, std::uint64_t seed,
                 PlacementSearch placement_search = PlacementSearch::refused) const {
@@ -82,10 +104,27 @@ class ScenarioHandle {
     options.values = std::move(settings);
     return template_.read(options);
   }
+  /// The tree with values of `set`, and its sweep.
+  JsonValue merged(const Settings& settings, std::uint64_t seed) const {
+    return merged_scenario(tree_, folder_, *library_, options_with(settings, seed));
+  }
+  Sweep sweep(const Settings& settings, std::uint64_t seed) const {
+    return Sweep(merged(settings, seed), folder_, *library_, options_with(settings, seed),
+                 plan_chooser("/sweep/plan"));
+  }
   const Shelf& library() const { return *library_; }
 
  private:
+  static ReadOptions options_with(const Settings& settings, std::uint64_t seed) {
+    ReadOptions options;
+    options.seed = seed;
+    options.overrides = overrides_of(settings);
+    return options;
+  }
+
   std::shared_ptr<const Shelf> library_;
+  JsonValue tree_;
+  std::filesystem::path folder_;
   ScenarioTemplate template_;
 };
 
@@ -187,7 +226,29 @@ py::dict stage_memory(const py::object& self) {
   return columns;
 }
 
-/// What computed when: device, stream, begin and end of each span.
+/// The texts of `names` at the places of `codes`, as an array.
+py::object texts_of(const std::vector<std::uint8_t>& codes, const std::vector<std::string>& names) {
+  return py::module_::import("numpy")
+      .attr("array")(py::cast(names))
+      .attr("take")(
+          py::array_t<std::uint8_t>(static_cast<py::ssize_t>(codes.size()), codes.data()));
+}
+
+/// The names of an enumeration as far as its largest value among `codes`.
+template <class Value>
+std::vector<std::string> names_of(const std::vector<std::uint8_t>& codes) {
+  std::vector<std::string> names(1, name_of(Value{}));
+  const int last = codes.empty() ? 0 : *std::max_element(codes.begin(), codes.end());
+  for (int i = 1; i <= last; ++i) names.emplace_back(name_of(static_cast<Value>(i)));
+  return names;
+}
+
+/// Microbatch of a span; none for what belongs to no single one.
+std::int64_t microbatch_of(const Span& span) {
+  return detail::is_of_microbatch(span.op.phase) ? std::int64_t{span.op.microbatch} : -1;
+}
+
+/// What computed when: device, stage, kind, microbatch, chunk, stream, begin and end of each span.
 py::dict timeline(const py::object& self) {
   const auto& spans = py::cast<const ReportHandle&>(self).simulation.timeline.computes;
   py::dict columns;
@@ -200,6 +261,25 @@ py::dict timeline(const py::object& self) {
                                      {static_cast<py::ssize_t>(sizeof(Span))}, first, self);
   devices.attr("flags").attr("writeable") = false;
   columns["device"] = devices;
+  const Plan& plan = py::cast<const ReportHandle&>(self).scenario.plan;
+  const auto count = static_cast<py::ssize_t>(spans.size());
+  py::array_t<std::int64_t> stages(count), microbatches(count), chunks(count);
+  std::vector<std::uint8_t> kinds, streams;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const Span& span = spans[i];
+    const auto place = static_cast<py::ssize_t>(i);
+    stages.mutable_at(place) =
+        static_cast<std::int64_t>(plan.devices[span.device.index()].stage.index());
+    microbatches.mutable_at(place) = microbatch_of(span);
+    chunks.mutable_at(place) = span.op.chunk;
+    kinds.push_back(static_cast<std::uint8_t>(span.op.phase));
+    streams.push_back(static_cast<std::uint8_t>(span.stream));
+  }
+  columns["stage"] = stages;
+  columns["microbatch"] = microbatches;
+  columns["chunk"] = chunks;
+  columns["kind"] = texts_of(kinds, names_of<Phase>(kinds));
+  columns["stream"] = texts_of(streams, names_of<Stream>(streams));
   return columns;
 }
 
@@ -228,20 +308,157 @@ std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values
   });
 }
 
-/// Rows as JSON objects, one a point.
-std::vector<std::string> sweep_rows(const std::shared_ptr<const Shelf>& library,
-                                    const std::string& file, std::size_t threads,
-                                    std::uint64_t seed) {
-  return beside_others([&] {
-    ReadOptions options;
-    options.seed = seed;
-    const Sweep sweep(file, *library, options, plan_chooser("/sweep/plan"));
-    const RowMaker rows(sweep, {});
+/// Rows as JSON objects, one a point, with speed-ups where the sweep has a baseline.
+std::vector<std::string> sweep_rows(const ScenarioHandle& handle, const py::dict& values,
+                                    std::size_t threads, std::uint64_t seed) {
+  return beside_others([&, settings = settings_of(values)] {
+    const Sweep sweep = handle.sweep(settings, seed);
+    const RowMaker maker(sweep, {});
     std::vector<std::string> texts(sweep.points().size());
     run_on_threads(texts.size(), threads == 0 ? default_at_once() : threads,
-                   [&](std::size_t point) { texts[point] = rows.row(point); }, {});
+                   [&](std::size_t point) { texts[point] = maker.row(point); }, {});
+    expect_not_interrupted();
+    PartRows rows;
+    for (std::size_t point = 0; point < texts.size(); ++point)
+      rows.by_point[point] = {parse_row(texts[point])->ok, texts[point]};
+    rows = with_speedups(std::move(rows), sweep);
+    for (auto& [point, entry] : rows.by_point) texts[point] = std::move(entry.row);
     return texts;
   });
+}
+
+/// `windtunnel job --json`: of each point where the scenario has a sweep.
+std::string job_text(const ScenarioHandle& handle, const py::dict& values, std::size_t draws,
+                     std::size_t threads, std::uint64_t seed) {
+  return beside_others([&, settings = settings_of(values)] {
+    JobOptions options;
+    options.draws = draws;
+    options.seed = seed;
+    options.at_once = threads == 0 ? default_at_once() : threads;
+    const MeasuredErrors errors = read_evidence(Library::find());
+    const JsonValue merged = handle.merged(settings, seed);
+    if (const JsonValue* sweep = merged.find("sweep"); sweep != nullptr && !sweep->is_null()) {
+      const Sweep points = handle.sweep(settings, seed);
+      return json_of(job_points_document(points.name(), run_job_points(points, options, errors)));
+    }
+    const Scenario scenario = place_if_asked(handle.read(settings, seed, PlacementSearch::allowed));
+    return json_of(job_document(run_job(scenario, options, errors).result));
+  });
+}
+
+/// One side of a comparison: a label with a file, a scenario and its `set`, or the report of a run.
+using ComparedSide = std::tuple<std::string, py::object, py::dict>;
+
+/// `windtunnel compare --json`. `toggle`: a pointer that the one scenario is compared without; empty: the scenarios are compared.
+std::string compare_text(const std::shared_ptr<const Shelf>& library,
+                         const std::vector<ComparedSide>& sides, const std::string& toggle,
+                         bool break_even, std::uint64_t seed) {
+  struct Side {
+    std::string label;
+    std::variant<std::string, std::shared_ptr<ScenarioHandle>, JsonValue> content;
+    Settings settings;
+  };
+  std::vector<Side> read;
+  for (const auto& [label, content, values] : sides) {
+    Side& side = read.emplace_back(Side{label, {}, settings_of(values)});
+    if (py::isinstance<py::str>(content) || py::isinstance<py::bytes>(content))
+      side.content = py::cast<std::string>(content);
+    else if (py::isinstance<py::dict>(content))
+      side.content = to_json_value(content, "");
+    else
+      side.content = py::cast<std::shared_ptr<ScenarioHandle>>(content);
+  }
+  return beside_others([&] {
+    const auto options_of = [&](const Side& side) {
+      ReadOptions options;
+      options.seed = seed;
+      options.overrides = overrides_of(side.settings);
+      return options;
+    };
+    std::vector<CompareInput> inputs;
+    std::vector<TimelineInput> timelines;
+    bool any_trace = false;
+    for (const Side& side : read) {
+      if (const auto* file = std::get_if<std::string>(&side.content)) {
+        if (!toggle.empty()) {
+          inputs = toggle_inputs(*file, *library, options_of(side), toggle);
+        } else if (is_trace_file(*file)) {
+          any_trace = true;
+          timelines.push_back({side.label, std::filesystem::path(*file)});
+          continue;
+        } else {
+          inputs.push_back(read_compare_input(*file, *library, options_of(side)));
+          inputs.back().label = side.label;
+        }
+      } else if (const auto* handle = std::get_if<std::shared_ptr<ScenarioHandle>>(&side.content)) {
+        if (!toggle.empty()) {
+          Settings without = side.settings;
+          without.emplace_back(toggled_pointer(toggle), JsonValue());
+          inputs = toggle_inputs((*handle)->read(without, seed),
+                                 (*handle)->read(side.settings, seed), side.label, toggle);
+        } else {
+          inputs.push_back({side.label, (*handle)->read(side.settings, seed)});
+        }
+      } else {
+        inputs.push_back({side.label, std::get<JsonValue>(side.content)});
+      }
+      if (const auto* scenario = std::get_if<Scenario>(&inputs.back().content))
+        timelines.push_back({side.label, *scenario});
+    }
+    if (!any_trace)
+      return comparison_json(
+          compare(inputs, *library, break_even ? BreakEvens::simulated : BreakEvens::none));
+    if (timelines.size() < read.size())
+      throw InputError({{{},
+                         {},
+                         "a report holds no timeline to lay beside a trace",
+                         "give the scenario, or the trace of its run --trace"}});
+    return timeline_comparison_json(compare_timelines(timelines, *library));
+  });
+}
+
+/// `windtunnel codec --json` of a .npy file, or of a synthetic tensor.
+std::string codec_text(const std::string& file, const std::string& synthetic, std::size_t rows,
+                       std::size_t columns, const std::vector<std::string>& codecs,
+                       const std::map<std::string, std::vector<double>>& settings, int messages,
+                       std::uint64_t seed) {
+  return beside_others([&] {
+    const CodecRequest request{file,     synthetic, rows, columns, codecs,
+                               settings, messages,  seed, {},      CodecFormat::json};
+    std::ostringstream result, notes;
+    run_codec(request, result, notes);
+    return result.str();
+  });
+}
+
+/// `windtunnel import KIND INPUT… --json`.
+std::string import_text(const Shelf& library, const std::string& kind,
+                        const std::vector<std::string>& inputs, const std::string& output,
+                        const py::dict& values) {
+  const auto text_at = [&](const char* key) {
+    return values.contains(key) ? py::cast<std::string>(values[key]) : std::string();
+  };
+  const auto number_at = [&](const char* key) {
+    return values.contains(key) ? py::cast<int>(values[key]) : 0;
+  };
+  ImportRequest request{kind,
+                        {inputs.begin(), inputs.end()},
+                        output,
+                        {text_at("base"), text_at("clean"), text_at("table"), text_at("unit"),
+                         number_at("rails"), number_at("sequence")}};
+  return beside_others([&] {
+    std::ostringstream result, messages;
+    run_import(request, ImportFormat::json, library, result, messages);
+    return result.str();
+  });
+}
+
+/// Which importers there are, and whether each always writes a file.
+std::map<std::string, bool> importer_kinds() {
+  std::map<std::string, bool> kinds;
+  for (const Importer& importer : importers())
+    kinds[importer.name] = importer.result == Importer::Result::file;
+  return kinds;
 }
 
 /// The score of measurement sets, by path or name; none: all of the library's.
@@ -357,6 +574,11 @@ PYBIND11_MODULE(_windtunnel, module) {
   module.def("explain", explain_text_of);
   module.def("validate", validate_text);
   module.def("sweep", sweep_rows);
+  module.def("job", job_text);
+  module.def("compare", compare_text);
+  module.def("codec", codec_text);
+  module.def("import_file", import_text);
+  module.def("importers", importer_kinds);
 }
 
 }  // namespace windtunnel::python

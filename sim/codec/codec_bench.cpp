@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "codec/measured_codec.hpp"
+#include "core/interruption.hpp"
 
 namespace windtunnel {
 namespace {
@@ -23,7 +24,9 @@ CodecSpeed speed_of(TensorCodec& codec, const Tensor& tensor) {
   constexpr Seconds too_short_to_see = 1e-9 * 1_s;
   Seconds encode = 1e9 * 1_s, decode = encode, spent{};
   for (int run = 0; run < least_runs || spent < least_seconds * 1_s; ++run) {
+    expect_not_interrupted();
     const Seconds encoding = time_of([&] { codec.encode(tensor); });
+    expect_not_interrupted();
     const Seconds decoding = time_of([&] { codec.decode(); });
     encode = std::min(encode, encoding);
     decode = std::min(decode, decoding);
@@ -44,12 +47,17 @@ CodecMeasurement measure_codec(const CodecChoice& choice, const Tensor& tensor,
   const std::unique_ptr<TensorCodec> codec = make_codec(choice, seed);
   CodecMeasurement measurement;
   measurement.choice = choice;
+  expect_not_interrupted();
   codec->encode(tensor);
+  expect_not_interrupted();
   measurement.compressed = codec->size();
   measurement.ratio = tensor.bytes() / codec->size();
   measurement.cold = measurement.error = error_of(tensor, codec->decode());
   if (starts_warm(choice)) {
-    for (int i = 1; i < settling_messages; ++i) codec->encode(tensor);
+    for (int i = 1; i < settling_messages; ++i) {
+      expect_not_interrupted();
+      codec->encode(tensor);
+    }
     measurement.error = error_of(tensor, codec->decode());
   }
   measurement.speed = speed_of(*codec, tensor);

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "core/contracts.hpp"
+#include "core/interruption.hpp"
 
 namespace windtunnel {
 namespace {
@@ -63,6 +64,7 @@ FeedbackResult send_with(ErrorFeedback feedback, TensorCodec& codec, int count,
       sums.sent[i] += carried.values[i];
       carried.values[i] += residual[i];
     }
+    expect_not_interrupted();
     codec.encode(carried);
     const std::vector<float>& arrived = codec.decode();
     expect_finite(carried, arrived);

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "core/interruption.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -42,8 +44,10 @@ using Matrix = Eigen::MatrixXd;
 
 Matrix normal_matrix(std::size_t rows, std::size_t columns, Normal& normal) {
   Matrix matrix(static_cast<Eigen::Index>(rows), static_cast<Eigen::Index>(columns));
-  for (Eigen::Index j = 0; j < matrix.cols(); ++j)
+  for (Eigen::Index j = 0; j < matrix.cols(); ++j) {
+    expect_not_interrupted();
     for (Eigen::Index i = 0; i < matrix.rows(); ++i) matrix(i, j) = normal();
+  }
   return matrix;
 }
 
@@ -61,7 +65,8 @@ Matrix gradient(std::size_t rows, std::size_t columns, Normal& normal) {
 
 Matrix activation(std::size_t rows, std::size_t columns, Normal& normal) {
   Matrix matrix(static_cast<Eigen::Index>(rows), static_cast<Eigen::Index>(columns));
-  for (Eigen::Index j = 0; j < matrix.cols(); ++j)
+  for (Eigen::Index j = 0; j < matrix.cols(); ++j) {
+    expect_not_interrupted();
     for (Eigen::Index i = 0; i < matrix.rows(); ++i) {
       double squares = 0;
       for (int k = 0; k < tail_freedom; ++k) {
@@ -70,6 +75,7 @@ Matrix activation(std::size_t rows, std::size_t columns, Normal& normal) {
       }
       matrix(i, j) = normal() / std::sqrt(squares / tail_freedom);
     }
+  }
   std::set<Eigen::Index> outliers;
   while (outliers.size() * columns_per_outlier < columns)
     outliers.insert(static_cast<Eigen::Index>(normal.uniform() * static_cast<double>(columns)));

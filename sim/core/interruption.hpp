@@ -26,7 +26,7 @@ class Interrupted final : public std::runtime_error {
 /// The command line needs none: a signal ends its process.
 class Interruption {
  public:
-  /// `ask` throws when the work is to end. It is called on the thread that made the object, ten times a second at most.
+  /// `ask` throws when the work is to end. It is called on the thread that made the object, some thirty times a second at most.
   explicit Interruption(std::function<void()> ask)
       : ask_(std::move(ask)), outer_(std::exchange(current_, this)) {}
   ~Interruption() { current_ = outer_; }
@@ -35,7 +35,7 @@ class Interruption {
 
   /// Throws what `ask` threw, on the thread that made the object, and Interrupted on others.
   void check() {
-    constexpr std::chrono::milliseconds between_questions(100);
+    constexpr std::chrono::milliseconds between_questions(30);
     if (std::this_thread::get_id() != owner_) {
       if (is_told_to_end_) throw Interrupted();
       return;

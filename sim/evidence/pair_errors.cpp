@@ -192,6 +192,11 @@ PairErrors pair_errors(const std::vector<MeasuredRun>& runs) {
   return errors;
 }
 
+std::optional<double> pair_bound(const JudgedRun& a, const JudgedRun& b, const PairErrors& errors) {
+  if (!is_pair(a, b) || errors.sets.empty()) return std::nullopt;
+  return errors.bound() * errors.allowance(share_moved(a.breakdown, b.breakdown));
+}
+
 OrderScore score_orders(const std::vector<MeasuredRun>& runs, const PairErrors& errors) {
   OrderScore score;
   for (std::size_t i = 0; i < runs.size(); ++i)
@@ -219,10 +224,9 @@ std::optional<Ordering> order(const JudgedRun& first, const JudgedRun& second,
   Ordering ordering;
   ordering.ratio = first.time / second.time;
   const double gain = std::log(ordering.ratio);
-  if (is_pair(first, second) && !errors.sets.empty()) {
+  if (const std::optional<double> bound = pair_bound(first, second, errors)) {
     const double allowance = errors.allowance(share_moved(first.breakdown, second.breakdown));
-    const double bound = errors.bound() * allowance;
-    ordering.interval = {std::exp(gain - bound), std::exp(gain + bound)};
+    ordering.interval = {std::exp(gain - *bound), std::exp(gain + *bound)};
     judge(
         gain, [&](double x) { return errors.share_beyond(x / allowance) / 2; }, ordering);
     ordering.reason = pairs_text(errors);

@@ -67,6 +67,9 @@ struct PairErrors {
 /// of the pairs with the smallest and the largest shares moved, a third each; every set counts alike.
 PairErrors pair_errors(const std::vector<MeasuredRun>& runs);
 
+/// How far ln of the ratio of two times may be off in 90 of 100 cases; none where the runs do not share stack, GPUs and model, or nothing is known.
+std::optional<double> pair_bound(const JudgedRun& a, const JudgedRun& b, const PairErrors& errors);
+
 /// How often what is said of the order of two measured runs is right: of pairs of one set that share stack, GPUs and model.
 struct OrderScore {
   std::size_t pairs = 0;    ///< all of them

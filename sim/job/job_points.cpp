@@ -31,10 +31,14 @@ struct Gap {
 Gap gap_between(const JobPoint& one, const JobPoint& other, Expense expense) {
   const JobFigure* less = &expense_of(one, expense);
   const JobFigure* more = &expense_of(other, expense);
+  const std::optional<double> of_pair = one.judged && other.judged && one.pairs
+                                            ? pair_bound(*one.judged, *other.judged, *one.pairs)
+                                            : std::nullopt;
   if (more->median < less->median) std::swap(less, more);
   if (less->median <= 0) return {more->median > 0 ? 1.0 : 0.0, 0};
   return {std::log(more->median / less->median),
-          std::hypot(reach(less->of_step, more->of_step), reach(less->of_run, more->of_run))};
+          std::hypot(of_pair.value_or(reach(less->of_step, more->of_step)),
+                     reach(less->of_run, more->of_run))};
 }
 
 /// Less of it, or no more, in 90 % of cases.

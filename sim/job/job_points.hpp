@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "evidence/pair_errors.hpp"
 #include "job/job_result.hpp"
 
 namespace windtunnel {
@@ -13,7 +15,9 @@ struct JobPoint {
   std::string values;               ///< "nodes 128, platform dgx-h100"
   std::optional<JobResult> result;  ///< none where the point cannot be read; without its draws
   bool fits = true;
-  std::string problem;  ///< why there is no result
+  std::string problem;                           ///< why there is no result
+  std::optional<JudgedRun> judged = {};          ///< its step, beside that of others
+  std::shared_ptr<const PairErrors> pairs = {};  ///< by which steps are told apart; may be null
   /// No other point that fits takes fewer days and less money, as predicted. Where jobs have no price, nothing is.
   bool on_front = false;
   bool front_is_sure =
@@ -27,8 +31,8 @@ enum class Expense { days, cost };
 /// medians a factor of e^g apart, and four ends of errors that reach from one median towards the other, e^u to e^x (the step's and the
 /// run's own, of either point):
 ///   sqrt(u^2 + v^2 + w^2 + x^2) < g
-/// which holds for independent errors. Points share what is wrong about their model and stack, so that their ratio is known
-/// better than this says: it errs towards not known.
+/// which holds for independent errors. Where the points share stack, GPUs and model, the step's two ends are in place of these the bound of
+/// measured pairs (pair_bound()).
 bool told_apart(const JobPoint& one, const JobPoint& other, Expense expense);
 
 /// Marks the points on the Pareto front of median days against median cost, and where their errors leave that open.

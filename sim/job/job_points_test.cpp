@@ -53,6 +53,26 @@ TEST_CASE("two points are told apart where their distance is more than both erro
   CHECK(!told_apart(point(1, 0), point(1, 0), Expense::cost));
 }
 
+TEST_CASE(
+    "the steps of points of one stack, model and kind of GPU are told apart by measured pairs") {
+  // Twenty sets whose pairs are off by 2 % at most: 1 % apart is not known, 5 % is, where independent steps of 10 % would leave it open.
+  auto pairs = std::make_shared<PairErrors>();
+  pairs->same = 0.02;
+  for (int i = 0; i < 20; ++i) pairs->sets["set" + std::to_string(i)] = {{1.0}};
+  const auto paired = [&](double days) {
+    JobPoint one = point(days, days, 1.1);
+    one.judged = JudgedRun{"stack", "h100", "llama", Seconds{1}, {}, {}};
+    one.judged->breakdown.add(Line::compute, Seconds{1});
+    one.pairs = pairs;
+    return one;
+  };
+  CHECK_FALSE(told_apart(paired(10), paired(10.1), Expense::days));
+  CHECK(told_apart(paired(10), paired(10.5), Expense::days));
+  JobPoint other = paired(10.5);
+  other.judged->gpu = "a100";
+  CHECK_FALSE(told_apart(paired(10), other, Expense::days));
+}
+
 TEST_CASE("where errors leave open which point is cheapest, no point is called so") {
   // 10 days for 5.0 and 20 days for 4.8 are 4 % apart in money, within errors of 1.1443 - 1; 40 days for 20 is beaten for sure.
   std::vector<JobPoint> points{point(10, 5, 1.1), point(20, 4.8, 1.1), point(40, 20, 1.1),

@@ -213,6 +213,7 @@ Chart bandwidth_chart(const JsonValue::Array& rows, bool over_gpus) {
   }
   chart.x = {chart.points.front().x, chart.points.back().x, over_gpus ? grouped_text : size_text,
              over_gpus ? "GPUs, " + size_text(largest) : "payload", true};
+  for (const Chart::Point& point : chart.points) chart.x.marks.push_back(point.x);
   chart.y = {0, most * 1.05, rate_text, "bus bandwidth"};
   return chart;
 }

@@ -357,18 +357,27 @@ CompareInput read_compare_input(const std::filesystem::path& file, const Library
   return {file.string(), read_scenario(file, library, options)};
 }
 
-std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const Library& library,
-                                        const ReadOptions& options, const std::string& pointer) {
-  const std::string whole = pointer.starts_with('/') ? pointer : "/" + pointer;
-  ReadOptions taken_away = options;
-  taken_away.overrides.emplace_back(whole, "null");
-  Scenario with = read_scenario(file, library, options);
-  Scenario without = read_scenario(file, library, taken_away);
+std::string toggled_pointer(const std::string& pointer) {
+  return pointer.starts_with('/') ? pointer : "/" + pointer;
+}
+
+std::vector<CompareInput> toggle_inputs(Scenario without, Scenario with, const std::string& name,
+                                        const std::string& pointer) {
+  const std::string whole = toggled_pointer(pointer);
   if (with.hash == without.hash)
     throw problem_with("--toggle " + pointer,
-                       "taking " + whole + " away from " + file.string() + " changes nothing",
+                       "taking " + whole + " away from " + name + " changes nothing",
                        "name what the file has and what is not its default");
   return {{"without " + whole, std::move(without)}, {"with " + whole, std::move(with)}};
+}
+
+std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const Library& library,
+                                        const ReadOptions& options, const std::string& pointer) {
+  ReadOptions taken_away = options;
+  taken_away.overrides.emplace_back(toggled_pointer(pointer), "null");
+  Scenario with = read_scenario(file, library, options);
+  return toggle_inputs(read_scenario(file, library, taken_away), std::move(with), file.string(),
+                       pointer);
 }
 
 Comparison compare(const std::vector<CompareInput>& inputs, const Library& library,

@@ -27,6 +27,12 @@ CompareInput read_compare_input(const std::filesystem::path& file, const Library
 std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const Library& library,
                                         const ReadOptions& options, const std::string& pointer);
 
+/// The same of two scenarios that are read already, called `name`.
+std::vector<CompareInput> toggle_inputs(Scenario without, Scenario with, const std::string& name,
+                                        const std::string& pointer);
+/// "/compression" for "compression".
+std::string toggled_pointer(const std::string& pointer);
+
 /// Whether the bandwidth is searched at which the runs are equally fast.
 enum class BreakEvens { none, simulated };
 

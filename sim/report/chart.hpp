@@ -1,23 +1,44 @@
 #pragma once
 
-#include <cmath>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace windtunnel {
 
-/// A scale from `low` to `high`, with marks at even distances.
+/// A scale from `low` to `high`.
 struct ChartAxis {
   double low = 0, high = 1;
   std::string (*text)(double) = nullptr;  ///< of a mark; none: no marks
   std::string title = {};
   bool is_logarithmic = false;
+  std::vector<double> marks = {};       ///< none: round_marks() between the ends
   double position(double value) const;  ///< 0 at `low`, 1 at `high`
   double at(double position) const;
 };
 
-/// A picture with two axes, in SVG: a line through points, dots, or bars that stand side by side.
+/// From 0 to a round number that no value exceeds.
+ChartAxis axis_from_zero(const std::vector<double>& values);
+/// Over the values, which are above 0, with room at both ends.
+ChartAxis logarithmic_axis(const std::vector<double>& values);
+/// Over the values, with room at both ends: logarithmic where they are above 0 and far apart. The values are its marks, unless they are many.
+ChartAxis axis_over(std::vector<double> values);
+
+/// 1, 2 and 5 times a power of ten: on a linear axis the multiples of one such number, some five of them; on a logarithmic one all of them, or
+/// only powers of ten where these are many.
+std::vector<double> round_marks(double low, double high, bool is_logarithmic);
+
+/// A text of an axis around its place, both in the units of the picture.
+struct AxisLabel {
+  double mark = 0, place = 0;
+  std::string text;
+};
+/// The labels that can stand side by side in letters of this width, the last first; of neighbours with the same text one.
+std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels, double letter_width);
+
+/// A picture with two axes, in SVG: a line through points, dots, or bars that stand side by side. It is as wide as the page lets it be, and can be
+/// read on a telephone.
 struct Chart {
   enum class Shape { line, dots, bars };
   /// A line from one end of an error to the other, through its dot where the errors of x and y go together.
@@ -26,7 +47,8 @@ struct Chart {
   };
   struct Point {
     double x = 0, y = 0;
-    std::string title = {};  ///< beside a dot; of a bar, where the pointer rests on it
+    std::string title =
+        {};  ///< beside a dot where there is room; of all, where the pointer rests on it
     const char* colour = "#3d7cc0";
     std::optional<Error> error = {};  ///< of a dot
   };

@@ -15,20 +15,24 @@ bool beats(const PricedPoint& one, const PricedPoint& other) {
 }  // namespace
 
 Chart days_money_chart(const std::vector<PricedPoint>& points) {
-  Chart chart{"Days against money",
-              Chart::Shape::dots,
-              {0, 0, [](double days) { return significant_text(days, 3); }, "days"},
-              {0, 0, grouped_text, "money; green: on the front"}};
+  Chart chart{"Days against money", Chart::Shape::dots, {}, {}};
+  std::vector<double> days, costs;
   for (const PricedPoint& point : points) {
-    chart.x.high = std::max(chart.x.high, point.days);
-    chart.y.high = std::max(chart.y.high, point.cost);
+    days.push_back(point.days);
+    costs.push_back(point.cost);
     if (point.error) {
-      chart.x.high = std::max(chart.x.high, point.error->x_high);
-      chart.y.high = std::max(chart.y.high, point.error->y_high);
+      days.push_back(point.error->x_high);
+      costs.push_back(point.error->y_high);
     }
     chart.points.push_back(
         {point.days, point.cost, point.label, point.on_front ? "#1d7a46" : "#87919d", point.error});
   }
+  chart.x = axis_from_zero(days);
+  chart.x.text = [](double value) { return significant_text(value, 3); };
+  chart.x.title = "days";
+  chart.y = axis_from_zero(costs);
+  chart.y.text = grouped_text;
+  chart.y.title = "money; green: on the front";
   return chart;
 }
 

@@ -18,16 +18,6 @@ std::string svg_rule(double x1, double y1, double x2, double y2, const std::stri
          "/>\n";
 }
 
-std::string svg_chart(const std::string& label, int width, int height, const std::string& inside) {
-  const std::string name = html::escaped(label), w = std::to_string(width),
-                    h = std::to_string(height);
-  return "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" + name +
-         "\"><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + w + " " + h +
-         "\" width=\"" + w + "\" height=\"" + h +
-         "\" fill=\"currentColor\" font-size=\"13\" role=\"img\" aria-label=\"" + name + "\">\n" +
-         inside + "</svg></div>\n";
-}
-
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& kind) {
   return "<line class=\"" + kind + "\" x1=\"" + svg_number(x1) + "\" y1=\"" + svg_number(y1) +
          "\" x2=\"" + svg_number(x2) + "\" y2=\"" + svg_number(y2) + "\"/>\n";

@@ -12,8 +12,6 @@ std::string svg_text(double x, double y, const std::string& text, const std::str
 /// A line in the text's colour, faint unless its `attributes` say otherwise.
 std::string svg_rule(double x1, double y1, double x2, double y2,
                      const std::string& attributes = "stroke-opacity=\"0.3\"");
-/// A chart of a page, which scrolls where the page is narrower.
-std::string svg_chart(const std::string& label, int width, int height, const std::string& inside);
 /// A line of a style class.
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& kind);
 

@@ -786,11 +786,11 @@ class ScenarioReader {
   }
 
   /// The tree of the whole scenario, nothing read from it yet.
-  JsonValue merge(JsonValue tree, const std::string& fallback_name) {
+  JsonValue merge(JsonValue tree, const std::string& fallback_name, VersionKey version) {
     merge_files(std::move(tree));
     {
       ObjectReader root(tree_, {}, problems_);
-      read_label(root, fallback_name, VersionKey::required);
+      read_label(root, fallback_name, version);
     }
     problems_.throw_if_any();
     return std::move(tree_);
@@ -968,7 +968,14 @@ JsonValue merged_scenario(const fs::path& file, const Library& library,
   ScenarioReader reader(library, file.parent_path(), options);
   JsonValue value = parse_json(read_source_or_stdin(file), reader.problems());
   require_object(value, reader.problems());
-  return reader.merge(std::move(value), name_of_source(file));
+  return reader.merge(std::move(value), name_of_source(file), VersionKey::required);
+}
+
+JsonValue merged_scenario(JsonValue value, const fs::path& folder, const Library& library,
+                          const ReadOptions& options) {
+  ScenarioReader reader(library, folder, options);
+  require_object(value, reader.problems());
+  return reader.merge(std::move(value), "scenario", VersionKey::optional);
 }
 
 Scenario read_scenario(const fs::path& file, const Library& library, const ReadOptions& options) {

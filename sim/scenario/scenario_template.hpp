@@ -7,6 +7,10 @@
 
 namespace windtunnel {
 
+/// merged_scenario() of a JSON value. `folder` is what relative paths are relative to.
+JsonValue merged_scenario(JsonValue value, const std::filesystem::path& folder,
+                          const Library& library, const ReadOptions& options = {});
+
 /// A scenario that is read again and again with other values, as the points of a sweep are: files, and what of model, platform and
 /// software no value touches, are read and checked once. Gives what read_scenario() would, problems included; may be used by several threads.
 class ScenarioTemplate {

@@ -1,5 +1,6 @@
 #include "scenario/sweep_json.hpp"
 
+#include <set>
 #include <string>
 
 #include "scenario/known_pointers.hpp"
@@ -30,8 +31,13 @@ bool is_missing_in(const JsonValue* matrix, const std::string& key, const std::s
   return matrix->find(key) == nullptr && !problems.is_spoiled(pointer_join(at, key));
 }
 
+/// Needed unless points are listed.
 void check_matrix(ObjectReader& reader) {
-  JsonValue* matrix = reader.require("matrix", "an object with lists of values by JSON pointer");
+  const bool is_needed = !reader.has("points") && !reader.has("include");
+  JsonValue* matrix =
+      is_needed
+          ? reader.require("matrix", "an object with lists of values by JSON pointer; or points")
+          : reader.take("matrix");
   if (matrix == nullptr) return;
   const std::string at = pointer_join(reader.pointer(), "matrix");
   if (!matrix->is_object() || matrix->object().empty()) {
@@ -50,9 +56,34 @@ void check_matrix(ObjectReader& reader) {
   }
 }
 
-/// A list of objects with pointers as keys; those of `exclude` must be in the matrix.
-void check_points(ObjectReader& reader, const char* key) {
-  const JsonValue* points = reader.take(key);
+/// The name of a point, which no other has.
+void check_label(ObjectReader point, std::set<std::string>& known) {
+  const JsonValue* given = point.take("label");
+  if (given == nullptr) return;
+  const std::string label = point.required_string("label");
+  if (given->is_string() && label.empty())
+    point.problem("label", "the label is empty", "write a name, or leave it out");
+  else if (!known.insert(label).second && !label.empty())
+    point.problem("label", "another point is called \"" + label + "\" too");
+}
+
+/// As SweepPoints has at most.
+constexpr int most_points = 10'000'000;
+
+/// A label, the number of a point, or its values.
+void check_baseline(ObjectReader& reader) {
+  const JsonValue* baseline = reader.take("baseline");
+  if (baseline == nullptr || baseline->is_string()) return;
+  if (baseline->is_integer())
+    reader.required_int("baseline", 0, most_points - 1);
+  else if (!baseline->is_object() || baseline->object().empty())
+    reader.problem("baseline", object_complaint("baseline", *baseline),
+                   "write the label of a point, its number, or its values: {\"/nodes\": 8}");
+}
+
+/// A list of objects with pointers as keys; those of `exclude` must be in the matrix, others may have a label of `labels`.
+void check_points(ObjectReader& reader, const char* key, std::set<std::string>& labels) {
+  JsonValue* points = reader.take(key);
   if (points == nullptr) return;
   const std::string at = pointer_join(reader.pointer(), key);
   if (!points->is_array()) {
@@ -64,15 +95,18 @@ void check_points(ObjectReader& reader, const char* key) {
   const JsonValue* matrix = reader.value().find("matrix");
   const std::string of_matrix = pointer_join(reader.pointer(), "matrix");
   for (std::size_t i = 0; i < points->array().size(); ++i) {
-    const JsonValue& point = points->array()[i];
+    JsonValue& point = points->array()[i];
     const std::string here = pointer_join(at, std::to_string(i));
     if (!point.is_object() || point.object().empty()) {
       reader.problems().add(
           {point.origin, here, object_complaint("the point", point), "write {\"/nodes\": 8}"});
       continue;
     }
+    const bool is_excluded = std::string(key) == "exclude";
+    if (!is_excluded) check_label(ObjectReader(point, here, reader.problems()), labels);
     for (const JsonValue::Member& member : point.object()) {
-      if (std::string(key) == "include")
+      if (!is_excluded && member.key == "label") continue;
+      if (!is_excluded)
         check_pointer(member, here, reader.problems());
       else if (is_missing_in(matrix, member.key, of_matrix, reader.problems()))
         reader.problems().add({member.key_origin,
@@ -98,8 +132,9 @@ SweepChoices read_choices(ObjectReader& reader) {
 
 SweepChoices check_sweep(ObjectReader reader) {
   check_matrix(reader);
-  check_points(reader, "exclude");
-  check_points(reader, "include");
+  std::set<std::string> labels;
+  for (const char* key : {"exclude", "include", "points"}) check_points(reader, key, labels);
+  check_baseline(reader);
   const SweepChoices choices = read_choices(reader);
   reader.reject_unknown_keys();
   return choices;

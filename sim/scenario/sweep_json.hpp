@@ -13,7 +13,8 @@ struct SweepChoices {
 };
 
 /// Checks the structure of the `sweep` block: `matrix` maps JSON pointers to the values to try, `exclude` lists points by
-/// some of the matrix's pointers, `include` lists points to add; `objective` and `plan` are what is returned.
+/// some of the matrix's pointers, `include` and `points` list points to add, each with a `label` if it has a name; `baseline` is one of the
+/// points; `objective` and `plan` are what is returned.
 SweepChoices check_sweep(ObjectReader reader);
 
 }  // namespace windtunnel

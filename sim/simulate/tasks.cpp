@@ -40,9 +40,9 @@ class Counter {
   void rethrow() const {
     if (thrown_) std::rethrow_exception(thrown_);
   }
-  /// Waits until more than `known` are done, a tenth of a second at most; how many are.
+  /// Waits until more than `known` are done, 30 ms at most; how many are.
   std::size_t wait_for_more_than(std::size_t known) {
-    constexpr std::chrono::milliseconds patience(100);
+    constexpr std::chrono::milliseconds patience(30);
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, patience, [&] { return done_ > known; });
     return done_;

@@ -5,114 +5,15 @@
 #include <cmath>
 #include <map>
 
-#include "core/contracts.hpp"
 #include "core/json_number.hpp"
 #include "core/text_list.hpp"
 #include "report/number_text.hpp"
 #include "scenario/key_table.hpp"
 #include "sweep/points.hpp"
 #include "sweep/row.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-namespace {
-
-/// Values whose largest is so many times their smallest are told apart by a logarithmic axis only.
-constexpr double far_apart = 6;
-/// Free part of an axis at each end.
-constexpr double margin = 0.04;
-constexpr double marks_wanted = 5;
-/// More values than these are too many to have a mark each.
-constexpr std::size_t most_value_marks = 24;
-
-/// The smallest of 1, 2, 2.5, 5 and 10 times a power of ten that is at least `value`.
-double round_up(double value) {
-  const double power = std::pow(10.0, std::floor(std::log10(value)));
-  for (const double factor : {1.0, 2.0, 2.5, 5.0})
-    if (factor * power >= value * (1 - 1e-12)) return factor * power;
-  return 10 * power;
-}
-
-/// 1, 2 and 5 times the powers of ten between two logarithms.
-std::vector<double> logarithmic_marks(double low, double high) {
-  constexpr double rounding = 1e-9;
-  std::vector<double> marks;
-  for (int exponent = static_cast<int>(std::floor(low)); exponent <= high; ++exponent)
-    for (const double factor : {1.0, 2.0, 5.0}) {
-      const double mark = factor * std::pow(10.0, exponent);
-      if (std::log10(mark) >= low - rounding && std::log10(mark) <= high + rounding)
-        marks.push_back(mark);
-    }
-  return marks;
-}
-
-}  // namespace
-
-PlotAxis PlotAxis::linear_from_zero(const std::vector<double>& values) {
-  PlotAxis axis;
-  const double most = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-  WT_EXPECT(std::isfinite(most));
-  const double step = most > 0 ? round_up(most / marks_wanted) : 1;
-  const double steps = std::max(1.0, std::ceil(most / step - 1e-9));  // 1e-9: for rounding
-  for (int i = 0; i <= steps; ++i) axis.marks_.push_back(i * step);
-  axis.high_ = steps * step;
-  return axis;
-}
-
-PlotAxis PlotAxis::logarithmic(const std::vector<double>& values) {
-  WT_EXPECT(!values.empty());
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  WT_EXPECT(*least > 0 && std::isfinite(*most));
-  PlotAxis axis;
-  axis.is_logarithmic_ = true;
-  const double low = std::log10(*least), high = std::log10(*most);
-  const double room = std::max(margin * (high - low), std::log10(1.1));
-  axis.low_ = low - room;
-  axis.high_ = high + room;
-  axis.marks_ = logarithmic_marks(axis.low_, axis.high_);
-  return axis;
-}
-
-PlotAxis PlotAxis::over(const std::vector<double>& values) {
-  PlotAxis axis;
-  axis.marks_ = values;
-  std::sort(axis.marks_.begin(), axis.marks_.end());
-  axis.marks_.erase(std::unique(axis.marks_.begin(), axis.marks_.end()), axis.marks_.end());
-  const double least = axis.marks_.front(), most = axis.marks_.back();
-  axis.is_logarithmic_ = least > 0 && most / least >= far_apart;
-  const double low = axis.scaled(least), high = axis.scaled(most);
-  const double room = high > low ? margin * (high - low) : 1;
-  axis.low_ = low - room;
-  axis.high_ = high + room;
-  axis.least_ = least;
-  axis.most_ = most;
-  if (axis.marks_.size() > most_value_marks) axis.use_round_marks();
-  return axis;
-}
-
-void PlotAxis::use_round_marks() {
-  marks_.clear();
-  if (is_logarithmic_) {
-    marks_ = logarithmic_marks(std::log10(least_), std::log10(most_));
-    return;
-  }
-  const double step = round_up((most_ - least_) / marks_wanted);
-  const double first = std::ceil(least_ / step) * step;
-  for (int i = 0; first + i * step <= most_ && i <= 2 * marks_wanted; ++i)
-    marks_.push_back(first + i * step);
-}
-
-PlotAxis PlotAxis::of_categories(std::size_t count) {
-  PlotAxis axis;
-  for (std::size_t i = 0; i < count; ++i) axis.marks_.push_back(static_cast<double>(i));
-  axis.low_ = -0.5;
-  axis.high_ = static_cast<double>(count) - 0.5;
-  axis.most_ = static_cast<double>(count) - 1;
-  return axis;
-}
-
-double PlotAxis::scaled(double value) const { return is_logarithmic_ ? std::log10(value) : value; }
-
-double PlotAxis::position(double value) const { return (scaled(value) - low_) / (high_ - low_); }
 
 std::string mark_text(double value) {
   constexpr double million = 1e6, thousand = 1e3;
@@ -135,11 +36,29 @@ bool varies(const std::vector<JsonValue>& rows, const std::string& column) {
 /// Beyond, the distance between two numbers need not be one.
 constexpr double largest_drawn = 1e100;
 
-bool is_number_everywhere(const std::vector<JsonValue>& rows, const std::string& column) {
-  return std::all_of(rows.begin(), rows.end(), [&](const JsonValue& row) {
-    const std::optional<double> number = number_of(row.find(column));
-    return number && std::abs(*number) <= largest_drawn;
-  });
+/// A swept value as a number: 4, or "25 Gbps" with its unit.
+std::optional<WrittenAmount> amount_at(const JsonValue& row, const std::string& column) {
+  const JsonValue* value = row.find(column);
+  if (const std::optional<double> number = number_of(value)) {
+    WrittenAmount bare;
+    bare.number = *number;
+    return bare;
+  }
+  return value != nullptr && value->is_string() ? written_amount(value->string()) : std::nullopt;
+}
+
+/// The largest of the amounts, if all rows have one, all of the same kind.
+std::optional<WrittenAmount> largest_amount(const std::vector<JsonValue>& rows,
+                                            const std::string& column) {
+  std::optional<WrittenAmount> largest;
+  for (const JsonValue& row : rows) {
+    const std::optional<WrittenAmount> amount = amount_at(row, column);
+    if (!amount || !(std::abs(amount->number) <= largest_drawn)) return std::nullopt;
+    if (largest && largest->kind != amount->kind) return std::nullopt;
+    if (!largest || amount->number * amount->factor > largest->number * largest->factor)
+      largest = amount;
+  }
+  return largest;
 }
 
 std::vector<JsonValue> simulated(const PartRows& rows) {
@@ -166,11 +85,17 @@ struct ChosenAxis {
   std::string column;
   /// What may differ along a line: the column that makes x, and what grows with the GPUs.
   std::vector<std::string> along = {};
+  WrittenAmount unit = {};  ///< of numbers with one
   bool is_number = true;
   std::vector<std::string> categories = {};
 
   double position(const JsonValue& row) const {
-    if (is_number) return number_of(row.find(column)).value_or(0);
+    if (is_number) {
+      const WrittenAmount amount = amount_at(row, column).value_or(WrittenAmount{});
+      // As it is written where it has the axis' unit: 0.1 of 1e9 times 1e-9 is not 0.1.
+      return amount.factor == unit.factor ? amount.number
+                                          : amount.number * amount.factor / unit.factor;
+    }
     const auto found = std::find(categories.begin(), categories.end(), text_of(row, column));
     return static_cast<double>(found - categories.begin());
   }
@@ -232,22 +157,40 @@ std::optional<ChosenAxis> gpu_axis(const std::vector<JsonValue>& rows,
   return std::nullopt;
 }
 
-ChosenAxis choose_axis(const std::vector<JsonValue>& rows,
-                       const std::vector<std::string>& columns) {
-  if (const std::optional<ChosenAxis> axis = gpu_axis(rows, columns)) return *axis;
-  for (const std::string& column : columns)
-    if (varies(rows, column) && is_number_everywhere(rows, column)) return {column, {column}};
-  const auto varying = std::find_if(columns.begin(), columns.end(), [&](const std::string& column) {
-    return varies(rows, column);
-  });
-  const std::string& column = varying == columns.end() ? columns.front() : *varying;
-  ChosenAxis axis{column, {column}, false};
+/// A place for each different text of the column, in the order of the rows.
+ChosenAxis axis_of_names(const std::vector<JsonValue>& rows, const std::string& column) {
+  ChosenAxis axis{column, {column}, {}, false};
   for (const JsonValue& row : rows) {
     const std::string text = text_of(row, column);
     if (std::find(axis.categories.begin(), axis.categories.end(), text) == axis.categories.end())
       axis.categories.push_back(text);
   }
   return axis;
+}
+
+ChosenAxis choose_axis(const std::vector<JsonValue>& rows,
+                       const std::vector<std::string>& columns) {
+  if (std::all_of(rows.begin(), rows.end(),
+                  [](const JsonValue& row) { return row.find("label") != nullptr; })) {
+    ChosenAxis axis = axis_of_names(rows, "label");
+    axis.along = columns;
+    return axis;
+  }
+  if (const std::optional<ChosenAxis> axis = gpu_axis(rows, columns)) return *axis;
+  for (const std::string& column : columns)
+    if (const auto largest = largest_amount(rows, column); largest && varies(rows, column))
+      return {column, {column}, *largest};
+  const auto varying = std::find_if(columns.begin(), columns.end(), [&](const std::string& column) {
+    return varies(rows, column);
+  });
+  return axis_of_names(rows, varying == columns.end() ? columns.front() : *varying);
+}
+
+/// "microbatch (samples)", "nic_rate (Gbps)"
+std::string axis_title(const ChosenAxis& axis, const std::vector<std::string>& columns) {
+  const std::string label = axis_label(axis.column);
+  return (label == axis.column ? short_name(axis.column, columns) : label) +
+         (axis.unit.unit.empty() ? "" : " (" + axis.unit.unit + ")");
 }
 
 /// "micro_batch 4, recompute full": what tells the row from those of other lines.
@@ -266,6 +209,9 @@ PlotPoint point_of(const JsonValue& row, const ChosenAxis& axis) {
   point.mfu = figure(row, "mfu");
   point.memory = Bytes{figure(row, "memory_max_bytes")};
   point.fits = fits(row);
+  point.name = text_at(row, "label");
+  point.interval = interval_of(row);
+  point.speedup = number_of(row.find(speedup_key));
   return point;
 }
 
@@ -315,18 +261,6 @@ void add_efficiencies(PlotSeries& series) {
   for (PlotPoint& point : series.points) point.efficiency = point.tokens_per_s / point.x / one;
 }
 
-/// "nodes 128, platform dgx-h100"; the name of the point, where it sets one.
-std::string label_of(const Row& row, const std::vector<std::string>& columns) {
-  std::string label;
-  for (const std::string& column : columns) {
-    if (row.content.find(column) == nullptr) continue;
-    if (column == "/name") return text_at(row.content, column);
-    label += (label.empty() ? "" : ", ") + short_name(column, columns) + " " +
-             text_at(row.content, column);
-  }
-  return label;
-}
-
 }  // namespace
 
 std::string PlotData::x_text(double x) const {
@@ -369,9 +303,9 @@ std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::s
   const ChosenAxis axis = choose_axis(drawn, columns);
   PlotData data;
   data.x_counts_gpus = axis.column == "gpus";
-  data.x_name = data.x_counts_gpus ? "GPUs" : axis_label(axis.column);
+  data.x_name = axis.column == "gpus" ? "GPUs" : axis_title(axis, columns);
   data.categories = axis.categories;
-  data.batch_grows = axis.is_along(batch_pointer);
+  data.batch_grows = data.x_counts_gpus && axis.is_along(batch_pointer);
   data.series = series_of(drawn, columns, axis);
   if (data.x_counts_gpus)
     for (PlotSeries& series : data.series) add_efficiencies(series);
@@ -388,7 +322,7 @@ std::vector<FrontPoint> front_of(const PartRows& rows, const std::vector<std::st
     const auto days = number_of(row->content.find("days"));
     const auto cost = number_of(row->content.find("cost"));
     if (!days || !cost) continue;
-    priced.push_back({label_of(*row, columns), *days, *cost});
+    priced.push_back({point_name(row->content, columns), *days, *cost});
     points.push_back({number, {}});
   }
   mark_pareto_front(priced);

@@ -6,37 +6,10 @@
 
 #include "report/pareto_front.hpp"
 #include "sweep/parts.hpp"
+#include "sweep/row.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
-
-/// A scale of a plot, from values to 0 … 1, with the places of its marks.
-class PlotAxis {
- public:
-  /// From 0 to a round number above all values.
-  static PlotAxis linear_from_zero(const std::vector<double>& values);
-  /// Over the values, with room at both ends; marks at 1, 2 and 5 times powers of ten. Values must be above 0.
-  static PlotAxis logarithmic(const std::vector<double>& values);
-  /// Over the values themselves, which are the marks unless they are many: logarithmic where they are above 0 and far apart.
-  static PlotAxis over(const std::vector<double>& values);
-  /// One mark for each of `count` names.
-  static PlotAxis of_categories(std::size_t count);
-
-  double position(double value) const;
-  const std::vector<double>& marks() const { return marks_; }
-  double least() const { return least_; }  ///< of the values
-  double most() const { return most_; }
-  bool is_logarithmic() const { return is_logarithmic_; }
-
- private:
-  double scaled(double value) const;
-  void use_round_marks();
-
-  bool is_logarithmic_ = false;
-  double low_ = 0, high_ = 1;  ///< scaled
-  double least_ = 0, most_ = 0;
-  std::vector<double> marks_;
-};
 
 /// "250", "10,000", "1.5 M": a value on an axis.
 std::string mark_text(double value);
@@ -49,6 +22,9 @@ struct PlotPoint {
   double tokens_per_s = 0, mfu = 0;
   Bytes memory{};
   bool fits = true;
+  std::string name;                      ///< of a point with a label
+  std::optional<TimeInterval> interval;  ///< of the time
+  std::optional<double> speedup;         ///< over the sweep's baseline
   /// Tokens a second and GPU over those of the series' smallest cluster; only where x counts GPUs.
   std::optional<double> efficiency;
 };
@@ -61,7 +37,7 @@ struct PlotSeries {
 
 /// Data of a plot.
 struct PlotData {
-  std::string x_name;  ///< "GPUs", "microbatch (samples)"; a JSON pointer where there is no label
+  std::string x_name;  ///< "GPUs", "microbatch (samples)", "nic_rate (Gbps)"
   bool x_counts_gpus = false;
   bool batch_grows = false;  ///< with the GPUs along every line: weak scaling
   std::vector<std::string>
@@ -88,14 +64,15 @@ struct Scaling {
 /// Of the line with the most tokens a second; nothing where x counts no GPUs, or no line has two sizes that fit.
 std::optional<Scaling> scaling_of(const PlotData& data);
 
-/// Chooses the axis: GPUs where a swept size of the job changes them while all else stays the same, else the first swept pointer whose values
-/// are numbers and vary, else the first that varies. Nothing when fewer than two points can be drawn.
+/// Chooses the axis: the points' labels where all have one; else GPUs where a swept size of the job changes them while all else stays the same, else the
+/// first swept pointer whose values are numbers or amounts of one kind and vary, else the first that varies. Nothing when fewer than two points
+/// can be drawn.
 std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::string>& columns);
 
 /// A point of a sweep whose job has a length and a price.
 struct FrontPoint {
   std::size_t point = 0;
-  PricedPoint priced;  ///< called by its swept values
+  PricedPoint priced;  ///< called by its label, or its swept values
 };
 
 /// Points that fit and have days and a cost, by number; those on the Pareto front are marked. Empty where no row has both.

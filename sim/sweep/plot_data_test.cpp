@@ -72,5 +72,41 @@ TEST_CASE("the front has the points that no other beats in days and money") {
   CHECK(table.find(",50,\n") != std::string::npos);
 }
 
+TEST_CASE("speed-ups over the baseline stand in rows, table and text, with labels and intervals") {
+  const SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"points": [
+    {"label": "one, alone", "/nodes": 1}, {"label": "two", "/nodes": 2}], "baseline": "two"})");
+  const RowMaker maker(sweep, {});
+  PartRows rows;
+  for (std::size_t point = 0; point < 2; ++point) rows.by_point[point] = {true, maker.row(point)};
+  const double ratio = number_in(rows.by_point[0].row, "tokens_per_s") /
+                       number_in(rows.by_point[1].row, "tokens_per_s");
+  rows = with_speedups(rows, sweep);
+  CHECK(number_in(rows.by_point[0].row, "speedup") == doctest::Approx(ratio).epsilon(1e-12));
+  CHECK(number_in(rows.by_point[1].row, "speedup") == 1);
+  // Still rows of the sweep that nobody changed.
+  CHECK(std::holds_alternative<Row>(read_row(rows.by_point[0].row, sweep)));
+  const std::string table = results_csv(rows, sweep.points().columns(), sweep.asked_figures());
+  CHECK(table.find("point,id,label,/nodes,ok") == 0);
+  CHECK(table.find(",\"one, alone\",1,true,") != std::string::npos);
+  const std::string text = sweep_text(sweep, rows, "out");
+  CHECK(text.find("speedup: tokens/s over those of point 1, two\n") != std::string::npos);
+  CHECK(text.find("1.000x\n") != std::string::npos);
+  CHECK(text.find("/nodes") == std::string::npos);
+  CHECK(sweep_json(sweep, rows, "out").find("\"baseline\": 1") != std::string::npos);
+  CHECK(points_text(sweep).find("2 points: all listed; 0 cannot") != std::string::npos);
+  rows.by_point[1].ok = false;
+  CHECK(sweep_text(sweep, rows, "out").find("no speed-ups: the baseline") != std::string::npos);
+}
+
+TEST_CASE("another baseline asks for no new rows") {
+  const SweepFixture fixture;
+  const Sweep none = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
+  const Sweep other =
+      fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})", {{"/sweep/baseline", "1"}});
+  CHECK(other.points().baseline() == 1);
+  CHECK(none.hash() == other.hash());
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -10,6 +10,8 @@ namespace {
 
 /// More would not fit into a directory of results that anybody reads.
 constexpr std::size_t most_combinations = 10'000'000;
+/// Of a listed point: its name, beside the pointers and values.
+constexpr const char* label_key = "label";
 
 bool is_amount(const JsonValue& value) {
   return value.is_number() || (value.is_string() && !value.string().empty() &&
@@ -35,6 +37,14 @@ std::string text_of(const PointValues& values) {
   return canonical_text(point);
 }
 
+/// Whether a point with `values` has this one among them.
+bool sets(const PointValues& values, const JsonValue::Member& wanted) {
+  return std::any_of(values.begin(), values.end(), [&](const auto& value) {
+    return value.first == wanted.key &&
+           canonical_text(value.second) == canonical_text(wanted.value);
+  });
+}
+
 [[noreturn]] void refuse(const Origin& origin, const std::string& pointer,
                          const std::string& message, const std::string& suggestion) {
   throw InputError({{origin, pointer, message, suggestion}});
@@ -43,17 +53,23 @@ std::string text_of(const PointValues& values) {
 }  // namespace
 
 SweepPoints::SweepPoints(const JsonValue& sweep) {
-  read_matrix(*sweep.find("matrix"));
+  if (const JsonValue* matrix = sweep.find("matrix"); matrix != nullptr && matrix->is_object())
+    read_matrix(*matrix);
   exclude(sweep.find("exclude"));
-  include(sweep.find("include"));
+  for (const char* key : {"include", "points"}) include(sweep.find(key));
   if (size() == 0)
     refuse(sweep.origin, "/sweep",
-           "no point is left of the " + std::to_string(num_combinations_) +
-               " of the matrix: exclude matches all of them",
-           "exclude fewer");
+           num_combinations_ == 0 ? "the list of points is empty"
+                                  : "no point is left of the " + std::to_string(num_combinations_) +
+                                        " of the matrix: exclude matches all of them",
+           num_combinations_ == 0 ? "write [ {\"/nodes\": 8} ]" : "exclude fewer");
+  if (const JsonValue* baseline = sweep.find("baseline");
+      baseline != nullptr && !baseline->is_null())
+    find_baseline(*baseline);
 }
 
 void SweepPoints::read_matrix(const JsonValue& matrix) {
+  num_combinations_ = 1;
   for (const JsonValue::Member& member : matrix.object()) {
     Axis axis{member.key, {}, {}};
     for (const JsonValue& value : member.value.array()) {
@@ -101,35 +117,93 @@ void SweepPoints::exclude(const JsonValue* points) {
   }
 }
 
-bool SweepPoints::is_combination(const PointValues& values) const {
-  if (values.size() != axes_.size()) return false;
+std::optional<std::size_t> SweepPoints::combination_with(const PointValues& values) const {
+  if (axes_.empty() || values.size() != axes_.size()) return std::nullopt;
   std::size_t number = 0;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     const auto value = std::find_if(values.begin(), values.end(), [&](const auto& each) {
       return each.first == axes_[i].pointer;
     });
-    if (value == values.end()) return false;
+    if (value == values.end()) return std::nullopt;
     const auto& texts = axes_[i].texts;
     const auto text = std::find(texts.begin(), texts.end(), canonical_text(value->second));
-    if (text == texts.end()) return false;
+    if (text == texts.end()) return std::nullopt;
     number += strides_[i] * static_cast<std::size_t>(text - texts.begin());
   }
-  return std::binary_search(kept_.begin(), kept_.end(), static_cast<Combination>(number));
+  const auto wanted = static_cast<Combination>(number);
+  const auto kept = std::lower_bound(kept_.begin(), kept_.end(), wanted);
+  if (kept == kept_.end() || *kept != wanted) return std::nullopt;
+  return static_cast<std::size_t>(kept - kept_.begin());
+}
+
+void SweepPoints::name(std::size_t point, const JsonValue& listed) {
+  const JsonValue* label = listed.find(label_key);
+  if (label == nullptr || label->is_null()) return;
+  const auto [known, is_new] = labels_.try_emplace(point, label->string());
+  if (!is_new)
+    refuse(
+        label->origin, "/sweep",
+        "the point \"" + label->string() + "\" sets the same values as \"" + known->second + "\"",
+        "leave one of them out");
 }
 
 void SweepPoints::include(const JsonValue* points) {
   if (points == nullptr || !points->is_array()) return;
-  std::set<std::string> known;
+  std::map<std::string, std::size_t> known;
+  for (std::size_t i = 0; i < included_.size(); ++i)
+    known.emplace(text_of(included_[i]), kept_.size() + i);
   for (const JsonValue& point : points->array()) {
     PointValues values;
     for (const JsonValue::Member& member : point.object()) {
+      if (member.key == label_key) continue;
       values.emplace_back(member.key, swept(member.key, member.value));
       if (std::find(columns_.begin(), columns_.end(), member.key) == columns_.end())
         columns_.push_back(member.key);
     }
-    if (!is_combination(values) && known.insert(text_of(values)).second)
-      included_.push_back(std::move(values));
+    std::optional<std::size_t> number = combination_with(values);
+    if (!number) {
+      const auto [place, is_new] = known.try_emplace(text_of(values), size());
+      number = place->second;
+      if (is_new) included_.push_back(std::move(values));
+    }
+    name(*number, point);
   }
+}
+
+void SweepPoints::find_baseline(const JsonValue& baseline) {
+  std::vector<std::size_t> found;
+  for (std::size_t point = 0; point < size(); ++point) {
+    const PointValues own = values(point);
+    const bool is_it =
+        baseline.is_integer() ? std::get<std::int64_t>(baseline.content) == std::int64_t(point)
+        : baseline.is_string()
+            ? label(point) == baseline.string()
+            : std::all_of(baseline.object().begin(), baseline.object().end(),
+                          [&](const JsonValue::Member& wanted) { return sets(own, wanted); });
+    if (is_it) found.push_back(point);
+  }
+  if (found.size() == 1) {
+    baseline_ = found.front();
+    return;
+  }
+  std::vector<std::string> labels;
+  for (const auto& [point, label] : labels_) labels.push_back(label);
+  const std::string nearest =
+      baseline.is_string() ? closest_match(baseline.string(), labels) : std::string{};
+  refuse(baseline.origin, "/sweep/baseline",
+         text_for_message(baseline) +
+             (found.empty()
+                  ? " is none of the " + std::to_string(size()) + " points"
+                  : " fits " + std::to_string(found.size()) + " points, and the baseline is one"),
+         !nearest.empty() ? "did you mean \"" + nearest + "\"?"
+         : !found.empty() ? "add values until one point is left"
+                          : "write a label, the values of a point, or its number as sweep "
+                            "--dry-run lists it");
+}
+
+std::string SweepPoints::label(std::size_t point) const {
+  const auto found = labels_.find(point);
+  return found == labels_.end() ? std::string{} : found->second;
 }
 
 PointValues SweepPoints::values(std::size_t point) const {
@@ -138,6 +212,18 @@ PointValues SweepPoints::values(std::size_t point) const {
   for (const Axis& axis : axes_)
     values.emplace_back(axis.pointer, axis.values[index_on(axis, kept_[point])]);
   return values;
+}
+
+std::vector<JsonValue> SweepPoints::tried(const std::string& pointer) const {
+  std::vector<JsonValue> tried;
+  for (const Axis& axis : axes_)
+    if (axis.pointer == pointer) tried = axis.values;
+  std::set<std::string> known;
+  for (const JsonValue& value : tried) known.insert(canonical_text(value));
+  for (const PointValues& values : included_)
+    for (const auto& [at, value] : values)
+      if (at == pointer && known.insert(canonical_text(value)).second) tried.push_back(value);
+  return tried;
 }
 
 bool SweepPoints::all_set(const std::string& pointer) const {

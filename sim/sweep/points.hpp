@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,20 +16,29 @@ namespace windtunnel {
 using PointValues = std::vector<std::pair<std::string, JsonValue>>;
 
 /// The points of a sweep, counted from 0 and always in the same order, so that every process numbers them alike: the combinations
-/// of the matrix, the last pointer changing fastest, less what `exclude` matches; then what `include` adds. A point that is
-/// there already is not added again.
+/// of the matrix, the last pointer changing fastest, less what `exclude` matches; then what `include` and `points` list. A point that is
+/// there already is not added again, but takes the label that it is listed with.
 class SweepPoints {
  public:
-  /// From a `sweep` block that check_sweep() finds nothing wrong with. Throws InputError when there are no points, or too many.
+  /// From a `sweep` block that check_sweep() finds nothing wrong with. Throws InputError when there are no points, or too many, or when its
+  /// `baseline` is none of them.
   explicit SweepPoints(const JsonValue& sweep);
 
   std::size_t size() const { return kept_.size() + included_.size(); }
   PointValues values(std::size_t point) const;
-  /// Every pointer that some point sets: the matrix's, then those that only `include` has.
+  /// The name that the file gives the point; empty: none.
+  std::string label(std::size_t point) const;
+  bool has_labels() const { return !labels_.empty(); }
+  /// The point that the others are compared with.
+  std::optional<std::size_t> baseline() const { return baseline_; }
+  /// Every pointer that some point sets: the matrix's, then those that only listed points have.
   const std::vector<std::string>& columns() const { return columns_; }
 
   /// Whether no point is without a value of its own at `pointer`.
   bool all_set(const std::string& pointer) const;
+
+  /// The different values that points set at `pointer`.
+  std::vector<JsonValue> tried(const std::string& pointer) const;
 
   std::size_t num_combinations() const { return num_combinations_; }  ///< of the matrix
   std::size_t num_excluded() const { return num_combinations_ - kept_.size(); }
@@ -44,7 +55,10 @@ class SweepPoints {
   void read_matrix(const JsonValue& matrix);
   void exclude(const JsonValue* points);
   void include(const JsonValue* points);
-  bool is_combination(const PointValues& values) const;
+  /// The number of the point with these values, if it is a combination of the matrix.
+  std::optional<std::size_t> combination_with(const PointValues& values) const;
+  void name(std::size_t point, const JsonValue& listed);
+  void find_baseline(const JsonValue& baseline);
   std::size_t index_on(const Axis& axis, Combination combination) const;
 
   std::vector<Axis> axes_;
@@ -53,7 +67,9 @@ class SweepPoints {
   std::vector<std::string> columns_;
   std::vector<Combination> kept_;
   std::vector<PointValues> included_;
-  std::size_t num_combinations_ = 1;
+  std::map<std::size_t, std::string> labels_;
+  std::optional<std::size_t> baseline_;
+  std::size_t num_combinations_ = 0;
 };
 
 /// What a swept key is called among `columns`: "micro_batch", or "data_gradients/rank" where another key ends in "/rank" too.

@@ -77,6 +77,45 @@ TEST_CASE(
                   InputError);
 }
 
+TEST_CASE("points are listed without a matrix, and named") {
+  const SweepPoints points(json(R"({"points": [
+    {"label": "one rack", "/nodes": 8}, {"label": "two racks", "/nodes": 16}, {"/nodes": 32}]})"));
+  CHECK(listed(points) == "8 16 32");
+  CHECK(points.label(1) == "two racks");
+  CHECK(points.label(2).empty());
+  CHECK(points.columns() == std::vector<std::string>{"/nodes"});
+  CHECK(points.num_combinations() == 0);
+  CHECK(points.all_set("/nodes"));
+  CHECK_THROWS_AS(SweepPoints(json(R"({"points": []})")), InputError);
+}
+
+TEST_CASE("a listed point that the matrix has gives it its label, and two labels are refused") {
+  const SweepPoints points(json(R"({"matrix": {"/nodes": [8, 16]}, "exclude": [{"/nodes": 8}],
+    "points": [{"label": "today", "/nodes": 16}]})"));
+  CHECK(points.size() == 1);
+  CHECK(points.label(0) == "today");
+  CHECK_THROWS_WITH_AS(
+      SweepPoints(
+          json(R"({"points": [{"label": "a", "/nodes": 8}, {"label": "b", "/nodes": 8}]})")),
+      doctest::Contains("sets the same values as \"a\""), InputError);
+}
+
+TEST_CASE("the baseline is named by a label, a number or values that one point has") {
+  const auto with = [](const std::string& baseline) {
+    return SweepPoints(json(R"({"matrix": {"/nodes": [8, 16], "/parallel/tensor": [4, 8]},
+      "points": [{"label": "two racks", "/nodes": 32}], "baseline": )" +
+                            baseline + "}"));
+  };
+  CHECK(with(R"("two racks")").baseline() == 4);
+  CHECK(with("1").baseline() == 1);
+  CHECK(with(R"({"/parallel/tensor": 4, "/nodes": 16})").baseline() == 2);
+  CHECK_FALSE(with("null").baseline());
+  CHECK_THROWS_WITH_AS(with(R"("two rack")"), doctest::Contains("did you mean \"two racks\"?"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(with(R"({"/nodes": 8})"), doctest::Contains("fits 2 points"), InputError);
+  CHECK_THROWS_AS(with("5"), InputError);
+}
+
 TEST_CASE("a swept key goes by as much of its pointer as tells it from the others") {
   const std::string backward = "/compression/pipeline_backward/rank",
                     gradients = "/compression/data_gradients/rank";

@@ -165,9 +165,27 @@ std::string csv_line(const std::vector<std::string>& fields) {
   return line + "\n";
 }
 
+PartRows with_speedups(PartRows rows, const Sweep& sweep) {
+  const std::optional<std::size_t> baseline = sweep.points().baseline();
+  const auto found = baseline ? rows.by_point.find(*baseline) : rows.by_point.end();
+  if (found == rows.by_point.end() || !found->second.ok) return rows;
+  const double rate = figure(parse_row(found->second.row)->content, "tokens_per_s");
+  for (auto& [point, entry] : rows.by_point)
+    if (entry.ok && rate > 0)
+      entry.row = with_speedup(
+          entry.row, figure(parse_row(entry.row)->content, "tokens_per_s") / rate, sweep.hash());
+  return rows;
+}
+
 std::string results_csv(const PartRows& rows, const std::vector<std::string>& columns,
                         const std::vector<std::string>& asked) {
   std::vector<std::string> fields{"point", "id"};
+  const bool has_labels =
+      std::any_of(rows.by_point.begin(), rows.by_point.end(), [](const auto& each) {
+        const std::optional<Row> row = parse_row(each.second.row);
+        return row && row->content.find("label") != nullptr;
+      });
+  if (has_labels) fields.emplace_back("label");
   fields.insert(fields.end(), columns.begin(), columns.end());
   fields.emplace_back("ok");
   fields.insert(fields.end(), figures.begin(), figures.end());
@@ -192,7 +210,7 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
 
 PartRows merge_results(const fs::path& directory, const Sweep& sweep) {
   for (int round = 1;; ++round) {
-    PartRows rows = read_parts(directory, sweep);
+    PartRows rows = with_speedups(read_parts(directory, sweep), sweep);
     StagedFiles files;
     files.add(directory / "results.jsonl", results_jsonl(rows));
     files.add(directory / "results.csv",

@@ -13,7 +13,10 @@ namespace windtunnel {
 /// One line of a CSV table, with its line end: fields with commas, quotes or line ends stand in quotes (RFC 4180).
 std::string csv_line(const std::vector<std::string>& fields);
 
-/// The rows as a table: point, id, a column a swept pointer, ok, then the figures, failure and error, and what the sweep `asked` for. Absent
+/// The rows with their speed-ups over the sweep's baseline; as they are where it has none, or where the baseline was not simulated.
+PartRows with_speedups(PartRows rows, const Sweep& sweep);
+
+/// The rows as a table: point, id, label where some row has one, a column a swept pointer, ok, then the figures, failure and error, and what the sweep `asked` for. Absent
 /// values are empty.
 std::string results_csv(const PartRows& rows, const std::vector<std::string>& columns,
                         const std::vector<std::string>& asked = {});

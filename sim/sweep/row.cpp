@@ -118,7 +118,9 @@ RowMaker::RowMaker(const Sweep& sweep, const PointLimits& limits)
 
 std::string RowMaker::whole_row(std::size_t point, const std::string& id,
                                 const std::string& outcome) const {
-  JsonValue object = object_of({{"point", point}, {"id", id}});
+  const std::string label = sweep_->points().label(point);
+  JsonValue object =
+      object_of({{"point", point}, {"id", id}, {"label", only_if(!label.empty(), label)}});
   for (const auto& [pointer, value] : sweep_->points().values(point)) object.set(pointer, value);
   return with_checksum("{" + line_text(object) + ", " + outcome + "}", sweep_->hash());
 }
@@ -155,13 +157,14 @@ std::string RowMaker::figures(const Scenario& as_read) const {
                              {"fits", report.memory.fits},
                              {"memory_verdict", name_of(report.memory.verdict)}});
   for (const std::string& figure : sweep_->asked_figures())
-    row.set(figure,
-            figure == "plan"
-                ? JsonValue(detail::plan_text(scenario.plan.training, scenario.plan.parallel))
-            : figure == "cost"
-                ? JsonValue(cost_of_job(scenario, report))
-                : JsonValue(value_by(figure == "days" ? Objective::days : objective.objective(),
-                                     scenario, report)));
+    if (figure != speedup_key)
+      row.set(figure,
+              figure == "plan"
+                  ? JsonValue(detail::plan_text(scenario.plan.training, scenario.plan.parallel))
+              : figure == "cost"
+                  ? JsonValue(cost_of_job(scenario, report))
+                  : JsonValue(value_by(figure == "days" ? Objective::days : objective.objective(),
+                                       scenario, report)));
   return line_text(row);
 }
 
@@ -219,6 +222,15 @@ std::optional<Row> parse_row(const std::string& line) {
   return row;
 }
 
+std::optional<TimeInterval> interval_of(const JsonValue& row) {
+  const JsonValue* interval = row.find("iteration_time_interval_s");
+  if (interval == nullptr || !interval->is_array() || interval->array().size() != 2)
+    return std::nullopt;
+  const auto low = number_of(&interval->array()[0]), high = number_of(&interval->array()[1]);
+  if (!low || !high) return std::nullopt;
+  return TimeInterval{Seconds{*low}, Seconds{*high}};
+}
+
 double figure(const JsonValue& row, const std::string& key) {
   return number_of(row.find(key)).value_or(0);
 }
@@ -240,10 +252,25 @@ double penalty_of(const Sweep& sweep, const JsonValue& row) {
   return figure(row, objective == Objective::time ? "iteration_time_s" : name_of(objective));
 }
 
+std::string point_name(const JsonValue& row, const std::vector<std::string>& columns) {
+  std::string name = text_at(row, "label");
+  if (!name.empty()) return name;
+  for (const std::string& column : columns)
+    if (row.find(column) != nullptr)
+      name += (name.empty() ? "" : ", ") + short_name(column, columns) + " " + text_at(row, column);
+  return name;
+}
+
 std::string with_checksum(const std::string& row, const std::string& sweep_hash) {
   WT_EXPECT(row.ends_with('}'));
   return row.substr(0, row.size() - 1) + std::string(checksum_key) +
          fnv1a_128_hex(sweep_hash + row) + std::string(row_end);
+}
+
+std::string with_speedup(const std::string& row, double speedup, const std::string& sweep_hash) {
+  return with_checksum(row.substr(0, row.rfind(checksum_key)) + ", \"" + speedup_key +
+                           "\": " + canonical_text(JsonValue(speedup)) + "}",
+                       sweep_hash);
 }
 
 std::variant<Row, std::string> read_row(const std::string& line, const Sweep& sweep) {

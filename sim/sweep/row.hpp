@@ -57,6 +57,12 @@ struct Row {
 /// Reads a row; nothing when the text is none.
 std::optional<Row> parse_row(const std::string& line);
 
+/// The 90 % interval of an iteration's time.
+struct TimeInterval {
+  Seconds low{}, high{};
+};
+/// Of a row; nothing where there is no evidence for one.
+std::optional<TimeInterval> interval_of(const JsonValue& row);
 /// A figure of a row; 0 where it has none.
 double figure(const JsonValue& row, const std::string& key);
 /// A text as it is, other values as JSON; empty where there is none.
@@ -64,11 +70,16 @@ std::string text_at(const JsonValue& object, const std::string& key);
 /// Whether the point of a row fits in memory.
 bool fits(const JsonValue& row);
 
+/// What a row is called among those with these columns: its label, or "nodes 128, platform dgx-h100".
+std::string point_name(const JsonValue& row, const std::vector<std::string>& columns);
+
 /// Of a row that has figures: the least is the best by the sweep's objective.
 double penalty_of(const Sweep& sweep, const JsonValue& row);
 
 /// `row`, an object, with its checksum as a row of the sweep.
 std::string with_checksum(const std::string& row, const std::string& sweep_hash);
+/// A row that RowMaker made, with its speed-up before the checksum.
+std::string with_speedup(const std::string& row, double speedup, const std::string& sweep_hash);
 /// Reads a row that RowMaker made for the sweep; for any other line, why it is none: "its checksum does not match, …".
 std::variant<Row, std::string> read_row(const std::string& line, const Sweep& sweep);
 

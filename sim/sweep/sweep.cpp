@@ -44,12 +44,14 @@ using SweptValue = std::pair<std::string, JsonValue>;
 /// Every value that some point sets.
 std::vector<SweptValue> swept_values(const JsonValue& block) {
   std::vector<SweptValue> values;
-  for (const JsonValue::Member& axis : block.find("matrix")->object())
-    for (const JsonValue& value : axis.value.array()) values.emplace_back(axis.key, value);
-  if (const JsonValue* include = block.find("include"); include != nullptr && include->is_array())
-    for (const JsonValue& point : include->array())
-      for (const JsonValue::Member& member : point.object())
-        values.emplace_back(member.key, member.value);
+  if (const JsonValue* matrix = block.find("matrix"); matrix != nullptr && matrix->is_object())
+    for (const JsonValue::Member& axis : matrix->object())
+      for (const JsonValue& value : axis.value.array()) values.emplace_back(axis.key, value);
+  for (const char* key : {"include", "points"})
+    if (const JsonValue* points = block.find(key); points != nullptr && points->is_array())
+      for (const JsonValue& point : points->array())
+        for (const JsonValue::Member& member : point.object())
+          if (member.key.starts_with('/')) values.emplace_back(member.key, member.value);
   return values;
 }
 
@@ -106,13 +108,18 @@ class SweptContent {
 
 Sweep::Sweep(const std::filesystem::path& file, const Library& library, const ReadOptions& options,
              PlanChooser chooser)
+    : Sweep(merged_scenario(file, library, options), file.parent_path(), library, options,
+            std::move(chooser)) {}
+
+Sweep::Sweep(JsonValue merged, std::filesystem::path folder, const Library& library,
+             const ReadOptions& options, PlanChooser chooser)
     : library_(library),
-      folder_(file.parent_path()),
+      folder_(std::move(folder)),
       seed_(options.seed),
-      base_(merged_scenario(file, library, options)),
+      base_(std::move(merged)),
       name_(base_.find("name")->string()),
       chooser_(std::move(chooser)),
-      points_(take_sweep(file)),
+      points_(take_sweep()),
       template_(base_, folder_, library_) {
   expect_effect(options.overrides);
 }
@@ -131,12 +138,12 @@ void Sweep::expect_effect(const Overrides& overrides) const {
   problems.throw_if_any();
 }
 
-JsonValue Sweep::take_sweep(const std::filesystem::path& file) {
+JsonValue Sweep::take_sweep() {
   JsonValue* const found = base_.find("sweep");
   if (found == nullptr || found->is_null())
     throw InputError({{base_.origin,
                        {},
-                       file_name_of(file) + " has no sweep: which values to try",
+                       "\"" + name_ + "\" has no sweep: which values to try",
                        R"(add "sweep": {"matrix": {"/nodes": [8, 16, 32]}})"}});
   Problems problems;
   choices_ = check_sweep(ObjectReader(*found, "/sweep", problems));
@@ -146,7 +153,9 @@ JsonValue Sweep::take_sweep(const std::filesystem::path& file) {
   base_.erase("sweep");
   base_.erase("$schema");
   if (choices_.plan == JobPlan::given && !job_wants_best_plan(base_)) base_.erase("search");
-  hash_ = hash_of_inputs(block);
+  JsonValue inputs = block;
+  inputs.erase("baseline");  // rows do not depend on it
+  hash_ = hash_of_inputs(inputs);
   return block;
 }
 
@@ -174,13 +183,15 @@ Scenario Sweep::planned(Scenario scenario) const {
 
 std::vector<std::string> Sweep::asked_figures() const {
   std::vector<std::string> figures;
+  if (points_.baseline()) figures.emplace_back(speedup_key);
   if (choices_.plan == JobPlan::best) figures.emplace_back("plan");
   // Every row has these two.
   if (choices_.objective == Objective::cost_per_token ||
       choices_.objective == Objective::energy_per_token || choices_.objective == Objective::days)
     figures.emplace_back(name_of(choices_.objective));
   // Days against money, where points are compared as ways to do a job.
-  if (figures.empty() || find_at(base_, "/job/price") == nullptr) return figures;
+  const bool compares_jobs = figures.size() > (points_.baseline() ? 1 : 0);
+  if (!compares_jobs || find_at(base_, "/job/price") == nullptr) return figures;
   if (choices_.objective != Objective::days) figures.emplace_back("days");
   figures.emplace_back("cost");
   return figures;

@@ -17,12 +17,18 @@ namespace windtunnel {
 /// The scenario with the best of the plans that its search tries. InputError where none fits.
 using PlanChooser = std::function<Scenario(Scenario)>;
 
+/// A figure that rows of a sweep with a baseline get when they are merged: tokens a second over those of the baseline.
+inline constexpr const char* speedup_key = "speedup";
+
 /// A scenario file with its sweep: read once, then asked for one point after the other.
 class Sweep {
  public:
   /// Throws InputError with what is wrong with the file or its `sweep` block, and when it has none.
   Sweep(const std::filesystem::path& file, const Library& library, const ReadOptions& options,
         PlanChooser chooser = {});
+  /// The same from what merged_scenario() gives. `folder` is what relative paths are relative to.
+  Sweep(JsonValue merged, std::filesystem::path folder, const Library& library,
+        const ReadOptions& options, PlanChooser chooser = {});
 
   const std::string& name() const { return name_; }
   const SweepPoints& points() const { return points_; }
@@ -44,7 +50,7 @@ class Sweep {
   void expect_a_readable_point() const;
 
  private:
-  JsonValue take_sweep(const std::filesystem::path& file);
+  JsonValue take_sweep();
   std::string hash_of_inputs(const JsonValue& block) const;
   /// Throws InputError for each --set that the swept values replace.
   void expect_effect(const Overrides& overrides) const;

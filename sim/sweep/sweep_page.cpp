@@ -85,8 +85,14 @@ struct SweepContent {
   const Row& best() const { return ranked.front(); }
   /// The row of a point; null where it is not among the ranked.
   const Row* row_of(std::size_t point) const;
-  /// "/nodes 512 · /training/micro_batch 1"
-  std::string values_of(const JsonValue& row) const;
+  /// Its label, or "nodes 512, micro_batch 1".
+  std::string name_of(const JsonValue& row) const;
+  /// Whether every row has a label, which is then shown in place of its values.
+  bool all_named() const {
+    return sweep.points().has_labels() &&
+           std::all_of(ranked.begin(), ranked.end(),
+                       [](const Row& row) { return row.content.find("label") != nullptr; });
+  }
   /// The reports of the explained points, in the page's data "explained".
   html::DataViews reports() const {
     html::DataViews views;
@@ -145,14 +151,8 @@ const Row* SweepContent::row_of(std::size_t point) const {
   return found == ranked.end() ? nullptr : &*found;
 }
 
-std::string SweepContent::values_of(const JsonValue& row) const {
-  const std::vector<std::string>& columns = sweep.points().columns();
-  std::string text;
-  for (const std::string& column : columns)
-    if (row.find(column) != nullptr)
-      text +=
-          (text.empty() ? "" : " · ") + short_name(column, columns) + " " + text_at(row, column);
-  return text;
+std::string SweepContent::name_of(const JsonValue& row) const {
+  return point_name(row, sweep.points().columns());
 }
 
 std::string best_headline(const SweepContent& page) {
@@ -165,7 +165,7 @@ std::string best_headline(const SweepContent& page) {
   return "<h1><span class=\"big\">" +
          point_number(0, "tokens_per_s", grouped_text(figure(row, "tokens_per_s"))) +
          "</span> tokens/s at best</h1>\n<p class=\"job best-values\">Best point, " +
-         std::to_string(page.best().point) + ": " + escaped(page.values_of(row)) +
+         std::to_string(page.best().point) + ": " + escaped(page.name_of(row)) +
          "</p>\n<p class=\"job\">" +
          point_number(0, "iteration_time_s", to_text(Seconds{figure(row, "iteration_time_s")})) +
          " per iteration on " + point_number(0, "gpus", grouped_text(figure(row, "gpus"))) +
@@ -218,6 +218,8 @@ std::string headline(const SweepContent& page) {
   if (page.num_failed > 0)
     html += warning("bad", whole(page.num_failed) + " of " + whole(total) +
                                " points could not be simulated; the reasons stand below");
+  if (const std::string words = baseline_text(page.sweep, page.rows); !words.empty())
+    html += "<p class=\"job\">" + escaped(words) + "</p>\n";
   if (const std::string same = same_text(page.sweep, page.rows); !same.empty())
     html += warning("doubtful", same);
   html += "</div>\n<div class=\"cards\">\n" +
@@ -260,17 +262,16 @@ std::string curves(const SweepContent& page) {
          curve_note(page);
 }
 
-/// "512 GPUs, micro_batch 2"
+/// "512 GPUs, micro_batch 2"; the point's label where it has one.
 std::string label_of(const SweepContent& page, const ExplainedPoint& explained) {
   const Row* row = page.row_of(explained.point);
   if (row == nullptr) return "point " + std::to_string(explained.point);
   const bool by_gpus = page.data && page.data->x_counts_gpus;
-  std::string text = by_gpus ? grouped_text(figure(row->content, "gpus")) + " GPUs" : "";
-  for (const std::string& column : page.sweep.points().columns())
-    if (row->content.find(column) != nullptr && !(by_gpus && column == "/nodes"))
-      text += (text.empty() ? "" : ", ") + short_name(column, page.sweep.points().columns()) + " " +
-              text_at(row->content, column);
-  return text;
+  if (!by_gpus || row->content.find("label") != nullptr) return page.name_of(row->content);
+  std::vector<std::string> others = page.sweep.points().columns();
+  std::erase(others, "/nodes");
+  const std::string name = point_name(row->content, others);
+  return grouped_text(figure(row->content, "gpus")) + " GPUs" + (name.empty() ? "" : ", " + name);
 }
 
 std::string breakdown_chart(const SweepContent& page) {
@@ -281,7 +282,7 @@ std::string breakdown_chart(const SweepContent& page) {
     const Row* row = page.row_of(explained.point);
     rows.push_back(
         {"<span class=\"name\" title=\"" +
-             escaped(row == nullptr ? "" : page.values_of(row->content)) + "\">" +
+             escaped(row == nullptr ? "" : page.name_of(row->content)) + "\">" +
              escaped(label_of(page, explained)) + "</span>",
          html::stacked_bar(html::breakdown_pieces(report.find("/breakdown_s"), time, time),
                            "where the time of point " + std::to_string(explained.point) + " goes"),
@@ -350,12 +351,20 @@ FigureColumn time_column(const SweepContent& page) {
   return {"iteration_time_s", "us/iteration", us, 3, "us", "ascending"};
 }
 
+/// The 90 % interval, to the same digits.
+FigureColumn interval_column(FigureColumn time) {
+  time.key = "iteration_time_interval_s";
+  time.title = "90 % interval";
+  return time;
+}
+
 std::vector<FigureColumn> figure_columns(const SweepContent& page) {
   constexpr double percent = 0.01, gib = 1073741824, millionth = 1e-6;
   constexpr int digits = 3;
   std::vector<FigureColumn> columns{
       {"gpus", "GPUs", 1, 0, "", "ascending"},
       time_column(page),
+      interval_column(time_column(page)),
       {"tokens_per_s", "tokens/s", 1, 0, "", "descending"},
       {"model_tflops_per_gpu", "TFLOP/s per GPU", 1, 1, "", "descending"},
       {"mfu", "MFU, %", percent, 1, "%", "descending"},
@@ -367,6 +376,8 @@ std::vector<FigureColumn> figure_columns(const SweepContent& page) {
   else if (!is_always_shown(objective))
     columns.push_back({name_of(objective), unit_of(objective), 1, digits, "", "ascending"});
   for (const std::string& figure : page.sweep.asked_figures()) {
+    if (figure == speedup_key)
+      columns.push_back({speedup_key, "speed-up", 1, digits, "", "descending"});
     if (figure == "days" && objective != Objective::days)
       columns.push_back({"days", "days", 1, 1, "", "ascending"});
     if (figure == "cost") columns.push_back({"cost", "cost", 1, 0, "", "ascending"});
@@ -374,11 +385,17 @@ std::vector<FigureColumn> figure_columns(const SweepContent& page) {
   return columns;
 }
 
+/// Swept values that the table shows.
+std::vector<std::string> table_columns(const SweepContent& page) {
+  return page.all_named() ? std::vector<std::string>{} : page.sweep.points().columns();
+}
+
 std::string table_head(const SweepContent& page, const std::vector<FigureColumn>& figures) {
   std::string html =
       "<th data-key=\"point\" data-scale=\"1\" data-digits=\"0\" data-unit=\"\" "
       "class=\"n\">point</th>";
-  for (const std::string& column : page.sweep.points().columns())
+  if (page.sweep.points().has_labels()) html += "<th data-key=\"label\">name</th>";
+  for (const std::string& column : table_columns(page))
     html += "<th data-key=\"" + escaped(column) + "\">" + escaped(column) + "</th>";
   for (const FigureColumn& each : figures)
     html += "<th class=\"n\" data-key=\"" + std::string(each.key) + "\" data-scale=\"" +
@@ -397,9 +414,22 @@ std::string table_row(const SweepContent& page, std::size_t place,
   const JsonValue& content = row.content;
   std::string html = row.ok && !fits(row.content) ? "<tr class=\"large\">" : "<tr>";
   html += "<td class=\"n\">" + point_number(place, "point", whole(row.point)) + "</td>";
-  for (const std::string& column : page.sweep.points().columns())
+  if (page.sweep.points().has_labels())
+    html += element("td", "", escaped(text_at(content, "label")));
+  for (const std::string& column : table_columns(page))
     html += element("td", "", escaped(text_at(content, column)));
   for (const FigureColumn& each : figures) {
+    if (const JsonValue* both = content.find(each.key); both != nullptr && both->is_array()) {
+      std::string ends;
+      for (std::size_t end = 0; end < both->array().size(); ++end)
+        ends += (end == 0 ? "" : " to ") +
+                point_number(place, (std::string(each.key) + "/" + std::to_string(end)).c_str(),
+                             fixed_text(number_of(&both->array()[end]).value_or(0) / each.scale,
+                                        each.digits),
+                             each.unit);
+      html += element("td", "class=\"n\"", ends);
+      continue;
+    }
     const std::optional<double> value = number_of(content.find(each.key));
     const std::string text = !value             ? ""
                              : each.digits == 0 ? grouped_text(*value / each.scale)
@@ -466,7 +496,7 @@ std::string failure_section(const SweepContent& page) {
     for (std::size_t k = 0; k < std::min(most_named, groups[i].rows.size()); ++k)
       named +=
           (k == 0 ? "" : "<br>") + escaped("point " + std::to_string(groups[i].rows[k]->point) +
-                                           ": " + page.values_of(groups[i].rows[k]->content));
+                                           ": " + page.name_of(groups[i].rows[k]->content));
     table.rows.push_back({escaped(with_spaces(groups[i].kind)), escaped(groups[i].error),
                           whole(groups[i].rows.size()), named});
   }
@@ -493,20 +523,17 @@ std::string input_section(const SweepContent& page) {
 
 std::string scenario_section(const SweepContent& page) {
   html::Table matrix{"What is swept", {"pointer", "values"}, {}, "ll", "matrix"};
-  const JsonValue* block = page.sweep.written().find("sweep");
-  const JsonValue* axes = block == nullptr ? nullptr : block->find("matrix");
-  if (axes != nullptr && axes->is_object())
-    for (const JsonValue::Member& axis : axes->object()) {
-      const std::string values = listed(axis.value.array(), [](const JsonValue& value) {
-        return value.is_string() ? value.string() : canonical_text(value);
-      });
-      matrix.rows.push_back(
-          {element("code", "", escaped(axis.key)), element("code", "", escaped(values))});
-    }
+  for (const std::string& column : page.sweep.points().columns()) {
+    const std::string values =
+        listed(page.sweep.points().tried(column), [](const JsonValue& value) {
+          return value.is_string() ? value.string() : canonical_text(value);
+        });
+    matrix.rows.push_back(
+        {element("code", "", escaped(column)), element("code", "", escaped(values))});
+  }
   const SweepPoints& points = page.sweep.points();
-  return "<p>" + whole(points.num_combinations()) + " combinations, " +
-         whole(points.num_excluded()) + " excluded, " + whole(points.num_included()) +
-         " included: " + whole(points.size()) + " points.</p>\n" + html::table(matrix) +
+  return "<p>" + escaped(origins_text(points)) + ": " + whole(points.size()) + " points.</p>\n" +
+         html::table(matrix) +
          html::scenario_details("The whole scenario, with the origin of each value",
                                 resolved_text(page.sweep.written()));
 }

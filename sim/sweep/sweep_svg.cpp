@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <utility>
 
+#include "core/utf8.hpp"
+#include "report/chart.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/page_assets.hpp"
@@ -13,32 +16,48 @@
 namespace windtunnel {
 namespace {
 
-// Everything in SVG user units: a picture, the frame of its curves, and the name and the key of a file that holds all pictures.
-constexpr double picture_width = 560, frame_left = 66, frame_top = 34, frame_width = 478,
-                 frame_height = 226, below_frame = 52;
-constexpr double name_height = 56, key_width = 282, key_height = 24;
-constexpr double least_between_marks = 42, least_between_slanted = 17;
-constexpr double slant_height = 66;  ///< of names that stand aslant
+// Everything in SVG user units: a picture, narrow enough for its letters to be read on a telephone, the frame of its curves, and the name and the
+// key of a file that holds all pictures, which are larger there.
+constexpr double picture_width = 420, frame_left = 58, frame_top = 30, frame_width = 350,
+                 frame_height = 200, below_frame = 44;
+constexpr double row_height = 36;  ///< of a named point
+constexpr double name_height = 56, key_width = 282, key_height = 24, in_file = 4.0 / 3;
 
 /// Series beyond these would have no colour in curves.css.
 static_assert(most_series == 8);
 
 /// Points of a series beyond which marks would be a second line.
 constexpr std::size_t most_marks = 150;
-constexpr double letter_width = 6.6;  ///< of the marks' font
-constexpr std::size_t longest_category = 18;
+constexpr double letter_width = 7;  ///< of the marks' font, at its largest
+
+using Value = std::function<std::optional<double>(const PlotPoint&)>;
+
+/// How a quantity follows the time of an iteration, whose interval is known.
+enum class OfTime {
+  is_it,
+  is_inverse,  ///< a rate
+  is_other,    ///< the quantity has no interval
+};
 
 /// One quantity of each point over the axis of the sweep.
 struct Panel {
   std::string title;
-  std::function<std::optional<double>(const PlotPoint&)> value;
-  PlotAxis axis;
+  OfTime of_time = OfTime::is_other;
+  Value value;
   std::string unit = {};   ///< behind the marks
   bool has_ideal = false;  ///< beside each line the throughput of its smallest cluster, scaled up
+  ChartAxis axis = {};
 
-  double at(double number) const { return frame_top + frame_height * (1 - axis.position(number)); }
+  /// Factors between the quantity and the ends of its 90 % interval.
+  std::optional<std::pair<double, double>> interval(const PlotPoint& point) const {
+    if (!point.interval || of_time == OfTime::is_other || point.interval->low <= 0_s)
+      return std::nullopt;
+    const double low = point.interval->low / point.time, high = point.interval->high / point.time;
+    return of_time == OfTime::is_it ? std::pair(low, high) : std::pair(1 / high, 1 / low);
+  }
 };
 
+/// Panels of the same points. Numbers run to the right and the quantities up; points with names stand below each other, their quantities to the right.
 class SweepPlot {
  public:
   explicit SweepPlot(const PlotData& data) : data_(data), x_axis_(x_axis(data)) {}
@@ -48,23 +67,23 @@ class SweepPlot {
     std::string body;
     double y = name_height;
     for (const std::string& picture : pictures()) {
-      body += "<svg y=\"" + svg_number(y) + "\" width=\"" + svg_number(picture_width) +
-              "\" height=\"" + svg_number(height()) + "\">\n" + picture + "</svg>\n";
-      y += height();
+      body += "<svg y=\"" + svg_number(y) + "\" width=\"" + svg_number(in_file * picture_width) +
+              "\" height=\"" + svg_number(in_file * height()) + "\">\n" + picture + "</svg>\n";
+      y += in_file * height();
     }
     double key_top = name_height + frame_top;
     for (const CurveKey& key : curve_keys(data_)) {
-      body += "<g transform=\"translate(" + svg_number(picture_width + 16) + " " +
+      body += "<g transform=\"translate(" + svg_number(in_file * picture_width + 16) + " " +
               svg_number(key_top += key_height) + ")\">" + key.sample +
               svg_text(40, 4, key.name, "") + "</g>\n";
     }
-    const std::string width = svg_number(picture_width + key_width),
+    const std::string width = svg_number(in_file * picture_width + key_width),
                       size = "width=\"" + width + "\" height=\"" + svg_number(y) + "\"";
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + width + " " +
            svg_number(y) + "\" class=\"curves\" role=\"img\">\n<title>" + html::escaped(name) +
            "</title>\n<style>" + std::string(detail::curves_style.text) +
            "</style>\n<rect class=\"page\" " + size + "/>\n" +
-           svg_text(frame_left, 36, name, "class=\"title\"") + body + "</svg>\n";
+           svg_text(in_file * 4, 36, name, "class=\"title\"") + body + "</svg>\n";
   }
 
   /// Each panel as a picture of its own.
@@ -73,27 +92,31 @@ class SweepPlot {
     for (const Panel& panel : panels())
       all.push_back("<svg class=\"curves\" viewBox=\"0 0 " + svg_number(picture_width) + " " +
                     svg_number(height()) + "\" role=\"img\" aria-label=\"" +
-                    html::escaped(panel.title) + "\">\n" + draw(panel) +
-                    svg_text(frame_left + frame_width / 2, height() - 8, x_title(),
-                             "class=\"quiet\" text-anchor=\"middle\"") +
-                    "</svg>\n");
+                    html::escaped(panel.title) + "\">\n" + draw(panel) + "</svg>\n");
     return all;
   }
 
  private:
-  double height() const {
-    return frame_top + frame_height + below_frame + (is_slanted() ? slant_height : 0);
-  }
+  struct Place {
+    double x = 0, y = 0;
+  };
 
-  static PlotAxis x_axis(const PlotData& data) {
-    if (!data.categories.empty()) return PlotAxis::of_categories(data.categories.size());
+  bool has_rows() const { return !data_.categories.empty(); }
+  double inner_height() const {
+    return has_rows() ? row_height * static_cast<double>(data_.categories.size()) + 6
+                      : frame_height;
+  }
+  double bottom() const { return frame_top + inner_height(); }
+  double height() const { return bottom() + (has_rows() ? below_frame / 2 : below_frame); }
+  double left() const { return has_rows() ? 4 : frame_left; }
+  double width() const { return frame_left + frame_width - left(); }
+
+  static ChartAxis x_axis(const PlotData& data) {
     std::vector<double> values;
     for (const PlotSeries& series : data.series)
       for (const PlotPoint& point : series.points) values.push_back(point.x);
-    return PlotAxis::over(values);
+    return axis_over(values);
   }
-
-  using Value = std::function<std::optional<double>(const PlotPoint&)>;
 
   std::vector<double> values_of(const Value& value) const {
     std::vector<double> values;
@@ -106,93 +129,130 @@ class SweepPlot {
     return values;
   }
 
-  Panel panel(const std::string& title, const Value& value, const std::string& unit) const {
-    return {title, value, PlotAxis::linear_from_zero(values_of(value)), unit};
-  }
-
   std::vector<Panel> panels() const {
     const Value tokens = [](const PlotPoint& point) { return std::optional(point.tokens_per_s); };
     const Value efficiency = [](const PlotPoint& point) {
       return point.efficiency ? std::optional(100 * *point.efficiency) : std::nullopt;
     };
-    Panel throughput = panel("Throughput, tokens/s", tokens, "");
-    throughput.has_ideal = true;
-    std::vector<double> rates = values_of(tokens);
-    for (const PlotSeries& series : data_.series)
-      if (has_ideal(series)) rates.push_back(ideal_at(series, series.points.back().x));
-    throughput.axis = data_.x_counts_gpus && x_axis_.is_logarithmic()
-                          ? PlotAxis::logarithmic(rates)
-                          : PlotAxis::linear_from_zero(rates);
-    return {
-        throughput,
-        values_of(efficiency).empty()
-            ? panel(
-                  "Iteration time",
-                  [](const PlotPoint& point) { return std::optional(point.time / 1_s); }, " s")
-            : panel("Scaling efficiency: tokens/s per GPU over the smallest cluster's", efficiency,
-                    " %"),
-        panel(
-            "Model FLOPs utilisation (MFU)",
-            [](const PlotPoint& point) { return std::optional(100 * point.mfu); }, " %"),
-        panel(
-            "Memory of the fullest GPU",
-            [](const PlotPoint& point) { return std::optional(point.memory / 1_GiB); }, " GiB")};
+    const Value speedup = [](const PlotPoint& point) { return point.speedup; };
+    const Value time = [](const PlotPoint& point) { return std::optional(point.time / 1_s); };
+    const Value mfu = [](const PlotPoint& point) { return std::optional(100 * point.mfu); };
+    const Value memory = [](const PlotPoint& point) { return std::optional(point.memory / 1_GiB); };
+    std::vector<Panel> all;
+    if (!values_of(speedup).empty())
+      all.push_back({"Speed-up over the baseline, in tokens/s", OfTime::is_other, speedup});
+    all.push_back({"Throughput, tokens/s", OfTime::is_inverse, tokens, "", true});
+    if (values_of(efficiency).empty())
+      all.push_back({"Iteration time", OfTime::is_it, time, " s"});
+    else
+      all.push_back(
+          {"Scaling efficiency over the smallest cluster", OfTime::is_other, efficiency, " %"});
+    all.push_back({"Model FLOPs utilisation (MFU)", OfTime::is_inverse, mfu, " %"});
+    all.push_back({"Memory of the fullest GPU", OfTime::is_other, memory, " GiB"});
+    for (Panel& panel : all) panel.axis = axis_of(panel);
+    return all;
   }
 
-  double x_at(double x) const { return frame_left + frame_width * x_axis_.position(x); }
-
-  /// Whether the names on the axis are too long to stand side by side.
-  bool is_slanted() const {
-    const double room =
-        frame_width / static_cast<double>(std::max<std::size_t>(1, data_.categories.size()));
-    return std::any_of(data_.categories.begin(), data_.categories.end(),
-                       [&](const std::string& name) {
-                         return static_cast<double>(name.size()) * letter_width > room;
-                       });
+  /// Over all that the panel shows, the ends of intervals too.
+  ChartAxis axis_of(const Panel& panel) const {
+    std::vector<double> values = values_of(panel.value);
+    for (const bool is_high : {false, true}) {
+      const std::vector<double> ends = values_of([&](const PlotPoint& point) {
+        const auto value = panel.value(point);
+        const auto factors = panel.interval(point);
+        return value && factors
+                   ? std::optional(*value * (is_high ? factors->second : factors->first))
+                   : std::nullopt;
+      });
+      values.insert(values.end(), ends.begin(), ends.end());
+    }
+    if (panel.has_ideal)
+      for (const PlotSeries& series : data_.series)
+        if (has_ideal(series)) values.push_back(ideal_at(series, series.points.back().x));
+    return panel.has_ideal && data_.x_counts_gpus && x_axis_.is_logarithmic
+               ? logarithmic_axis(values)
+               : axis_from_zero(values);
   }
 
-  std::string x_title() const {
-    return data_.x_counts_gpus && x_axis_.is_logarithmic() ? "GPUs (logarithmic)" : data_.x_name;
-  }
-
-  std::string x_mark(double mark, double y) const {
-    std::string text = data_.x_text(mark);
-    if (!is_slanted())
-      return svg_text(x_at(mark), y, text, "class=\"quiet\" text-anchor=\"middle\"");
-    if (text.size() > longest_category) text = text.substr(0, longest_category - 3) + "...";
-    return svg_text(x_at(mark) + 4, y - 4, text,
-                    "class=\"quiet\" text-anchor=\"end\" transform=\"rotate(-35 " +
-                        svg_number(x_at(mark) + 4) + " " + svg_number(y - 4) + ")\"");
+  /// Where a value of the panel stands at a place of the axis; series of the same name below each other.
+  Place place(const Panel& panel, double x, double value, std::size_t series = 0) const {
+    const double share = panel.axis.position(value);
+    if (!has_rows())
+      return {left() + width() * x_axis_.position(x), frame_top + inner_height() * (1 - share)};
+    const double apart = std::min(5.0, 14.0 / static_cast<double>(data_.series.size()));
+    return {left() + width() * share,
+            frame_top + row_height * x + 26 +
+                apart * (static_cast<double>(series) -
+                         static_cast<double>(data_.series.size() - 1) / 2)};
   }
 
   std::string draw(const Panel& panel) const {
-    std::string text = svg_text(frame_left, frame_top - 10, panel.title, "class=\"panel\"");
-    for (const double mark : panel.axis.marks()) {
-      text +=
-          svg_line(frame_left, panel.at(mark), frame_left + frame_width, panel.at(mark), "grid");
-      text += svg_text(frame_left - 9, panel.at(mark) + 4, mark_text(mark) + panel.unit,
+    std::string text = svg_text(4, 16, panel.title, "class=\"panel\"") +
+                       (has_rows() ? rows(panel) : grid(panel)) + cloud(panel);
+    for (std::size_t i = 0; i < data_.series.size(); ++i) {
+      if (panel.has_ideal && has_ideal(data_.series[i])) text += ideal(panel, i);
+      text += draw(panel, i);
+    }
+    return text + "<rect class=\"frame\" x=\"" + svg_number(left()) + "\" y=\"" +
+           svg_number(frame_top) + "\" width=\"" + svg_number(width()) + "\" height=\"" +
+           svg_number(inner_height()) + "\"/>\n";
+  }
+
+  std::vector<double> value_marks(const Panel& panel) const {
+    return panel.axis.marks.empty()
+               ? round_marks(panel.axis.low, panel.axis.high, panel.axis.is_logarithmic)
+               : panel.axis.marks;
+  }
+
+  /// Lines and labels at the marks of both axes.
+  std::string grid(const Panel& panel) const {
+    std::string text;
+    for (const double mark : value_marks(panel)) {
+      const double y = place(panel, x_axis_.low, mark).y;
+      text += svg_line(left(), y, left() + width(), y, "grid") +
+              svg_text(left() - 6, y + 4, mark_text(mark) + panel.unit,
                        "class=\"quiet\" text-anchor=\"end\"");
     }
-    // From the right: the largest cluster is always named.
-    const double least_between = is_slanted() ? least_between_slanted : least_between_marks;
-    double last = frame_left + frame_width + least_between;
-    const std::vector<double>& marks = x_axis_.marks();
-    for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) {
-      text += svg_line(x_at(*mark), frame_top, x_at(*mark), frame_top + frame_height, "grid");
-      if (last - x_at(*mark) < least_between) continue;
-      last = x_at(*mark);
-      text += x_mark(*mark, frame_top + frame_height + 18);
+    std::vector<AxisLabel> labels;
+    for (const double mark : x_axis_.marks) {
+      const double x = left() + width() * x_axis_.position(mark);
+      text += svg_line(x, frame_top, x, bottom(), "grid");
+      labels.push_back({mark, x, data_.x_text(mark)});
     }
-    text += cloud(panel);
-    for (std::size_t i = 0; i < data_.series.size(); ++i) {
-      const std::string colour = "s" + std::to_string(i);
-      if (panel.has_ideal && has_ideal(data_.series[i]))
-        text += ideal(panel, data_.series[i], colour);
-      text += draw(panel, data_.series[i], colour);
+    return text + labels_below(labels) +
+           svg_text(left() + width() / 2, height() - 8,
+                    data_.x_name + (data_.x_counts_gpus && x_axis_.is_logarithmic
+                                        ? ", on a logarithmic scale"
+                                        : ""),
+                    "class=\"quiet\" text-anchor=\"middle\"");
+  }
+
+  /// The name of each row above its points.
+  std::string rows(const Panel& panel) const {
+    std::string text;
+    std::vector<AxisLabel> labels;
+    for (const double mark : value_marks(panel)) {
+      const double x = place(panel, 0, mark).x;
+      text += svg_line(x, frame_top, x, bottom(), "grid");
+      labels.push_back({mark, x, mark_text(mark) + panel.unit});
     }
-    return text + "<rect class=\"frame\" x=\"" + svg_number(frame_left) + "\" y=\"" +
-           svg_number(frame_top) + "\" width=\"" + svg_number(frame_width) + "\" height=\"" +
-           svg_number(frame_height) + "\"/>\n";
+    for (std::size_t i = 0; i < data_.categories.size(); ++i) {
+      const double y = frame_top + row_height * static_cast<double>(i);
+      if (i > 0) text += svg_line(left(), y, left() + width(), y, "grid");
+      text += svg_text(left() + 6, y + 14, data_.categories[i], "class=\"name\"");
+    }
+    return text + labels_below(labels);
+  }
+
+  /// Those that fit, the outer ones within the picture.
+  std::string labels_below(const std::vector<AxisLabel>& labels) const {
+    std::string text;
+    for (const AxisLabel& label : labels_that_fit(labels, letter_width)) {
+      const double half = letter_width * utf8_count(label.text) / 2;
+      text += svg_text(std::clamp(label.place, half, picture_width - half), bottom() + 17,
+                       label.text, "class=\"quiet\" text-anchor=\"middle\"");
+    }
+    return text;
   }
 
   /// Whether the series shows how throughput grows with the cluster.
@@ -203,25 +263,32 @@ class SweepPlot {
     return series.points.front().tokens_per_s / series.points.front().x * gpus;
   }
 
+  static std::string coordinates(const Place& place) {
+    return svg_number(place.x) + "," + svg_number(place.y) + " ";
+  }
+
   /// What the same tokens a second and GPU as on the series' smallest cluster would give.
-  std::string ideal(const Panel& panel, const PlotSeries& series, const std::string& colour) const {
+  std::string ideal(const Panel& panel, std::size_t index) const {
+    const PlotSeries& series = data_.series[index];
     const double first = series.points.front().x, last = series.points.back().x;
     constexpr int steps = 64;
     std::string path;
     for (int i = 0; i <= steps; ++i) {
       const double x = first + (last - first) * i / steps;
-      path += svg_number(x_at(x)) + "," + svg_number(panel.at(ideal_at(series, x))) + " ";
+      path += coordinates(place(panel, x, ideal_at(series, x)));
     }
-    return "<polyline class=\"ideal " + colour + "\" points=\"" + path + "\"/>\n";
+    return "<polyline class=\"ideal s" + std::to_string(index) + "\" points=\"" + path + "\"/>\n";
   }
 
   /// The points that no series has, as dots.
   std::string cloud(const Panel& panel) const {
     std::string fitting, too_large;
     for (const PlotPoint& point : data_.others)
-      if (const std::optional<double> value = panel.value(point))
+      if (const std::optional<double> value = panel.value(point)) {
+        const Place at = place(panel, point.x, *value);
         (point.fits ? fitting : too_large) +=
-            "M" + svg_number(x_at(point.x)) + " " + svg_number(panel.at(*value)) + "h0";
+            "M" + svg_number(at.x) + " " + svg_number(at.y) + "h0";
+      }
     const auto path = [](const char* kind, const std::string& dots) {
       return dots.empty() ? std::string()
                           : "<path class=\"" + std::string(kind) + "\" d=\"" + dots + "\"/>\n";
@@ -229,31 +296,45 @@ class SweepPlot {
     return path("cloud", fitting) + path("cloud too-large", too_large);
   }
 
+  /// A point, and its interval where the quantity has one.
   std::string mark(const Panel& panel, const PlotPoint& point, double value,
-                   const std::string& colour) const {
-    return "<circle class=\"" + colour + (point.fits ? "" : " open") + "\" cx=\"" +
-           svg_number(x_at(point.x)) + "\" cy=\"" + svg_number(panel.at(value)) +
-           "\" r=\"3.6\"><title>" +
-           html::escaped(data_.x_text(point.x) + ": " + significant_text(value, 4) + panel.unit) +
-           "</title></circle>\n";
+                   std::size_t series) const {
+    const std::string colour = "s" + std::to_string(series);
+    std::string bar, words = (point.name.empty() ? data_.x_text(point.x) : point.name) + ": " +
+                             significant_text(value, 4) + panel.unit;
+    if (const auto factors = panel.interval(point)) {
+      const double from = value * factors->first, to = value * factors->second;
+      const Place low = place(panel, point.x, from, series),
+                  high = place(panel, point.x, to, series);
+      bar = svg_line(low.x, low.y, high.x, high.y, "interval " + colour);
+      words += ", 90 % interval " + significant_text(from, 3) + " to " + significant_text(to, 3) +
+               panel.unit;
+    }
+    const Place at = place(panel, point.x, value, series);
+    return bar + "<circle class=\"" + colour + (point.fits ? "" : " open") + "\" cx=\"" +
+           svg_number(at.x) + "\" cy=\"" + svg_number(at.y) + "\" r=\"3.4\"><title>" +
+           html::escaped(words) + "</title></circle>\n";
   }
 
-  std::string draw(const Panel& panel, const PlotSeries& series, const std::string& colour) const {
-    const bool is_line = data_.categories.empty() && series.points.size() > 1;
+  std::string draw(const Panel& panel, std::size_t index) const {
+    const PlotSeries& series = data_.series[index];
+    const bool is_line = !has_rows() && series.points.size() > 1;
     std::string path, marks;
     for (const PlotPoint& point : series.points) {
       const std::optional<double> value = panel.value(point);
       if (!value) continue;
-      path += svg_number(x_at(point.x)) + "," + svg_number(panel.at(*value)) + " ";
+      path += coordinates(place(panel, point.x, *value, index));
       if (!is_line || series.points.size() <= most_marks || !point.fits)
-        marks += mark(panel, point, *value, colour);
+        marks += mark(panel, point, *value, index);
     }
-    return (is_line ? "<polyline class=\"line " + colour + "\" points=\"" + path + "\"/>\n" : "") +
+    return (is_line ? "<polyline class=\"line s" + std::to_string(index) + "\" points=\"" + path +
+                          "\"/>\n"
+                    : "") +
            marks;
   }
 
   const PlotData& data_;
-  PlotAxis x_axis_;
+  ChartAxis x_axis_;
 };
 
 }  // namespace
@@ -261,7 +342,7 @@ class SweepPlot {
 std::vector<CurveKey> curve_keys(const PlotData& data) {
   const std::string dot = "<circle cx=\"15\" cy=\"0\" r=\"3.6\" class=\"";
   std::vector<CurveKey> keys;
-  bool all_fit = true;
+  bool all_fit = true, any_interval = false;
   for (std::size_t i = 0; i < data.series.size(); ++i) {
     const PlotSeries& series = data.series[i];
     const std::string colour = "s" + std::to_string(i);
@@ -271,6 +352,9 @@ std::vector<CurveKey> curve_keys(const PlotData& data) {
                     series.name.empty() ? "simulated" : series.name});
     all_fit = all_fit && std::all_of(series.points.begin(), series.points.end(),
                                      [](const PlotPoint& point) { return point.fits; });
+    any_interval = any_interval ||
+                   std::any_of(series.points.begin(), series.points.end(),
+                               [](const PlotPoint& point) { return point.interval.has_value(); });
   }
   const auto cloud = [](const char* kind) {
     return "<path class=\"" + std::string(kind) + "\" d=\"M9 0h0M15 0h0M21 0h0\"/>";
@@ -284,6 +368,7 @@ std::vector<CurveKey> curve_keys(const PlotData& data) {
       [](const PlotSeries& series) { return series.points.front().efficiency.has_value(); });
   if (any_scales)
     keys.push_back({"<path class=\"ideal\" d=\"M0 0H30\"/>", "same tokens/s per GPU"});
+  if (any_interval) keys.push_back({"<path class=\"interval\" d=\"M15 -7V7\"/>", "90 % interval"});
   if (!all_fit) keys.push_back({dot + "none\"/>", "does not fit in memory"});
   return keys;
 }

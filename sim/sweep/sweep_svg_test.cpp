@@ -106,7 +106,7 @@ TEST_CASE("where the size is the same the axis is the first swept number, or nam
   const auto number = plot_data(
       rows_of({{8, 1, R"("/a": "x", "/b": 4)"}, {8, 2, R"("/a": "x", "/b": 2)"}}), {"/a", "/b"});
   REQUIRE(number);
-  CHECK(number->x_name == "/b");
+  CHECK(number->x_name == "b");
   CHECK(number->series[0].points[0].x == 2);
   CHECK_FALSE(number->series[0].points[0].efficiency.has_value());
   const auto labelled = plot_data(
@@ -164,38 +164,50 @@ TEST_CASE("a picture needs two points, and names are written as text") {
   CHECK(svg.find("inf") == std::string::npos);
 }
 
-TEST_CASE("axes end at round numbers") {
-  const PlotAxis share = PlotAxis::linear_from_zero({38, 100});
-  CHECK(share.marks() == std::vector<double>{0, 20, 40, 60, 80, 100});
-  CHECK(share.position(50) == 0.5);
-  CHECK(PlotAxis::linear_from_zero({0, 0}).position(0) == 0);
-  const PlotAxis sizes = PlotAxis::over({8, 64, 512});
-  CHECK(sizes.is_logarithmic());
-  CHECK(sizes.position(64) == doctest::Approx(0.5).epsilon(1e-12));
+TEST_CASE("amounts are numbers on an axis with their unit, those of several kinds are names") {
+  const std::string rate = "/platform/node_types/0/nic_rate";
+  const auto row = [&](const std::string& value) {
+    return Drawn{8, 1, "\"" + rate + "\": \"" + value + "\""};
+  };
+  const auto rates =
+      plot_data(rows_of({row("200 Gbps"), row("100 Gbps"), row("3.125 GB/s")}), {rate});
+  REQUIRE(rates);
+  CHECK(rates->x_name == "nic_rate (Gbps)");
+  CHECK(rates->categories.empty());
+  REQUIRE(rates->series.size() == 1);
+  CHECK(rates->series[0].points[0].x == 25);  // 3.125 GB/s are 25 Gb/s
+  CHECK(rates->series[0].points[2].x == 200);
+  const auto mixed = plot_data(rows_of({row("200 Gbps"), row("1 us")}), {rate});
+  REQUIRE(mixed);
+  CHECK(mixed->categories == std::vector<std::string>{"200 Gbps", "1 us"});
+}
+
+TEST_CASE("points that all have a label stand below each other, with it and their interval") {
+  const auto row = [](const std::string& label, int nodes, const char* time) {
+    return Drawn{8 * nodes, 1,
+                 "\"label\": \"" + label + "\", \"/nodes\": " + std::to_string(nodes) +
+                     ", \"iteration_time_s\": " + time +
+                     ", \"iteration_time_interval_s\": [8, 12], \"speedup\": 2"};
+  };
+  const PartRows rows = rows_of({row("two racks", 2, "10"), row("one rack", 1, "11")});
+  const auto data = plot_data(rows, {"/nodes"});
+  REQUIRE(data);
+  CHECK(data->categories == std::vector<std::string>{"two racks", "one rack"});
+  REQUIRE(data->series.size() == 1);
+  CHECK(data->series[0].name.empty());
+  CHECK(data->series[0].points[1].interval->high == 12_s);
+  const std::string svg = sweep_svg("x", {"/nodes"}, rows);
+  for (const char* part : {">two racks</text>", "Speed-up over the baseline", "90 % interval",
+                           "two racks: 10 s, 90 % interval 8 to 12 s",
+                           // 1 token/s in 10 s; 10 / 12 and 10 / 8 tokens/s at the ends
+                           "two racks: 1, 90 % interval 0.833 to 1.25<"})
+    CHECK_MESSAGE(svg.find(part) != std::string::npos, part);
+  CHECK(svg.find("<polyline") == std::string::npos);
+}
+
+TEST_CASE("numbers at an axis are short") {
   CHECK(mark_text(1500000) == "1.5 M");
   CHECK(mark_text(2048) == "2,048");
-}
-
-TEST_CASE("axes over the largest and smallest numbers have few marks, all of them finite") {
-  const double largest = 1e308, smallest = 1e-308;
-  const PlotAxis wide = PlotAxis::logarithmic({smallest, largest});
-  CHECK(wide.position(largest) < 1);
-  for (const PlotAxis& axis :
-       {PlotAxis::logarithmic({1, largest}), wide, PlotAxis::over({8, largest}),
-        PlotAxis::linear_from_zero({largest}), PlotAxis::linear_from_zero({smallest})}) {
-    CHECK(axis.marks().size() > 0);
-    CHECK(axis.marks().size() < 2000);
-    CHECK(std::all_of(axis.marks().begin(), axis.marks().end(),
-                      [](double mark) { return std::isfinite(mark); }));
-  }
-}
-
-TEST_CASE("round marks between numbers that hardly differ are few") {
-  std::vector<double> values;
-  for (int i = 0; i < 30; ++i) values.push_back(1e17 + 16.0 * i);
-  const PlotAxis axis = PlotAxis::over(values);
-  CHECK(axis.marks().size() > 1);
-  CHECK(axis.marks().size() < 12);
 }
 
 }  // namespace

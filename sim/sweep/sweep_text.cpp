@@ -143,30 +143,49 @@ Tally tally_of(const Sweep& sweep, const PartRows& rows) {
 }
 
 std::string best_text(const Sweep& sweep, const Tally& tally) {
+  const std::vector<std::string>& columns = sweep.points().columns();
+  const bool has_labels = sweep.points().has_labels();
+  const bool has_intervals =
+      std::any_of(tally.best.begin(), tally.best.end(),
+                  [](const JsonValue& row) { return interval_of(row).has_value(); });
   std::vector<TextRow> lines{{"point"}};
-  for (const std::string& column : sweep.points().columns()) lines[0].push_back(column);
-  for (const char* figure : {"GPUs", "s/iteration", "tokens/s", "MFU %", "GiB"})
-    lines[0].emplace_back(figure);
+  if (has_labels)
+    lines[0].emplace_back("name");
+  else
+    lines[0].insert(lines[0].end(), columns.begin(), columns.end());
+  lines[0].insert(lines[0].end(), {"GPUs", "s/iteration"});
+  if (has_intervals) lines[0].emplace_back("90 % interval");
+  lines[0].insert(lines[0].end(), {"tokens/s", "MFU %", "GiB"});
   for (const std::string& figure : sweep.asked_figures()) lines[0].push_back(figure);
   for (const JsonValue& row : tally.best) {
     TextRow& line = lines.emplace_back(TextRow{text_at(row, "point")});
-    for (const std::string& column : sweep.points().columns()) {
-      std::string shown = text_for_message(JsonValue(text_at(row, column)));
+    const auto add_text = [&](const std::string& text) {
+      const std::string shown = text_for_message(JsonValue(text));
       line.push_back(shown.substr(1, shown.size() - 2));  // no quotes in a table
+    };
+    if (has_labels) add_text(point_name(row, columns));
+    if (!has_labels)
+      for (const std::string& column : columns) add_text(text_at(row, column));
+    line.insert(line.end(), {text_at(row, "gpus"), fixed_text(figure(row, "iteration_time_s"), 3)});
+    if (has_intervals) {
+      const std::optional<TimeInterval> interval = interval_of(row);
+      line.push_back(interval ? fixed_text(interval->low / 1_s, 3) + " to " +
+                                    fixed_text(interval->high / 1_s, 3)
+                              : "");
     }
     line.insert(line.end(),
-                {text_at(row, "gpus"), fixed_text(figure(row, "iteration_time_s"), 3),
-                 grouped_text(figure(row, "tokens_per_s")), fixed_text(100 * figure(row, "mfu"), 1),
+                {grouped_text(figure(row, "tokens_per_s")), fixed_text(100 * figure(row, "mfu"), 1),
                  fixed_text(Bytes{figure(row, "memory_max_bytes")} / 1_GiB, 1)});
     for (const std::string& asked : sweep.asked_figures()) {
       const std::optional<double> amount = number_of(row.find(asked));
       constexpr int digits = 4;
-      line.push_back(!amount           ? text_at(row, asked)
-                     : asked == "cost" ? grouped_text(*amount)
-                                       : significant_text(*amount, digits));
+      line.push_back(!amount                ? text_at(row, asked)
+                     : asked == "cost"      ? grouped_text(*amount)
+                     : asked == speedup_key ? fixed_text(*amount, 3) + "x"
+                                            : significant_text(*amount, digits));
     }
   }
-  return text_table("r", lines);
+  return text_table(has_labels ? "rlr" : "r", lines);
 }
 
 }  // namespace
@@ -206,6 +225,18 @@ std::string same_text(const Sweep& sweep, const PartRows& rows) {
   return same_scenarios_text(same_scenarios(rows), sweep.points(), rows.by_point.size());
 }
 
+std::string baseline_text(const Sweep& sweep, const PartRows& rows) {
+  const std::optional<std::size_t> baseline = sweep.points().baseline();
+  if (!baseline) return {};
+  const std::string point = "point " + std::to_string(*baseline);
+  const auto found = rows.by_point.find(*baseline);
+  if (found == rows.by_point.end()) return "no speed-ups yet: the baseline, " + point + ", is left";
+  const std::optional<Row> row = parse_row(found->second.row);
+  const std::string name = row ? point_name(row->content, sweep.points().columns()) : "";
+  return found->second.ok ? "speedup: tokens/s over those of " + point + ", " + name
+                          : "no speed-ups: the baseline, " + point + ", could not be simulated";
+}
+
 std::string sweep_text(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory) {
   const Tally tally = tally_of(sweep, rows);
@@ -225,6 +256,7 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
   text += "\n";
   if (const std::string same = same_text(sweep, rows); !same.empty())
     text += "warning: " + same + "\n";
+  if (const std::string words = baseline_text(sweep, rows); !words.empty()) text += words + "\n";
   if (!tally.best.empty())
     text +=
         "\n" + std::string(order_words(sweep.choices().objective)) + "\n" + best_text(sweep, tally);
@@ -252,6 +284,7 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                                 {"does_not_fit", tally.too_large},
                                 {"left", total - rows.by_point.size()},
                                 {"same_scenarios", array_of(same_scenarios(rows), numbers)},
+                                {"baseline", sweep.points().baseline()},
                                 {"results", (directory / "results.jsonl").string()},
                                 {"best", JsonValue(tally.best)},
                                 {"front", only_if(!priced.empty(), numbers(front))}})) +
@@ -292,6 +325,13 @@ std::string number_of_those(const std::vector<PlannedPoint>& planned, Condition 
 
 }  // namespace
 
+std::string origins_text(const SweepPoints& points) {
+  if (points.num_combinations() == 0) return "all listed";
+  return count_text(points.num_combinations(), "combination") + ", " +
+         std::to_string(points.num_excluded()) + " excluded, " +
+         std::to_string(points.num_included()) + " included";
+}
+
 std::string points_text(const Sweep& sweep) {
   const SweepPoints& points = sweep.points();
   const std::vector<PlannedPoint> planned = planned_points(sweep);
@@ -299,6 +339,8 @@ std::string points_text(const Sweep& sweep) {
   for (std::size_t point = 0; point < points.size(); ++point) {
     const PlannedPoint& each = planned[point];
     lines += std::to_string(point);
+    if (const std::string label = points.label(point); !label.empty())
+      lines += "  " + text_for_message(JsonValue(label));
     for (const auto& [pointer, value] : points.values(point))
       lines += "  " + pointer + "=" + (value.is_string() ? value.string() : canonical_text(value));
     if (!each.obstacle.empty()) lines += "  ✗ " + each.obstacle;
@@ -307,11 +349,8 @@ std::string points_text(const Sweep& sweep) {
   }
   const std::string repeated =
       number_of_those(planned, [](const PlannedPoint& each) { return each.same_as.has_value(); });
-  return sweep.name() + ": " + count_text(points.size(), "point") + ": " +
-         count_text(points.num_combinations(), "combination") + ", " +
-         std::to_string(points.num_excluded()) + " excluded, " +
-         std::to_string(points.num_included()) + " included; " +
-         number_of_those(planned, [](const auto& each) { return !each.obstacle.empty(); }) +
+  return sweep.name() + ": " + count_text(points.size(), "point") + ": " + origins_text(points) +
+         "; " + number_of_those(planned, [](const auto& each) { return !each.obstacle.empty(); }) +
          " cannot be simulated" +
          (repeated == "0" ? "" : ", " + repeated + " the same as another") + "\n" + lines;
 }
@@ -321,7 +360,9 @@ std::string points_json(const Sweep& sweep) {
   const std::vector<PlannedPoint> planned = planned_points(sweep);
   JsonValue::Array list;
   for (const PlannedPoint& each : planned) {
-    list.push_back(object_of({{"point", list.size()}, {"id", each.id}}));
+    const std::string label = points.label(list.size());
+    list.push_back(object_of(
+        {{"point", list.size()}, {"id", each.id}, {"label", only_if(!label.empty(), label)}}));
     for (const auto& [pointer, value] : points.values(list.size() - 1))
       list.back().set(pointer, value);
     add_members(list.back(), {{"error", only_if(!each.obstacle.empty(), each.obstacle)},

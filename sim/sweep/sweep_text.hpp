@@ -38,9 +38,14 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
 std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory);
 
+/// What speed-ups are over, or why there are none; empty for a sweep without a baseline.
+std::string baseline_text(const Sweep& sweep, const PartRows& rows);
+
 /// Which points are the same scenario though their values differ; empty when none are.
 std::string same_text(const Sweep& sweep, const PartRows& rows);
 
+/// "12 combinations, 2 excluded, 1 included"
+std::string origins_text(const SweepPoints& points);
 /// The points that would be done, a line each, with what is wrong with those that cannot.
 std::string points_text(const Sweep& sweep);
 std::string points_json(const Sweep& sweep);

@@ -259,6 +259,17 @@ std::optional<Amount> parse_quantity(std::string_view text, std::string& problem
   return Amount{amount};
 }
 
+std::optional<WrittenAmount> written_amount(std::string_view text) {
+  for (const UnitTable* table : {&unit_table<Bytes>(), &unit_table<Seconds>(),
+                                 &unit_table<BytesPerSecond>(), &unit_table<FlopsPerSecond>()}) {
+    Written written;
+    if (split(text, *table, written) || written.unit.empty()) continue;
+    if (const std::optional<double> factor = factor_of(*table, written.unit))
+      return WrittenAmount{written.value, written.unit, *factor, table->kind};
+  }
+  return std::nullopt;
+}
+
 template <class Amount>
 Amount required_quantity(ObjectReader& reader, std::string_view key, AmountRange range) {
   const JsonValue* member = reader.take(key);

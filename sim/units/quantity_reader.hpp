@@ -31,6 +31,16 @@ extern template std::optional<FlopsPerSecond> parse_quantity(std::string_view, s
                                                              std::string&,
                                                              std::optional<AmountRange>);
 
+/// An amount of any kind as it is written.
+struct WrittenAmount {
+  double number = 0;
+  std::string unit;   ///< "Gbps"
+  double factor = 1;  ///< one such unit in SI base amounts
+  std::string kind;   ///< "a data rate"
+};
+/// "25 Gbps" taken apart; nothing for a text that parse_quantity() takes for no amount.
+std::optional<WrittenAmount> written_amount(std::string_view text);
+
 /// Member `key` as an amount within `range`; a bare number is a problem that shows both
 /// readings. A problem makes the stand-in 1 (or `fallback`).
 template <class Amount>

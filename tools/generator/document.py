@@ -144,7 +144,13 @@ class DocumentDraw:
         if self.rng.random() < 0.3:
             block["exclude"] = [{key: values[0] for key, values in matrix.items()}]
         if self.rng.random() < 0.3:
-            block["include"] = [{"/training/micro_batch": 1, "/parallel/tensor": 1}]
+            block["include"] = [{"label": "alone", "/training/micro_batch": 1, "/parallel/tensor": 1}]
+        if self.rng.random() < 0.3:
+            block["points"] = [{"label": "as it is"}, {"label": "larger machines", "/platform": "dgx-h100"}]
+            block["baseline"] = self.rng.choice(("as it is", 0))
+            if "/platform" not in matrix and self.rng.random() < 0.5:
+                for key in ("matrix", "exclude"):
+                    block.pop(key, None)
         return block
 
     def files(self, f):

@@ -70,6 +70,7 @@ struct CommandLine {
 
   // Of sweep; empty: not given.
   std::string shard, time_limit, memory_limit;
+  std::string baseline;  ///< of a sweep: a label, a number, or values as JSON
   bool retry_failed = false, dry_run = false, status = false, worker = false;
 
   // Of calibrate.

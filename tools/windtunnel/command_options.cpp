@@ -201,6 +201,9 @@ void add_sweep_options(CLI::App* sweep, CommandLine& line) {
                 "Longest time for one point, such as \"90 s\": 1 us to 240 h");
   options.value("--memory-limit", line.memory_limit, "SIZE",
                 "Most memory for one point, such as \"4 GB\": 64 MB to 1 PB");
+  options.value("--baseline", line.baseline, "POINT",
+                "Show speed-ups over this point: its label, its number, or its values as "
+                "'{\"/nodes\": 8}'");
   options.flag("--retry-failed", line.retry_failed, "Simulate failed points again");
   options.flag("--dry-run", line.dry_run, "List the points and stop");
   options.flag("--status", line.status, "Merge and count the results so far, and stop");

@@ -1,16 +1,11 @@
+#include <algorithm>
 #include <iostream>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "core/problem.hpp"
-#include "evidence/interval.hpp"
-#include "job/job_points.hpp"
 #include "report/progress_line.hpp"
 #include "search/rank.hpp"
-#include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
-#include "sweep/sweep.hpp"
+#include "studies/job_run.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
@@ -19,77 +14,16 @@
 namespace windtunnel {
 namespace {
 
-struct PlayedJob {
-  JobResult result;
-  bool fits = true;
-};
-
-/// The scenario with the plan that its job asks for. InputError where none fits.
-Scenario with_plan(const CommandLine& line, Scenario scenario) {
-  // What is wrong with the block is said before anything is simulated.
-  if (job_block_of(scenario).plan == JobPlan::given) return scenario;
-  RankOptions options;
-  options.top = 1;
-  options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
-  return with_best_plan(std::move(scenario), options, "/job/plan");
-}
-
-/// Steps that are played with the scenario's noise, from which those of the job are taken. A step time that was measured keeps its length.
-std::vector<double> noisy_steps(const CommandLine& line, const Scenario& scenario) {
-  constexpr std::size_t played_steps = 200;
-  const JsonValue* block = scenario.resolved.find("noise");
-  if (block == nullptr || block->is_null()) return {};
-  const NoiseBlock noise = noise_block_of(scenario);
-  if (noise.is_none()) return {};
-  StepOptions options = step_options(line);
-  options.steps = played_steps;
-  const StepSeries series = play_steps(scenario, noise, options);
-  std::vector<double> factors;
-  for (const Seconds time : series.times) factors.push_back(time / series.without_noise);
-  return factors;
-}
-
-PlayedJob play(const CommandLine& line, const MeasuredErrors& errors, Scenario as_read) {
-  const Scenario scenario = with_plan(line, std::move(as_read));
-  Report report = simulate(scenario).report;
-  if (!errors.regimes.empty()) add_interval(scenario, errors, report);
+JobOptions job_options(const CommandLine& line, ProgressLine& progress) {
   JobOptions options;
   options.draws = static_cast<std::size_t>(line.draws);
   options.seed = line.seed;
   options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
-  options.noisy_steps = noisy_steps(line, scenario);
-  ProgressLine progress(std::cerr, progress_style(line));
-  options.on_draws = [&](std::size_t played) {
-    progress.show("job: " + std::to_string(played) + " of " + std::to_string(options.draws) +
+  options.on_draws = [&progress, draws = options.draws](std::size_t played) {
+    progress.show("job: " + std::to_string(played) + " of " + std::to_string(draws) +
                   " draws played");
   };
-  return {simulate_job(scenario, report, options), report.memory.fits};
-}
-
-/// "platform dgx-h100, nodes 128"; the name of the point, where it has one.
-std::string words_of(const PointValues& values) {
-  std::string words;
-  for (const auto& [pointer, value] : values) {
-    if (pointer == "/name" && value.is_string()) return value.string();
-    const std::string text = value.is_string() ? value.string() : canonical_text(value);
-    words += (words.empty() ? "" : ", ") + pointer.substr(pointer.rfind('/') + 1) + " " + text;
-  }
-  return words;
-}
-
-JobPoint play_point(const CommandLine& line, const MeasuredErrors& errors, const Sweep& sweep,
-                    std::size_t index) {
-  JobPoint point;
-  point.values = words_of(sweep.points().values(index));
-  try {
-    PlayedJob played = play(line, errors, sweep.planned(sweep.scenario(index)));
-    played.result.draws = {};
-    point.fits = played.fits;
-    point.result = std::move(played.result);
-  } catch (const InputError& error) {
-    point.problem = error.problems().front().message;
-  }
-  return point;
+  return options;
 }
 
 ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) {
@@ -98,19 +32,17 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
   options.seed = line.seed;
   const Library library = Library::find();
   const Sweep sweep(file, library, options, plan_chooser("/sweep/plan"));
-  sweep.expect_a_readable_point();
-  const MeasuredErrors errors = read_evidence(library);
-  std::vector<JobPoint> points;
-  for (std::size_t i = 0; i < sweep.points().size(); ++i)
-    points.push_back(play_point(line, errors, sweep, i));
-  mark_front(points);
+  ProgressLine progress(std::cerr, progress_style(line));
+  const std::vector<JobPoint> points =
+      run_job_points(sweep, job_options(line, progress), read_evidence(library));
   const document::Document document = job_points_document(sweep.name(), points);
   write_outputs(line, {{line.report, [&] { return page_of(document); }},
                        {line.csv, [&] { return job_points_csv(points); }}});
   print_result(line, line.format == ResultFormat::json ? json_of(document) : text_of(document));
-  for (const JobPoint& point : points)
-    if (!point.result || !point.fits) return exit_negative;
-  return exit_done;
+  const bool all_fit = std::all_of(points.begin(), points.end(), [](const JobPoint& point) {
+    return point.result && point.fits;
+  });
+  return all_fit ? exit_done : exit_negative;
 }
 
 }  // namespace
@@ -125,15 +57,16 @@ ExitCode job_command(const CommandLine& line) {
     const JsonValue* sweep = merged.find("sweep");
     if (sweep != nullptr && !sweep->is_null()) return play_sweep(line, file);
   }
-  const Scenario scenario = read_placed_scenario_argument(line);
-  const PlayedJob played = play(line, read_evidence(library), scenario);
-  const document::Document job = job_document(played.result);
+  ProgressLine progress(std::cerr, progress_style(line));
+  const JobRun run = run_job(read_placed_scenario_argument(line), job_options(line, progress),
+                             read_evidence(library));
+  const document::Document job = job_document(run.result);
   write_outputs(line, {{line.report, [&] { return page_of(job); }},
-                       {line.csv, [&] { return job_csv(played.result); }}});
-  if (!played.fits && line.verbosity == Verbosity::normal)
+                       {line.csv, [&] { return job_csv(run.result); }}});
+  if (!run.fits && line.verbosity == Verbosity::normal)
     print_message("warning: the plan does not fit in the memory of its GPUs");
   print_result(line, line.format == ResultFormat::json ? json_of(job) : text_of(job));
-  return played.fits ? exit_done : exit_negative;
+  return run.fits ? exit_done : exit_negative;
 }
 
 }  // namespace windtunnel

@@ -30,6 +30,7 @@ ExitCode sweep_command(const CommandLine& line) {
   request.report = line.report;
   request.mode = mode_of(line);
   request.overrides = line.overrides;
+  if (!line.baseline.empty()) request.overrides.emplace_back("/sweep/baseline", line.baseline);
   request.seed = line.seed;
   request.jobs = line.jobs;
   request.shard = line.shard;

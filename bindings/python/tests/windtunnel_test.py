@@ -100,17 +100,20 @@ class Simulate(unittest.TestCase):
                     "parallel": {"tensor": 1, "pipeline": 504, "data": 1, "schedule": "gpipe"}}
             for_ever = {"simulate": lambda: wt.simulate(long), "timeline": lambda: wt.simulate(long, {"/training/global_batch": 20000}, timeline=True),
                         "rank": lambda: wt.rank(long), "explain": lambda: wt.explain(long, {"/training/global_batch": 6000}), "validate": lambda: [wt.validate() for _ in range(1000)],
-                        "read": lambda: [wt.simulate(long, {"/training/global_batch": 504, "/parallel/schedule": "1f1b"}) for _ in range(1000)]}
+                        "read": lambda: [wt.simulate(long, {"/training/global_batch": 504, "/parallel/schedule": "1f1b"}) for _ in range(1000)],
+                        "sweep": lambda: wt.sweep(long, {"/sweep/matrix": {"/training/global_batch": list(range(20000, 20100))}}),
+                        "job": lambda: wt.job("job-llama3-405b-16384xh100", draws=10**6), "codec": lambda: wt.codec(synthetic="gradient", rows=8192, columns=8192),
+                        "compare": lambda: wt.compare(long, wt.Scenario(long).with_({"/training/global_batch": 20000}))}
             print("begin", flush=True)
             try:
                 for_ever[sys.argv[1]]()
             except KeyboardInterrupt:
                 print("interrupted")
         """)
-        for work in ("simulate", "timeline", "rank", "explain", "validate", "read"):
+        for work in ("simulate", "timeline", "rank", "explain", "validate", "read", "sweep", "job", "codec", "compare"):
             with self.subTest(work), subprocess.Popen([sys.executable, "-c", script, work], stdout=subprocess.PIPE, text=True) as process:
                 process.stdout.readline()
-                time.sleep(2)
+                time.sleep(1)
                 begin = time.monotonic()
                 process.send_signal(signal.SIGINT)
                 self.assertEqual(process.stdout.read(), "interrupted\n")
@@ -198,9 +201,85 @@ class Searches(unittest.TestCase):
             printed = [json.loads(line) for line in (Path(folder) / "results.jsonl").read_text().splitlines()]
         self.assertEqual(rows, printed)
 
+    def test_a_sweep_takes_a_dict_values_and_a_baseline(self):
+        points = [{"label": "as it is"}, {"label": "smaller", "/training/micro_batch": 2}]
+        rows = wt.sweep({"extends": str(GPT_39B)}, set={"/sweep/points": points}, baseline="as it is")
+        self.assertEqual([(row["point"], row["label"]) for row in rows], [(0, "as it is"), (1, "smaller")])
+        self.assertEqual(rows[0]["speedup"], 1)
+        self.assertAlmostEqual(rows[1]["speedup"], rows[1]["tokens_per_s"] / rows[0]["tokens_per_s"], places=12)
+        self.assertEqual(rows[1]["iteration_time_s"], wt.simulate(GPT_39B, {"/training/micro_batch": 2}).iteration_time_s)
+        with self.assertRaisesRegex(wt.InputError, "none of the 2 points"):
+            wt.sweep({"extends": str(GPT_39B)}, set={"/sweep/points": points}, baseline="larger")
+
     def test_validate_scores_a_set(self):
         score = wt.validate("megatron-sc21-table1")
         self.assertLess(score["sets"][0]["mape"], 0.06)
+
+
+class Documents(unittest.TestCase):
+    def test_a_job_is_what_the_program_prints(self):
+        for name in ("job-llama3-70b-2048xa100", "job-llama3-70b-clusters"):
+            self.assertEqual(wt.job(name, draws=20), json.loads(program("job", name, "--draws", "20", "--json", "--quiet")))
+
+    def test_a_comparison_is_what_the_program_prints(self):
+        def same_but_for_time(python, *arguments):
+            printed = json.loads(program("compare", *arguments, "--json", "--quiet"))
+            for document in (python, printed):
+                document["runs"] = [without_wall(run) for run in document["runs"]]
+            self.assertEqual(python, printed)
+
+        two = ("gpt-8.3b-128xa100", "gpt-8.3b-64xv100")
+        same_but_for_time(wt.compare(*two, set={"/training/micro_batch": 2}), *two, "--set", "/training/micro_batch=2")
+        same_but_for_time(wt.compare("optimus-cc-8.3b-cb", toggle="compression"), "optimus-cc-8.3b-cb", "--toggle", "compression")
+
+    def test_a_comparison_takes_files_scenarios_dicts_and_reports(self):
+        base = wt.Scenario(GPT_39B)
+        compared = wt.compare(GPT_39B, base.with_({"/training/micro_batch": 2}), {"extends": str(GPT_39B), "name": "mine"}, base.simulate())
+        self.assertEqual(compared["speedup"][2:], [1, 1])
+        self.assertEqual(compared["labels"][2], "mine")
+        self.assertNotEqual(compared["speedup"][1], 1)
+        self.assertEqual(wt.compare(base, toggle="/training/recompute")["labels"], ["without /training/recompute", "with /training/recompute"])
+        for mistake in (lambda: wt.compare(base), lambda: wt.compare(base, base, toggle="compression")):
+            with self.assertRaisesRegex(wt.InputError, "compare takes"):
+                mistake()
+        with self.assertRaisesRegex(wt.InputError, "changes nothing"):
+            wt.compare(base, toggle="compression")
+
+    def test_a_codec_is_what_the_program_measures(self):
+        measured = wt.codec(synthetic="gradient", rows=64, columns=32, codecs="powersgd", rank=4, seed=3)
+        printed = json.loads(program("codec", "--synthetic", "gradient", "--rows", "64", "--columns", "32", "--codec", "powersgd", "--rank", "4", "--seed", "3", "--json"))
+        for document in (measured, printed):
+            document.pop("wall"), document.pop("version"), document.pop("settings", None)
+        self.assertEqual(measured["codecs"], printed["codecs"])
+        self.assertEqual(measured["tensor"], printed["tensor"])
+
+    def test_an_importer_gives_its_file(self):
+        samples = ROOT / "sim" / "importers" / "samples"
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "topo.json"
+            written = wt.import_file("topo", samples / "topo-a100.txt", out=out, base="selene-a100")
+            document = json.loads(out.read_text())
+        made = wt.import_file("topo", samples / "topo-a100.txt", base="selene-a100")
+        self.assertEqual(made["document"], document)
+        self.assertEqual(made["found"], written["found"])
+        self.assertIn("found", wt.import_file("kineto", samples / "trace-1-step.json.gz"))
+        with self.assertRaisesRegex(wt.InputError, "no importer"):
+            wt.import_file("toppo", samples / "topo-a100.txt")
+        with self.assertRaisesRegex(wt.InputError, "no option bases"):
+            wt.import_file("topo", samples / "topo-a100.txt", bases="selene-a100")
+
+    def test_lists_are_data_frames_or_lists_of_dicts(self):
+        explained = wt.explain("gpt-8.3b-128xa100")
+        try:
+            import pandas
+        except ImportError:
+            self.assertEqual(explained.frame(), explained["what_ifs"])
+            self.assertIn({"what": "compute", "value": explained["critical_path_s"]["compute"]}, explained.frame("critical_path_s"))
+        else:
+            self.assertIsInstance(explained.frame(), pandas.DataFrame)
+            self.assertEqual(len(explained.frame()), len(explained["what_ifs"]))
+            self.assertIn("breakdown_s.compute", explained.frame().columns)
+            self.assertEqual(list(explained.frame("critical_path_s").columns), ["what", "value"])
 
 
 class Arrays(unittest.TestCase):
@@ -230,6 +309,19 @@ class Arrays(unittest.TestCase):
         self.assertTrue((timeline["begin"] <= timeline["end"]).all())
         self.assertGreater(len(self.numpy.unique(timeline["device"])), 1)
         self.assertEqual(len(wt.simulate("gpt-8.3b-128xa100").timeline["end"]), 0)
+
+    def test_a_timeline_says_what_ran(self):
+        report = wt.simulate("gpt-8.3b-128xa100", timeline=True)
+        timeline, stages = report.timeline, len(report.memory["per_stage"])
+        self.assertEqual(set(timeline["stage"]), set(range(stages)))
+        on_one = timeline["device"] == timeline["device"][0]
+        forward = on_one & (timeline["kind"] == "forward")
+        microbatches = timeline["microbatch"][forward]
+        self.assertEqual(sorted(microbatches), list(range(len(microbatches))))
+        backward = timeline["microbatch"][on_one & (timeline["kind"] == "backward")]
+        self.assertEqual(sorted(backward), sorted(microbatches))
+        self.assertEqual(set(timeline["microbatch"][timeline["kind"] == "optimizer"]), {-1})
+        self.assertEqual(set(timeline["stream"]), {"compute"})
 
 
 class Pages(unittest.TestCase):

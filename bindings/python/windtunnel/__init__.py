@@ -10,18 +10,20 @@ native engine unless ``engine`` says otherwise, releases the interpreter lock wh
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import tempfile
 from pathlib import Path
 
 from . import _windtunnel
 from .errors import EnvironmentError, InputError, InternalError, UnsupportedError, WindtunnelError
-from .report import Report
+from .report import Document, Report
 
 __version__ = _windtunnel.version
 __all__ = [
-    "EnvironmentError", "InputError", "InternalError", "Report", "Scenario", "UnsupportedError", "WindtunnelError", "explain", "library_root", "rank",
-    "simulate", "sweep", "validate",
+    "Document", "EnvironmentError", "InputError", "InternalError", "Report", "Scenario", "UnsupportedError", "WindtunnelError", "codec", "compare",
+    "explain", "import_file", "job", "library_root", "rank", "simulate", "sweep", "validate",
 ]
 
 _ENGINES = ("native", "simgrid", "heap")
@@ -87,6 +89,7 @@ class Scenario:
         else:
             self._handle = _windtunnel.scenario_of_file(library, os.fsencode(_path_of(source)))
         self._set = dict(set or {})
+        self.name = str(source.get("name", "")) if isinstance(source, dict) else str(source)
 
     def with_(self, set=None, **parts):
         """Another scenario with values changed: ``with_({"/parallel/tensor": 4})``, or ``with_(parallel={"tensor": 4})``."""
@@ -100,6 +103,7 @@ class Scenario:
         other = Scenario.__new__(Scenario)
         other._handle = self._handle
         other._set = changed
+        other.name = self.name
         return other
 
     def to_dict(self):
@@ -127,36 +131,123 @@ def simulate(scenario, set=None, engine="native", timeline=False, seed=0):
     return _scenario(scenario).simulate(set, engine, timeline, seed)
 
 
+def _on(function, scenario, set, *arguments):
+    """Calls a function of the module with a scenario and its values."""
+    base = _scenario(scenario)
+    return function(base._handle, {**base._set, **(set or {})}, *arguments)
+
+
 def rank(scenario, set=None, top=10, threads=0, seed=0):
-    """The best plans for the scenario's model and cluster, the fastest first: the document of ``windtunnel rank --json`` as a dict.
+    """The best plans for the scenario's model and cluster, the fastest first: the document of ``windtunnel rank --json``.
 
     threads: simulations at the same time; 0: one a core. The result does not depend on it.
     """
-    base = _scenario(scenario)
-    return json.loads(_windtunnel.rank(base._handle, {**base._set, **(set or {})}, _whole("top", top, 2**31 - 1), _threads(threads), _whole("seed", seed)))
+    return Document(_on(_windtunnel.rank, scenario, set, _whole("top", top, 2**31 - 1), _threads(threads), _whole("seed", seed)), "plans")
 
 
 def explain(scenario, set=None, threads=0, seed=0):
-    """The critical path of the iteration and what would change it: the document of ``windtunnel explain --json`` as a dict."""
-    base = _scenario(scenario)
-    return json.loads(_windtunnel.explain(base._handle, {**base._set, **(set or {})}, _threads(threads), _whole("seed", seed)))
+    """The critical path of the iteration and what would change it: the document of ``windtunnel explain --json``.
+
+    ``explain(…).frame()`` has a row for each what-if, ``.frame("critical_path_s")`` one for each part of the path.
+    """
+    return Document(_on(_windtunnel.explain, scenario, set, _threads(threads), _whole("seed", seed)), "what_ifs")
 
 
-def sweep(scenario, threads=0, seed=0):
-    """Every point of a scenario file's ``sweep`` block: a list of dicts, one a point, ready for ``pandas.DataFrame``.
+def sweep(scenario, set=None, baseline=None, threads=0, seed=0):
+    """Every point of a scenario's ``sweep`` block: a list of dicts, one a point, ready for ``pandas.DataFrame``.
 
+    set: JSON pointers and values, of the block too: ``{"/sweep/matrix": {"/nodes": [8, 16]}}``.
+    baseline: a label, a number or values of a point; rows then have the ``speedup`` over it.
     A point that cannot be simulated has ``ok`` False, and ``failure`` and ``error`` say why.
     """
-    rows = _windtunnel.sweep(_library(), os.fsencode(_path_of(scenario)), _threads(threads), _whole("seed", seed))
-    return [json.loads(row) for row in rows]
+    values = dict(set or {})
+    if baseline is not None:
+        values["/sweep/baseline"] = baseline
+    return [json.loads(row) for row in _on(_windtunnel.sweep, scenario, values, _threads(threads), _whole("seed", seed))]
+
+
+def job(scenario, set=None, draws=1000, threads=0, seed=0):
+    """The whole training run, with its failures, checkpoints and money: the document of ``windtunnel job --json``.
+
+    draws: how many times the run is simulated. Of a scenario with a sweep: every point of it.
+    """
+    return Document(_on(_windtunnel.job, scenario, set, _whole("draws", draws, 10**6), _threads(threads), _whole("seed", seed)), "points")
+
+
+def compare(*scenarios, set=None, toggle=None, break_even=False, seed=0):
+    """Reports side by side, with what differs: the document of ``windtunnel compare --json``.
+
+    scenarios: two or more, or reports (files or dicts of ``run --json``), or traces; with ``toggle`` one, which is compared without what stands
+    at that pointer. ``set`` holds for all of them.
+    break_even: also at which bandwidth they would be equally fast.
+    """
+    if len(scenarios) != 1 if toggle else len(scenarios) < 2:
+        raise InputError(f"compare takes {'one scenario with toggle' if toggle else 'two scenarios or more'}, these are {len(scenarios)}")
+    sides = [_side(scenario, f"scenario {place}", set or {}) for place, scenario in enumerate(scenarios, 1)]
+    return Document(_windtunnel.compare(_library(), sides, toggle or "", bool(break_even), _whole("seed", seed)), "runs")
+
+
+def _side(scenario, name, values):
+    """A label with what the module compares, and the values set in it."""
+    if isinstance(scenario, Report):
+        scenario = scenario.to_dict()
+    if isinstance(scenario, Scenario):
+        return scenario.name or name, scenario._handle, {**scenario._set, **values}
+    if not isinstance(scenario, dict):
+        return str(scenario), os.fsencode(_path_of(scenario)), dict(values)
+    if str(scenario.get("schema", "")).startswith("windtunnel/report"):
+        return str(scenario.get("name", name)), scenario, {}
+    return str(scenario.get("name", name)), Scenario(scenario)._handle, dict(values)
+
+
+def codec(tensor=None, synthetic=None, rows=0, columns=0, codecs=(), feedback=0, seed=0, **settings):
+    """What codecs do to a tensor, and how fast they are on this machine: the document of ``windtunnel codec --json``.
+
+    tensor: the path of a .npy file, or a NumPy array; or ``synthetic="gradient"`` (or "activation") of ``rows`` × ``columns``, 1024 × 1024 by default.
+    codecs: names; none: all. settings: of the codecs, ``rank=[4, 16]``.
+    feedback: also sends so many messages with error feedback.
+    """
+    with contextlib.ExitStack() as stack:
+        if tensor is not None and not isinstance(tensor, (str, os.PathLike)):
+            import numpy
+
+            file = stack.enter_context(tempfile.NamedTemporaryFile(suffix=".npy"))
+            numpy.save(file, tensor)
+            file.flush()
+            tensor = file.name
+        numbers = {key: [float(each) for each in (value if isinstance(value, (list, tuple)) else [value])] for key, value in settings.items()}
+        return Document(_windtunnel.codec(
+            b"" if tensor is None else os.fsencode(tensor), synthetic or "", _whole("rows", rows, 2**31), _whole("columns", columns, 2**31),
+            [codecs] if isinstance(codecs, str) else list(codecs), numbers, _whole("feedback", feedback, 2**31 - 1), _whole("seed", seed)), "codecs")
+
+
+def import_file(kind, *inputs, out=None, **options):
+    """Turns files of other tools into ours: the document of ``windtunnel import KIND INPUT… --json``.
+
+    out: the file that it writes. Without one, a kind that makes a file gives it as ``document`` of the result.
+    options: those of the command: ``base``, ``clean``, ``table``, ``unit``, ``rails``, ``sequence``.
+    """
+    files = [os.fsencode(each) for each in inputs]
+    given = {key: value if isinstance(value, int) else os.fsdecode(value) for key, value in options.items()}
+    unknown = given.keys() - {"base", "clean", "table", "unit", "rails", "sequence"}
+    if unknown:
+        raise InputError(f"import_file has no option {min(unknown)} (there are base, clean, table, unit, rails and sequence)")
+    if out is not None or not _windtunnel.importers().get(kind):
+        return Document(_windtunnel.import_file(_library(), kind, files, b"" if out is None else os.fsencode(out), given), "found")
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / f"{kind}.json"
+        result = Document(_windtunnel.import_file(_library(), kind, files, os.fsencode(made), given), "found")
+        result.pop("output", None)
+        result["document"] = json.loads(made.read_text())
+    return result
 
 
 def validate(sets=(), set=None, threads=0):
-    """Predicts published measurements and scores the predictions: the document of ``windtunnel validate --json`` as a dict.
+    """Predicts published measurements and scores the predictions: the document of ``windtunnel validate --json``.
 
     sets: paths or names of measurement sets; none: all of validation/.
     """
     overrides = [(pointer, value if isinstance(value, str) else json.dumps(value)) for pointer, value in (set or {}).items()]
     if isinstance(sets, (str, os.PathLike)):
         sets = [sets]
-    return json.loads(_windtunnel.validate(_library(), [os.fsencode(each) for each in sets], overrides, _threads(threads)))
+    return Document(_windtunnel.validate(_library(), [os.fsencode(each) for each in sets], overrides, _threads(threads)), "points")

@@ -25,6 +25,28 @@ def _bars(title, rows):
     return f'<table><caption style="text-align:left">{html.escape(title)}</caption>{cells}</table>'
 
 
+class Document(dict):
+    """A document of the program, as its ``--json`` prints it."""
+
+    def __init__(self, text, table):
+        super().__init__(json.loads(text))
+        self._table = table
+
+    def frame(self, key=None):
+        """The list at ``key`` as a pandas data frame, keys of nested objects joined by dots; without pandas, as a list of dicts.
+
+        An object of numbers becomes rows of ``what`` and ``value``. Without a key: what the document is about, such as the what-ifs of ``explain``.
+        """
+        rows = self[self._table if key is None else key]
+        if isinstance(rows, dict):
+            rows = [{"what": what, "value": value} for what, value in rows.items()]
+        try:
+            import pandas
+        except ImportError:
+            return rows
+        return pandas.json_normalize(rows)
+
+
 class Report:
     """One simulated iteration. Every key of ``windtunnel run --json`` is an attribute as well: ``report.breakdown_s``."""
 
@@ -85,7 +107,12 @@ class Report:
 
     @property
     def timeline(self):
-        """Begin and end in seconds, and the device, of all that computed (``timeline=True``): a dict of NumPy arrays that are no copies."""
+        """All that computed, in order of its end (``timeline=True``): a dict of NumPy arrays.
+
+        ``begin`` and ``end`` in seconds and ``device`` are no copies. ``stage`` is the pipeline stage of the device, ``kind`` what ran
+        ("forward", "backward", "optimizer"), ``microbatch`` for which one (-1: for none alone), ``chunk`` of which model chunk, ``stream`` on
+        which stream.
+        """
         return self._handle.timeline()
 
     def __getattr__(self, name):

@@ -38,9 +38,13 @@ class PointTable {
     const cell = make('td', classes ? {class: classes} : {});
     if (value === undefined) return cell;
     if (column.scale) {
-      const text = (value / Number(column.scale)).toFixed(Number(column.digits));
-      const grouped = column.digits === '0' ? text.replace(/\B(?=(\d{3})+$)/g, ',') : text;
-      cell.append(make('span', {'data-of': 'sweep-points', 'data-at': `/${place}/${column.key}`, 'data-unit': column.unit}, grouped));
+      const figure = (number, key) => {
+        const text = (number / Number(column.scale)).toFixed(Number(column.digits));
+        const grouped = column.digits === '0' ? text.replace(/\B(?=(\d{3})+$)/g, ',') : text;
+        return make('span', {'data-of': 'sweep-points', 'data-at': `/${place}/${key}`, 'data-unit': column.unit}, grouped);
+      };
+      if (Array.isArray(value)) cell.append(figure(value[0], `${column.key}/0`), ' to ', figure(value[1], `${column.key}/1`));
+      else cell.append(figure(value, column.key));
     } else if (column.key === 'fits') cell.append(value ? 'yes' : make('strong', {class: 'bad'}, 'NO'));
     else cell.append(typeof value === 'string' ? value : JSON.stringify(value));
     return cell;

@@ -1,0 +1,92 @@
+#include "studies/job_run.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "core/problem.hpp"
+#include "evidence/interval.hpp"
+#include "noise/step_series.hpp"
+#include "search/rank.hpp"
+#include "simulate/objective_value.hpp"
+#include "simulate/simulate.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// The scenario with the plan that its job asks for.
+Scenario with_plan(Scenario scenario, std::size_t at_once) {
+  // What is wrong with the block is said before anything is simulated.
+  if (job_block_of(scenario).plan == JobPlan::given) return scenario;
+  RankOptions options;
+  options.top = 1;
+  options.at_once = at_once;
+  return with_best_plan(std::move(scenario), options, "/job/plan");
+}
+
+/// Steps that are played with the scenario's noise, from which those of the job are taken. A step time that was measured keeps its length.
+std::vector<double> noisy_steps(const Scenario& scenario, const JobOptions& job) {
+  constexpr std::size_t played_steps = 200;
+  const JsonValue* block = scenario.resolved.find("noise");
+  if (block == nullptr || block->is_null()) return {};
+  const NoiseBlock noise = noise_block_of(scenario);
+  if (noise.is_none()) return {};
+  const StepSeries series = play_steps(
+      scenario, noise, {.steps = played_steps, .seed = job.seed, .at_once = job.at_once});
+  std::vector<double> factors;
+  for (const Seconds time : series.times) factors.push_back(time / series.without_noise);
+  return factors;
+}
+
+/// Its label, or "platform dgx-h100, nodes 128".
+std::string words_of(const SweepPoints& points, std::size_t index) {
+  std::string words = points.label(index);
+  if (!words.empty()) return words;
+  for (const auto& [pointer, value] : points.values(index)) {
+    const std::string text = value.is_string() ? value.string() : canonical_text(value);
+    words += (words.empty() ? "" : ", ") + pointer.substr(pointer.rfind('/') + 1) + " " + text;
+  }
+  return words;
+}
+
+JobPoint run_point(const Sweep& sweep, std::size_t index, const JobOptions& options,
+                   const MeasuredErrors& errors) {
+  JobPoint point;
+  point.values = words_of(sweep.points(), index);
+  try {
+    JobRun run = run_job(sweep.planned(sweep.scenario(index)), options, errors);
+    run.result.draws = {};
+    point.fits = run.fits;
+    point.judged = std::move(run.judged);
+    point.result = std::move(run.result);
+  } catch (const InputError& error) {
+    point.problem = error.problems().front().message;
+  }
+  return point;
+}
+
+}  // namespace
+
+JobRun run_job(Scenario as_read, JobOptions options, const MeasuredErrors& errors) {
+  const Scenario scenario = with_plan(std::move(as_read), options.at_once);
+  Report report = simulate(scenario).report;
+  if (!errors.regimes.empty()) add_interval(scenario, errors, report);
+  options.noisy_steps = noisy_steps(scenario, options);
+  return {
+      simulate_job(scenario, report, options),
+      judged_run(scenario, report.iteration_time, report.breakdown, report.iteration_time_interval),
+      report.memory.fits};
+}
+
+std::vector<JobPoint> run_job_points(const Sweep& sweep, const JobOptions& options,
+                                     const MeasuredErrors& errors) {
+  sweep.expect_a_readable_point();
+  std::vector<JobPoint> points;
+  for (std::size_t i = 0; i < sweep.points().size(); ++i)
+    points.push_back(run_point(sweep, i, options, errors));
+  const auto pairs = std::make_shared<const PairErrors>(errors.pairs);
+  for (JobPoint& point : points) point.pairs = pairs;
+  mark_front(points);
+  return points;
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "evidence/evidence.hpp"
+#include "job/job_points.hpp"
+#include "job/job_result.hpp"
+#include "scenario/scenario.hpp"
+#include "sweep/sweep.hpp"
+
+namespace windtunnel {
+
+/// A job that was played, and whether its plan fits in memory.
+struct JobRun {
+  JobResult result;
+  JudgedRun judged;  ///< its step, beside others
+  bool fits = true;
+};
+
+/// Plays the job of a scenario whose placement is settled, with the plan and the noise that the scenario asks for. The noise of `options` is
+/// found here. The interval of its step is that of `errors`, where these have regimes. InputError where no plan fits.
+JobRun run_job(Scenario scenario, JobOptions options, const MeasuredErrors& errors);
+
+/// The same for each point of a sweep. A point that cannot be played says why.
+std::vector<JobPoint> run_job_points(const Sweep& sweep, const JobOptions& options,
+                                     const MeasuredErrors& errors);
+
+}  // namespace windtunnel
