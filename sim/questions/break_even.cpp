@@ -348,11 +348,28 @@ std::vector<int> signs_at(const std::vector<Probe>& probes,
 
 }  // namespace
 
+CodecSpeeds slow_codecs(CodecSpeeds speeds) {
+  constexpr double slower = 2, slower_columns = 5;
+  speeds.launch = speeds.launch * slower;
+  if (speeds.column_step) speeds.column_step = *speeds.column_step * slower_columns;
+  for (std::optional<BytesPerSecond>* rate :
+       {&speeds.selection, &speeds.mpc_encode, &speeds.mpc_decode})
+    if (*rate) *rate = **rate * (1 / slower);
+  for (ZfpSpeed& speed : speeds.zfp) {
+    speed.encode = speed.encode * (1 / slower);
+    speed.decode = speed.decode * (1 / slower);
+  }
+  return speeds;
+}
+
 std::vector<Seconds> iteration_times(const std::vector<JsonValue>& resolved, const Library& library,
                                      const TimedSimulations& how) {
   const auto outcomes = run_tasks<Seconds>(
       {.count = resolved.size(), .at_once = how.at_once, .work = [&](std::size_t i) {
-         const Scenario scenario = read_scenario(resolved[i], {}, library, {{}, how.seed});
+         Scenario scenario = read_scenario(resolved[i], {}, library, {{}, how.seed});
+         for (NodeType& node : scenario.nodes)
+           if (how.has_slow_codecs && node.device.codecs)
+             node.device.codecs = slow_codecs(*node.device.codecs);
          return simulate(scenario).report.iteration_time;
        }});
   std::vector<Seconds> times;

@@ -16,11 +16,16 @@ namespace windtunnel {
 /// Part of an iteration's time that rounding can make of nothing.
 inline constexpr double equal_within = 1e-9;
 
+/// The speeds of codecs, which devices' files assume, at the slow end of what they may be: half the rates, twice the launches, and five times the
+/// column step of powersgd, 50 us for one of 10 (the released code of Optimus-CC launches 5 to 7 kernels a column where one would do).
+CodecSpeeds slow_codecs(CodecSpeeds speeds);
+
 /// How many resolved scenarios are simulated for their times alone.
 struct TimedSimulations {
   std::string what_for;  ///< of the message where one fails
   std::size_t at_once = 1;
   std::uint64_t seed = 0;
+  bool has_slow_codecs = false;
 };
 /// The iteration time of each. Throws what a simulation failed with.
 std::vector<Seconds> iteration_times(const std::vector<JsonValue>& resolved, const Library& library,

@@ -269,7 +269,7 @@ std::uint64_t seed_of(const std::vector<CompareInput>& inputs) {
 /// What each codec of each scenario does to its job, simulated without it, and a warning for each that makes it slower.
 void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
                 Comparison& comparison) {
-  std::vector<JsonValue> without;
+  std::vector<JsonValue> without, with;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Scenario* const scenario = scenario_of(inputs[i]);
     if (scenario == nullptr) continue;
@@ -278,16 +278,22 @@ void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
       comparison.codecs.push_back(codec);
       without.push_back(scenario->resolved);
       without.back().find("compression")->erase(name_of(codec.traffic));
+      with.push_back(scenario->resolved);
     }
   }
-  const std::vector<Seconds> times = iteration_times(without, library,
-                                                     {.what_for = "simulating without a codec",
-                                                      .at_once = default_at_once(),
-                                                      .seed = seed_of(inputs)});
+  TimedSimulations how{.what_for = "simulating without a codec",
+                       .at_once = default_at_once(),
+                       .seed = seed_of(inputs)};
+  const std::vector<Seconds> times = iteration_times(without, library, how);
+  how.has_slow_codecs = true;
+  const std::vector<Seconds> slow_without = iteration_times(without, library, how),
+                             slow_with = iteration_times(with, library, how);
   for (std::size_t i = 0; i < times.size(); ++i) {
     CodecBreakEven& codec = comparison.codecs[i];
     codec.saved_by_job = times[i] - comparison.runs[codec.run].iteration_time();
-    if (std::abs(codec.saved_by_job / times[i]) < equal_within) codec.saved_by_job = Seconds{};
+    codec.saved_if_slow = slow_without[i] - slow_with[i];
+    for (Seconds* saved : {&codec.saved_by_job, &codec.saved_if_slow})
+      if (std::abs(*saved / times[i]) < equal_within) *saved = Seconds{};
     if (codec.slows_job())
       comparison.warnings.push_back(inputs[codec.run].label + ": compressing " +
                                     name_of(codec.traffic) + " makes an iteration " +

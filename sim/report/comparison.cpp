@@ -109,10 +109,14 @@ std::string verdict_of(const BreakEven& found) {
 
 /// "saves 3.10 ms an iteration; alone, a transfer gains below 12.5 GB/s a GPU (1.20 ms of codec for 14.3 MiB), now 10.0 GB/s"
 std::string effect_of(const CodecBreakEven& codec) {
-  const Seconds saved = codec.saved_by_job;
-  std::string text = saved == Seconds{}  ? "changes nothing"
-                     : codec.slows_job() ? "costs " + to_text(Seconds{} - saved) + " per iteration"
-                                         : "saves " + to_text(saved) + " per iteration";
+  const auto effect = [](Seconds saved) {
+    return saved == Seconds{}  ? "changes nothing"
+           : saved < Seconds{} ? "costs " + to_text(Seconds{} - saved) + " per iteration"
+                               : "saves " + to_text(saved) + " per iteration";
+  };
+  std::string text = effect(codec.saved_by_job);
+  if (codec.saved_if_slow != codec.saved_by_job)
+    text += " (where codecs are as slow as they may be, " + effect(codec.saved_if_slow) + ")";
   text +=
       "; alone, a transfer " +
       (codec.bandwidth ? "gains below " + to_text(*codec.bandwidth) + " per GPU" : "always gains");
@@ -310,6 +314,7 @@ JsonValue codec_value(const CodecBreakEven& codec) {
         only_if(codec.bandwidth.has_value(), codec.bandwidth.value_or(BytesPerSecond{}).value())},
        {"attained_bytes_per_s", only_if(codec.now > BytesPerSecond{}, codec.now.value())},
        {"saved_by_job_s", codec.saved_by_job},
+       {"saved_if_slow_s", codec.saved_if_slow},
        {"loses", codec.slows_job()}});
 }
 

@@ -89,6 +89,8 @@ struct CodecBreakEven {
 
   /// An iteration without this codec, less one with it. A transfer that gains alone may have been hidden, so this decides.
   Seconds saved_by_job{};
+  /// The same with the assumed speeds of codecs at the slow end of what they may be (slow_codecs()).
+  Seconds saved_if_slow{};
   bool slows_job() const { return saved_by_job < Seconds{}; }
 };
 

@@ -54,7 +54,7 @@ def with_shaken_links(document, part, library):
     """With the rate of each node's NICs and of each link that is told alone off by that part, every other one the other way."""
     document = spelled_out(document, library)
     platform = document["platform"]
-    nodes = [dict(node, count=1) for node in platform["node_types"] for _ in range(node["count"])]
+    nodes = [dict(node, count=1) for node in platform["node_types"] for _ in range(node.get("count", document.get("nodes", 1)))]
     links = platform.get("link_overrides") or []
     for owners, key in ((nodes, "nic_rate"), (links, "bandwidth")):
         for number, owner in enumerate(owners):
