@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "cost/codec_table.hpp"
+#include "cost/kernel_cost.hpp"
 
 namespace windtunnel {
 namespace {

@@ -141,6 +141,7 @@ std::vector<Json> scenarios() {
   for (const char* codec :
        {R"({"codec": "powersgd", "rank": 2})", R"({"codec": "topk", "density": 0.1})",
         R"({"codec": "zfp", "rate": 8})", R"({"codec": "mpc", "ratio": 1.3})",
+        R"({"codec": "quantized", "bits": 4, "block": 256})",
         R"({"codec": "fixed", "ratio": 2})"}) {
     Json& classes = all.emplace_back(plain)["compression"];
     for (const char* traffic : {"pipeline_forward", "pipeline_backward", "data_gradients",
