@@ -10,8 +10,9 @@ enum class Completion {
   files,
   scenarios,  ///< names that `windtunnel list scenarios` prints, and files
   platforms,  ///< likewise
-  pointers,   ///< what `windtunnel show --pointers` prints of the scenario on the line
-  settings,   ///< pointers, each with "=" behind it
+  models,     ///< likewise
+  pointers,  ///< what `windtunnel show --pointers` prints of the scenario on the line
+  settings,  ///< pointers, each with "=" behind it
 };
 
 /// An option as a shell needs it to complete a command line.
