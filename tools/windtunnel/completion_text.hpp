@@ -11,8 +11,8 @@ enum class Completion {
   scenarios,  ///< names that `windtunnel list scenarios` prints, and files
   platforms,  ///< likewise
   models,     ///< likewise
-  pointers,  ///< what `windtunnel show --pointers` prints of the scenario on the line
-  settings,  ///< pointers, each with "=" behind it
+  pointers,   ///< what `windtunnel show --pointers` prints of the scenario on the line
+  settings,   ///< pointers, each with "=" behind it
 };
 
 /// An option as a shell needs it to complete a command line.
