@@ -144,11 +144,12 @@ def write_residuals(errors, stacks):
     """`unseen` of the residuals' file: ln(measured / predicted) by set, and the stacks that ran it."""
     file = ROOT / "validation/residuals.json"
     text = file.read_text()
+    pairs = text[text.index(',\n  "pairs"'):] if '"pairs"' in text else "\n}\n"
     kept = text[:text.index(',\n  "unseen"')] if '"unseen"' in text else text.rstrip()[:-1].rstrip()
     sets = ",\n".join(f'      {json.dumps(name)}: {{"software": {json.dumps(sorted(stacks[name]))}, "residuals": {json.dumps([round(-e, 5) for e in errors[name]])}}}'
                        for name in sorted(errors))
     method = "every set predicted without what was fitted on it or its cluster, sets that were never fitted as shipped: tools/leave_one_set_out.py"
-    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "sets": {{\n{sets}\n    }}\n  }}\n}}\n')
+    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "sets": {{\n{sets}\n    }}\n  }}{pairs}')
 
 
 def main():

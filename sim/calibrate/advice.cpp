@@ -248,8 +248,9 @@ struct Candidate {
 };
 
 /// The one to measure next: of those that gain nearly as much as the best, that on the fewest GPUs.
+/// `noise`: the variance of what is asked that no constant explains.
 Candidate* best_of(std::vector<Candidate>& candidates, const LinearBelief& belief,
-                   const std::vector<double>& asked) {
+                   const std::vector<double>& asked, double noise) {
   const double before = belief.variance(asked);
   const auto gain = [&](const Candidate& candidate) {
     return before - belief.variance_after(asked, candidate.time.gradient, row_noise);
@@ -257,7 +258,7 @@ Candidate* best_of(std::vector<Candidate>& candidates, const LinearBelief& belie
   double most = 0;
   for (const Candidate& candidate : candidates)
     if (!candidate.is_taken) most = std::max(most, gain(candidate));
-  if (most <= hardly_any * (before + row_noise * row_noise)) return nullptr;
+  if (most <= hardly_any * (before + noise)) return nullptr;
   Candidate* best = nullptr;
   for (Candidate& candidate : candidates) {
     if (candidate.is_taken || gain(candidate) < (1 - nearly_as_well) * most) continue;
@@ -390,8 +391,11 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     for (std::size_t j = 0; j < question.gradient.size(); ++j)
       question.gradient[j] = times[1].gradient[j] - asked->gradient[j];
   }
-  advice.iteration_time = asked->figures.time;
   learn(belief, linearizer, sets, request, library, advice);
+  const auto moved = [&](const LinearTime& time) {
+    return time.figures.time * std::exp(belief.expected(time.gradient));
+  };
+  advice.iteration_time = moved(*asked);
   advice.width = width_of(belief.variance(asked->gradient));
   if (times.size() == 2) advice.decision = decision_of(question, belief);
   for (std::size_t j = 0; j < asked->gradient.size(); ++j)
@@ -400,7 +404,8 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
           {linearizer.constants()[j], linearizer.given()[j], belief.spread(j), asked->gradient[j]});
   std::vector<Candidate> found = candidates_of(linearizer, plan, configuration, advice);
   while (advice.runs.size() < most_runs) {
-    Candidate* const best = best_of(found, belief, question.gradient);
+    Candidate* const best = best_of(found, belief, question.gradient,
+                                    (advice.decision ? 2 : 1) * row_noise * row_noise);
     if (best == nullptr) break;
     best->is_taken = true;
     belief.measure(best->time.gradient, row_noise);
@@ -409,7 +414,7 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
                                    {.overrides = overrides})
                          .plan;
     advice.runs.push_back({overrides, detail::plan_text(run.training, run.parallel),
-                           best->time.figures.gpus, best->time.figures.time,
+                           best->time.figures.gpus, moved(best->time),
                            width_of(belief.variance(asked->gradient)),
                            advice.decision ? decision_of(question, belief).sure : 0});
   }

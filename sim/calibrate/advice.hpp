@@ -82,7 +82,7 @@ struct AdvisedDecision {
 
 /// Uncertainty of a plan's prediction, and the measurements that would reduce it most.
 struct Advice {
-  Seconds iteration_time{};
+  Seconds iteration_time{};  ///< moved by what the rows missed
   double width =
       0;  ///< standard deviation of ln(time): what the constants leave open after the rows, and `noise`
   double noise =

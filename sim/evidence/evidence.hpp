@@ -94,6 +94,7 @@ struct MeasuredErrors {
   void leave_out(const std::string& set) {
     unseen.sets.erase(set);
     pairs.sets.erase(set);
+    pairs.find_bounds();
   }
 };
 

@@ -158,7 +158,8 @@ UnseenErrors read_unseen(ObjectReader& reader) {
 }
 
 PairErrors read_pairs(ObjectReader& reader) {
-  constexpr double most = 1e3;
+  constexpr double most = 10;  // ln of a ratio
+  constexpr int most_score = 1'000;
   PairErrors pairs;
   pairs.same = reader.required_number("same", 0, most);
   pairs.moved = reader.required_number("moved", 0, most);
@@ -170,9 +171,15 @@ PairErrors read_pairs(ObjectReader& reader) {
     read.scores = elements_of<double>(set, "scores");
     if (read.scores.empty()) set.problem("scores", "a set without pairs says nothing");
     std::sort(read.scores.begin(), read.scores.end());
+    if (!read.scores.empty() && (read.scores.front() < 0 || read.scores.back() > most_score))
+      set.problem("scores", "a score is from 0 to " + std::to_string(most_score));
     set.reject_unknown_keys();
   }
   reader.reject_unknown_keys();
+  const bool all_have_scores =
+      std::none_of(pairs.sets.begin(), pairs.sets.end(),
+                   [](const auto& each) { return each.second.scores.empty(); });
+  if (all_have_scores) pairs.find_bounds();
   return pairs;
 }
 

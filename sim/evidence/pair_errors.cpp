@@ -47,7 +47,8 @@ struct Pair {
 };
 
 bool is_pair(const JudgedRun& a, const JudgedRun& b) {
-  return a.software == b.software && a.gpu == b.gpu && a.model == b.model;
+  const bool all_known = !a.software.empty() && !a.gpu.empty() && !a.model.empty();
+  return all_known && a.software == b.software && a.gpu == b.gpu && a.model == b.model;
 }
 
 std::vector<Pair> pairs_of(const std::vector<MeasuredRun>& runs) {
@@ -106,13 +107,20 @@ double normal_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 template <class Beyond>
 void judge(double gain, const Beyond& beyond, Ordering& ordering) {
   ordering.sure = 1 - beyond(std::abs(gain));
-  const double close = std::log(1 + about), apart = std::abs(gain);
+  const double close = std::log1p(about), apart = std::abs(gain);
   const double inside = 1 - beyond(close + apart) -
                         (apart < close ? beyond(close - apart) : 1 - beyond(apart - close));
   if (ordering.sure >= sure_from)
     ordering.verdict = gain > 0 ? OrderVerdict::faster : OrderVerdict::slower;
   else
     ordering.verdict = inside >= 0.5 ? OrderVerdict::about_the_same : OrderVerdict::not_known;
+}
+
+/// Errors may be larger than a number can say.
+std::optional<Ordering> if_finite(Ordering ordering) {
+  if (!(ordering.interval.first > 0) || !std::isfinite(ordering.interval.second))
+    return std::nullopt;
+  return ordering;
 }
 
 std::string pairs_text(const PairErrors& errors) {
@@ -141,13 +149,14 @@ JudgedRun judged_run(const JsonValue& report) {
                 {}};
   for (const Line line : all_lines)
     run.breakdown.add(line, Seconds{view.amount(std::string("/breakdown_s/") + name_of(line))});
-  if (view.find("/iteration_time_interval_s") != nullptr)
-    run.interval = {Seconds{view.amount("/iteration_time_interval_s/0")},
-                    Seconds{view.amount("/iteration_time_interval_s/1")}};
+  const Seconds low{view.amount("/iteration_time_interval_s/0")},
+      high{view.amount("/iteration_time_interval_s/1")};
+  if (low > Seconds{} && low <= run.time && run.time <= high) run.interval = {low, high};
   return run;
 }
 
 double share_moved(const Breakdown& a, const Breakdown& b) {
+  if (!(a.total() > Seconds{}) || !(b.total() > Seconds{})) return 1;  // nothing is known
   double sum = 0;
   for (const Line line : all_lines)
     sum += std::abs(a.of(line) / a.total() - b.of(line) / b.total());
@@ -164,19 +173,22 @@ double PairErrors::share_beyond(double score) const {
   return (sum + 1) / (static_cast<double>(sets.size()) + 1);
 }
 
-double PairErrors::bound() const {
+void PairErrors::find_bounds() {
   constexpr int halvings = 60;
-  double below = 0, beyond = 0;
-  for (const auto& [name, set] : sets) beyond = std::max(beyond, set.scores.back());
-  beyond *= interval_widening;
-  const double outside =
-      1 - interval_share + 1e-9;  // 2 of 20 are a tenth, whatever their last bits say
-  if (share_beyond(beyond) > outside) return beyond;
-  for (int i = 0; i < halvings; ++i) {
-    const double middle = (below + beyond) / 2;
-    (share_beyond(middle) <= outside ? beyond : below) = middle;
-  }
-  return beyond;
+  double most = 0;
+  for (const auto& [name, set] : sets) most = std::max(most, set.scores.back());
+  const auto found = [&](double outside) {
+    double below = 0, beyond = most * interval_widening;
+    if (share_beyond(beyond) > outside) return beyond;
+    for (int i = 0; i < halvings; ++i) {
+      const double middle = (below + beyond) / 2;
+      (share_beyond(middle) <= outside ? beyond : below) = middle;
+    }
+    return beyond;
+  };
+  constexpr double rounding = 1e-9;  // 2 of 20 are a tenth, whatever their last bits say
+  bound = found(1 - interval_share + rounding);
+  order_bound = found(2 * (1 - sure_from) + rounding);
 }
 
 PairErrors pair_errors(const std::vector<MeasuredRun>& runs) {
@@ -189,12 +201,14 @@ PairErrors pair_errors(const std::vector<MeasuredRun>& runs) {
     set.scores.push_back(pair.error / errors.allowance(pair.moved));
   }
   for (auto& [name, set] : errors.sets) set.scores = thinned(std::move(set.scores));
+  errors.find_bounds();
   return errors;
 }
 
-std::optional<double> pair_bound(const JudgedRun& a, const JudgedRun& b, const PairErrors& errors) {
+std::optional<double> least_known_gain(const JudgedRun& a, const JudgedRun& b,
+                                       const PairErrors& errors) {
   if (!is_pair(a, b) || errors.sets.empty()) return std::nullopt;
-  return errors.bound() * errors.allowance(share_moved(a.breakdown, b.breakdown));
+  return errors.order_bound * errors.allowance(share_moved(a.breakdown, b.breakdown));
 }
 
 OrderScore score_orders(const std::vector<MeasuredRun>& runs, const PairErrors& errors) {
@@ -210,8 +224,9 @@ OrderScore score_orders(const std::vector<MeasuredRun>& runs, const PairErrors& 
       if (measured >= said->interval.first && measured <= said->interval.second) ++score.covered;
       if (std::abs(std::log(measured)) <= std::log(1 + about)) continue;
       ++score.apart;
+      constexpr double rounding = 1e-9;
       const bool is_right = (measured > 1) == (said->ratio > 1);
-      score.right += is_right;
+      score.right += std::abs(std::log(said->ratio)) < rounding ? 0.5 : is_right;
       if (said->verdict != OrderVerdict::faster && said->verdict != OrderVerdict::slower) continue;
       ++score.said;
       score.said_right += is_right;
@@ -224,13 +239,15 @@ std::optional<Ordering> order(const JudgedRun& first, const JudgedRun& second,
   Ordering ordering;
   ordering.ratio = first.time / second.time;
   const double gain = std::log(ordering.ratio);
-  if (const std::optional<double> bound = pair_bound(first, second, errors)) {
+  if (!std::isfinite(gain)) return std::nullopt;
+  if (is_pair(first, second) && !errors.sets.empty()) {
     const double allowance = errors.allowance(share_moved(first.breakdown, second.breakdown));
-    ordering.interval = {std::exp(gain - *bound), std::exp(gain + *bound)};
+    const double bound = errors.bound * allowance;
+    ordering.interval = {std::exp(gain - bound), std::exp(gain + bound)};
     judge(
         gain, [&](double x) { return errors.share_beyond(x / allowance) / 2; }, ordering);
     ordering.reason = pairs_text(errors);
-    return ordering;
+    return if_finite(std::move(ordering));
   }
   if (!first.interval || !second.interval) return std::nullopt;
   const auto ends = [](const JudgedRun& run) {
@@ -242,13 +259,15 @@ std::optional<Ordering> order(const JudgedRun& first, const JudgedRun& second,
   const double below = std::hypot(first_low, second_high),
                above = std::hypot(first_high, second_low);
   ordering.interval = {std::exp(gain - below), std::exp(gain + above)};
+  // Residuals of one sign leave a side of an interval without width: the mean of both sides stands for both.
   constexpr double deviations =
-      1.6449;  ///< of a normal distribution, from its middle to its 95th percentile
-  const double spread = (gain > 0 ? below : above) / deviations;
+      1.6449;  // of a normal distribution, from its middle to its 95th percentile
+  const double spread = (below + above) / 2 / deviations;
+  if (!(spread > 0)) return std::nullopt;
   judge(
-      gain, [spread](double x) { return spread > 0 ? normal_below(-x / spread) : 0.0; }, ordering);
+      gain, [spread](double x) { return normal_below(-x / spread); }, ordering);
   ordering.reason = "the intervals of both, as if their errors were independent";
-  return ordering;
+  return if_finite(std::move(ordering));
 }
 
 }  // namespace windtunnel

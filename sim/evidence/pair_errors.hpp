@@ -54,21 +54,28 @@ struct PairErrors {
   double same = 0, moved = 0;
   std::map<std::string, Set> sets;
 
+  double bound = 0;  ///< allowances that 10 of 100 pairs of a new set are off by more than
+  double order_bound =
+      0;  ///< the same of 20 of 100: half of them to the side that turns an order round
+
   double allowance(double share_moved) const { return same + moved * share_moved; }
   /// The part of the pairs of a new set whose error is at least so many allowances, every set counting alike, and the new one as one
   /// that is all beyond: (sum + 1) / (n + 1), so it is never 0.
   double share_beyond(double score) const;
-  /// The score that 10 of 100 pairs of a new set are beyond: split conformal with a scale of its own for each pair (Lei et al., JASA 113(523),
-  /// 2018, section 5.2), sets in place of rows, as UnseenErrors::bounds. Of fewer than nine sets the largest score, times 1.5.
-  double bound() const;
+  /// Sets both bounds, after sets were added or taken out. Split conformal with a scale of its own for each pair (Lei et al.,
+  /// JASA 113(523), 2018, section 5.2), sets in place of rows, as UnseenErrors::bounds. Where the sets are too few for a bound, it is
+  /// the largest score, times 1.5.
+  void find_bounds();
 };
 
 /// Of all pairs of the runs. `same` and `moved` are a resistant line (Tukey, Exploratory Data Analysis, 1977, chapter 5) through the medians
 /// of the pairs with the smallest and the largest shares moved, a third each; every set counts alike.
 PairErrors pair_errors(const std::vector<MeasuredRun>& runs);
 
-/// How far ln of the ratio of two times may be off in 90 of 100 cases; none where the runs do not share stack, GPUs and model, or nothing is known.
-std::optional<double> pair_bound(const JudgedRun& a, const JudgedRun& b, const PairErrors& errors);
+/// How much a gain in ln of the time must be for an order to be known (Ordering::is_known()); none where the runs do not share stack,
+/// GPUs and model, or nothing is known of errors.
+std::optional<double> least_known_gain(const JudgedRun& a, const JudgedRun& b,
+                                       const PairErrors& errors);
 
 /// How often what is said of the order of two measured runs is right: of pairs of one set that share stack, GPUs and model.
 struct OrderScore {
@@ -76,11 +83,12 @@ struct OrderScore {
   std::size_t covered = 0;  ///< whose measured ratio lies in the interval
   // Of those whose measured times differ by more than 3 %:
   std::size_t apart = 0;
-  std::size_t right = 0;  ///< the one predicted to be faster is
-  std::size_t said = 0;   ///< the verdict is that one is faster
+  double right = 0;  ///< the one predicted to be faster is; half of a pair that has one prediction
+  std::size_t said = 0;  ///< the verdict is that one is faster
   std::size_t said_right = 0;
 };
-/// Of the runs of one set, with errors in which it has no part.
+/// Of the runs of one set, with errors among which are not its own. The allowance and the predictions are those that ship, so the set may
+/// have had a part in these.
 OrderScore score_orders(const std::vector<MeasuredRun>& runs, const PairErrors& errors);
 
 /// `second` against `first`. Runs that share stack, GPUs and model are judged by the errors of such pairs; others by the intervals of both,

@@ -19,7 +19,9 @@ JudgedRun judged(double compute, double time = 10) {
 
 /// Sets of one pair each, whose scores are 1, 2, 3, …
 PairErrors errors_of(int num_sets) {
-  PairErrors errors{0.01, 0.1, {}};
+  PairErrors errors;
+  errors.same = 0.01;
+  errors.moved = 0.1;
   for (int i = 1; i <= num_sets; ++i) errors.sets["set" + std::to_string(i)] = {{double(i)}};
   return errors;
 }
@@ -62,9 +64,10 @@ TEST_CASE("the share beyond a score counts the new set as beyond") {
   CHECK(errors.share_beyond(0.5) == doctest::Approx(1));
   CHECK(errors.share_beyond(8.5) == doctest::Approx(0.2));
   CHECK(errors.share_beyond(99) == doctest::Approx(0.1));
-  CHECK(errors.bound() == doctest::Approx(9));          // 9 of 9 sets are needed
-  CHECK(errors_of(19).bound() == doctest::Approx(18));  // ceil(0.9 * 20) = 18 of 19
-  CHECK(errors_of(3).bound() == doctest::Approx(4.5));  // too few: the largest, times 1.5
+  CHECK(errors.bound == doctest::Approx(9));                // 9 of 9 sets are needed
+  CHECK(errors_of(19).bound == doctest::Approx(18));        // ceil(0.9 * 20) = 18 of 19
+  CHECK(errors_of(19).order_bound == doctest::Approx(16));  // 3 of 19 and the new one are a fifth
+  CHECK(errors_of(3).bound == doctest::Approx(4.5));        // too few: the largest, times 1.5
 }
 
 TEST_CASE("an order is as sure as errors of pairs are small beside the gain") {
@@ -105,8 +108,8 @@ TEST_CASE("runs of different GPUs are judged by both intervals") {
   // The first may be 0.3 faster while the second is 0.4 slower.
   CHECK(ordering.interval.first == doctest::Approx(2 * std::exp(-0.5)));
   CHECK(ordering.interval.second == doctest::Approx(2 * std::exp(std::hypot(0.1, 0.1))));
-  CHECK(ordering.sure ==
-        doctest::Approx(0.9887).epsilon(1e-3));  // ln 2 is 2.28 deviations of 0.5 / 1.645
+  // Both sides 0.3207 wide in the mean, a deviation of 0.1950, of which ln 2 is 3.555.
+  CHECK(ordering.sure == doctest::Approx(0.99981).epsilon(1e-5));
   CHECK(ordering.verdict == OrderVerdict::faster);
 }
 
@@ -136,6 +139,22 @@ TEST_CASE("a set is left out, and what is left survives its file") {
   CHECK(read.same == all.pairs.same);
   CHECK(read.moved == all.pairs.moved);
   CHECK(read.sets.at("set2").scores == std::vector<double>{2});
+}
+
+TEST_CASE("what a report does not say is not taken to be shared") {
+  // Reports of versions that did not name the family of GPUs, without intervals and without a breakdown.
+  JudgedRun first = judged(0.8), second = judged(0.8, 5);
+  first.gpu = second.gpu = "";
+  CHECK_FALSE(order(first, second, errors_of(19)));
+  JudgedRun empty = judged(0.8);
+  empty.breakdown = {};
+  CHECK(share_moved(empty.breakdown, judged(0.8).breakdown) == 1);
+  CHECK(order(empty, judged(0.8, 5), errors_of(19)));
+  empty.time = Seconds{0};
+  CHECK_FALSE(order(empty, judged(0.8), errors_of(19)));
+  PairErrors huge = errors_of(19);
+  huge.same = 1000;
+  CHECK_FALSE(order(judged(0.8), judged(0.8, 5), huge));
 }
 
 }  // namespace

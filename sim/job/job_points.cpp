@@ -13,15 +13,22 @@
 namespace windtunnel {
 namespace {
 
-bool counts(const JobPoint& point) { return point.result && point.fits && point.result->cost; }
+bool counts(const JobPoint& point, Expense expense) {
+  return point.result && point.fits && (expense == Expense::days || point.result->cost);
+}
+bool counts(const JobPoint& point) { return counts(point, Expense::cost); }
 
 const JobFigure& expense_of(const JobPoint& point, Expense expense) {
   return expense == Expense::days ? point.result->days : *point.result->cost;
 }
 
-/// How far two spreads reach towards each other, in logarithms, as if they were independent.
+/// Of a normal distribution: what 90 of 100 values stay below over what 95 do. Ends of intervals are the latter.
+constexpr double of_one_side = 1.2816 / 1.6449;
+
+/// How far two spreads reach towards each other in 90 of 100 cases, in logarithms, as if they were independent and normal.
 double reach(const Spread& less, const Spread& more) {
-  return std::hypot(std::log(less.high / less.median), std::log(more.median / more.low));
+  return of_one_side *
+         std::hypot(std::log(less.high / less.median), std::log(more.median / more.low));
 }
 
 /// How far the medians of two points lie apart, and the distance below which their order is not known; both in logarithms.
@@ -31,13 +38,14 @@ struct Gap {
 Gap gap_between(const JobPoint& one, const JobPoint& other, Expense expense) {
   const JobFigure* less = &expense_of(one, expense);
   const JobFigure* more = &expense_of(other, expense);
-  const std::optional<double> of_pair = one.judged && other.judged && one.pairs
-                                            ? pair_bound(*one.judged, *other.judged, *one.pairs)
-                                            : std::nullopt;
+  const std::optional<double> of_pair =
+      one.judged && other.judged && one.pairs
+          ? least_known_gain(*one.judged, *other.judged, *one.pairs)
+          : std::nullopt;
   if (more->median < less->median) std::swap(less, more);
   if (less->median <= 0) return {more->median > 0 ? 1.0 : 0.0, 0};
   return {std::log(more->median / less->median),
-          std::hypot(of_pair.value_or(reach(less->of_step, more->of_step)),
+          std::hypot(of_pair ? *of_pair : reach(less->of_step, more->of_step),
                      reach(less->of_run, more->of_run))};
 }
 
@@ -79,12 +87,13 @@ struct Least {
 std::optional<Least> least_of(const std::vector<JobPoint>& points, Expense expense) {
   std::optional<Least> least;
   for (std::size_t i = 0; i < points.size(); ++i)
-    if (counts(points[i]) && (!least || expense_of(points[i], expense).median <
-                                            expense_of(points[least->point], expense).median))
+    if (counts(points[i], expense) &&
+        (!least ||
+         expense_of(points[i], expense).median < expense_of(points[least->point], expense).median))
       least = Least{i, {}};
   if (!least) return least;
   for (std::size_t i = 0; i < points.size(); ++i)
-    if (i != least->point && counts(points[i]) &&
+    if (i != least->point && counts(points[i], expense) &&
         !told_apart(points[least->point], points[i], expense))
       least->rivals.push_back(i);
   return least;
@@ -97,12 +106,15 @@ std::string advice(const std::vector<JobPoint>& points, Expense expense) {
   std::string text = expense == Expense::days ? "Fastest: " : "Cheapest: ";
   if (least->rivals.empty()) return text + best.values + "; no other comes within the errors.";
   text += "not known. " + best.values + " as predicted; about the same: ";
-  for (const std::size_t rival : least->rivals) {
-    const Gap gap = gap_between(best, points[rival], expense);
-    text += (rival == least->rivals.front() ? "" : ", ") + points[rival].values + " (" +
-            percent_text(std::expm1(gap.distance)) + " more, errors up to " +
-            percent_text(std::expm1(gap.error)) + ")";
+  constexpr std::size_t most_named = 3;
+  for (std::size_t i = 0; i < std::min(least->rivals.size(), most_named); ++i) {
+    const JobPoint& rival = points[least->rivals[i]];
+    const Gap gap = gap_between(best, rival, expense);
+    text += (i == 0 ? "" : ", ") + rival.values + " (" + percent_text(std::expm1(gap.distance)) +
+            " more, errors up to " + percent_text(std::expm1(gap.error)) + ")";
   }
+  if (least->rivals.size() > most_named)
+    text += " and " + std::to_string(least->rivals.size() - most_named) + " more";
   return text + ".";
 }
 

@@ -350,14 +350,23 @@ std::vector<int> signs_at(const std::vector<Probe>& probes,
 
 CodecSpeeds slow_codecs(CodecSpeeds speeds) {
   constexpr double slower = 2, slower_columns = 5;
-  speeds.launch = speeds.launch * slower;
-  if (speeds.column_step) speeds.column_step = *speeds.column_step * slower_columns;
-  for (std::optional<BytesPerSecond>* rate :
-       {&speeds.selection, &speeds.mpc_encode, &speeds.mpc_decode})
-    if (*rate) *rate = **rate * (1 / slower);
-  for (ZfpSpeed& speed : speeds.zfp) {
-    speed.encode = speed.encode * (1 / slower);
-    speed.decode = speed.decode * (1 / slower);
+  const auto is_assumed = [&](const std::string& key) {
+    const auto source = speeds.sources.find(key);
+    return source == speeds.sources.end() || source->second.evidence == Evidence::assumed;
+  };
+  if (is_assumed("launch")) speeds.launch = speeds.launch * slower;
+  if (speeds.column_step && is_assumed("column_step"))
+    speeds.column_step = *speeds.column_step * slower_columns;
+  const auto slow = [&](const std::string& key, std::optional<BytesPerSecond>& rate) {
+    if (rate && is_assumed(key)) rate = *rate * (1 / slower);
+  };
+  slow("selection", speeds.selection);
+  slow("mpc_encode", speeds.mpc_encode);
+  slow("mpc_decode", speeds.mpc_decode);
+  for (std::size_t i = 0; i < speeds.zfp.size(); ++i) {
+    const std::string place = "zfp/" + std::to_string(i) + "/";
+    if (is_assumed(place + "encode")) speeds.zfp[i].encode = speeds.zfp[i].encode * (1 / slower);
+    if (is_assumed(place + "decode")) speeds.zfp[i].decode = speeds.zfp[i].decode * (1 / slower);
   }
   return speeds;
 }

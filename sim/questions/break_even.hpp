@@ -16,7 +16,7 @@ namespace windtunnel {
 /// Part of an iteration's time that rounding can make of nothing.
 inline constexpr double equal_within = 1e-9;
 
-/// The speeds of codecs, which devices' files assume, at the slow end of what they may be: half the rates, twice the launches, and five times the
+/// Those speeds of codecs that the device's file assumes, at the slow end of what they may be: half the rates, twice the launches, and five times the
 /// column step of powersgd, 50 us for one of 10 (the released code of Optimus-CC launches 5 to 7 kernels a column where one would do).
 CodecSpeeds slow_codecs(CodecSpeeds speeds);
 

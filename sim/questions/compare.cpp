@@ -270,6 +270,7 @@ std::uint64_t seed_of(const std::vector<CompareInput>& inputs) {
 void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
                 Comparison& comparison) {
   std::vector<JsonValue> without, with;
+  std::map<std::size_t, std::size_t> with_of_run;  // place in `with`
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Scenario* const scenario = scenario_of(inputs[i]);
     if (scenario == nullptr) continue;
@@ -278,7 +279,7 @@ void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
       comparison.codecs.push_back(codec);
       without.push_back(scenario->resolved);
       without.back().find("compression")->erase(name_of(codec.traffic));
-      with.push_back(scenario->resolved);
+      if (with_of_run.emplace(i, with.size()).second) with.push_back(scenario->resolved);
     }
   }
   TimedSimulations how{.what_for = "simulating without a codec",
@@ -291,7 +292,7 @@ void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
   for (std::size_t i = 0; i < times.size(); ++i) {
     CodecBreakEven& codec = comparison.codecs[i];
     codec.saved_by_job = times[i] - comparison.runs[codec.run].iteration_time();
-    codec.saved_if_slow = slow_without[i] - slow_with[i];
+    codec.saved_if_slow = slow_without[i] - slow_with[with_of_run.at(codec.run)];
     for (Seconds* saved : {&codec.saved_by_job, &codec.saved_if_slow})
       if (std::abs(*saved / times[i]) < equal_within) *saved = Seconds{};
     if (codec.slows_job())
@@ -317,8 +318,15 @@ std::vector<std::optional<Ordering>> orderings_of(const std::vector<ComparedRun>
       same_work.interval = {same_work.interval->first * work, same_work.interval->second * work};
     return same_work;
   };
-  for (std::size_t i = 1; i < runs.size(); ++i)
-    orderings.push_back(order(judged(runs.front()), judged(runs[i]), errors));
+  constexpr double rounding = 1e-9;
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    std::optional<Ordering>& ordering =
+        orderings.emplace_back(order(judged(runs.front()), judged(runs[i]), errors));
+    if (ordering)
+      ordering->per_token =
+          std::abs(runs.front().iteration_time() / runs[i].iteration_time() / ordering->ratio - 1) >
+          rounding;
+  }
   const bool any = std::any_of(orderings.begin(), orderings.end(),
                                [](const auto& each) { return each.has_value(); });
   return any ? orderings : std::vector<std::optional<Ordering>>();

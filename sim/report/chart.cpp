@@ -263,15 +263,16 @@ ChartAxis axis_over(std::vector<double> values) {
   return axis;
 }
 
-std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels, double letter_width) {
+std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels,
+                                       double width_of_letter) {
   std::vector<AxisLabel> fitting;
   double free_up_to = std::numeric_limits<double>::max();
   for (auto label = labels.rbegin(); label != labels.rend(); ++label) {
-    const double half = letter_width * utf8_count(label->text) / 2;
+    const double half = width_of_letter * utf8_count(label->text) / 2;
     if (label->place + half > free_up_to) continue;
     if (!fitting.empty() && fitting.back().text == label->text) continue;
     fitting.push_back(*label);
-    free_up_to = label->place - half - letter_width;
+    free_up_to = label->place - half - width_of_letter;
   }
   return fitting;
 }

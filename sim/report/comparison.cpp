@@ -116,7 +116,8 @@ std::string effect_of(const CodecBreakEven& codec) {
   };
   std::string text = effect(codec.saved_by_job);
   if (codec.saved_if_slow != codec.saved_by_job)
-    text += " (where codecs are as slow as they may be, " + effect(codec.saved_if_slow) + ")";
+    text +=
+        " (with assumed speeds of codecs at their slow end, " + effect(codec.saved_if_slow) + ")";
   text +=
       "; alone, a transfer " +
       (codec.bandwidth ? "gains below " + to_text(*codec.bandwidth) + " per GPU" : "always gains");
@@ -326,17 +327,19 @@ JsonValue comparison_value(const Comparison& comparison) {
     const double work = comparison.speedup(run) / ordering->ratio;  // tokens of an iteration
     return array_of(std::array{ordering->interval.first * work, ordering->interval.second * work});
   };
+  const bool is_judged = !comparison.orderings.empty();
   return object_of(
       {{"runs", array_of(runs, [](const ComparedRun& run) { return run.report; })},
        {"speedup", array_of(runs,
                             [&](const ComparedRun& run) {
                               return runs.front().iteration_time() / run.iteration_time();
                             })},
-       {"speedup_interval", array_of(comparison.orderings, interval_of)},
-       {"orderings", array_of(comparison.orderings,
-                              [](const std::optional<Ordering>& each) {
-                                return each ? ordering_value(*each) : JsonValue();
-                              })},
+       {"speedup_interval", only_if(is_judged, array_of(comparison.orderings, interval_of))},
+       {"orderings", only_if(is_judged, array_of(comparison.orderings,
+                                                 [](const std::optional<Ordering>& each) {
+                                                   return each ? ordering_value(*each)
+                                                               : JsonValue();
+                                                 }))},
        {"labels", array_of(runs, [](const ComparedRun& run) { return run.label; })},
        {"failed", array_of(comparison.failed,
                            [](const FailedRun& run) {

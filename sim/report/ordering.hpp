@@ -24,7 +24,8 @@ struct Ordering {
   /// How often the run that is predicted to be faster is the faster one: 0.5 is a coin.
   double sure = 0.5;
   OrderVerdict verdict = OrderVerdict::not_known;
-  std::string reason;  ///< what it rests on, for people
+  bool per_token = false;  ///< of times for a token, where iterations do not hold as many
+  std::string reason;      ///< what it rests on, for people
 
   bool is_known() const {
     return verdict == OrderVerdict::faster || verdict == OrderVerdict::slower;
@@ -33,8 +34,9 @@ struct Ordering {
 /// How it is marked: "✓" where the order is known, else "~".
 detail::VerdictMark mark_of(const Ordering& ordering);
 
-/// "faster by 7.0 % (in 90 of 100 cases by 1.2 to 12.5 %)", "about the same: 0.8 % slower by the model (…)", "not known which is faster:
-/// 5.6 % faster by the model, as 81 of 100 such pairs come out (in 90 of 100 cases between 16.2 % slower and 23.2 % faster)". The change is of the time, of which the other run's is the whole.
+/// "faster by 7.0 %, in 96 of 100 cases (in 90 of 100 by 1.2 to 12.5 %)", "about the same: 0.8 % slower by the model, in 55 of 100 cases
+/// (…)", "not known which is faster: 5.6 % faster by the model, in 81 of 100 cases (in 90 of 100 between 16.2 % slower and 23.2 % faster)".
+/// The change is of the time, of which the other run's is the whole.
 std::string text_of(const Ordering& ordering);
 /// {"ratio_interval": [1.012, 1.143], "sure": 0.95, "verdict": "faster", "reason": "…"}
 JsonValue ordering_value(const Ordering& ordering);

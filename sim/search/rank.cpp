@@ -28,8 +28,7 @@ Scenario with_best_plan(Scenario scenario, const RankOptions& options, const cha
   if (result.plans.empty())
     throw InputError(
         {{{}, asked_at, "no plan of the search fits on this cluster", "use more nodes"}});
-  scenario.plan = std::get<Plan>(lay_out(scenario, result.space, result.plans.front().choice));
-  return scenario;
+  return with_plan(std::move(scenario), result.space, result.plans.front().choice);
 }
 
 std::function<Scenario(Scenario)> plan_chooser(const char* asked_at) {

@@ -116,38 +116,42 @@ JsonValue rejection_value(const PlanRejection& rejection) {
                     {"suggestion", only_if(!rejection.suggestion.empty(), rejection.suggestion)}});
 }
 
-/// The scenario with the plan in place of its own, in its resolved text too.
-Scenario scenario_with(const Scenario& base, const SearchSpace& space, const PlanChoice& choice) {
-  Scenario scenario = base;
-  scenario.plan = std::get<Plan>(lay_out(base, space, choice));
+}  // namespace
+
+Scenario with_plan(Scenario scenario, const SearchSpace& space, const PlanChoice& choice) {
+  scenario.plan = std::get<Plan>(lay_out(scenario, space, choice));
   for (const auto& [block, values] : {std::pair("parallel", parallel_value(choice)),
-                                      std::pair("training", training_value(choice))}) {
-    JsonValue* found = scenario.resolved.find(block);
-    if (found == nullptr) continue;
-    for (const JsonValue::Member& member : values.object()) found->set(member.key, member.value);
-  }
+                                      std::pair("training", training_value(choice))})
+    if (JsonValue* found = scenario.resolved.find(block); found != nullptr && found->is_object())
+      for (const JsonValue::Member& member : values.object()) found->set(member.key, member.value);
   return scenario;
 }
 
-}  // namespace
-
 void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult& result) {
-  std::optional<JudgedRun> best, leader;  // of all, and of the place
+  std::optional<JudgedRun> best, leader;  // of all, and of the last place begun
+  std::size_t last_place = 1;
   for (std::size_t i = 0; i < result.plans.size(); ++i) {
     RankedPlan& plan = result.plans[i];
     if (plan.method != RankMethod::simulated) continue;
-    const Scenario scenario = scenario_with(base, result.space, plan.choice);
+    const Scenario scenario = with_plan(base, result.space, plan.choice);
     if (!errors.regimes.empty()) {
       const Interval interval = interval_from(errors, traits_of(scenario), plan.time);
       plan.interval = {interval.low, interval.high};
     }
     if (result.objective != Objective::time || errors.pairs.sets.empty()) continue;
     const JudgedRun judged = judged_run(scenario, plan.time, plan.breakdown, plan.interval);
-    if (best) plan.against_best = order(*best, judged, errors.pairs);
     if (!best) best = judged;
-    const bool begins = !leader || order(*leader, judged, errors.pairs)->is_known();
-    plan.place = begins ? i + 1 : result.plans[i - 1].place;
-    if (begins) leader = judged;
+    const auto is_behind = [&](const JudgedRun& other) {
+      return order(other, judged, errors.pairs)->is_known();
+    };
+    if (i > 0) plan.against_best = order(*best, judged, errors.pairs);
+    plan.place = 1;
+    if (!is_behind(*best)) continue;
+    if (!leader || is_behind(*leader)) {
+      leader = judged;
+      last_place = i + 1;
+    }
+    plan.place = last_place;
   }
 }
 
@@ -396,27 +400,32 @@ std::vector<Column> columns_of(const RankResult& result) {
 /// "1", or "1a", "1b", … where plans share the place; the number in the table of one that was not judged.
 std::string label_of(const RankResult& result, std::size_t index) {
   const std::size_t place = result.plans[index].place;
-  const auto shares = [&](std::size_t i) {
-    return i < result.plans.size() && result.plans[i].place == place;
-  };
-  if (place == 0 || (!shares(index + 1) && place == index + 1)) return std::to_string(index + 1);
+  if (place == 0) return std::to_string(index + 1);
+  std::size_t sharing = 0, number = 0;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    sharing += result.plans[i].place == place;
+    number += result.plans[i].place == place && i <= index;
+  }
+  if (sharing == 1) return std::to_string(place);
   constexpr std::size_t letters = 26;
   std::string letter;
-  for (std::size_t rest = index + 2 - place; rest > 0; rest = (rest - 1) / letters)
+  for (std::size_t rest = number; rest > 0; rest = (rest - 1) / letters)
     letter.insert(letter.begin(), static_cast<char>('a' + (rest - 1) % letters));
   return std::to_string(place) + letter;
 }
 
 /// The plans that cannot be told apart from the best, and which of them takes the least memory.
 std::string shared_place(const RankResult& result, const Painter& paint) {
-  std::size_t last = 0, leanest = 0;
-  for (std::size_t i = 1; i < result.plans.size() && result.plans[i].place == 1; ++i) {
+  std::size_t count = 0, last = 0, leanest = 0;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    if (result.plans[i].place != 1) continue;
+    ++count;
     last = i;
     if (result.plans[i].memory_max < result.plans[leanest].memory_max) leanest = i;
   }
-  if (last == 0) return "";
+  if (count < 2) return "";
   return marked("~",
-                "plans " + label_of(result, 0) + (last == 1 ? " and " : " to ") +
+                "plans " + label_of(result, 0) + (count == 2 ? " and " : " to ") +
                     label_of(result, last) +
                     " cannot be told apart: of measured pairs that differ by as little, fewer than "
                     "90 in 100 come out in this order. Of them " +

@@ -41,8 +41,9 @@ RankOptions rank_options(const RankRequest& request, ProgressLine& line);
 int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out,
              std::ostream& messages);
 
-/// Gives simulated plans their intervals and, ranked by time, their places: a plan shares the place of the first of those above it from
-/// which it cannot be told apart (Ordering::is_known()).
+/// Gives simulated plans their intervals and, ranked by time, their places. Those that cannot be told apart from the best
+/// (Ordering::is_known()) share the first; of the others, one shares the place of the last that began one, where it cannot be told apart
+/// from that.
 void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult& result);
 
 /// The table of the best plans, at most 100 characters wide where the numbers allow it. Keys of which one value was tried

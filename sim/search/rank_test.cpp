@@ -292,6 +292,7 @@ TEST_CASE("plans that cannot be told apart share a place") {
   errors.pairs.same = std::log(result.plans[2].time / result.plans[0].time) / 2 +
                       std::log(result.plans[1].time / result.plans[0].time) / 2;
   for (int i = 0; i < 20; ++i) errors.pairs.sets["set" + std::to_string(i)] = {{1.0}};
+  errors.pairs.find_bounds();
   judge_plans(scenario, errors, result);
   CHECK(result.plans[0].place == 1);
   CHECK(result.plans[1].place == 1);
@@ -301,6 +302,7 @@ TEST_CASE("plans that cannot be told apart share a place") {
   CHECK(text.find("\n  1b ") != std::string::npos);
   CHECK(text.find("plans 1a and 1b cannot be told apart") != std::string::npos);
   const std::string json = rank_json(scenario, result);
+  CHECK(json.find("\"indistinguishable_from_best\": true") != std::string::npos);
   CHECK(json.find("\"indistinguishable_from_best\": false") != std::string::npos);
   CHECK(json.find("\"place\": 3") != std::string::npos);
 }

@@ -14,7 +14,7 @@ namespace windtunnel {
 namespace {
 
 /// The scenario with the plan that its job asks for.
-Scenario with_plan(Scenario scenario, std::size_t at_once) {
+Scenario with_asked_plan(Scenario scenario, std::size_t at_once) {
   // What is wrong with the block is said before anything is simulated.
   if (job_block_of(scenario).plan == JobPlan::given) return scenario;
   RankOptions options;
@@ -37,12 +37,13 @@ std::vector<double> noisy_steps(const Scenario& scenario, const JobOptions& job)
   return factors;
 }
 
-/// Its label, or "platform dgx-h100, nodes 128".
+/// Its label, the name that it sets, or "platform dgx-h100, nodes 128".
 std::string words_of(const SweepPoints& points, std::size_t index) {
   std::string words = points.label(index);
   if (!words.empty()) return words;
   for (const auto& [pointer, value] : points.values(index)) {
     const std::string text = value.is_string() ? value.string() : canonical_text(value);
+    if (pointer == "/name") return text;
     words += (words.empty() ? "" : ", ") + pointer.substr(pointer.rfind('/') + 1) + " " + text;
   }
   return words;
@@ -56,7 +57,7 @@ JobPoint run_point(const Sweep& sweep, std::size_t index, const JobOptions& opti
     JobRun run = run_job(sweep.planned(sweep.scenario(index)), options, errors);
     run.result.draws = {};
     point.fits = run.fits;
-    point.judged = std::move(run.judged);
+    if (run.result.step_interval) point.judged = std::move(run.judged);
     point.result = std::move(run.result);
   } catch (const InputError& error) {
     point.problem = error.problems().front().message;
@@ -67,7 +68,7 @@ JobPoint run_point(const Sweep& sweep, std::size_t index, const JobOptions& opti
 }  // namespace
 
 JobRun run_job(Scenario as_read, JobOptions options, const MeasuredErrors& errors) {
-  const Scenario scenario = with_plan(std::move(as_read), options.at_once);
+  const Scenario scenario = with_asked_plan(std::move(as_read), options.at_once);
   Report report = simulate(scenario).report;
   if (!errors.regimes.empty()) add_interval(scenario, errors, report);
   options.noisy_steps = noisy_steps(scenario, options);

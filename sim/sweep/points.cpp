@@ -171,16 +171,21 @@ void SweepPoints::include(const JsonValue* points) {
 }
 
 void SweepPoints::find_baseline(const JsonValue& baseline) {
+  // A label may look like a number: the points with that label come before the point of that number.
   std::vector<std::size_t> found;
-  for (std::size_t point = 0; point < size(); ++point) {
+  const std::string named = baseline.is_string() ? baseline.string() : canonical_text(baseline);
+  for (const auto& [point, label] : labels_)
+    if (!baseline.is_object() && label == named) found.push_back(point);
+  if (found.empty() && baseline.is_integer()) {
+    const std::int64_t point = std::get<std::int64_t>(baseline.content);
+    if (point >= 0 && point < static_cast<std::int64_t>(size()))
+      found.push_back(static_cast<std::size_t>(point));
+  }
+  for (std::size_t point = 0; baseline.is_object() && point < size(); ++point) {
     const PointValues own = values(point);
-    const bool is_it =
-        baseline.is_integer() ? std::get<std::int64_t>(baseline.content) == std::int64_t(point)
-        : baseline.is_string()
-            ? label(point) == baseline.string()
-            : std::all_of(baseline.object().begin(), baseline.object().end(),
-                          [&](const JsonValue::Member& wanted) { return sets(own, wanted); });
-    if (is_it) found.push_back(point);
+    if (std::all_of(baseline.object().begin(), baseline.object().end(),
+                    [&](const JsonValue::Member& wanted) { return sets(own, wanted); }))
+      found.push_back(point);
   }
   if (found.size() == 1) {
     baseline_ = found.front();

@@ -108,6 +108,8 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
                  std::ostream& messages) {
   std::vector<ScoreLimit> limits;
   for (const std::string& text : request.fail_above) limits.push_back(parse_score_limit(text));
+  MeasuredErrors rewritten;
+  if (!request.residuals.empty()) rewritten = read_evidence(request.residuals, ReadFor::rewriting);
   std::vector<MeasurementSet> sets;
   for (const auto& file : find_measurement_sets(request.sets, library.root / "validation"))
     sets.push_back(read_measurement_set(file));
@@ -143,7 +145,6 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   if (!request.svg.empty()) files.add(request.svg, scatter_svg(validated));
   if (!request.report.empty()) files.add(request.report, validation_page(validated));
   if (!request.residuals.empty()) {
-    MeasuredErrors rewritten = read_evidence(request.residuals, ReadFor::rewriting);
     rewritten.pairs = pair_errors(measured_runs(validated));
     files.add(request.residuals, evidence_json(rewritten));
   }

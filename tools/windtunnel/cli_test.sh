@@ -54,6 +54,21 @@ is "DeepSeek-V3's, all and those a token passes" grep -qE '^deepseek-v3 +671.0 B
 exits 0 list models --json; prints '"parameters": 174'
 exits 0 list platforms; is "GPUs and NICs in each line" bash -c '! grep -vE "[0-9]+ x [a-z0-9-]+, [0-9]+ x [0-9]+ Gbps" stdout'; is "Selene's" grep -qE '^selene-a100 +8 x a100-sxm-80gb, 8 x 200 Gbps +Selene' stdout
 exits 0 list scenarios; is "a description in each line" bash -c '! grep -vE "^[^ ]+ +[^ ]+ [^ ]+" stdout'
+# A first scenario, and a model's or a platform's name in place of one.
+exits 0 new --model llama3-8b --platform dgx-h100 --gpus 16 -o first.json; says "wrote first.json; next: windtunnel run first.json"; silent stdout
+exits 0 run first.json --engine native --quiet; prints "llama3-8b-16xdgx-h100"
+exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 -o first.json; says "first.json is there already"
+exits 0 new --model llama3-8b --platform dgx-h100 --gpus 16 --json; parses
+exits 2 new --model llama3-8b; says "new needs --model, --platform and --gpus"
+exits 2 new --model lama3-8b --platform dgx-h100 --gpus 16; says 'did you mean "llama3-8b"?'
+exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 --set /nodes=4; says "no --set"
+exits 2 run llama3-70b; says "llama3-70b is a model, not a scenario. For a scenario with it: windtunnel new --model llama3-70b"
+exits 2 explain dgx-h100; says "dgx-h100 is a platform, not a scenario"
+if command -v script >/dev/null; then
+  printf 'llama3-8\nllama3-8b\nmany\n16\n' | script -qec "'$program' new --platform dgx-h100 --quiet" /dev/null >asked
+  is "a terminal is asked for what is left out" grep -q '"name": "llama3-8b-16xdgx-h100"' asked
+  is "and again where an answer is none" grep -q 'did you mean "llama3-8b"?' asked
+fi
 export WINDTUNNEL_DATA=$here/../../sim/scenario/corpus/library
 exits 0 --version; is "one line of version" grep -qE '^windtunnel [0-9.]+ \(.+, SimGrid 3\.[0-9.]+\)$' stdout
 exits 0 -V; is "-V prints the version" grep -qE '^windtunnel [0-9.]+ ' stdout

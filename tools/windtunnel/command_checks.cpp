@@ -42,6 +42,12 @@ void check_sweep(const CommandLine& line) {
     throw UsageError("--report shows results, and sweep --dry-run has none");
 }
 
+void check_validate(const CommandLine& line) {
+  if (!line.residuals.empty() && (!line.arguments.empty() || !line.overrides.empty()))
+    throw UsageError(
+        "--residuals takes the errors of all sets as shipped: it goes without SETs and --set");
+}
+
 void check_calibrate(const CommandLine& line) {
   if (!line.advise.empty()) {
     if (line.memory || !line.residuals.empty() || !line.output.empty() || !line.predict.empty() ||

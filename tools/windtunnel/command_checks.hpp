@@ -14,6 +14,7 @@ void check_one_argument(const CommandLine& line);
 
 /// What the options of one command cannot say together. UsageError with what to write instead.
 void check_sweep(const CommandLine& line);
+void check_validate(const CommandLine& line);
 void check_calibrate(const CommandLine& line);
 void check_import(const CommandLine& line);
 void check_codec(const CommandLine& line);

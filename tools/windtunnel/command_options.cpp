@@ -22,6 +22,7 @@ Completion completion_of(const std::string& type) {
   if (type == "/POINTER=VALUE") return Completion::settings;
   if (type == "/POINTER") return Completion::pointers;
   if (type == "PLATFORM") return Completion::platforms;
+  if (type == "MODEL") return Completion::models;
   return Completion::files;
 }
 
@@ -105,6 +106,17 @@ void add_run_options(CLI::App* run, CommandLine& line) {
   add_step_options(run, line);
   options.output("--out", line.out, "DIR",
                  "Write report.json, report.html and trace.json.gz to a folder");
+}
+
+void add_new_options(CLI::App* command, CommandLine& line) {
+  Options options(command);
+  options.value("--model", line.model, "MODEL",
+                "A name that windtunnel list models prints, or a path");
+  options.value("--platform", line.platform, "PLATFORM",
+                "A name that windtunnel list platforms prints, or a path");
+  options.list("--gpus", line.gpus, "N", "How many GPUs train it")->check(between(1, most_gpus));
+  options.value("-o,--output", line.output, "OUT",
+                "The file to write, which must not be there yet (default: standard output)");
 }
 
 void add_schedule_options(CLI::App* schedule, CommandLine& line) {

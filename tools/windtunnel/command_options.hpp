@@ -24,6 +24,7 @@ void add_device_options(CLI::App* device, CommandLine& line);
 void add_explain_options(CLI::App* explain, CommandLine& line);
 void add_rank_options(CLI::App* rank, CommandLine& line);
 void add_compare_options(CLI::App* compare, CommandLine& line);
+void add_new_options(CLI::App* command, CommandLine& line);
 void add_sweep_options(CLI::App* sweep, CommandLine& line);
 void add_job_options(CLI::App* job, CommandLine& line);
 void add_step_options(CLI::App* run, CommandLine& line);

@@ -6,6 +6,7 @@ namespace windtunnel {
 
 /// One function a command. They print their result and return the exit code; what is wrong is thrown.
 ExitCode run_command(const CommandLine& line);
+ExitCode new_command(const CommandLine& line);
 ExitCode collective_command(const CommandLine& line);
 ExitCode codec_command(const CommandLine& line);
 ExitCode compare_command(const CommandLine& line);

@@ -47,6 +47,8 @@ std::string bash_action(const CompletionOption& option) {
       return "_windtunnel_names scenarios";
     case Completion::platforms:
       return "_windtunnel_names platforms";
+    case Completion::models:
+      return "_windtunnel_names models";
     case Completion::pointers:
       return "_windtunnel_pointers ''";
     case Completion::settings:
@@ -132,6 +134,8 @@ std::string zsh_action(Completion completion) {
       return "{_windtunnel_names scenarios}";
     case Completion::platforms:
       return "{_windtunnel_names platforms}";
+    case Completion::models:
+      return "{_windtunnel_names models}";
     case Completion::pointers:
       return "{_windtunnel_pointers}";
     case Completion::settings:
@@ -210,6 +214,8 @@ std::string fish_action(Completion completion) {
       return " -a '(__windtunnel_names scenarios)'";
     case Completion::platforms:
       return " -a '(__windtunnel_names platforms)'";
+    case Completion::models:
+      return " -a '(__windtunnel_names models)'";
     case Completion::pointers:
       return " -f -a '(__windtunnel_pointers)'";
     case Completion::settings:

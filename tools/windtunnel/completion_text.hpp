@@ -10,6 +10,7 @@ enum class Completion {
   files,
   scenarios,  ///< names that `windtunnel list scenarios` prints, and files
   platforms,  ///< likewise
+  models,     ///< likewise
   pointers,   ///< what `windtunnel show --pointers` prints of the scenario on the line
   settings,   ///< pointers, each with "=" behind it
 };

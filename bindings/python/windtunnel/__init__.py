@@ -171,7 +171,7 @@ def job(scenario, set=None, draws=1000, threads=0, seed=0):
 
     draws: how many times the run is simulated. Of a scenario with a sweep: every point of it.
     """
-    return Document(_on(_windtunnel.job, scenario, set, _whole("draws", draws, 10**6), _threads(threads), _whole("seed", seed)), "points")
+    return Document(_on(_windtunnel.job, scenario, set, _whole("draws", draws, 10**6, 1), _threads(threads), _whole("seed", seed)), "points")
 
 
 def compare(*scenarios, set=None, toggle=None, break_even=False, seed=0):

@@ -1,0 +1,218 @@
+#include "search/new_scenario.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/count_text.hpp"
+#include "core/json_number.hpp"
+#include "core/utf8.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
+#include "scenario/key_table.hpp"
+#include "scenario/library_files.hpp"
+#include "search/rank.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Llama 3 begins with batches of 4 M tokens (arXiv:2407.21783, section 3.4.1).
+constexpr double tokens_of_a_batch = 4e6;
+constexpr std::size_t simulations = 20;
+
+/// A stack, and the precision that it trains in.
+struct Stack {
+  const char* software;
+  const char* precision;
+};
+/// The newest first: GPUs that have no bf16 take the last.
+constexpr std::array stacks{Stack{"megatron-core-2026", "bf16"}, Stack{"megatron-lm-2022", "fp16"}};
+
+/// A name as it is; a path from the root, so that it holds wherever the file lies.
+std::string placed(const std::string& name) {
+  return looks_like_path(name) ? std::filesystem::absolute(name).lexically_normal().string() : name;
+}
+
+/// "llama3-70b" of "models/llama3-70b.json".
+std::string stem(const std::string& name) {
+  return looks_like_path(name) ? std::filesystem::path(name).stem().string() : name;
+}
+
+JsonValue numbers(const std::vector<int>& list) { return array_of(list, json_of<int>); }
+
+/// Expert groups worth a try.
+std::vector<int> expert_groups(const Scenario& scenario) {
+  constexpr int most = 64;
+  std::vector<int> groups;
+  for (int group = 1; group <= most && group <= scenario.model.moe->experts; group *= 2)
+    groups.push_back(group);
+  return groups;
+}
+
+/// A number of samples that any number of replicas divides: a power of two for each GPU.
+int batch_of(int sequence, int gpus) {
+  const double of_gpu = tokens_of_a_batch / sequence / gpus;
+  return gpus * static_cast<int>(std::exp2(std::max(0.0, std::round(std::log2(of_gpu)))));
+}
+
+/// Before the search: each GPU a replica.
+JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch) {
+  return object_of(
+      {{"version", 1},
+       {"name",
+        stem(request.model) + "-" + std::to_string(request.gpus) + "x" + stem(request.platform)},
+       {"model", placed(request.model)},
+       {"platform", placed(request.platform)},
+       {"software", stack.software},
+       {"training", object_of({{"global_batch", batch},
+                               {"micro_batch", 1},
+                               {"precision", stack.precision},
+                               {"recompute", "full"}})},
+       {"parallel", object_of({{"tensor", 1}, {"pipeline", 1}, {"data", request.gpus}})}});
+}
+
+/// The draft as the first stack reads it that trains on these GPUs; where none does, what is wrong for the one with the fewest problems.
+std::pair<JsonValue, Scenario> readable_draft(const NewScenarioRequest& request,
+                                              const Library& library) {
+  std::optional<InputError> least;
+  for (const Stack& stack : stacks) try {
+      JsonValue tree = draft(request, stack, request.gpus);
+      Scenario scenario = read_scenario(tree, {}, library);
+      tree.find("training")
+          ->set("global_batch", JsonValue(batch_of(scenario.model.sequence, request.gpus)));
+      return {tree, read_scenario(tree, {}, library)};
+    } catch (const InputError& error) {
+      if (!least || error.problems().size() < least->problems().size()) least = error;
+    }
+  throw *least;
+}
+
+/// Lists for a search of a second.
+JsonValue short_search(const Scenario& scenario) {
+  JsonValue search = object_of(
+      {{"recompute",
+        array_of(std::vector<std::string>{"none", "selective", "full"}, json_of<std::string>)},
+       {"sequence_parallel",
+        array_of(std::vector<bool>{false, true}, [](bool value) { return JsonValue(value); })},
+       {"zero_stage", numbers({1})}});
+  if (scenario.model.moe) search.set("expert", numbers(expert_groups(scenario)));
+  return search;
+}
+
+/// A key with its value, and what it means.
+struct Line {
+  std::string code, comment;
+};
+
+/// "  \"tensor\": 8,       // ways each layer is split"
+std::string text_of(const std::vector<Line>& lines) {
+  int width = 0;
+  for (const Line& line : lines)
+    if (!line.comment.empty()) width = std::max(width, utf8_count(line.code));
+  std::string text;
+  for (const Line& line : lines)
+    text += (line.comment.empty() ? line.code
+                                  : left_aligned(line.code, width) + "  // " + line.comment) +
+            "\n";
+  return text;
+}
+
+/// The first part of what the key means, which is enough beside a value.
+std::string meaning_of(const std::string& pointer) {
+  constexpr std::size_t long_text = 60;
+  std::string meaning;
+  for (const Key& key : key_table())
+    if (key.pointer == pointer) meaning = key.meaning.substr(0, key.meaning.find(';'));
+  return meaning.size() > long_text ? meaning.substr(0, meaning.find(':')) : meaning;
+}
+
+std::string as_file(const JsonValue& document, const std::vector<std::string>& heading,
+                    int gpus_per_node) {
+  const auto comment_of = [&](const std::string& key) -> std::string {
+    if (key == "nodes") return "of " + count_text(gpus_per_node, "GPU") + " each";
+    for (const NamedPart& part : named_parts)
+      if (key == part.key) return std::string("windtunnel list ") + part.kind->name;
+    return {};
+  };
+  std::vector<Line> lines;
+  const auto& members = document.object();
+  for (const JsonValue::Member& member : members) {
+    const std::string comma = &member == &members.back() ? "" : ",";
+    if (!member.value.is_object()) {
+      lines.push_back({"  \"" + member.key + "\": " + canonical_text(member.value) + comma,
+                       comment_of(member.key)});
+      continue;
+    }
+    lines.push_back({"  \"" + member.key + "\": {", {}});
+    const auto& inner = member.value.object();
+    for (const JsonValue::Member& each : inner)
+      lines.push_back({"    \"" + each.key + "\": " + canonical_text(each.value) +
+                           (&each == &inner.back() ? "" : ","),
+                       meaning_of("/" + member.key + "/" + each.key)});
+    lines.push_back({"  }" + comma, {}});
+  }
+  std::string text;
+  for (const std::string& line : heading) text += "// " + line + "\n";
+  return text + "{\n" + text_of(lines) + "}\n";
+}
+
+}  // namespace
+
+NewScenario new_scenario(const NewScenarioRequest& request, const Library& library) {
+  auto [tree, base] = readable_draft(request, library);
+  tree.set("search", short_search(base));
+  RankOptions options;
+  options.top = 1;
+  options.budget = simulations;
+  const RankResult found = rank_plans(read_scenario(tree, {}, library), options);
+  if (found.plans.empty())
+    throw InputError({{{},
+                       {},
+                       "none of the " + std::to_string(found.considered) + " plans of " +
+                           stem(request.model) + " that were looked at fits on " +
+                           count_text(request.gpus, "GPU") + " of " + stem(request.platform),
+                       "take more GPUs, or GPUs with more memory"}});
+  const RankedPlan& plan = found.plans.front();
+
+  JsonValue document{JsonValue::Object{}};
+  for (const char* key : {"version", "name", "model", "platform"})
+    document.set(key, *tree.find(key));
+  // With whole nodes, the number of replicas follows their number.
+  const auto& types = find_at(base.resolved, "/platform/node_types")->array();
+  const int gpus_per_node = static_cast<int>(number_of(types.front().find("gpus")).value_or(1));
+  const bool has_whole_nodes = request.gpus % gpus_per_node == 0 && types.size() == 1;
+  if (has_whole_nodes) document.set("nodes", JsonValue(request.gpus / gpus_per_node));
+  document.set("software", *tree.find("software"));
+  std::vector<std::string> training{"global_batch", "micro_batch", "precision", "recompute"},
+      parallel{"tensor", "pipeline"};
+  if (!has_whole_nodes) parallel.emplace_back("data");
+  parallel.insert(parallel.end(), {"sequence_parallel", "zero_stage"});
+  if (base.model.moe) parallel.emplace_back("expert");
+  for (const auto& [block, keys] : {std::pair{"training", training}, {"parallel", parallel}}) {
+    JsonValue values{JsonValue::Object{}};
+    for (const std::string& name : keys)
+      for (const Key& key : key_table())
+        if (key.pointer == std::string("/") + block + "/" + name) {
+          const int value = key.value.get(plan.choice);
+          values.set(name, key.value.kind == KeyValue::Kind::whole_number ? JsonValue(value)
+                           : key.value.kind == KeyValue::Kind::flag
+                               ? JsonValue(value == 1)
+                               : JsonValue(text_of(key, value)));
+        }
+    document.set(block, values);
+  }
+  const std::vector<std::string> heading{
+      stem(request.model) + " on " + count_text(request.gpus, "GPU") + " of " +
+          stem(request.platform) + ". The plan is the fastest of the " +
+          std::to_string(found.considered) + " that were looked at:",
+      to_text(plan.time) + " per iteration. `windtunnel rank` looks at more of them."};
+  read_scenario(document, {}, library);  // throws where it would not run
+  return {document, as_file(document, heading, gpus_per_node)};
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "core/json_value.hpp"
+#include "scenario/scenario.hpp"
+
+namespace windtunnel {
+
+/// What a first scenario is about. Model and platform are names of the library, or paths.
+struct NewScenarioRequest {
+  std::string model, platform;
+  int gpus = 0;
+};
+
+/// A scenario that runs as it is: JSON, and the same as a file with a comment on each key.
+///
+///   // llama3-70b on 512 GPUs of dgx-h100. …
+///   {
+///     "version": 1,
+///     …
+///     "parallel": {
+///       "tensor": 8,      // ways each layer is split
+struct NewScenario {
+  JsonValue document;
+  std::string text;
+};
+
+/// The newest stack that trains the model on these GPUs in 16 bits, a batch of a usual size, and the fastest plan of a short search: sizes of all groups,
+/// recomputation, ZeRO 1, and experts where there are any. Throws InputError where no plan fits.
+NewScenario new_scenario(const NewScenarioRequest& request, const Library& library);
+
+}  // namespace windtunnel

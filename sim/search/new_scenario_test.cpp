@@ -1,0 +1,58 @@
+#include "search/new_scenario.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+
+#include "core/testing.hpp"
+#include "simulate/simulate.hpp"
+
+namespace windtunnel {
+namespace {
+
+const Library& shipped() {
+  static const Library library{source_dir()};
+  return library;
+}
+
+/// Read back from its text, comments and all.
+Scenario scenario_in(const std::string& text) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"new.json", text}), problems);
+  problems.throw_if_any();
+  return read_scenario(std::move(value), {}, shipped());
+}
+
+TEST_CASE("a new scenario runs as it is, fits, and uses the GPUs that were asked for") {
+  const NewScenario made = new_scenario({"llama3-8b", "dgx-h100", 64}, shipped());
+  const Scenario scenario = scenario_in(made.text);
+  CHECK(scenario.plan.num_ranks() == 64);
+  CHECK(contains(made.text, "\"nodes\": 8, "));
+  CHECK(contains(made.text, "// of 8 GPUs each"));
+  // 4e6 tokens / 8192 / 64 GPUs = 7.6 samples each, to the next power of two 8
+  CHECK(scenario.plan.training.global_batch == 512);
+  CHECK(simulate(scenario).report.memory.fits);
+  CHECK(scenario_in(canonical_text(made.document)).hash == scenario.hash);
+}
+
+TEST_CASE("a new scenario on less than a node, on trays of a domain, and on GPUs without bf16") {
+  const Scenario part = scenario_in(new_scenario({"gpt-1.7b", "dgx-h100", 4}, shipped()).text);
+  CHECK(part.plan.num_ranks() == 4);
+  const NewScenario trays = new_scenario({"llama3-8b", "gb200-nvl72", 256}, shipped());
+  CHECK(contains(trays.text, "\"nodes\": 64, "));
+  CHECK(scenario_in(trays.text).plan.num_ranks() == 256);
+  CHECK(contains(new_scenario({"gpt-1.7b", "dgx2-v100", 16}, shipped()).text, "\"fp16\""));
+}
+
+TEST_CASE("a model with experts gets groups of them, and one that is too large is refused") {
+  CHECK(contains(new_scenario({"qwen3-30b-a3b", "dgx-h100", 64}, shipped()).text, "\"expert\": "));
+  CHECK_THROWS_WITH_AS(new_scenario({"llama3-405b", "dgx-h100", 8}, shipped()),
+                       doctest::Contains("that were looked at fits on 8 GPUs of dgx-h100"),
+                       InputError);
+  CHECK_THROWS_AS(new_scenario({"llama3-8b", "dgx-h100", 12}, shipped()), InputError);
+}
+
+}  // namespace
+}  // namespace windtunnel

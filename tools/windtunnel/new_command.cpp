@@ -1,0 +1,90 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <string>
+
+#include "core/file_io.hpp"
+#include "scenario/library_files.hpp"
+#include "search/new_scenario.hpp"
+#include "windtunnel/commands.hpp"
+#include "windtunnel/console.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Why `name` is no file of this kind; empty where it is one, or a path.
+std::string why_unknown(const Library& library, const LibraryKind& kind, const std::string& name) {
+  if (looks_like_path(name)) return {};
+  const std::vector<std::string> names = library.names(kind.name);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
+  return std::string("there is no ") + kind.noun + " \"" + name + "\" (" +
+         suggest_name(library, kind, name) + ")";
+}
+
+int number_in(const std::string& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() ? number : 0;
+}
+
+/// Asks until `complaint` has nothing against the answer.
+template <class Complaint>
+std::string ask(const std::string& question, Complaint complaint) {
+  for (std::string answer;;) {
+    std::cerr << question << ": " << std::flush;
+    if (!std::getline(std::cin, answer))
+      throw UsageError("new needs --model, --platform and --gpus");
+    const std::string problem = answer.empty() ? "nothing was written" : complaint(answer);
+    if (problem.empty()) return answer;
+    print_message(problem);
+  }
+}
+
+NewScenarioRequest request_of(const CommandLine& line, const Library& library) {
+  NewScenarioRequest request{line.model, line.platform, line.gpus.empty() ? 0 : line.gpus.front()};
+  const auto complaint_about = [&](const LibraryKind& kind) {
+    return [&](const std::string& name) { return why_unknown(library, kind, name); };
+  };
+  const bool is_whole = !request.model.empty() && !request.platform.empty() && request.gpus > 0;
+  if (!is_whole && ::isatty(STDIN_FILENO) != 1)
+    throw UsageError("new needs --model, --platform and --gpus");
+  if (request.model.empty())
+    request.model = ask("Model, such as llama3-70b (windtunnel list models has all)",
+                        complaint_about(model_files));
+  if (request.platform.empty())
+    request.platform = ask("Platform, such as dgx-h100 (windtunnel list platforms has all)",
+                           complaint_about(platform_files));
+  if (request.gpus == 0)
+    request.gpus = number_in(ask("Number of GPUs", [](const std::string& text) {
+      return number_in(text) > 0 ? "" : "\"" + text + "\" is no number of GPUs";
+    }));
+  for (const auto& [kind, name] :
+       {std::pair{&model_files, request.model}, {&platform_files, request.platform}})
+    if (const std::string problem = why_unknown(library, *kind, name); !problem.empty())
+      throw UsageError(problem);
+  return request;
+}
+
+}  // namespace
+
+ExitCode new_command(const CommandLine& line) {
+  if (!line.overrides.empty())
+    throw UsageError("new writes a file, in which values are changed afterwards: no --set");
+  const Library library = Library::find();
+  const NewScenario made = new_scenario(request_of(line, library), library);
+  const std::string text =
+      line.format == ResultFormat::json ? pretty_text(made.document) + "\n" : made.text;
+  if (line.output.empty()) {
+    print_result(line, text);
+    return exit_done;
+  }
+  if (!write_new_file_atomically(line.output, text))
+    throw UsageError(line.output + " is there already (name another file, or remove it)");
+  if (line.verbosity == Verbosity::normal)
+    print_message("wrote " + line.output + "; next: windtunnel run " + line.output);
+  return exit_done;
+}
+
+}  // namespace windtunnel
