@@ -70,14 +70,14 @@ struct CommandLine {
 
   // Of sweep; empty: not given.
   std::string shard, time_limit, memory_limit;
-  std::string model;     ///< of new
+  std::string model;     ///< of new, which has platform and gpus as collective does
   std::string baseline;  ///< of a sweep: a label, a number, or values as JSON
   bool retry_failed = false, dry_run = false, status = false, worker = false;
 
   // Of calibrate.
   std::vector<std::string> fit;
   std::string device, software,
-      platform;  ///< the file that takes the fitted numbers, at most one; platform also of collective and new
+      platform;  ///< the file that takes the fitted numbers, at most one; platform also of collective
   std::string output, residuals;  ///< output: of import too
   std::string advise,
       against;  ///< the scenario that runs are advised for, and the one that it is decided against

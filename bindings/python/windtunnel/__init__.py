@@ -56,9 +56,9 @@ def _checked(engine):
     return engine
 
 
-def _whole(name, value, most=2**64 - 1):
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value <= most:
-        raise InputError(f"{name} is {value!r} (write a whole number from 0 to {most})")
+def _whole(name, value, most=2**64 - 1, least=0):
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= value <= most:
+        raise InputError(f"{name} is {value!r} (write a whole number from {least} to {most})")
     return int(value)
 
 

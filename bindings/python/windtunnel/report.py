@@ -35,11 +35,14 @@ class Document(dict):
     def frame(self, key=None):
         """The list at ``key`` as a pandas data frame, keys of nested objects joined by dots; without pandas, as a list of dicts.
 
-        An object of numbers becomes rows of ``what`` and ``value``. Without a key: what the document is about, such as the what-ifs of ``explain``.
+        An object of numbers becomes rows of ``what`` and ``value``. Without a key: what the document is about, such as the what-ifs of ``explain``;
+        where that is one thing alone, one row of all of it.
         """
-        rows = self[self._table if key is None else key]
+        rows = self.get(self._table, [dict(self)]) if key is None else self[key]
         if isinstance(rows, dict):
             rows = [{"what": what, "value": value} for what, value in rows.items()]
+        elif not isinstance(rows, list):
+            rows = [{"what": key, "value": rows}]
         try:
             import pandas
         except ImportError:
