@@ -52,6 +52,7 @@ struct CommandLine {
   // Of collective.
   std::vector<std::string> bytes;
   std::vector<int> gpus;
+  std::string model;      ///< of new, which has platform and gpus as collective does
   std::string algorithm;  ///< of collective_algorithms(); empty: the first
 
   // Of schedule. 0: not given.
@@ -70,7 +71,6 @@ struct CommandLine {
 
   // Of sweep; empty: not given.
   std::string shard, time_limit, memory_limit;
-  std::string model;     ///< of new, which has platform and gpus as collective does
   std::string baseline;  ///< of a sweep: a label, a number, or values as JSON
   bool retry_failed = false, dry_run = false, status = false, worker = false;
 
