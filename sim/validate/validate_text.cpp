@@ -38,8 +38,8 @@ const char* naive_model(MeasurementKind kind) {
 }
 
 /// "97.2 %"; a dash of nothing.
-std::string share_text(std::size_t part, std::size_t whole) {
-  return whole == 0 ? "-" : percent_text(static_cast<double>(part) / static_cast<double>(whole));
+std::string share_text(double part, std::size_t whole) {
+  return whole == 0 ? "-" : percent_text(part / static_cast<double>(whole));
 }
 
 std::string score_text(const ValidatedSet& set) {
@@ -62,8 +62,10 @@ std::string score_text(const ValidatedSet& set) {
     rows.push_back({"order of two plans", share_text(orders.right, orders.apart),
                     "right, of " + std::to_string(orders.apart) +
                         " pairs that differ by more than 3 %; " +
-                        share_text(orders.said, orders.apart) + " are said to be known, " +
-                        share_text(orders.said_right, orders.said) + " of these are right"});
+                        share_text(static_cast<double>(orders.said), orders.apart) +
+                        " are said to be known, " +
+                        share_text(static_cast<double>(orders.said_right), orders.said) +
+                        " of these are right"});
   return "\n" + text_table("lrl", rows);
 }
 
@@ -294,7 +296,7 @@ namespace {
 std::string orders_text(const std::vector<ValidatedSet>& sets) {
   double right = 0, said = 0, said_right = 0, covered = 0;
   std::size_t pairs = 0, with_apart = 0, with_said = 0, with_pairs = 0;
-  const auto add = [](double& sum, std::size_t part, std::size_t whole) -> std::size_t {
+  const auto add = [](double& sum, auto part, std::size_t whole) -> std::size_t {
     if (whole > 0) sum += static_cast<double>(part) / static_cast<double>(whole);
     return whole > 0;
   };
