@@ -144,7 +144,7 @@ def write_residuals(errors, stacks):
     """`unseen` of the residuals' file: ln(measured / predicted) by set, and the stacks that ran it."""
     file = ROOT / "validation/residuals.json"
     text = file.read_text()
-    pairs = text[text.index(',\n  "pairs"'):] if '"pairs"' in text else "\n}\n"
+    pairs = text[text.index(',\n  "pairs"'):] if ',\n  "pairs"' in text else "\n}\n"
     kept = text[:text.index(',\n  "unseen"')] if '"unseen"' in text else text.rstrip()[:-1].rstrip()
     sets = ",\n".join(f'      {json.dumps(name)}: {{"software": {json.dumps(sorted(stacks[name]))}, "residuals": {json.dumps([round(-e, 5) for e in errors[name]])}}}'
                        for name in sorted(errors))

@@ -23,6 +23,7 @@ PairErrors errors_of(int num_sets) {
   errors.same = 0.01;
   errors.moved = 0.1;
   for (int i = 1; i <= num_sets; ++i) errors.sets["set" + std::to_string(i)] = {{double(i)}};
+  errors.find_bounds();
   return errors;
 }
 
