@@ -61,9 +61,11 @@ std::string constants_text(const Advice& advice) {
 std::string cases_text(double share) { return fixed_text(100 * share, 0) + " of 100 cases"; }
 
 std::string decision_text(const AdvisedDecision& decision, const std::string& against) {
-  const double ratio = std::exp(std::abs(decision.gain));
-  return "It is " + percent_text(1 - 1 / ratio) + (decision.gain < 0 ? " slower" : " faster") +
-         " than " + against + ", which is right in " + cases_text(decision.sure);
+  const double ratio = std::exp(decision.gain);  // time of the other over that of the plan
+  const std::string change =
+      ratio < 1 ? percent_text(1 / ratio - 1) + " slower" : percent_text(1 - 1 / ratio) + " faster";
+  return "It is " + change + " than " + against + ", which is right in " +
+         cases_text(decision.sure);
 }
 
 std::string skipped_text(const Advice& advice) {

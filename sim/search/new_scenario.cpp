@@ -105,17 +105,17 @@ JsonValue short_search(const Scenario& scenario) {
 }
 
 /// A key with its value, and what it means.
-struct Line {
+struct CommentedLine {
   std::string code, comment;
 };
 
 /// "  \"tensor\": 8,       // ways each layer is split"
-std::string text_of(const std::vector<Line>& lines) {
+std::string text_of(const std::vector<CommentedLine>& lines) {
   int width = 0;
-  for (const Line& line : lines)
+  for (const CommentedLine& line : lines)
     if (!line.comment.empty()) width = std::max(width, utf8_count(line.code));
   std::string text;
-  for (const Line& line : lines)
+  for (const CommentedLine& line : lines)
     text += (line.comment.empty() ? line.code
                                   : left_aligned(line.code, width) + "  // " + line.comment) +
             "\n";
@@ -139,7 +139,7 @@ std::string as_file(const JsonValue& document, const std::vector<std::string>& h
       if (key == part.key) return std::string("windtunnel list ") + part.kind->name;
     return {};
   };
-  std::vector<Line> lines;
+  std::vector<CommentedLine> lines;
   const auto& members = document.object();
   for (const JsonValue::Member& member : members) {
     const std::string comma = &member == &members.back() ? "" : ",";
