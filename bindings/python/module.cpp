@@ -293,7 +293,7 @@ std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, i
     options.at_once = threads == 0 ? default_at_once() : threads;
     RankResult result = rank_plans(base, options);
     place_ranked_plans(base, result);
-    judge_plans(base, read_evidence(Library::find()), result);
+    judge_plans(base, handle.library().errors, result);
     return rank_json(base, result);
   });
 }
@@ -335,7 +335,7 @@ std::string job_text(const ScenarioHandle& handle, const py::dict& values, std::
     options.draws = draws;
     options.seed = seed;
     options.at_once = threads == 0 ? default_at_once() : threads;
-    const MeasuredErrors errors = read_evidence(Library::find());
+    const MeasuredErrors& errors = handle.library().errors;
     const JsonValue merged = handle.merged(settings, seed);
     if (const JsonValue* sweep = merged.find("sweep"); sweep != nullptr && !sweep->is_null()) {
       const Sweep points = handle.sweep(settings, seed);

@@ -21,7 +21,9 @@ what_ifs() {
   sed -n '/^  "what_ifs": \[/,/^  \]/p' "$1" | awk '
     /^      "command": / { sub(/^      "command": "/, ""); sub(/",?$/, ""); gsub(/\\"/, "\""); gsub(/\\\\/, "\\"); command = $0 }
     /^      "iteration_time_s": / { sub(/,$/, ""); sub(/^ */, ""); figures = $0 }
-    /^        "[a-z_]+": -?[0-9]/ && !/: 0\.0,?$/ { sub(/,$/, ""); sub(/^ */, ""); figures = figures " " $0 }
+    /^      "ordering": / { judged = 1 }
+    /^      }/ { judged = 0 }
+    !judged && /^        "[a-z_]+": -?[0-9]/ && !/: 0\.0,?$/ { sub(/,$/, ""); sub(/^ */, ""); figures = figures " " $0 }
     /^    }/ { if (figures != "") print command "\t" figures; figures = "" }'
 }
 # Runs a command that begins with "windtunnel" as a shell would.
