@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/testing.hpp"
 #include "evidence/evidence.hpp"
 
 namespace windtunnel {
@@ -156,6 +157,13 @@ TEST_CASE("what a report does not say is not taken to be shared") {
   PairErrors huge = errors_of(19);
   huge.same = 1000;
   CHECK_FALSE(order(judged(0.8), judged(0.8, 5), huge));
+}
+
+TEST_CASE("the shipped residuals hold pairs of many sets") {
+  const PairErrors pairs = read_evidence(Library{source_dir()}).pairs;
+  CHECK(pairs.sets.size() >= 20);
+  CHECK(pairs.same > 0);
+  CHECK(pairs.order_bound < pairs.bound);
 }
 
 }  // namespace
