@@ -142,7 +142,8 @@ void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult&
     const JudgedRun judged = judged_run(scenario, plan.time, plan.breakdown, plan.interval);
     if (!best) best = judged;
     const auto is_behind = [&](const JudgedRun& other) {
-      return order(other, judged, errors.pairs)->is_known();
+      const std::optional<Ordering> ordering = order(other, judged, errors.pairs);
+      return ordering && ordering->is_known();
     };
     if (i > 0) plan.against_best = order(*best, judged, errors.pairs);
     plan.place = 1;

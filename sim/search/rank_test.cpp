@@ -297,6 +297,16 @@ TEST_CASE("plans that cannot be told apart share a place") {
   CHECK(result.plans[0].place == 1);
   CHECK(result.plans[1].place == 1);
   CHECK(result.plans[2].place == 3);
+  // Errors larger than a number can say tell no plans apart.
+  RankResult untold = result;
+  MeasuredErrors huge = errors;
+  huge.pairs.same = 1000;
+  judge_plans(scenario, huge, untold);
+  for (const RankedPlan& plan : untold.plans) {
+    CHECK(plan.place == 1);
+    CHECK_FALSE(plan.against_best);
+  }
+
   const std::string text = rank_text(scenario, result);
   CHECK(text.find("\n  1a ") != std::string::npos);
   CHECK(text.find("\n  1b ") != std::string::npos);
