@@ -11,6 +11,7 @@
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
 #include "evidence/evidence.hpp"
+#include "evidence/interval.hpp"
 #include "questions/break_even.hpp"
 #include "report/comparison.hpp"
 #include "report/report_json.hpp"
@@ -139,12 +140,12 @@ const Scenario* scenario_of(const CompareInput& input) {
   return std::get_if<Scenario>(&input.content);
 }
 
-ComparedRun run_of(const CompareInput& input, const Library& library, RunDetail detail) {
+ComparedRun run_of(const CompareInput& input, const MeasuredErrors& errors, RunDetail detail) {
   const Scenario& scenario = *scenario_of(input);
   SimulateOptions options;
-  options.evidence = &library;
   options.keep_timeline = detail == RunDetail::page;
-  const Simulation simulation = simulate(scenario, options);
+  Simulation simulation = simulate(scenario, options);
+  if (!errors.regimes.empty()) add_interval(scenario, errors, simulation.report);
   ComparedRun run{input.label, report_value(simulation.report)};
   if (detail == RunDetail::page)
     run.details = run_details(resolved_text(scenario.resolved),
@@ -156,15 +157,16 @@ ComparedRun run_of(const CompareInput& input, const Library& library, RunDetail 
 
 /// The runs of all inputs: those given as reports, and those of the scenarios, simulated together. One that fails costs
 /// itself; `failed` takes it, with its place among the inputs.
-std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs, const Library& library,
-                                 RunDetail detail, std::map<std::size_t, ChildFailure>& failed) {
+std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs,
+                                 const MeasuredErrors& errors, RunDetail detail,
+                                 std::map<std::size_t, ChildFailure>& failed) {
   std::vector<std::size_t> simulated;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (scenario_of(inputs[i]) != nullptr) simulated.push_back(i);
   Tasks<ComparedRun> tasks;
   tasks.count = simulated.size();
   tasks.at_once = default_at_once();
-  tasks.work = [&](std::size_t i) { return run_of(inputs[simulated[i]], library, detail); };
+  tasks.work = [&](std::size_t i) { return run_of(inputs[simulated[i]], errors, detail); };
   std::vector<TaskOutcome<ComparedRun>> outcomes = run_tasks(tasks);
   std::vector<ComparedRun> runs;
   for (std::size_t i = 0, next = 0; i < inputs.size(); ++i) {
@@ -399,14 +401,15 @@ Comparison compare(const std::vector<CompareInput>& inputs, const Library& libra
   WT_EXPECT(inputs.size() >= 2);
   Comparison comparison;
   std::map<std::size_t, ChildFailure> failed;
-  comparison.runs = runs_of(inputs, library, detail, failed);
+  const MeasuredErrors errors = read_evidence(library);
+  comparison.runs = runs_of(inputs, errors, detail, failed);
   if (comparison.runs.empty()) throw_failure(failed.at(0), inputs.front().label);
   std::vector<CompareInput> compared = inputs;
   for (auto failure = failed.rbegin(); failure != failed.rend(); ++failure)
     compared.erase(compared.begin() + static_cast<std::ptrdiff_t>(failure->first));
   for (const auto& [place, failure] : failed)
     comparison.failed.push_back({inputs[place].label, failure.text});
-  comparison.orderings = orderings_of(comparison.runs, read_evidence(library).pairs);
+  comparison.orderings = orderings_of(comparison.runs, errors.pairs);
   comparison.differences = differences_of(compared, comparison.runs);
   comparison.warnings = warnings_of(comparison, all_are_scenarios(compared));
   add_codecs(compared, library, comparison);

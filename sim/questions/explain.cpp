@@ -7,6 +7,7 @@
 #include <string>
 
 #include "evidence/evidence.hpp"
+#include "evidence/interval.hpp"
 #include "questions/what_if.hpp"
 #include "simulate/built_scenario.hpp"
 #include "simulate/simulate.hpp"
@@ -67,7 +68,11 @@ namespace {
 class Explainer {
  public:
   Explainer(const Scenario& scenario, const Library& library, const ExplainOptions& options)
-      : scenario_(scenario), library_(library), options_(options), start_(Clock::now()) {}
+      : scenario_(scenario),
+        library_(library),
+        errors_(read_evidence(library)),
+        options_(options),
+        start_(Clock::now()) {}
 
   Explained explain() {
     Explained explained = explained_path();
@@ -83,10 +88,10 @@ class Explainer {
   Explained explained_path() const {
     SimulateOptions options;
     options.keep_timeline = true;
-    options.evidence = &library_;
     Explained explained;
     explained.simulation = simulate(scenario_, options);
     Simulation& simulation = explained.simulation;
+    if (!errors_.regimes.empty()) add_interval(scenario_, errors_, simulation.report);
     explained.explanation = explain_path(std::move(simulation.report), scenario_.plan,
                                          simulation.programs, simulation.timeline);
     return explained;
@@ -94,14 +99,13 @@ class Explainer {
 
   /// How sure it is of each change that it gains, or loses.
   void judge(const Report& report, std::vector<WhatIfResult>& results) const {
-    const PairErrors errors = read_evidence(library_).pairs;
     const JudgedRun now = judged_run(scenario_, report.iteration_time, report.breakdown, {});
     for (WhatIfResult& result : results) {
       if (!result.failure.empty() || !is_choice(result.change.kind)) continue;
       JudgedRun changed = now;
       changed.time = result.iteration_time;
       changed.breakdown = result.breakdown;
-      result.ordering = order(now, changed, errors);
+      result.ordering = order(now, changed, errors_.pairs);
     }
   }
 
@@ -180,6 +184,7 @@ class Explainer {
 
   const Scenario& scenario_;
   const Library& library_;
+  MeasuredErrors errors_;
   const ExplainOptions& options_;
   Clock::time_point start_;
 };
