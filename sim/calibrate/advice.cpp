@@ -10,6 +10,7 @@
 
 #include "calibrate/constant_fitter.hpp"
 #include "core/contracts.hpp"
+#include "core/normal.hpp"
 #include "core/option_error.hpp"
 #include "report/report_words.hpp"
 #include "scenario/unsupported.hpp"
@@ -296,7 +297,7 @@ AdvisedDecision decision_of(const Asked& asked, const LinearBelief& belief) {
   AdvisedDecision decision;
   decision.gain = asked.gain + belief.expected(asked.gradient);
   decision.width = std::sqrt(belief.variance(asked.gradient) + 2 * row_noise * row_noise);
-  decision.sure = std::erfc(-std::abs(decision.gain) / decision.width / std::sqrt(2.0)) / 2;
+  decision.sure = normal_below(std::abs(decision.gain) / decision.width);
   return decision;
 }
 

@@ -7,6 +7,7 @@
 #include "calibrate/calibration_text.hpp"
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
+#include "core/normal.hpp"
 #include "report/explanation.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
@@ -17,9 +18,7 @@ namespace {
 
 using detail::time_text;
 
-constexpr double within_90_percent = 1.645;  ///< standard deviations of a normal distribution
-
-double factor_of(double width) { return std::exp(within_90_percent * width); }
+double factor_of(double width) { return std::exp(normal_95th * width); }
 
 std::string interval_text(Seconds time, double width) {
   const Seconds upper = time * factor_of(width);

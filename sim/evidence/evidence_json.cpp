@@ -167,27 +167,26 @@ PairErrors read_pairs(ObjectReader& reader) {
   ObjectReader sets = reader.child("sets");
   for (const std::string& name : keys_of(sets)) {
     ObjectReader set = sets.child(name);
-    PairErrors::Set& read = pairs.sets[name];
-    read.scores = elements_of<double>(set, "scores");
-    if (read.scores.empty()) set.problem("scores", "a set without pairs says nothing");
-    std::sort(read.scores.begin(), read.scores.end());
-    if (!read.scores.empty() && (read.scores.front() < 0 || read.scores.back() > most_score))
+    std::vector<double>& scores = pairs.sets[name];
+    scores = elements_of<double>(set, "scores");
+    if (scores.empty()) set.problem("scores", "a set without pairs says nothing");
+    std::sort(scores.begin(), scores.end());
+    if (!scores.empty() && (scores.front() < 0 || scores.back() > most_score))
       set.problem("scores", "a score is from 0 to " + std::to_string(most_score));
     set.reject_unknown_keys();
   }
   reader.reject_unknown_keys();
-  const bool all_have_scores =
-      std::none_of(pairs.sets.begin(), pairs.sets.end(),
-                   [](const auto& each) { return each.second.scores.empty(); });
+  const bool all_have_scores = std::none_of(pairs.sets.begin(), pairs.sets.end(),
+                                            [](const auto& each) { return each.second.empty(); });
   if (all_have_scores) pairs.find_bounds();
   return pairs;
 }
 
 JsonValue pairs_value(const PairErrors& pairs) {
   JsonValue sets{JsonValue::Object{}}, value{JsonValue::Object{}};
-  for (const auto& [name, set] : pairs.sets) {
+  for (const auto& [name, scores] : pairs.sets) {
     JsonValue written{JsonValue::Object{}};
-    written.set("scores", residuals_value(set.scores));
+    written.set("scores", residuals_value(scores));
     sets.set(name, std::move(written));
   }
   value.set("same", JsonValue(rounded(pairs.same)));

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/contracts.hpp"
+#include "core/normal.hpp"
 #include "evidence/evidence.hpp"
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"
@@ -99,9 +100,6 @@ std::vector<double> thinned(std::vector<double> scores) {
   return kept;
 }
 
-/// Of a normal distribution, below x standard deviations.
-double normal_below(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
-
 /// The verdict on a second run that is predicted to be faster by `gain`, ln of the ratio; `beyond(x)`: how often the error of a gain is
 /// larger than x on one given side.
 template <class Beyond>
@@ -165,10 +163,9 @@ double share_moved(const Breakdown& a, const Breakdown& b) {
 
 double PairErrors::share_beyond(double score) const {
   double sum = 0;
-  for (const auto& [name, set] : sets) {
-    const auto beyond =
-        set.scores.end() - std::lower_bound(set.scores.begin(), set.scores.end(), score);
-    sum += static_cast<double>(beyond) / static_cast<double>(set.scores.size());
+  for (const auto& [name, scores] : sets) {
+    const auto beyond = scores.end() - std::lower_bound(scores.begin(), scores.end(), score);
+    sum += static_cast<double>(beyond) / static_cast<double>(scores.size());
   }
   return (sum + 1) / (static_cast<double>(sets.size()) + 1);
 }
@@ -176,7 +173,7 @@ double PairErrors::share_beyond(double score) const {
 void PairErrors::find_bounds() {
   constexpr int halvings = 60;
   double most = 0;
-  for (const auto& [name, set] : sets) most = std::max(most, set.scores.back());
+  for (const auto& [name, scores] : sets) most = std::max(most, scores.back());
   const auto found = [&](double outside) {
     double below = 0, beyond = most * interval_widening;
     if (share_beyond(beyond) > outside) return beyond;
@@ -196,11 +193,9 @@ PairErrors pair_errors(const std::vector<MeasuredRun>& runs) {
   PairErrors errors;
   if (pairs.empty()) return errors;
   fit_allowance(pairs, errors);
-  for (const Pair& pair : pairs) {
-    PairErrors::Set& set = errors.sets[pair.set];
-    set.scores.push_back(pair.error / errors.allowance(pair.moved));
-  }
-  for (auto& [name, set] : errors.sets) set.scores = thinned(std::move(set.scores));
+  for (const Pair& pair : pairs)
+    errors.sets[pair.set].push_back(pair.error / errors.allowance(pair.moved));
+  for (auto& [name, scores] : errors.sets) scores = thinned(std::move(scores));
   errors.find_bounds();
   return errors;
 }
@@ -227,7 +222,7 @@ OrderScore score_orders(const std::vector<MeasuredRun>& runs, const PairErrors& 
       constexpr double rounding = 1e-9;
       const bool is_right = (measured > 1) == (said->ratio > 1);
       score.right += std::abs(std::log(said->ratio)) < rounding ? 0.5 : is_right;
-      if (said->verdict != OrderVerdict::faster && said->verdict != OrderVerdict::slower) continue;
+      if (!said->is_known()) continue;
       ++score.said;
       score.said_right += is_right;
     }
@@ -260,9 +255,7 @@ std::optional<Ordering> order(const JudgedRun& first, const JudgedRun& second,
                above = std::hypot(first_high, second_low);
   ordering.interval = {std::exp(gain - below), std::exp(gain + above)};
   // Residuals of one sign leave a side of an interval without width: the mean of both sides stands for both.
-  constexpr double deviations =
-      1.6449;  // of a normal distribution, from its middle to its 95th percentile
-  const double spread = (below + above) / 2 / deviations;
+  const double spread = (below + above) / 2 / normal_95th;
   if (!(spread > 0)) return std::nullopt;
   judge(
       gain, [spread](double x) { return normal_below(-x / spread); }, ordering);

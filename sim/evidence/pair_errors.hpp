@@ -46,13 +46,10 @@ struct MeasuredRun {
 /// How far differences of predictions were off. A pair is two measured runs of one set that share stack, GPUs and model; its error is
 /// |ln(measured / predicted) of one - of the other|, in which is cancelled what both share.
 struct PairErrors {
-  struct Set {
-    /// Errors of its pairs over allowance(); sorted. At most 20, which stand for as many parts of a larger number.
-    std::vector<double> scores;
-  };
   /// The middle error grows with the share of the time that goes other ways: same + moved * share_moved().
   double same = 0, moved = 0;
-  std::map<std::string, Set> sets;
+  /// By set, the errors of its pairs over allowance(); sorted. At most 20, which stand for as many parts of a larger number.
+  std::map<std::string, std::vector<double>> sets;
 
   double bound = 0;  ///< allowances that 10 of 100 pairs of a new set are off by more than
   double order_bound =

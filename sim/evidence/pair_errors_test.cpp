@@ -23,7 +23,7 @@ PairErrors errors_of(int num_sets) {
   PairErrors errors;
   errors.same = 0.01;
   errors.moved = 0.1;
-  for (int i = 1; i <= num_sets; ++i) errors.sets["set" + std::to_string(i)] = {{double(i)}};
+  for (int i = 1; i <= num_sets; ++i) errors.sets["set" + std::to_string(i)] = {double(i)};
   errors.find_bounds();
   return errors;
 }
@@ -44,7 +44,7 @@ TEST_CASE("a pair's error is what its two rows do not share") {
   REQUIRE(errors.sets.size() == 1);
   CHECK(errors.same == doctest::Approx(std::log(12.0 / 11)));
   CHECK(errors.moved == 0);
-  CHECK(errors.sets.at("set").scores == std::vector<double>{1});
+  CHECK(errors.sets.at("set") == std::vector<double>{1});
 }
 
 TEST_CASE("the allowance is a line through the outer thirds' medians") {
@@ -140,7 +140,7 @@ TEST_CASE("a set is left out, and what is left survives its file") {
   const PairErrors read = parse_evidence(text).pairs;
   CHECK(read.same == all.pairs.same);
   CHECK(read.moved == all.pairs.moved);
-  CHECK(read.sets.at("set2").scores == std::vector<double>{2});
+  CHECK(read.sets.at("set2") == std::vector<double>{2});
 }
 
 TEST_CASE("what a report does not say is not taken to be shared") {

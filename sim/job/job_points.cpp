@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/json_build.hpp"
+#include "core/normal.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/pareto_front.hpp"
@@ -23,7 +24,7 @@ const JobFigure& expense_of(const JobPoint& point, Expense expense) {
 }
 
 /// Of a normal distribution: what 90 of 100 values stay below over what 95 do. Ends of intervals are the latter.
-constexpr double of_one_side = 1.2816 / 1.6449;
+constexpr double of_one_side = normal_90th / normal_95th;
 
 /// How far two spreads reach towards each other in 90 of 100 cases, in logarithms, as if they were independent and normal.
 double reach(const Spread& less, const Spread& more) {

@@ -4,19 +4,19 @@
 #include <cmath>
 
 #include "core/contracts.hpp"
+#include "core/normal.hpp"
 #include "core/quantile.hpp"
 
 namespace windtunnel {
 namespace {
 
 constexpr double low_share = 0.05, high_share = 0.95;
-constexpr double normal_95th = 1.6448536269514722;  ///< 95th percentile of the normal distribution
 
 /// P(R <= e^x) of figure_of(); `low` and `high` in logarithms.
 double probability_up_to(double x, double low, double high) {
   const double end = x < 0 ? -low : high;
   if (end <= 0) return x < 0 ? 0 : 1;
-  return std::erfc(-normal_95th * x / end / std::sqrt(2.0)) / 2;
+  return normal_below(normal_95th * x / end);
 }
 
 /// The logarithm of the `share` quantile of X R, by bisection; `draws`, `low` and `high` in logarithms.

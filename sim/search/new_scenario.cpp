@@ -16,6 +16,7 @@
 #include "scenario/key_table.hpp"
 #include "scenario/library_files.hpp"
 #include "search/rank.hpp"
+#include "search/rank_command.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -197,13 +198,8 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
     JsonValue values{JsonValue::Object{}};
     for (const std::string& name : keys)
       for (const Key& key : key_table())
-        if (key.pointer == std::string("/") + block + "/" + name) {
-          const int value = key.value.get(plan.choice);
-          values.set(name, key.value.kind == KeyValue::Kind::whole_number ? JsonValue(value)
-                           : key.value.kind == KeyValue::Kind::flag
-                               ? JsonValue(value == 1)
-                               : JsonValue(text_of(key, value)));
-        }
+        if (key.pointer == std::string("/") + block + "/" + name)
+          values.set(name, plan_value(key, key.value.get(plan.choice)));
     document.set(block, values);
   }
   const std::vector<std::string> heading{

@@ -24,7 +24,6 @@
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 #include "report/text_table.hpp"
-#include "scenario/key_table.hpp"
 #include "search/launch_arguments.hpp"
 #include "search/plan_explanation.hpp"
 #include "search/rank.hpp"
@@ -32,14 +31,14 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-namespace {
 
-/// Value of a key of plans: a number, a truth value or a word.
 JsonValue plan_value(const Key& key, int value) {
   if (key.value.kind == KeyValue::Kind::whole_number) return json_of(value);
   return key.value.kind == KeyValue::Kind::flag ? JsonValue(value == 1)
                                                 : JsonValue(text_of(key, value));
 }
+
+namespace {
 
 /// Every key of the block that the plan keeps.
 JsonValue block_value(const std::string& block, const PlanChoice& choice) {

@@ -7,6 +7,7 @@
 #include "evidence/evidence.hpp"
 #include "report/progress_line.hpp"
 #include "report/summary_text.hpp"
+#include "scenario/key_table.hpp"
 #include "scenario/scenario.hpp"
 #include "search/plan_enumerator.hpp"
 #include "search/rank.hpp"
@@ -40,6 +41,9 @@ RankOptions rank_options(const RankRequest& request, ProgressLine& line);
 /// EnvironmentError on a file that cannot be written.
 int run_rank(const Scenario& base, const RankRequest& request, std::ostream& out,
              std::ostream& messages);
+
+/// Value of a key of plans as JSON: a number, a truth value or a word.
+JsonValue plan_value(const Key& key, int value);
 
 /// Gives simulated plans their intervals and, ranked by time, their places. Those that cannot be told apart from the best
 /// (Ordering::is_known()) share the first; of the others, one shares the place of the last that began one, where it cannot be told apart

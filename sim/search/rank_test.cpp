@@ -291,7 +291,7 @@ TEST_CASE("plans that cannot be told apart share a place") {
   // Twenty sets whose pairs are all off by one allowance: a gain of more is right in 97.6 of 100 cases, one of less in 50.
   errors.pairs.same = std::log(result.plans[2].time / result.plans[0].time) / 2 +
                       std::log(result.plans[1].time / result.plans[0].time) / 2;
-  for (int i = 0; i < 20; ++i) errors.pairs.sets["set" + std::to_string(i)] = {{1.0}};
+  for (int i = 0; i < 20; ++i) errors.pairs.sets["set" + std::to_string(i)] = {1.0};
   errors.pairs.find_bounds();
   judge_plans(scenario, errors, result);
   CHECK(result.plans[0].place == 1);
