@@ -3,7 +3,7 @@
 
   tools/links.py [FILE...]    exit code 1 when a link is dead; without files: README.md, CONTRIBUTING.md, CHANGELOG.md and docs/**/*.md
 
-Addresses of other hosts are not asked. tools/site.py uses the same rules to build the site.
+Addresses of other hosts are not asked. tools/docs_site.py uses the same rules to build the site.
 """
 import html
 import pathlib

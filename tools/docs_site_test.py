@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Proves that docs_site.py notices pages without a place in the navigation, and dead links of a built site. Needs no mkdocs."""
+import json
+import pathlib
+import tempfile
+import unittest
+from unittest import mock
+
+import docs_site
+import links
+
+
+class DocsSiteTest(unittest.TestCase):
+    """A repository of three pages, and what is built of it."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = pathlib.Path(scratch.name).resolve()
+        (self.root / "docs").mkdir()
+        for page in ("README.md", "docs/one.md", "docs/two.md"):
+            (self.root / page).write_text("# A page\n")
+        for module, name, value in ((docs_site, "ROOT", self.root), (docs_site, "CONFIGURATION", self.root / "mkdocs.yml"),
+                                    (links, "pages", lambda: [self.root / "README.md", *sorted((self.root / "docs").glob("*.md"))])):
+            patch = mock.patch.object(module, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.navigate("Home: README.md", "docs/one.md", "The second: docs/two.md", "docs/commands.md")
+
+    def navigate(self, *entries):
+        """Writes a configuration with these pages in a group."""
+        (self.root / "mkdocs.yml").write_text("site_name: x\nnav:\n  - Group:\n" + "".join(f"      - {entry}\n" for entry in entries) +
+                                              "theme:\n  - not: a/page.md\n")
+
+    def test_navigation(self):
+        self.assertEqual(list(docs_site.navigation_problems()), [])
+        self.navigate("README.md", "Gone: docs/gone.md", "docs/one.md", "docs/one.md", "docs/commands.md")
+        self.assertEqual([problem.split(":")[0].split(" in 'nav'")[0] for problem in docs_site.navigation_problems()],
+                         ["docs/gone.md is not there", "docs/one.md is 2 times", "docs/two.md is in no group"])
+
+    def problems(self, html, searched=("", "docs/one.html#part", "docs/two.html", "docs/commands.html")):
+        """What is wrong with a site whose page docs/one.html has this body."""
+        site = self.root / "site"
+        for page in ("index.html", "docs/one.html", "docs/two.html", "docs/commands.html"):
+            (site / page).parent.mkdir(parents=True, exist_ok=True)
+            (site / page).write_text("<h1 id='top'>A page</h1>")
+        (site / "docs/one.html").write_text(f"<h1 id='top'>A page</h1>{html}")
+        (site / "search").mkdir(exist_ok=True)
+        (site / "search/search_index.json").write_text(json.dumps({"docs": [{"location": location} for location in searched]}))
+        return list(docs_site.site_problems(site))
+
+    def test_site(self):
+        self.assertEqual(self.problems("<a href='two.html#top'></a> <a href='..'></a> <a href='#top'></a> <a href='https://example.org/'></a>"), [])
+        for html, problem in (("<a href='gone.html'>", "docs/one.html: gone.html is not there"),
+                              ("<a href='two.html#gone'>", "docs/one.html: two.html#gone has no such heading"),
+                              ("<img src='gone.png'>", "docs/one.html: gone.png is not there"),
+                              ("<script src='https://example.org/x.js'></script>", "docs/one.html: https://example.org/x.js is loaded from another host")):
+            self.assertEqual(self.problems(html), [problem])
+        self.assertEqual(self.problems("", searched=("", "docs/one.html", "docs/commands.html")), ["docs/two.html is not found by search"])
+
+    def test_staged_pages_bring_what_they_link_to(self):
+        (self.root / "scenarios/set").mkdir(parents=True)
+        (self.root / "scenarios/a.json").write_text("{}")
+        (self.root / "scenarios/set/b.json").write_text("{}")
+        (self.root / "docs/two.md").write_text("[a](../scenarios/a.json) [all](../scenarios/set/)\n")
+        (self.root / "style.css").write_text("")
+        with mock.patch.object(docs_site, "commands_page", lambda program: "# Commands\n"):
+            docs_site.Stage(self.root / "stage", "program")
+        stage = self.root / "stage"
+        self.assertEqual((stage / "docs/two.md").read_text(), "[a](../scenarios/a.json) [all](../scenarios/set/index.md)\n")
+        self.assertEqual((stage / "scenarios/a.json").read_text(), "{}")
+        self.assertEqual((stage / "scenarios/set/index.md").read_text(), "# scenarios/set\n- [b.json](b.json)\n")
+        self.assertTrue((stage / "scenarios/set/b.json").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
