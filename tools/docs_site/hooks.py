@@ -22,22 +22,23 @@ def on_page_markdown(markdown, **_):
     used_names.clear()
     lines = markdown.split("\n")
     prose = {number for number, _ in links.prose(markdown)}
-    written, in_list, previous = [], False, ""
+    written, in_list, in_item, previous = [], False, False, ""  # in_item: the paragraph began with a list's item
     for number, line in enumerate(lines, 1):
         if number in prose:
-            starts_list = LIST.match(line) is not None
+            starts_item = LIST.match(line) is not None
             starts_table = number < len(lines) and "|" in line and "|" not in previous and RULE.match(lines[number]) is not None
-            if previous.strip() and ((starts_list and not in_list) or starts_table):
+            if previous.strip() and ((starts_item and not in_item) or starts_table):
                 written.append("")
-            if starts_list:
-                in_list = True
-            elif not line.strip() or line.startswith("#"):
-                in_list = in_list and not line.startswith("#")
-            elif not line.startswith(" ") and not previous.strip():
-                in_list = False
+            if starts_item:
+                in_list = in_item = True
+            elif not previous.strip():
+                in_item = False
+                in_list = in_list and (line.startswith(" ") or not line.strip())
             indent = len(line) - len(line.lstrip(" "))
             if in_list and indent in (2, 3):
                 line = " " * (4 - indent) + line
+        else:
+            in_item = False
         written.append(line)
         previous = line
     return "\n".join(written)
