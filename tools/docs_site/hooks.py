@@ -25,7 +25,7 @@ def on_page_markdown(markdown, **_):
     written, in_list, in_item, previous = [], False, False, ""  # in_item: the paragraph began with a list's item
     for number, line in enumerate(lines, 1):
         if number in prose:
-            starts_item = LIST.match(line) is not None
+            starts_item = LIST.match(line) is not None and (in_list or not line.startswith("    "))
             starts_table = number < len(lines) and "|" in line and "|" not in previous and RULE.match(lines[number]) is not None
             if previous.strip() and ((starts_item and not in_item) or starts_table):
                 written.append("")
