@@ -2,15 +2,15 @@
 # Builds tools/Containerfile as a user would, without a registry: the base image is a Debian 12 that mmdebstrap makes. Then asks the image
 # the first question, from the program's own data and from a mounted folder.
 #   tools/container_test.sh
-# Needs root, buildah, crun, mmdebstrap, a network to Debian's mirror, about 6 GB in TMPDIR (default /var/tmp) and the time of a full build.
+# Needs root, buildah, mmdebstrap, a network to Debian's mirror, about 6 GB in TMPDIR (default /var/tmp) and the time of a full build.
 # BASE=FILE.tar uses a base made before. Everything it makes is removed at the end, or kept with KEEP=1.
 set -euo pipefail
 
 cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 fail() { echo "container_test.sh: $*" >&2; exit 1; }
 if [[ $EUID -ne 0 ]]; then echo "error: only root can make the base image" >&2; exit 3; fi
-for tool in buildah crun mmdebstrap; do
-  command -v "$tool" >/dev/null || { echo "error: $tool is not installed (apt-get install buildah crun mmdebstrap)" >&2; exit 3; }
+for tool in buildah mmdebstrap; do
+  command -v "$tool" >/dev/null || { echo "error: $tool is not installed (apt-get install buildah mmdebstrap)" >&2; exit 3; }
 done
 
 work=$(mktemp --directory "${TMPDIR:-/var/tmp}/windtunnel-container-XXXXXX")
@@ -45,12 +45,12 @@ image_tool build --pull-never --quiet -f "$work/clone/tools/Containerfile" -t wi
 
 # ask FOLDER WORD...: what `podman run --rm -v FOLDER:/work windtunnel WORD...` runs: the image's entrypoint in its working directory.
 container=$(image_tool from --pull-never windtunnel)
-entrypoint=$(image_tool inspect --type image --format '{{join .OCIv1.Config.Entrypoint " "}}' windtunnel)
-[[ $entrypoint == windtunnel ]] || fail "the entrypoint is '$entrypoint'"
+entrypoint=$(image_tool inspect --type image --format '{{.OCIv1.Config.Entrypoint}}' windtunnel)
+[[ $entrypoint == '[windtunnel]' ]] || fail "the entrypoint is $entrypoint"
 ask() {
   local folder=$1
   shift
-  image_tool run --volume "$folder:/work" "$container" -- "$entrypoint" "$@"
+  image_tool run --volume "$folder:/work" "$container" -- windtunnel "$@"
 }
 mkdir "$work/mine"
 hash=$(git rev-parse --short=12 HEAD)

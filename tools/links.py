@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that every link of the documentation leads somewhere: files, images and #headings, by the rules of GitHub.
 
-  tools/links.py [FILE...]    exit code 1 when a link is dead; without files: README.md, CONTRIBUTING.md, CHANGELOG.md and docs/**/*.md
+  tools/links.py [FILE...]    exit code 1 when a link is dead; without files: README.md, CONTRIBUTING.md, CHANGELOG.md and docs/**/*.md, and
+                              what sources cite as "docs/page.md" or "docs/page.md, section 3"
 
 Addresses of other hosts are not asked. tools/docs_site.py uses the same rules to build the site.
 """
@@ -18,6 +19,7 @@ INLINE = re.compile(r"\]\(\s*<?([^()\s<>]*(?:\([^()\s]*\)[^()\s<>]*)*)>?(?:\s+(?
 DEFINITION = re.compile(r" {0,3}\[[^\]^][^\]]*\]:\s*<?([^\s>]+)")
 ATTRIBUTE = re.compile(r"<[a-z][^>]*?\b(?:href|src)=[\"']([^\"']*)[\"']", re.IGNORECASE)
 NAMED = re.compile(r"<[a-z][^>]*?\b(?:id|name)=[\"']([^\"']*)[\"']", re.IGNORECASE)
+CITATION = re.compile(r"\b(docs/[\w-]+(?:/[\w-]+)?\.md)(?:,? section (\d+))?")
 
 
 def pages():
@@ -138,15 +140,33 @@ class Checker:
                 yield f"{page.resolve().relative_to(self.root)}:{number}: {target} ({problem})"
 
 
+def dead_citations(root):
+    """'file:line: citation' of each page, or numbered section of one, that sources below `root` cite and that is not there."""
+    sources = sorted(file for folder in ("sim", "bindings", "platforms", "tools") for file in (root / folder).rglob("*")
+                     if file.suffix in (".cpp", ".hpp", ".h", ".txt", ".cmake", ".sh", ".py", ".json") and not file.match("tools/links*")
+                     and not file.match("tools/docs_site*"))
+    sections = {}
+    for file in sources:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        for match in CITATION.finditer(text):
+            page, section = match.groups()
+            if page not in sections:
+                sections[page] = set(re.findall(r"^#+ (\d+)\.", (root / page).read_text(encoding="utf-8"), re.MULTILINE)) if (root / page).exists() else None
+            if sections[page] is None or (section and section not in sections[page]):
+                yield f"{file.relative_to(root)}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}"
+
+
 def main(arguments):
     """Prints dead links; the exit code."""
     checker = Checker(ROOT)
     files = [pathlib.Path(name) for name in arguments] or pages()
     dead = [line for page in files for line in checker.check(page)]
+    if not arguments:
+        dead += dead_citations(ROOT)
     for line in dead:
         print(line)
     total = sum(1 for page in files for _ in links(page.read_text(encoding="utf-8")))
-    print(f"{len(dead)} of {total} links in {len(files)} pages are dead")
+    print(f"{len(dead)} dead links; {total} in {len(files)} pages were followed")
     return 1 if dead else 0
 
 

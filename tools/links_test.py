@@ -43,6 +43,12 @@ class LinksTest(unittest.TestCase):
         self.assertEqual(self.dead("`[](int x)` ``a ` [b](c)``\n```cpp\nauto f = [](int x) {};\n```\n~~~\n[a](b)\n~~~\n<!-- [a](b) -->\n"), [])
         self.assertEqual(self.dead("````\n```\n````\n[a](b)\n"), ["b"])
 
+    def test_citations_of_sources(self):
+        (self.root / "sim").mkdir()
+        (self.root / "sim/a.hpp").write_text("/// docs/other.md, section 3\n/// docs/other.md section 4; docs/gone.md\n// docs/other.md\n")
+        self.assertEqual(list(links.dead_citations(self.root)),
+                         ["sim/a.hpp:2: docs/other.md section 4", "sim/a.hpp:2: docs/gone.md"])
+
     def test_lines_are_told(self):
         page = self.root / "docs/page.md"
         page.write_text("```\ncode\n```\n<!-- a\ncomment -->\n[a](b)\n")
