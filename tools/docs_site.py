@@ -5,7 +5,8 @@
   tools/docs_site.py --check          only checks that tools/docs_site/mkdocs.yml names each page of docs/ once, and no page that is not there
 
 Needs Debian 12's mkdocs and mkdocs-material; no network, neither to build nor to read. Look at it with: python3 -m http.server -d OUT
-Exit code 1 when a page is missing, a link of the site is dead, or the site would load something from another host.
+Exit code 1 when a page is missing, a link of the site is dead, or the site would load something from another host; 3 when mkdocs
+or PROGRAM is missing.
 """
 import html.parser
 import json
@@ -153,17 +154,13 @@ def site_problems(site):
             yield f"{file.relative_to(site)}: {address} is loaded from another host"
     found = {entry["location"].split("#")[0] for entry in json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]}
     for page in navigation():
-        location = "index.html" if page == "README.md" else page[:-len("md")] + "html"
+        location = re.sub("README.md$", "index.md", page)[:-len("md")] + "html"
         if location not in found and not (location == "index.html" and "" in found):
             yield f"{location} is not found by search"
 
 
 def build(out, program):
     """Builds the site; what is wrong with it."""
-    if shutil.which("mkdocs") is None:
-        sys.exit("error: mkdocs is not installed (apt-get install --no-install-recommends mkdocs mkdocs-material)")
-    if not os.access(program, os.X_OK):
-        sys.exit(f"error: there is no {program}: build it (./run.sh), or name the program behind OUT")
     with tempfile.TemporaryDirectory() as scratch:
         stage = pathlib.Path(scratch) / "stage"
         Stage(stage, program)
@@ -180,12 +177,18 @@ def main(arguments):
         return 2
     problems = list(navigation_problems())
     if not problems and arguments != ["--check"]:
-        out = pathlib.Path(arguments[0]).resolve()
-        problems = build(out, pathlib.Path(arguments[1] if len(arguments) > 1 else ROOT / "build/release/windtunnel").resolve())
+        out, program = pathlib.Path(arguments[0]).resolve(), pathlib.Path(arguments[1] if len(arguments) > 1 else ROOT / "build/release/windtunnel").resolve()
+        if shutil.which("mkdocs") is None:
+            print("error: mkdocs is not installed (apt-get install --no-install-recommends mkdocs mkdocs-material)", file=sys.stderr)
+            return 3
+        if not os.access(program, os.X_OK):
+            print(f"error: there is no {program}: build it (./run.sh), or name the program behind OUT", file=sys.stderr)
+            return 3
+        problems = build(out, program)
+        if not problems:
+            print(f"{sum(1 for _ in out.rglob('*.html'))} pages in {out}")
     for problem in problems:
         print(problem)
-    if not problems and arguments != ["--check"]:
-        print(f"{sum(1 for _ in out.rglob('*.html'))} pages in {out}")
     return 1 if problems else 0
 
 
