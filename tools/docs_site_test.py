@@ -2,12 +2,16 @@
 """Proves that docs_site.py notices pages without a place in the navigation, and dead links of a built site. Needs no mkdocs."""
 import json
 import pathlib
+import sys
 import tempfile
 import unittest
 from unittest import mock
 
 import docs_site
 import links
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "docs_site"))
+import hooks  # noqa: E402  (the path is set above)
 
 
 class DocsSiteTest(unittest.TestCase):
@@ -71,6 +75,25 @@ class DocsSiteTest(unittest.TestCase):
         self.assertEqual((stage / "scenarios/a.json").read_text(), "{}")
         self.assertEqual((stage / "scenarios/set/index.md").read_text(), "# scenarios/set\n- [b.json](b.json)\n")
         self.assertTrue((stage / "scenarios/set/b.json").exists())
+
+
+class HooksTest(unittest.TestCase):
+    """Pages as GitHub reads them."""
+
+    def test_lists_and_tables_follow_paragraphs(self):
+        for written, read in (("Text\n- one\n- two", "Text\n\n- one\n- two"),
+                              ("- one\n  - inner\n  more", "- one\n    - inner\n    more"),
+                              ("- one\n\n  more\n- two", "- one\n\n    more\n\n- two"),
+                              ("Text\n| a |\n|---|\n| b |", "Text\n\n| a |\n|---|\n| b |"),
+                              ("Text\n\n    - code\n    - code", None), ("```\ntext\n- code\n```", None), ("one\n  two\n\nthree", None)):
+            self.assertEqual(hooks.on_page_markdown(written), written if read is None else read)
+
+    def test_names_of_headings_are_those_that_links_use(self):
+        slugify = hooks.on_config({"mdx_configs": {}})["mdx_configs"]["toc"]["slugify"]
+        hooks.on_page_markdown("")
+        self.assertEqual([slugify("1. A & B", None), slugify("Twice", None), slugify("Twice", None)], ["1-a--b", "twice", "twice-1"])
+        hooks.on_page_markdown("")
+        self.assertEqual(slugify("Twice", None), "twice")
 
 
 if __name__ == "__main__":
