@@ -19,7 +19,8 @@ import sys
 import tempfile
 import urllib.parse
 
-import links
+sys.dont_write_bytecode = True
+import links  # noqa: E402
 
 ROOT = links.ROOT
 CONFIGURATION = ROOT / "tools/docs_site/mkdocs.yml"
@@ -166,7 +167,8 @@ def build(out, program):
         Stage(stage, program)
         configuration = pathlib.Path(scratch) / "mkdocs.yml"
         configuration.write_text(f"INHERIT: {CONFIGURATION}\ndocs_dir: {stage}\nhooks: [{CONFIGURATION.parent / 'hooks.py'}]\n", encoding="utf-8")
-        made = subprocess.run(["mkdocs", "build", "--quiet", "--clean", "--config-file", configuration, "--site-dir", out], check=False)
+        made = subprocess.run(["mkdocs", "build", "--quiet", "--clean", "--config-file", configuration, "--site-dir", out], check=False,
+                              env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
     return ["mkdocs could not build the site (its message is above)"] if made.returncode else list(site_problems(out))
 
 

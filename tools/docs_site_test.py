@@ -7,11 +7,11 @@ import tempfile
 import unittest
 from unittest import mock
 
-import docs_site
-import links
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "docs_site"))
-import hooks  # noqa: E402  (the path is set above)
+sys.dont_write_bytecode = True
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent / "docs_site"))
+import docs_site  # noqa: E402
+import hooks  # noqa: E402
+import links  # noqa: E402
 
 
 class DocsSiteTest(unittest.TestCase):

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Proves that links.py accepts links that lead somewhere and notices those that do not."""
 import pathlib
+import sys
 import tempfile
 import unittest
 
-import links
+sys.dont_write_bytecode = True
+import links  # noqa: E402
 
 
 class LinksTest(unittest.TestCase):
