@@ -5,16 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/contracts.hpp"
+#include "core/quantile.hpp"
 
 namespace windtunnel {
-
-double median_of(std::vector<double> numbers) {
-  WT_EXPECT(!numbers.empty());
-  std::sort(numbers.begin(), numbers.end());
-  const std::size_t half = numbers.size() / 2;
-  return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
-}
 
 double student_tail(double t, double degrees_of_freedom) {
   return boost::math::cdf(boost::math::complement(boost::math::students_t(degrees_of_freedom), t));

@@ -5,9 +5,6 @@
 
 namespace windtunnel {
 
-/// Median of numbers, of which there is one at least.
-double median_of(std::vector<double> numbers);
-
 /// Which of many like parts differs from the others by more than their scatter.
 ///
 /// `deviations` are logarithms of each part's figure over the median of its peers. Their scatter is 1.4826 times their median size

@@ -118,7 +118,7 @@ ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int
   const std::int64_t device = chosen_device(trace, rank);
   std::erase_if(trace.events, [&](const GpuEvent& event) { return event.device != device; });
   const GpuTotals whole = totals_of(trace).front();
-  run.totals = run.is_marked ? totals_in_steps(trace).front() : whole;
+  run.totals = run.is_marked ? totals_of(trace, trace.steps).front() : whole;
   run.who = described(trace) + "; " + gpu_name(trace, device);
   if (run.kind == TraceKind::real)
     run.who += !run.is_marked   ? ", all of the trace"
