@@ -13,18 +13,14 @@ double student_tail(double t, double degrees_of_freedom) {
   return boost::math::cdf(boost::math::complement(boost::math::students_t(degrees_of_freedom), t));
 }
 
-OutlierTest::OutlierTest(const std::vector<double>& deviations) : count_(deviations.size()) {
+OutlierTest::OutlierTest(const std::vector<double>& deviations, double least_scatter)
+    : count_(deviations.size()), scatter_(least_scatter) {
   std::vector<double> sizes;
   for (const double deviation : deviations) sizes.push_back(std::abs(deviation));
   if (sizes.empty()) return;
   constexpr double normal_over_median =
       1.4826;  // standard deviation over the median size, of a normal distribution
-  scatter_ = normal_over_median * median_of(std::move(sizes));
-}
-
-OutlierTest::OutlierTest(const std::vector<double>& deviations, double least_scatter)
-    : OutlierTest(deviations) {
-  scatter_ = std::max(scatter_, least_scatter);
+  scatter_ = std::max(scatter_, normal_over_median * median_of(std::move(sizes)));
 }
 
 double OutlierTest::least_outlier() const {
