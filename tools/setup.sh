@@ -11,7 +11,7 @@ readonly packages_to_run=(
 readonly packages_to_test=("${packages_to_run[@]}"
   "doctest-dev 1" "librapidcheck-dev 2" "libvalijson-dev 345" "libbenchmark-dev 1" "help2man 1" "dpkg-dev 10"
   "python3-numpy 40" "chromium-headless-shell 300" "fonts-dejavu-core 3" "openmpi-bin 22" "libopenmpi-dev 30" "file 10" "valgrind 80"
-  "clang-14 250" "libclang-rt-14-dev 45" "clang-format-14 1"
+  "clang-14 250" "libclang-rt-14-dev 45" "clang-format-14 1" "mkdocs 41" "mkdocs-material 18"
 )
 
 environment_error() {

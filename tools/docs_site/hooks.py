@@ -1,0 +1,44 @@
+"""Makes mkdocs read the pages as GitHub does: its names of headings, and lists and tables that follow a paragraph without an empty line."""
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import links  # noqa: E402  (of tools/)
+
+LIST = re.compile(r" *(?:[-*+]|\d+[.)]) ")
+RULE = re.compile(r" *\|?[ :|-]*-[ :|-]*\|[ :|-]*$")  # the line below a table's head
+used_names = set()  # by headings of the page that is being rendered
+
+
+def on_config(config):
+    """Names of headings are GitHub's."""
+    config["mdx_configs"]["toc"] = {"permalink": True, "slugify": lambda text, _: links.unique(links.slug(text), used_names)}
+    return config
+
+
+def on_page_markdown(markdown, **_):
+    """An empty line before each list and table, and nested items indented by four."""
+    used_names.clear()
+    lines = markdown.split("\n")
+    prose = {number for number, _ in links.prose(markdown)}
+    written, in_list, in_item, previous = [], False, False, ""  # in_item: the paragraph began with a list's item
+    for number, line in enumerate(lines, 1):
+        if number in prose:
+            starts_item = LIST.match(line) is not None and (in_list or not line.startswith("    "))
+            starts_table = number < len(lines) and "|" in line and "|" not in previous and RULE.match(lines[number]) is not None
+            if previous.strip() and ((starts_item and not in_item) or starts_table):
+                written.append("")
+            if starts_item:
+                in_list = in_item = True
+            elif not previous.strip():
+                in_item = False
+                in_list = in_list and (line.startswith(" ") or not line.strip())
+            indent = len(line) - len(line.lstrip(" "))
+            if in_list and indent in (2, 3):
+                line = " " * (4 - indent) + line
+        else:
+            in_item = False
+        written.append(line)
+        previous = line
+    return "\n".join(written)
