@@ -116,7 +116,7 @@ check_page() {
     fi
     code=$(cat "$of_command.code")
     # Progress is told only of what takes long, which depends on the machine.
-    sed -i -E '/^windtunnel: still [a-z]+ after /d; /^[0-9,]+ of [0-9,]+ points.* a second, .* left$/d' "$of_command.actual"
+    sed -i -E '/^windtunnel: still [a-z ]+ after /d; /^[0-9,]+ of [0-9,]+ points.* a second, .* left$/d' "$of_command.actual"
     if [[ $code -ne 0 ]]; then
       fail "$n" "exit code $code"
     elif [[ -s $of_command.expected ]] && ! matches "$of_command.expected" "$of_command.actual"; then

@@ -441,11 +441,12 @@ std::string import_text(const Shelf& library, const std::string& kind,
   const auto number_at = [&](const char* key) {
     return values.contains(key) ? py::cast<int>(values[key]) : 0;
   };
-  ImportRequest request{kind,
-                        {inputs.begin(), inputs.end()},
-                        output,
-                        {text_at("base"), text_at("clean"), text_at("table"), text_at("unit"),
-                         number_at("rails"), number_at("sequence")}};
+  ImportRequest request{
+      kind,
+      {inputs.begin(), inputs.end()},
+      output,
+      {text_at("base"), text_at("clean"), text_at("table"), text_at("unit"), number_at("rails"),
+       number_at("sequence"), text_at("model"), text_at("args"), number_at("gpus")}};
   return beside_others([&] {
     std::ostringstream result, messages;
     run_import(request, ImportFormat::json, library, result, messages);

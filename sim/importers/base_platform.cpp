@@ -10,6 +10,7 @@
 #include "core/contracts.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
+#include "core/utf8.hpp"
 #include "importers/log_text.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/source_json.hpp"
@@ -125,7 +126,6 @@ constexpr GpuModel models[]{
     {"MI300X"},   {"MI308X"},  {"MI325X"},   {"MI350X"},  {"MI355X"}};
 
 bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
 
 }  // namespace
 
@@ -133,10 +133,10 @@ const GpuModel* gpu_model_in(std::string_view text) {
   for (auto from = text.begin(); from != text.end();) {
     from = std::find_if(from, text.end(), is_in_word);
     const auto end = std::find_if_not(from, text.end(), is_in_word);
-    std::string word(from, end);
-    std::transform(word.begin(), word.end(), word.begin(), upper);
-    const GpuModel* model = std::find_if(std::begin(models), std::end(models),
-                                         [&](const GpuModel& each) { return each.name == word; });
+    const std::string word = lower_case({from, end});
+    const GpuModel* model =
+        std::find_if(std::begin(models), std::end(models),
+                     [&](const GpuModel& each) { return lower_case(each.name) == word; });
     if (model != std::end(models)) return model;
     from = end;
   }

@@ -69,6 +69,10 @@ class PlatformImport {
  protected:
   const NodeType& node() const { return base_.only_node(); }
   void note(std::string text) { imported_.notes.push_back(std::move(text)); }
+  void note_kept(const std::vector<std::string>& keys) {
+    for (const std::string& key : keys)
+      note(key + " is that of " + base_.name() + ": no time depends on it");
+  }
   void warn(std::string text) { imported_.warnings.push_back(std::move(text)); }
   void problem(const Origin& place, std::string message, std::string suggestion) {
     problems_.add({place, {}, std::move(message), std::move(suggestion)});
@@ -89,5 +93,11 @@ class PlatformImport {
   Problems problems_;
   Imported imported_;
 };
+
+/// Importer::import of a class that is made of a request and the library and imports with run().
+template <class Import>
+Imported import_by(const ImportRequest& request, const Library& library) {
+  return Import(request, library).run();
+}
 
 }  // namespace windtunnel

@@ -31,7 +31,7 @@ using Constant = FittedConstant<Interconnect>;
 Seconds predict(const Interconnect& interconnect, const FittedTime& time) {
   std::vector<int> gpus(static_cast<std::size_t>(time.ranks));
   std::iota(gpus.begin(), gpus.end(), 0);
-  return time.collective == NcclCollective::all_reduce
+  return time.collective == CollectiveKind::all_reduce
              ? in_node_all_reduce(interconnect, gpus, time.bytes)
              : in_node_all_gather(interconnect, gpus, time.bytes);
 }
@@ -105,7 +105,6 @@ std::vector<Constant> constants_of(const Interconnect& base, bool several_sizes)
   return constants;
 }
 
-constexpr int written_digits = 4;
 constexpr double trusted_extrapolation = 1.1;  ///< a limit this far above what was seen is none
 
 /// What a run's collective sends out of a node, and does in it, at one size.
@@ -131,13 +130,13 @@ Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, in
   const std::vector<int> gpus = gpus_of_first(run, base);
   const int nodes = (run.nodes + base.domain_nodes - 1) / base.domain_nodes;
   const auto n = static_cast<double>(run.ranks), here = static_cast<double>(gpus.size());
-  if (run.collective == NcclCollective::all_to_all) {
+  if (run.collective == CollectiveKind::all_to_all) {
     const BytesPerSecond inside = wires.all_to_all > BytesPerSecond{0}
                                       ? wires.all_to_all
                                       : saturated_bus_bandwidth(wires, gpus);
     return {"pairwise", payload * (here * (n - here) / n), payload * ((here - 1) / n) / inside};
   }
-  if (run.collective != NcclCollective::all_reduce)
+  if (run.collective != CollectiveKind::all_reduce)
     return {"a ring", ring_all_reduce_volume(payload, run.ranks) / 2,
             in_node_all_gather(wires, gpus, payload)};
   const CrossingTask task{payload,
@@ -229,11 +228,11 @@ BusBandwidthFit fit_bus_bandwidth(const NcclRun& run) {
 }
 
 JsonValue amount_text(double number, const char* unit) {
-  return JsonValue(significant_text(number, written_digits) + " " + unit);
+  return JsonValue(significant_text(number, fitted_digits) + " " + unit);
 }
 
 JsonValue ratio_number(double ratio) {
-  return JsonValue(std::stod(significant_text(ratio, written_digits)));
+  return JsonValue(std::stod(significant_text(ratio, fitted_digits)));
 }
 
 std::string times_table(const InterconnectFit& fit) {
@@ -272,11 +271,11 @@ void write_constants(JsonValue& interconnect, const Interconnect& base, const In
 
 std::vector<std::pair<std::string, std::string>> shown_constants(const Interconnect& found) {
   return {{"saturated_bandwidth", to_text(found.saturated_bandwidth)},
-          {"group_loss", significant_text(found.group_loss, written_digits)},
+          {"group_loss", significant_text(found.group_loss, fitted_digits)},
           {"floor_base", to_text(found.floor_base)},
           {"floor_per_gpu", to_text(found.floor_per_gpu)},
           {"half_size", to_text(found.half_size)},
-          {"sharpness", significant_text(found.sharpness, written_digits)}};
+          {"sharpness", significant_text(found.sharpness, fitted_digits)}};
 }
 
 std::string text_of(const FitError& error) {

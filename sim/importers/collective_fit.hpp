@@ -14,7 +14,7 @@ namespace windtunnel {
 /// One measured time beside the fitted one.
 struct FittedTime {
   int ranks = 0;
-  NcclCollective collective = NcclCollective::all_reduce;
+  CollectiveKind collective = CollectiveKind::all_reduce;
   Bytes bytes{};
   Seconds measured{}, fitted{};
   enum class Role {
@@ -55,6 +55,9 @@ struct BusBandwidthFit {
 };
 BusBandwidthFit fit_bus_bandwidth(const NcclRun& run);
 
+inline constexpr double largest_trusted_error = 0.15;  ///< of a fit, on average; beyond, a warning
+inline constexpr double least_efficiency = 0.01;       ///< of network cards; less is something else
+inline constexpr int fitted_digits = 4;                ///< of a constant that was fitted
 /// Sizes of 1 MiB and more that a fit needs.
 inline constexpr int least_sizes = 5;
 /// How many of the run's sizes are fitted.

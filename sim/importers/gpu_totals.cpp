@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -141,9 +140,27 @@ GpuTotals summed(Ran ran) {
   return totals;
 }
 
-/// Within steps that are disjoint and in order. Without a `window`, it is from first work to last.
-std::vector<GpuTotals> totals_within(const GpuTrace& trace, std::span<const TraceStep> steps,
-                                     std::int64_t window) {
+}  // namespace
+
+const char* name_of(TraceLine line) {
+  constexpr std::array names{"compute", "optimizer",   "codec",           "",    "", "", "", "",
+                             "copies",  "launch_gaps", "pipeline_bubble", "idle"};
+  if (line >= TraceLine::tensor_comm && line <= TraceLine::other_comm)
+    return name_of(
+        static_cast<CommClass>(static_cast<int>(line) - static_cast<int>(TraceLine::tensor_comm)));
+  return names[static_cast<std::size_t>(line)];
+}
+
+bool is_work(const GpuEvent& event) {
+  return event.work != GpuWork::launching && event.work != GpuWork::waiting;
+}
+
+std::vector<GpuTotals> totals_of(const GpuTrace& trace, std::span<const TraceStep> steps) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  const TraceStep always{{}, Limits::min(), Limits::max()};
+  std::int64_t window = 0;
+  for (const TraceStep& step : steps) window += step.end - step.begin;
+  if (steps.empty()) steps = {&always, 1};
   std::map<std::int64_t, Ran> devices;
   Labels labels(trace);
   for (const GpuEvent& event : trace.events) {
@@ -161,37 +178,6 @@ std::vector<GpuTotals> totals_within(const GpuTrace& trace, std::span<const Trac
     result.push_back(summed(std::move(ran)));
   }
   return result;
-}
-
-}  // namespace
-
-const char* name_of(TraceLine line) {
-  constexpr std::array names{"compute", "optimizer",   "codec",           "",    "", "", "", "",
-                             "copies",  "launch_gaps", "pipeline_bubble", "idle"};
-  if (line >= TraceLine::tensor_comm && line <= TraceLine::other_comm)
-    return name_of(
-        static_cast<CommClass>(static_cast<int>(line) - static_cast<int>(TraceLine::tensor_comm)));
-  return names[static_cast<std::size_t>(line)];
-}
-
-bool is_work(const GpuEvent& event) {
-  return event.work != GpuWork::launching && event.work != GpuWork::waiting;
-}
-
-std::vector<GpuTotals> totals_of(const GpuTrace& trace) {
-  using Limits = std::numeric_limits<std::int64_t>;
-  const TraceStep always{{}, Limits::min(), Limits::max()};
-  return totals_within(trace, {&always, 1}, 0);
-}
-
-std::vector<GpuTotals> totals_in_steps(const GpuTrace& trace) {
-  std::int64_t window = 0;
-  for (const TraceStep& step : trace.steps) window += step.end - step.begin;
-  return totals_within(trace, trace.steps, window);
-}
-
-std::vector<GpuTotals> totals_in_step(const GpuTrace& trace, const TraceStep& step) {
-  return totals_within(trace, {&step, 1}, step.end - step.begin);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,13 +66,9 @@ struct GpuTotals {
 /// Whether something ran, rather than was waited for.
 bool is_work(const GpuEvent& event);
 
-/// Of every GPU in the trace, from its first work to its last.
-std::vector<GpuTotals> totals_of(const GpuTrace& trace);
-/// Of every GPU, within the marked steps together: the window is their length, and work counts as
-/// far as it lies in them.
-std::vector<GpuTotals> totals_in_steps(const GpuTrace& trace);
-/// Of every GPU, within one step.
-std::vector<GpuTotals> totals_in_step(const GpuTrace& trace, const TraceStep& step);
+/// Of every GPU in the trace. Within steps that are disjoint and in order, the window is their length together, and work counts as
+/// far as it lies in them; without steps it is from the first work of the GPU to its last.
+std::vector<GpuTotals> totals_of(const GpuTrace& trace, std::span<const TraceStep> steps = {});
 
 /// Nanoseconds of a trace as a time.
 Seconds trace_time(std::int64_t nanoseconds);

@@ -545,6 +545,15 @@ CollectiveKind collective_kind_of(std::string_view name) {
   return CollectiveKind::other;
 }
 
+double bus_factor(CollectiveKind kind, double num_ranks) {
+  const double share = (num_ranks - 1) / num_ranks;
+  if (kind == CollectiveKind::all_reduce) return 2 * share;
+  const bool sends_shares = kind == CollectiveKind::all_gather ||
+                            kind == CollectiveKind::reduce_scatter ||
+                            kind == CollectiveKind::all_to_all;
+  return sends_shares ? share : 1;
+}
+
 const char* name_of(ComputePhase phase) {
   constexpr std::array names{"forward", "backward", "optimizer", "codec", "unknown"};
   return names[static_cast<std::size_t>(phase)];

@@ -71,8 +71,11 @@ enum class CollectiveKind {
   other
 };
 const char* name_of(CollectiveKind kind);  ///< "all-reduce"
-/// The kind that PyTorch ("_allgather_base") or NCCL's kernel ("AllGather") calls so.
+/// The kind that PyTorch ("_allgather_base"), NCCL's kernel ("AllGather") or nccl-tests ("alltoall") calls so.
 CollectiveKind collective_kind_of(std::string_view name);
+/// The factor from algorithm bandwidth to bus bandwidth (nccl-tests, doc/PERFORMANCE.md): what a rank sends in a ring, or to its
+/// peers, over the bytes of the call.
+double bus_factor(CollectiveKind kind, double num_ranks);
 
 /// One rank's part in a call of NCCL, with what the profiler writes beside the kernel since PyTorch 2.2.
 struct CollectiveCall {

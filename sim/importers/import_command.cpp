@@ -45,7 +45,10 @@ const FileSignature* file_signature(const std::filesystem::path& file) {
        {"\"model_type\"", "\"hidden_size\""}},
       {"a configuration of GPT-NeoX", "", {"pipe_parallel_size"}},
       {"a configuration of GPT-NeoX", "", {"pipe-parallel-size"}},
-      {"a launch script of Megatron-LM", "", {"#!", "--num-layers"}},
+      {"a launch script of Megatron-LM", "megatron", {"#!", "--num-layers"}},
+      {"a configuration of torchtitan", "torchtitan", {"[parallelism]"}},
+      {"a configuration of DeepSpeed", "deepspeed", {"\"zero_optimization\""}},
+      {"a configuration of NeMo", "nemo", {"trainer:", "model:"}},
       {"a shell script", "", {"#!/bin/"}},
       {"a shell script", "", {"#!/usr/bin/env bash"}},
   };
@@ -81,7 +84,9 @@ std::vector<std::pair<std::string, std::string>> options_given(const ImportOptio
   std::vector<std::pair<std::string, std::string>> given{
       {"--base", options.base},           {"--clean", options.clean},
       {"--table", options.table},         {"--unit", options.unit},
-      {"--rails", number(options.rails)}, {"--sequence", number(options.sequence)}};
+      {"--rails", number(options.rails)}, {"--sequence", number(options.sequence)},
+      {"--model", options.model},         {"--args", options.arguments},
+      {"--gpus", number(options.gpus)}};
   std::erase_if(given, [](const auto& option) { return option.second.empty(); });
   return given;
 }

@@ -220,12 +220,12 @@ TEST_CASE("steps hold the work that runs in them, cut at their marks") {
                                   event("kernel", "gemm", 7, at(140, 30)));
   REQUIRE(trace.steps.size() == 2);
   CHECK(trace.steps[0].name == "ProfilerStep#7");
-  CHECK(totals_in_step(trace, trace.steps[0]).front().compute == 10'000);
-  const GpuTotals second = totals_in_step(trace, trace.steps[1]).front();
+  CHECK(totals_of(trace, {&trace.steps[0], 1}).front().compute == 10'000);
+  const GpuTotals second = totals_of(trace, {&trace.steps[1], 1}).front();
   CHECK(second.compute == 20'000);  // 100 to 110 and 140 to 150
   CHECK(second.window == 50'000);
   CHECK(second.idle() == 30'000);
-  const GpuTotals both = totals_in_steps(trace).front();
+  const GpuTotals both = totals_of(trace, trace.steps).front();
   CHECK(both.window == 150'000);
   CHECK(both.compute == 30'000);
 }

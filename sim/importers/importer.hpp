@@ -15,11 +15,14 @@ namespace windtunnel {
 struct ImportOptions {
   std::string
       base;  ///< --base: the platform that says what a log cannot know, or the scenario that says what a trace cannot
-  std::string clean;  ///< --clean
-  std::string table;  ///< --table: send | recv
-  std::string unit;   ///< --unit of the rates in a table
-  int rails = 0;      ///< --rails: processes a node that the rates were measured with
-  int sequence = 0;   ///< --sequence, tokens
+  std::string clean;      ///< --clean
+  std::string table;      ///< --table: send | recv
+  std::string unit;       ///< --unit of the rates in a table
+  int rails = 0;          ///< --rails: processes a node that the rates were measured with
+  int sequence = 0;       ///< --sequence, tokens
+  std::string model;      ///< --model: of a launch script that does not say its sizes
+  std::string arguments;  ///< --args: that a launch script is called with
+  int gpus = 0;           ///< --gpus, of a launch script that does not say how many
 };
 
 /// Files to import, and how.

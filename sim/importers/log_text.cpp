@@ -158,6 +158,7 @@ LogText::LogText(std::shared_ptr<const SourceText> source, Problems& problems,
   }
   take_prefixes(lines_, find_anchor);
   for (LogLine& line : lines_) line.words = split_words(line, blank_characters);
+  std::erase_if(lines_, [](const LogLine& line) { return line.words.empty(); });
 }
 
 Origin LogText::at(const LogLine& line, const LogWord& word) const {
@@ -165,16 +166,14 @@ Origin LogText::at(const LogLine& line, const LogWord& word) const {
 }
 
 Origin LogText::at(const LogLine& line) const {
-  if (line.words.empty()) return {OriginKind::file, source_, line.number, 1, 1};
   const LogWord& last = line.words.back();
   const int from = line.words.front().column;
   return {OriginKind::file, source_, line.number, from, last.column + last.length - from};
 }
 
 Origin LogText::end() const {
-  for (auto line = lines_.rbegin(); line != lines_.rend(); ++line)
-    if (!line->words.empty()) return at(*line, line->words.back());
-  return {OriginKind::file, source_, 1, 1, 1};
+  if (lines_.empty()) return {OriginKind::file, source_, 1, 1, 1};
+  return at(lines_.back(), lines_.back().words.back());
 }
 
 void LogText::problem(const Origin& place, std::string message, std::string suggestion) const {
@@ -219,10 +218,8 @@ std::optional<long long> count_in(std::string_view word) {
 }
 
 bool is_missing(std::string_view word) {
-  std::string lower(word);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  static const std::array<std::string_view, 6> words{"", "n/a", "na", "nan", "-", "none"};
-  return std::find(words.begin(), words.end(), lower) != words.end();
+  constexpr std::array<std::string_view, 6> words{"", "n/a", "na", "nan", "-", "none"};
+  return std::find(words.begin(), words.end(), lower_case(word)) != words.end();
 }
 
 }  // namespace windtunnel

@@ -31,7 +31,7 @@ struct LogLine {
 /// Where a line that every file of a format has begins in `text`: the anchor. npos: `text` is no such line.
 using FindAnchor = std::size_t (*)(std::string_view text);
 
-/// A log as its writer meant it: a byte order mark, escape sequences of terminals, parts of a line
+/// A log as its writer meant it: empty lines, a byte order mark, escape sequences of terminals, parts of a line
 /// that a carriage return overwrites, and the prefixes of launchers are left out. Positions are
 /// those of the file.
 ///
@@ -45,10 +45,9 @@ class LogText {
   LogText(std::shared_ptr<const SourceText> source, Problems& problems, FindAnchor find_anchor);
 
   const std::vector<LogLine>& lines() const { return lines_; }
-  const std::shared_ptr<const SourceText>& source() const { return source_; }
   Origin at(const LogLine& line, const LogWord& word) const;
   Origin at(const LogLine& line) const;  ///< of the whole line
-  Origin end() const;                    ///< of the last line that is not empty
+  Origin end() const;                    ///< of the last word
 
   void problem(const Origin& place, std::string message, std::string suggestion = {}) const;
   void problem(const LogLine& line, const LogWord& word, std::string message,

@@ -154,3 +154,15 @@ TEST_CASE("any trace of a job's operations, and any ranks' traces, are read or r
   CHECK(num_refused > 30);
   CHECK(num_refused < 600);
 }
+
+TEST_CASE("any launch script or configuration is imported whole or refused") {
+  for (const auto& [kind, name] : {std::pair{"megatron", "launch-megatron.sh"},
+                                   {"nemo", "launch-nemo.yaml"},
+                                   {"torchtitan", "launch-torchtitan.toml"}}) {
+    CAPTURE(kind);
+    ImportRun run(kind);
+    run.request.options.base = "dgx-h100";
+    run.request.options.gpus = 128;
+    try_mutations(run, sample(name), 60);
+  }
+}

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -11,7 +10,8 @@
 #include <utility>
 
 #include "core/object_reader.hpp"
-#include "importers/statistics.hpp"
+#include "core/quantile.hpp"
+#include "core/utf8.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel {
@@ -37,12 +37,12 @@ bool agree(double printed, double computed) {
 }
 
 /// The collective of a program's name, or what the factor of its lines tells.
-std::optional<NcclCollective> collective_of(const std::string& name, const Origin& place,
+std::optional<CollectiveKind> collective_of(const std::string& name, const Origin& place,
                                             const std::vector<NcclLine>& lines, int ranks,
                                             Problems& problems) {
-  for (const NcclCollective each : {NcclCollective::all_reduce, NcclCollective::all_gather,
-                                    NcclCollective::reduce_scatter, NcclCollective::all_to_all})
-    if (name == std::string(name_of(each)) + "_perf") return each;
+  for (const CollectiveKind each : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                    CollectiveKind::reduce_scatter, CollectiveKind::all_to_all})
+    if (name == std::string(nccl_name_of(each)) + "_perf") return each;
   if (!name.empty()) {
     problems.add({place,
                   {},
@@ -57,7 +57,7 @@ std::optional<NcclCollective> collective_of(const std::string& name, const Origi
   // With two ranks an all-reduce has the factor of a broadcast; a gather and a scatter always have
   // one, and cost the same.
   if (!factors.empty() && ranks > 2)
-    for (const NcclCollective each : {NcclCollective::all_reduce, NcclCollective::all_gather})
+    for (const CollectiveKind each : {CollectiveKind::all_reduce, CollectiveKind::all_gather})
       if (agree(median_of(factors), bus_factor(each, ranks))) return each;
   problems.add({place,
                 {},
@@ -67,7 +67,7 @@ std::optional<NcclCollective> collective_of(const std::string& name, const Origi
 }
 
 /// Finds what is wrong with a line; nothing: it is right.
-std::optional<std::string> contradiction(const NcclLine& line, NcclCollective collective,
+std::optional<std::string> contradiction(const NcclLine& line, CollectiveKind collective,
                                          int ranks) {
   const double algbw = algorithm_bandwidth(line);
   if (!agree(line.algbw, algbw))
@@ -76,7 +76,7 @@ std::optional<std::string> contradiction(const NcclLine& line, NcclCollective co
            " us are " + significant_text(algbw, 4);
   const double busbw = algbw * bus_factor(collective, ranks);
   if (agree(line.busbw, busbw)) return std::nullopt;
-  return "busbw is " + significant_text(line.busbw, 4) + " GB/s, but " + name_of(collective) +
+  return "busbw is " + significant_text(line.busbw, 4) + " GB/s, but " + nccl_name_of(collective) +
          " over " + std::to_string(ranks) + " GPUs makes it " + significant_text(busbw, 4);
 }
 
@@ -141,8 +141,7 @@ class NcclTextReader {
 
   NcclRun read() {
     run_.has_end = false;
-    for (const LogLine& line : log_.lines())
-      if (!line.words.empty()) read_line(line);
+    for (const LogLine& line : log_.lines()) read_line(line);
     if (!columns_) {
       log_.problem(log_.end(),
                    "no table of nccl-tests in the file: no line \"# size count type ... algbw "
@@ -173,10 +172,9 @@ class NcclTextReader {
 
   /// "-x NCCL_ALGO=Ring" of a launcher, or NCCL's own "NCCL_ALGO set by environment to Ring".
   static bool says_ring(const std::string& text) {
-    std::size_t at = text.find("NCCL_ALGO");
+    const std::size_t at = text.find("NCCL_ALGO");
     if (at == std::string::npos) return false;
-    std::string value = text.substr(at + std::string_view("NCCL_ALGO").size());
-    for (char& c : value) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string value = lower_case(text).substr(at + std::string_view("NCCL_ALGO").size());
     for (const std::string_view form : {"=", "=\"", "='", " set by environment to "})
       if (value.starts_with(form)) {
         const std::string_view algorithm = std::string_view(value).substr(form.size());
@@ -375,14 +373,9 @@ std::optional<NcclLine> read_way(ObjectReader& result, const char* key, double b
 
 std::vector<NcclLine> read_results(ObjectReader& root, NcclRun& run) {
   std::vector<NcclLine> lines;
-  JsonValue* results = root.require("results", "the list of nccl-tests -J");
-  if (results == nullptr) return lines;
-  if (!results->is_array() || results->array().empty()) {
-    root.problem("results", "no results: the file may be of a run that was stopped");
-    return lines;
-  }
-  for (std::size_t i = 0; i < results->array().size(); ++i) {
-    ObjectReader result(results->array()[i], "/results/" + std::to_string(i), root.problems());
+  root.require("results", "the list of nccl-tests -J");
+  for (ObjectReader& result :
+       root.entries("results", "no results: the file may be of a run that was stopped")) {
     const double bytes = result.required_number("size", 0, most);
     if (bytes == 0) {
       ++run.num_empty;
@@ -435,14 +428,9 @@ void read_ranks(ObjectReader& root, NcclRun& run) {
 
 }  // namespace
 
-const char* name_of(NcclCollective collective) {
+const char* nccl_name_of(CollectiveKind collective) {
   constexpr std::array names{"all_reduce", "all_gather", "reduce_scatter", "alltoall"};
   return names[static_cast<std::size_t>(collective)];
-}
-
-double bus_factor(NcclCollective collective, int ranks) {
-  const double share = static_cast<double>(ranks - 1) / ranks;
-  return collective == NcclCollective::all_reduce ? 2 * share : share;
 }
 
 std::size_t find_nccl_header(std::string_view text) {

@@ -5,18 +5,14 @@
 
 #include "core/json_value.hpp"
 #include "importers/base_platform.hpp"
+#include "importers/gpu_trace.hpp"
 #include "importers/log_text.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
 
-/// The collectives whose times say something about a platform.
-enum class NcclCollective { all_reduce, all_gather, reduce_scatter, all_to_all };
-const char* name_of(NcclCollective collective);
-
-/// The factor from algorithm bandwidth to bus bandwidth (nccl-tests, doc/PERFORMANCE.md): what a GPU sends in a ring, or to its
-/// peers, over the size.
-double bus_factor(NcclCollective collective, int ranks);
+/// What nccl-tests calls a collective whose times say something about a platform: "all_reduce", …, "alltoall".
+const char* nccl_name_of(CollectiveKind collective);
 
 /// One line of nccl-tests' table: `bytes` is its "size" column.
 struct CollectiveTime {
@@ -27,7 +23,7 @@ struct CollectiveTime {
 
 /// One run of nccl-tests.
 struct NcclRun {
-  NcclCollective collective = NcclCollective::all_reduce;
+  CollectiveKind collective = CollectiveKind::all_reduce;
   int ranks = 0;
   int nodes = 1;
   bool hosts_known = false;  ///< false: the file does not list its ranks, one node is assumed

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/quantile.hpp"
 #include "core/text_list.hpp"
 #include "importers/statistics.hpp"
 #include "report/number_text.hpp"
@@ -150,21 +151,18 @@ class RankJudge {
     }
   }
 
-  /// Ranks with the same calls, by description, kind and size: the same part of the model.
-  std::map<std::string, std::vector<std::size_t>> peers() const {
-    std::map<std::string, std::vector<std::size_t>> peers;
+  /// How many calls a rank makes, by description, kind, bytes and size of the group.
+  using CallCounts =
+      std::map<std::tuple<std::string, CollectiveKind, std::int64_t, std::int64_t>, std::int64_t>;
+  /// Ranks with the same calls: the same part of the model.
+  std::map<CallCounts, std::vector<std::size_t>> peers() const {
+    std::map<CallCounts, std::vector<std::size_t>> peers;
     for (std::size_t member = 0; member < ranks_.size(); ++member) {
-      std::map<std::tuple<std::string, CollectiveKind, std::int64_t, std::int64_t>, std::int64_t>
-          calls;
+      CallCounts calls;
       for (const CollectiveCall& call : ranks_[member].calls)
         ++calls[{ranks_[member].names.at(call.description), call.kind, call.bytes,
                  call.group_size}];
-      std::string text;
-      for (const auto& [call, count] : calls)
-        text += std::get<0>(call) + "/" + std::to_string(static_cast<int>(std::get<1>(call))) +
-                "/" + std::to_string(std::get<2>(call)) + "/" + std::to_string(std::get<3>(call)) +
-                "x" + std::to_string(count) + " ";
-      peers[text].push_back(member);
+      peers[std::move(calls)].push_back(member);
     }
     return peers;
   }
@@ -243,29 +241,19 @@ class RankJudge {
                         [&](const RankPace& pace) { return node_of(pace.member) == node; });
       const bool whole_node =
           members.size() > 1 && static_cast<std::ptrdiff_t>(members.size()) == on_node;
-      if (whole_node) add_slow_node(node, members);
+      if (whole_node) add_slow(RankFinding::Kind::slow_node, node, members);
       for (const std::size_t member : members)
-        if (!whole_node) add_slow_rank(member);
+        if (!whole_node) add_slow(RankFinding::Kind::slow_rank, ranks_[member].rank, {member});
     }
   }
 
-  void add_slow_rank(std::size_t member) {
-    const RankPace& pace = verdict_.ranks[member];
+  /// One rank, or all of a node.
+  void add_slow(RankFinding::Kind kind, std::int64_t place,
+                const std::vector<std::size_t>& members) {
+    const bool is_rank = kind == RankFinding::Kind::slow_rank;
     RankFinding finding;
-    finding.kind = RankFinding::Kind::slow_rank;
-    finding.places = {ranks_[member].rank};
-    finding.ratio = pace.compute_over_peers;
-    finding.cost = cost_of(pace);
-    finding.text = "rank " + std::to_string(ranks_[member].rank) + " computes " +
-                   percent_text(finding.ratio - 1) + " slower than its peers and costs " +
-                   to_text(Seconds{finding.cost}) + " a step";
-    verdict_.findings.push_back(std::move(finding));
-  }
-
-  void add_slow_node(std::int64_t node, const std::vector<std::size_t>& members) {
-    RankFinding finding;
-    finding.kind = RankFinding::Kind::slow_node;
-    finding.places = {node};
+    finding.kind = kind;
+    finding.places = {place};
     std::vector<double> ratios;
     for (const std::size_t member : members) {
       ratios.push_back(verdict_.ranks[member].compute_over_peers);
@@ -273,9 +261,11 @@ class RankJudge {
       finding.cost = std::max(finding.cost, cost_of(verdict_.ranks[member]));
     }
     finding.ratio = median_of(std::move(ratios));
-    finding.text = "all GPUs of node " + std::to_string(node) + " compute " +
-                   percent_text(finding.ratio - 1) + " slower than their peers and cost " +
-                   to_text(Seconds{finding.cost}) + " a step";
+    finding.text =
+        (is_rank ? "rank " : "all GPUs of node ") + std::to_string(place) +
+        (is_rank ? " computes " : " compute ") + percent_text(finding.ratio - 1) +
+        (is_rank ? " slower than its peers and costs " : " slower than their peers and cost ") +
+        to_text(Seconds{finding.cost}) + " a step";
     verdict_.findings.push_back(std::move(finding));
   }
 
@@ -310,8 +300,8 @@ class RankJudge {
     rate.group = group;
     std::tie(rate.kind, rate.bytes) = most->first;
     rate.num_calls = num_calls;
-    rate.bus_bandwidth = static_cast<double>(rate.bytes) *
-                         bus_factor(rate.kind, ranks.members.size()) / median_of(most->second);
+    rate.bus_bandwidth =
+        static_cast<double>(rate.bytes) * bus_factor_of(rate) / median_of(most->second);
     std::set<std::int64_t> nodes;
     for (const std::size_t member : ranks.members) nodes.insert(node_of(member));
     rate.nodes.assign(nodes.begin(), nodes.end());
@@ -320,6 +310,10 @@ class RankJudge {
 
   bool is_whole(const GroupRate& rate) const {
     return verdict_.matched.groups[rate.group].is_whole;
+  }
+  double bus_factor_of(const GroupRate& rate) const {
+    return bus_factor(rate.kind,
+                      static_cast<double>(verdict_.matched.groups[rate.group].members.size()));
   }
 
   /// Groups whose rates should be alike.
@@ -338,9 +332,8 @@ class RankJudge {
       constexpr std::size_t fewest = 3;
       if (rates[alike(rate)].size() < fewest) continue;
       rate.peers_bandwidth = median_of(rates[alike(rate)]);
-      const double factor =
-          bus_factor(rate.kind, verdict_.matched.groups[rate.group].members.size());
-      const double usual = static_cast<double>(rate.bytes) * factor / rate.peers_bandwidth;
+      const double usual =
+          static_cast<double>(rate.bytes) * bus_factor_of(rate) / rate.peers_bandwidth;
       const std::vector<double>& times = calls[rate.group].at({rate.kind, rate.bytes});
       const double sum = std::accumulate(times.begin(), times.end(), 0.0);
       const std::size_t first = verdict_.matched.groups[rate.group].members.front();
@@ -515,15 +508,6 @@ std::string rank_list(const std::vector<std::int64_t>& ranks) {
   constexpr std::size_t most_named = 8;
   return listed(
       ranks, [](std::int64_t rank) { return std::to_string(rank); }, most_named);
-}
-
-double bus_factor(CollectiveKind kind, std::size_t num_ranks) {
-  const auto n = static_cast<double>(num_ranks);
-  if (kind == CollectiveKind::all_reduce) return 2 * (n - 1) / n;
-  if (kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
-      kind == CollectiveKind::all_to_all)
-    return (n - 1) / n;
-  return 1;
 }
 
 RankVerdict judge_ranks(const std::vector<RankTrace>& ranks) { return RankJudge(ranks).judge(); }
@@ -723,11 +707,8 @@ class RankMatcher {
         leads[{part.member, call.group}].push_back(static_cast<double>(part.end - base) - mean);
     }
     std::vector<std::vector<Lead>> found(ranks_.size());
-    for (auto& [key, values] : leads) {
-      const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-      std::nth_element(values.begin(), middle, values.end());
-      found[key.first].push_back({key.second, *middle});
-    }
+    for (auto& [key, values] : leads)
+      found[key.first].push_back({key.second, upper_median_of(std::move(values))});
     return found;
   }
 

@@ -138,7 +138,4 @@ RankVerdict judge_ranks(const std::vector<RankTrace>& ranks);
 /// "1, 2, 3", of many the first and "…".
 std::string rank_list(const std::vector<std::int64_t>& ranks);
 
-/// Bytes that each rank sends in an optimal algorithm, over the bytes of the call: bus bandwidth as nccl-tests counts it.
-double bus_factor(CollectiveKind kind, std::size_t num_ranks);
-
 }  // namespace windtunnel

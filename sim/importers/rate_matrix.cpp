@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "importers/statistics.hpp"
+#include "core/quantile.hpp"
 
 namespace windtunnel {
 namespace {
@@ -132,11 +132,6 @@ RateStatistics statistics_of(const NodeRates& rates) {
     }
   RateStatistics statistics;
   if (numbers.empty()) return statistics;
-  const auto mean_of = [](const std::vector<double>& list) {
-    double sum = 0;
-    for (const double number : list) sum += number;
-    return sum / static_cast<double>(list.size());
-  };
   const double mean = mean_of(numbers);
   double square = 0;
   for (const double number : numbers) square += (number - mean) * (number - mean);

@@ -5,33 +5,22 @@
 #include <cmath>
 #include <limits>
 
-#include "core/contracts.hpp"
+#include "core/quantile.hpp"
 
 namespace windtunnel {
-
-double median_of(std::vector<double> numbers) {
-  WT_EXPECT(!numbers.empty());
-  std::sort(numbers.begin(), numbers.end());
-  const std::size_t half = numbers.size() / 2;
-  return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
-}
 
 double student_tail(double t, double degrees_of_freedom) {
   return boost::math::cdf(boost::math::complement(boost::math::students_t(degrees_of_freedom), t));
 }
 
-OutlierTest::OutlierTest(const std::vector<double>& deviations) : count_(deviations.size()) {
+OutlierTest::OutlierTest(const std::vector<double>& deviations, double least_scatter)
+    : count_(deviations.size()), scatter_(least_scatter) {
   std::vector<double> sizes;
   for (const double deviation : deviations) sizes.push_back(std::abs(deviation));
   if (sizes.empty()) return;
   constexpr double normal_over_median =
       1.4826;  // standard deviation over the median size, of a normal distribution
-  scatter_ = normal_over_median * median_of(std::move(sizes));
-}
-
-OutlierTest::OutlierTest(const std::vector<double>& deviations, double least_scatter)
-    : OutlierTest(deviations) {
-  scatter_ = std::max(scatter_, least_scatter);
+  scatter_ = std::max(scatter_, normal_over_median * median_of(std::move(sizes)));
 }
 
 double OutlierTest::least_outlier() const {

@@ -5,9 +5,6 @@
 
 namespace windtunnel {
 
-/// Median of numbers, of which there is one at least.
-double median_of(std::vector<double> numbers);
-
 /// Which of many like parts differs from the others by more than their scatter.
 ///
 /// `deviations` are logarithms of each part's figure over the median of its peers. Their scatter is 1.4826 times their median size
@@ -17,9 +14,8 @@ double median_of(std::vector<double> numbers);
 /// parts were looked at (Bonferroni). An outlier's is below `false_alarm_rate`: that many healthy jobs have one by chance.
 class OutlierTest {
  public:
-  explicit OutlierTest(const std::vector<double>& deviations);
-  /// The same with a scatter that is at least this: of some of the parts, which scatter more than all.
-  OutlierTest(const std::vector<double>& deviations, double least_scatter);
+  /// The scatter is at least `least_scatter`: that of some of the parts, which scatter more than all.
+  explicit OutlierTest(const std::vector<double>& deviations, double least_scatter = 0);
 
   /// Whether a part whose deviation is this is larger than chance makes any of them.
   bool is_outlier(double deviation) const { return chance_of(deviation) < false_alarm_rate; }
@@ -33,7 +29,7 @@ class OutlierTest {
 
  private:
   std::size_t count_;
-  double scatter_ = 0;
+  double scatter_;
 };
 
 /// The probability that a variable of Student's t distribution exceeds t > 0.

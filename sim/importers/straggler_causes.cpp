@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "core/problem.hpp"
+#include "core/quantile.hpp"
 #include "core/work_note.hpp"
-#include "importers/statistics.hpp"
 #include "importers/trace_event_reader.hpp"
 
 namespace windtunnel {
@@ -449,19 +449,6 @@ std::vector<double> JobReplay::step_times(const std::vector<double>& durations) 
 
 namespace {
 
-double mean_of(const std::vector<double>& values) {
-  return values.empty() ? 0
-                        : std::accumulate(values.begin(), values.end(), 0.0) /
-                              static_cast<double>(values.size());
-}
-
-/// The lower of the two in the middle of an even number: of two workers the faster one is the peer of the slower.
-double lower_median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 double ratio_of(double a, double b) { return b > 0 ? a / b : 1; }
 
 /// Means of passes by worker and stage, and the ideal times by kind.
@@ -504,20 +491,15 @@ class OperationTimes {
   }
 
   void find_workers() {
-    std::array<std::vector<double>, 2> counts;
-    for (std::size_t pass = 0; pass < 2; ++pass) {
-      worker_[pass].assign(at(trace_.num_workers()), 0);
-      counts[pass].assign(at(trace_.num_workers()), 0);
-    }
-    for (const JobOperation& operation : trace_.operations) {
-      if (!is_pass(operation.work)) continue;
-      const std::size_t worker = at(trace_.worker_of(operation));
-      worker_[pass_index(operation)][worker] += operation.duration;
-      ++counts[pass_index(operation)][worker];
-    }
+    const std::vector<std::vector<double>> no_times(at(trace_.num_workers()));
+    std::array durations{no_times, no_times};
+    for (const JobOperation& operation : trace_.operations)
+      if (is_pass(operation.work))
+        durations[pass_index(operation)][at(trace_.worker_of(operation))].push_back(
+            operation.duration);
     for (std::size_t pass = 0; pass < 2; ++pass)
-      for (std::size_t i = 0; i < worker_[pass].size(); ++i)
-        if (counts[pass][i] > 0) worker_[pass][i] /= counts[pass][i];
+      for (const std::vector<double>& of_worker : durations[pass])
+        worker_[pass].push_back(mean_of(of_worker));
   }
 
   void find_stages() {
@@ -526,6 +508,7 @@ class OperationTimes {
         std::vector<double> times;
         for (int rank = 0; rank < trace_.num_data_ranks; ++rank)
           times.push_back(worker_[pass][at(rank * trace_.num_stages + stage)]);
+        // Of two workers the faster one is the peer of the slower.
         peers_[pass].push_back(lower_median_of(std::move(times)));
       }
       stages_[pass] = mean_of(peers_[pass]);

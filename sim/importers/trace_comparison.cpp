@@ -88,11 +88,10 @@ void add_notes(const std::string& letter, const ComparedTimeline& run, const Gpu
   else if (static_cast<double>(outside) > worth_saying * static_cast<double>(totals.busy))
     notes.push_back(letter + ": " + to_text(trace_time(outside)) +
                     " of GPU work lie outside of its marked steps, and count nowhere");
-  if (totals.phases[static_cast<std::size_t>(ComputePhase::unknown)] > 0)
-    notes.push_back(
-        letter + ": " +
-        to_text(run.of_one(totals.phases[static_cast<std::size_t>(ComputePhase::unknown)])) +
-        " of computing have no launch in the trace: neither forward nor backward");
+  const std::int64_t unknown = totals.phases[static_cast<std::size_t>(ComputePhase::unknown)];
+  if (unknown > 0)
+    notes.push_back(letter + ": " + to_text(run.of_one(unknown)) +
+                    " of computing have no launch in the trace: neither forward nor backward");
   if (const std::string note = unknown_kernels_note(trace); !note.empty())
     notes.push_back(letter + ": " + note);
   std::set<std::string> unnamed;
@@ -118,7 +117,7 @@ ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int
   const std::int64_t device = chosen_device(trace, rank);
   std::erase_if(trace.events, [&](const GpuEvent& event) { return event.device != device; });
   const GpuTotals whole = totals_of(trace).front();
-  run.totals = run.is_marked ? totals_in_steps(trace).front() : whole;
+  run.totals = run.is_marked ? totals_of(trace, trace.steps).front() : whole;
   run.who = described(trace) + "; " + gpu_name(trace, device);
   if (run.kind == TraceKind::real)
     run.who += !run.is_marked   ? ", all of the trace"

@@ -7,7 +7,7 @@
 
 #include "cost/codec_table.hpp"
 #include "report/testing.hpp"
-#include "report/trace_check.hpp"
+#include "report/trace_check_fixtures.hpp"
 #include "report/trace_names.hpp"
 
 namespace windtunnel {

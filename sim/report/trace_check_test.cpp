@@ -1,6 +1,6 @@
-#include "report/trace_check.hpp"
-
 #include <doctest/doctest.h>
+
+#include "report/trace_check_fixtures.hpp"
 
 namespace windtunnel {
 namespace {

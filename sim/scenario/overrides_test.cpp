@@ -84,7 +84,7 @@ std::string extended(const std::string& base, const std::string& overlay) {
   return canonical_text(tree);
 }
 
-// The rows of the table in docs/scenario.md, "What replaces and what merges".
+// The rows of the table in docs/scenario.md, "Files that build on others".
 TEST_CASE("--set of a value replaces it, and makes the objects around it") {
   CHECK(after_set(R"({"a": {"b": 1, "c": 2}})", "/a/b", "3") == R"({"a":{"b":3,"c":2}})");
   CHECK(after_set("{}", "/a/b/c", "3") == R"({"a":{"b":{"c":3}}})");

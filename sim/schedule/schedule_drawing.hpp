@@ -15,7 +15,9 @@ inline constexpr std::size_t most_drawn_passes = 100'000;
 ///
 ///   stage 0  F0 F1 .  .  B0--- .  B1---
 ///   stage 1  .  F0 B0--- F1 B1--- .  .
-std::string schedule_rows(const ScheduleOrders& orders);
+///
+/// Lines longer than `width` characters (0: any) go on in further blocks of rows, later in time.
+std::string schedule_rows(const ScheduleOrders& orders, std::size_t width = 0);
 
 /// The same as a picture (SVG), as the papers draw it: forward blue, backward green, weight gradients pale, chunks in shades. Legible on
 /// light and dark ground.

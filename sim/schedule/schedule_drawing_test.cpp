@@ -21,6 +21,18 @@ TEST_CASE("a schedule is drawn as a row a stage") {
         "stage 1  .  F0 B0 F1 B1 W0 W1\n");
 }
 
+TEST_CASE("a drawing wider than its place goes on in a block below") {
+  CHECK(schedule_rows(schedule_orders(*schedule_named("1f1b"), {2, 2, 1}), 20) ==
+        "stage 0  F0 F1 .  .\n"
+        "stage 1  .  F0 B0---\n"
+        "\n"
+        "stage 0  B0--- .  B1\n"
+        "stage 1  F1 B1--- .\n"
+        "\n"
+        "stage 0 ---\n"
+        "stage 1  .\n");
+}
+
 /// WINDTUNNEL_UPDATE_GOLDEN=1 draws them anew; look at the difference.
 TEST_CASE("the pictures in the documentation are those that are drawn now") {
   const std::filesystem::path images = source_dir() / "docs/img";

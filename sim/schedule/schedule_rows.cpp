@@ -21,13 +21,14 @@ std::string filled(std::string text, std::size_t width, char fill) {
 
 }  // namespace
 
-std::string schedule_rows(const ScheduleOrders& orders) {
+std::string schedule_rows(const ScheduleOrders& orders, std::size_t width) {
   const ScheduleTiming timing = time_schedule(orders);
   const std::size_t column = longest_token(orders) + 1;
   const std::size_t label = std::to_string(orders.of_stage.size() - 1).size();
-  std::string rows;
+  std::vector<std::string> labels, rows;
   for (std::size_t stage = 0; stage < orders.of_stage.size(); ++stage) {
-    std::string row = "stage " + filled(std::to_string(stage), label, ' ') + " ";
+    labels.push_back("stage " + filled(std::to_string(stage), label, ' ') + " ");
+    std::string& row = rows.emplace_back();
     int now = 0;
     const auto idle_until = [&](int time) {
       for (; now < time; ++now) row += " " + filled(".", column - 1, ' ');
@@ -41,10 +42,21 @@ std::string schedule_rows(const ScheduleOrders& orders) {
       now += length;
     }
     idle_until(timing.end);
-    row.erase(row.find_last_not_of(' ') + 1);
-    rows += row + "\n";
   }
-  return rows;
+  // A wide drawing is cut between columns, and goes on below.
+  const std::size_t all = rows.front().size(), used = labels.front().size() + column;
+  const std::size_t block =
+      width == 0 ? all : column * (1 + (width > used ? width - used : 0) / column);
+  std::string text;
+  for (std::size_t begin = 0; begin < all; begin += block) {
+    if (begin > 0) text += "\n";
+    for (std::size_t stage = 0; stage < rows.size(); ++stage) {
+      std::string line = labels[stage] + rows[stage].substr(begin, block);
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
+    }
+  }
+  return text;
 }
 
 }  // namespace windtunnel

@@ -15,7 +15,7 @@
 #include "core/testing.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/report_json.hpp"
-#include "report/trace_check.hpp"
+#include "report/trace_check_fixtures.hpp"
 #include "search/placement_search.hpp"
 #include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/file_io.hpp"
+#include "core/quantile.hpp"
 #include "cost/kernel_cost.hpp"
 #include "cost/model_operations.hpp"
 #include "platform/software_json.hpp"
@@ -195,12 +196,6 @@ void add_layers(const Library& library, const fs::path& folder, const Device& de
     points.push_back({"layers", name + " " + row.at("direction"), measured_time(row),
                       layer_time(row, node, stacks.at(name))});
   }
-}
-
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 KernelError error_of(const std::string& table, const std::string& group,

@@ -221,7 +221,9 @@ exits 2 compare "$real" config.json; silent stdout
 gzip -dc "$real" | head -c 90000 >cut.json
 exits 2 compare cut.json $good; says "cut.json:"; says "ends after 90000 bytes"; silent stdout
 exits 0 import --help; prints "nccl-tests: "
-exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, probe, hf-config, kineto, straggler-trace"; silent stdout
+exits 0 import megatron "$importers/samples/launch-megatron.sh" --base dgx-h100 -o launched.json; prints "on 128 GPUs"
+exits 0 run launched.json; prints "per iteration"
+exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, probe, hf-config, kineto, straggler-trace, megatron, nemo, torchtitan, deepspeed"; silent stdout
 exits 2 import mpigraph; says "needs a file"
 exits 2 import mpigraph net.csv --base boxes; says "needs -o OUT"
 exits 2 import mpigraf net.csv -o x.json; says 'did you mean "mpigraph"?'; silent stdout

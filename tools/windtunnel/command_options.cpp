@@ -278,11 +278,11 @@ void add_import_options(CLI::App* command, CommandLine& line) {
   ImportOptions& import = line.import;
   constexpr int most = 1 << 28;
   options.value("-o,--output", line.output, "OUT",
-                "Where to write the platform, model or measured set");
+                "Where to write the platform, model, scenario or measured set");
   options.value(
       "--base", import.base, "PLATFORM",
-      "Platform with the same GPU, for what the file does not contain, or the scenario of "
-      "traced steps: a name or a path");
+      "Platform with the same GPU, or that a launch script is for, or the scenario of traced "
+      "steps: a name or a path");
   options.value("--clean", import.clean, "WHAT",
                 "phase: replace rates that mpiGraph's ring steps lowered by medians");
   options.value("--table", import.table, "TABLE",
@@ -291,6 +291,12 @@ void add_import_options(CLI::App* command, CommandLine& line) {
   options.number("--rails", import.rails, 1, most,
                  "Processes per node in mpiGraph's run, each with its own network card");
   options.number("--sequence", import.sequence, 1, most, "Sequence length of a model, in tokens");
+  options.value("--model", import.model, "MODEL",
+                "Model of a launch script that does not say its sizes: a name or a path");
+  options.value("--args", import.arguments, "ARGUMENTS",
+                "Variables and arguments that a launch script is called with: \"NNODES=4 7B\"");
+  options.number("--gpus", import.gpus, 1, most,
+                 "GPUs of a launch script that does not say how many");
 }
 
 void add_collective_options(CLI::App* collective, CommandLine& line) {

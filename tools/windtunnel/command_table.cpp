@@ -191,6 +191,8 @@ std::vector<Command> make_commands() {
                      "the bandwidth of every link"},
                     {"windtunnel import hf-config config.json -o my-model.json",
                      "a model from HuggingFace"},
+                    {"windtunnel import megatron pretrain.sh --base dgx-h100 -o scenario.json",
+                     "a scenario from a launch script"},
                     {"windtunnel import kineto rank*.json.gz",
                      "which rank or link slows a job down"},
                     {"windtunnel import kineto trace.json.gz",

@@ -42,7 +42,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Characters that a line of results may have; 0 where nobody looks.
+}  // namespace
+
 int result_width(const CommandLine& line) {
   if (line.format == ResultFormat::json) return 0;
   int width = 0;
@@ -53,8 +54,6 @@ int result_width(const CommandLine& line) {
   constexpr int least = 40;  // narrower, tables are unreadable however they are broken
   return width <= 0 ? 0 : std::max(width, least);
 }
-
-}  // namespace
 
 void guard_standard_streams() {
   // Writing then fails, with a reason.

@@ -18,6 +18,8 @@ void print_result(std::string_view text);
 /// The same of what is made for people, unless JSON is asked for: no wider than the terminal, or than COLUMNS where that is set. What goes
 /// into a file or a pipe keeps its lines.
 void print_result(const CommandLine& line, std::string_view text);
+/// Characters that a line of results may have: those of the terminal, or COLUMNS; 0 in a file, in a pipe and in JSON.
+int result_width(const CommandLine& line);
 /// Lets sentences be made as wide as print_result() has room for.
 void fit_text(const CommandLine& line);
 

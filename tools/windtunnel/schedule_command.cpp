@@ -161,7 +161,9 @@ void draw(const CommandLine& line, const ScheduleOrders& orders) {
     write_file_atomically(line.svg, schedule_svg(orders));
     if (line.verbosity == Verbosity::normal) print_message("wrote " + line.svg);
   }
-  print_result(line.format == ResultFormat::json ? draw_json(orders) : schedule_rows(orders));
+  print_result(line.format == ResultFormat::json
+                   ? draw_json(orders)
+                   : schedule_rows(orders, static_cast<std::size_t>(result_width(line))));
 }
 
 }  // namespace

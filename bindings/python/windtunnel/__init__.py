@@ -225,13 +225,13 @@ def import_file(kind, *inputs, out=None, **options):
     """Turns files of other tools into ours: the document of ``windtunnel import KIND INPUT… --json``.
 
     out: the file that it writes. Without one, a kind that makes a file gives it as ``document`` of the result.
-    options: those of the command: ``base``, ``clean``, ``table``, ``unit``, ``rails``, ``sequence``.
+    options: those of the command: ``base``, ``clean``, ``table``, ``unit``, ``rails``, ``sequence``, ``model``, ``gpus``, ``args``.
     """
     files = [os.fsencode(each) for each in inputs]
     given = {key: value if isinstance(value, int) else os.fsdecode(value) for key, value in options.items()}
-    unknown = given.keys() - {"base", "clean", "table", "unit", "rails", "sequence"}
+    unknown = given.keys() - {"base", "clean", "table", "unit", "rails", "sequence", "model", "gpus", "args"}
     if unknown:
-        raise InputError(f"import_file has no option {min(unknown)} (there are base, clean, table, unit, rails and sequence)")
+        raise InputError(f"import_file has no option {min(unknown)} (there are base, clean, table, unit, rails, sequence, model, gpus and args)")
     if out is not None or not _windtunnel.importers().get(kind):
         return Document(_windtunnel.import_file(_library(), kind, files, b"" if out is None else os.fsencode(out), given), "found")
     with tempfile.TemporaryDirectory() as folder:

@@ -14,10 +14,10 @@
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
 #include "core/option_error.hpp"
+#include "core/quantile.hpp"
 #include "importers/gpu_totals.hpp"
 #include "importers/importer.hpp"
 #include "importers/rank_verdict.hpp"
-#include "importers/statistics.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "scenario/library_files.hpp"
@@ -269,7 +269,7 @@ ReadTrace read(const std::filesystem::path& file) {
       std::count_if(read.trace.events.begin(), read.trace.events.end(), is_work));
   read.whole = totals_of(read.trace);
   for (const TraceStep& step : read.trace.steps)
-    read.steps.push_back(totals_in_step(read.trace, step));
+    read.steps.push_back(totals_of(read.trace, {&step, 1}));
   for (const GpuEvent& event : read.trace.events)
     if (is_work(event)) read.begin = std::min(read.begin, event.begin);
   read.trace.events = {};

@@ -10,12 +10,12 @@
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
 #include "core/option_error.hpp"
+#include "core/quantile.hpp"
 #include "core/text_list.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/importer.hpp"
 #include "importers/log_text.hpp"
 #include "importers/rate_matrix.hpp"
-#include "importers/statistics.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
@@ -138,8 +138,7 @@ class MpigraphReader {
   explicit MpigraphReader(const LogText& log) : log_(log) {}
 
   MpigraphLog read() {
-    for (const LogLine& line : log_.lines())
-      if (!line.words.empty()) read_line(line);
+    for (const LogLine& line : log_.lines()) read_line(line);
     finish_table();
     if (!result_.send && !result_.recv && log_.problems().empty())
       log_.problem(log_.end(),
@@ -191,12 +190,6 @@ class MpigraphReader {
   std::optional<TableReader> table_;
 };
 
-const LogLine* first_line(const LogText& log) {
-  for (const LogLine& line : log.lines())
-    if (!line.words.empty()) return &line;
-  return nullptr;
-}
-
 /// The separator of a table: the first of these that its first line holds.
 char separator_of(const LogLine& line) {
   for (const char c : {',', ';', '\t'})
@@ -223,19 +216,19 @@ std::size_t find_mpigraph_start(std::string_view text) {
 
 /// Whether the file is such a table rather than a log.
 bool looks_like_csv(const LogText& log) {
-  const LogLine* first = first_line(log);
-  if (first == nullptr) return false;
-  const char separator = separator_of(*first);
+  if (log.lines().empty()) return false;
+  const LogLine& first = log.lines().front();
+  const char separator = separator_of(first);
   if (separator == ',' || separator == ';') return true;
   // A log of mpiGraph that was cut down to one table begins with a word before the first tab.
-  return separator == '\t' && first->text.front() == '\t';
+  return separator == '\t' && first.text.front() == '\t';
 }
 
 /// Reads a table: a first line with the names of the nodes, then a line for each with its name and
 /// its rates, separated by commas, semicolons or tabs. The kind is what the first cell says
 /// ("Send", "Recv"), if it says one.
 RateTable read_rate_csv(const LogText& log) {
-  const LogLine& header = *first_line(log);
+  const LogLine& header = log.lines().front();
   const char separator = separator_of(header);
   std::vector<LogWord> labels = cells_of(header, separator);
   std::optional<TableKind> kind;
@@ -248,7 +241,7 @@ RateTable read_rate_csv(const LogText& log) {
   labels.erase(labels.begin());
   TableReader reader(log, header, labels, kind);
   for (const LogLine& line : log.lines()) {
-    if (&line == &header || line.words.empty()) continue;
+    if (&line == &header) continue;
     const std::vector<LogWord> cells = cells_of(line, separator);
     reader.add_row(line, cells.front(), {cells.begin() + 1, cells.end()});
   }
@@ -676,10 +669,6 @@ class MpigraphImport : PlatformImport {
   std::vector<InferredPair> inferred_;
 };
 
-Imported import_mpigraph(const ImportRequest& request, const Library& library) {
-  return MpigraphImport(request, library).run();
-}
-
 }  // namespace
 
 namespace formats {
@@ -690,7 +679,7 @@ Importer mpigraph() {
           {"--base", "--clean", "--table", "--unit", "--rails"},
           Importer::Files::one,
           Importer::Result::file,
-          import_mpigraph};
+          import_by<MpigraphImport>};
 }
 }  // namespace formats
 

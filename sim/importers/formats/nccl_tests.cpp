@@ -20,10 +20,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr int written_digits = 4;
-constexpr double least_efficiency = 0.01;       ///< of network cards; less is something else
-constexpr double largest_trusted_error = 0.15;  ///< of a fit, on average; beyond, a warning
-
 void describe_as_json(const InterconnectFit& fit, JsonValue& found) {
   const Interconnect& constants = fit.interconnect;
   add_members(
@@ -39,7 +35,7 @@ void describe_as_json(const InterconnectFit& fit, JsonValue& found) {
        {"kept", array_of(fit.kept)},
        {"times", array_of(fit.times, [](const FittedTime& time) {
           constexpr std::array roles{"fit", "floor", "nothing"};
-          return object_of({{"collective", name_of(time.collective)},
+          return object_of({{"collective", nccl_name_of(time.collective)},
                             {"gpus", time.ranks},
                             {"bytes", time.bytes / 1_B},
                             {"measured_s", time.measured},
@@ -67,7 +63,7 @@ std::string source_text(const std::vector<NcclRun>& runs, const std::string& fil
     if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
   };
   for (const NcclRun& run : runs) {
-    add(collectives, name_of(run.collective));
+    add(collectives, nccl_name_of(run.collective));
     add(sizes, std::to_string(run.ranks));
   }
   return "fitted: nccl-tests " + listed(collectives) + " on " + listed(sizes) + " GPUs, " + files +
@@ -177,7 +173,7 @@ class NcclImport : PlatformImport {
   /// Over more nodes than an NVLink domain has.
   bool is_over_nodes(const NcclRun& run) const { return run.nodes > base_.platform().domain_nodes; }
   static bool is_exchange(const NcclRun& run) {
-    return run.collective == NcclCollective::all_to_all;
+    return run.collective == CollectiveKind::all_to_all;
   }
 
   bool is_inside_node() const {
@@ -207,8 +203,7 @@ class NcclImport : PlatformImport {
     if (runs_.empty()) return note_gpu(exchanges);
     const InterconnectFit fit = fit_interconnect(node().interconnect, runs_);
     write_constants(interconnect, node().interconnect, fit, source_text(runs_, files_, fit));
-    for (const std::string& key : fit.kept)
-      note(key + " is that of " + base_.name() + ": no time depends on it");
+    note_kept(fit.kept);
     for (const std::string& key : fit.bounded)
       note(key + " is only bounded: the times exclude that of " + base_.name() +
            " and depend no further on it");
@@ -325,13 +320,13 @@ class NcclImport : PlatformImport {
     } else {
       set_number(type, "nic_efficiency", ratio_number(found.efficiency),
                  (found.is_saturated ? "fitted: " : "measured: ") + std::string("nccl-tests ") +
-                     name_of(run.collective) + " on " + std::to_string(run.nodes) + " nodes of " +
-                     std::to_string(gpus) + " GPUs, " + files_ + " (" + found.algorithm +
-                     ", of which a node sends " + to_text(found.rate) +
+                     nccl_name_of(run.collective) + " on " + std::to_string(run.nodes) +
+                     " nodes of " + std::to_string(gpus) + " GPUs, " + files_ + " (" +
+                     found.algorithm + ", of which a node sends " + to_text(found.rate) +
                      (found.is_saturated ? " at infinite size" : " at the largest size") +
                      gpus_text(run) + ")");
     }
-    if (run.collective == NcclCollective::all_reduce && run.nodes == 2)
+    if (run.collective == CollectiveKind::all_reduce && run.nodes == 2)
       note("over two nodes NCCL's own choice is read as " + found.algorithm +
            (run.is_always_ring ? ", since the file shows NCCL_ALGO=Ring"
                                : "; under NCCL_ALGO=Ring the cards would have carried " +
@@ -367,15 +362,15 @@ class NcclImport : PlatformImport {
 
   void describe_between(const NcclRun& run, const CardRate& found, bool is_kept) {
     imported_.text =
-        files_ + ": " + name_of(run.collective) + " over " + std::to_string(run.nodes) +
+        files_ + ": " + nccl_name_of(run.collective) + " over " + std::to_string(run.nodes) +
         " nodes of " + std::to_string(run.ranks / run.nodes) + " GPUs, laid into " + base_.name() +
         "\n\n  bus bandwidth        " + to_text(found.fit.largest_measured) + " at most" +
         limit_text(found.fit) + "\n  algorithm            " + found.algorithm +
         "\n  a node sends         " + to_text(found.rate) + "\n  network cards in use " +
         std::to_string(found.cards) + "\n  nic_efficiency       " +
         (is_kept
-             ? significant_text(node().nic_efficiency, written_digits) + ", as in " + base_.name()
-             : significant_text(found.efficiency, written_digits)) +
+             ? significant_text(node().nic_efficiency, fitted_digits) + ", as in " + base_.name()
+             : significant_text(found.efficiency, fitted_digits)) +
         "\n";
     imported_.found = json_of(run, found, is_kept);
   }
@@ -383,10 +378,6 @@ class NcclImport : PlatformImport {
   std::vector<NcclRun> runs_;
   std::string files_, what_;
 };
-
-Imported import_nccl_tests(const ImportRequest& request, const Library& library) {
-  return NcclImport(request, library).run();
-}
 
 }  // namespace
 
@@ -400,7 +391,7 @@ Importer nccl_tests() {
       {"--base"},
       Importer::Files::several,
       Importer::Result::file,
-      import_nccl_tests};
+      import_by<NcclImport>};
 }
 }  // namespace formats
 

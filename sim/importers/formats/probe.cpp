@@ -11,6 +11,7 @@
 #include "core/file_io.hpp"
 #include "core/object_reader.hpp"
 #include "core/option_error.hpp"
+#include "core/quantile.hpp"
 #include "core/text_list.hpp"
 #include "cost/kernel_cost.hpp"
 #include "importers/base_platform.hpp"
@@ -144,7 +145,7 @@ void read_other(ObjectReader& reader, ProbeMeasurement& measured) {
     measured.direction = word(reader, "direction", {"to_device", "to_host"});
 }
 
-ProbeMeasurement read_measurement(ObjectReader reader) {
+ProbeMeasurement read_measurement(ObjectReader& reader) {
   static const std::vector<std::pair<std::string, ProbeKind>> kinds{
       {"gemm", ProbeKind::gemm},
       {"copy", ProbeKind::copy},
@@ -174,13 +175,10 @@ ProbeMeasurement read_measurement(ObjectReader reader) {
 }
 
 void read_measurements(ObjectReader& root, ProbeFile& file) {
-  JsonValue* list = root.require("measurements", "the list of what was measured");
-  if (list == nullptr) return;
-  if (!list->is_array() || list->array().empty())
-    return root.problem("measurements", "no measurements: the run may have been stopped");
-  for (std::size_t i = 0; i < list->array().size(); ++i)
-    file.measurements.push_back(read_measurement(
-        ObjectReader(list->array()[i], "/measurements/" + std::to_string(i), root.problems())));
+  root.require("measurements", "the list of what was measured");
+  for (ObjectReader& each :
+       root.entries("measurements", "no measurements: the run may have been stopped"))
+    file.measurements.push_back(read_measurement(each));
 }
 
 void read_skipped(ObjectReader& root, ProbeFile& file) {
@@ -227,10 +225,8 @@ ProbeFile read_probe(JsonValue& document, Problems& problems) {
 
 using Measurements = std::vector<ProbeMeasurement>;
 
-constexpr double largest_trusted_error = 0.15;  ///< of a fit, on average; beyond, a warning
-constexpr double least_efficiency = 0.01;       ///< of network cards; less is something else
-constexpr int least_products = 8;               ///< for three constants
-constexpr double least_sensitivity = 1e-2;      ///< of the times to a constant, summed over all
+constexpr int least_products = 8;           ///< for three constants
+constexpr double least_sensitivity = 1e-2;  ///< of the times to a constant, summed over all
 constexpr double near_bound = 0.999;
 
 /// A number of a GPU that a kind of measurement holds, by its key in a device file.
@@ -375,13 +371,6 @@ StreamFit fit_stream(const Measurements& calls) {
   return {1_GBps * fit.values[0],
           std::to_string(calls.size()) + " sizes, " + percent_text(error) + " error",
           total(fit.sensitivities.front()) >= least_sensitivity};
-}
-
-/// The middle one; of an even number, the upper of both.
-Seconds upper_median(std::vector<Seconds> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
 }
 
 std::string line_of(const std::string& what, const std::string& value) {
@@ -565,8 +554,7 @@ class ProbeImport : PlatformImport {
       throw base_error(files_ + " was faster than " + node().device.name + " can be: " + key +
                            " would be 1 or more",
                        "another base");
-    for (const std::string& key : fit.kept)
-      note(key + " is that of " + base_.name() + ": no time depends on it");
+    note_kept(fit.kept);
     for (const GpuNumber* number : fit.fitted) write_gpu(*number, fit);
     if (fit.gemm.count == 0)
       note("too few matrix products for a fit: gemm is that of " + base_.name());
@@ -591,7 +579,7 @@ class ProbeImport : PlatformImport {
         (number.kind == ProbeKind::gemm ? count_text(error.count, "product")
                                         : count_text(error.count, "size") + " of copies") +
             ", " + percent_text(error.mean) + " error",
-        significant_text(number.get(fit.device), 4));
+        significant_text(number.get(fit.device), fitted_digits));
   }
 
   void say_error(const std::string& what, const std::string& of_form, const FitError& error) {
@@ -617,7 +605,7 @@ class ProbeImport : PlatformImport {
     const auto set_time = [&](const char* key, const std::vector<Seconds>& times,
                               const std::string& detail) {
       if (times.empty()) return;
-      const Seconds time = upper_median(times);
+      const Seconds time = upper_median_of(times);
       set(*codecs, key, amount_text(time / 1_us, "us"), detail, to_text(time));
     };
     set_time("launch", launches, "a kernel and the wait for it");
@@ -690,18 +678,14 @@ class ProbeImport : PlatformImport {
 
   /// One run for each collective and group; `over_nodes` says whether those over several nodes.
   std::vector<NcclRun> runs(bool over_nodes) const {
-    static const std::map<std::string, NcclCollective> modelled{
-        {"all_reduce", NcclCollective::all_reduce},
-        {"all_gather", NcclCollective::all_gather},
-        {"reduce_scatter", NcclCollective::reduce_scatter}};
     std::map<std::pair<std::string, std::pair<int, int>>, NcclRun> by_group;
     for (const ProbeMeasurement& each : measurements_) {
-      const auto collective = modelled.find(each.name);
-      if (each.kind != ProbeKind::collective || collective == modelled.end() ||
+      const CollectiveKind collective = collective_kind_of(each.name);
+      if (each.kind != ProbeKind::collective || collective == CollectiveKind::all_to_all ||
           (each.nodes > 1) != over_nodes)
         continue;
       NcclRun& run = by_group[{each.name, {each.nodes, each.ranks}}];
-      run.collective = collective->second;
+      run.collective = collective;
       run.ranks = each.ranks;
       run.nodes = each.nodes;
       run.times.push_back({each.bytes, each.median, each.origin});
@@ -728,8 +712,7 @@ class ProbeImport : PlatformImport {
                     source("collectives inside a node, " + count_text(fit.error.count, "time") +
                            " of 1 MiB and more, " + percent_text(fit.error.mean) + " error"));
     num_written_ += fit.fitted.size() + fit.bounded.size();
-    for (const std::string& key : fit.kept)
-      note(key + " is that of " + base_.name() + ": no time depends on it");
+    note_kept(fit.kept);
     for (const auto& [key, value] : shown_constants(fit.interconnect)) show(key, value);
     errors_ += "  collectives inside a node: error " + text_of(fit.error) + "\n";
     imported_.found.set("saturated_bandwidth_bytes_per_s",
@@ -743,7 +726,7 @@ class ProbeImport : PlatformImport {
     const NcclRun* best = nullptr;
     for (const NcclRun& run : between) {
       const auto weight = [](const NcclRun& each) {
-        return std::pair(each.collective != NcclCollective::all_reduce, each.ranks);
+        return std::pair(each.collective != CollectiveKind::all_reduce, each.ranks);
       };
       if (num_fitted_sizes(run) > 0 && (best == nullptr || weight(run) > weight(*best)))
         best = &run;
@@ -766,9 +749,9 @@ class ProbeImport : PlatformImport {
                   ", and its network cards carry at least that; nic_efficiency stays that of " +
                   base_.name());
     set(base_.only_node_type(), "nic_efficiency", ratio_number(found.efficiency),
-        std::string(name_of(best->collective)) + " over " + count_text(best->nodes, "node") + ", " +
-            found.algorithm + ", of which a node sends " + to_text(found.rate),
-        significant_text(found.efficiency, 4));
+        std::string(nccl_name_of(best->collective)) + " over " + count_text(best->nodes, "node") +
+            ", " + found.algorithm + ", of which a node sends " + to_text(found.rate),
+        significant_text(found.efficiency, fitted_digits));
     imported_.found.set("nic_efficiency", JsonValue(found.efficiency));
   }
 
@@ -782,10 +765,6 @@ class ProbeImport : PlatformImport {
   std::vector<std::string> kept_rates_;
 };
 
-Imported import_probe(const ImportRequest& request, const Library& library) {
-  return ProbeImport(request, library).run();
-}
-
 }  // namespace
 
 namespace formats {
@@ -796,7 +775,7 @@ Importer probe() {
           {"--base"},
           Importer::Files::several,
           Importer::Result::file,
-          import_probe};
+          import_by<ProbeImport>};
 }
 }  // namespace formats
 

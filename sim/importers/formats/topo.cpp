@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -34,15 +35,16 @@ enum class PathKind {
 struct TopoCell {
   PathKind kind = PathKind::self;
   int lanes = 0;  ///< of nvlink
+  bool operator==(const TopoCell&) const = default;
 };
 
 /// Table that `nvidia-smi topo -m` prints: GPUs and network cards of one node, and how they reach each
 /// other.
 struct TopoTable {
   int gpus = 0;
-  std::vector<std::string> nics;                    ///< in the order of the columns: "mlx5_0"
-  std::vector<std::vector<TopoCell>> between_gpus;  ///< [GPU][GPU]
-  std::vector<std::vector<PathKind>> to_nics;       ///< [GPU][network card]
+  std::vector<std::string> nics;               ///< in the order of the columns: "mlx5_0"
+  std::vector<std::vector<int>> lanes;         ///< [GPU][GPU]: NVLinks between them
+  std::vector<std::vector<PathKind>> to_nics;  ///< [GPU][network card]
   std::vector<std::string> numa;  ///< NUMA affinity of each GPU; empty where it is not said
   int most_lanes = 0;             ///< NVLinks of the widest bond
   Origin widest_bond;             ///< where it is first named
@@ -88,8 +90,7 @@ class TopoReader {
   explicit TopoReader(const LogText& log) : log_(log) {}
 
   TopoTable read() {
-    for (const LogLine& line : log_.lines())
-      if (!line.words.empty()) read_line(line);
+    for (const LogLine& line : log_.lines()) read_line(line);
     if (table_.gpus == 0) {
       log_.problem(log_.end(),
                    "no table of nvidia-smi topo -m in the file: no line that begins with GPU0",
@@ -137,7 +138,7 @@ class TopoReader {
       }
     }
     const auto size = static_cast<std::size_t>(table_.gpus);
-    table_.between_gpus.resize(size);
+    table_.lanes.resize(size);
     table_.to_nics.resize(size);
     table_.numa.resize(size);
     row_lines_.resize(size, nullptr);
@@ -210,7 +211,7 @@ class TopoReader {
       if ((cell->kind == PathKind::self) != (i == row))
         log_.problem(line, word, i == row ? "a GPU is X to itself" : "only a GPU itself is X");
       if (i < gpus)
-        table_.between_gpus[row].push_back(*cell);
+        table_.lanes[row].push_back(cell->lanes);
       else
         table_.to_nics[row].push_back(cell->kind);
     }
@@ -227,13 +228,12 @@ class TopoReader {
     if (!log_.problems().empty()) return;
     for (std::size_t i = 0; i < row_lines_.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) {
-        const TopoCell& here = table_.between_gpus[i][j];
-        const TopoCell& there = table_.between_gpus[j][i];
-        if (here.kind == there.kind && here.lanes == there.lanes) continue;
-        log_.problem(*row_lines_[i], row_lines_[i]->words[j + 1],
+        const LogWord& there = row_lines_[i]->words[j + 1];
+        const std::string& back = row_lines_[j]->words[i + 1].text;
+        if (cell_of(there.text) == cell_of(back)) continue;
+        log_.problem(*row_lines_[i], there,
                      "GPU" + std::to_string(i) + " to GPU" + std::to_string(j) + " is " +
-                         row_lines_[i]->words[j + 1].text + ", but the other way it is " +
-                         row_lines_[j]->words[i + 1].text);
+                         there.text + ", but the other way it is " + back);
       }
   }
 
@@ -271,7 +271,6 @@ const char* name_of(Kind kind) {
 /// What the table says of the links between GPUs.
 struct GpuLinks {
   Kind kind = Kind::pcie;
-  std::vector<std::vector<int>> lanes;
   int bonded_pairs = 0;       ///< pairs with NVLinks
   bool is_ambiguous = false;  ///< two GPUs only: switch and bridge look the same
 };
@@ -279,23 +278,18 @@ struct GpuLinks {
 GpuLinks links_of(const TopoTable& table, int links_of_a_gpu) {
   GpuLinks links;
   const auto n = static_cast<std::size_t>(table.gpus);
-  links.lanes.assign(n, std::vector<int>(n));
   std::vector<int> all(n);
+  std::iota(all.begin(), all.end(), 0);
   int most_of_a_gpu = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    int sum = 0;
-    all[i] = static_cast<int>(i);
-    for (std::size_t j = 0; j < n; ++j) {
-      const int lanes = i == j ? 0 : table.between_gpus[i][j].lanes;
-      links.lanes[i][j] = lanes;
-      sum += lanes;
-      if (i < j && lanes > 0) ++links.bonded_pairs;
-    }
-    most_of_a_gpu = std::max(most_of_a_gpu, sum);
+  for (const std::vector<int>& of_gpu : table.lanes) {
+    most_of_a_gpu = std::max(most_of_a_gpu, std::accumulate(of_gpu.begin(), of_gpu.end(), 0));
+    links.bonded_pairs += static_cast<int>(of_gpu.size()) -
+                          static_cast<int>(std::count(of_gpu.begin(), of_gpu.end(), 0));
   }
+  links.bonded_pairs /= 2;  // each is in two rows
   Interconnect mesh;
   mesh.kind = Kind::mesh;
-  mesh.lanes = links.lanes;
+  mesh.lanes = table.lanes;
   if (most_of_a_gpu > links_of_a_gpu)
     links.kind = Kind::nvswitch;
   else if (n > 1 && num_relayed_rings(mesh, all) > 0)
@@ -417,7 +411,7 @@ class TopoImport : PlatformImport {
       return array_of(lanes, [](int count) { return std::int64_t{count}; });
     };
     if (links_.kind == Kind::mesh)
-      set_number(*type.find("interconnect"), "lanes", array_of(links_.lanes, row_of), source);
+      set_number(*type.find("interconnect"), "lanes", array_of(table_.lanes, row_of), source);
   }
 
   /// The table has no rate of a card. Fewer cards than the base has are as fast as its own, as far as anyone knows; more may be ports
@@ -540,10 +534,6 @@ class TopoImport : PlatformImport {
   NearCards near_;
 };
 
-Imported import_topo(const ImportRequest& request, const Library& library) {
-  return TopoImport(request, library).run();
-}
-
 }  // namespace
 
 namespace formats {
@@ -554,7 +544,7 @@ Importer topo() {
           {"--base"},
           Importer::Files::one,
           Importer::Result::file,
-          import_topo};
+          import_by<TopoImport>};
 }
 }  // namespace formats
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "report/trace_check.hpp"
+#include "report/trace_check_fixtures.hpp"
 
 namespace windtunnel {
 namespace {

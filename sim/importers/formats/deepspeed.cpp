@@ -1,0 +1,126 @@
+// Configurations of DeepSpeed (ds_config.json).
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/file_io.hpp"
+#include "core/foreign_json.hpp"
+#include "core/option_error.hpp"
+#include "importers/launch_scenario.hpp"
+#include "report/json_object.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Keys of DeepSpeed's configuration (deepspeed.ai/docs/config-json, DeepSpeed 0.14 to 0.16).
+const std::vector<LaunchKey>& deepspeed_keys() {
+  static const std::vector<LaunchKey> keys{
+      {"train-batch-size", "/training/global_batch"},
+      {"train-micro-batch-size-per-gpu", "/training/micro_batch"},
+      {"bf16.enabled", "/training/precision", {{"true", R"("bf16")"}, {"false", nullptr}}},
+      {"bfloat16.enabled", "/training/precision", {{"true", R"("bf16")"}, {"false", nullptr}}},
+      {"fp16.enabled", "/training/precision", {{"true", R"("fp16")"}, {"false", nullptr}}},
+      {"zero-optimization.stage", "/parallel/zero_stage"},
+      {"zero-optimization.overlap-comm",
+       "/parallel/overlap_gradient_reduce",
+       {{"true", "true"}, {"false", "false"}}},
+      {"zero-optimization.zero-hpz-partition-size", "/parallel/zero_group"},
+      {"zero-optimization.offload-optimizer.device",
+       "/training/optimizer_offload_fraction",
+       {{"cpu", "1"}, {"none", nullptr}}},
+      {"tensor-parallel.autotp-size", "/parallel/tensor"},
+      {"sequence-parallel-size", "/parallel/context"},
+  };
+  return keys;
+}
+
+Imported import_deepspeed(const ImportRequest& request, const Library& library) {
+  Problems problems;
+  const JsonValue config =
+      parse_foreign_json(read_source_or_stdin(request.inputs.front()), problems);
+  problems.throw_if_any();
+  if (request.options.model.empty() || request.options.gpus == 0)
+    throw option_error("import", request.kind,
+                       "a configuration of DeepSpeed says neither the model nor the number of GPUs",
+                       "give --model MODEL and --gpus N");
+  LaunchSettings settings = read_json_settings(config);
+  std::string chosen;
+  std::erase_if(settings.settings, [&](const LaunchSetting& each) {
+    if (each.value == "auto") chosen += (chosen.empty() ? "" : ", ") + each.key;
+    return each.value == "auto";
+  });
+  LaunchScenario scenario(request, library, std::move(settings), deepspeed_keys(),
+                          {"activation-checkpointing.",
+                           "aio.",
+                           "amp.",
+                           "communication-data-type",
+                           "comms-logger",
+                           "dump-state",
+                           "data-types.",
+                           "flops-profiler",
+                           "fp16.",
+                           "bf16.",
+                           "gradient-accumulation-steps",
+                           "gradient-clipping",
+                           "optimizer.",
+                           "prescale",
+                           "scheduler.",
+                           "steps-per-print",
+                           "tensorboard.",
+                           "train-",
+                           "wall-clock",
+                           "wandb.",
+                           "zero-allow",
+                           "zero-force",
+                           "zero-optimization.allgather",
+                           "zero-optimization.contiguous",
+                           "zero-optimization.gather-16bit",
+                           "zero-optimization.ignore",
+                           "zero-optimization.load",
+                           "zero-optimization.offload-optimizer.",
+                           "zero-optimization.reduce",
+                           "zero-optimization.round",
+                           "zero-optimization.stage3",
+                           "zero-optimization.sub-group"});
+  if (!chosen.empty())
+    scenario.note(
+        "\"auto\" is chosen by the program that calls DeepSpeed, and is left to the defaults "
+        "here: " +
+        chosen);
+  const int gpus = request.options.gpus;
+  const int data = std::max(1, gpus / std::max(1, scenario.at("/parallel/tensor", 1) *
+                                                      scenario.at("/parallel/context", 1)));
+  const int steps = std::max(1, scenario.number("gradient-accumulation-steps"));
+  const int global = scenario.at("/training/global_batch", 0);
+  if (!scenario.has("/training/micro_batch"))
+    scenario.set("/training/micro_batch",
+                 json_of(global > 0 ? std::max(1, global / data / steps) : 1));
+  if (global == 0)
+    scenario.set("/training/global_batch",
+                 json_of(scenario.at("/training/micro_batch", 1) * steps * data));
+  if (scenario.at("/parallel/zero_stage", 0) == 3)
+    scenario.erase("/parallel/overlap_gradient_reduce");  // always, there
+  if (!scenario.has("/training/precision")) scenario.set("/training/precision", JsonValue("bf16"));
+  if (scenario.settings().find("activation-checkpointing.partition-activations") != nullptr)
+    scenario.note(
+        "`activation_checkpointing` takes effect where the model asks for it: \"recompute\": "
+        "\"full\" of /training says so here");
+  return scenario.finish("deepspeed-2024", gpus);
+}
+
+}  // namespace
+
+namespace formats {
+Importer deepspeed() {
+  return {"deepspeed",
+          "a configuration of DeepSpeed, to a scenario",
+          "a JSON configuration of DeepSpeed",
+          {"--base", "--gpus", "--model"},
+          Importer::Files::one,
+          Importer::Result::file,
+          import_deepspeed};
+}
+}  // namespace formats
+
+}  // namespace windtunnel

@@ -1,0 +1,39 @@
+// Configurations of NeMo 1.x.
+#include <string>
+#include <utility>
+
+#include "core/file_io.hpp"
+#include "importers/megatron_settings.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// A YAML file, or a script with its keys ("model.micro_batch_size=4").
+Imported import_nemo(const ImportRequest& request, const Library& library) {
+  const auto source = read_source_or_stdin(request.inputs.front());
+  LaunchSettings settings = request.inputs.front().extension() == ".sh"
+                                ? read_launch_script(*source, request.options.arguments)
+                                : read_yaml_settings(*source);
+  std::erase_if(settings.settings,
+                [](const LaunchSetting& each) { return each.value.empty(); });  // null
+  for (LaunchSetting& setting : settings.settings)
+    for (const std::string prefix : {"training.", "trainer.", "model.", "data."})
+      if (setting.key.starts_with(prefix)) setting.key.erase(0, prefix.size());
+  return megatron_scenario(request, library, std::move(settings), "nemo-2024");
+}
+
+}  // namespace
+
+namespace formats {
+Importer nemo() {
+  return {"nemo",
+          "a configuration of NeMo, to a scenario",
+          "a YAML configuration of NeMo 1.x, or a script with its keys",
+          {"--base", "--gpus", "--model", "--args"},
+          Importer::Files::one,
+          Importer::Result::file,
+          import_nemo};
+}
+}  // namespace formats
+
+}  // namespace windtunnel

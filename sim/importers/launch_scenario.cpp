@@ -1,0 +1,254 @@
+#include "importers/launch_scenario.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/count_text.hpp"
+#include "core/file_io.hpp"
+#include "core/foreign_json.hpp"
+#include "core/option_error.hpp"
+#include "core/text_list.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
+#include "scenario/library_files.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// "8" is a number, "true" a truth value, all else a text.
+JsonValue value_of(const std::string& text) {
+  if (text == "true" || text == "True") return JsonValue(true);
+  if (text == "false" || text == "False") return JsonValue(false);
+  std::int64_t whole = 0;
+  const char* const end = text.data() + text.size();
+  if (const auto [last, error] = std::from_chars(text.data(), end, whole);
+      error == std::errc{} && last == end)
+    return JsonValue(whole);
+  double number = 0;
+  if (const auto [last, error] = std::from_chars(text.data(), end, number);
+      error == std::errc{} && last == end)
+    return JsonValue(number);
+  return JsonValue(text);
+}
+
+JsonValue parsed(const char* json) {
+  Problems problems;
+  JsonValue value = parse_foreign_json(
+      std::make_shared<const SourceText>(SourceText{"built-in", json, {}}), problems);
+  problems.throw_if_any();
+  value.origin = {};
+  return value;
+}
+
+JsonValue file_content(const Library& library, const LibraryKind& kind, const std::string& name) {
+  Problems problems;
+  JsonValue content =
+      parse_foreign_json(read_source(looks_like_path(name) ? std::filesystem::path(name)
+                                                           : library_file(library, kind, name)),
+                         problems);
+  problems.throw_if_any();
+  return content;
+}
+
+int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
+  const JsonValue* const value = find_at(tree, pointer);
+  return value != nullptr && value->is_integer()
+             ? static_cast<int>(std::get<std::int64_t>(value->content))
+             : fallback;
+}
+
+/// A name as it is; a path from the root, so that it holds wherever the scenario lies.
+std::string placed(const std::string& name) {
+  return looks_like_path(name) ? std::filesystem::absolute(name).lexically_normal().string() : name;
+}
+
+}  // namespace
+
+LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& library,
+                               LaunchSettings settings, const std::vector<LaunchKey>& keys,
+                               const std::vector<std::string>& harmless)
+    : request_(request), library_(library), settings_(std::move(settings)) {
+  if (settings_.settings.empty())
+    throw option_error("import", request.kind,
+                       request.inputs.front().string() + " has no settings of a training program",
+                       "give the script that starts it, with its options, or its configuration");
+  imported_.notes = settings_.notes;
+  std::vector<std::string> unused;
+  for (const LaunchSetting& setting : settings_.settings) {
+    if (settings_.find(setting.key) != &setting) continue;  // said again later
+    const auto key = std::find_if(keys.begin(), keys.end(),
+                                  [&](const LaunchKey& each) { return setting.key == each.key; });
+    if (key != keys.end())
+      translate(setting, *key);
+    else if (std::none_of(harmless.begin(), harmless.end(), [&](const std::string& beginning) {
+               return setting.key.starts_with(beginning);
+             }))
+      unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));
+  }
+  if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
+}
+
+void LaunchScenario::translate(const LaunchSetting& setting, const LaunchKey& key) {
+  const std::string pointer = key.pointer;
+  if (pointer.empty()) return;
+  if (key.words.empty()) {
+    if (!setting.value.empty()) return set(pointer, value_of(setting.value));
+    return note("line " + std::to_string(setting.line) + ": the value of " + setting.key +
+                " comes from outside the file, and is left out");
+  }
+  for (const auto& [word, json] : key.words)
+    if (setting.value == word || std::string(word) == "*") {
+      if (json != nullptr) set(pointer, parsed(json));
+      return;
+    }
+  warn("line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
+       " cannot be simulated, and is left out");
+}
+
+int LaunchScenario::number(const std::string& key) const {
+  const LaunchSetting* const setting = settings_.find(key);
+  if (setting == nullptr) return 0;
+  int value = 0;
+  std::from_chars(setting->value.data(), setting->value.data() + setting->value.size(), value);
+  return std::max(value, 0);
+}
+
+int LaunchScenario::at(const std::string& pointer, int fallback) const {
+  return int_at(tree_, pointer, fallback);
+}
+
+bool LaunchScenario::has(const std::string& pointer) const {
+  return find_at(tree_, pointer) != nullptr;
+}
+
+void LaunchScenario::set(const std::string& pointer, JsonValue value) {
+  JsonValue* node = &tree_;
+  std::size_t begin = 1;
+  for (std::size_t end = pointer.find('/', begin); end != std::string::npos;
+       begin = end + 1, end = pointer.find('/', begin)) {
+    const std::string key = pointer.substr(begin, end - begin);
+    JsonValue* child = node->find(key);
+    if (child == nullptr) child = &node->set(key, empty_object());
+    node = child;
+  }
+  node->set(pointer.substr(begin), std::move(value));
+}
+
+void LaunchScenario::erase(const std::string& pointer) {
+  const std::size_t last = pointer.rfind('/');
+  if (JsonValue* const block = find_at(tree_, pointer.substr(0, last)))
+    block->erase(pointer.substr(last + 1));
+}
+
+/// The model that --model names, or the one whose sizes the file says.
+void LaunchScenario::choose_model() {
+  const std::string& name = request_.options.model;
+  JsonValue sizes = has("/model") ? *find_at(tree_, "/model") : empty_object();
+  if (name.empty()) {
+    if (sizes.find("layers") == nullptr || sizes.find("hidden") == nullptr)
+      throw option_error(
+          "import", request_.kind,
+          request_.inputs.front().string() + " does not say the model's layers and hidden size",
+          "give --model MODEL: a name that `windtunnel list models` prints, or a "
+          "path (import hf-config makes such a file)");
+    complete_model(sizes);
+    return set("/model", sizes);
+  }
+  JsonValue model = file_content(library_, model_files, name);
+  const int sequence = int_at(sizes, "/sequence", int_at(model, "/sequence", 0));
+  if (sequence == int_at(model, "/sequence", 0)) return set("/model", JsonValue(placed(name)));
+  model.set("sequence", json_of(sequence));
+  set("/model", model);
+}
+
+/// A script seldom says the vocabulary: it is that of a model of the library with the same sizes.
+void LaunchScenario::complete_model(JsonValue& model) {
+  model.set("name", JsonValue(request_.output.stem().string()));
+  model.set("source", JsonValue(request_.kind + " settings of " +
+                                request_.inputs.front().filename().string()));
+  if (model.find("family") == nullptr)
+    model.set("family", JsonValue(model.find("gated_mlp") != nullptr ? "llama" : "gpt"));
+  if (model.find("vocab") != nullptr) return;
+  // Of several, the one with the same sequence: Llama 2 and 3 of 70 B differ in it.
+  std::string alike;
+  for (const std::string& name : library_.names("models")) {
+    const JsonValue known = file_content(library_, model_files, name);
+    const auto has_same = [&](const char* size, int otherwise) {
+      return int_at(known, size, otherwise) == int_at(model, size, otherwise);
+    };
+    const bool has_same_sizes =
+        has_same("/layers", 0) && has_same("/hidden", 0) && has_same("/heads", 0) &&
+        has_same("/kv_heads", int_at(model, "/heads", 0)) && has_same("/moe/experts", 0);
+    if (has_same_sizes && (alike.empty() || has_same("/sequence", 0))) alike = name;
+  }
+  if (!alike.empty()) {
+    model.set("vocab", *file_content(library_, model_files, alike).find("vocab"));
+    return note("the size of the vocabulary is that of " + alike +
+                ", whose layers have the same sizes");
+  }
+  // Tokenizers of GPT-2 (arXiv:2005.14165) and Llama 2 (arXiv:2307.09288).
+  const int vocabulary = model.find("family")->string() == "llama" ? 32000 : 50257;
+  model.set("vocab", json_of(vocabulary));
+  warn("the file does not say the size of the vocabulary; " + count_text(vocabulary, "token") +
+       " are assumed: see /model/vocab");
+}
+
+/// Whole nodes where the GPUs are some; else the replicas alone.
+void LaunchScenario::place_on(int gpus) {
+  const JsonValue platform = file_content(library_, platform_files, request_.options.base);
+  const JsonValue* const types = platform.find("node_types");
+  const int gpus_per_node = types != nullptr && types->is_array() && types->array().size() == 1
+                                ? int_at(types->array().front(), "/gpus", 0)
+                                : 0;
+  if (gpus_per_node > 0 && gpus % gpus_per_node == 0)
+    return set("/nodes", json_of(gpus / gpus_per_node));
+  set("/parallel/data", json_of(gpus / ways()));
+}
+
+int LaunchScenario::ways() const {
+  return std::max(
+      1, at("/parallel/tensor", 1) * at("/parallel/pipeline", 1) * at("/parallel/context", 1));
+}
+
+Imported LaunchScenario::finish(const std::string& software, int gpus) {
+  if (request_.options.gpus > 0) gpus = request_.options.gpus;
+  if (gpus == 0)
+    throw option_error("import", request_.kind,
+                       request_.inputs.front().string() + " does not say how many GPUs it runs on",
+                       "give --gpus N");
+  if (gpus % ways() != 0)
+    throw option_error("import", request_.kind,
+                       count_text(gpus, "GPU") + " are too few or too many: the ways of " +
+                           request_.inputs.front().string() + " need a multiple of " +
+                           count_text(ways(), "GPU"),
+                       "give another --gpus N");
+  choose_model();
+  if (at("/parallel/virtual_pipeline", 1) > 1 && !has("/parallel/schedule"))
+    set("/parallel/schedule", JsonValue("interleaved_1f1b"));
+  if (has("/parallel"))
+    place_on(gpus);
+  else
+    set("/parallel/data", json_of(gpus));
+
+  JsonValue document = object_of({{"version", 1}, {"name", request_.output.stem().string()}});
+  document.set("model", *find_at(tree_, "/model"));
+  document.set("platform", JsonValue(placed(request_.options.base)));
+  if (has("/nodes")) document.set("nodes", *find_at(tree_, "/nodes"));
+  document.set("software", JsonValue(software));
+  for (const char* block : {"training", "parallel"})
+    if (const JsonValue* value = tree_.find(block)) document.set(block, *value);
+  const Scenario scenario = read_scenario(document, request_.output.parent_path(), library_);
+  imported_.document = document;
+  const double parameters = total_parameters(scenario.model);
+  imported_.found = object_of({{"gpus", gpus}, {"parameters", parameters}, {"software", software}});
+  imported_.text = file_name_of(request_.inputs.front()) + ": " + fixed_text(parameters / 1e9, 2) +
+                   " billion parameters on " + count_text(gpus, "GPU") + "; `windtunnel run " +
+                   request_.output.string() + "` simulates an iteration\n";
+  return std::move(imported_);
+}
+
+}  // namespace windtunnel

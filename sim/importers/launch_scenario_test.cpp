@@ -1,0 +1,160 @@
+#include "importers/launch_settings.hpp"
+#include "importers/testing.hpp"
+
+using namespace windtunnel;
+using namespace windtunnel::testing;
+
+namespace {
+
+LaunchSettings script(const std::string& text, const std::string& arguments = {}) {
+  return read_launch_script(SourceText{"run.sh", text, {}}, arguments);
+}
+
+/// "key=value; …" of what a script says of its program.
+std::string said(const std::string& text, const std::string& arguments = {}) {
+  std::string list;
+  for (const LaunchSetting& setting : script(text, arguments).settings)
+    list += (list.empty() ? "" : "; ") + setting.key + "=" + setting.value;
+  return list;
+}
+
+ImportRun launch(const char* kind, const char* base = "dgx-h100") {
+  ImportRun run(kind);
+  run.request.options.base = base;
+  return run;
+}
+
+std::string json_at(const ImportRun& run, const char* pointer) {
+  const JsonValue document = run.document();
+  const JsonValue* const value = find_at(document, pointer);
+  return value == nullptr ? "none" : canonical_text(*value);
+}
+
+}  // namespace
+
+TEST_CASE("variables, defaults and sums of a launch script are followed") {
+  CHECK(said("A=4\nB=${C:-$((A * 2))}\npython train.py --x $A --y=\"$B\" --z ${A}k\n") ==
+        "x=4; y=8; z=4k");
+  CHECK(said("ARGS=(--x 1\n  --y 2)  # two\nARGS+=(--z)\ntorchrun train.py ${ARGS[@]}\n") ==
+        "x=1; y=2; z=");
+  CHECK(said("A='--x 1'\nA+=' --y 2'\npython -u train.py $A \\\n  --z 3 >log 2>&1\n") ==
+        "x=1; y=2; z=3");
+}
+
+TEST_CASE("branches of a launch script are taken as the shell would take them") {
+  const std::string branch =
+      "S=$1\nif [ $S = 7B ]; then L=32\nelif [[ $S == 13B ]]; then L=40; else L=80; fi\n"
+      "python train.py --num-layers $L\n";
+  CHECK(said(branch, "7B") == "num-layers=32");
+  CHECK(said(branch, "13B") == "num-layers=40");
+  CHECK(said(branch) == "num-layers=80");
+  const std::string choice =
+      "case $SIZE in\n  7B|8B) L=32 ;;\n  70*) L=80 ;;\n  *) L=1 ;;\nesac\n"
+      "python train.py --num-layers $L\n";
+  CHECK(said(choice, "SIZE=8B") == "num-layers=32");
+  CHECK(said(choice, "SIZE=70B") == "num-layers=80");
+  CHECK(said(choice) == "num-layers=1");
+  CHECK(said("[ -z \"$X\" ] && X=3\n[ -n \"$Y\" ] && X=4\npython train.py --x $X\n") == "x=3");
+}
+
+TEST_CASE("a program in quotes, in a here document or in a loop is found") {
+  CHECK(said("srun bash -c \"python train.py --x 1\"\n") == "x=1");
+  CHECK(said("cat >job.sh <<EOF\ntorchrun train.py --x 1\nEOF\nsbatch job.sh\n") == "x=1");
+  CHECK(said("CMD=\"torchrun train.py --x 1\"\neval $CMD\n") == "x=1");
+  CHECK(said("for TP in 2 4; do\npython train.py --x $TP\ndone\n") == "x=2");
+  CHECK(script("for TP in 2 4; do\npython train.py --x $TP\ndone\n").notes.size() == 1);
+}
+
+TEST_CASE("no command of a launch script is run") {
+  TemporaryFolder folder;
+  const std::string file = (folder.path() / "made").string();
+  said("touch " + file + "\nA=$(touch " + file + ")`touch " + file + "`\npython train.py --x $A\n");
+  CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE("a launch script that grows or nests without end is read in time") {
+  std::string text = "A=xxxxxxxxxxxxxxxx\n";
+  for (int i = 0; i < 80; ++i) text += "A=$A$A\n";
+  CHECK(said(text + "python train.py --x 1\n") == "x=1");
+  std::string nested = "A=";
+  for (int i = 0; i < 20000; ++i) nested += "${B:-$((";
+  CHECK(said("python train.py --x 1\n" + nested) == "x=1");
+}
+
+TEST_CASE("a launch script of Megatron-LM becomes a scenario that says what was not used") {
+  ImportRun run = launch("megatron");
+  run.with(sample("launch-megatron.sh")).run();
+  CHECK(json_at(run, "/nodes") == "16");
+  CHECK(json_at(run, "/parallel/tensor") == "4");
+  CHECK(json_at(run, "/parallel/pipeline") == "2");
+  CHECK(json_at(run, "/parallel/virtual_pipeline") == "4");  // 32 layers / 2 stages / 4 layers
+  CHECK(json_at(run, "/parallel/schedule") == "\"interleaved_1f1b\"");
+  CHECK(json_at(run, "/parallel/zero_stage") == "1");
+  CHECK(json_at(run, "/training/global_batch") == "512");
+  CHECK(json_at(run, "/training/precision") == "\"bf16\"");
+  CHECK(json_at(run, "/model/kv_heads") == "8");
+  CHECK(json_at(run, "/model/vocab") == "128256");
+  CHECK(contains(run.messages, "that of llama3-8b"));
+  CHECK(contains(run.messages, "no key of a scenario says it: moe-strange-thing 3\n"));
+}
+
+TEST_CASE("arguments that a launch script is called with choose among its branches") {
+  ImportRun run = launch("megatron");
+  run.request.options.arguments = "TP=8 70B";
+  run.with(sample("launch-megatron.sh")).run();
+  CHECK(json_at(run, "/parallel/tensor") == "8");
+  CHECK(json_at(run, "/model/layers") == "80");
+}
+
+TEST_CASE("a configuration of NeMo becomes a scenario") {
+  ImportRun run = launch("nemo");
+  run.with(sample("launch-nemo.yaml")).run();
+  CHECK(json_at(run, "/nodes") == "4");
+  CHECK(json_at(run, "/model/sequence") == "2048");
+  CHECK(json_at(run, "/training/recompute") == "\"selective\"");
+  CHECK(json_at(run, "/parallel/zero_stage") == "1");
+  CHECK(json_at(run, "/parallel/virtual_pipeline") == "none");
+  CHECK(contains(run.messages, "50257 tokens are assumed"));
+}
+
+TEST_CASE("a configuration of torchtitan becomes a scenario of the shipped model") {
+  ImportRun run = launch("torchtitan");
+  run.request.options.gpus = 128;
+  run.with(sample("launch-torchtitan.toml")).run();
+  CHECK(json_at(run, "/model/layers") == "80");
+  CHECK(json_at(run, "/model/sequence") == "4096");
+  CHECK(json_at(run, "/training/precision") == "\"fp8\"");
+  CHECK(json_at(run, "/training/global_batch") == "64");  // 4 of each of 16 replicas
+  CHECK(json_at(run, "/parallel/zero_stage") == "3");
+  CHECK(json_at(run, "/parallel/zero_group") == "8");
+}
+
+TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it leaves open") {
+  const std::string config =
+      R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "overlap_comm": true,
+          "offload_param": {"device": "cpu"}}, "train_micro_batch_size_per_gpu": 2,
+          "gradient_accumulation_steps": 4, "train_batch_size": "auto"})";
+  CHECK(contains(launch("deepspeed").with("ds.json", config).problem(), "give --model MODEL"));
+  ImportRun run = launch("deepspeed");
+  run.request.options.model = "llama2-7b";
+  run.request.options.gpus = 16;
+  run.with("ds.json", config).run();
+  CHECK(json_at(run, "/training/global_batch") == "128");  // 2 * 4 * 16
+  CHECK(json_at(run, "/parallel/zero_stage") == "3");
+  CHECK(contains(run.messages, "offload-param.device cpu"));
+  CHECK(contains(run.messages, "left to the defaults here: train-batch-size"));
+}
+
+TEST_CASE("a launch script that does not say enough is refused with what to give") {
+  CHECK(contains(launch("megatron").with("run.sh", "echo hello\n").problem(),
+                 "no settings of a training program"));
+  CHECK(contains(launch("megatron").with("run.sh", "python t.py --num-layers 8\n").problem(),
+                 "give --gpus N"));
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 8;
+  CHECK(contains(run.with("run.sh", "python t.py --bf16\n").problem(), "give --model MODEL"));
+  ImportRun few = launch("megatron");
+  few.request.options.gpus = 4;
+  CHECK(contains(few.with("run.sh", "python t.py --tensor-model-parallel-size 8\n").problem(),
+                 "a multiple of 8 GPUs"));
+}

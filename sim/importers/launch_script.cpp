@@ -1,0 +1,736 @@
+// Reads shell scripts without running them: read_launch_script() of launch_settings.hpp.
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "importers/launch_settings.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// A word as written, with its quotes, or an operator: "\n" and ";" end a statement.
+struct ShellToken {
+  std::string text;
+  bool is_operator = false;
+  int line = 0;
+  std::string document = {};  ///< of "<<": the lines up to its delimiter
+};
+
+bool is_name_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+/// Of parentheses and braces within each other, and the largest value of a variable: no script of a person goes beyond them.
+constexpr int deepest_nesting = 50;
+constexpr std::size_t largest_value = std::size_t{1} << 20;
+
+/// The end of what opens at `at` ("$(", "${", "(", a quote or a backquote), one beyond its last character.
+std::size_t end_of_group(std::string_view text, std::size_t at, int depth = 0) {
+  if (depth > deepest_nesting) return text.size();
+  const char open = text[at];
+  if (open == '\'' || open == '`') {
+    const std::size_t end = text.find(open, at + 1);
+    return end == std::string_view::npos ? text.size() : end + 1;
+  }
+  const char close = open == '"' ? '"' : open == '{' ? '}' : ')';
+  for (std::size_t i = at + 1; i < text.size();) {
+    const char c = text[i];
+    if (c == close) return i + 1;
+    if (c == '\\') {
+      i += 2;
+    } else if (c == '$' && i + 1 < text.size() && (text[i + 1] == '(' || text[i + 1] == '{')) {
+      i = end_of_group(text, i + 1, depth + 1);
+    } else if (open != '"' && (c == '"' || c == '\'' || (c == '(' && open == '('))) {
+      i = end_of_group(text, i, depth + 1);
+    } else {
+      ++i;
+    }
+  }
+  return text.size();
+}
+
+std::vector<ShellToken> shell_tokens(std::string_view text) {
+  std::vector<ShellToken> tokens;
+  std::vector<std::size_t> documents;  // tokens whose document begins on the next line
+  int line = 1;
+  const auto lines_in = [](std::string_view part) {
+    return static_cast<int>(std::count(part.begin(), part.end(), '\n'));
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const std::string_view rest = text.substr(at);
+    if (c == ' ' || c == '\t' || c == '\r') {
+      ++at;
+    } else if (rest.starts_with("\\\n") || rest.starts_with("\\\r\n")) {
+      at = text.find('\n', at) + 1;
+      ++line;
+    } else if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (c == '\n') {
+      tokens.push_back({"\n", true, line++});
+      ++at;
+      for (const std::size_t document : documents) {
+        const std::string& delimiter = tokens[document].text;
+        const std::size_t begin = at;
+        while (at < text.size()) {
+          const std::size_t end = std::min(text.find('\n', at), text.size());
+          const std::size_t indent = text.find_first_not_of(" \t", at);
+          const bool is_last =
+              indent < end &&
+              text.substr(indent, end - indent).substr(0, delimiter.size()) == delimiter &&
+              end - indent <= delimiter.size() + 1;
+          if (is_last) tokens[document].document = text.substr(begin, at - begin);
+          at = std::min(end + 1, text.size());
+          ++line;
+          if (is_last) break;
+        }
+        tokens[document].text = "<<";
+      }
+      documents.clear();
+    } else if (rest.starts_with("<<<")) {
+      tokens.push_back({"<<<", true, line});
+      at += 3;
+    } else if (rest.starts_with("<<")) {
+      at = text.find_first_not_of("-~ ", at + 2);
+      if (at == std::string_view::npos) break;
+      std::string delimiter;
+      for (; at < text.size() &&
+             std::string_view(" \t\n;|&>)").find(text[at]) == std::string_view::npos;
+           ++at)
+        if (text[at] != '\'' && text[at] != '"' && text[at] != '\\') delimiter += text[at];
+      documents.push_back(tokens.size());
+      tokens.push_back({delimiter, true, line});
+    } else if (rest.starts_with("&&") || rest.starts_with("||") || rest.starts_with(";;")) {
+      tokens.push_back({std::string(rest.substr(0, 2)), true, line});
+      at += 2;
+    } else if (std::string_view(";|&()<>").find(c) != std::string_view::npos) {
+      tokens.push_back({std::string(1, c), true, line});
+      ++at;
+    } else {
+      const std::size_t begin = at;
+      const int first_line = line;
+      while (at < text.size() &&
+             std::string_view(" \t\r\n;|&()<>").find(text[at]) == std::string_view::npos) {
+        std::size_t end = at + 1;
+        if (text[at] == '\\')
+          end = at + 2;
+        else if (text[at] == '"' || text[at] == '\'' || text[at] == '`')
+          end = end_of_group(text, at);
+        else if (text[at] == '$' && end < text.size() && (text[end] == '(' || text[end] == '{'))
+          end = end_of_group(text, end);
+        line += lines_in(text.substr(at, std::min(end, text.size()) - at));
+        at = std::min(end, text.size());
+      }
+      tokens.push_back({std::string(text.substr(begin, at - begin)), false, first_line});
+    }
+  }
+  tokens.push_back({"\n", true, line});
+  return tokens;
+}
+
+/// A value of `$((…))`: whole numbers with + - * / % and parentheses.
+class Arithmetic {
+ public:
+  explicit Arithmetic(std::string_view text) : text_(text) {}
+  std::optional<long> value() {
+    const std::optional<long> result = sum();
+    return at_ == text_.size() ? result : std::nullopt;
+  }
+
+ private:
+  char next() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  std::optional<long> sum() {
+    std::optional<long> left = product();
+    for (char c = next(); left && (c == '+' || c == '-'); c = next()) {
+      ++at_;
+      const std::optional<long> right = product();
+      left = right ? std::optional(c == '+' ? *left + *right : *left - *right) : std::nullopt;
+    }
+    return left;
+  }
+  std::optional<long> product() {
+    std::optional<long> left = factor();
+    for (char c = next(); left && (c == '*' || c == '/' || c == '%'); c = next()) {
+      ++at_;
+      const std::optional<long> right = factor();
+      constexpr long most = long{1} << 30;  // no amount of a training run is larger
+      if (!right || std::abs(*left) > most || std::abs(*right) > most || (c != '*' && *right == 0))
+        return std::nullopt;
+      left = c == '*' ? *left * *right : c == '/' ? *left / *right : *left % *right;
+    }
+    return left;
+  }
+  std::optional<long> factor() {
+    if (next() == '(') {
+      ++at_;
+      if (++depth_ > deepest_nesting) return std::nullopt;
+      const std::optional<long> inner = sum();
+      --depth_;
+      if (next() != ')') return std::nullopt;
+      ++at_;
+      return inner;
+    }
+    long number = 0;
+    const auto [end, error] =
+        std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
+    if (error != std::errc{}) return std::nullopt;
+    at_ = static_cast<std::size_t>(end - text_.data());
+    return number;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+class ShellReader {
+ public:
+  ShellReader(const SourceText& source, const std::string& arguments) {
+    read_directives(source.text);
+    int number = 0;
+    for (const ShellToken& word : shell_tokens(arguments)) {
+      const std::size_t equals = word.text.find('=');
+      if (word.is_operator) continue;
+      if (number == 0 && equals != std::string::npos)
+        variables_[word.text.substr(0, equals)] = {text_of({word.text.substr(equals + 1)})};
+      else
+        variables_[std::to_string(++number)] = {text_of(word)};
+    }
+  }
+
+  void run(std::string_view text, int first_line) {
+    if (depth_ > deepest_nesting) return;
+    ++depth_;
+    const auto saved = std::exchange(tokens_, shell_tokens(text));
+    const std::size_t at = std::exchange(at_, 0);
+    const int line = std::exchange(first_line_, first_line);
+    while (at_ < tokens_.size()) {
+      run_list(true);
+      if (at_ < tokens_.size()) ++at_;  // a word that closes nothing
+    }
+    tokens_ = saved;
+    at_ = at;
+    first_line_ = line;
+    --depth_;
+  }
+
+  LaunchSettings result() {
+    LaunchSettings found;
+    for (const Program& program : programs_)
+      if (program.settings.size() > found.settings.size()) found.settings = program.settings;
+    found.settings.insert(found.settings.begin(), directives_.begin(), directives_.end());
+    found.notes = notes_;
+    return found;
+  }
+
+ private:
+  /// A program that the script starts, with its settings.
+  struct Program {
+    std::vector<LaunchSetting> settings;
+  };
+  using Fields = std::vector<std::string>;
+
+  /// "#SBATCH --nodes=8", also as variables that Slurm sets.
+  void read_directives(std::string_view text) {
+    int number = 0;
+    while (!text.empty()) {
+      ++number;
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      std::string_view line = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      if (!line.starts_with("#SBATCH")) continue;
+      line.remove_prefix(7);
+      line = line.substr(0, line.find(" #"));
+      std::string key, value;
+      for (const char c : line) {
+        if (c == '\r') continue;
+        if (c == '=' || (c == ' ' && !key.empty() && value.empty())) {
+          value += ' ';
+        } else if (value.empty()) {
+          if (c != ' ') key += c;
+        } else {
+          value += c;
+        }
+      }
+      value.erase(0, value.find_first_not_of(' '));
+      value.erase(std::min(value.find(' '), value.size()));
+      if (key == "-N") key = "--nodes";
+      if (key == "-G") key = "--gpus";
+      if (key == "--gres") key = "--gpus-per-node";
+      if (key == "--gpus-per-node") value.erase(0, value.rfind(':') + 1);
+      if (!key.starts_with("--")) continue;
+      directives_.push_back({"sbatch-" + key.substr(2), value, number});
+      if (key == "--nodes")
+        variables_["SLURM_NNODES"] = variables_["SLURM_JOB_NUM_NODES"] =
+            variables_["SLURM_NODES"] = {value};
+      if (key == "--gpus-per-node")
+        variables_["SLURM_GPUS_ON_NODE"] = variables_["SLURM_GPUS_PER_NODE"] = {value};
+      if (key == "--ntasks-per-node") variables_["SLURM_NTASKS_PER_NODE"] = {value};
+    }
+  }
+
+  bool at_end() const { return at_ >= tokens_.size(); }
+  const ShellToken& token() const { return tokens_[at_]; }
+  bool is_word(const char* word) const {
+    return !at_end() && !token().is_operator && token().text == word;
+  }
+  bool is_operator(const char* text) const {
+    return !at_end() && token().is_operator && token().text == text;
+  }
+
+  bool closes_list() const {
+    for (const char* word : {"then", "else", "elif", "fi", "do", "done", "esac"})
+      if (is_word(word)) return true;
+    return is_operator(";;");
+  }
+
+  /// Statements up to a word that closes them; the truth of the last one. Where not `active`, they are skipped.
+  bool run_list(bool active) {
+    bool truth = true;
+    while (!at_end() && !closes_list()) {
+      if (token().is_operator && token().text != "&&" && token().text != "||") {
+        ++at_;
+        continue;
+      }
+      bool runs = active;
+      if (token().is_operator) {
+        runs = active && (token().text == "&&") == truth;
+        ++at_;
+        while (is_operator("\n")) ++at_;
+        if (at_end() || closes_list()) break;
+      }
+      const bool result = run_statement(runs);
+      if (runs) truth = result;
+    }
+    return truth;
+  }
+
+  bool run_statement(bool active) {
+    const bool is_negated = is_word("!");
+    if (is_negated) ++at_;
+    if (is_word("if")) return run_if(active);
+    if (is_word("case")) return run_case(active);
+    if (is_word("for") || is_word("while") || is_word("until")) return run_loop(active);
+    if (is_word("{") || is_word("}")) {
+      ++at_;
+      return true;
+    }
+    return run_command(active) != is_negated;
+  }
+
+  bool run_if(bool active) {
+    bool is_taken = false;
+    do {
+      ++at_;  // if, elif
+      const bool truth = run_list(active && !is_taken);
+      if (is_word("then")) ++at_;
+      run_list(active && !is_taken && truth);
+      is_taken = is_taken || truth;
+    } while (is_word("elif"));
+    if (is_word("else")) {
+      ++at_;
+      run_list(active && !is_taken);
+    }
+    if (is_word("fi")) ++at_;
+    return true;
+  }
+
+  bool run_case(bool active) {
+    ++at_;
+    const std::string subject = at_end() ? "" : text_of(token());
+    while (!at_end() && !is_word("in")) ++at_;
+    ++at_;
+    bool is_taken = false;
+    while (!at_end() && !is_word("esac")) {
+      bool matches = false;
+      while (!at_end() && !is_operator(")")) {
+        if (!token().is_operator)
+          matches = matches || fnmatch(text_of(token()).c_str(), subject.c_str(), 0) == 0;
+        ++at_;
+      }
+      ++at_;
+      run_list(active && matches && !is_taken);
+      is_taken = is_taken || matches;
+      if (is_operator(";;")) ++at_;
+      while (is_operator("\n")) ++at_;
+      if (!at_end() && closes_list() && !is_word("esac")) break;  // not a case as we know it
+    }
+    ++at_;
+    return true;
+  }
+
+  /// The first turn of a loop over words; none of others, whose end cannot be told.
+  bool run_loop(bool active) {
+    bool runs = active && is_word("for");
+    ++at_;
+    if (runs && !at_end() && !token().is_operator) {
+      const std::string name = token().text;
+      const int line = line_of(token());
+      ++at_;
+      Fields items;
+      if (is_word("in"))
+        for (++at_; !at_end() && !token().is_operator; ++at_) append(items, expand(token()));
+      runs = !items.empty();
+      if (items.size() > 1)
+        notes_.push_back("line " + std::to_string(line) + ": the loop over " + name +
+                         " is read with its first value, " + items.front());
+      if (runs) variables_[name] = {items.front()};
+    }
+    while (!at_end() && !is_word("do")) ++at_;
+    ++at_;
+    run_list(runs);
+    if (is_word("done")) ++at_;
+    return true;
+  }
+
+  /// Assignments, a test, or a program.
+  bool run_command(bool active) {
+    Fields words;
+    const int line = line_of(token());
+    bool only_assignments = true;
+    std::string document;
+    for (; !at_end(); ++at_) {
+      if (token().is_operator) {
+        if (token().text == "<<") {
+          document = token().document;
+          continue;
+        }
+        if (token().text == ">" || token().text == "<" || token().text == "<<<") {
+          skip_target(words);
+          continue;
+        }
+        if (token().text == "&" && is_operator_at(at_ + 1, ">")) continue;  // &>
+        if (token().text == "(" && !words.empty() && at_ + 1 < tokens_.size() &&
+            tokens_[at_ + 1].text == ")") {
+          at_ += 2;  // a function, whose body is read where it stands
+          return true;
+        }
+        break;
+      }
+      if (only_assignments && (assign(active) || declares(token().text))) continue;
+      if (!active) continue;
+      only_assignments = false;
+      append(words, expand(token()));
+    }
+    if (!active || words.empty()) return true;
+    if (words.front() == "[" || words.front() == "[[" || words.front() == "test")
+      return truth_of(words);
+    if (words.front() == "false") return false;
+    add_program(words, line);
+    if (document.find(".py") != std::string::npos) run(document, line + 1);
+    return true;
+  }
+
+  bool is_operator_at(std::size_t at, const char* text) const {
+    return at < tokens_.size() && tokens_[at].is_operator && tokens_[at].text == text;
+  }
+
+  /// The file, or "&1", that a redirection at `at_` names; of "2>&1" also the "2" before it.
+  void skip_target(Fields& words) {
+    while (is_operator_at(at_ + 1, ">")) ++at_;
+    const bool is_duplicate = is_operator_at(at_ + 1, "&");
+    if (is_duplicate) ++at_;
+    if (is_duplicate && !words.empty() && (words.back() == "1" || words.back() == "2"))
+      words.pop_back();
+    if (at_ + 1 < tokens_.size() && !tokens_[at_ + 1].is_operator) ++at_;
+  }
+
+  /// A word that may stand before assignments.
+  static bool declares(const std::string& word) {
+    for (const char* each : {"export", "readonly", "local", "declare", "typeset", "env"})
+      if (word == each) return true;
+    return false;
+  }
+
+  /// NAME=value, NAME+=value, NAME=( words ).
+  bool assign(bool active) {
+    const std::string& text = token().text;
+    std::size_t end = 0;
+    while (end < text.size() && is_name_character(text[end])) ++end;
+    if (end == 0 || end == text.size() || std::isdigit(static_cast<unsigned char>(text[0])) != 0)
+      return false;
+    const bool adds = text[end] == '+' && end + 1 < text.size() && text[end + 1] == '=';
+    if (!adds && text[end] != '=') return false;
+    const std::string name = text.substr(0, end);
+    const std::string raw = text.substr(end + (adds ? 2 : 1));
+    Fields value;
+    bool is_array = false;
+    if (raw.empty() && at_ + 1 < tokens_.size() && tokens_[at_ + 1].is_operator &&
+        tokens_[at_ + 1].text == "(") {
+      is_array = true;
+      for (at_ += 2; !at_end() && !is_operator(")"); ++at_)
+        if (!token().is_operator && active) append(value, expand(token()));
+    } else if (active) {
+      value = {text_of({raw, false, token().line})};
+    }
+    if (!active) return true;
+    Fields& variable = variables_[name];
+    if (adds && value.size() == 1 && variable.size() == 1 && !is_array)
+      variable.front() += value.front();
+    else if (adds)
+      append(variable, std::move(value));
+    else
+      variable = std::move(value);
+    std::size_t size = 0;
+    for (const std::string& field : variable) size += field.size();
+    if (size > largest_value) variable.clear();
+    return true;
+  }
+
+  static void append(Fields& to, Fields from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  }
+
+  int line_of(const ShellToken& token) const { return first_line_ + token.line - 1; }
+
+  std::string text_of(const ShellToken& token) {
+    std::string text;
+    for (const std::string& field : expand(token, true)) text += (text.empty() ? "" : " ") + field;
+    return text;
+  }
+
+  /// The fields that a word stands for; as one where it is not split (an assignment).
+  Fields expand(const ShellToken& word, bool is_whole = false) {
+    Fields fields;
+    std::string current;
+    bool has_content = false;
+    const std::string_view text = word.text;
+    const auto finish = [&] {
+      if (has_content) fields.push_back(std::exchange(current, {}));
+      has_content = false;
+    };
+    const auto add = [&](const std::string& value, bool is_split) {
+      if (!is_split) {
+        current += value;
+        return;
+      }
+      for (const char c : value) {
+        if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+          finish();
+        } else {
+          current += c;
+          has_content = true;
+        }
+      }
+    };
+    bool in_quotes = false;
+    for (std::size_t at = 0; at < text.size();) {
+      const char c = text[at];
+      if (c == '\'' && !in_quotes) {
+        const std::size_t end = end_of_group(text, at);
+        current += text.substr(at + 1, end - at - 2);
+        has_content = true;
+        at = end;
+      } else if (c == '"') {
+        in_quotes = !in_quotes;
+        has_content = true;
+        ++at;
+      } else if (c == '\\' && at + 1 < text.size()) {
+        if (text[at + 1] != '\n') current += text[at + 1], has_content = true;
+        at += 2;
+      } else if (c == '`') {
+        at = end_of_group(text, at);
+        has_content = true;
+      } else if (c == '$') {
+        bool is_list = false;
+        const Fields values = parameter(text, at, line_of(word), is_list);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          if (i > 0 && !is_whole) finish();
+          if (i > 0 && is_whole) current += ' ';
+          add(values[i], !in_quotes && !is_whole && !is_list);
+          has_content = has_content || is_list;
+        }
+      } else {
+        current += c;
+        has_content = true;
+        ++at;
+      }
+    }
+    if (is_whole) has_content = true;
+    finish();
+    return fields;
+  }
+
+  Fields variable(const std::string& name) const {
+    const auto found = variables_.find(name);
+    return found == variables_.end() ? Fields{} : found->second;
+  }
+
+  /// The value of the parameter, command or sum at text[at] == '$'; moves `at` beyond it.
+  Fields parameter(std::string_view text, std::size_t& at, int line, bool& is_list) {
+    const std::size_t begin = at + 1;
+    if (begin >= text.size()) {
+      ++at;
+      return {"$"};
+    }
+    if (text[begin] == '(') {
+      at = end_of_group(text, begin);
+      if (!text.substr(begin).starts_with("((")) return {};  // what a command prints
+      const std::string_view sum = text.substr(begin + 2, at - begin - 4);
+      const std::optional<long> value = Arithmetic(with_values(sum, line)).value();
+      return value ? Fields{std::to_string(*value)} : Fields{};
+    }
+    if (text[begin] == '{') {
+      at = end_of_group(text, begin);
+      return braced(text.substr(begin + 1, at - begin - 2), line, is_list);
+    }
+    std::size_t end = begin;
+    while (end < text.size() && is_name_character(text[end])) ++end;
+    at = end == begin ? begin + 1 : end;
+    return variable(std::string(text.substr(begin, at - begin)));
+  }
+
+  /// "${NAME:-default}" without its braces.
+  Fields braced(std::string_view inner, int line, bool& is_list) {
+    std::size_t end = 0;
+    while (end < inner.size() && is_name_character(inner[end])) ++end;
+    const std::string name(inner.substr(0, end));
+    std::string_view rest = inner.substr(end);
+    if (rest.starts_with("[@]") || rest.starts_with("[*]")) {
+      is_list = true;
+      return variable(name);
+    }
+    if (rest.starts_with("[0]")) rest.remove_prefix(3);
+    const bool tests_empty = rest.starts_with(":");
+    const std::string_view operation = tests_empty ? rest.substr(1) : rest;
+    const bool has_other =
+        !operation.empty() && std::string_view("-=+").find(operation[0]) != std::string_view::npos;
+    if (!has_other) {
+      Fields value = variable(name);
+      if (value.size() > 1) value.resize(1);
+      return value;
+    }
+    const auto found = variables_.find(name);
+    const bool has_value = found != variables_.end() &&
+                           (!tests_empty || (!found->second.empty() && !found->second[0].empty()));
+    if (has_value != (operation[0] == '+')) return has_value ? found->second : Fields{};
+    if (depth_ > deepest_nesting) return {};
+    ++depth_;
+    Fields other{text_of({std::string(operation.substr(1)), false, line - first_line_ + 1})};
+    --depth_;
+    if (operation[0] == '=') variables_[name] = other;
+    return other;
+  }
+
+  /// `sum` with variables, bare or after "$", replaced by their values.
+  std::string with_values(std::string_view sum, int line) {
+    std::string text;
+    for (std::size_t at = 0; at < sum.size();) {
+      if (sum[at] == '$') {
+        bool is_list = false;
+        for (const std::string& value : parameter(sum, at, line, is_list)) text += value;
+      } else if (is_name_character(sum[at]) &&
+                 std::isdigit(static_cast<unsigned char>(sum[at])) == 0) {
+        std::size_t end = at;
+        while (end < sum.size() && is_name_character(sum[end])) ++end;
+        for (const std::string& value : variable(std::string(sum.substr(at, end - at))))
+          text += value;
+        at = end;
+      } else if (sum[at] == '"') {
+        ++at;
+      } else {
+        text += sum[at++];
+      }
+    }
+    return text;
+  }
+
+  /// Of "[ a -eq b ]": comparisons joined by && and ||; unknown tests are false.
+  static bool truth_of(const Fields& words) {
+    const bool has_bracket = words.back() == "]" || words.back() == "]]";
+    Fields terms(words.begin() + 1, words.end() - (has_bracket ? 1 : 0));
+    bool is_negated = false;
+    if (!terms.empty() && terms.front() == "!") {
+      is_negated = true;
+      terms.erase(terms.begin());
+    }
+    return comparison(terms) != is_negated;
+  }
+
+  static bool comparison(const Fields& terms) {
+    if (terms.empty()) return false;
+    if (terms[0] == "-z") return terms.size() < 2 || terms[1].empty();
+    if (terms[0] == "-n") return terms.size() > 1 && !terms[1].empty();
+    if (terms.size() == 1) return !terms[0].empty() && terms[0][0] != '-';
+    // An operand that is empty and not in quotes is no word: "[ $X -eq 1 ]".
+    const bool lacks_left = terms.size() == 2;
+    const std::string left = lacks_left ? "" : terms[0], operation = terms[lacks_left ? 0 : 1];
+    const std::string right = lacks_left ? terms[1] : terms.size() > 2 ? terms[2] : "";
+    if (operation == "=" || operation == "==") return fnmatch(right.c_str(), left.c_str(), 0) == 0;
+    if (operation == "!=") return fnmatch(right.c_str(), left.c_str(), 0) != 0;
+    const auto a = Arithmetic(left).value(), b = Arithmetic(right).value();
+    if (!a || !b) return false;
+    return (operation == "-eq" && *a == *b) || (operation == "-ne" && *a != *b) ||
+           (operation == "-gt" && *a > *b) || (operation == "-ge" && *a >= *b) ||
+           (operation == "-lt" && *a < *b) || (operation == "-le" && *a <= *b);
+  }
+
+  static bool starts_program(const std::string& word) {
+    return word.ends_with(".py") || word == "torchrun" || word.starts_with("torch.distributed");
+  }
+
+  /// The settings of a command that starts a Python program.
+  void add_program(const Fields& words, int line) {
+    for (const std::string& word : words)  // bash -c "torchrun …"
+      if (word.find(' ') != std::string::npos &&
+          (word.find(".py") != std::string::npos || word.find("torchrun") != std::string::npos))
+        run(word, line);
+    if (std::none_of(words.begin(), words.end(), starts_program)) return;
+    Program program;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::string& word = words[i];
+      const std::size_t equals = word.find('=');
+      const bool is_option = word.starts_with("--") && word.size() > 2;
+      const bool is_hydra = !word.starts_with("-") && equals != std::string::npos && equals > 0 &&
+                            word.find('.') < equals;
+      if (is_hydra || (is_option && equals != std::string::npos)) {
+        program.settings.push_back({key_of(word.substr(0, equals)), word.substr(equals + 1), line});
+      } else if (is_option) {
+        // "--vocab-size 128256" in quotes is one word.
+        const std::size_t blank = std::min(word.find(' '), word.size());
+        LaunchSetting setting{key_of(word.substr(0, blank)),
+                              word.substr(std::min(blank + 1, word.size())), line};
+        while (i + 1 < words.size() && !words[i + 1].starts_with("--") &&
+               !starts_program(words[i + 1]))
+          setting.value += (setting.value.empty() ? "" : " ") + words[++i];
+        program.settings.push_back(std::move(setting));
+      }
+    }
+    programs_.push_back(std::move(program));
+  }
+
+  static std::string key_of(std::string_view text) {
+    std::string key(text.substr(std::min(text.find_first_not_of("-+"), text.size())));
+    std::replace(key.begin(), key.end(), '_', '-');
+    return key;
+  }
+
+  std::vector<ShellToken> tokens_;
+  std::size_t at_ = 0;
+  int first_line_ = 1, depth_ = 0;
+  std::map<std::string, Fields> variables_;
+  std::vector<LaunchSetting> directives_;
+  std::vector<Program> programs_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+LaunchSettings read_launch_script(const SourceText& source, const std::string& arguments) {
+  ShellReader reader(source, arguments);
+  reader.run(source.text, 1);
+  return reader.result();
+}
+
+}  // namespace windtunnel

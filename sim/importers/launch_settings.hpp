@@ -1,0 +1,46 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/json_value.hpp"
+
+namespace windtunnel {
+
+/// One setting of a training run as its launch script or configuration says it.
+struct LaunchSetting {
+  std::string
+      key;  ///< "num-layers", "trainer.num-nodes": without dashes before it, with "-" for "_"
+  std::string value;  ///< as text; empty where a switch has none, and where the file leaves it open
+  int line = 0;
+};
+
+/// All settings of a file, in its order; of a key that comes twice, the last one counts.
+struct LaunchSettings {
+  std::vector<LaunchSetting> settings;
+  std::vector<std::string> notes;  ///< parts of the file that could not be followed
+
+  /// The last setting of `key`; null: none.
+  const LaunchSetting* find(const std::string& key) const;
+};
+
+/// The settings of a shell script that starts a training program: the options of that program and of its launcher (torchrun, srun, deepspeed), and
+/// key=value arguments as Hydra takes them.
+///
+///   TP=${TP:-8}
+///   ARGS="--tensor-model-parallel-size $TP --bf16"
+///   torchrun --nproc_per_node 8 pretrain_gpt.py $ARGS
+///
+/// gives nproc-per-node 8, tensor-model-parallel-size 8, bf16. The script is read, never run: assignments, arrays, `${X:-default}`, `$((…))`, here
+/// documents, `if`, `case` and the first turn of `for` are followed; what a command prints is unknown and expands to nothing, as do
+/// positional parameters and the environment, but for those that `arguments` gives as the script would be called: "NNODES=4 cluster 7B". Of several programs, the one with the most settings counts. `#SBATCH` options are settings sbatch-nodes, sbatch-gpus-per-node, ….
+LaunchSettings read_launch_script(const SourceText& source, const std::string& arguments = {});
+
+/// The leaves of a configuration, keys joined with dots. Of YAML and TOML the part that configurations use: maps, scalars, lists of scalars on a line;
+/// `${a.b}` of OmegaConf is looked up.
+LaunchSettings read_yaml_settings(const SourceText& source);
+LaunchSettings read_toml_settings(const SourceText& source);
+LaunchSettings read_json_settings(const JsonValue& document);
+
+}  // namespace windtunnel
