@@ -70,25 +70,62 @@ std::string guides(const Square& square) {
          svg_line(left, top + side, left + side, top, "right");
 }
 
-std::string points(const Square& square, const ValidatedSet& set, const std::string& colour) {
-  std::string text = "<g class=\"point\" fill=\"" + colour + "\" stroke=\"" + colour + "\">\n";
+/// Of one set: colours that come again have another shape.
+struct Marker {
+  std::string colour;
+  std::size_t shape = 0;
+
+  explicit Marker(std::size_t set)
+      : colour(colours[set % colours.size()]), shape(set / colours.size()) {}
+
+  std::string group() const {
+    return "<g class=\"point\" fill=\"" + colour + "\" stroke=\"" + colour + "\">\n";
+  }
+  std::string at(double x, double y, double radius, const std::string& content) const {
+    const auto corner = [&](double right, double down) {
+      return svg_number(x + right * radius) + "," + svg_number(y + down * radius) + " ";
+    };
+    if (shape % 4 == 0)
+      return "<circle cx=\"" + svg_number(x) + "\" cy=\"" + svg_number(y) + "\" r=\"" +
+             svg_number(radius) + "\">" + content + "</circle>\n";
+    const std::string corners =
+        shape % 4 == 1   ? corner(-1, -1) + corner(1, -1) + corner(1, 1) + corner(-1, 1)
+        : shape % 4 == 2 ? corner(0, -1.2) + corner(1.1, 0.9) + corner(-1.1, 0.9)
+                         : corner(0, -1.3) + corner(1.3, 0) + corner(0, 1.3) + corner(-1.3, 0);
+    return "<polygon points=\"" + corners + "\">" + content + "</polygon>\n";
+  }
+};
+
+std::string points(const Square& square, const ValidatedSet& set, const Marker& marker) {
+  std::string text = marker.group();
   for (const ScoredRow& row : set.comparisons)
-    text += "<circle cx=\"" + svg_number(square.x(row.measured / Seconds{1})) + "\" cy=\"" +
-            svg_number(square.y(row.predicted / Seconds{1})) + "\" r=\"3.4\"><title>" +
-            escaped(row.id + ": measured " + to_text(row.measured) + ", predicted " +
-                    to_text(row.predicted) + ", " + signed_percent_text(row.error())) +
-            "</title></circle>\n";
+    text +=
+        marker.at(square.x(row.measured / Seconds{1}), square.y(row.predicted / Seconds{1}), 3.4,
+                  "<title>" +
+                      escaped(row.id + ": measured " + to_text(row.measured) + ", predicted " +
+                              to_text(row.predicted) + ", " + signed_percent_text(row.error())) +
+                      "</title>");
   return text + "</g>\n";
 }
 
-std::string legend_entry(const ValidatedSet& set, const std::string& colour, std::size_t index) {
-  const double y = top + 14 + 42 * static_cast<double>(index);
-  return "<circle class=\"point\" fill=\"" + colour + "\" stroke=\"" + colour + "\" cx=\"" +
-         svg_number(legend_left) + "\" cy=\"" + svg_number(y - 4) + "\" r=\"6\"/>\n" +
-         svg_text(legend_left + 16, y, set.name, "") +
+/// Two lines for each of a few sets; one where the square is not high enough.
+std::string legend_entry(const ValidatedSet& set, const Marker& marker, std::size_t index,
+                         std::size_t num_sets) {
+  constexpr double two_lines = 42;
+  const double pitch = std::min(two_lines, side / static_cast<double>(num_sets));
+  const double y = top + std::min(14.0, pitch) + pitch * static_cast<double>(index);
+  const double error = 100 * score(set.comparisons).mape;
+  const std::string entry =
+      marker.group() + marker.at(legend_left, y - 4, pitch < two_lines ? 4.5 : 6, "") + "</g>\n";
+  if (pitch < two_lines)
+    return entry + svg_text(legend_left + 16, y,
+                            set.name + ": " + std::to_string(set.comparisons.size()) + ", " +
+                                fixed_text(error, 1) + " %",
+                            "class=\"quiet\"");
+  return entry + svg_text(legend_left + 16, y, set.name, "") +
          svg_text(legend_left + 16, y + 17,
                   std::to_string(set.comparisons.size()) + " points, mean error " +
-                      fixed_text(100 * score(set.comparisons).mape, 1) + " %",
+                      fixed_text(error, 1) + " %",
                   "class=\"quiet\"");
 }
 
@@ -163,8 +200,7 @@ std::string scatter_svg(const std::vector<ValidatedSet>& sets, ScatterStyle styl
                              : "") +
                     grid(square) + guides(square);
   for (std::size_t i = 0; i < drawn.size(); ++i)
-    svg += points(square, drawn[i], colours[i % colours.size()]) +
-           legend_entry(drawn[i], colours[i % colours.size()], i);
+    svg += points(square, drawn[i], Marker(i)) + legend_entry(drawn[i], Marker(i), i, drawn.size());
   return svg + "<rect class=\"frame\" x=\"" + svg_number(left) + "\" y=\"" + svg_number(top) +
          "\" width=\"" + svg_number(side) + "\" height=\"" + svg_number(side) + "\"/>\n" +
          labels() + "</svg>\n";
