@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Gives made-up rows of a sweep the checksum that the sweep's own workers would: docs/sweep.md, "Going on".
+"""Gives made-up rows of a sweep the checksum that the sweep's own workers would: docs/sweep.md, "Resuming".
 tools/windtunnel/seal_rows.py DIR <ROWS >SEALED, where DIR/manifest.json is the sweep's."""
 
 import json

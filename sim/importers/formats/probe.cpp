@@ -25,7 +25,7 @@
 namespace windtunnel {
 namespace {
 
-/// Measurements of the script of `windtunnel probe` (docs/import.md has the keys of each).
+/// Measurements of the script of `windtunnel probe` (tools/probe/probe.py writes the keys of each).
 enum class ProbeKind {
   gemm,
   copy,        ///< inside the GPU's memory
