@@ -338,8 +338,8 @@ class Pages(unittest.TestCase):
             self.assertEqual(done.stdout, expected)
 
     def test_examples_print_what_the_page_says(self):
-        """Each ```python block of docs/python.md runs, and prints the ```text block behind it; "…" stands for anything."""
-        page = (ROOT / "docs" / "python.md").read_text()
+        """Each ```python block of docs/python.md and docs/tasks.md runs and prints the ```text block behind it; "…" stands for anything."""
+        page = "".join((ROOT / "docs" / name).read_text() for name in ("python.md", "tasks.md"))
         blocks = re.findall(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", page, flags=re.S)
         self.assertGreater(len(blocks), 4)
         names, before = {}, Path.cwd()
