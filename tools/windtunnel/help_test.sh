@@ -17,6 +17,7 @@ samples=$repository/sim/importers/samples
 sed 's/, "data": 8}/}/' "$repository/scenarios/gpt-39b-512xa100.json" >mine.json
 cp "$samples/mpigraph-4-nodes.log" mpigraph.log
 cp "$samples/hf/llama2-70b.config.json" config.json
+cp "$samples/launch-megatron.sh" pretrain.sh
 cp "$samples/probe-made-up.json" probe.json
 cat >our-gpu.json <<'END'
 {"name": "our-gpu", "multiprocessors": 140, "source": "datasheet: ours",

@@ -32,7 +32,7 @@ documented() { is "docs/limits.md says: $1" grep -qF -- "$1" "$here/../../docs/l
 truncate -s 6G sparse.json
 for command in run check "show --resolved" explain rank "compare sparse.json" "sweep --dry-run" "schedule check" \
   "import hf-config -o x.json" "import topo --base boxes -o x.json" "import nccl-tests --base boxes -o x.json" "import probe --base boxes -o x.json" \
-  "import mpigraph --base boxes -o x.json"; do
+  "import mpigraph --base boxes -o x.json" "import megatron --base boxes -o x.json"; do
   # shellcheck disable=SC2086  # words
   refuses 2 "larger than 256 MiB" $command sparse.json
 done
