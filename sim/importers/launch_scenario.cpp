@@ -44,12 +44,16 @@ JsonValue parsed(const char* json) {
   return value;
 }
 
-JsonValue file_content(const Library& library, const LibraryKind& kind, const std::string& name) {
+/// The file that `option` names; InputError for a name that the library has not.
+JsonValue file_content(const Library& library, const LibraryKind& kind, const std::string& name,
+                       const char* option) {
+  const std::filesystem::path file =
+      looks_like_path(name) ? std::filesystem::path(name) : library_file(library, kind, name);
+  if (!looks_like_path(name) && file_type_of(file) == std::filesystem::file_type::not_found)
+    throw option_error(option, name, std::string("no ") + kind.noun + " \"" + name + "\"",
+                       suggest_name(library, kind, name));
   Problems problems;
-  JsonValue content =
-      parse_foreign_json(read_source(looks_like_path(name) ? std::filesystem::path(name)
-                                                           : library_file(library, kind, name)),
-                         problems);
+  JsonValue content = parse_foreign_json(read_source(file), problems);
   problems.throw_if_any();
   return content;
 }
@@ -158,7 +162,7 @@ void LaunchScenario::choose_model() {
     complete_model(sizes);
     return set("/model", sizes);
   }
-  JsonValue model = file_content(library_, model_files, name);
+  JsonValue model = file_content(library_, model_files, name, "--model");
   const int sequence = int_at(sizes, "/sequence", int_at(model, "/sequence", 0));
   if (sequence == int_at(model, "/sequence", 0)) return set("/model", JsonValue(placed(name)));
   model.set("sequence", json_of(sequence));
@@ -176,7 +180,7 @@ void LaunchScenario::complete_model(JsonValue& model) {
   // Of several, the one with the same sequence: Llama 2 and 3 of 70 B differ in it.
   std::string alike;
   for (const std::string& name : library_.names("models")) {
-    const JsonValue known = file_content(library_, model_files, name);
+    const JsonValue known = file_content(library_, model_files, name, "--model");
     const auto has_same = [&](const char* size, int otherwise) {
       return int_at(known, size, otherwise) == int_at(model, size, otherwise);
     };
@@ -186,7 +190,7 @@ void LaunchScenario::complete_model(JsonValue& model) {
     if (has_same_sizes && (alike.empty() || has_same("/sequence", 0))) alike = name;
   }
   if (!alike.empty()) {
-    model.set("vocab", *file_content(library_, model_files, alike).find("vocab"));
+    model.set("vocab", *file_content(library_, model_files, alike, "--model").find("vocab"));
     return note("the size of the vocabulary is that of " + alike +
                 ", whose layers have the same sizes");
   }
@@ -199,7 +203,8 @@ void LaunchScenario::complete_model(JsonValue& model) {
 
 /// Whole nodes where the GPUs are some; else the replicas alone.
 void LaunchScenario::place_on(int gpus) {
-  const JsonValue platform = file_content(library_, platform_files, request_.options.base);
+  const JsonValue platform =
+      file_content(library_, platform_files, request_.options.base, "--base");
   const JsonValue* const types = platform.find("node_types");
   const int gpus_per_node = types != nullptr && types->is_array() && types->array().size() == 1
                                 ? int_at(types->array().front(), "/gpus", 0)
@@ -222,7 +227,7 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
                        "give --gpus N");
   if (gpus % ways() != 0)
     throw option_error("import", request_.kind,
-                       count_text(gpus, "GPU") + " are too few or too many: the ways of " +
+                       count_text(gpus, "GPU") + " are too few or too many: the degrees of " +
                            request_.inputs.front().string() + " need a multiple of " +
                            count_text(ways(), "GPU"),
                        "give another --gpus N");

@@ -173,7 +173,7 @@ Chart interval_chart(const JobResult& result) {
     chart.y.high = std::max(chart.y.high, point.mean_seconds);
   }
   for (const auto& [seconds, name] :
-       {std::pair{result.intervals->best_steps * step, "best, played "},
+       {std::pair{result.intervals->best_steps * step, "best, simulated "},
         std::pair{*result.young / Seconds{1}, "Young "},
         std::pair{*result.daly / Seconds{1}, "Daly "}})
     chart.rules.push_back({seconds, name + time_text(seconds)});
@@ -302,7 +302,7 @@ Document job_document(const JobResult& result) {
        job.model.write > 0 ? "safe " + interval_text(to_seconds(job.model.write)) + " later" : ""},
       {"interval in this run", at("/checkpoint/every_s", time_text),
        at("/checkpoint/every_steps", grouped_text) + " steps"},
-      {"best interval, played", at("/checkpoint/best_s", time_text), best_note},
+      {"best interval, simulated", at("/checkpoint/best_s", time_text), best_note},
       {"by Young's formula", at("/checkpoint/young_s", time_text)},
       {"by Daly's formula", at("/checkpoint/daly_s", time_text)}});
   if (result.intervals && result.intervals->points.size() > 1)

@@ -121,7 +121,7 @@ std::string advice(const std::vector<JobPoint>& points, Expense expense) {
 
 /// What keeps a point from the front, or that it is on it.
 std::string verdict(const JobPoint& point) {
-  if (!point.result) return "not played: " + point.problem.substr(0, point.problem.find('\n'));
+  if (!point.result) return "not simulated: " + point.problem.substr(0, point.problem.find('\n'));
   if (!point.fits) return "does not fit in memory";
   std::string front = point.on_front ? "on the front" : "";
   if (!point.front_is_sure)

@@ -111,7 +111,7 @@ TEST_CASE(
   CHECK(points[0].on_front);
   for (int i = 1; i < 4; ++i) CHECK(!points[static_cast<std::size_t>(i)].on_front);
   const std::string text = text_of(job_points_document("sizes", points));
-  CHECK(text.find("not played: 48 layers do not divide") != std::string::npos);
+  CHECK(text.find("not simulated: 48 layers do not divide") != std::string::npos);
   CHECK(text.find("does not fit in memory") != std::string::npos);
 }
 

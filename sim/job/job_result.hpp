@@ -23,7 +23,7 @@ struct JobOptions {
   /// Times of single steps with the scenario's noise, over that of one without, in order; empty where it has none.
   std::vector<double> noisy_steps = {};
   std::function<void(std::size_t)> on_draws =
-      {};  ///< with the number of draws played; may be empty
+      {};  ///< with the number of draws simulated; may be empty
 };
 
 JsonValue spread_json(const Spread& spread);

@@ -210,7 +210,7 @@ std::string suggestion_text(const std::vector<TriedChange>& changes) {
   }
   if (count > 0) return text;
   if (changes.empty())
-    return "nothing is left to try: more tensor-parallel ways or a smaller model";
+    return "nothing is left to try: more tensor parallelism or a smaller model";
   const auto nearest = std::min_element(
       changes.begin(), changes.end(),
       [](const TriedChange& a, const TriedChange& b) { return a.required < b.required; });

@@ -144,7 +144,7 @@ struct Parallel {
   PipelineSend pipeline_send = PipelineSend::eager;
   bool alternates_one_group = false;  ///< SoftwareProfile::alternates_one_group
   bool sequence_parallel = false;
-  /// Gathers and scatters of a tensor group run in pieces, each beside the product of another piece.
+  /// Gathers and scatters of a tensor group run in pieces, each overlapped with the product of another piece.
   bool async_tensor_parallel = false;
   int zero_stage = 0;
   bool overlap_gradient_reduce = false;

@@ -106,7 +106,7 @@ void check_size(const PlanInputs& plan, PlanFindings& findings) {
   findings.reject({global_batch,
                    text(static_cast<std::int64_t>(microbatches)) + " microbatches through " +
                        count_text(plan.parallel.pipeline, "stage") +
-                       " are more than the 20 million passes of a pipeline that can be played",
+                       " are more than the 20 million passes of a pipeline that can be simulated",
                    "use a smaller global_batch, or a larger micro_batch or data"});
 }
 

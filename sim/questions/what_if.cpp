@@ -557,7 +557,7 @@ class Questions {
       if (!parallel.schedule->written) add_orders();
     }
     if (parallel.replicas() > 1 && !parallel.overlap_gradient_reduce && parallel.zero_stage < 3)
-      add(WhatIfKind::schedule, "gradient reduction beside the backward pass",
+      add(WhatIfKind::schedule, "gradient reduction overlapped with the backward pass",
           {{"/parallel/overlap_gradient_reduce", "true"}});
   }
 

@@ -350,8 +350,8 @@ std::string explanation_text(const Explanation& e, Colour colour) {
   text += path_text(e, paint);
   text +=
       slack_text(by_need(e.stages), whole,
-                 "Stages: how busy, and how much later a thing there could end unnoticed", paint);
-  text += slack_text(e.links, whole, "Ways between nodes", paint);
+                 "Stages: how busy, and their slack (a delay that lengthens nothing)", paint);
+  text += slack_text(e.links, whole, "Paths between nodes", paint);
   return text + what_if_text(e, paint);
 }
 namespace {

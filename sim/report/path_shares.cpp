@@ -176,7 +176,7 @@ PathSegment segment_of(const CriticalStep& step, const Plan& plan, const Timelin
 /// "compute of 9 other stages", "activations on 62 other ways"; not "other" where none of them has a name.
 std::string name_of_rest(const PathShare& rest, int places, bool some_are_named) {
   const std::string many = std::to_string(places) + (some_are_named ? " other " : " ");
-  if (rest.kind == Activity::Kind::message) return rest.topic + " on " + many + "ways";
+  if (rest.kind == Activity::Kind::message) return rest.topic + " on " + many + "paths";
   return rest.topic + " of " + many + "stages";
 }
 

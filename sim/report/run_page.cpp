@@ -91,7 +91,7 @@ class WhySection {
 
   std::string share_table() const {
     Table list{
-        "The critical path", {"what", "", "share", "time", "stretches"}, {}, "llr", "bars path"};
+        "The critical path", {"what", "", "share", "time", "intervals"}, {}, "llr", "bars path"};
     for (const PathShare& share : shares_) {
       const double part = share.time / whole_;
       list.rows.push_back({swatch(name_of(share.line)) + escaped(spoken_share(share)),
@@ -114,7 +114,7 @@ class WhySection {
            slack_table("links", "way between nodes", e_.links) +
            (e_.links.size() > most_slacks
                 ? folded(slack_table("links", "way between nodes", e_.links, most_listed),
-                         "ways between nodes", e_.links.size())
+                         "paths between nodes", e_.links.size())
                 : "");
   }
 
@@ -407,7 +407,7 @@ std::string provenance(const Report& report) {
   return "windtunnel " + escaped(report.version) + " · scenario " + escaped(report.scenario_hash) +
          " · seed " + std::to_string(report.seed) + " · " +
          grouped_text(static_cast<double>(report.activities)) + " activities, " +
-         grouped_text(static_cast<double>(report.flows)) + " flows, played by " +
+         grouped_text(static_cast<double>(report.flows)) + " flows, simulated by " +
          escaped(report.engine);
 }
 

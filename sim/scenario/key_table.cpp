@@ -196,7 +196,7 @@ void note_adapters(const Plan& plan, int rank, LaunchArguments& launch) {
 }
 
 void note_data(const Plan& plan, int data, LaunchArguments& launch) {
-  launch.notes.push_back("data parallel ways follow from the number of processes: " +
+  launch.notes.push_back("the data-parallel degree follows from the number of processes: " +
                          std::to_string(plan.num_ranks()) + " make " + std::to_string(data));
 }
 
@@ -577,13 +577,13 @@ std::vector<Key> fitting_keys() {
        .also = share_schema,
        .read = read_share(&Training::optimizer_offload)},
       {.pointer = "/training/overlap_optimizer_offload",
-       .meaning = "gradients and weights of offloaded states are copied beside the host's step",
+       .meaning = "gradients and weights of offloaded states are copied during the host's step",
        .value = flag(&Training::overlap_optimizer_offload),
        .example = "true",
        .idle_by_default = true},
       {.pointer = "/training/activation_offload_fraction",
        .meaning = "share of what layers keep for the backward pass that is copied to the host "
-                  "meanwhile, beside kernels; needs `host` of the platform's nodes",
+                  "meanwhile, overlapped with kernels; needs `host` of the platform's nodes",
        .value = not_kept_as_number(),
        .fallback_words = "0",
        .example = "1",
@@ -618,7 +618,7 @@ std::vector<Key> fitting_keys() {
 std::vector<Key> way_keys() {
   return {
       {.pointer = "/parallel/tensor",
-       .meaning = "tensor-parallel ways",
+       .meaning = "tensor-parallel degree",
        .value = whole(&Parallel::tensor, 1, most_ranks),
        .example = "8",
        .launch = option("--tensor-model-parallel-size")},
@@ -692,7 +692,7 @@ std::vector<Key> replica_keys() {
        .is_choice = always},
       {.pointer = "/parallel/async_tensor_parallel",
        .meaning = "with sequence_parallel: gathers and scatters of a tensor group run in pieces, "
-                  "each beside the product of another piece (asynchronous tensor parallelism of "
+                  "each overlapped with the product of another piece (asynchronous tensor parallelism of "
                   "PyTorch)",
        .own_label = "asynchronous tensor parallel",
        .value = flag(&Parallel::async_tensor_parallel),
@@ -715,8 +715,8 @@ std::vector<Key> replica_keys() {
        .is_choice = always},
       {.pointer = "/parallel/overlap_gradient_reduce",
        .meaning =
-           "gradients of a chunk are reduced beside its last backward pass and what "
-           "follows; with zero_stage 2 beside every backward pass; zero_stage 3 does so anyway",
+           "gradients of a chunk are reduced during its last backward pass and what "
+           "follows; with zero_stage 2 during every backward pass; zero_stage 3 does so anyway",
        .value = flag(&Parallel::overlap_gradient_reduce),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
@@ -750,7 +750,7 @@ std::vector<Key> cut_keys() {
        .is_choice = always},
       {.pointer = "/parallel/context_method",
        .meaning = "how a part of a sequence comes by the keys and values of the others: they go "
-                  "round in a `ring` beside attention, or an `all_to_all` trades tokens for heads",
+                  "round in a `ring` during attention, or an `all_to_all` trades tokens for heads",
        .value = word(&Parallel::context_method,
                      Names<ContextMethod>{{"ring", ContextMethod::ring},
                                           {"all_to_all", ContextMethod::all_to_all}}),
@@ -843,7 +843,7 @@ std::vector<Key> place_keys() {
                    {"const": "balanced"}, {"type": "string", "pattern": "^[ ,(]*E[EtL0-9*|(), ]*$"}, {"type": "null"}])",
        .launch = launch_layout},
       {.pointer = "/parallel/placement",
-       .meaning = "which GPU plays which rank: in order, `\"node:gpu\"` by rank, or searched for",
+       .meaning = "which GPU runs which rank: in order, `\"node:gpu\"` by rank, or searched for",
        .value = placement_words(),
        .example = R"("search")",
        .also = R"([{"type": "array", "items": {"type": "string", "pattern": "^[0-9]+:[0-9]+$"}}])",
@@ -876,7 +876,7 @@ const std::vector<Key>& key_table() {
 const std::vector<SearchKey>& search_keys() {
   static const std::string alone = "the file's where the block lists another key; without a list, ";
   static const std::vector<SearchKey> table{
-      {&key_named("tensor"), "ways to try", "divisors of a node's GPUs", "[1, 2, 4, 8]", true},
+      {&key_named("tensor"), "degrees to try", "divisors of a node's GPUs", "[1, 2, 4, 8]", true},
       {&key_named("pipeline"), "stages to try", "divisors of all GPUs, up to the layers",
        "[4, 8, 16]", true},
       {&key_named("context"), "parts of a sequence to try",
@@ -893,9 +893,9 @@ const std::vector<SearchKey>& search_keys() {
        R"(["selective", "full"])"},
       {&key_named("sequence_parallel"), "with it, without it, or both",
        alone + "what the software supports", "[true, false]", false, splits_tensors},
-      {&key_named("expert"), "ways of sharing out experts to try",
+      {&key_named("expert"), "expert-parallel degrees to try",
        alone + "divisors of the experts", "[4, 8]"},
-      {&key_named("expert_tensor"), "ways of cutting experts to try", alone + "1 and `tensor`",
+      {&key_named("expert_tensor"), "expert-tensor-parallel degrees to try", alone + "1 and `tensor`",
        "[1, 2]"},
       {&key_named("zero_stage"), "stages of ZeRO to try", alone + "what the software supports",
        "[0, 1]", false, has_replicas},

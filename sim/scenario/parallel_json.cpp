@@ -163,7 +163,7 @@ void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel,
       reader.are_sound({"overlap_gradient_reduce", "zero_stage"}))
     reader.problem(
         "overlap_gradient_reduce",
-        "zero_stage 3 scatters the gradients of each layer beside the backward pass in any "
+        "zero_stage 3 scatters the gradients of each layer during the backward pass in any "
         "case",
         "leave it out");
   if (parallel.zero_stage == 3 && parallel.zero_prefetch > 0 && software.host_gathers &&

@@ -602,7 +602,7 @@ std::string progress_text(const RankProgress& progress) {
 /// Which GPU plays which rank, in the file that was named for it.
 void write_host_map(const std::string& file, const Plan& plan, std::ostream& messages) {
   if (file.empty()) {
-    messages << "note: --host-map FILE writes which GPU plays which rank\n";
+    messages << "note: --host-map FILE writes which GPU runs which rank\n";
     return;
   }
   write_file_atomically(file, host_map(plan));

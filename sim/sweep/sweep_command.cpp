@@ -236,7 +236,7 @@ class SweepRun {
            shard.origin);
     if (const JsonValue* noise = sweep_.written().find("noise");
         noise != nullptr && !noise->is_null())
-      note("iterations are played without noise; run --steps N plays N with it");
+      note("iterations are simulated without noise; run --steps N simulates N with it");
     const PartRows before = read_parts(request_.directory, sweep_);
     if (before.num_torn > 0)
       note(count_text(before.num_torn, "unfinished line") + " of an earlier run " +

@@ -221,8 +221,8 @@ exits 2 compare "$real" config.json; silent stdout
 gzip -dc "$real" | head -c 90000 >cut.json
 exits 2 compare cut.json $good; says "cut.json:"; says "ends after 90000 bytes"; silent stdout
 exits 0 import --help; prints "nccl-tests: "
-exits 0 import megatron "$importers/samples/launch-megatron.sh" --base dgx-h100 -o launched.json; prints "on 128 GPUs"
-exits 0 run launched.json; prints "per iteration"
+exits 2 import megatron "$importers/samples/launch-megatron.sh" --base boxen -o launched.json; says 'no platform "boxen" (did you mean "boxes"?)'
+is "a refused import writes nothing" test ! -e launched.json
 exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, probe, hf-config, kineto, straggler-trace, megatron, nemo, torchtitan, deepspeed"; silent stdout
 exits 2 import mpigraph; says "needs a file"
 exits 2 import mpigraph net.csv --base boxes; says "needs -o OUT"
@@ -271,7 +271,7 @@ exits 0 run $good --steps 70 --set "$noise" --json --jobs 1; parses; prints '"sc
 cp stdout steps
 exits 0 run $good --steps 70 --set "$noise" --json --jobs 3; is "the number of jobs changes no step" cmp stdout steps
 exits 0 run $good --steps 3 --set "$noise" --csv steps.csv --quiet; is "a row for each step" test "$(wc -l <steps.csv)" = 4
-exits 0 run $good --set "$noise"; says "plays N with it"
+exits 0 run $good --set "$noise"; says "simulates N with it"
 exits 2 run $good --steps 3; says "has no noise block"
 exits 2 run $good --steps 3 --set /noise=mlperf-smal; says 'unknown noise "mlperf-smal"'
 exits 2 run $good --steps 3 --set "$noise" --engine native; says "without --steps"
@@ -383,8 +383,8 @@ is "no file takes it" test ! -e slow-card.json -a ! -e slow.json
 exits 0 --set /name=first check $good --set /training/micro_batch=2 --quiet; prints "first: correct"; prints " 16 microbatches"
 exits 2 run $good --set '/noise={"pass_jitter":0.1,"pass_jitter":0.2}'; says 'duplicate key "pass_jitter"'
 is "what cannot be read is told once" test "$(grep -c 'error: ' stderr)" -eq 1
-exits 0 rank $good --set '/noise={"pass_jitter":0.1}' --top 1; says "note: iterations are played without noise"
-exits 0 compare $good $good --set '/noise={"pass_jitter":0.1}'; says "note: iterations are played without noise"
+exits 0 rank $good --set '/noise={"pass_jitter":0.1}' --top 1; says "note: iterations are simulated without noise"
+exits 0 compare $good $good --set '/noise={"pass_jitter":0.1}'; says "note: iterations are simulated without noise"
 exits 0 run --seed 7 $good --json; prints '"seed": 7'
 
 # Wrong usage: 2, nothing on stdout, a suggestion.

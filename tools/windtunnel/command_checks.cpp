@@ -154,7 +154,7 @@ void check_steps(const CommandLine& line) {
     return;
   }
   if (!line.engine.empty())
-    throw UsageError("--engine belongs to run without --steps: the native engine plays many");
+    throw UsageError("--engine belongs to run without --steps: the native engine simulates many");
   if (line.command == "explain") {
     if (!line.report.empty() || line.budget)
       throw UsageError("--report and --budget belong to explain without --steps");

@@ -21,7 +21,7 @@ JobOptions job_options(const CommandLine& line, ProgressLine& progress) {
   options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
   options.on_draws = [&progress, draws = options.draws](std::size_t played) {
     progress.show("job: " + std::to_string(played) + " of " + std::to_string(draws) +
-                  " draws played");
+                  " draws simulated");
   };
   return options;
 }

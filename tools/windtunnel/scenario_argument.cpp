@@ -64,8 +64,8 @@ void note_noise(const CommandLine& line, const Scenario& scenario) {
   if (line.verbosity == Verbosity::quiet || scenario.resolved.find("noise") == nullptr) return;
   const bool takes_steps = line.command == "run" || line.command == "explain";
   print_message(takes_steps
-                    ? "note: one iteration is played without noise; --steps N plays N with it"
-                    : "note: iterations are played without noise; run --steps N plays N with it");
+                    ? "note: one iteration is simulated without noise; --steps N simulates N with it"
+                    : "note: iterations are simulated without noise; run --steps N simulates N with it");
 }
 
 }  // namespace windtunnel

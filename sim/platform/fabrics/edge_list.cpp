@@ -239,8 +239,8 @@ std::optional<int> most_nodes(const Platform& platform) {
 }
 
 std::vector<FabricWhatIf> what_ifs(const Fabric& fabric) {
-  return {fabric.is_set(routing) ? FabricWhatIf{"the lowest name of equal ways", routing, 0.0}
-                                 : FabricWhatIf{"ECMP over equal ways", routing, 1.0}};
+  return {fabric.is_set(routing) ? FabricWhatIf{"the lowest name of equal paths", routing, 0.0}
+                                 : FabricWhatIf{"ECMP over equal paths", routing, 1.0}};
 }
 
 }  // namespace
