@@ -209,8 +209,7 @@ std::string suggestion_text(const std::vector<TriedChange>& changes) {
     text += (count++ == 0 ? "fits with " : " or ") + with_figure(change);
   }
   if (count > 0) return text;
-  if (changes.empty())
-    return "nothing is left to try: more tensor parallelism or a smaller model";
+  if (changes.empty()) return "nothing is left to try: more tensor parallelism or a smaller model";
   const auto nearest = std::min_element(
       changes.begin(), changes.end(),
       [](const TriedChange& a, const TriedChange& b) { return a.required < b.required; });

@@ -348,9 +348,8 @@ std::string explanation_text(const Explanation& e, Colour colour) {
   std::string text = paint(Tone::headline, e.report.name) + "\n" + std::string(indent) +
                      paint(Tone::headline, to_text(whole) + " per iteration") + "\n";
   text += path_text(e, paint);
-  text +=
-      slack_text(by_need(e.stages), whole,
-                 "Stages: how busy, and their slack (a delay that lengthens nothing)", paint);
+  text += slack_text(by_need(e.stages), whole,
+                     "Stages: how busy, and their slack (a delay that lengthens nothing)", paint);
   text += slack_text(e.links, whole, "Paths between nodes", paint);
   return text + what_if_text(e, paint);
 }

@@ -691,9 +691,10 @@ std::vector<Key> replica_keys() {
        .launch = options({{}, {"--sequence-parallel"}}),
        .is_choice = always},
       {.pointer = "/parallel/async_tensor_parallel",
-       .meaning = "with sequence_parallel: gathers and scatters of a tensor group run in pieces, "
-                  "each overlapped with the product of another piece (asynchronous tensor parallelism of "
-                  "PyTorch)",
+       .meaning =
+           "with sequence_parallel: gathers and scatters of a tensor group run in pieces, "
+           "each overlapped with the product of another piece (asynchronous tensor parallelism of "
+           "PyTorch)",
        .own_label = "asynchronous tensor parallel",
        .value = flag(&Parallel::async_tensor_parallel),
        .example = "true",
@@ -893,10 +894,10 @@ const std::vector<SearchKey>& search_keys() {
        R"(["selective", "full"])"},
       {&key_named("sequence_parallel"), "with it, without it, or both",
        alone + "what the software supports", "[true, false]", false, splits_tensors},
-      {&key_named("expert"), "expert-parallel degrees to try",
-       alone + "divisors of the experts", "[4, 8]"},
-      {&key_named("expert_tensor"), "expert-tensor-parallel degrees to try", alone + "1 and `tensor`",
-       "[1, 2]"},
+      {&key_named("expert"), "expert-parallel degrees to try", alone + "divisors of the experts",
+       "[4, 8]"},
+      {&key_named("expert_tensor"), "expert-tensor-parallel degrees to try",
+       alone + "1 and `tensor`", "[1, 2]"},
       {&key_named("zero_stage"), "stages of ZeRO to try", alone + "what the software supports",
        "[0, 1]", false, has_replicas},
   };

@@ -165,8 +165,7 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
                "Show which plan another method would pick, and simulate it");
   options.word("--emit", line.emit, "megatron|deepspeed|torchtitan",
                "Print the launch arguments or configuration of the best plan");
-  options.value("--host-map", line.host_map, "OUT",
-                "With --emit: write which GPU runs which rank");
+  options.value("--host-map", line.host_map, "OUT", "With --emit: write which GPU runs which rank");
 }
 
 void add_compare_options(CLI::App* compare, CommandLine& line) {

@@ -63,9 +63,10 @@ Scenario read_placed_scenario_argument(const CommandLine& line) {
 void note_noise(const CommandLine& line, const Scenario& scenario) {
   if (line.verbosity == Verbosity::quiet || scenario.resolved.find("noise") == nullptr) return;
   const bool takes_steps = line.command == "run" || line.command == "explain";
-  print_message(takes_steps
-                    ? "note: one iteration is simulated without noise; --steps N simulates N with it"
-                    : "note: iterations are simulated without noise; run --steps N simulates N with it");
+  print_message(
+      takes_steps
+          ? "note: one iteration is simulated without noise; --steps N simulates N with it"
+          : "note: iterations are simulated without noise; run --steps N simulates N with it");
 }
 
 }  // namespace windtunnel
