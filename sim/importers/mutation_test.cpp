@@ -159,8 +159,9 @@ TEST_CASE("any launch script or configuration is imported whole or refused") {
   for (const auto& [kind, name] : {std::pair{"megatron", "launch-megatron.sh"},
                                    {"nemo", "launch-nemo.yaml"},
                                    {"torchtitan", "launch-torchtitan.toml"}}) {
-    CAPTURE(kind);
-    ImportRun run(kind);
+    const std::string importer = kind;
+    CAPTURE(importer);
+    ImportRun run(importer);
     run.request.options.base = "dgx-h100";
     run.request.options.gpus = 128;
     try_mutations(run, sample(name), 60);
