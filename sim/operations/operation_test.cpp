@@ -44,14 +44,14 @@ struct Sharded {
     return pass;
   }
 
-  /// docs/model.md, section 6, written out: g + beside(g) + (L-2) beside(g+s) + beside(s) + s.
+  /// docs/model.md, section 6, written out: g + both(g) + (L-2) both(g+s) + both(s) + s.
   double by_formula(bool backward) const {
     const double scatter = backward ? s : 0;
     if (layers == 0) return 0;
     if (prefetch == 0) return layers * (f + g + scatter);
     if (layers == 1) return g + f + scatter;
-    const auto beside = [&](double c) { return std::max(f + taken * c, c); };
-    return g + beside(g) + (layers - 2) * beside(g + scatter) + beside(scatter) + scatter;
+    const auto both = [&](double c) { return std::max(f + taken * c, c); };
+    return g + both(g) + (layers - 2) * both(g + scatter) + both(scatter) + scatter;
   }
 };
 
