@@ -136,6 +136,9 @@ Imported import_with(const Importer& importer, const ImportRequest& request,
     for (const std::filesystem::path& input : request.inputs) {
       const FileSignature* const file = file_signature(input);
       if (file == nullptr || file->importer == request.kind) continue;
+      // A script is what these read, whatever is wrong with it.
+      const bool reads_scripts = request.kind == "megatron" || request.kind == "nemo";
+      if (reads_scripts && std::string_view(file->what) == "a shell script") continue;
       const std::string other = file->importer;
       throw option_error(
           "import", request.kind, input.string() + " is " + file->what + ", not " + importer.input,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -82,8 +83,10 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
                        "give the script that starts it, with its options, or its configuration");
   imported_.notes = settings_.notes;
   std::vector<std::string> unused;
+  std::map<std::string, const LaunchSetting*> last;
+  for (const LaunchSetting& setting : settings_.settings) last[setting.key] = &setting;
   for (const LaunchSetting& setting : settings_.settings) {
-    if (settings_.find(setting.key) != &setting) continue;  // said again later
+    if (last[setting.key] != &setting) continue;  // given again later
     const auto key = std::find_if(keys.begin(), keys.end(),
                                   [&](const LaunchKey& each) { return setting.key == each.key; });
     if (key != keys.end())
@@ -227,9 +230,9 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
                        "give --gpus N");
   if (gpus % ways() != 0)
     throw option_error("import", request_.kind,
-                       count_text(gpus, "GPU") + " are too few or too many: the degrees of " +
-                           request_.inputs.front().string() + " need a multiple of " +
-                           count_text(ways(), "GPU"),
+                       count_text(gpus, "GPU") + " are no multiple of " + std::to_string(ways()) +
+                           ", the tensor, pipeline and context degrees of " +
+                           request_.inputs.front().string(),
                        "give another --gpus N");
   choose_model();
   if (at("/parallel/virtual_pipeline", 1) > 1 && !has("/parallel/schedule"))

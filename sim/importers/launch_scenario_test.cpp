@@ -65,6 +65,15 @@ TEST_CASE("a program in quotes, in a here document or in a loop is found") {
   CHECK(script("for TP in 2 4; do\npython train.py --x $TP\ndone\n").notes.size() == 1);
 }
 
+TEST_CASE(
+    "tests of several terms, declarations and all arguments are read as the shell reads them") {
+  CHECK(said("[[ $A == 1 && $B == 2 ]] && X=3\npython t.py --x ${X:-1}\n", "A=1") == "x=1");
+  CHECK(said("[[ $A == 1 || $B == 2 ]] && X=3\npython t.py --x ${X:-1}\n", "A=1") == "x=3");
+  CHECK(said("declare -a A=(--x 1)\nreadonly -r B=2\npython t.py ${A[@]} --y $B\n") == "x=1; y=2");
+  CHECK(said("python t.py \"$@\"\n", "--x 1") == "x=1");
+  CHECK(said("echo python t.py --a --b\npython t.py --x 1\n") == "x=1");
+}
+
 TEST_CASE("no command of a launch script is run") {
   TemporaryFolder folder;
   const std::string file = (folder.path() / "made").string();
@@ -79,6 +88,15 @@ TEST_CASE("a launch script that grows or nests without end is read in time") {
   std::string nested = "A=";
   for (int i = 0; i < 20000; ++i) nested += "${B:-$((";
   CHECK(said("python train.py --x 1\n" + nested) == "x=1");
+  for (const std::string opening : {"$((", "if ", "case x in a) ", "for i in a b; do ", "(("}) {
+    std::string many = "python train.py --x 1\nA=";
+    for (int i = 0; i < 20000; ++i) many += opening;
+    CHECK(said(many) == "x=1");
+  }
+  CHECK(said("A=$((-9223372036854775808/-1))\npython t.py --x 1$A\n") == "x=1");
+  std::string doubled = "A=(x y)\n";
+  for (int i = 0; i < 40; ++i) doubled += "A=(\"${A[@]}\" \"${A[@]}\" \"\")\n";
+  CHECK(said(doubled + "python t.py --x 1\n") == "x=1");
 }
 
 TEST_CASE("a launch script of Megatron-LM becomes a scenario that says what was not used") {
@@ -156,5 +174,5 @@ TEST_CASE("a launch script that does not say enough is refused with what to give
   ImportRun few = launch("megatron");
   few.request.options.gpus = 4;
   CHECK(contains(few.with("run.sh", "python t.py --tensor-model-parallel-size 8\n").problem(),
-                 "a multiple of 8 GPUs"));
+                 "4 GPUs are no multiple of 8"));
 }

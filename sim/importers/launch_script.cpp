@@ -31,6 +31,10 @@ bool is_name_character(char c) {
 /// Of parentheses and braces within each other, and the largest value of a variable: no script of a person goes beyond them.
 constexpr int deepest_nesting = 50;
 constexpr std::size_t largest_value = std::size_t{1} << 20;
+/// Bytes of all expanded words; a script that doubles its variables over and over is read no further.
+constexpr std::size_t most_expanded = std::size_t{64} << 20;
+/// Numbers of sums: no amount of a training run is larger.
+constexpr long most_counted = long{1} << 30;
 
 /// The end of what opens at `at` ("$(", "${", "(", a quote or a backquote), one beyond its last character.
 std::size_t end_of_group(std::string_view text, std::size_t at, int depth = 0) {
@@ -155,7 +159,7 @@ class Arithmetic {
     for (char c = next(); left && (c == '+' || c == '-'); c = next()) {
       ++at_;
       const std::optional<long> right = product();
-      left = right ? std::optional(c == '+' ? *left + *right : *left - *right) : std::nullopt;
+      left = right ? counted(c == '+' ? *left + *right : *left - *right) : std::nullopt;
     }
     return left;
   }
@@ -164,10 +168,8 @@ class Arithmetic {
     for (char c = next(); left && (c == '*' || c == '/' || c == '%'); c = next()) {
       ++at_;
       const std::optional<long> right = factor();
-      constexpr long most = long{1} << 30;  // no amount of a training run is larger
-      if (!right || std::abs(*left) > most || std::abs(*right) > most || (c != '*' && *right == 0))
-        return std::nullopt;
-      left = c == '*' ? *left * *right : c == '/' ? *left / *right : *left % *right;
+      if (!right || (c != '*' && *right == 0)) return std::nullopt;
+      left = counted(c == '*' ? *left * *right : c == '/' ? *left / *right : *left % *right);
     }
     return left;
   }
@@ -186,7 +188,10 @@ class Arithmetic {
         std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
     if (error != std::errc{}) return std::nullopt;
     at_ = static_cast<std::size_t>(end - text_.data());
-    return number;
+    return counted(number);
+  }
+  static std::optional<long> counted(long number) {
+    return number >= -most_counted && number <= most_counted ? std::optional(number) : std::nullopt;
   }
 
   std::string_view text_;
@@ -202,24 +207,28 @@ class ShellReader {
     for (const ShellToken& word : shell_tokens(arguments)) {
       const std::size_t equals = word.text.find('=');
       if (word.is_operator) continue;
-      if (number == 0 && equals != std::string::npos)
+      const bool is_variable =
+          equals != std::string::npos && equals > 0 &&
+          std::all_of(word.text.begin(), word.text.begin() + static_cast<std::ptrdiff_t>(equals),
+                      is_name_character);
+      if (number == 0 && is_variable)
         variables_[word.text.substr(0, equals)] = {text_of({word.text.substr(equals + 1)})};
       else
-        variables_[std::to_string(++number)] = {text_of(word)};
+        variables_["@"].push_back(variables_[std::to_string(++number)].emplace_back(text_of(word)));
     }
   }
 
   void run(std::string_view text, int first_line) {
     if (depth_ > deepest_nesting) return;
     ++depth_;
-    const auto saved = std::exchange(tokens_, shell_tokens(text));
+    auto saved = std::exchange(tokens_, shell_tokens(text));
     const std::size_t at = std::exchange(at_, 0);
     const int line = std::exchange(first_line_, first_line);
     while (at_ < tokens_.size()) {
       run_list(true);
       if (at_ < tokens_.size()) ++at_;  // a word that closes nothing
     }
-    tokens_ = saved;
+    tokens_ = std::move(saved);
     at_ = at;
     first_line_ = line;
     --depth_;
@@ -317,6 +326,17 @@ class ShellReader {
   }
 
   bool run_statement(bool active) {
+    if (depth_ > deepest_nesting) {
+      at_ = tokens_.size();
+      return false;
+    }
+    ++depth_;
+    const bool truth = run_one(active);
+    --depth_;
+    return truth;
+  }
+
+  bool run_one(bool active) {
     const bool is_negated = is_word("!");
     if (is_negated) ++at_;
     if (is_word("if")) return run_if(active);
@@ -398,9 +418,15 @@ class ShellReader {
   bool run_command(bool active) {
     Fields words;
     const int line = line_of(token());
-    bool only_assignments = true;
+    bool only_assignments = true, is_declaration = false;
     std::string document;
     for (; !at_end(); ++at_) {
+      // "[[ a && b ]]" is one test.
+      if (token().is_operator && token().text != "\n" && !words.empty() && words.front() == "[[" &&
+          words.back() != "]]") {
+        words.push_back(token().text);
+        continue;
+      }
       if (token().is_operator) {
         if (token().text == "<<") {
           document = token().document;
@@ -418,7 +444,12 @@ class ShellReader {
         }
         break;
       }
-      if (only_assignments && (assign(active) || declares(token().text))) continue;
+      if (only_assignments && assign(active)) continue;
+      if (only_assignments && declares(token().text)) {
+        is_declaration = true;
+        continue;
+      }
+      if (only_assignments && is_declaration && token().text.starts_with("-")) continue;  // -a
       if (!active) continue;
       only_assignments = false;
       append(words, expand(token()));
@@ -427,6 +458,7 @@ class ShellReader {
     if (words.front() == "[" || words.front() == "[[" || words.front() == "test")
       return truth_of(words);
     if (words.front() == "false") return false;
+    if (words.front() == "echo" || words.front() == "printf") return true;
     add_program(words, line);
     if (document.find(".py") != std::string::npos) run(document, line + 1);
     return true;
@@ -483,7 +515,7 @@ class ShellReader {
     else
       variable = std::move(value);
     std::size_t size = 0;
-    for (const std::string& field : variable) size += field.size();
+    for (const std::string& field : variable) size += field.size() + 1;
     if (size > largest_value) variable.clear();
     return true;
   }
@@ -511,6 +543,8 @@ class ShellReader {
       has_content = false;
     };
     const auto add = [&](const std::string& value, bool is_split) {
+      expanded_ += value.size() + 1;
+      if (expanded_ > most_expanded) return;
       if (!is_split) {
         current += value;
         return;
@@ -588,6 +622,10 @@ class ShellReader {
     std::size_t end = begin;
     while (end < text.size() && is_name_character(text[end])) ++end;
     at = end == begin ? begin + 1 : end;
+    if (text[begin] == '@' || text[begin] == '*') {
+      is_list = true;
+      return variable("@");
+    }
     return variable(std::string(text.substr(begin, at - begin)));
   }
 
@@ -625,6 +663,8 @@ class ShellReader {
 
   /// `sum` with variables, bare or after "$", replaced by their values.
   std::string with_values(std::string_view sum, int line) {
+    if (depth_ > deepest_nesting) return "?";
+    ++depth_;
     std::string text;
     for (std::size_t at = 0; at < sum.size();) {
       if (sum[at] == '$') {
@@ -643,6 +683,7 @@ class ShellReader {
         text += sum[at++];
       }
     }
+    --depth_;
     return text;
   }
 
@@ -650,12 +691,20 @@ class ShellReader {
   static bool truth_of(const Fields& words) {
     const bool has_bracket = words.back() == "]" || words.back() == "]]";
     Fields terms(words.begin() + 1, words.end() - (has_bracket ? 1 : 0));
-    bool is_negated = false;
-    if (!terms.empty() && terms.front() == "!") {
-      is_negated = true;
-      terms.erase(terms.begin());
+    bool truth = true;
+    bool joins_all = true;
+    for (auto begin = terms.begin();; ++begin) {
+      const auto end = std::find_if(begin, terms.end(), joins_terms);
+      const bool is_negated = begin != end && *begin == "!";
+      const bool term = comparison(Fields(begin + (is_negated ? 1 : 0), end)) != is_negated;
+      truth = joins_all ? truth && term : truth || term;
+      if (end == terms.end()) return truth;
+      joins_all = *end == "&&" || *end == "-a";
+      begin = end;
     }
-    return comparison(terms) != is_negated;
+  }
+  static bool joins_terms(const std::string& word) {
+    return word == "&&" || word == "||" || word == "-a" || word == "-o";
   }
 
   static bool comparison(const Fields& terms) {
@@ -719,6 +768,7 @@ class ShellReader {
   std::vector<ShellToken> tokens_;
   std::size_t at_ = 0;
   int first_line_ = 1, depth_ = 0;
+  std::size_t expanded_ = 0;  ///< bytes, of all words so far
   std::map<std::string, Fields> variables_;
   std::vector<LaunchSetting> directives_;
   std::vector<Program> programs_;

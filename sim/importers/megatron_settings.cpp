@@ -114,6 +114,10 @@ const std::vector<LaunchKey>& megatron_keys() {
       {"pipeline-model-parallel-size", "/parallel/pipeline"},
       {"context-parallel-size", "/parallel/context"},
       {"ds-sequence-parallel-size", "/parallel/context"},
+      {"grad-reduce-in-bf16", "/training/gradient_dtype", switched(R"("bf16")")},
+      {"optim.grad-sync-dtype",
+       "/training/gradient_dtype",
+       {{"bf16", R"("bf16")"}, {"fp32", R"("fp32")"}}},
       {"cp-comm-type",
        "/parallel/context_method",
        {{"p2p", R"("ring")"}, {"a2a", R"("all_to_all")"}}},
@@ -138,32 +142,30 @@ const std::vector<LaunchKey>& megatron_keys() {
 const std::vector<std::string>& harmless_megatron_keys() {
   static const std::vector<std::string> beginnings{
       // clang-format off
-      "accelerator", "accumulate-grad", "activations-checkpoint", "adam-", "add-", "apex",
+      "accelerator", "accumulate-grad", "adam-", "add-", "apex",
       "apply-", "async-save", "attention-dropout", "attention-softmax", "attention-type",
-      "auto-detect", "batch-p2p", "bias", "ckpt", "clip-grad", "create-", "cross-entropy",
-      "cuda-graph", "data", "decoder-first", "decoder-last", "decoupled", "deepspeed", "defaults",
+      "auto-detect", "bias", "ckpt", "clip-grad", "create-",       "data", "decoder-first", "decoder-last", "decoupled", "deepspeed", "defaults",
       "deterministic", "devices", "dir", "disable-bias", "dist", "do-layer",
       "enable-checkpointing", "eod", "eval", "exit", "exp-manager", "ffn-dropout", "fp16-lm",
-      "fp8", "fsdp", "gc", "grad-", "gradient-accumulation-fusion", "gradient-clip", "headscale",
+      "fp8", "fsdp", "gc", "grad-", "gradient-clip", "headscale",
       "hidden-dropout", "hydra", "hysteresis", "init", "kv-channels", "layernorm-eps", "limit",
       "load", "log", "loss-scale", "lr", "make-vocab", "manual-gc", "masked-softmax", "master",
       "max-epochs", "max-position", "max-steps", "max-time", "mcore", "megatron-amp", "merge",
-      "min-l", "mock", "moe-aux", "moe-grouped", "moe-layer-freq", "moe-router-bias",
+      "min-l", "mock", "moe-aux", "moe-layer-freq", "moe-router-bias",
       "moe-router-dtype", "moe-router-enable", "moe-router-load", "moe-router-pre",
-      "moe-router-score", "moe-router-topk-scal", "moe-token-disp", "moe-z-loss", "name",
-      "native-amp", "nccl", "nnodes", "no-bias", "no-check", "no-load", "no-masked", "no-pos",
-      "no-query", "no-rope", "no-save", "node-rank", "norm-epsilon", "normalize-attention",
+      "moe-router-score", "moe-router-topk-scal", "moe-z-loss", "name",
+      "native-amp", "nnodes", "no-check", "no-load", "no-pos",
+      "no-query", "no-save", "node-rank", "norm-epsilon", "normalize-attention",
       "nproc", "nsys", "num-distributed", "num-gpus", "num-layers-per-virtual", "num-nodes",
-      "num-workers", "onnx", "openai", "optim.", "optimizer-cpu", "overlap-p2p", "overlap-param",
-      "override", "partition", "persist", "post-process", "pre-process", "precision", "profile",
-      "rampup", "rdzv", "recompute-m", "recompute-num", "reset-", "resume", "rotary-base",
+      "num-workers", "onnx", "openai", "optim.", "optimizer-cpu",       "override", "persist", "post-process", "pre-process", "precision", "profile",
+      "rdzv", "recompute-m", "recompute-num", "reset-", "resume", "rotary-base",
       "rotary-p", "rotary-scal", "run.", "save", "sbatch-", "scale-pos", "seconds-", "seed",
-      "sharp", "special-tokens", "split", "standalone", "strategy", "sync-batch", "tee",
+      "special-tokens", "split", "standalone", "strategy", "sync-batch", "tee",
       "tensorboard", "test-", "tokenizer", "train-", "transformer-block", "transformer-engine",
-      "transformer-impl", "ub-tp", "use-checkpoint", "use-cpu-init", "use-custom-fsdp",
+      "transformer-impl", "use-cpu-init", "use-custom-fsdp",
       "use-dist-ckpt", "use-distributed-sampler", "use-fused", "use-mcore", "use-megatron-fsdp",
       "use-precision-aware", "use-scaled", "use-torch-fsdp2", "val", "vocab-file", "wandb",
-      "abort", "kill-switch", "sync-tp", "empty-unused", "no-create", "no-mmap", "calculate-per-token", "tiktoken", "max-restarts", "pp-partition", "use-emha", "skip-warmup", "reduce-amax", "get-attention-mask", "gradient-as-bucket", "defer-embedding", "wgrad-deferral", "fp32-residual", "step-batch", "weight-decay", "whitened"
+      "abort", "kill-switch", "no-create", "no-mmap", "calculate-per-token", "tiktoken", "max-restarts", "use-emha", "skip-warmup", "reduce-amax", "get-attention-mask", "gradient-as-bucket", "step-batch", "weight-decay", "whitened"
       // clang-format on
   };
   return beginnings;
@@ -252,13 +254,29 @@ void set_chunks(LaunchScenario& scenario) {
   if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", json_of(of_stage / layers));
 }
 
+/// What follows from other sizes, in validate_args() of megatron/training/arguments.py: a gated MLP is int(4 h 2/3 / 64) 64 wide, and groups of
+/// queries count with --group-query-attention alone.
+void set_widths(LaunchScenario& scenario, bool is_megatron) {
+  constexpr int multiple = 64;
+  const int hidden = scenario.at("/model/hidden", 0);
+  if (is_megatron && is_on(scenario, "swiglu") && !scenario.has("/model/ffn_hidden") && hidden > 0)
+    scenario.set("/model/ffn_hidden", json_of(4 * hidden * 2 / 3 / multiple * multiple));
+  if (is_megatron && scenario.number("num-query-groups") > 0 &&
+      !is_on(scenario, "group-query-attention")) {
+    scenario.erase("/model/kv_heads");
+    scenario.note("num-query-groups has no effect without group-query-attention");
+  }
+  if (scenario.at("/model/moe/experts", 0) == 1) scenario.erase("/model/moe");  // dense
+}
+
 /// --moe-layer-freq: 2 is every second layer, "([0]*3+[1]*58)" the three first ones dense.
 void set_dense_layers(LaunchScenario& scenario) {
   if (!scenario.has("/model/moe")) return;
   if (!scenario.has("/model/moe/top_k"))
     scenario.set("/model/moe/top_k", json_of(2));  // Megatron-LM's default
-  if (!scenario.has("/model/moe/ffn_hidden") && scenario.has("/model/ffn_hidden"))
-    scenario.set("/model/moe/ffn_hidden", json_of(scenario.at("/model/ffn_hidden", 0)));
+  if (!scenario.has("/model/moe/ffn_hidden"))
+    scenario.set("/model/moe/ffn_hidden",
+                 json_of(scenario.at("/model/ffn_hidden", 4 * scenario.at("/model/hidden", 0))));
   const std::string frequency = word(scenario, "moe-layer-freq");
   if (const int every = scenario.number("moe-layer-freq"); every > 1)
     scenario.set("/model/moe/every", json_of(every));
@@ -318,6 +336,9 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   set_recomputation(scenario);
   set_sharding(scenario, replicas);
   set_chunks(scenario);
+  set_widths(scenario, request.kind == "megatron");
+  if (scenario.number("ds-sequence-parallel-size") > 1)  // Ulysses
+    scenario.set("/parallel/context_method", JsonValue("all_to_all"));
   set_latent_attention(scenario);
   set_edge_stages(scenario);
   if (scenario.at("/parallel/zero_stage", 0) == 3)
@@ -328,9 +349,11 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
     scenario.set("/training/global_batch",
                  json_of(scenario.at("/training/micro_batch", 1) * replicas /
                          std::max(1, scenario.at("/parallel/context", 1))));
+  const bool is_fp32 =
+      !is_on(scenario, "bf16") && !is_on(scenario, "fp16") && word(scenario, "precision").empty();
   // Transformer Engine's attention keeps no scores; Megatron's own layers do.
   if (!scenario.has("/training/attention") && word(scenario, "transformer-impl") != "local" &&
-      software != "megatron-deepspeed-2022")
+      software != "megatron-deepspeed-2022" && !is_fp32)
     scenario.set("/training/attention", JsonValue("flash"));
   return scenario.finish(software, gpus);
 }
