@@ -39,21 +39,24 @@ std::optional<Device> no_device(const std::string&, const Origin&, const std::st
   return std::nullopt;
 }
 
-Origin option_origin(const std::string& option, const std::string& text) {
-  Origin origin;
-  origin.kind = OriginKind::command_line;
-  origin.source = std::make_shared<const SourceText>(SourceText{option + " " + text, text});
-  return origin;
-}
-
 }  // namespace
 
-BasePlatform::BasePlatform(const std::string& name, const Library& library) : given_(name) {
+JsonValue file_of_option(const std::string& option, const std::string& name,
+                         const LibraryKind& kind, const Library& library) {
+  Origin origin;
+  origin.kind = OriginKind::command_line;
+  origin.source = std::make_shared<const SourceText>(SourceText{option + " " + name, name});
+  JsonValue content(name, origin);
+  Problems problems;
+  ScenarioFiles(library, {}, problems).expand(content, kind, {});
+  problems.throw_if_any();
+  return content;
+}
+
+BasePlatform::BasePlatform(const std::string& name, const Library& library)
+    : given_(name), document_(file_of_option("--base", name, platform_files, library)) {
   Problems problems;
   ScenarioFiles files(library, {}, problems);
-  document_ = JsonValue(name, option_origin("--base", name));
-  files.expand(document_, platform_files, {});
-  problems.throw_if_any();
   JsonValue expanded = document_;
   expand_devices(expanded, document_, files);
   problems.throw_if_any();

@@ -9,9 +9,13 @@
 #include "core/problem.hpp"
 #include "importers/importer.hpp"
 #include "platform/platform.hpp"
-#include "scenario/scenario.hpp"
+#include "scenario/library_files.hpp"
 
 namespace windtunnel {
+
+/// The content of the file that `option` names, by its path or as one of the library's. InputError where there is none, or it holds no object.
+JsonValue file_of_option(const std::string& option, const std::string& name,
+                         const LibraryKind& kind, const Library& library);
 
 /// The platform file that an imported measurement is laid into: it says what a log cannot know, such
 /// as the type of GPU.

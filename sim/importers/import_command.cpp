@@ -23,8 +23,9 @@ struct FileSignature {
   std::vector<std::string_view> words;
 };
 
-/// The kind of a file; a null pointer where it is none of the list, or cannot be read.
-const FileSignature* file_signature(const std::filesystem::path& file) {
+/// The kind of a file that `importer` does not read; a null pointer where it may, or the file is none of the list, or cannot be read.
+const FileSignature* other_signature(const std::filesystem::path& file,
+                                     const std::string& importer) {
   static const std::vector<FileSignature> known_files{
       {"a map of an InfiniBand fabric, of ibnetdiscover", "", {"switchguid="}},
       {"a map of an InfiniBand fabric, of ibnetdiscover", "", {"caguid="}},
@@ -49,8 +50,10 @@ const FileSignature* file_signature(const std::filesystem::path& file) {
       {"a configuration of torchtitan", "torchtitan", {"[parallelism]"}},
       {"a configuration of DeepSpeed", "deepspeed", {"\"zero_optimization\""}},
       {"a configuration of NeMo", "nemo", {"trainer:", "model:"}},
-      {"a shell script", "", {"#!/bin/"}},
-      {"a shell script", "", {"#!/usr/bin/env bash"}},
+      {"a shell script", "megatron", {"#!/bin/"}},
+      {"a shell script", "nemo", {"#!/bin/"}},
+      {"a shell script", "megatron", {"#!/usr/bin/env bash"}},
+      {"a shell script", "nemo", {"#!/usr/bin/env bash"}},
   };
   std::string text(std::size_t{64} << 10, '\0');
   // A pipe gives its text once: opened again, it would wait for a writer for ever.
@@ -59,12 +62,15 @@ const FileSignature* file_signature(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
-  for (const FileSignature& known : known_files)
-    if (std::all_of(known.words.begin(), known.words.end(), [&](const std::string_view word) {
-          return text.find(word) != std::string::npos;
-        }))
-      return &known;
-  return nullptr;
+  const FileSignature* first = nullptr;
+  for (const FileSignature& known : known_files) {
+    const bool is_one = std::all_of(
+        known.words.begin(), known.words.end(),
+        [&](const std::string_view word) { return text.find(word) != std::string::npos; });
+    if (is_one && importer == known.importer) return nullptr;
+    if (is_one && first == nullptr) first = &known;
+  }
+  return first;
 }
 
 const Importer& importer_of(const std::string& kind) {
@@ -134,11 +140,8 @@ Imported import_with(const Importer& importer, const ImportRequest& request,
     return importer.import(request, library);
   } catch (const InputError&) {
     for (const std::filesystem::path& input : request.inputs) {
-      const FileSignature* const file = file_signature(input);
-      if (file == nullptr || file->importer == request.kind) continue;
-      // A script is what these read, whatever is wrong with it.
-      const bool reads_scripts = request.kind == "megatron" || request.kind == "nemo";
-      if (reads_scripts && std::string_view(file->what) == "a shell script") continue;
+      const FileSignature* const file = other_signature(input, request.kind);
+      if (file == nullptr) continue;
       const std::string other = file->importer;
       throw option_error(
           "import", request.kind, input.string() + " is " + file->what + ", not " + importer.input,

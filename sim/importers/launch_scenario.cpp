@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "core/count_text.hpp"
@@ -13,9 +11,9 @@
 #include "core/foreign_json.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
+#include "importers/base_platform.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "scenario/library_files.hpp"
 
 namespace windtunnel {
 namespace {
@@ -45,30 +43,11 @@ JsonValue parsed(const char* json) {
   return value;
 }
 
-/// The file that `option` names; InputError for a name that the library has not.
-JsonValue file_content(const Library& library, const LibraryKind& kind, const std::string& name,
-                       const char* option) {
-  const std::filesystem::path file =
-      looks_like_path(name) ? std::filesystem::path(name) : library_file(library, kind, name);
-  if (!looks_like_path(name) && file_type_of(file) == std::filesystem::file_type::not_found)
-    throw option_error(option, name, std::string("no ") + kind.noun + " \"" + name + "\"",
-                       suggest_name(library, kind, name));
-  Problems problems;
-  JsonValue content = parse_foreign_json(read_source(file), problems);
-  problems.throw_if_any();
-  return content;
-}
-
 int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
   const JsonValue* const value = find_at(tree, pointer);
   return value != nullptr && value->is_integer()
              ? static_cast<int>(std::get<std::int64_t>(value->content))
              : fallback;
-}
-
-/// A name as it is; a path from the root, so that it holds wherever the scenario lies.
-std::string placed(const std::string& name) {
-  return looks_like_path(name) ? std::filesystem::absolute(name).lexically_normal().string() : name;
 }
 
 }  // namespace
@@ -116,14 +95,6 @@ void LaunchScenario::translate(const LaunchSetting& setting, const LaunchKey& ke
        " cannot be simulated, and is left out");
 }
 
-int LaunchScenario::number(const std::string& key) const {
-  const LaunchSetting* const setting = settings_.find(key);
-  if (setting == nullptr) return 0;
-  int value = 0;
-  std::from_chars(setting->value.data(), setting->value.data() + setting->value.size(), value);
-  return std::max(value, 0);
-}
-
 int LaunchScenario::at(const std::string& pointer, int fallback) const {
   return int_at(tree_, pointer, fallback);
 }
@@ -132,23 +103,23 @@ bool LaunchScenario::has(const std::string& pointer) const {
   return find_at(tree_, pointer) != nullptr;
 }
 
-void LaunchScenario::set(const std::string& pointer, JsonValue value) {
-  JsonValue* node = &tree_;
-  std::size_t begin = 1;
-  for (std::size_t end = pointer.find('/', begin); end != std::string::npos;
-       begin = end + 1, end = pointer.find('/', begin)) {
-    const std::string key = pointer.substr(begin, end - begin);
-    JsonValue* child = node->find(key);
-    if (child == nullptr) child = &node->set(key, empty_object());
-    node = child;
-  }
-  node->set(pointer.substr(begin), std::move(value));
+bool LaunchScenario::is(const std::string& pointer, std::string_view text) const {
+  const JsonValue* const value = find_at(tree_, pointer);
+  return value != nullptr && value->is_string() && value->string() == text;
 }
 
-void LaunchScenario::erase(const std::string& pointer) {
-  const std::size_t last = pointer.rfind('/');
-  if (JsonValue* const block = find_at(tree_, pointer.substr(0, last)))
-    block->erase(pointer.substr(last + 1));
+void LaunchScenario::set(const std::string& pointer, JsonValue value) {
+  set_at(tree_, pointer, std::move(value));
+}
+
+void LaunchScenario::erase(const std::string& pointer) { erase_at(tree_, pointer); }
+
+int LaunchScenario::gpus(int said) const {
+  const int gpus = request_.options.gpus > 0 ? request_.options.gpus : said;
+  if (gpus > 0) return gpus;
+  throw option_error("import", request_.kind,
+                     request_.inputs.front().string() + " does not say how many GPUs it runs on",
+                     "give --gpus N");
 }
 
 /// The model that --model names, or the one whose sizes the file says.
@@ -165,9 +136,10 @@ void LaunchScenario::choose_model() {
     complete_model(sizes);
     return set("/model", sizes);
   }
-  JsonValue model = file_content(library_, model_files, name, "--model");
+  JsonValue model = file_of_option("--model", name, model_files, library_);
   const int sequence = int_at(sizes, "/sequence", int_at(model, "/sequence", 0));
-  if (sequence == int_at(model, "/sequence", 0)) return set("/model", JsonValue(placed(name)));
+  if (sequence == int_at(model, "/sequence", 0))
+    return set("/model", JsonValue(absolute_if_path(name)));
   model.set("sequence", json_of(sequence));
   set("/model", model);
 }
@@ -182,69 +154,62 @@ void LaunchScenario::complete_model(JsonValue& model) {
   if (model.find("vocab") != nullptr) return;
   // Of several, the one with the same sequence: Llama 2 and 3 of 70 B differ in it.
   std::string alike;
+  JsonValue vocabulary;
   for (const std::string& name : library_.names("models")) {
-    const JsonValue known = file_content(library_, model_files, name, "--model");
+    const JsonValue known = file_of_option("--model", name, model_files, library_);
     const auto has_same = [&](const char* size, int otherwise) {
       return int_at(known, size, otherwise) == int_at(model, size, otherwise);
     };
     const bool has_same_sizes =
         has_same("/layers", 0) && has_same("/hidden", 0) && has_same("/heads", 0) &&
         has_same("/kv_heads", int_at(model, "/heads", 0)) && has_same("/moe/experts", 0);
-    if (has_same_sizes && (alike.empty() || has_same("/sequence", 0))) alike = name;
+    if (!has_same_sizes || (!alike.empty() && !has_same("/sequence", 0))) continue;
+    alike = name;
+    vocabulary = *known.find("vocab");
   }
   if (!alike.empty()) {
-    model.set("vocab", *file_content(library_, model_files, alike, "--model").find("vocab"));
+    model.set("vocab", vocabulary);
     return note("the size of the vocabulary is that of " + alike +
                 ", whose layers have the same sizes");
   }
   // Tokenizers of GPT-2 (arXiv:2005.14165) and Llama 2 (arXiv:2307.09288).
-  const int vocabulary = model.find("family")->string() == "llama" ? 32000 : 50257;
-  model.set("vocab", json_of(vocabulary));
-  warn("the file does not say the size of the vocabulary; " + count_text(vocabulary, "token") +
+  const int assumed = model.find("family")->string() == "llama" ? 32000 : 50257;
+  model.set("vocab", json_of(assumed));
+  warn("the file does not say the size of the vocabulary; " + count_text(assumed, "token") +
        " are assumed: see /model/vocab");
 }
 
 /// Whole nodes where the GPUs are some; else the replicas alone.
 void LaunchScenario::place_on(int gpus) {
-  const JsonValue platform =
-      file_content(library_, platform_files, request_.options.base, "--base");
-  const JsonValue* const types = platform.find("node_types");
-  const int gpus_per_node = types != nullptr && types->is_array() && types->array().size() == 1
-                                ? int_at(types->array().front(), "/gpus", 0)
-                                : 0;
+  const BasePlatform base(request_.options.base, library_);
+  const std::vector<NodeType>& types = base.platform().node_types;
+  const int gpus_per_node = types.size() == 1 ? types.front().gpus : 0;
   if (gpus_per_node > 0 && gpus % gpus_per_node == 0)
     return set("/nodes", json_of(gpus / gpus_per_node));
-  set("/parallel/data", json_of(gpus / ways()));
+  set("/parallel/data", json_of(gpus / gpus_of_replica()));
 }
 
-int LaunchScenario::ways() const {
+int LaunchScenario::gpus_of_replica() const {
   return std::max(
       1, at("/parallel/tensor", 1) * at("/parallel/pipeline", 1) * at("/parallel/context", 1));
 }
 
 Imported LaunchScenario::finish(const std::string& software, int gpus) {
-  if (request_.options.gpus > 0) gpus = request_.options.gpus;
-  if (gpus == 0)
-    throw option_error("import", request_.kind,
-                       request_.inputs.front().string() + " does not say how many GPUs it runs on",
-                       "give --gpus N");
-  if (gpus % ways() != 0)
-    throw option_error("import", request_.kind,
-                       count_text(gpus, "GPU") + " are no multiple of " + std::to_string(ways()) +
-                           ", the tensor, pipeline and context degrees of " +
-                           request_.inputs.front().string(),
-                       "give another --gpus N");
+  if (gpus % gpus_of_replica() != 0)
+    throw option_error(
+        "import", request_.kind,
+        count_text(gpus, "GPU") + " are no multiple of " + std::to_string(gpus_of_replica()) +
+            ", the tensor, pipeline and context degrees of " + request_.inputs.front().string(),
+        "give another --gpus N");
   choose_model();
   if (at("/parallel/virtual_pipeline", 1) > 1 && !has("/parallel/schedule"))
     set("/parallel/schedule", JsonValue("interleaved_1f1b"));
-  if (has("/parallel"))
-    place_on(gpus);
-  else
-    set("/parallel/data", json_of(gpus));
+  if (at("/parallel/zero_stage", 0) == 3) erase("/parallel/overlap_gradient_reduce");  // always
+  place_on(gpus);
 
   JsonValue document = object_of({{"version", 1}, {"name", request_.output.stem().string()}});
   document.set("model", *find_at(tree_, "/model"));
-  document.set("platform", JsonValue(placed(request_.options.base)));
+  document.set("platform", JsonValue(absolute_if_path(request_.options.base)));
   if (has("/nodes")) document.set("nodes", *find_at(tree_, "/nodes"));
   document.set("software", JsonValue(software));
   for (const char* block : {"training", "parallel"})

@@ -54,6 +54,9 @@ TEST_CASE("branches of a launch script are taken as the shell would take them") 
   CHECK(said(choice, "SIZE=8B") == "num-layers=32");
   CHECK(said(choice, "SIZE=70B") == "num-layers=80");
   CHECK(said(choice) == "num-layers=1");
+  const std::string sum = "if (( N * 8 > 64 )); then T=8; else T=4; fi\npython train.py --t $T\n";
+  CHECK(said(sum, "N=16") == "t=8");
+  CHECK(said(sum, "N=8") == "t=4");
   CHECK(said("[ -z \"$X\" ] && X=3\n[ -n \"$Y\" ] && X=4\npython train.py --x $X\n") == "x=3");
 }
 
@@ -124,6 +127,19 @@ TEST_CASE("arguments that a launch script is called with choose among its branch
   CHECK(json_at(run, "/model/layers") == "80");
 }
 
+TEST_CASE("latent attention without sizes has Megatron-LM's") {
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 8;
+  run.with("run.sh",
+           "python t.py --num-layers 4 --hidden-size 1024 --num-attention-heads 8 --seq-length 512 "
+           "--micro-batch-size 1 --global-batch-size 8 --multi-latent-attention\n")
+      .run();
+  CHECK(json_at(run, "/model/mla") ==
+        R"({"key_size":128,"key_value_rank":32,"rope_size":64,"value_size":128})");
+  CHECK(json_at(run, "/training/precision") == "\"fp32\"");
+  CHECK(json_at(run, "/training/attention") == "none");  // no flash attention in 32 bits
+}
+
 TEST_CASE("a configuration of NeMo becomes a scenario") {
   ImportRun run = launch("nemo");
   run.with(sample("launch-nemo.yaml")).run();
@@ -147,10 +163,25 @@ TEST_CASE("a configuration of torchtitan becomes a scenario of the shipped model
   CHECK(json_at(run, "/parallel/zero_group") == "8");
 }
 
+TEST_CASE("what a configuration of torchtitan leaves out is torchtitan's default") {
+  ImportRun run = launch("torchtitan");
+  run.request.options.gpus = 8;
+  run.with("run.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n").run();
+  CHECK(json_at(run, "/model/sequence") == "2048");
+  CHECK(json_at(run, "/training/recompute") == "\"selective\"");
+  CHECK(json_at(run, "/training/global_batch") == "64");  // 8 of each GPU
+  ImportRun longer = launch("torchtitan");
+  longer.request.options.gpus = 8;
+  longer.with("run.toml",
+              "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nseq_len = 8_192\n");
+  longer.run();
+  CHECK(json_at(longer, "/model") == "\"llama3-8b\"");
+}
+
 TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it leaves open") {
   const std::string config =
       R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "overlap_comm": true,
-          "offload_param": {"device": "cpu"}}, "train_micro_batch_size_per_gpu": 2,
+          "offload_param": {"device": "cpu"}, "zero_hpz_partition_size": 8}, "train_micro_batch_size_per_gpu": 2,
           "gradient_accumulation_steps": 4, "train_batch_size": "auto"})";
   CHECK(contains(launch("deepspeed").with("ds.json", config).problem(), "give --model MODEL"));
   ImportRun run = launch("deepspeed");
@@ -160,12 +191,14 @@ TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it
   CHECK(json_at(run, "/training/global_batch") == "128");  // 2 * 4 * 16
   CHECK(json_at(run, "/parallel/zero_stage") == "3");
   CHECK(contains(run.messages, "offload-param.device cpu"));
+  CHECK(contains(run.messages, "zero-hpz-partition-size 8"));
   CHECK(contains(run.messages, "left to the defaults here: train-batch-size"));
 }
 
 TEST_CASE("a launch script that does not say enough is refused with what to give") {
   CHECK(contains(launch("megatron").with("run.sh", "echo hello\n").problem(),
                  "no settings of a training program"));
+  CHECK(contains(launch("deepspeed").with("ds.json", "[1]").problem(), "holds no object"));
   CHECK(contains(launch("megatron").with("run.sh", "python t.py --num-layers 8\n").problem(),
                  "give --gpus N"));
   ImportRun run = launch("megatron");

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -212,15 +213,16 @@ class ShellReader {
           std::all_of(word.text.begin(), word.text.begin() + static_cast<std::ptrdiff_t>(equals),
                       is_name_character);
       if (number == 0 && is_variable)
-        variables_[word.text.substr(0, equals)] = {text_of({word.text.substr(equals + 1)})};
+        variables_[word.text.substr(0, equals)] = {text_of(word.text.substr(equals + 1))};
       else
-        variables_["@"].push_back(variables_[std::to_string(++number)].emplace_back(text_of(word)));
+        variables_["@"].push_back(
+            variables_[std::to_string(++number)].emplace_back(text_of(word.text)));
     }
   }
 
   void run(std::string_view text, int first_line) {
-    if (depth_ > deepest_nesting) return;
-    ++depth_;
+    const Nesting level(depth_);
+    if (level.is_too_deep()) return;
     auto saved = std::exchange(tokens_, shell_tokens(text));
     const std::size_t at = std::exchange(at_, 0);
     const int line = std::exchange(first_line_, first_line);
@@ -231,49 +233,40 @@ class ShellReader {
     tokens_ = std::move(saved);
     at_ = at;
     first_line_ = line;
-    --depth_;
   }
 
   LaunchSettings result() {
-    LaunchSettings found;
-    for (const Program& program : programs_)
-      if (program.settings.size() > found.settings.size()) found.settings = program.settings;
-    found.settings.insert(found.settings.begin(), directives_.begin(), directives_.end());
-    found.notes = notes_;
+    LaunchSettings found{std::move(directives_), std::move(notes_)};
+    std::move(program_.begin(), program_.end(), std::back_inserter(found.settings));
     return found;
   }
 
  private:
-  /// A program that the script starts, with its settings.
-  struct Program {
-    std::vector<LaunchSetting> settings;
+  /// A level of parentheses, quotes or statements within each other, as long as it lives.
+  class Nesting {
+   public:
+    explicit Nesting(int& depth) : depth_(++depth) {}
+    ~Nesting() { --depth_; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+    bool is_too_deep() const { return depth_ > deepest_nesting; }
+
+   private:
+    int& depth_;
   };
   using Fields = std::vector<std::string>;
 
   /// "#SBATCH --nodes=8", also as variables that Slurm sets.
   void read_directives(std::string_view text) {
-    int number = 0;
-    while (!text.empty()) {
-      ++number;
-      const std::size_t end = std::min(text.find('\n'), text.size());
-      std::string_view line = text.substr(0, end);
-      text.remove_prefix(std::min(end + 1, text.size()));
+    std::istringstream lines{std::string(text)};
+    std::string line;
+    for (int number = 1; std::getline(lines, line); ++number) {
       if (!line.starts_with("#SBATCH")) continue;
-      line.remove_prefix(7);
-      line = line.substr(0, line.find(" #"));
-      std::string key, value;
-      for (const char c : line) {
-        if (c == '\r') continue;
-        if (c == '=' || (c == ' ' && !key.empty() && value.empty())) {
-          value += ' ';
-        } else if (value.empty()) {
-          if (c != ' ') key += c;
-        } else {
-          value += c;
-        }
-      }
-      value.erase(0, value.find_first_not_of(' '));
-      value.erase(std::min(value.find(' '), value.size()));
+      line.resize(std::min(line.find(" #"), line.size()));
+      std::replace(line.begin(), line.end(), '=', ' ');
+      std::istringstream words(line);
+      std::string directive, key, value;
+      words >> directive >> key >> value;
       if (key == "-N") key = "--nodes";
       if (key == "-G") key = "--gpus";
       if (key == "--gres") key = "--gpus-per-node";
@@ -294,9 +287,10 @@ class ShellReader {
   bool is_word(const char* word) const {
     return !at_end() && !token().is_operator && token().text == word;
   }
-  bool is_operator(const char* text) const {
-    return !at_end() && token().is_operator && token().text == text;
+  bool is_operator_at(std::size_t at, const char* text) const {
+    return at < tokens_.size() && tokens_[at].is_operator && tokens_[at].text == text;
   }
+  bool is_operator(const char* text) const { return is_operator_at(at_, text); }
 
   bool closes_list() const {
     for (const char* word : {"then", "else", "elif", "fi", "do", "done", "esac"})
@@ -308,12 +302,13 @@ class ShellReader {
   bool run_list(bool active) {
     bool truth = true;
     while (!at_end() && !closes_list()) {
-      if (token().is_operator && token().text != "&&" && token().text != "||") {
+      const bool is_join = is_operator("&&") || is_operator("||");
+      if (token().is_operator && !is_join && !begins_sum()) {
         ++at_;
         continue;
       }
       bool runs = active;
-      if (token().is_operator) {
+      if (is_join) {
         runs = active && (token().text == "&&") == truth;
         ++at_;
         while (is_operator("\n")) ++at_;
@@ -326,17 +321,11 @@ class ShellReader {
   }
 
   bool run_statement(bool active) {
-    if (depth_ > deepest_nesting) {
+    const Nesting level(depth_);
+    if (level.is_too_deep()) {
       at_ = tokens_.size();
       return false;
     }
-    ++depth_;
-    const bool truth = run_one(active);
-    --depth_;
-    return truth;
-  }
-
-  bool run_one(bool active) {
     const bool is_negated = is_word("!");
     if (is_negated) ++at_;
     if (is_word("if")) return run_if(active);
@@ -346,7 +335,28 @@ class ShellReader {
       ++at_;
       return true;
     }
+    if (begins_sum()) return sum_is_true() != is_negated;
     return run_command(active) != is_negated;
+  }
+
+  bool begins_sum() const { return is_operator("(") && is_operator_at(at_ + 1, "("); }
+
+  /// "(( a > b ))": one comparison, or a sum that is not 0.
+  bool sum_is_true() {
+    std::string sum;
+    for (at_ += 2; !at_end() && !(is_operator(")") && is_operator_at(at_ + 1, ")")); ++at_)
+      sum += token().text;
+    at_ = std::min(at_ + 2, tokens_.size());
+    sum = with_values(sum);
+    for (const auto& [sign, test] : {std::pair{"==", "-eq"},
+                                     {"!=", "-ne"},
+                                     {"<=", "-le"},
+                                     {">=", "-ge"},
+                                     {"<", "-lt"},
+                                     {">", "-gt"}})
+      if (const std::size_t at = sum.find(sign); at != std::string::npos)
+        return comparison({sum.substr(0, at), test, sum.substr(at + std::string(sign).size())});
+    return Arithmetic(sum).value().value_or(0) != 0;
   }
 
   bool run_if(bool active) {
@@ -368,7 +378,7 @@ class ShellReader {
 
   bool run_case(bool active) {
     ++at_;
-    const std::string subject = at_end() ? "" : text_of(token());
+    const std::string subject = at_end() ? "" : text_of(token().text);
     while (!at_end() && !is_word("in")) ++at_;
     ++at_;
     bool is_taken = false;
@@ -376,7 +386,7 @@ class ShellReader {
       bool matches = false;
       while (!at_end() && !is_operator(")")) {
         if (!token().is_operator)
-          matches = matches || fnmatch(text_of(token()).c_str(), subject.c_str(), 0) == 0;
+          matches = matches || fnmatch(text_of(token().text).c_str(), subject.c_str(), 0) == 0;
         ++at_;
       }
       ++at_;
@@ -400,7 +410,7 @@ class ShellReader {
       ++at_;
       Fields items;
       if (is_word("in"))
-        for (++at_; !at_end() && !token().is_operator; ++at_) append(items, expand(token()));
+        for (++at_; !at_end() && !token().is_operator; ++at_) append(items, expand(token().text));
       runs = !items.empty();
       if (items.size() > 1)
         notes_.push_back("line " + std::to_string(line) + ": the loop over " + name +
@@ -437,8 +447,7 @@ class ShellReader {
           continue;
         }
         if (token().text == "&" && is_operator_at(at_ + 1, ">")) continue;  // &>
-        if (token().text == "(" && !words.empty() && at_ + 1 < tokens_.size() &&
-            tokens_[at_ + 1].text == ")") {
+        if (token().text == "(" && !words.empty() && is_operator_at(at_ + 1, ")")) {
           at_ += 2;  // a function, whose body is read where it stands
           return true;
         }
@@ -452,7 +461,7 @@ class ShellReader {
       if (only_assignments && is_declaration && token().text.starts_with("-")) continue;  // -a
       if (!active) continue;
       only_assignments = false;
-      append(words, expand(token()));
+      append(words, expand(token().text));
     }
     if (!active || words.empty()) return true;
     if (words.front() == "[" || words.front() == "[[" || words.front() == "test")
@@ -462,10 +471,6 @@ class ShellReader {
     add_program(words, line);
     if (document.find(".py") != std::string::npos) run(document, line + 1);
     return true;
-  }
-
-  bool is_operator_at(std::size_t at, const char* text) const {
-    return at < tokens_.size() && tokens_[at].is_operator && tokens_[at].text == text;
   }
 
   /// The file, or "&1", that a redirection at `at_` names; of "2>&1" also the "2" before it.
@@ -498,13 +503,12 @@ class ShellReader {
     const std::string raw = text.substr(end + (adds ? 2 : 1));
     Fields value;
     bool is_array = false;
-    if (raw.empty() && at_ + 1 < tokens_.size() && tokens_[at_ + 1].is_operator &&
-        tokens_[at_ + 1].text == "(") {
+    if (raw.empty() && is_operator_at(at_ + 1, "(")) {
       is_array = true;
       for (at_ += 2; !at_end() && !is_operator(")"); ++at_)
-        if (!token().is_operator && active) append(value, expand(token()));
+        if (!token().is_operator && active) append(value, expand(token().text));
     } else if (active) {
-      value = {text_of({raw, false, token().line})};
+      value = {text_of(raw)};
     }
     if (!active) return true;
     Fields& variable = variables_[name];
@@ -526,18 +530,17 @@ class ShellReader {
 
   int line_of(const ShellToken& token) const { return first_line_ + token.line - 1; }
 
-  std::string text_of(const ShellToken& token) {
+  std::string text_of(std::string_view word) {
     std::string text;
-    for (const std::string& field : expand(token, true)) text += (text.empty() ? "" : " ") + field;
+    for (const std::string& field : expand(word, true)) text += (text.empty() ? "" : " ") + field;
     return text;
   }
 
   /// The fields that a word stands for; as one where it is not split (an assignment).
-  Fields expand(const ShellToken& word, bool is_whole = false) {
+  Fields expand(std::string_view text, bool is_whole = false) {
     Fields fields;
     std::string current;
     bool has_content = false;
-    const std::string_view text = word.text;
     const auto finish = [&] {
       if (has_content) fields.push_back(std::exchange(current, {}));
       has_content = false;
@@ -578,7 +581,7 @@ class ShellReader {
         has_content = true;
       } else if (c == '$') {
         bool is_list = false;
-        const Fields values = parameter(text, at, line_of(word), is_list);
+        const Fields values = parameter(text, at, is_list);
         for (std::size_t i = 0; i < values.size(); ++i) {
           if (i > 0 && !is_whole) finish();
           if (i > 0 && is_whole) current += ' ';
@@ -602,7 +605,7 @@ class ShellReader {
   }
 
   /// The value of the parameter, command or sum at text[at] == '$'; moves `at` beyond it.
-  Fields parameter(std::string_view text, std::size_t& at, int line, bool& is_list) {
+  Fields parameter(std::string_view text, std::size_t& at, bool& is_list) {
     const std::size_t begin = at + 1;
     if (begin >= text.size()) {
       ++at;
@@ -612,12 +615,12 @@ class ShellReader {
       at = end_of_group(text, begin);
       if (!text.substr(begin).starts_with("((")) return {};  // what a command prints
       const std::string_view sum = text.substr(begin + 2, at - begin - 4);
-      const std::optional<long> value = Arithmetic(with_values(sum, line)).value();
+      const std::optional<long> value = Arithmetic(with_values(sum)).value();
       return value ? Fields{std::to_string(*value)} : Fields{};
     }
     if (text[begin] == '{') {
       at = end_of_group(text, begin);
-      return braced(text.substr(begin + 1, at - begin - 2), line, is_list);
+      return braced(text.substr(begin + 1, at - begin - 2), is_list);
     }
     std::size_t end = begin;
     while (end < text.size() && is_name_character(text[end])) ++end;
@@ -630,7 +633,7 @@ class ShellReader {
   }
 
   /// "${NAME:-default}" without its braces.
-  Fields braced(std::string_view inner, int line, bool& is_list) {
+  Fields braced(std::string_view inner, bool& is_list) {
     std::size_t end = 0;
     while (end < inner.size() && is_name_character(inner[end])) ++end;
     const std::string name(inner.substr(0, end));
@@ -653,23 +656,22 @@ class ShellReader {
     const bool has_value = found != variables_.end() &&
                            (!tests_empty || (!found->second.empty() && !found->second[0].empty()));
     if (has_value != (operation[0] == '+')) return has_value ? found->second : Fields{};
-    if (depth_ > deepest_nesting) return {};
-    ++depth_;
-    Fields other{text_of({std::string(operation.substr(1)), false, line - first_line_ + 1})};
-    --depth_;
+    const Nesting level(depth_);
+    if (level.is_too_deep()) return {};
+    Fields other{text_of(operation.substr(1))};
     if (operation[0] == '=') variables_[name] = other;
     return other;
   }
 
   /// `sum` with variables, bare or after "$", replaced by their values.
-  std::string with_values(std::string_view sum, int line) {
-    if (depth_ > deepest_nesting) return "?";
-    ++depth_;
+  std::string with_values(std::string_view sum) {
+    const Nesting level(depth_);
+    if (level.is_too_deep()) return "?";
     std::string text;
     for (std::size_t at = 0; at < sum.size();) {
       if (sum[at] == '$') {
         bool is_list = false;
-        for (const std::string& value : parameter(sum, at, line, is_list)) text += value;
+        for (const std::string& value : parameter(sum, at, is_list)) text += value;
       } else if (is_name_character(sum[at]) &&
                  std::isdigit(static_cast<unsigned char>(sum[at])) == 0) {
         std::size_t end = at;
@@ -683,7 +685,6 @@ class ShellReader {
         text += sum[at++];
       }
     }
-    --depth_;
     return text;
   }
 
@@ -736,7 +737,7 @@ class ShellReader {
           (word.find(".py") != std::string::npos || word.find("torchrun") != std::string::npos))
         run(word, line);
     if (std::none_of(words.begin(), words.end(), starts_program)) return;
-    Program program;
+    std::vector<LaunchSetting> settings;
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::string& word = words[i];
       const std::size_t equals = word.find('=');
@@ -744,25 +745,19 @@ class ShellReader {
       const bool is_hydra = !word.starts_with("-") && equals != std::string::npos && equals > 0 &&
                             word.find('.') < equals;
       if (is_hydra || (is_option && equals != std::string::npos)) {
-        program.settings.push_back({key_of(word.substr(0, equals)), word.substr(equals + 1), line});
+        settings.push_back({launch_key(word.substr(0, equals)), word.substr(equals + 1), line});
       } else if (is_option) {
         // "--vocab-size 128256" in quotes is one word.
         const std::size_t blank = std::min(word.find(' '), word.size());
-        LaunchSetting setting{key_of(word.substr(0, blank)),
+        LaunchSetting setting{launch_key(word.substr(0, blank)),
                               word.substr(std::min(blank + 1, word.size())), line};
         while (i + 1 < words.size() && !words[i + 1].starts_with("--") &&
                !starts_program(words[i + 1]))
           setting.value += (setting.value.empty() ? "" : " ") + words[++i];
-        program.settings.push_back(std::move(setting));
+        settings.push_back(std::move(setting));
       }
     }
-    programs_.push_back(std::move(program));
-  }
-
-  static std::string key_of(std::string_view text) {
-    std::string key(text.substr(std::min(text.find_first_not_of("-+"), text.size())));
-    std::replace(key.begin(), key.end(), '_', '-');
-    return key;
+    if (settings.size() > program_.size()) program_ = std::move(settings);
   }
 
   std::vector<ShellToken> tokens_;
@@ -771,7 +766,7 @@ class ShellReader {
   std::size_t expanded_ = 0;  ///< bytes, of all words so far
   std::map<std::string, Fields> variables_;
   std::vector<LaunchSetting> directives_;
-  std::vector<Program> programs_;
+  std::vector<LaunchSetting> program_;  ///< of the one with the most
   std::vector<std::string> notes_;
 };
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -15,13 +16,6 @@ std::string_view without_blanks(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
-
-/// "num_layers", "--num-layers" and "++num-layers" are one key.
-std::string normal_key(std::string_view text) {
-  std::string key(text.substr(std::min(text.find_first_not_of("-+"), text.size())));
-  std::replace(key.begin(), key.end(), '_', '-');
-  return key;
 }
 
 std::string unquoted(std::string_view text) {
@@ -47,22 +41,35 @@ std::string_view without_comment(std::string_view line) {
   return line;
 }
 
-/// Calls visit(number, line) for each line of `text`.
-template <class Visit>
-void for_each_line(std::string_view text, const Visit& visit) {
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    visit(number, text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
 }  // namespace
 
-const LaunchSetting* LaunchSettings::find(const std::string& key) const {
+std::string launch_key(std::string_view text) {
+  std::string key(text.substr(std::min(text.find_first_not_of("-+"), text.size())));
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
+const LaunchSetting* LaunchSettings::find(std::string_view key) const {
   const auto found = std::find_if(settings.rbegin(), settings.rend(),
                                   [&](const LaunchSetting& each) { return each.key == key; });
   return found == settings.rend() ? nullptr : &*found;
+}
+
+std::string LaunchSettings::text(std::string_view key) const {
+  const LaunchSetting* const setting = find(key);
+  return setting == nullptr ? "" : setting->value;
+}
+
+int LaunchSettings::number(std::string_view key) const {
+  const std::string value = text(key);
+  int number = 0;
+  std::from_chars(value.data(), value.data() + value.size(), number);
+  return std::max(number, 0);
+}
+
+bool LaunchSettings::is_on(std::string_view key) const {
+  const std::string value = text(key);
+  return find(key) != nullptr && value != "false" && value != "False" && value != "0";
 }
 
 LaunchSettings read_yaml_settings(const SourceText& source) {
@@ -74,38 +81,40 @@ LaunchSettings read_yaml_settings(const SourceText& source) {
   LaunchSettings found;
   std::size_t nothing_below =
       std::string::npos;  ///< indent of a text of several lines or an item of a list
-  for_each_line(source.text, [&](int number, std::string_view line) {
-    line = without_comment(line);
+  std::istringstream lines(source.text);
+  std::string text_line;
+  for (int number = 1; std::getline(lines, text_line); ++number) {
+    const std::string_view line = without_comment(text_line);
     const std::string_view content = without_blanks(line);
-    if (content.empty() || content == "---") return;
+    if (content.empty() || content == "---") continue;
     const std::size_t indent = line.find_first_not_of(' ');
-    if (indent > nothing_below) return;
+    if (indent > nothing_below) continue;
     nothing_below = std::string::npos;
     if (content.front() == '-' && (content.size() == 1 || content[1] == ' ')) {
       nothing_below = indent;  // items of lists are no settings
-      return;
+      continue;
     }
     std::size_t colon = content.find(':');
     while (colon != std::string_view::npos && colon + 1 < content.size() &&
            content[colon + 1] != ' ')
       colon = content.find(':', colon + 1);
-    if (colon == std::string_view::npos) return;
+    if (colon == std::string_view::npos) continue;
     while (levels.size() > 1 && indent < levels.back().indent) levels.pop_back();
     if (indent == levels.back().indent || levels.size() == 1) levels.back().indent = indent;
-    const std::string key = levels.back().prefix + normal_key(unquoted(content.substr(0, colon)));
+    const std::string key = levels.back().prefix + launch_key(unquoted(content.substr(0, colon)));
     const std::string_view value = without_blanks(content.substr(colon + 1));
     if (value.empty()) {
       levels.push_back({indent + 1, key + "."});
-      return;
+      continue;
     }
     if (value.front() == '|' || value.front() == '>') nothing_below = indent;
     const std::string text = unquoted(value);
     found.settings.push_back({key, text == "null" || text == "~" ? "" : text, number});
-  });
+  }
   // ${a.b} is the value of another key; of a configuration that is included elsewhere, "training." stands before it.
   for (LaunchSetting& setting : found.settings) {
     if (!setting.value.starts_with("${") || !setting.value.ends_with("}")) continue;
-    std::string key = normal_key(setting.value.substr(2, setting.value.size() - 3));
+    std::string key = launch_key(setting.value.substr(2, setting.value.size() - 3));
     if (key.starts_with("."))
       key = setting.key.substr(0, setting.key.rfind('.') + 1) + key.substr(1);
     if (key.starts_with("training.") && found.find(key) == nullptr) key.erase(0, 9);
@@ -119,26 +128,30 @@ LaunchSettings read_toml_settings(const SourceText& source) {
   LaunchSettings found;
   std::string prefix;
   bool in_list = false;  // that began on an earlier line
-  for_each_line(source.text, [&](int number, std::string_view line) {
+  std::istringstream lines(source.text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
     const std::string_view content = without_blanks(without_comment(line));
     if (in_list) {
       in_list = !content.ends_with("]");
-      return;
+      continue;
     }
-    if (content.empty()) return;
+    if (content.empty()) continue;
     if (content.front() == '[') {
       const std::size_t begin = content.find_first_not_of("[ "), end = content.find(']');
       if (begin < end && end != std::string_view::npos)
-        prefix = normal_key(content.substr(begin, end - begin)) + ".";
-      return;
+        prefix = launch_key(content.substr(begin, end - begin)) + ".";
+      continue;
     }
     const std::size_t equals = content.find('=');
-    if (equals == std::string_view::npos) return;
-    const std::string value = unquoted(content.substr(equals + 1));
+    if (equals == std::string_view::npos) continue;
+    std::string value = unquoted(content.substr(equals + 1));
+    if (value.find_first_not_of("0123456789_") == std::string::npos)  // 8_192
+      std::erase(value, '_');
     in_list = value.starts_with("[") && !value.ends_with("]");
     found.settings.push_back(
-        {prefix + normal_key(unquoted(content.substr(0, equals))), value, number});
-  });
+        {prefix + launch_key(unquoted(content.substr(0, equals))), value, number});
+  }
   return found;
 }
 
@@ -147,7 +160,7 @@ LaunchSettings read_json_settings(const JsonValue& document) {
   const auto add = [&](const auto& self, const JsonValue& value, const std::string& key) -> void {
     if (value.is_object()) {
       for (const JsonValue::Member& member : value.object())
-        self(self, member.value, key + (key.empty() ? "" : ".") + normal_key(member.key));
+        self(self, member.value, key + (key.empty() ? "" : ".") + launch_key(member.key));
     } else {
       const std::string text = value.is_string() ? value.string() : canonical_text(value);
       found.settings.push_back(

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/json_value.hpp"
@@ -10,8 +10,7 @@ namespace windtunnel {
 
 /// One setting of a training run as its launch script or configuration says it.
 struct LaunchSetting {
-  std::string
-      key;  ///< "num-layers", "trainer.num-nodes": without dashes before it, with "-" for "_"
+  std::string key;    ///< as launch_key() writes it: "num-layers", "trainer.num-nodes"
   std::string value;  ///< as text; empty where a switch has none, and where the file leaves it open
   int line = 0;
 };
@@ -22,8 +21,17 @@ struct LaunchSettings {
   std::vector<std::string> notes;  ///< parts of the file that could not be followed
 
   /// The last setting of `key`; null: none.
-  const LaunchSetting* find(const std::string& key) const;
+  const LaunchSetting* find(std::string_view key) const;
+  /// Its value; empty where there is none.
+  std::string text(std::string_view key) const;
+  /// The number that it begins with; 0 where there is none.
+  int number(std::string_view key) const;
+  /// Whether it is given, as a switch or with a value that is not false.
+  bool is_on(std::string_view key) const;
 };
+
+/// "num-layers" of "num_layers", "--num-layers" and "++num-layers".
+std::string launch_key(std::string_view text);
 
 /// The settings of a shell script that starts a training program: the options of that program and of its launcher (torchrun, srun, deepspeed), and
 /// key=value arguments as Hydra takes them.

@@ -13,14 +13,14 @@ namespace windtunnel {
 namespace {
 
 /// What a switch says where it is there, and not false.
-std::vector<std::pair<const char*, const char*>> switched(const char* on,
-                                                          const char* off = nullptr) {
+LaunchKey::Words switched(const char* on, const char* off = nullptr) {
   return {{"false", off}, {"False", off}, {"*", on}};
 }
 
 /// Options of megatron/training/arguments.py (Megatron-LM, core 0.12 to 0.16), of Megatron-DeepSpeed, and keys of `model` of NeMo's
 /// megatron_gpt_config.yaml (NeMo 1.23).
 const std::vector<LaunchKey>& megatron_keys() {
+  static const LaunchKey::Words granularity{{"full", R"("full")"}, {"selective", R"("selective")"}};
   static const std::vector<LaunchKey> keys{
       {"num-layers", "/model/layers"},
       {"hidden-size", "/model/hidden"},
@@ -78,12 +78,8 @@ const std::vector<LaunchKey>& megatron_keys() {
         {"16", R"("fp16")"},
         {"16-mixed", R"("fp16")"},
         {"32", R"("fp32")"}}},
-      {"recompute-granularity",
-       "/training/recompute",
-       {{"full", R"("full")"}, {"selective", R"("selective")"}}},
-      {"activations-checkpoint-granularity",
-       "/training/recompute",
-       {{"full", R"("full")"}, {"selective", R"("selective")"}}},
+      {"recompute-granularity", "/training/recompute", granularity},
+      {"activations-checkpoint-granularity", "/training/recompute", granularity},
       {"recompute-activations", "/training/recompute", switched(R"("selective")")},
       {"checkpoint-activations", "/training/recompute", switched(R"("full")")},
       {"deepspeed-activation-checkpointing", "/training/recompute", switched(R"("full")")},
@@ -142,30 +138,30 @@ const std::vector<LaunchKey>& megatron_keys() {
 const std::vector<std::string>& harmless_megatron_keys() {
   static const std::vector<std::string> beginnings{
       // clang-format off
-      "accelerator", "accumulate-grad", "adam-", "add-", "apex",
-      "apply-", "async-save", "attention-dropout", "attention-softmax", "attention-type",
-      "auto-detect", "bias", "ckpt", "clip-grad", "create-",       "data", "decoder-first", "decoder-last", "decoupled", "deepspeed", "defaults",
-      "deterministic", "devices", "dir", "disable-bias", "dist", "do-layer",
-      "enable-checkpointing", "eod", "eval", "exit", "exp-manager", "ffn-dropout", "fp16-lm",
-      "fp8", "fsdp", "gc", "grad-", "gradient-clip", "headscale",
-      "hidden-dropout", "hydra", "hysteresis", "init", "kv-channels", "layernorm-eps", "limit",
-      "load", "log", "loss-scale", "lr", "make-vocab", "manual-gc", "masked-softmax", "master",
-      "max-epochs", "max-position", "max-steps", "max-time", "mcore", "megatron-amp", "merge",
-      "min-l", "mock", "moe-aux", "moe-layer-freq", "moe-router-bias",
-      "moe-router-dtype", "moe-router-enable", "moe-router-load", "moe-router-pre",
-      "moe-router-score", "moe-router-topk-scal", "moe-z-loss", "name",
-      "native-amp", "nnodes", "no-check", "no-load", "no-pos",
-      "no-query", "no-save", "node-rank", "norm-epsilon", "normalize-attention",
-      "nproc", "nsys", "num-distributed", "num-gpus", "num-layers-per-virtual", "num-nodes",
-      "num-workers", "onnx", "openai", "optim.", "optimizer-cpu",       "override", "persist", "post-process", "pre-process", "precision", "profile",
-      "rdzv", "recompute-m", "recompute-num", "reset-", "resume", "rotary-base",
-      "rotary-p", "rotary-scal", "run.", "save", "sbatch-", "scale-pos", "seconds-", "seed",
-      "special-tokens", "split", "standalone", "strategy", "sync-batch", "tee",
-      "tensorboard", "test-", "tokenizer", "train-", "transformer-block", "transformer-engine",
-      "transformer-impl", "use-cpu-init", "use-custom-fsdp",
-      "use-dist-ckpt", "use-distributed-sampler", "use-fused", "use-mcore", "use-megatron-fsdp",
-      "use-precision-aware", "use-scaled", "use-torch-fsdp2", "val", "vocab-file", "wandb",
-      "abort", "kill-switch", "no-create", "no-mmap", "calculate-per-token", "tiktoken", "max-restarts", "use-emha", "skip-warmup", "reduce-amax", "get-attention-mask", "gradient-as-bucket", "step-batch", "weight-decay", "whitened"
+      "abort", "accelerator", "accumulate-grad", "adam-", "add-", "apex", "apply-", "async-save",
+      "attention-dropout", "attention-softmax", "attention-type", "auto-detect", "bias",
+      "calculate-per-token", "ckpt", "clip-grad", "create-", "data", "decoder-first",
+      "decoder-last", "decoupled", "deepspeed", "defaults", "deterministic", "devices", "dir",
+      "disable-bias", "dist", "do-layer", "enable-checkpointing", "eod", "eval", "exit",
+      "exp-manager", "ffn-dropout", "fp16-lm", "fp8", "fsdp", "gc", "get-attention-mask", "grad-",
+      "gradient-as-bucket", "gradient-clip", "headscale", "hidden-dropout", "hydra", "hysteresis",
+      "init", "kill-switch", "kv-channels", "layernorm-eps", "limit", "load", "log", "loss-scale",
+      "lr", "make-vocab", "manual-gc", "masked-softmax", "master", "max-epochs", "max-position",
+      "max-restarts", "max-steps", "max-time", "mcore", "megatron-amp", "merge", "min-l", "mock",
+      "moe-aux", "moe-layer-freq", "moe-router-bias", "moe-router-dtype", "moe-router-enable",
+      "moe-router-load", "moe-router-pre", "moe-router-score", "moe-router-topk-scal", "moe-z-loss",
+      "name", "native-amp", "nnodes", "no-check", "no-create", "no-load", "no-mmap", "no-pos",
+      "no-query", "no-save", "node-rank", "norm-epsilon", "normalize-attention", "nproc", "nsys",
+      "num-distributed", "num-gpus", "num-layers-per-virtual", "num-nodes", "num-workers", "onnx",
+      "openai", "optim.", "optimizer-cpu", "override", "persist", "post-process", "pre-process",
+      "precision", "profile", "rdzv", "recompute-m", "recompute-num", "reduce-amax", "reset-",
+      "resume", "rotary-base", "rotary-p", "rotary-scal", "run.", "save", "sbatch-", "scale-pos",
+      "seconds-", "seed", "skip-warmup", "special-tokens", "split", "standalone", "step-batch",
+      "strategy", "sync-batch", "tee", "tensorboard", "test-", "tiktoken", "tokenizer", "train-",
+      "transformer-block", "transformer-engine", "transformer-impl", "use-cpu-init",
+      "use-custom-fsdp", "use-dist-ckpt", "use-distributed-sampler", "use-emha", "use-fused",
+      "use-mcore", "use-megatron-fsdp", "use-precision-aware", "use-scaled", "use-torch-fsdp2",
+      "val", "vocab-file", "wandb", "weight-decay", "whitened"
       // clang-format on
   };
   return beginnings;
@@ -175,7 +171,7 @@ const std::vector<std::string>& harmless_megatron_keys() {
 int num_gpus(const LaunchScenario& scenario) {
   const auto first = [&](std::initializer_list<const char*> keys) {
     for (const char* key : keys)
-      if (const int number = scenario.number(key); number > 0) return number;
+      if (const int number = scenario.settings().number(key); number > 0) return number;
     return 0;
   };
   const int nodes = first({"nnodes", "num-nodes", "sbatch-nodes"});
@@ -184,38 +180,29 @@ int num_gpus(const LaunchScenario& scenario) {
   return of_node == 0 ? first({"sbatch-gpus"}) : std::max(nodes, 1) * of_node;
 }
 
-bool is_on(const LaunchScenario& scenario, const char* key) {
-  const LaunchSetting* const setting = scenario.settings().find(key);
-  return setting != nullptr && setting->value != "false" && setting->value != "False" &&
-         setting->value != "0";
-}
-
-std::string word(const LaunchScenario& scenario, const char* key) {
-  const LaunchSetting* const setting = scenario.settings().find(key);
-  return setting == nullptr ? "" : setting->value;
-}
-
 /// 8-bit and 4-bit formats win over --bf16, in whichever order they come.
 void set_precision(LaunchScenario& scenario) {
   if (!scenario.has("/training/precision")) scenario.set("/training/precision", JsonValue("fp32"));
-  const std::string recipe = word(scenario, "fp8-recipe");
-  if (is_on(scenario, "fp8-format") || is_on(scenario, "fp8"))
+  const std::string recipe = scenario.settings().text("fp8-recipe");
+  if (scenario.settings().is_on("fp8-format") || scenario.settings().is_on("fp8"))
     scenario.set("/training/precision", JsonValue(recipe == "mxfp8" ? "mxfp8" : "fp8"));
-  if (is_on(scenario, "fp4-format")) scenario.set("/training/precision", JsonValue("nvfp4"));
+  if (scenario.settings().is_on("fp4-format"))
+    scenario.set("/training/precision", JsonValue("nvfp4"));
 }
 
 void set_recomputation(LaunchScenario& scenario) {
-  if (word(scenario, "recompute-granularity") == "full" &&
-      word(scenario, "recompute-method") == "block")
-    scenario.warn("only the first " + word(scenario, "recompute-num-layers") +
-                  " layers of a stage are recomputed there; here all are");
+  if (scenario.settings().text("recompute-granularity") == "full" &&
+      scenario.settings().text("recompute-method") == "block")
+    scenario.warn("recompute-method block recomputes " +
+                  scenario.settings().text("recompute-num-layers") +
+                  " of a stage's layers (recompute-num-layers); here all of them are");
   const std::map<std::string, const char*> modules{
       {"core_attn", "attention_core"},     {"layernorm", "norms"},
       {"mla_up_proj", "up_projection"},    {"mlp", "mlp"},
       {"moe_act", "expert_activation"},    {"moe", "experts"},
       {"shared_experts", "shared_experts"}};
   JsonValue::Array list;
-  std::string rest = word(scenario, "recompute-modules");
+  std::string rest = scenario.settings().text("recompute-modules");
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
     if (const auto module = modules.find(rest.substr(0, end)); module != modules.end())
@@ -230,24 +217,26 @@ void set_recomputation(LaunchScenario& scenario) {
 
 /// Megatron-FSDP and FSDP2 over the distributed optimizer.
 void set_sharding(LaunchScenario& scenario, int replicas) {
-  const bool is_fsdp = is_on(scenario, "use-megatron-fsdp") || is_on(scenario, "use-custom-fsdp") ||
-                       is_on(scenario, "use-torch-fsdp2") || is_on(scenario, "fsdp");
+  const bool is_fsdp = scenario.settings().is_on("use-megatron-fsdp") ||
+                       scenario.settings().is_on("use-custom-fsdp") ||
+                       scenario.settings().is_on("use-torch-fsdp2") ||
+                       scenario.settings().is_on("fsdp");
   if (is_fsdp) {
     const std::map<std::string, int> stages{
         {"no_shard", 0}, {"optim", 1}, {"optim_grads", 2}, {"grad", 2}};
-    const std::string strategy = is_on(scenario, "fsdp")
-                                     ? word(scenario, "fsdp-sharding-strategy")
-                                     : word(scenario, "data-parallel-sharding-strategy");
+    const std::string strategy = scenario.settings().is_on("fsdp")
+                                     ? scenario.settings().text("fsdp-sharding-strategy")
+                                     : scenario.settings().text("data-parallel-sharding-strategy");
     const auto stage = stages.find(strategy);
     scenario.set("/parallel/zero_stage", json_of(stage == stages.end() ? 3 : stage->second));
   }
-  const int copies = scenario.number("num-distributed-optimizer-instances");
+  const int copies = scenario.settings().number("num-distributed-optimizer-instances");
   if (copies > 1 && replicas % copies == 0)
     scenario.set("/parallel/zero_group", json_of(replicas / copies));
 }
 
 void set_chunks(LaunchScenario& scenario) {
-  const int layers = scenario.number("num-layers-per-virtual-pipeline-stage");
+  const int layers = scenario.settings().number("num-layers-per-virtual-pipeline-stage");
   if (layers == 0) return;
   const int of_stage =
       scenario.at("/model/layers", 0) / std::max(1, scenario.at("/parallel/pipeline", 1));
@@ -259,10 +248,11 @@ void set_chunks(LaunchScenario& scenario) {
 void set_widths(LaunchScenario& scenario, bool is_megatron) {
   constexpr int multiple = 64;
   const int hidden = scenario.at("/model/hidden", 0);
-  if (is_megatron && is_on(scenario, "swiglu") && !scenario.has("/model/ffn_hidden") && hidden > 0)
+  if (is_megatron && scenario.settings().is_on("swiglu") && !scenario.has("/model/ffn_hidden") &&
+      hidden > 0)
     scenario.set("/model/ffn_hidden", json_of(4 * hidden * 2 / 3 / multiple * multiple));
-  if (is_megatron && scenario.number("num-query-groups") > 0 &&
-      !is_on(scenario, "group-query-attention")) {
+  if (is_megatron && scenario.settings().number("num-query-groups") > 0 &&
+      !scenario.settings().is_on("group-query-attention")) {
     scenario.erase("/model/kv_heads");
     scenario.note("num-query-groups has no effect without group-query-attention");
   }
@@ -277,8 +267,8 @@ void set_dense_layers(LaunchScenario& scenario) {
   if (!scenario.has("/model/moe/ffn_hidden"))
     scenario.set("/model/moe/ffn_hidden",
                  json_of(scenario.at("/model/ffn_hidden", 4 * scenario.at("/model/hidden", 0))));
-  const std::string frequency = word(scenario, "moe-layer-freq");
-  if (const int every = scenario.number("moe-layer-freq"); every > 1)
+  const std::string frequency = scenario.settings().text("moe-layer-freq");
+  if (const int every = scenario.settings().number("moe-layer-freq"); every > 1)
     scenario.set("/model/moe/every", json_of(every));
   const std::size_t dense = frequency.find("[0]*");
   if (dense == std::string::npos) return;
@@ -290,11 +280,10 @@ void set_dense_layers(LaunchScenario& scenario) {
                   " cannot be simulated: experts are in every layer here");
 }
 
-/// Defaults of MLATransformerConfig, Megatron-Core 0.12.
+/// Defaults of megatron/training/arguments.py, Megatron-Core 0.12; queries have no rank of their own there.
 void set_latent_attention(LaunchScenario& scenario) {
-  if (!scenario.has("/model/mla")) return;
-  for (const auto& [pointer, size] : {std::pair{"/model/mla/query_rank", 512},
-                                      {"/model/mla/key_value_rank", 512},
+  if (!scenario.has("/model/mla") && !scenario.settings().is_on("multi-latent-attention")) return;
+  for (const auto& [pointer, size] : {std::pair{"/model/mla/key_value_rank", 32},
                                       {"/model/mla/key_size", 128},
                                       {"/model/mla/rope_size", 64},
                                       {"/model/mla/value_size", 128}})
@@ -304,8 +293,8 @@ void set_latent_attention(LaunchScenario& scenario) {
 
 /// --decoder-first-pipeline-num-layers and --decoder-last-…: the stages between share the rest.
 void set_edge_stages(LaunchScenario& scenario) {
-  const int first = scenario.number("decoder-first-pipeline-num-layers");
-  const int last = scenario.number("decoder-last-pipeline-num-layers");
+  const int first = scenario.settings().number("decoder-first-pipeline-num-layers");
+  const int last = scenario.settings().number("decoder-last-pipeline-num-layers");
   const int stages = scenario.at("/parallel/pipeline", 1);
   if (first + last == 0 || stages < 2) return;
   const int inner = stages - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
@@ -327,9 +316,9 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
                            LaunchSettings settings, std::string software) {
   LaunchScenario scenario(request, library, std::move(settings), megatron_keys(),
                           harmless_megatron_keys());
-  if (is_on(scenario, "deepspeed") || is_on(scenario, "deepspeed-config"))
+  if (scenario.settings().is_on("deepspeed") || scenario.settings().is_on("deepspeed-config"))
     software = "megatron-deepspeed-2022";
-  const int gpus = request.options.gpus > 0 ? request.options.gpus : num_gpus(scenario);
+  const int gpus = scenario.gpus(num_gpus(scenario));
   const int ways = scenario.at("/parallel/tensor", 1) * scenario.at("/parallel/pipeline", 1);
   const int replicas = std::max(1, gpus / std::max(1, ways));  // context counted
   set_precision(scenario);
@@ -337,23 +326,20 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   set_sharding(scenario, replicas);
   set_chunks(scenario);
   set_widths(scenario, request.kind == "megatron");
-  if (scenario.number("ds-sequence-parallel-size") > 1)  // Ulysses
+  if (scenario.settings().number("ds-sequence-parallel-size") > 1)  // Ulysses
     scenario.set("/parallel/context_method", JsonValue("all_to_all"));
   set_latent_attention(scenario);
   set_edge_stages(scenario);
-  if (scenario.at("/parallel/zero_stage", 0) == 3)
-    scenario.erase("/parallel/overlap_gradient_reduce");  // always, there
   set_dense_layers(scenario);
   if (!scenario.has("/training/micro_batch")) scenario.set("/training/micro_batch", json_of(1));
   if (!scenario.has("/training/global_batch"))
     scenario.set("/training/global_batch",
                  json_of(scenario.at("/training/micro_batch", 1) * replicas /
                          std::max(1, scenario.at("/parallel/context", 1))));
-  const bool is_fp32 =
-      !is_on(scenario, "bf16") && !is_on(scenario, "fp16") && word(scenario, "precision").empty();
   // Transformer Engine's attention keeps no scores; Megatron's own layers do.
-  if (!scenario.has("/training/attention") && word(scenario, "transformer-impl") != "local" &&
-      software != "megatron-deepspeed-2022" && !is_fp32)
+  if (!scenario.has("/training/attention") &&
+      scenario.settings().text("transformer-impl") != "local" &&
+      software != "megatron-deepspeed-2022" && !scenario.is("/training/precision", "fp32"))
     scenario.set("/training/attention", JsonValue("flash"));
   return scenario.finish(software, gpus);
 }

@@ -87,6 +87,10 @@ bool looks_like_path(const std::string& text) {
   return text.find('/') != std::string::npos || text.ends_with(".json");
 }
 
+std::string absolute_if_path(const std::string& name) {
+  return looks_like_path(name) ? fs::absolute(name).lexically_normal().string() : name;
+}
+
 fs::path path_for_people(const fs::path& path) {
   std::error_code error;
   const fs::path current = fs::current_path(error);

@@ -43,6 +43,9 @@ std::string suggest_name(const Library& library, const LibraryKind& kind, const 
 /// True for "my/model.json" and "model.json": a path, where "gpt-39b" is a name.
 bool looks_like_path(const std::string& text);
 
+/// A name as it is; a path from the root, so that it holds wherever the file lies that says it.
+std::string absolute_if_path(const std::string& name);
+
 /// `path` as a person would write it: relative to the working directory where it lies below it.
 std::filesystem::path path_for_people(const std::filesystem::path& path);
 

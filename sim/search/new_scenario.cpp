@@ -34,11 +34,6 @@ struct Stack {
 /// The newest first: GPUs that have no bf16 take the last.
 constexpr std::array stacks{Stack{"megatron-core-2026", "bf16"}, Stack{"megatron-lm-2022", "fp16"}};
 
-/// A name as it is; a path from the root, so that it holds wherever the file lies.
-std::string placed(const std::string& name) {
-  return looks_like_path(name) ? std::filesystem::absolute(name).lexically_normal().string() : name;
-}
-
 /// "llama3-70b" of "models/llama3-70b.json".
 std::string stem(const std::string& name) {
   return looks_like_path(name) ? std::filesystem::path(name).stem().string() : name;
@@ -67,8 +62,8 @@ JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch
       {{"version", 1},
        {"name",
         stem(request.model) + "-" + std::to_string(request.gpus) + "x" + stem(request.platform)},
-       {"model", placed(request.model)},
-       {"platform", placed(request.platform)},
+       {"model", absolute_if_path(request.model)},
+       {"platform", absolute_if_path(request.platform)},
        {"software", stack.software},
        {"training", object_of({{"global_batch", batch},
                                {"micro_batch", 1},

@@ -25,7 +25,6 @@ const std::vector<LaunchKey>& deepspeed_keys() {
       {"zero-optimization.overlap-comm",
        "/parallel/overlap_gradient_reduce",
        {{"true", "true"}, {"false", "false"}}},
-      {"zero-optimization.zero-hpz-partition-size", "/parallel/zero_group"},
       {"zero-optimization.offload-optimizer.device",
        "/training/optimizer_offload_fraction",
        {{"cpu", "1"}, {"none", nullptr}}},
@@ -35,11 +34,31 @@ const std::vector<LaunchKey>& deepspeed_keys() {
   return keys;
 }
 
+/// Beginnings of keys that change no time, or that the importer reads itself.
+const std::vector<std::string>& harmless_deepspeed_keys() {
+  static const std::vector<std::string> beginnings{
+      // clang-format off
+      "activation-checkpointing.", "aio.", "amp.", "bf16.", "comms-logger",
+      "communication-data-type", "data-types.", "dump-state", "flops-profiler", "fp16.",
+      "gradient-accumulation-steps", "gradient-clipping", "optimizer.", "prescale", "scheduler.",
+      "steps-per-print", "tensorboard.", "train-", "wall-clock", "wandb.", "zero-allow",
+      "zero-force", "zero-optimization.allgather", "zero-optimization.contiguous",
+      "zero-optimization.gather-16bit", "zero-optimization.ignore", "zero-optimization.load",
+      "zero-optimization.offload-optimizer.", "zero-optimization.reduce", "zero-optimization.round",
+      "zero-optimization.stage3", "zero-optimization.sub-group"
+      // clang-format on
+  };
+  return beginnings;
+}
+
 Imported import_deepspeed(const ImportRequest& request, const Library& library) {
   Problems problems;
   const JsonValue config =
       parse_foreign_json(read_source_or_stdin(request.inputs.front()), problems);
   problems.throw_if_any();
+  if (!config.is_object())
+    throw option_error("import", request.kind, request.inputs.front().string() + " holds no object",
+                       "give a configuration of DeepSpeed");
   if (request.options.model.empty() || request.options.gpus == 0)
     throw option_error("import", request.kind,
                        "a configuration of DeepSpeed says neither the model nor the number of GPUs",
@@ -51,47 +70,15 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
     return each.value == "auto";
   });
   LaunchScenario scenario(request, library, std::move(settings), deepspeed_keys(),
-                          {"activation-checkpointing.",
-                           "aio.",
-                           "amp.",
-                           "communication-data-type",
-                           "comms-logger",
-                           "dump-state",
-                           "data-types.",
-                           "flops-profiler",
-                           "fp16.",
-                           "bf16.",
-                           "gradient-accumulation-steps",
-                           "gradient-clipping",
-                           "optimizer.",
-                           "prescale",
-                           "scheduler.",
-                           "steps-per-print",
-                           "tensorboard.",
-                           "train-",
-                           "wall-clock",
-                           "wandb.",
-                           "zero-allow",
-                           "zero-force",
-                           "zero-optimization.allgather",
-                           "zero-optimization.contiguous",
-                           "zero-optimization.gather-16bit",
-                           "zero-optimization.ignore",
-                           "zero-optimization.load",
-                           "zero-optimization.offload-optimizer.",
-                           "zero-optimization.reduce",
-                           "zero-optimization.round",
-                           "zero-optimization.stage3",
-                           "zero-optimization.sub-group"});
+                          harmless_deepspeed_keys());
   if (!chosen.empty())
     scenario.note(
         "\"auto\" is chosen by the program that calls DeepSpeed, and is left to the defaults "
         "here: " +
         chosen);
   const int gpus = request.options.gpus;
-  const int data = std::max(1, gpus / std::max(1, scenario.at("/parallel/tensor", 1) *
-                                                      scenario.at("/parallel/context", 1)));
-  const int steps = std::max(1, scenario.number("gradient-accumulation-steps"));
+  const int data = std::max(1, gpus / scenario.gpus_of_replica());
+  const int steps = std::max(1, scenario.settings().number("gradient-accumulation-steps"));
   const int global = scenario.at("/training/global_batch", 0);
   if (!scenario.has("/training/micro_batch"))
     scenario.set("/training/micro_batch",
@@ -99,8 +86,6 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
   if (global == 0)
     scenario.set("/training/global_batch",
                  json_of(scenario.at("/training/micro_batch", 1) * steps * data));
-  if (scenario.at("/parallel/zero_stage", 0) == 3)
-    scenario.erase("/parallel/overlap_gradient_reduce");  // always, there
   if (!scenario.has("/training/precision")) scenario.set("/training/precision", JsonValue("bf16"));
   if (scenario.settings().find("activation-checkpointing.partition-activations") != nullptr)
     scenario.note(

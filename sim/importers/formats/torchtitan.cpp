@@ -1,11 +1,11 @@
 // Configurations of torchtitan up to 0.2, in TOML.
 #include <algorithm>
-#include <cctype>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/file_io.hpp"
+#include "core/utf8.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
 
@@ -53,14 +53,27 @@ const std::vector<LaunchKey>& torchtitan_keys() {
   return keys;
 }
 
+/// Beginnings of keys that change no time, or that the importer reads itself.
+const std::vector<std::string>& harmless_torchtitan_keys() {
+  static const std::vector<std::string> beginnings{
+      // clang-format off
+      "activation-checkpoint.", "checkpoint.", "comm.", "compile.components", "debug.",
+      "experimental.custom", "fault-tolerance.", "float8.", "job.", "lr-scheduler.",
+      "memory-estimation.", "metrics.", "model.", "mx.", "optimizer.", "parallelism.data-parallel",
+      "parallelism.pipeline-parallel-layers", "parallelism.pipeline-parallel-microbatch",
+      "profiling.", "quantize.", "training.data", "training.data-parallel",
+      "training.deterministic", "training.enable-cpu", "training.gc", "training.global-batch",
+      "training.max-norm", "training.mixed-precision-reduce", "training.seed", "training.steps",
+      "training.warmup", "validation."
+      // clang-format on
+  };
+  return beginnings;
+}
+
 /// "llama3-70b" of llama3 and 70B.
 std::string shipped_model(const Library& library, const LaunchSettings& settings) {
-  const LaunchSetting* const name = settings.find("model.name");
-  const LaunchSetting* const flavor = settings.find("model.flavor");
-  if (name == nullptr || flavor == nullptr) return {};
-  std::string wanted = name->value + "-" + flavor->value;
-  for (char& c : wanted)
-    c = c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::string wanted =
+      launch_key(lower_case(settings.text("model.name") + "-" + settings.text("model.flavor")));
   if (wanted == "deepseek-v3-671b") wanted = "deepseek-v3";
   const std::vector<std::string> names = library.names("models");
   return std::count(names.begin(), names.end(), wanted) > 0 ? wanted : "";
@@ -71,50 +84,24 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   ImportRequest with_model = request;
   if (with_model.options.model.empty()) with_model.options.model = shipped_model(library, settings);
   LaunchScenario scenario(with_model, library, std::move(settings), torchtitan_keys(),
-                          {"activation-checkpoint.",
-                           "checkpoint.",
-                           "comm.",
-                           "compile.components",
-                           "debug.",
-                           "experimental.custom",
-                           "fault-tolerance.",
-                           "float8.",
-                           "job.",
-                           "lr-scheduler.",
-                           "memory-estimation.",
-                           "metrics.",
-                           "model.",
-                           "mx.",
-                           "optimizer.",
-                           "parallelism.data-parallel",
-                           "parallelism.pipeline-parallel-microbatch",
-                           "parallelism.pipeline-parallel-layers",
-                           "profiling.",
-                           "quantize.",
-                           "training.data",
-                           "training.deterministic",
-                           "training.enable-cpu",
-                           "training.gc",
-                           "training.global-batch",
-                           "training.max-norm",
-                           "training.mixed-precision-reduce",
-                           "training.seed",
-                           "training.steps",
-                           "training.warmup",
-                           "validation.",
-                           "training.data-parallel"});
+                          harmless_torchtitan_keys());
+  // Defaults of job_config.py.
+  for (const auto& [pointer, value] : {std::pair{"/model/sequence", json_of(2048)},
+                                       {"/training/micro_batch", json_of(8)},
+                                       {"/training/precision", JsonValue("bf16")},
+                                       {"/training/recompute", JsonValue("selective")},
+                                       {"/training/compile", JsonValue(false)}})
+    if (!scenario.has(pointer)) scenario.set(pointer, value);
   const auto says = [&](const char* key, const char* value) {
-    const LaunchSetting* const setting = scenario.settings().find(key);
-    return setting != nullptr && setting->value.find(value) != std::string::npos;
+    return scenario.settings().text(key).find(value) != std::string::npos;
   };
-  int gpus = request.options.gpus;
-  const int ways = scenario.ways();
-  const int replicate = std::max(1, scenario.number("parallelism.data-parallel-replicate-degree"));
-  int shard = std::max(scenario.number("parallelism.data-parallel-shard-degree"),
-                       scenario.number("training.data-parallel-shard-degree"));
-  if (gpus == 0) gpus = shard > 0 ? replicate * shard * ways : 0;  // -1: whatever is left
-  if (gpus == 0) return scenario.finish("torchtitan-2025", 0);     // which asks for --gpus
-  const int data = std::max(1, gpus / ways);
+  const int replicate =
+      std::max(1, scenario.settings().number("parallelism.data-parallel-replicate-degree"));
+  int shard = std::max(scenario.settings().number("parallelism.data-parallel-shard-degree"),
+                       scenario.settings().number("training.data-parallel-shard-degree"));
+  // A degree of -1 is whatever is left.
+  const int gpus = scenario.gpus(replicate * shard * scenario.gpus_of_replica());
+  const int data = std::max(1, gpus / scenario.gpus_of_replica());
   if (shard == 0) shard = std::max(1, data / replicate);
   const int context = scenario.at("/parallel/context", 1);
   scenario.set("/parallel/zero_stage", json_of(shard * context > 1 ? 3 : 0));
@@ -124,25 +111,22 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   const bool is_fp8 = says("model.converters", "float8") ||
                       says("float8.enable-float8-linear", "true") ||
                       says("model.converters", "quantize.linear.float8");
-  if (!scenario.has("/training/precision")) scenario.set("/training/precision", JsonValue("bf16"));
   if (is_fp8) scenario.set("/training/precision", JsonValue("fp8"));
   if (says("model.converters", "mx")) scenario.set("/training/precision", JsonValue("mxfp8"));
-  if (says("activation-checkpoint.mode", "selective"))
+  if (scenario.is("/training/recompute", "selective"))
     scenario.note(
         "selective activation checkpointing is that of Megatron's attention core; torchtitan's op "
         "list saves other tensors");
   scenario.set("/training/attention", JsonValue("flash"));
-  if (!scenario.has("/training/compile")) scenario.set("/training/compile", JsonValue(false));
-  if (!scenario.has("/training/micro_batch"))
-    scenario.set("/training/micro_batch", json_of(8));  // torchtitan's default
   // With a pipeline, local_batch_size is cut into microbatches.
   const int local = scenario.at("/training/micro_batch", 1);
-  const int global = scenario.number("training.global-batch-size");
+  const int global = scenario.settings().number("training.global-batch-size");
   scenario.set("/training/global_batch", json_of(global > 0 ? global : local * data));
   if (scenario.at("/parallel/pipeline", 1) > 1)
     scenario.set("/training/micro_batch",
                  json_of(std::clamp(
-                     scenario.number("parallelism.pipeline-parallel-microbatch-size"), 1, local)));
+                     scenario.settings().number("parallelism.pipeline-parallel-microbatch-size"), 1,
+                     local)));
   return scenario.finish("torchtitan-2025", gpus);
 }
 
