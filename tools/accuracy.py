@@ -55,12 +55,17 @@ def score_card(sets):
         ("set", "GPUs", "plans", "Spearman", "Kendall", "regret", "others"),
         *((s["set"], group, s["scored"], f"**{rho:.3f}**", f"{s['kendall_tau'][group]:.3f}", percent(s["top1_regret"][group]), ORDER_RIVALS[s["set"]])
           for s in ordered for group, rho in list(s["spearman_rho"].items())[:1]))]
-    parts += ["What it costs to take the plan predicted fastest, of those measured, over the one measured fastest, in % by group:", table(
-        ("set", "regret"), *((s["set"], by_group(s["top1_regret"])) for s in timed if s.get("top1_regret")))]
-    parts += ["Memory, mean errors in %, and the verdict on whether a run fits:", table(
+    regrets = {(s["set"], group): regret for s in timed for group, regret in s.get("top1_regret", {}).items()}
+    parts += [f"What it costs to take the plan predicted fastest, of those measured, over the one measured fastest, in %; nothing in the other "
+              f"{sum(percent(regret) == '0.0' for regret in regrets.values())} of {len(regrets)} groups:", table(
+        ("set", "group", "regret"), *((*key, percent(regret)) for key, regret in regrets.items() if percent(regret) != "0.0"))]
+    told = [s for s in timed if any(s.get(f"memory_{kind}_mape") for kind in ("allocated", "reserved", "smi")) or
+            any(s["out_of_memory"][key] for key in ("caught", "missed", "refused_that_ran"))]
+    others = sum(s["out_of_memory"]["ran"] for s in timed if s not in told)
+    parts += [f"Memory, mean errors in %, and the verdict on whether a run fits; the {others} runs of the other sets ran, and are let run:", table(
         ("set", "allocated", "reserved", "nvidia-smi", "out of memory: refused", "out of memory: let run", "ran: refused", "ran: let run"),
         *((s["set"], percent(s.get("memory_allocated_mape"), ".2f"), percent(s.get("memory_reserved_mape")), percent(s.get("memory_smi_mape")),
-           *(s["out_of_memory"][key] for key in ("caught", "missed", "refused_that_ran", "ran"))) for s in timed))]
+           *(s["out_of_memory"][key] for key in ("caught", "missed", "refused_that_ran", "ran"))) for s in told))]
     parts += ["Timers of the last pipeline stage, mean errors in %:", table(
         ("set", "forward", "backward"),
         *((s["set"], percent(s["timers_mape"]["forward-compute"]), percent(s["timers_mape"].get("backward-compute")))

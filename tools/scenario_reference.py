@@ -143,16 +143,19 @@ class Reference:
             if not required and "x-default" not in node:
                 self.undescribed.append(pointers[0] + " (default)")
         kind = self.kind(raw if "$ref" in raw and raw["$ref"].rsplit("/", 1)[1] in AMOUNTS else node)
+        meaning = node.get("description", "")
         example = json.dumps(node.get("examples", [""])[0], ensure_ascii=False)
-        cells = [", ".join(f"`{pointer}`" for pointer in pointers), kind, self.unit(node), default,
-                 node.get("description", ""), f"`{example}`"]
+        has_plain_form = not kind.startswith(("text", "object", "list", "path", "anything"))
+        if not has_plain_form and "default" not in node and "…" not in example:
+            meaning += f" (such as `{example}`)"
+        cells = [", ".join(f"`{pointer}`" for pointer in pointers), kind, self.unit(node), default, meaning]
         self.lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
 
     def table(self, title, about, rows):
         self.lines.append(f"\n## {title}\n")
         if about:
             self.lines.append(about[0].upper() + about[1:] + ".\n")
-        self.lines.append("| key | type, allowed values | unit | default | meaning | example |\n|---|---|---|---|---|---|")
+        self.lines.append("| key | type, allowed values | unit | default | meaning |\n|---|---|---|---|---|")
         for row in rows:
             self.row(*row)
 
