@@ -311,6 +311,10 @@ exits 2 rank $good --emit nemo; says "nemo"; silent stdout
 exits 2 rank $good --host-map x; says "--host-map belongs to --emit"
 exits 2 rank $good --emit megatron --why tensor=2; says "use one of them"
 exits 2 rank $good --top 0; says "not in range"
+exits 0 rank $good --emit deepspeed --report plans.html; parses; says "wrote plans.html"; is "the page has the plans" grep -q '<h2>Plans</h2>' plans.html
+exits 0 rank $good --why tensor=2 --report why.html --quiet; silent stderr; is "the page says why" grep -q 'more than the best' why.html
+exits 0 rank $good --method amp --report amp.html; prints "would pick"; is "the page has the picks" grep -q '<h2>Picks</h2>' amp.html
+exits 2 rank $good --report plans.txt; says "does not end in .html"
 exits 0 rank links.json --set /parallel/placement=megatron --set /search/placement=search --set /platform/link_overrides="$slow" --top 2; prints "link node0->node1"; prints "placements were searched"
 exits 0 rank links.json --set /parallel/placement=megatron --set /search/placement=search --set /platform/link_overrides="$slow" --top 1 --json; parses; prints '"placement_note"'
 exits 2 rank $good --set /search/tensr=[1]; says 'did you mean "tensor"?'
