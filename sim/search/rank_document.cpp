@@ -12,10 +12,12 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
+#include "report/report_view.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 #include "scenario/resolved_text.hpp"
 #include "search/launch_arguments.hpp"
+#include "search/lower_bound.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -31,6 +33,8 @@ namespace {
 using document::figure;
 using document::Verdict;
 using document::Words;
+using html::text_of_bytes;
+using html::text_of_time;
 
 /// Every key of the block that the plan keeps.
 JsonValue block_value(const std::string& block, const PlanChoice& choice) {
@@ -151,8 +155,6 @@ JsonValue rank_data(const Scenario& base, const RankResult& result) {
                     {"plans", JsonValue(std::move(plans))}});
 }
 
-std::string seconds_text(double seconds) { return to_text(Seconds{seconds}); }
-std::string bytes_text(double bytes) { return to_text(Bytes{bytes}); }
 std::string tenths_text(double number) { return fixed_text(number, 1); }
 
 /// "1", or "1a", "1b", … where plans share the place; the number in the table of one that was not judged.
@@ -217,10 +219,10 @@ bool any_interval(const RankResult& result) {
 
 /// The interval of the time of the plan at `at`, where it has one.
 Words interval_words(const JsonValue& data, const std::string& at) {
-  const Words low = figure(data, at + "/iteration_time_interval_s/0", seconds_text);
+  const Words low = figure(data, at + "/iteration_time_interval_s/0", text_of_time);
   return low.empty()
              ? low
-             : low + " to " + figure(data, at + "/iteration_time_interval_s/1", seconds_text);
+             : low + " to " + figure(data, at + "/iteration_time_interval_s/1", text_of_time);
 }
 
 document::Table plan_table(const RankResult& result, const JsonValue& data) {
@@ -232,10 +234,6 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
     for (std::size_t i = 0; i < result.plans.size(); ++i)
       table.rows[i + 1].push_back(cell(i, "/plans/" + std::to_string(i)));
   };
-  const auto add_figure = [&](const char* title, const char* key, std::string (*format)(double)) {
-    add('r', title,
-        [&](std::size_t, const std::string& at) { return figure(data, at + key, format); });
-  };
   add('l', "#", [&](std::size_t i, const std::string&) { return Words(label_of(result, i)); });
   for (const SearchKey& searched : search_keys()) {
     if (!has_column(searched, result)) continue;
@@ -246,11 +244,15 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
                    is_number ? at + key.pointer : "");
     });
   }
-  add_figure("time", "/iteration_time_s", seconds_text);
+  add('r', "time", [&](std::size_t, const std::string& at) {
+    return figure(data, at + "/iteration_time_s", text_of_time);
+  });
   if (any_interval(result))
     add('R', "90 % interval",
         [&](std::size_t, const std::string& at) { return interval_words(data, at); });
-  add_figure("samples/s", "/samples_per_s", tenths_text);
+  add('r', "samples/s", [&](std::size_t, const std::string& at) {
+    return figure(data, at + "/samples_per_s", tenths_text);
+  });
   if (!is_always_shown(result.objective))
     add('r', result.objective_column.title, [&](std::size_t i, const std::string&) {
       return Words(number_text(result.objective_column, result.plans[i].penalty));
@@ -258,7 +260,7 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
   add('r', "memory", [&](std::size_t i, const std::string& at) {
     const MemoryVerdict verdict = result.plans[i].memory_verdict;
     return Words(verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
-           figure(data, at + "/memory_max_bytes", bytes_text) +
+           figure(data, at + "/memory_max_bytes", text_of_bytes) +
            Words(verdict == MemoryVerdict::at_risk ? " ~" : "");
   });
   add('l', "what takes the time", [&](std::size_t i, const std::string&) {
@@ -284,24 +286,12 @@ Chart plan_chart(const RankResult& result) {
   }
   const auto [least, most] = std::minmax_element(times.begin(), times.end());
   chart.x = {
-      *least * (1 - room), *most * (1 + room), seconds_text,
+      *least * (1 - room), *most * (1 + room), text_of_time,
       std::string("time of an iteration") + (any_interval(result) ? "; line: 90 % interval" : "")};
   chart.y = axis_from_zero(sizes);
   chart.y.text = [](double size) { return significant_text(size, digits); };
   chart.y.title = "memory of the fullest GPU, GiB";
   return chart;
-}
-
-/// The values of searched keys that all plans of the table have.
-std::string said_once(const RankResult& result) {
-  std::string text;
-  for (const SearchKey& searched : search_keys()) {
-    const Key& key = *searched.key;
-    if (result.space.of(key.name()).size() < 2 || !is_said_once(searched, result)) continue;
-    text += (text.empty() ? "" : " · ") + key.label() + " " +
-            shown_text(key, key.value.get(result.plans.front().choice));
-  }
-  return text.empty() ? "" : (result.plans.size() > 1 ? "all of them: " : "with ") + text;
 }
 
 /// "tensor 1, 2, 4, 8 · pipeline 1 to 64 (7 values)"
@@ -320,6 +310,16 @@ std::string tried_text(const std::vector<TriedKey>& tried, bool are_searched) {
       text += (i > 0 ? ", " : "") + shown_text(*key, values[i]);
   }
   return text;
+}
+
+/// The values of searched keys that all plans of the table have.
+std::string said_once(const RankResult& result) {
+  std::vector<TriedKey> said;
+  for (const SearchKey& searched : search_keys())
+    if (result.space.of(searched.key->name()).size() > 1 && is_said_once(searched, result))
+      said.push_back({searched.key, {searched.key->value.get(result.plans.front().choice)}});
+  if (said.empty()) return "";
+  return (result.plans.size() > 1 ? "all of them: " : "with ") + tried_text(said, false);
 }
 
 /// Whether a reader must be told that the key was held: it could have been searched, or is not what plans have by default.
@@ -355,7 +355,7 @@ Verdict proof(const RankResult& result, const JsonValue& data) {
   if (result.gap > 0)
     return {"~", "the budget ended: a plan that was not simulated may take " +
                      (is_energy ? Words("less energy")
-                                : figure(data, "/lower_bound_s", seconds_text) + " at best") +
+                                : figure(data, "/lower_bound_s", text_of_time) + " at best") +
                      ", a gap of " + gap};
   const std::string better = is_energy ? "takes less energy" : "is faster";
   const std::string what =
@@ -442,9 +442,9 @@ document::Figures best_figures(const RankResult& result, const JsonValue& data) 
   Words note = detail::plan_text(best.training, best.parallel);
   if (const Words interval = interval_words(data, "/plans/0"); !interval.empty())
     note = note + "; 90 % interval " + interval;
-  return {{"per iteration", at_best("/iteration_time_s", seconds_text), note},
+  return {{"per iteration", at_best("/iteration_time_s", text_of_time), note},
           {"samples/s", at_best("/samples_per_s", tenths_text)},
-          {"memory of the fullest GPU", at_best("/memory_max_bytes", bytes_text)},
+          {"memory of the fullest GPU", at_best("/memory_max_bytes", text_of_bytes)},
           {"plans considered", figure(data, "/considered", grouped_text)},
           {"of them simulated", figure(data, "/simulated", grouped_text)},
           {"gap", figure(data, "/gap", percent_text), "how much better a missed plan may be"}};
@@ -471,6 +471,38 @@ document::Document rank_document(const Scenario& base, const RankResult& result)
           "windtunnel rank --json",
           {},
           best_figures(result, data)};
+}
+
+namespace {
+
+RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanation,
+                          const Plan& plan, const RankResult& result) {
+  const PlanChoice& choice = explanation.choice;
+  const PlanFigures simulated = simulate_plans(base, result.space, {&choice}, 1).front();
+  const Seconds bound =
+      lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan});
+  return {choice, plan.microbatches,          RankMethod::simulated,       simulated.iteration_time,
+          bound,  simulated.memory.max_total, explanation.memory->verdict, simulated.breakdown,
+          {}};
+}
+
+}  // namespace
+
+PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
+                             const RankResult& result) {
+  PlanExplanation explanation;
+  explanation.choice = choice;
+  if (!result.plans.empty()) explanation.best = result.plans.front();
+  const auto laid_out = lay_out(base, result.space, choice);
+  if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
+    explanation.shape = *rejections;
+    return explanation;
+  }
+  const Plan& plan = std::get<Plan>(laid_out);
+  explanation.memory = check_memory(base, plan, base.search.memory_margin);
+  if (explanation.memory->fits)
+    explanation.simulated = simulated_plan(base, explanation, plan, result);
+  return explanation;
 }
 
 namespace {
@@ -526,7 +558,7 @@ std::vector<document::Part> why_parts(const PlanExplanation& explanation, const 
   if (!explanation.memory->fits)
     return {Verdict{"✗", "does not fit: " + text_of(*explanation.memory)}};
   const RankedPlan& plan = *explanation.simulated;
-  const Words facts = figure(data, "/iteration_time_s", seconds_text) + " per iteration, " +
+  const Words facts = figure(data, "/iteration_time_s", text_of_time) + " per iteration, " +
                       to_text(plan.memory_max) + " of memory";
   if (!explanation.best || explanation.best->method == RankMethod::estimated)
     return {Verdict{"~", facts + "; the search found no plan to compare it with"}};

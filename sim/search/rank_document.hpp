@@ -3,7 +3,6 @@
 #include <string>
 
 #include "report/document.hpp"
-#include "search/plan_explanation.hpp"
 #include "search/rank.hpp"
 
 namespace windtunnel {
@@ -25,7 +24,22 @@ namespace windtunnel {
 ///     ✓ by the model, the table is proven: no other plan is faster than one in it (gap 0.0 %)
 document::Document rank_document(const Scenario& base, const RankResult& result);
 
-/// Why one plan is, or is not, what the search recommends: windtunnel/rank-why-v1, whose `verdict` is shape, memory or legal. A plan
+/// Why one plan is, or is not, what a search recommends.
+struct PlanExplanation {
+  PlanChoice choice;
+  std::vector<PlanRejection> shape;     ///< why it cannot be laid out; else empty
+  std::optional<MemoryCheck> memory;    ///< of a plan that can be laid out
+  std::optional<RankedPlan> simulated;  ///< of a plan that also fits
+  std::optional<RankedPlan> best;       ///< of the search, where it found one
+
+  bool is_rejected() const { return !simulated.has_value(); }
+};
+
+/// Takes the plan through the steps of a search that gave `result`, and simulates it.
+PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
+                             const RankResult& result);
+
+/// The explanation: windtunnel/rank-why-v1, whose `verdict` is shape, memory or legal. A plan
 /// that was simulated stands beside the best one, line by line.
 document::Document why_document(const Scenario& base, const PlanExplanation& explanation);
 

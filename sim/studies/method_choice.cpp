@@ -5,6 +5,7 @@
 
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/report_view.hpp"
 #include "report/report_words.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -13,6 +14,8 @@ namespace {
 
 using document::figure;
 using document::Words;
+using html::text_of_bytes;
+using html::text_of_time;
 
 struct Preferred {
   PlanChoice choice;
@@ -66,15 +69,12 @@ double mean_error(const MethodChoice& choice) {
   return sum / static_cast<double>(choice.picks.size());
 }
 
-std::string seconds_text(double seconds) { return to_text(Seconds{seconds}); }
-std::string bytes_text(double bytes) { return to_text(Bytes{bytes}); }
-
 Words conclusion(const MethodChoice& choice, const JsonValue& data) {
   if (choice.best.empty()) return "No plan of the search fits in memory.";
   const PlanChoice& best = choice.best.front().choice;
   const std::string name = name_of(choice.method);
   Words text = "The best plan that fits, by simulation, takes " +
-               figure(data, "/best_iteration_time_s", seconds_text) + ": " +
+               figure(data, "/best_iteration_time_s", text_of_time) + ": " +
                detail::plan_text(best.training, best.parallel) + ".";
   if (choice.picks.empty()) return text;
   if (!choice.picks.front().fits)
@@ -142,10 +142,10 @@ document::Document method_document(const Scenario& base, const MethodChoice& cho
   for (std::size_t i = 0; i < choice.picks.size(); ++i) {
     const MethodPick& pick = choice.picks[i];
     const std::string at = "/plans/" + std::to_string(i);
-    table.rows.push_back({std::to_string(i + 1), figure(data, at + "/estimate_s", seconds_text),
-                          figure(data, at + "/iteration_time_s", seconds_text),
+    table.rows.push_back({std::to_string(i + 1), figure(data, at + "/estimate_s", text_of_time),
+                          figure(data, at + "/iteration_time_s", text_of_time),
                           detail::plan_text(pick.choice.training, pick.choice.parallel),
-                          figure(data, at + "/memory_max_bytes", bytes_text),
+                          figure(data, at + "/memory_max_bytes", text_of_bytes),
                           pick.fits ? "" : "DOES NOT FIT"});
   }
   return {data,
