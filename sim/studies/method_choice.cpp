@@ -138,15 +138,15 @@ MethodChoice choose_by(Baseline method, const Scenario& scenario, const RankOpti
 document::Document method_document(const Scenario& base, const MethodChoice& choice) {
   const JsonValue data = method_value(choice);
   const std::string name = name_of(choice.method);
-  document::Table table{"rrrlrl", {{"#", name, "simulated", "plan", "memory", ""}}};
+  document::Table table{"rrrrll", {{"#", name, "simulated", "memory", "fits", "plan"}}};
   for (std::size_t i = 0; i < choice.picks.size(); ++i) {
     const MethodPick& pick = choice.picks[i];
     const std::string at = "/plans/" + std::to_string(i);
     table.rows.push_back({std::to_string(i + 1), figure(data, at + "/estimate_s", text_of_time),
                           figure(data, at + "/iteration_time_s", text_of_time),
-                          detail::plan_text(pick.choice.training, pick.choice.parallel),
                           figure(data, at + "/memory_max_bytes", text_of_bytes),
-                          pick.fits ? "" : "DOES NOT FIT"});
+                          pick.fits ? "yes" : "no",
+                          detail::plan_text(pick.choice.training, pick.choice.parallel)});
   }
   return {data,
           "rank",
