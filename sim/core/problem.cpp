@@ -12,9 +12,9 @@
 namespace windtunnel {
 namespace {
 
-/// Longest part of a source line that is shown, in characters; a minified file has one line of
-/// megabytes.
-constexpr int max_shown_width = 120;
+/// Longest part of a source line that is shown, in characters: with its number and two ellipses it fits into 80, so that the caret stays
+/// below its place. A minified file has one line of megabytes.
+constexpr int max_shown_width = 66;
 
 /// The characters of `line` from `from` (counted from 0), at most `count`; what acts on a terminal becomes '?', so that the
 /// caret below stays in its place.
