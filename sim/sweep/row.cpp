@@ -142,7 +142,8 @@ std::string RowMaker::figures(const Scenario& as_read) const {
   WT_ENSURE(report.iteration_time > 0_s);
   std::optional<std::pair<Seconds, Seconds>> interval;
   if (!evidence_.regimes.empty()) {
-    const Interval found = interval_from(evidence_, traits_of(scenario), report.iteration_time);
+    const Interval found = interval_from(evidence_, traits_of(scenario), report.iteration_time,
+                                         share_outside_kernels(report.breakdown));
     interval.emplace(found.low, found.high);
   }
   JsonValue row = object_of({{"ok", true},
