@@ -73,7 +73,7 @@ class Table:
     def score(self, name, values):
         changes = [f"--set={pointer}={value}" for pointer, value in values.items()]
         points = answer(self.program, "validate", name, *changes)["points"]
-        return [math.log(point["predicted_s"] / point["measured_s"]) for point in points if "predicted_s" in point]
+        return [(math.log(point["predicted_s"] / point["measured_s"]), point["outside_kernels"]) for point in points if "predicted_s" in point]
 
     def rows(self):
         for entry in self.sets:
@@ -89,19 +89,44 @@ class Table:
                 yield name, None, shipped, shipped
 
 
-def percent(errors):
-    return 100 * statistics.mean(abs(math.exp(error) - 1) for error in errors)
+def percent(runs):
+    return 100 * statistics.mean(abs(math.exp(error) - 1) for error, _ in runs)
 
 
-def bias(errors):
-    return 100 * statistics.mean(math.exp(error) - 1 for error in errors)
+def bias(runs):
+    return 100 * statistics.mean(math.exp(error) - 1 for error, _ in runs)
+
+
+def weighted_quantile(numbers, share):
+    """The first of the sorted (number, weight) at which that share of the weight is reached."""
+    wanted, held = share * sum(weight for _, weight in numbers) - 1e-9, 0
+    for number, weight in sorted(numbers):
+        held += weight
+        if held >= wanted:
+            return number
+    return max(numbers)[0]
+
+
+def fitted_allowance(runs_of_sets):
+    """How large an error usually is, by the share of the time outside kernels: fitted_allowance() of sim/evidence/allowance.cpp."""
+    runs = [(share, abs(error), 1 / len(runs)) for runs in runs_of_sets for error, share in runs]
+    few, much = (weighted_quantile([(share, weight) for share, _, weight in runs], third) for third in (1 / 3, 2 / 3))
+    low = [run for run in runs if run[0] <= few]
+    high = [run for run in runs if run[0] > few and run[0] >= much]
+    near, far = (weighted_quantile([(share, weight) for share, _, weight in third], 0.5) for third in (low, high))
+    small, large = (weighted_quantile([(error, weight) for _, error, weight in third], 0.5) for third in (low, high))
+    growth = max((large - small) / (far - near), 0)
+    base = max(small - growth * near, 1e-4)
+    return lambda share: base + growth * share
 
 
 def bounds(others, own=()):
-    """Of ln(predicted / measured): UnseenErrors::bounds of sim/evidence, of at least nine sets, of which `own` ran the stack."""
+    """Of ln(predicted / measured), by the share of the time outside kernels: UnseenErrors::bounds of sim/evidence, of at least nine sets, of which
+    `own` ran the stack."""
     count = len(others) + len(own)
+    allowance = fitted_allowance([*others, *own])
     kinds = [(sets, count / 2 / len(sets)) for sets in (others, own)] if own and others else [(others or own, 1)]
-    weighted = sorted((error, weight / len(errors)) for sets, weight in kinds for errors in sets for error in errors)
+    weighted = sorted((error / allowance(share), weight / len(runs)) for sets, weight in kinds for runs in sets for error, share in runs)
     wanted, held, end, best = 0.9 * (count + 1) - 1e-9, 0, 0, None
     for low, weight in weighted:
         while held < wanted and end < len(weighted):
@@ -111,71 +136,75 @@ def bounds(others, own=()):
         if best is None or weighted[end - 1][0] - low < best[1] - best[0]:
             best = low, weighted[end - 1][0]
         held -= weight
-    return min(best[0], 0), max(best[1], 0)
+    return lambda share: (min(best[0], 0) * allowance(share), max(best[1], 0) * allowance(share))
 
 
-def bounds_of(name, errors, stacks, knows_stack):
-    """What all other sets give, or those of other stacks alone."""
-    own = [errors[other] for other in errors if other != name and stacks[other] & stacks[name]]
-    return bounds([errors[other] for other in errors if not stacks[other] & stacks[name]], own if knows_stack else ())
+def ends_of(name, runs, stacks, knows_stack):
+    """The ends of the interval of each run of a set, as all other sets give it, or those of other stacks alone."""
+    own = [runs[other] for other in runs if other != name and stacks[other] & stacks[name]]
+    interval = bounds([runs[other] for other in runs if not stacks[other] & stacks[name]], own if knows_stack else ())
+    return [interval(share) for _, share in runs[name]]
 
 
-def share_inside(name, errors, stacks, knows_stack):
-    """Of the runs of a set, in that interval."""
-    low, high = bounds_of(name, errors, stacks, knows_stack)
-    return statistics.mean(low <= error <= high for error in errors[name])
+def share_inside(name, runs, stacks, knows_stack):
+    """Of the runs of a set, in their intervals."""
+    return statistics.mean(low <= error <= high for (error, _), (low, high) in zip(runs[name], ends_of(name, runs, stacks, knows_stack)))
 
 
-def group_lines(groups, errors, stacks):
+def width(name, runs, stacks, knows_stack):
+    """The mean width of these intervals, as a share of the prediction."""
+    return statistics.mean(math.exp(-low) - math.exp(-high) for low, high in ends_of(name, runs, stacks, knows_stack))
+
+
+def group_lines(groups, runs, stacks):
     """By kind of set: how many of its runs lie inside, how wide the intervals are, how far off its own runs."""
     lines = ["| kind of set | sets | mean error, % | inside, % | width, % of the prediction | stack unseen: inside, % | width, % |", "|---|---|---|---|---|---|---|"]
     for group, names in groups.items():
         cells = []
         for knows_stack in (True, False):
-            ends = [bounds_of(name, errors, stacks, knows_stack) for name in names]
-            inside = statistics.mean(share_inside(name, errors, stacks, knows_stack) for name in names)
-            cells += [f"{100 * inside:.0f}", f"{100 * statistics.median(math.exp(-low) - math.exp(-high) for low, high in ends):.0f}"]
-        off = statistics.mean(percent(errors[name]) for name in names)
+            inside = statistics.mean(share_inside(name, runs, stacks, knows_stack) for name in names)
+            cells += [f"{100 * inside:.0f}", f"{100 * statistics.median(width(name, runs, stacks, knows_stack) for name in names):.0f}"]
+        off = statistics.mean(percent(runs[name]) for name in names)
         lines.append(f"| {group} | {len(names)} | {off:.1f} | " + " | ".join(cells) + " |")
     return lines
 
 
-def write_residuals(errors, stacks):
-    """`unseen` of the residuals' file: ln(measured / predicted) by set, and the stacks that ran it."""
+def write_residuals(runs, stacks):
+    """`unseen` of the residuals' file: ln(measured / predicted) and the share of the time outside kernels by set, and the stacks that ran it."""
     file = ROOT / "validation/residuals.json"
     text = file.read_text()
     pairs = text[text.index(',\n  "pairs"'):] if ',\n  "pairs"' in text else "\n}\n"
     kept = text[:text.index(',\n  "unseen"')] if '"unseen"' in text else text.rstrip()[:-1].rstrip()
-    sets = ",\n".join(f'      {json.dumps(name)}: {{"software": {json.dumps(sorted(stacks[name]))}, "residuals": {json.dumps([round(-e, 5) for e in errors[name]])}}}'
-                       for name in sorted(errors))
+    sets = ",\n".join(f'      {json.dumps(name)}: {{"software": {json.dumps(sorted(stacks[name]))}, "residuals": {json.dumps([round(-error, 5) for error, _ in runs[name]])}, '
+                       f'"outside_kernels": {json.dumps([round(share, 5) for _, share in runs[name]])}}}' for name in sorted(runs))
     method = "every set predicted without what was fitted on it or its cluster, sets that were never fitted as shipped: tools/leave_one_set_out.py"
     file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "sets": {{\n{sets}\n    }}\n  }}{pairs}')
 
 
 def main():
     program = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/windtunnel").resolve())
-    rows, errors, stacks = [], {}, {}
+    rows, runs, stacks = [], {}, {}
     table = Table(program)
     for name, values, shipped, left_out in table.rows():
-        errors[name] = left_out
+        runs[name] = left_out
         stacks[name] = stacks_of({**table.measured, **table.never_fitted}[name])
         texts = ", ".join(f"`{re.sub(PART, '', pointer)}` {value if isinstance(value, str) else format(value, '.3g')}" for pointer, value in (values or {}).items())
         rows.append((name, shipped, texts or ("never fitted" if values is None else "nothing was fitted on it")))
         print(name, file=sys.stderr)
     lines = ["| set | rows | as shipped, mean % | left out, mean % | bias | inside, % | what stood in |", "|---|---|---|---|---|---|---|"]
-    inside = {name: share_inside(name, errors, stacks, False) for name in errors}
+    inside = {name: share_inside(name, runs, stacks, False) for name in runs}
     for name, shipped, texts in rows:
-        lines.append(f"| {name} | {len(shipped)} | {percent(shipped):.1f} | **{percent(errors[name]):.1f}** | {bias(errors[name]):+.1f} | {100 * inside[name]:.0f} | {texts} |")
-    for what, names in (("sets that may be fitted", table.measured), ("all sets", errors)):
-        means = [percent(errors[name]) for name in names]
+        lines.append(f"| {name} | {len(shipped)} | {percent(shipped):.1f} | **{percent(runs[name]):.1f}** | {bias(runs[name]):+.1f} | {100 * inside[name]:.0f} | {texts} |")
+    for what, names in (("sets that may be fitted", table.measured), ("all sets", runs)):
+        means = [percent(runs[name]) for name in names]
         lines.append(f"| mean over {what} | | | **{statistics.mean(means):.1f}** | | **{100 * statistics.mean(inside[name] for name in names):.0f}** | |")
     listed = {name for names in table.groups.values() for name in names}
-    if unknown := listed - set(errors):
+    if unknown := listed - set(runs):
         sys.exit(f"tools/leave_one_set_out.json: no such sets: {', '.join(sorted(unknown))}")
-    groups = {**table.groups, "other stacks": sorted(set(errors) - listed), "all": sorted(errors)}
-    lines += ["", *group_lines(groups, errors, stacks)]
+    groups = {**table.groups, "other stacks": sorted(set(runs) - listed), "all": sorted(runs)}
+    lines += ["", *group_lines(groups, runs, stacks)]
     print("\n".join(lines))
-    write_residuals(errors, stacks)
+    write_residuals(runs, stacks)
     page = ROOT / "docs/accuracy.md"
     text = page.read_text()
     if BEGIN in text:

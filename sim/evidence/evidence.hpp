@@ -69,17 +69,22 @@ struct EvidenceRegime {
 /// never fitted as shipped. What a stack that nobody measured is judged by.
 struct UnseenErrors {
   struct Set {
-    std::set<std::string> software;  ///< the stacks that it ran on
-    std::vector<double> residuals;   ///< ln(measured / predicted) of its runs
+    std::set<std::string> software;            ///< the stacks that it ran on
+    std::vector<double> residuals;             ///< ln(measured / predicted) of its runs
+    std::vector<double> outside_kernels = {};  ///< share_outside_kernels() of each, as predicted
   };
   std::string method;  ///< how the sets were left out
   std::map<std::string, Set> sets;
+  Allowance allowance = {};  ///< of the residuals, by share_outside_kernels()
 
-  /// Bounds of ln(measured / predicted) of the runs of a new set on this stack, which need not be known: the shortest interval that holds 0.9 (n+1) of the n sets' runs.
+  /// Fits the allowance, after sets were added or taken out, where all sets say the shares.
+  void find_allowance();
+  /// Bounds of ln(measured / predicted) of a run of a new set on this stack, which need not be known, so much of whose time is outside kernels: the
+  /// shortest interval, in allowances, that holds 0.9 (n+1) of the n sets' runs.
   /// Sets that ran the stack count as much as all others together, else every set counts alike; below nine sets the extremes, times 1.5. Rows of a set share its stack and cluster, so a set is what is drawn
   /// anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise). Kinds of GPU, and the number of values in
   /// which a stack differs from the nearest measured one, are not told apart (docs/accuracy.md says what that would bring).
-  std::pair<double, double> bounds(const std::string& software) const;
+  std::pair<double, double> bounds(const std::string& software, double outside_kernels) const;
   /// Sets that the stack of this name ran, with the residuals of their runs.
   std::map<std::string, std::vector<double>> of_software(const std::string& name) const;
 };
@@ -93,6 +98,7 @@ struct MeasuredErrors {
   /// For the score of a set: without what it says of sets and pairs that are new.
   void leave_out(const std::string& set) {
     unseen.sets.erase(set);
+    unseen.find_allowance();
     pairs.sets.erase(set);
     pairs.find_bounds();
   }

@@ -151,9 +151,15 @@ UnseenErrors read_unseen(ObjectReader& reader) {
     read.software = strings_of(set, "software");
     read.residuals = elements_of<double>(set, "residuals");
     if (read.residuals.empty()) set.problem("residuals", "a set without runs says nothing");
+    if (set.has("outside_kernels")) {  // files before 0.2 have none
+      read.outside_kernels = elements_of<double>(set, "outside_kernels");
+      if (read.outside_kernels.size() != read.residuals.size())
+        set.problem("outside_kernels", "there is one share for each of the residuals");
+    }
     set.reject_unknown_keys();
   }
   reader.reject_unknown_keys();
+  unseen.find_allowance();
   return unseen;
 }
 
@@ -161,9 +167,9 @@ PairErrors read_pairs(ObjectReader& reader) {
   constexpr double most = 10;  // ln of a ratio
   constexpr int most_score = 1'000;
   PairErrors pairs;
-  pairs.same = reader.required_number("same", 0, most);
-  pairs.moved = reader.required_number("moved", 0, most);
-  if (pairs.same <= 0) reader.problem("same", "an allowance is above 0");
+  pairs.allowance.base = reader.required_number("same", 0, most);
+  pairs.allowance.growth = reader.required_number("moved", 0, most);
+  if (pairs.allowance.base <= 0) reader.problem("same", "an allowance is above 0");
   ObjectReader sets = reader.child("sets");
   for (const std::string& name : keys_of(sets)) {
     ObjectReader set = sets.child(name);
@@ -189,8 +195,8 @@ JsonValue pairs_value(const PairErrors& pairs) {
     written.set("scores", residuals_value(scores));
     sets.set(name, std::move(written));
   }
-  value.set("same", JsonValue(rounded(pairs.same)));
-  value.set("moved", JsonValue(rounded(pairs.moved)));
+  value.set("same", JsonValue(rounded(pairs.allowance.base)));
+  value.set("moved", JsonValue(rounded(pairs.allowance.growth)));
   value.set("sets", std::move(sets));
   return value;
 }
@@ -201,6 +207,8 @@ JsonValue unseen_value(const UnseenErrors& unseen) {
     JsonValue written{JsonValue::Object{}};
     written.set("software", array_of(set.software));
     written.set("residuals", residuals_value(set.residuals));
+    if (!set.outside_kernels.empty())
+      written.set("outside_kernels", residuals_value(set.outside_kernels));
     sets.set(name, std::move(written));
   }
   value.set("method", JsonValue(unseen.method));

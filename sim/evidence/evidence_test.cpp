@@ -91,7 +91,7 @@ TEST_CASE("a number as near to measured ones as such numbers vary is one of them
 TEST_CASE("what is written can be read again") {
   const TemporaryFolder folder;
   const MeasuredErrors written{{small_regime()},
-                               {"left out", {{"set", {{"stack"}, {0.25, -0.5}}}}}};
+                               {"left out", {{"set", {{"stack"}, {0.25, -0.5}, {0.1, 0.7}}}}}};
   const MeasuredErrors read = read_evidence(folder.write("residuals.json", evidence_json(written)));
   const auto& regimes = read.regimes;
   REQUIRE(regimes.size() == 1);
@@ -104,6 +104,7 @@ TEST_CASE("what is written can be read again") {
   CHECK(read.unseen.sets.at("set").residuals == std::vector<double>{0.25, -0.5});
   CHECK(read.unseen.of_software("stack").at("set").size() == 2);
   CHECK(read.unseen.of_software("other").empty());
+  CHECK(read.unseen.sets.at("set").outside_kernels == std::vector<double>{0.1, 0.7});
   CHECK(evidence_json(read) == evidence_json(written));
 }
 

@@ -126,10 +126,10 @@ std::pair<double, double> shortest_bounds(const std::vector<std::pair<double, do
 }
 
 std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen,
-                                    const std::string& software) {
+                                    const std::string& software, double outside_kernels) {
   // What a fitted stack's own sets say, its regimes say better.
   const std::pair<double, double> of_unseen =
-      unseen.bounds(near.holds(EvidenceAxis::stack) ? std::string() : software);
+      unseen.bounds(near.holds(EvidenceAxis::stack) ? std::string() : software, outside_kernels);
   // Other stacks on these GPUs say less than how far off such stacks were.
   if (!near.holds(EvidenceAxis::stack) && !unseen.sets.empty()) return of_unseen;
   std::pair<double, double> widest{0, 0};
@@ -203,7 +203,19 @@ std::string reason_of(const Neighbourhood& near, const UnseenErrors& unseen,
 
 }  // namespace
 
-std::pair<double, double> UnseenErrors::bounds(const std::string& software) const {
+void UnseenErrors::find_allowance() {
+  allowance = {};
+  std::vector<SizedError> errors;
+  for (const auto& [name, set] : sets) {
+    if (set.outside_kernels.size() != set.residuals.size()) return;
+    for (std::size_t i = 0; i < set.residuals.size(); ++i)
+      errors.push_back({name, std::abs(set.residuals[i]), set.outside_kernels[i]});
+  }
+  if (!errors.empty()) allowance = fitted_allowance(errors);
+}
+
+std::pair<double, double> UnseenErrors::bounds(const std::string& software,
+                                               double outside_kernels) const {
   if (sets.empty()) return {0, 0};
   const auto all = static_cast<double>(sets.size());
   const auto own = static_cast<double>(of_software(software).size());
@@ -211,11 +223,14 @@ std::pair<double, double> UnseenErrors::bounds(const std::string& software) cons
   for (const auto& [name, set] : sets) {
     const double alike = set.software.contains(software) ? own : all - own;
     const double weight = own == 0 || own == all ? 1 : all / 2 / alike;
-    for (const double residual : set.residuals)
-      weighted.emplace_back(residual, weight / static_cast<double>(set.residuals.size()));
+    for (std::size_t i = 0; i < set.residuals.size(); ++i)
+      weighted.emplace_back(
+          set.residuals[i] / allowance.of(set.outside_kernels.empty() ? 0 : set.outside_kernels[i]),
+          weight / static_cast<double>(set.residuals.size()));
   }
   std::sort(weighted.begin(), weighted.end());
-  return shortest_bounds(weighted, sets.size());
+  const auto [low, high] = shortest_bounds(weighted, sets.size());
+  return {low * allowance.of(outside_kernels), high * allowance.of(outside_kernels)};
 }
 
 std::map<std::string, std::vector<double>> UnseenErrors::of_software(
@@ -233,10 +248,11 @@ std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_res
 }
 
 Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& traits,
-                       Seconds predicted) {
+                       Seconds predicted, double outside_kernels) {
   WT_EXPECT(!errors.regimes.empty());
   const Neighbourhood near = neighbourhood_of(errors.regimes, traits);
-  Interval interval = interval_of(predicted, bounds_of(near, errors.unseen, traits.software));
+  Interval interval =
+      interval_of(predicted, bounds_of(near, errors.unseen, traits.software, outside_kernels));
   const bool stack_was_run =
       near.holds(EvidenceAxis::stack) || !errors.unseen.of_software(traits.software).empty();
   interval.basis = near.beyond.empty() ? IntervalBasis::measured
@@ -253,7 +269,8 @@ void add_interval(const Scenario& scenario, const Library& library, Report& repo
 }
 
 void add_interval(const Scenario& scenario, const MeasuredErrors& errors, Report& report) {
-  const Interval interval = interval_from(errors, traits_of(scenario), report.iteration_time);
+  const Interval interval = interval_from(errors, traits_of(scenario), report.iteration_time,
+                                          share_outside_kernels(report.breakdown));
   report.iteration_time_interval = {interval.low, interval.high};
   const bool measured = interval.basis == IntervalBasis::measured;
   report.assumptions.push_back({"prediction interval", "90 %", interval.reason,

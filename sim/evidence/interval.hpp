@@ -34,12 +34,12 @@ struct Interval {
 /// the extremes, times 1.5. Rows of one set are not independent, so the coverage is a goal, and `validate` counts what is reached.
 std::pair<double, double> conformal_bounds(const std::vector<double>& sorted_residuals);
 
-/// The interval that `errors`, of at least one regime, give a predicted time: the widest bounds of the nearest regimes. Nearest are
+/// The interval that `errors`, of at least one regime, give a predicted time, of which so much is outside kernels: the widest bounds of the nearest regimes. Nearest are
 /// those that hold the stack, of these those that hold the GPU, and so on. A cluster and a job that none holds widen it by half
 /// each in ln(measured / predicted) (assumed, nothing measures it); where none holds the GPU, it is at least as wide as errors of
 /// sets of which nothing was measured (UnseenErrors::bounds), and where none holds the stack, as wide as these.
 Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& traits,
-                       Seconds predicted);
+                       Seconds predicted, double outside_kernels);
 
 /// Writes the interval into the report, with an assumption that says what it rests on, and a
 /// warning where that is not measurements of its kind. Does nothing when the library holds no

@@ -1,11 +1,8 @@
 #include "evidence/pair_errors.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <numeric>
 
-#include "core/contracts.hpp"
 #include "core/normal.hpp"
 #include "evidence/evidence.hpp"
 #include "report/number_text.hpp"
@@ -23,37 +20,13 @@ std::string model_text(const std::string& name, double parameters) {
   return name + ", " + parameter_text(parameters);
 }
 
-/// A number and what it counts.
-using Weighted = std::pair<double, double>;
-
-double weight_of(const std::vector<Weighted>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), 0.0,
-                         [](double sum, const Weighted& each) { return sum + each.second; });
-}
-
-/// The first of the sorted numbers at which `share` of the weight is reached.
-double weighted_quantile(std::vector<Weighted> numbers, double share) {
-  WT_EXPECT(!numbers.empty());
-  std::sort(numbers.begin(), numbers.end());
-  const double wanted = share * weight_of(numbers) - 1e-9;
-  double held = 0;
-  for (const auto& [number, weight] : numbers)
-    if ((held += weight) >= wanted) return number;
-  return numbers.back().first;
-}
-
-struct Pair {
-  std::string set;
-  double error = 0, moved = 0;
-};
-
 bool is_pair(const JudgedRun& a, const JudgedRun& b) {
   const bool all_known = !a.software.empty() && !a.gpu.empty() && !a.model.empty();
   return all_known && a.software == b.software && a.gpu == b.gpu && a.model == b.model;
 }
 
-std::vector<Pair> pairs_of(const std::vector<MeasuredRun>& runs) {
-  std::vector<Pair> pairs;
+std::vector<SizedError> pairs_of(const std::vector<MeasuredRun>& runs) {
+  std::vector<SizedError> pairs;
   const auto residual = [](const MeasuredRun& run) {
     return std::log(run.measured / run.predicted.time);
   };
@@ -65,29 +38,6 @@ std::vector<Pair> pairs_of(const std::vector<MeasuredRun>& runs) {
                          share_moved(a.breakdown, b.breakdown)});
     }
   return pairs;
-}
-
-/// The allowance for errors of the pairs; leaves the scores alone.
-void fit_allowance(const std::vector<Pair>& pairs, PairErrors& errors) {
-  std::map<std::string, double> count;
-  for (const Pair& pair : pairs) ++count[pair.set];
-  std::vector<Weighted> moved;
-  for (const Pair& pair : pairs) moved.emplace_back(pair.moved, 1 / count[pair.set]);
-  const double few = weighted_quantile(moved, 1.0 / 3), much = weighted_quantile(moved, 2.0 / 3);
-  std::array<std::vector<Weighted>, 2> error_of, moved_of;  // of the outer thirds
-  for (const Pair& pair : pairs) {
-    if (pair.moved > few && pair.moved < much) continue;
-    const std::size_t third = pair.moved <= few ? 0 : 1;
-    error_of[third].emplace_back(pair.error, 1 / count[pair.set]);
-    moved_of[third].emplace_back(pair.moved, 1 / count[pair.set]);
-  }
-  constexpr double half = 0.5, least = 1e-4;
-  errors.same = std::max(weighted_quantile(error_of[0], half), least);
-  if (error_of[1].empty()) return;  // all alike
-  const double near = weighted_quantile(moved_of[0], half),
-               far = weighted_quantile(moved_of[1], half);
-  errors.moved = std::max((weighted_quantile(error_of[1], half) - errors.same) / (far - near), 0.0);
-  errors.same = std::max(errors.same - errors.moved * near, least);
 }
 
 /// Sorted, and thinned to the middles of `most_scores` parts alike.
@@ -135,6 +85,13 @@ JudgedRun judged_run(const Scenario& scenario, Seconds time, const Breakdown& br
           time,
           breakdown,
           interval};
+}
+
+JudgedRun JudgedRun::scaled(double work) const {
+  JudgedRun run = *this;
+  run.time = time * work;
+  if (interval) run.interval = {interval->first * work, interval->second * work};
+  return run;
 }
 
 JudgedRun judged_run(const JsonValue& report) {
@@ -189,12 +146,12 @@ void PairErrors::find_bounds() {
 }
 
 PairErrors pair_errors(const std::vector<MeasuredRun>& runs) {
-  const std::vector<Pair> pairs = pairs_of(runs);
+  const std::vector<SizedError> pairs = pairs_of(runs);
   PairErrors errors;
   if (pairs.empty()) return errors;
-  fit_allowance(pairs, errors);
-  for (const Pair& pair : pairs)
-    errors.sets[pair.set].push_back(pair.error / errors.allowance(pair.moved));
+  errors.allowance = fitted_allowance(pairs);
+  for (const SizedError& pair : pairs)
+    errors.sets[pair.set].push_back(pair.error / errors.allowance.of(pair.share));
   for (auto& [name, scores] : errors.sets) scores = thinned(std::move(scores));
   errors.find_bounds();
   return errors;
@@ -203,7 +160,7 @@ PairErrors pair_errors(const std::vector<MeasuredRun>& runs) {
 std::optional<double> least_known_gain(const JudgedRun& a, const JudgedRun& b,
                                        const PairErrors& errors) {
   if (!is_pair(a, b) || errors.sets.empty()) return std::nullopt;
-  return errors.order_bound * errors.allowance(share_moved(a.breakdown, b.breakdown));
+  return errors.order_bound * errors.allowance.of(share_moved(a.breakdown, b.breakdown));
 }
 
 OrderScore score_orders(const std::vector<MeasuredRun>& runs, const PairErrors& errors) {
@@ -236,7 +193,7 @@ std::optional<Ordering> order(const JudgedRun& first, const JudgedRun& second,
   const double gain = std::log(ordering.ratio);
   if (!std::isfinite(gain)) return std::nullopt;
   if (is_pair(first, second) && !errors.sets.empty()) {
-    const double allowance = errors.allowance(share_moved(first.breakdown, second.breakdown));
+    const double allowance = errors.allowance.of(share_moved(first.breakdown, second.breakdown));
     const double bound = errors.bound * allowance;
     ordering.interval = {std::exp(gain - bound), std::exp(gain + bound)};
     judge(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "evidence/allowance.hpp"
 #include "report/ordering.hpp"
 #include "report/report.hpp"
 #include "scenario/scenario.hpp"
@@ -25,6 +26,9 @@ struct JudgedRun {
   Seconds time{};                    ///< of an iteration, predicted
   Breakdown breakdown;               ///< of `time`
   std::optional<std::pair<Seconds, Seconds>> interval = {};  ///< 90 %, of `time`
+
+  /// The same for `work` times the work.
+  JudgedRun scaled(double work) const;
 };
 /// Of a scenario that was simulated.
 JudgedRun judged_run(const Scenario& scenario, Seconds time, const Breakdown& breakdown,
@@ -46,27 +50,24 @@ struct MeasuredRun {
 /// How far differences of predictions were off. A pair is two measured runs of one set that share stack, GPUs and model; its error is
 /// |ln(measured / predicted) of one - of the other|, in which is cancelled what both share.
 struct PairErrors {
-  /// The middle error grows with the share of the time that goes other ways: same + moved * share_moved().
-  double same = 0, moved = 0;
-  /// By set, the errors of its pairs over allowance(); sorted. At most 20, which stand for as many parts of a larger number.
+  Allowance
+      allowance;  ///< by share_moved(): of errors of time that goes the same ways little is left
+  /// By set, the errors of its pairs over their allowances; sorted. At most 20, which stand for as many parts of a larger number.
   std::map<std::string, std::vector<double>> sets;
 
   double bound = 0;  ///< allowances that 10 of 100 pairs of a new set are off by more than
   double order_bound =
       0;  ///< the same of 20 of 100: half of them to the side that turns an order round
 
-  double allowance(double share_moved) const { return same + moved * share_moved; }
   /// The part of the pairs of a new set whose error is at least so many allowances, every set counting alike, and the new one as one
   /// that is all beyond: (sum + 1) / (n + 1), so it is never 0.
   double share_beyond(double score) const;
-  /// Sets both bounds, after sets were added or taken out. Split conformal with a scale of its own for each pair (Lei et al.,
-  /// JASA 113(523), 2018, section 5.2), sets in place of rows, as UnseenErrors::bounds. Where the sets are too few for a bound, it is
+  /// Sets both bounds, after sets were added or taken out. Sets stand in place of rows, as in UnseenErrors::bounds. Where the sets are too few for a bound, it is
   /// the largest score, times 1.5.
   void find_bounds();
 };
 
-/// Of all pairs of the runs. `same` and `moved` are a resistant line (Tukey, Exploratory Data Analysis, 1977, chapter 5) through the medians
-/// of the pairs with the smallest and the largest shares moved, a third each; every set counts alike.
+/// Of all pairs of the runs.
 PairErrors pair_errors(const std::vector<MeasuredRun>& runs);
 
 /// How much a gain in ln of the time must be for an order to be known (Ordering::is_known()); none where the runs do not share stack,

@@ -21,8 +21,8 @@ JudgedRun judged(double compute, double time = 10) {
 /// Sets of one pair each, whose scores are 1, 2, 3, …
 PairErrors errors_of(int num_sets) {
   PairErrors errors;
-  errors.same = 0.01;
-  errors.moved = 0.1;
+  errors.allowance.base = 0.01;
+  errors.allowance.growth = 0.1;
   for (int i = 1; i <= num_sets; ++i) errors.sets["set" + std::to_string(i)] = {double(i)};
   errors.find_bounds();
   return errors;
@@ -42,8 +42,8 @@ TEST_CASE("a pair's error is what its two rows do not share") {
   runs[2].predicted.model = "gpt, 2 B";
   const PairErrors errors = pair_errors(runs);
   REQUIRE(errors.sets.size() == 1);
-  CHECK(errors.same == doctest::Approx(std::log(12.0 / 11)));
-  CHECK(errors.moved == 0);
+  CHECK(errors.allowance.base == doctest::Approx(std::log(12.0 / 11)));
+  CHECK(errors.allowance.growth == 0);
   CHECK(errors.sets.at("set") == std::vector<double>{1});
 }
 
@@ -56,8 +56,8 @@ TEST_CASE("the allowance is a line through the outer thirds' medians") {
     runs.push_back({set, judged(1 - moved), Seconds{10 * std::exp(0.02 + moved)}});
   }
   const PairErrors errors = pair_errors(runs);
-  CHECK(errors.allowance(0) == doctest::Approx(0.02));
-  CHECK(errors.allowance(0.5) == doctest::Approx(0.52));
+  CHECK(errors.allowance.of(0) == doctest::Approx(0.02));
+  CHECK(errors.allowance.of(0.5) == doctest::Approx(0.52));
   CHECK(errors.sets.size() == 6);
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("an order is as sure as errors of pairs are small beside the gain") {
 
 TEST_CASE("runs that most likely differ by less than 3 % are about the same") {
   PairErrors errors = errors_of(19);
-  errors.same = 0.002;  // 10 of 19 scores allow at most 2 %
+  errors.allowance.base = 0.002;  // 10 of 19 scores allow at most 2 %
   CHECK(order(judged(0.8), judged(0.8, 9.95), errors)->verdict == OrderVerdict::about_the_same);
   CHECK(order(judged(0.8), judged(0.8, 9.95), errors_of(19))->verdict == OrderVerdict::not_known);
 }
@@ -121,7 +121,7 @@ TEST_CASE("orders of measured pairs are scored by errors of others") {
                                       {"set", judged(0.8, 8), Seconds{9}},
                                       {"set", judged(0.8, 7.9), Seconds{9.5}}};
   PairErrors errors = errors_of(19);
-  errors.same = 0.002;
+  errors.allowance.base = 0.002;
   const OrderScore score = score_orders(runs, errors);
   CHECK(score.pairs == 3);
   CHECK(score.apart == 3);
@@ -138,8 +138,8 @@ TEST_CASE("a set is left out, and what is left survives its file") {
   CHECK(all.pairs.sets.size() == 2);
   const auto text = std::make_shared<const SourceText>(SourceText{"r.json", evidence_json(all)});
   const PairErrors read = parse_evidence(text).pairs;
-  CHECK(read.same == all.pairs.same);
-  CHECK(read.moved == all.pairs.moved);
+  CHECK(read.allowance.base == all.pairs.allowance.base);
+  CHECK(read.allowance.growth == all.pairs.allowance.growth);
   CHECK(read.sets.at("set2") == std::vector<double>{2});
 }
 
@@ -155,14 +155,14 @@ TEST_CASE("what a report does not say is not taken to be shared") {
   empty.time = Seconds{0};
   CHECK_FALSE(order(empty, judged(0.8), errors_of(19)));
   PairErrors huge = errors_of(19);
-  huge.same = 1000;
+  huge.allowance.base = 1000;
   CHECK_FALSE(order(judged(0.8), judged(0.8, 5), huge));
 }
 
 TEST_CASE("the shipped residuals hold pairs of many sets") {
   const PairErrors pairs = read_evidence(Library{source_dir()}).pairs;
   CHECK(pairs.sets.size() >= 20);
-  CHECK(pairs.same > 0);
+  CHECK(pairs.allowance.base > 0);
   CHECK(pairs.order_bound < pairs.bound);
 }
 

@@ -112,8 +112,20 @@ TEST_CASE("intervals from synthetic residuals hold 85 to 95 of 100 new runs") {
   CHECK(coverage < 0.95);
 }
 
+TEST_CASE("runs that compute less have wider intervals, where errors of such runs were larger") {
+  UnseenErrors errors;
+  for (int i = 0; i < 10; ++i)
+    errors.sets["set " + std::to_string(i)] = {{}, {0.02, -0.02, 0.1, -0.1}, {0, 0, 0.8, 0.8}};
+  errors.find_allowance();  // through (0, 0.02) and (0.8, 0.1)
+  CHECK(errors.allowance.of(0.4) == doctest::Approx(0.06));
+  for (const auto& [outside, bound] : {std::pair{0.0, 0.02}, {0.4, 0.06}, {0.8, 0.1}}) {
+    CHECK(errors.bounds("s", outside).first == doctest::Approx(-bound));
+    CHECK(errors.bounds("s", outside).second == doctest::Approx(bound));
+  }
+}
+
 TEST_CASE("inside what was measured the interval is that of the residuals") {
-  const Interval interval = interval_from({{even_regime()}, unseen}, traits(16), Seconds{10});
+  const Interval interval = interval_from({{even_regime()}, unseen}, traits(16), Seconds{10}, 0);
   CHECK(interval.basis == IntervalBasis::measured);
   CHECK(low_log(interval) == doctest::Approx(-0.19));
   CHECK(high_log(interval) == doctest::Approx(0.16));
@@ -121,7 +133,7 @@ TEST_CASE("inside what was measured the interval is that of the residuals") {
 }
 
 TEST_CASE("beyond what was measured it is wider by half and says what is new") {
-  const Interval interval = interval_from({{even_regime()}, unseen}, traits(128), Seconds{10});
+  const Interval interval = interval_from({{even_regime()}, unseen}, traits(128), Seconds{10}, 0);
   CHECK(interval.basis == IntervalBasis::extrapolated);
   CHECK(high_log(interval) == doctest::Approx(0.24));  // 1.5 * 0.16
   CHECK(interval.reason == "gpus 128, measured 8 to 64");
@@ -131,25 +143,26 @@ TEST_CASE("a stack measured on other GPUs is an extrapolation") {
   ScenarioTraits other = traits(16);
   other.device_family = "v100";
   move_value(other, EvidenceAxis::gpu, "peak");
-  const Interval interval = interval_from({{even_regime()}, unseen}, other, Seconds{10});
+  const Interval interval = interval_from({{even_regime()}, unseen}, other, Seconds{10}, 0);
   CHECK(interval.basis == IntervalBasis::extrapolated);
   CHECK(interval.reason == "v100 GPUs, measured a100 (peak rate 1000, measured 312)");
 }
 
 TEST_CASE("every set counts alike among those of which nothing was measured") {
-  CHECK(UnseenErrors{}.bounds("s") == std::pair<double, double>{0, 0});
-  CHECK(unseen.bounds("s") == std::pair<double, double>{-0.4, 0.4});
+  CHECK(UnseenErrors{}.bounds("s", 0) == std::pair<double, double>{0, 0});
+  CHECK(unseen.bounds("s", 0) == std::pair<double, double>{-0.4, 0.4});
   // 0.9 (19 + 1) = 18 of 19 sets: eighteen of one run, of 0.01 to 0.18, and one of ten runs, of which none is needed.
   UnseenErrors errors;
   for (int i = 1; i <= 18; ++i) errors.sets[std::to_string(i)] = {{}, {i / 100.0}};
   errors.sets["slow"] = {{}, std::vector<double>(10, 0.9)};
-  CHECK(errors.bounds("s") == std::pair<double, double>{0, 0.18});
+  CHECK(errors.bounds("s", 0) == std::pair<double, double>{0, 0.18});
   // Two tenths of the last set make up for two tenths less of the others: those of -0.01 are nearer than 0.9.
   errors.sets["slow"].residuals = {-0.01, -0.01, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9};
   errors.sets["18"].residuals = {0.18, 0.18, 0.18, 0.18, 0.7};
-  CHECK(errors.bounds("s") == std::pair<double, double>{-0.01, 0.18});
+  CHECK(errors.bounds("s", 0) == std::pair<double, double>{-0.01, 0.18});
   // Fewer than nine sets: the extremes, times 1.5.
-  CHECK(UnseenErrors{"m", {{"one", {{}, {-0.2, 0.1}}}}}.bounds("s").first == doctest::Approx(-0.3));
+  CHECK(UnseenErrors{"m", {{"one", {{}, {-0.2, 0.1}}}}}.bounds("s", 0).first ==
+        doctest::Approx(-0.3));
 }
 
 TEST_CASE("sets that ran the stack count as much as all others together") {
@@ -159,20 +172,20 @@ TEST_CASE("sets that ran the stack count as much as all others together") {
     errors.sets["other" + std::to_string(i)] = {{"t"}, {0.02 + i / 100.0}};
   errors.sets["one"] = {{"s"}, {0.01}};
   errors.sets["two"] = {{"s", "t"}, {0.02}};
-  CHECK(errors.bounds("s").second == doctest::Approx(0.19));
-  CHECK(errors.bounds("nobody's").second == doctest::Approx(0.19));  // 19 of 20 that count alike
+  CHECK(errors.bounds("s", 0).second == doctest::Approx(0.19));
+  CHECK(errors.bounds("nobody's", 0).second == doctest::Approx(0.19));  // 19 of 20 that count alike
   errors.sets["one"].residuals = errors.sets["two"].residuals = {0.5};
-  CHECK(errors.bounds("s").second == doctest::Approx(0.5));
-  CHECK(errors.bounds("nobody's").second == doctest::Approx(0.5));
+  CHECK(errors.bounds("s", 0).second == doctest::Approx(0.5));
+  CHECK(errors.bounds("nobody's", 0).second == doctest::Approx(0.5));
   errors.sets["two"] = {{"t"}, {0.03}};
-  CHECK(errors.bounds("nobody's").second == doctest::Approx(0.2));
+  CHECK(errors.bounds("nobody's", 0).second == doctest::Approx(0.2));
 }
 
 TEST_CASE("a stack that nobody measured is as sure as left-out sets were predicted") {
   ScenarioTraits other = traits(16);
   other.software = "new";
   move_value(other, EvidenceAxis::stack, "launch");
-  const Interval interval = interval_from({{even_regime()}, unseen}, other, Seconds{10});
+  const Interval interval = interval_from({{even_regime()}, unseen}, other, Seconds{10}, 0);
   CHECK(interval.basis == IntervalBasis::unprofiled);
   CHECK(low_log(interval) == doctest::Approx(-0.4));
   CHECK(high_log(interval) == doctest::Approx(0.4));
@@ -184,8 +197,8 @@ TEST_CASE(
   move_value(other, EvidenceAxis::stack, "launch");
   EvidenceRegime wide = even_regime();
   for (double& residual : wide.residuals) residual *= 4;
-  CHECK(high_log(interval_from({{wide}, unseen}, other, Seconds{10})) == doctest::Approx(0.4));
-  CHECK(high_log(interval_from({{wide}, {}}, other, Seconds{10})) == doctest::Approx(0.64));
+  CHECK(high_log(interval_from({{wide}, unseen}, other, Seconds{10}, 0)) == doctest::Approx(0.4));
+  CHECK(high_log(interval_from({{wide}, {}}, other, Seconds{10}, 0)) == doctest::Approx(0.64));
 }
 
 TEST_CASE(
@@ -196,14 +209,14 @@ TEST_CASE(
   other.device_family = "h100";
   move_value(other, EvidenceAxis::gpu, "peak");
   move_value(other, EvidenceAxis::cluster, "nics");
-  const Interval interval = interval_from({{even_regime()}, unseen}, other, Seconds{10});
+  const Interval interval = interval_from({{even_regime()}, unseen}, other, Seconds{10}, 0);
   CHECK(high_log(interval) == doctest::Approx(0.4));
   CHECK(
       interval.reason ==
       "no measured runs of software mine; the nearest stack, s, differs in 1 value (launches 1000, "
       "measured 3); h100 GPUs, measured a100 (peak rate 1000, measured 312); platform p unlike it "
       "was measured (NICs 1000, measured 4)");
-  const Interval larger = interval_from({{even_regime()}, unseen}, traits(128), Seconds{10});
+  const Interval larger = interval_from({{even_regime()}, unseen}, traits(128), Seconds{10}, 0);
   CHECK(high_log(larger) == doctest::Approx(1.5 * 0.16));
 }
 
@@ -213,14 +226,14 @@ TEST_CASE("sets that ran a stack are cited though nothing was fitted on them") {
   move_value(other, EvidenceAxis::stack, "launch");
   // ln(measured / predicted) of 0.1 and -0.1: predictions 9.5 % short and 10.5 % long, 10.0 % off.
   UnseenErrors left_out{"m", {{"runs", {{"mine"}, {0.1, -0.1}}}, {"others", {{"theirs"}, {0.4}}}}};
-  const Interval interval = interval_from({{even_regime()}, left_out}, other, Seconds{10});
+  const Interval interval = interval_from({{even_regime()}, left_out}, other, Seconds{10}, 0);
   CHECK(interval.reason ==
         "software mine has no fitted runs; without any fit, predictions of 2 runs in runs were "
         "10.0 % off; the nearest stack, s, differs in 1 value (launches 1000, measured 3)");
   CHECK(interval.basis == IntervalBasis::extrapolated);
   // A set's own errors are no evidence while it is scored itself.
   left_out.sets.erase("runs");
-  CHECK(interval_from({{even_regime()}, left_out}, other, Seconds{10}).basis ==
+  CHECK(interval_from({{even_regime()}, left_out}, other, Seconds{10}, 0).basis ==
         IntervalBasis::unprofiled);
 }
 
@@ -229,7 +242,8 @@ TEST_CASE("GPUs and a cluster measured with another stack are no news") {
   move_value(other, EvidenceAxis::stack, "launch");
   EvidenceRegime elsewhere = even_regime();
   elsewhere.values[1].numbers["peak"] = {125, 125};
-  const Interval interval = interval_from({{elsewhere, even_regime()}, unseen}, other, Seconds{10});
+  const Interval interval =
+      interval_from({{elsewhere, even_regime()}, unseen}, other, Seconds{10}, 0);
   CHECK(interval.reason ==
         "no measured runs of software s; the nearest stack, s, differs in 1 value (launches 1000, "
         "measured 3)");
@@ -239,11 +253,11 @@ TEST_CASE(
     "names decide nothing: a renamed copy is measured, an original with another number is not") {
   ScenarioTraits renamed = traits(16);
   renamed.software = renamed.device_family = renamed.platform = "renamed";
-  CHECK(interval_from({{even_regime()}, unseen}, renamed, Seconds{10}).basis ==
+  CHECK(interval_from({{even_regime()}, unseen}, renamed, Seconds{10}, 0).basis ==
         IntervalBasis::measured);
   ScenarioTraits changed = traits(16);
   move_value(changed, EvidenceAxis::cluster, "nics");
-  CHECK(interval_from({{even_regime()}, unseen}, changed, Seconds{10}).basis ==
+  CHECK(interval_from({{even_regime()}, unseen}, changed, Seconds{10}, 0).basis ==
         IntervalBasis::extrapolated);
 }
 
@@ -262,7 +276,7 @@ TEST_CASE("of two stacks that this job cannot tell apart the likest, then the na
     scenario.values[0].habits["send"] = {"send", false, word};
     std::vector<EvidenceRegime> named = regimes;
     for (EvidenceRegime& regime : named) regime.sets = {regime.software};
-    return interval_from({named, unseen}, scenario, Seconds{10}).reason;
+    return interval_from({named, unseen}, scenario, Seconds{10}, 0).reason;
   };
   CHECK(speaker("mine", "eager") == "39 held-out runs of a");
   CHECK(speaker("c", "blocking") == "39 held-out runs of c");
@@ -430,7 +444,7 @@ TEST_CASE("every run behind the shipped residuals lies within what they were mea
     for (const MeasurementPoint& point : set.points) {
       if (!why_not_scored(set, point).empty()) continue;
       const Scenario scenario = read_scenario(scenario_of(set, point), set.folder, shipped);
-      const Interval interval = interval_from(errors, traits_of(scenario), Seconds{10});
+      const Interval interval = interval_from(errors, traits_of(scenario), Seconds{10}, 0);
       CAPTURE(set.name);
       CAPTURE(point.id);
       CAPTURE(interval.reason);  // not within: tools/residuals.sh writes the residuals again

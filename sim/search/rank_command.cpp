@@ -27,7 +27,8 @@ void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult&
     if (plan.method != RankMethod::simulated) continue;
     const Scenario scenario = with_plan(base, result.space, plan.choice);
     if (!errors.regimes.empty()) {
-      const Interval interval = interval_from(errors, traits_of(scenario), plan.time);
+      const Interval interval = interval_from(errors, traits_of(scenario), plan.time,
+                                              share_outside_kernels(plan.breakdown));
       plan.interval = {interval.low, interval.high};
     }
     if (result.objective != Objective::time || errors.pairs.sets.empty()) continue;

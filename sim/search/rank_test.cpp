@@ -299,8 +299,8 @@ TEST_CASE("plans that cannot be told apart share a place") {
   CHECK(rank_text(scenario, result).find("cannot be told apart") == std::string::npos);
 
   // Twenty sets whose pairs are all off by one allowance: a gain of more is right in 97.6 of 100 cases, one of less in 50.
-  errors.pairs.same = std::log(result.plans[2].time / result.plans[0].time) / 2 +
-                      std::log(result.plans[1].time / result.plans[0].time) / 2;
+  errors.pairs.allowance.base = std::log(result.plans[2].time / result.plans[0].time) / 2 +
+                                std::log(result.plans[1].time / result.plans[0].time) / 2;
   for (int i = 0; i < 20; ++i) errors.pairs.sets["set" + std::to_string(i)] = {1.0};
   errors.pairs.find_bounds();
   judge_plans(scenario, errors, result);
@@ -310,7 +310,7 @@ TEST_CASE("plans that cannot be told apart share a place") {
   // Errors larger than a number can say tell no plans apart.
   RankResult untold = result;
   MeasuredErrors huge = errors;
-  huge.pairs.same = 1000;
+  huge.pairs.allowance.base = 1000;
   judge_plans(scenario, huge, untold);
   for (const RankedPlan& plan : untold.plans) {
     CHECK(plan.place == 1);

@@ -95,12 +95,15 @@ JsonValue point_json(const ValidatedSet& set, const ScoredRow& row) {
   std::optional<JsonValue> interval;
   if (row.interval)
     interval = array_of(std::array{row.interval->first, row.interval->second}, json_of<Seconds>);
+  std::optional<double> outside;
+  if (row.judged) outside = share_outside_kernels(row.judged->breakdown);
   return object_of({{"set", set.name},
                     {"id", row.id},
                     {"group", row.group},
                     {"measured_s", row.measured},
                     {"predicted_s", row.predicted},
                     {"error", row.error()},
+                    {"outside_kernels", outside},
                     {"interval_s", interval}});
 }
 
