@@ -17,8 +17,6 @@ using document::Document;
 using document::figure;
 using document::Figure;
 using document::Words;
-using html::text_of_bytes;
-using html::text_of_time;
 
 constexpr double seconds_per_day = 86'400;
 
@@ -265,8 +263,8 @@ Document job_document(const JobResult& result) {
   const double draws = static_cast<double>(result.options.draws);
   Words step_note;
   if (result.step_interval)
-    step_note = ", 90 % between " + at("/step_interval_s/0", text_of_time) + " and " +
-                at("/step_interval_s/1", text_of_time);
+    step_note = ", 90 % between " + at("/step_interval_s/0", html::text_of_time) + " and " +
+                at("/step_interval_s/1", html::text_of_time);
   std::vector<Words> opening{
       result.model_name + " on " + at("/gpus", grouped_text) + " GPUs (" + result.platform_name +
           "), " + parameter_text(job.tokens_per_step * static_cast<double>(job.model.steps)) +
@@ -298,7 +296,7 @@ Document job_document(const JobResult& result) {
                 at("/checkpoint/best_steps/1", grouped_text) + " steps";
   document::Section checkpoints{"checkpoints", "Checkpoints", "How often to save", {}};
   checkpoints.parts.push_back(document::Figures{
-      {"size of a checkpoint", at("/checkpoint/bytes", text_of_bytes)},
+      {"size of a checkpoint", at("/checkpoint/bytes", html::text_of_bytes)},
       {"training waits", at("/checkpoint/stall_s", time_text),
        job.model.write > 0 ? "safe " + interval_text(to_seconds(job.model.write)) + " later" : ""},
       {"interval in this run", at("/checkpoint/every_s", time_text),

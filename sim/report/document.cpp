@@ -7,6 +7,7 @@
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
+#include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 #include "report/text_table.hpp"
 
@@ -28,10 +29,11 @@ char letter_of(const Table& table, std::size_t column) {
   return table.columns[std::min(column, table.columns.size() - 1)];
 }
 
-detail::Tone tone_of(std::string_view mark) {
-  return mark == "✓"   ? detail::Tone::good
-         : mark == "✗" ? detail::Tone::bad
-                       : detail::Tone::doubtful;
+/// Tone of the sentence behind a mark, and its class on pages.
+detail::VerdictMark marked_as(const char* mark) {
+  if (std::string_view(mark) == "✓") return {mark, detail::Tone::good, "good"};
+  if (std::string_view(mark) == "✗") return {mark, detail::Tone::bad, "bad"};
+  return {mark, detail::Tone::doubtful, "doubtful"};
 }
 
 struct AsText {
@@ -62,7 +64,7 @@ struct AsText {
   std::string operator()(const Table& table) const { return table_text(table, {}); }
   std::string operator()(const Bars& bars) const { return table_text(bars.table, bars.bars); }
   std::string operator()(const Verdict& verdict) const {
-    return detail::marked(verdict.mark, verdict.words.text(), tone_of(verdict.mark), paint);
+    return detail::marked(verdict.mark, verdict.words.text(), marked_as(verdict.mark).tone, paint);
   }
   std::string operator()(const Chart&) const { return ""; }
   std::string operator()(const Details&) const { return ""; }
@@ -105,12 +107,8 @@ struct AsHtml {
     return html::stacked_bar(pieces, title) + with_heading(std::move(of));
   }
   std::string operator()(const Verdict& verdict) const {
-    const detail::Tone tone = tone_of(verdict.mark);
-    return std::string("<p class=\"verdict ") +
-           (tone == detail::Tone::good  ? "good"
-            : tone == detail::Tone::bad ? "bad"
-                                        : "doubtful") +
-           "\"><b>" + escaped(verdict.mark) + "</b> " + verdict.words.html() + "</p>\n";
+    return std::string("<p class=\"verdict ") + marked_as(verdict.mark).kind + "\"><b>" +
+           escaped(verdict.mark) + "</b> " + verdict.words.html() + "</p>\n";
   }
   std::string operator()(const Chart& chart) const { return chart_svg(chart); }
   std::string operator()(const Details& details) const {

@@ -348,7 +348,8 @@ TEST_CASE("the page shows the numbers of its JSON: of every plan, and of the bes
   const document::Document document = rank_document(scenario, result);
   const std::string page = page_of(document);
   const auto numbers = numbers_of(page);
-  for (const auto& [pointer, text] : numbers) {
+  for (const auto& number : numbers) {
+    const std::string &pointer = number.first, &text = number.second;
     CAPTURE(pointer);
     REQUIRE(number_of(find_at(document.data, pointer)).has_value());
     if (pointer.ends_with("time_s"))
