@@ -89,9 +89,9 @@ stands_alone rank.html
 holds rank.html rank.json
 picture rank.html report-rank-narrow.png 390 800
 is_picture report-rank-narrow.png
-"$program" rank rank-gpt-39b-512xa100 --why tensor=8,pipeline=8,micro_batch=24 --quiet --report why.html >/dev/null
-passes why.html
-stands_alone why.html
+"$program" rank rank-gpt-39b-512xa100 --why tensor=8,pipeline=8,micro_batch=24 --quiet --report rank-why.html >/dev/null
+passes rank-why.html
+stands_alone rank-why.html
 
 # Runs that are compared: one that does not fit, three, one known by its report, break-evens, compression.
 "$program" compare gpt-39b-512xa100 --toggle /training/recompute --quiet --json --report toggle.html >toggle.json
