@@ -54,7 +54,8 @@ std::vector<std::string> jobs() {
           "training": {"global_batch": 8, "micro_batch": 1, "precision": "bf16", "attention": "flash"},
           "parallel": {"data": 8})"),
       job("", R"("platform": "dgx-h100", "nodes": 1, "software": "torchtitan-2025",
-          "training": {"global_batch": 8, "micro_batch": 1, "precision": "fp8", "fp8_recipe": "row", "compile": false},
+          "training": {"global_batch": 8, "micro_batch": 1, "precision": "fp8", "fp8_recipe": "row",
+                       "compile": false, "attention": "standard"},
           "parallel": {"tensor": 2, "data": 4, "sequence_parallel": true, "async_tensor_parallel": true})"),
       job("", R"("platform": "dgx-b200", "nodes": 1, "software": "nemo-2025",
           "training": {"global_batch": 8, "micro_batch": 1, "precision": "nvfp4", "attention": "flash"},
@@ -63,7 +64,7 @@ std::vector<std::string> jobs() {
           "training": {"global_batch": 32, "micro_batch": 1},
           "parallel": {"data": 16})"),
       job("", R"("platform": "dgx-h100", "nodes": 1, "software": "nemo-2025",
-          "training": {"global_batch": 4, "micro_batch": 1, "precision": "bf16", "attention": "flash"},
+          "training": {"global_batch": 4, "micro_batch": 1, "precision": "bf16"},
           "parallel": {"tensor": 2, "pipeline": 2, "data": 2, "schedule": "interleaved_1f1b",
                        "virtual_pipeline": 2})"),
   };
