@@ -109,6 +109,22 @@ void PlatformImport::describe_document(const std::string& what) {
   base_.document().set("description", JsonValue(base_.name() + what));
 }
 
+JsonValue& PlatformImport::replace_fabric(const std::string& kind) {
+  for (const char* key : {"bandwidth_matrix", "link_overrides", "faults"})
+    if (base_.document().erase(key))
+      note(std::string(key) + " of " + base_.name() +
+           " left out: nodes and links of another fabric");
+  JsonValue& fabric = *base_.document().find("fabric");
+  JsonValue fresh{JsonValue::Object{}};
+  fresh.set("kind", JsonValue(kind));
+  for (const std::string key : {"latency", "collective_latency"}) {
+    const Source& source = base_.platform().sources.at("fabric/" + key);
+    set_number(fresh, key, *fabric.find(key),
+               std::string(name_of(source.evidence)) + ": " + source.text);
+  }
+  return fabric = std::move(fresh);
+}
+
 Imported PlatformImport::finished() {
   imported_.document = base_.document();
   read_back(imported_.document, library_);

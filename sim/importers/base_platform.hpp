@@ -85,6 +85,8 @@ class PlatformImport {
   InputError base_error(std::string why, std::string suggestion) const;
   /// Names the document after the file that it goes to; `what` is laid into the base: " with the links of topo.txt".
   void describe_document(const std::string& what);
+  /// A fabric of this kind in place of the base's, whose latencies stay. What the base says of single nodes and links is left out.
+  JsonValue& replace_fabric(const std::string& kind);
   /// Reads the document back, and returns what was imported.
   Imported finished();
   /// The problems of GPUs named in logs that are of another model than the base's; those that cannot be compared are warned of. Models are

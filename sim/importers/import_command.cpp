@@ -27,8 +27,8 @@ struct FileSignature {
 const FileSignature* other_signature(const std::filesystem::path& file,
                                      const std::string& importer) {
   static const std::vector<FileSignature> known_files{
-      {"a map of an InfiniBand fabric, of ibnetdiscover", "", {"switchguid="}},
-      {"a map of an InfiniBand fabric, of ibnetdiscover", "", {"caguid="}},
+      {"a map of an InfiniBand fabric", "ibnetdiscover", {"switchguid="}},
+      {"a map of an InfiniBand fabric", "ibnetdiscover", {"caguid="}},
       {"a node's topology as NCCL writes it (NCCL_TOPO_DUMP_FILE)",
        "",
        {"<system", "<cpu numaid="}},

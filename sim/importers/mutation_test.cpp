@@ -101,6 +101,12 @@ TEST_CASE("any output of nvidia-smi topo is imported whole or refused") {
   try_mutations(run, sample("topo-a100.txt"), 300);
 }
 
+TEST_CASE("any map of a fabric is imported whole or refused") {
+  ImportRun run("ibnetdiscover");
+  run.request.options.base = "a100-80gb-4hdr";
+  try_mutations(run, sample("ibnetdiscover-4-nodes.txt"), 100);
+}
+
 TEST_CASE("any configuration is imported whole or refused") {
   ImportRun run("hf-config");
   try_mutations(run, sample("hf/llama2-70b.config.json"), 300);
