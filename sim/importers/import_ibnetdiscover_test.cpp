@@ -63,7 +63,7 @@ TEST_CASE("another number of ports than the base has NICs is taken, with a warni
   auto run = ibnetdiscover(sample_fabric(), "dgx-h100");
   CHECK(run.platform().node_types[0].nics == 4);
   CHECK(contains(run.messages,
-                 "warning: a node has 4 ports on this fabric, and dgx-h100 has 8 NICs"));
+                 "warning: a node has 4 network cards for training here, and dgx-h100 has 8"));
 }
 
 TEST_CASE("cables side by side of different rates keep their sum") {

@@ -107,6 +107,12 @@ TEST_CASE("any map of a fabric is imported whole or refused") {
   try_mutations(run, sample("ibnetdiscover-4-nodes.txt"), 100);
 }
 
+TEST_CASE("any topology of NCCL's is imported whole or refused") {
+  ImportRun run("nccl-topology");
+  run.request.options.base = "dgx-h100";
+  try_mutations(run, sample("nccl-topology-h100.xml"), 100);
+}
+
 TEST_CASE("any configuration is imported whole or refused") {
   ImportRun run("hf-config");
   try_mutations(run, sample("hf/llama2-70b.config.json"), 300);

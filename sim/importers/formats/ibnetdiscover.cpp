@@ -175,11 +175,6 @@ std::string ib_order(const std::string& name) {
   return order;
 }
 
-bool is_plain_text(const std::string& text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
-}
-
 class IbnetdiscoverImport : PlatformImport {
  public:
   IbnetdiscoverImport(const ImportRequest& request, const Library& library)
@@ -323,7 +318,9 @@ class IbnetdiscoverImport : PlatformImport {
         rates.begin(), rates.end(),
         [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
     rate_ = usual->second.second;
-    set_nics(usual->first, source + ", " + rate_);
+    set_number(base_.only_node_type(), "count", JsonValue(static_cast<std::int64_t>(nodes_.size())),
+               "measured: nodes in " + file_);
+    set_nics(static_cast<int>(num_nics_), usual->first, JsonValue(), source + ", " + rate_);
     say_slow_ports(usual->first);
     JsonValue& fabric = replace_fabric("edge_list");
     fabric.set("routing", JsonValue(std::string("ecmp")));
@@ -337,25 +334,6 @@ class IbnetdiscoverImport : PlatformImport {
       note(std::to_string(others_.size()) + " left out, as a node here has " +
            count_text(num_nics_, "port") +
            " and a description \"HOST ADAPTER\": " + listed(others_, {}, most_named_));
-  }
-
-  void set_nics(double gigabits, const std::string& source) {
-    JsonValue& type = base_.only_node_type();
-    const auto nics = static_cast<std::int64_t>(num_nics_);
-    if (nics != node().nics) {
-      if (type.find("nic_of_gpu") != nullptr)
-        throw base_error("the nodes in " + file_ + " have " + count_text(num_nics_, "port") +
-                             ", and " + base_.name() + " says which of its " +
-                             std::to_string(node().nics) + " NICs a GPU uses (nic_of_gpu)",
-                         "name a base with " + std::to_string(num_nics_) + " NICs a node");
-      warn("a node has " + count_text(num_nics_, "port") + " on this fabric, and " + base_.name() +
-           " has " + std::to_string(node().nics) +
-           " NICs: each port is taken as a NIC for training");
-    }
-    set_number(type, "count", JsonValue(static_cast<std::int64_t>(nodes_.size())),
-               "measured: nodes in " + file_);
-    set_number(type, "nics", JsonValue(nics), source);
-    set_number(type, "nic_rate", JsonValue(canonical_text(JsonValue(gigabits)) + " Gbps"), source);
   }
 
   void say_slow_ports(double usual) {
