@@ -113,6 +113,12 @@ TEST_CASE("any topology of NCCL's is imported whole or refused") {
   try_mutations(run, sample("nccl-topology-h100.xml"), 100);
 }
 
+TEST_CASE("any output of nvbandwidth is imported whole or refused") {
+  ImportRun run("nvbandwidth");
+  run.request.options.base = "dgx-h100";
+  try_mutations(run, sample("nvbandwidth-4xh100.txt"), 100);
+}
+
 TEST_CASE("any configuration is imported whole or refused") {
   ImportRun run("hf-config");
   try_mutations(run, sample("hf/llama2-70b.config.json"), 300);
