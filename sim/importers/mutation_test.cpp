@@ -119,6 +119,12 @@ TEST_CASE("any output of nvbandwidth is imported whole or refused") {
   try_mutations(run, sample("nvbandwidth-4xh100.txt"), 100);
 }
 
+TEST_CASE("any topology of Slurm's is imported whole or refused") {
+  ImportRun run("slurm-topology");
+  run.request.options.base = "dgx-h100";
+  try_mutations(run, sample("slurm-topology.conf"), 150);
+}
+
 TEST_CASE("any configuration is imported whole or refused") {
   ImportRun run("hf-config");
   try_mutations(run, sample("hf/llama2-70b.config.json"), 300);
