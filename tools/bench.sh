@@ -97,7 +97,7 @@ sweep_program=$(built windtunnel_sweep_bench)
 windtunnel=$(built windtunnel)
 
 measure "$engine_program" engine.csv --benchmark_filter="^play_pipeline"
-measure "$engine_program" contention.csv --benchmark_filter="^play_(tapered|slow_link|all_to_all)"
+measure "$engine_program" contention.csv --benchmark_filter="^play_(tapered/.*/tensor:4/|slow_link|all_to_all)"
 measure "$search_program" search.csv --benchmark_filter="^(considered|ranked)"
 measure "$sweep_program" sweep.csv
 trillion=(gpt3-175b-512xa100 --set /model=gpt-1t --set /nodes=384 --set /training/global_batch=3072
@@ -288,52 +288,61 @@ goals() {
     }' whole_medians="$scratch/whole_medians" "$scratch/engine.csv" "$scratch/contention.csv" "$scratch/sweep.csv"
 }
 
-# Rows of all engines for what shares links.
+# CPU times of all engines for what shares links.
 contention_table() {
-  echo "| case | engine | activities | CPU time | activities a second |"
+  echo "| case | activities | heap | native | simgrid |"
   echo "|---|---|---|---|---|"
   # shellcheck disable=SC2016
   awk -F, "$read_medians"'
-    function row(what, engine, activities, ms) {
-      printf "| %s | %s | %d | %.*f ms | %.2f million |\n", what, engine, activities, ms < 10 ? 1 : 0, ms, activities / ms / 1e3
+    function add(what, engine, activities, ms) {
+      if (!(what in activities_of)) case_of[++num_cases] = what
+      activities_of[what] = activities
+      time[what, engine] = sprintf("%.*f", ms < 10 ? 1 : 0, ms)
     }
     {
       for (i = 3; i <= 6; ++i) sub(/.*:/, "", part[i])
-      what = part[1] == "play_tapered" ? sprintf("4:1 taper, %d GPUs at tensor %d", part[3] * part[4] * part[6], part[6]) \
+      what = part[1] == "play_tapered" ? sprintf("4:1 taper, %d GPUs at tensor 4", part[3] * part[4] * 4) \
            : part[1] == "play_slow_link" ? sprintf("one slow card, %d GPUs at tensor 8", part[3] * part[4] * 8) \
            : sprintf("all-to-all, %d × %d cards", part[3], part[4])
-      row(what, part[2], $column["computes"] + $column["flows"], $column["real_time"])
+      add(what, part[2], $column["computes"] + $column["flows"], $column["real_time"])
     }
     END {
       while ((getline line < whole_medians) > 0) { split(line, field, " "); whole[field[1]] = field[2] }
-      for (e = split("heap native simgrid", engine_of, " "); e > 0; --e)
+      num_engines = split("heap native simgrid", engine_of, " ")
+      for (e = 1; e <= num_engines; ++e)
         if (whole["fsdp_" engine_of[e]] > 0)
-          row("FSDP of 1,024 GPUs, 4:1 taper, whole process", engine_of[e], fsdp_activities, whole["fsdp_" engine_of[e]])
+          add("FSDP of 1,024 GPUs, 4:1 taper, whole process", engine_of[e], fsdp_activities, whole["fsdp_" engine_of[e]])
+      for (i = 1; i <= num_cases; ++i) {
+        what = case_of[i]
+        printf "| %s | %d | %s | %s | %s |\n", what, activities_of[what], time[what, "heap"], time[what, "native"], time[what, "simgrid"]
+      }
     }' whole_medians="$scratch/whole_medians" fsdp_activities="$fsdp_activities" "$scratch/contention.csv"
 }
 
-# engine_table SIZE...: rows of all engines for PIPELINExDATAxMICROBATCHESxMESSAGE
+# engine_table SIZE...: times and peak memories of all engines for PIPELINExDATAxMICROBATCHESxMESSAGE
 engine_table() {
-  echo
-  echo "| pipeline × data × microbatches | message | computes + flows | engine | time | ratio to heap | per activity | activities a second | peak memory |"
-  echo "|---|---|---|---|---|---|---|---|---|"
+  echo "| pipeline × data × microbatches | message, MB | computes + flows | heap, ms | native, ms | simgrid, ms | peak memory of each, MB |"
+  echo "|---|---|---|---|---|---|---|"
   # shellcheck disable=SC2016
   awk -F, "$read_medians"'
     part[1] == "play_pipeline" {
       for (i = 3; i <= 6; ++i) sub(/.*:/, "", part[i])
       size = part[3] "x" part[4] "x" part[5] "x" part[6]
-      label[size] = part[3] " × " part[4] " × " part[5] " | " part[6] " MB | " $column["computes"] + 0 " + " $column["flows"] + 0
-      activities[size] = $column["computes"] + $column["flows"]
+      label[size] = part[3] " × " part[4] " × " part[5] " | " part[6] " | " $column["computes"] + $column["flows"]
       time[size, part[2]] = $column["real_time"]
       memory[size, part[2]] = $column["peak_MB"]
     }
     END {
       num_sizes = split(sizes, size_of, " "); num_engines = split("heap native simgrid", engine_of, " ")
-      for (i = 1; i <= num_sizes; ++i) for (e = 1; e <= num_engines; ++e) {
-        size = size_of[i]; engine = engine_of[e]; ms = time[size, engine]
-        if (ms == 0) { print "error: no measurement of " size " on " engine > "/dev/stderr"; exit 2 }
-        printf "| %s | %s | %.*f ms | %.1f | %.2f µs | %.1f million | %.0f MB |\n", label[size], engine, ms < 10 ? 1 : 0, ms,
-               ms / time[size, "heap"], ms * 1e3 / activities[size], activities[size] / ms / 1e3, memory[size, engine]
+      for (i = 1; i <= num_sizes; ++i) {
+        size = size_of[i]; times = ""; memories = ""
+        for (e = 1; e <= num_engines; ++e) {
+          ms = time[size, engine_of[e]]
+          if (ms == 0) { print "error: no measurement of " size " on " engine_of[e] > "/dev/stderr"; exit 2 }
+          times = times sprintf(" | %.*f", ms < 10 ? 1 : 0, ms)
+          memories = memories sprintf("%s%.0f", e == 1 ? "" : ", ", memory[size, engine_of[e]])
+        }
+        printf "| %s%s | %s |\n", label[size], times, memories
       }
     }' sizes="$*" "$scratch/engine.csv"
 }
@@ -348,14 +357,6 @@ search_table() {
              $column["simulated"], part[1] == "ranked" ? sprintf("%.1f %%", 100 * $column["gap"]) : "", $column["real_time"] / 1e3,
              $column["candidates_per_second"]
     }' "$scratch/search.csv"
-}
-
-sweep_table() {
-  echo "| points | CPU time of a point | points a minute and core |"
-  echo "|---|---|---|"
-  # shellcheck disable=SC2016
-  awk -F, "$read_medians"'
-    { printf "| %s | %.2f ms | %d |\n", part[1], $column["ms_each"], $column["per_minute"] }' "$scratch/sweep.csv"
 }
 
 # replace MARKER TABLE: puts the table between the markers of the page
@@ -380,22 +381,12 @@ cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
   echo "|---|---|---|---|"
   goals
 } >"$scratch/goals"
-{
-  echo "More devices, 64 microbatches each:"
-  engine_table 8x8x64x50 64x6x64x50 64x48x64x50 64x256x64x50
-  echo
-  echo "More microbatches:"
-  engine_table 8x8x24x50 8x8x256x50 8x8x32768x50 64x6x64x50 64x6x512x50
-  echo
-  echo "Bound by communication:"
-  engine_table 64x6x512x400
-} >"$scratch/engine"
+engine_table 8x8x24x50 8x8x64x50 8x8x256x50 8x8x32768x50 64x6x64x50 64x6x512x50 64x6x512x400 64x48x64x50 64x256x64x50 >"$scratch/engine"
 fsdp_activities=$("$windtunnel" run "$scratch/fsdp.json" --engine native --json 2>/dev/null | awk '/"activities":/ { print $2 + 0; exit }')
 contention_table >"$scratch/contention"
 search_table >"$scratch/search"
-sweep_table >"$scratch/sweep"
-for table in goals engine contention search sweep; do replace "$table-bench" "$scratch/$table"; done
-cat "$scratch/goals" "$scratch/engine" "$scratch/contention" "$scratch/search" "$scratch/sweep"
+for table in goals engine contention search; do replace "$table-bench" "$scratch/$table"; done
+cat "$scratch/goals" "$scratch/engine" "$scratch/contention" "$scratch/search"
 if grep -q '\*\*no\*\*' "$scratch/goals"; then
   echo "a goal was missed: see the first table" >&2
   exit 1

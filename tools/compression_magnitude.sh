@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes the tables of docs/compression.md anew:
 #   tools/compression_magnitude.sh [PROGRAM]      (default: build/release/windtunnel)
-# It runs the Optimus-CC and hybrid scenarios, asks which effective bandwidth would give the recollected speed-ups, and
+# It runs the Optimus-CC and hybrid scenarios, looks for the bandwidth at which Optimus-CC gains most, and
 # replaces what stands between the lines "<!-- magnitude:begin -->" and "<!-- magnitude:end -->".
 set -euo pipefail
 program=$(realpath -- "${1:-$(dirname -- "${BASH_SOURCE[0]}")/../build/release/windtunnel}")
@@ -22,7 +22,6 @@ time_of() {
 gain() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%+.1f", 100 * (a / b - 1) }'; }
 
 nic_GBps=25 # one HDR adapter
-attained=$(awk -F'[:,]' '/"nic_efficiency":/ { print $2; exit }' platforms/a100-80gb-1hdr.json)
 
 # most SCENARIO SCENARIO_COMPRESSED: the largest gain at any of these rates, all traffic alike, and where
 most() {
@@ -35,27 +34,15 @@ most() {
     END { printf "%+.1f %% at %.1f GB/s", best, at }'
 }
 
-# effective BASE BEFORE AFTER CLAIM_BEFORE CLAIM: the rate at which what this step saves would take as long as claimed, in GB/s
-effective() {
-  awk -v base="$1" -v before="$2" -v after="$3" -v p="$4" -v q="$5" -v rate="$nic_GBps" -v share="$attained" 'BEGIN {
-    claimed = base / (1 + p / 100) - base / (1 + q / 100)
-    printf "%.1f", rate * share * (before - after) / claimed }'
-}
-
 {
-  echo "| Optimus-CC | simulated: s | against base | recollected, unverified | most at one bandwidth for all | this step's traffic alone would need |"
-  echo "|---|---|---|---|---|---|"
+  echo "| Optimus-CC | simulated: s | against base | recollected, unverified | most at one bandwidth for all |"
+  echo "|---|---|---|---|---|"
   while read -r model variant claim; do
-    if [[ $variant == -cb ]]; then
-      base=$(time_of "optimus-cc-$model")
-      before=$base claim_before=0
-    fi
+    if [[ $variant == -cb ]]; then base=$(time_of "optimus-cc-$model"); fi
     time=$(time_of "optimus-cc-$model$variant")
     name=$(tr '[:lower:]' '[:upper:]' <<<"$model${variant//-/ + }")
-    printf '| %s | %.3f | %s %% | +%s %% | %s | %s GB/s |\n' "$name" "$time" "$(gain "$base" "$time")" "$claim" \
-      "$(most "optimus-cc-$model" "optimus-cc-$model$variant")" \
-      "$(effective "$base" "$before" "$time" "$claim_before" "$claim")"
-    before=$time claim_before=$claim
+    printf '| %s | %.3f | %s %% | +%s %% | %s |\n' "$name" "$time" "$(gain "$base" "$time")" "$claim" \
+      "$(most "optimus-cc-$model" "optimus-cc-$model$variant")"
   done <<'ROWS'
 2.5b -cb 8.0
 2.5b -cb-fe 15.1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Proves that what docs/others.md says of other projects can be looked up: each project of its table has a section that names a version with
-# its date, and every row there names a place.
+# its date, and every claim there names a place.
 set -euo pipefail
 cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 failures=0
@@ -14,9 +14,9 @@ for project in $projects; do
 done
 grep -qE 'looked at on \*\*[0-9]{4}-[0-9]{2}-[0-9]{2}\*\*' docs/others.md || fail "docs/others.md has no date"
 
-# A claim without a place is one that says "not found", or "as in the trace".
-while IFS= read -r row; do
-  [[ $row =~ \|\ *\|$ && ! $row =~ not\ found|as\ in\ the\ trace ]] && fail "docs/others.md names no place: $row"
-done < <(grep -E '^\| [a-z]' docs/others.md)
+# A claim ends with its place in parentheses.
+while IFS= read -r claim; do
+  [[ $claim =~ \(.+\)$ ]] || fail "docs/others.md names no place: $claim"
+done < <(grep '^- ' docs/others.md)
 
 [[ $failures -eq 0 ]] && echo "$(wc -l <<<"$projects") projects can be looked up"

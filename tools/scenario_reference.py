@@ -8,7 +8,7 @@
 The keys of `training`, `parallel` and `search` are described in sim/scenario/key_table.cpp, all others in the schema.
 
 Beside what JSON Schema has, a key of the schema may say "x-unit" and, where its default is no fixed value, "x-default". Kinds of amounts, and keys
-with a range of their own, say "x-minimum" and "x-maximum". A definition whose words are listed on another page says "x-kind" in place of them. The ranges of the kinds also stand in docs/platforms.md, between two comments.
+with a range of their own, say "x-minimum" and "x-maximum". A definition whose words are listed on another page says "x-kind" in place of them.
 """
 import json
 import pathlib
@@ -18,7 +18,6 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "docs/scenario.schema.json"
 PAGE = ROOT / "docs/scenario-reference.md"
-PLATFORMS = ROOT / "docs/platforms.md"
 
 # Amounts: what a key is, and what it is counted in.
 AMOUNTS = {"bytes": ("size", "bytes"), "seconds": ("time", "seconds"), "data_rate": ("data rate", "bytes/s, bit/s"),
@@ -208,15 +207,6 @@ def limits(node):
     return f", {low} to {text(most).removesuffix('.0')}" if most is not None else f", {low} or more"
 
 
-def with_ranges(page, schema):
-    """docs/platforms.md with the ranges of the kinds of amounts."""
-    begin, end = "<!-- ranges: written by tools/scenario_reference.py -->\n", "<!-- end of ranges -->"
-    rows = [f"| {words} | {schema['definitions'][kind]['x-minimum']} | {schema['definitions'][kind]['x-maximum']} |\n"
-            for kind, (words, _) in AMOUNTS.items()]
-    head, rest = page.split(begin)
-    return head + begin + "| amount | least | most |\n|---|---|---|\n" + "".join(rows) + end + rest.split(end)[1]
-
-
 def without_words(node, definitions):
     """The schema of a key; words that stand beside a reference move to where it leads."""
     if isinstance(node, list):
@@ -274,15 +264,14 @@ def main():
     reference = read_reference(schema)
     if reference.undescribed:
         sys.exit("no description, default or example: " + ", ".join(reference.undescribed))
-    pages = {SCHEMA: schema_text(schema) + "\n", PAGE: "\n".join(reference.lines) + "\n",
-             PLATFORMS: with_ranges(PLATFORMS.read_text(), schema)}
+    pages = {SCHEMA: schema_text(schema) + "\n", PAGE: "\n".join(reference.lines) + "\n"}
     for path, text in pages.items():
         if not check:
             path.write_text(text)
         elif text != path.read_text():
             sys.exit(f"docs/{path.name} is not what the table of keys and the schema say (run tools/scenario_reference.py with the program)")
     if check:
-        print("docs/scenario.schema.json, docs/scenario-reference.md and docs/platforms.md are what keys are described as")
+        print("docs/scenario.schema.json and docs/scenario-reference.md are what keys are described as")
 
 
 if __name__ == "__main__":

@@ -12,9 +12,9 @@
 namespace windtunnel {
 namespace {
 
-/// Longest part of a source line that is shown, in characters; a minified file has one line of
-/// megabytes.
-constexpr int max_shown_width = 120;
+/// Longest part of a source line that is shown, in characters: with its number and two ellipses it fits into 80, so that the caret stays
+/// below its place. A minified file has one line of megabytes.
+constexpr int max_shown_width = 66;
 
 /// The characters of `line` from `from` (counted from 0), at most `count`; what acts on a terminal becomes '?', so that the
 /// caret below stays in its place.
@@ -53,7 +53,9 @@ std::string caret_lines(const Origin& origin) {
   const int width = utf8_count(line);
   if (origin.column > width + 1) return {};
   const int caret = static_cast<int>(origin.column) - 1;
-  const int from = width <= max_shown_width ? 0 : std::max(0, caret - max_shown_width / 3);
+  const int from = width <= max_shown_width
+                       ? 0
+                       : std::clamp(caret - max_shown_width / 3, 0, width - max_shown_width);
   const int shown_width = std::min(width - from, max_shown_width);
   const int tail = std::clamp(origin.length - 1, 0, std::max(0, from + shown_width - caret - 1));
   const std::string ellipsis = from > 0 ? "..." : "";

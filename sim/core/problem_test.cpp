@@ -88,12 +88,12 @@ TEST_CASE("a column beyond 2^31 is printed as it is") {
 
 TEST_CASE("of a very long line only the part around the caret is shown") {
   const std::string line = std::string(1000, 'x') + "HERE" + std::string(1000, 'y');
-  // The caret stands 40 characters (a third of 120) into the part that is shown.
+  // The caret stands 22 characters (a third of 66) into the part that is shown.
   CHECK(to_text(problem_at(scenario_source(line), 1, 1001, 4)) ==
         "scenario.json:1:1001: error: it is wrong\n"
         "   1 | ..." +
-            std::string(40, 'x') + "HERE" + std::string(76, 'y') + "...\n" + "     | " +
-            std::string(43, ' ') + "^~~~");
+            std::string(22, 'x') + "HERE" + std::string(40, 'y') + "...\n" + "     | " +
+            std::string(25, ' ') + "^~~~");
 }
 
 TEST_CASE("the caret line of a token longer than the line ends with the line") {

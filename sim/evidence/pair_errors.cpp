@@ -87,6 +87,13 @@ JudgedRun judged_run(const Scenario& scenario, Seconds time, const Breakdown& br
           interval};
 }
 
+JudgedRun JudgedRun::scaled(double work) const {
+  JudgedRun run = *this;
+  run.time = time * work;
+  if (interval) run.interval = {interval->first * work, interval->second * work};
+  return run;
+}
+
 JudgedRun judged_run(const JsonValue& report) {
   const html::DataView view{&report};
   JudgedRun run{view.text("/job/software"),

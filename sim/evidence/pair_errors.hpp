@@ -26,6 +26,9 @@ struct JudgedRun {
   Seconds time{};                    ///< of an iteration, predicted
   Breakdown breakdown;               ///< of `time`
   std::optional<std::pair<Seconds, Seconds>> interval = {};  ///< 90 %, of `time`
+
+  /// The same for `work` times the work.
+  JudgedRun scaled(double work) const;
 };
 /// Of a scenario that was simulated.
 JudgedRun judged_run(const Scenario& scenario, Seconds time, const Breakdown& breakdown,

@@ -57,7 +57,7 @@ TEST_CASE(
     "the steps of points of one stack, model and kind of GPU are told apart by measured pairs") {
   // Twenty sets whose pairs are off by 2 %: 1 % apart is not known, 5 % is, where independent steps of 10 % would leave it open.
   auto pairs = std::make_shared<PairErrors>();
-  pairs->same = 0.02;
+  pairs->allowance.base = 0.02;
   for (int i = 0; i < 20; ++i) pairs->sets["set" + std::to_string(i)] = {1.0};
   pairs->find_bounds();
   const auto paired = [&](double days) {

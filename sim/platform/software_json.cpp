@@ -255,6 +255,7 @@ void read_compute(ObjectReader& reader, Stack& stack) {
   defaulted(reader, "fp8_scaling", stack.current_scaling, fp8_scalings);
   defaulted(reader, "fp8_parameters", stack.fp8_parameters);
   given(reader, "row_cast_efficiency", stack.row_cast_efficiency, least_ratio, 1);
+  given(reader, "flash_attention", stack.flash_attention);
   defaulted(reader, "attention_kernel", stack.attention_kernel, flash_kernels());
   given(reader, "recomputed_unit", stack.recomputed_unit, recomputed_units);
   given(reader, "ring_merging", stack.ring_merging, ring_mergings);

@@ -242,6 +242,8 @@ struct SoftwareProfile {
   /// What casts with a scale for each row attain of the rate of kernels that move memory alone; none: the stack has no such casts.
   std::optional<double> row_cast_efficiency;
   bool fp8_parameters = false;  ///< linear weights are kept, and gathered after a step, as operands
+  /// Whether attention is computed by one kernel where the plan does not say, in 16 bits or fewer and on GPUs whose rate of it is known.
+  bool flash_attention = false;
   /// What computes flash attention where the plan does not say, on GPUs whose rate of it is known; else cuDNN.
   FlashKernel attention_kernel = FlashKernel::cudnn;
   int nvfp4_first_bf16_layers = 0,  ///< layers at the ends of the model that stay bf16 under nvfp4

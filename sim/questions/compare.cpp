@@ -309,16 +309,11 @@ std::vector<std::optional<Ordering>> orderings_of(const std::vector<ComparedRun>
                                                   const PairErrors& errors) {
   std::vector<std::optional<Ordering>> orderings(1);
   const auto judged = [&](const ComparedRun& run) {
-    JudgedRun same_work = judged_run(run.report);
     const auto tokens = [](const ComparedRun& each) {
       return each.number("/tokens_per_s") * each.iteration_time();
     };
-    const double work =
-        tokens(runs.front()) / tokens(run);  // times of iterations that hold as many tokens
-    same_work.time = same_work.time * work;
-    if (same_work.interval)
-      same_work.interval = {same_work.interval->first * work, same_work.interval->second * work};
-    return same_work;
+    // Times of iterations that hold as many tokens.
+    return judged_run(run.report).scaled(tokens(runs.front()) / tokens(run));
   };
   constexpr double rounding = 1e-9;
   for (std::size_t i = 1; i < runs.size(); ++i) {

@@ -484,6 +484,17 @@ std::vector<Key> step_keys() {
                   "`attention` or the profile's two flash efficiencies",
        .value = word<Training, Attention>(
            &Training::attention, {{"standard", Attention::standard}, {"flash", Attention::flash}}),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile& software) {
+             const bool in_32_bits = choice.training.precision == Precision::fp32 ||
+                                     choice.training.precision == Precision::tf32;
+             choice.training.attention = software.flash_attention && !in_32_bits
+                                             ? Attention::flash
+                                             : Attention::standard;
+           },
+       .fallback_words =
+           "`standard`, or `flash` where the profile's `flash_attention` says so, in 16 bits or "
+           "fewer and on GPUs whose rate of it is known",
        .example = R"("flash")",
        .launch = options({{}, {"--use-flash-attn"}}),
        .is_choice = always},

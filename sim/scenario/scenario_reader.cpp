@@ -880,6 +880,7 @@ class ScenarioReader {
     };
     if (!known(stack.attention_kernel) && known(FlashKernel::cudnn))
       stack.attention_kernel = FlashKernel::cudnn;
+    stack.flash_attention = stack.flash_attention && known(stack.attention_kernel);
   }
 
   /// Puts the layers in place of "balanced", in the plan and in the resolved scenario, of which the rest is known to be sound.

@@ -95,6 +95,9 @@ JsonValue short_search(const Scenario& scenario) {
         array_of(std::vector<std::string>{"none", "selective", "full"}, json_of<std::string>)},
        {"sequence_parallel",
         array_of(std::vector<bool>{false, true}, [](bool value) { return JsonValue(value); })},
+       {"virtual_pipeline", numbers({1, 2, 4})},
+       {"schedule",
+        array_of(std::vector<std::string>{"1f1b", "interleaved_1f1b"}, json_of<std::string>)},
        {"zero_stage", numbers({1})}});
   if (scenario.model.moe) search.set("expert", numbers(expert_groups(scenario)));
   return search;
@@ -187,6 +190,8 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
   std::vector<std::string> training{"global_batch", "micro_batch", "precision", "recompute"},
       parallel{"tensor", "pipeline"};
   if (!has_whole_nodes) parallel.emplace_back("data");
+  if (plan.choice.parallel.virtual_pipeline > 1)
+    parallel.insert(parallel.end(), {"virtual_pipeline", "schedule"});
   parallel.insert(parallel.end(), {"sequence_parallel", "zero_stage"});
   if (base.model.moe) parallel.emplace_back("expert");
   for (const auto& [block, keys] : {std::pair{"training", training}, {"parallel", parallel}}) {

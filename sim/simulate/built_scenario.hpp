@@ -29,7 +29,7 @@ struct PlanFigures {
 /// scenario only what it runs on is read.
 PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan);
 
-/// The report's time, rates and memory, as simulate() would give them, and nothing else: no breakdown, traffic or assumptions.
+/// The report's time, breakdown, rates and memory, as simulate() would give them, and nothing else: no traffic or assumptions.
 Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built);
 
 }  // namespace windtunnel

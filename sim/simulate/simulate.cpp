@@ -569,13 +569,20 @@ PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
 }
 
 Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built) {
-  const Played played =
-      built.fold ? built.fold->run.played : play(built.programs, make_native_engine);
+  std::optional<NativeRun> whole;
+  const NativeRun& run =
+      built.fold ? built.fold->run : whole.emplace(play_natively(built.programs));
   const Plan& plan = built.fold ? built.fold->plan : built.plan;
-  const Outcome outcome{&scenario, &built.plan, &plan, &built.programs, &played, nullptr, nullptr};
+  const Outcome outcome{&scenario,   &built.plan, &plan,  &built.programs,
+                        &run.played, nullptr,     nullptr};
   Report report = make_key_report(outcome);
-  report.engine = played.engine;
-  if (built.fold) report.iteration_time += built.fold->left_out();
+  report.engine = run.played.engine;
+  const DeviceId last = built.programs.played_as(run.played.last_device);
+  report.breakdown = run.breakdowns.of(last);
+  if (built.fold) {
+    report.iteration_time += built.fold->left_out();
+    built.fold->unfold(report.breakdown, last);
+  }
   fill_rates(outcome, report);
   return report;
 }

@@ -210,8 +210,9 @@ PlotPoint point_of(const JsonValue& row, const ChosenAxis& axis) {
   point.memory = Bytes{figure(row, "memory_max_bytes")};
   point.fits = fits(row);
   point.name = text_at(row, "label");
-  point.interval = interval_of(row);
+  point.interval = interval_of(row, time_interval_key);
   point.speedup = number_of(row.find(speedup_key));
+  point.speedup_interval = interval_of(row, speedup_interval_key);
   return point;
 }
 

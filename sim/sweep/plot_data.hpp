@@ -22,9 +22,10 @@ struct PlotPoint {
   double tokens_per_s = 0, mfu = 0;
   Bytes memory{};
   bool fits = true;
-  std::string name;                      ///< of a point with a label
-  std::optional<TimeInterval> interval;  ///< of the time
-  std::optional<double> speedup;         ///< over the sweep's baseline
+  std::string name;                                   ///< of a point with a label
+  std::optional<std::pair<double, double>> interval;  ///< of the time, in seconds
+  std::optional<double> speedup;                      ///< over the sweep's baseline
+  std::optional<std::pair<double, double>> speedup_interval;
   /// Tokens a second and GPU over those of the series' smallest cluster; only where x counts GPUs.
   std::optional<double> efficiency;
 };

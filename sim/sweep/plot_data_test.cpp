@@ -99,6 +99,30 @@ TEST_CASE("speed-ups over the baseline stand in rows, table and text, with label
   CHECK(sweep_text(sweep, rows, "out").find("no speed-ups: the baseline") != std::string::npos);
 }
 
+TEST_CASE("speed-ups have an interval and a verdict where pairs of runs were measured") {
+  const TemporaryFolder folder;
+  const Sweep sweep(
+      folder.write("s.json", R"({"extends": ")" +
+                                 (source_dir() / "scenarios/gpt-8.3b-128xa100.json").string() +
+                                 R"(", "sweep": {"points": [{"label": "a"},
+      {"label": "b", "/training/micro_batch": 2}], "baseline": "a"}})"),
+      Library{source_dir()}, {{}, 0}, {});
+  const RowMaker maker(sweep, {});
+  PartRows rows;
+  for (std::size_t point = 0; point < 2; ++point) rows.by_point[point] = {true, maker.row(point)};
+  rows = with_speedups(rows, sweep);
+  const JsonValue row = parse_row(rows.by_point[1].row)->content;
+  const auto interval = interval_of(row, speedup_interval_key);
+  REQUIRE(interval);
+  CHECK(interval->first < figure(row, speedup_key));
+  CHECK(interval->second > figure(row, speedup_key));
+  CHECK(text_at(row, speedup_verdict_key) == "slower");
+  CHECK_FALSE(interval_of(parse_row(rows.by_point[0].row)->content, speedup_interval_key));
+  const std::string text = sweep_text(sweep, rows, "out");
+  CHECK(text.find("its 90 % interval, ~ where") != std::string::npos);
+  CHECK(text.find("x (0.") != std::string::npos);
+}
+
 TEST_CASE("another baseline asks for no new rows") {
   const SweepFixture fixture;
   const Sweep none = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");

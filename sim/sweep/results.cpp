@@ -7,10 +7,12 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 
 #include "core/file_io.hpp"
 #include "core/staged_files.hpp"
 #include "core/terminal_safe.hpp"
+#include "evidence/evidence.hpp"
 #include "report/json_object.hpp"
 #include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
@@ -122,11 +124,12 @@ std::string field_of(const JsonValue* value) {
 
 /// Both ends of the interval have columns of their own.
 const JsonValue* figure_of(const JsonValue& row, const std::string& name) {
-  const bool is_low = name == "iteration_time_low_s", is_high = name == "iteration_time_high_s";
-  if (!is_low && !is_high) return row.find(name);
-  const JsonValue* interval = row.find("iteration_time_interval_s");
-  if (interval == nullptr || !interval->is_array() || interval->array().size() != 2) return nullptr;
-  return &interval->array()[is_low ? 0 : 1];
+  for (const auto& [low, high, key] :
+       {std::tuple{"iteration_time_low_s", "iteration_time_high_s", time_interval_key},
+        {"speedup_low", "speedup_high", speedup_interval_key}})
+    if (name == low || name == high)
+      return find_at(row, std::string("/") + key + (name == low ? "/0" : "/1"));
+  return row.find(name);
 }
 
 /// Whether points are on the front, of those that have days and a cost.
@@ -169,11 +172,25 @@ PartRows with_speedups(PartRows rows, const Sweep& sweep) {
   const std::optional<std::size_t> baseline = sweep.points().baseline();
   const auto found = baseline ? rows.by_point.find(*baseline) : rows.by_point.end();
   if (found == rows.by_point.end() || !found->second.ok) return rows;
-  const double rate = figure(parse_row(found->second.row)->content, "tokens_per_s");
-  for (auto& [point, entry] : rows.by_point)
-    if (entry.ok && rate > 0)
-      entry.row = with_speedup(
-          entry.row, figure(parse_row(entry.row)->content, "tokens_per_s") / rate, sweep.hash());
+  const JsonValue base = parse_row(found->second.row)->content;
+  const auto rate = [](const JsonValue& row) { return figure(row, "tokens_per_s"); };
+  if (rate(base) <= 0) return rows;
+  // Times of a token: iterations may hold different numbers of them.
+  const auto judged = [&](const JsonValue& row) {
+    return judged_run(row).scaled(1 / (rate(row) * figure(row, "iteration_time_s")));
+  };
+  const PairErrors errors = read_evidence(sweep.library()).pairs;
+  for (auto& [point, entry] : rows.by_point) {
+    if (!entry.ok) continue;
+    const JsonValue row = parse_row(entry.row)->content;
+    JsonValue more = object_of({{speedup_key, rate(row) / rate(base)}});
+    if (point != *baseline && rate(row) > 0)
+      if (const auto ordering = order(judged(base), judged(row), errors))
+        add_members(more, {{speedup_interval_key, array_of(std::array{ordering->interval.first,
+                                                                      ordering->interval.second})},
+                           {speedup_verdict_key, name_of(ordering->verdict)}});
+    entry.row = with_members(entry.row, more, sweep.hash());
+  }
   return rows;
 }
 
@@ -190,6 +207,8 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
   fields.emplace_back("ok");
   fields.insert(fields.end(), figures.begin(), figures.end());
   fields.insert(fields.end(), asked.begin(), asked.end());
+  if (std::find(asked.begin(), asked.end(), speedup_key) != asked.end())
+    fields.insert(fields.end(), {"speedup_low", "speedup_high", speedup_verdict_key});
   const bool has_front = std::find(asked.begin(), asked.end(), "cost") != asked.end();
   if (has_front) fields.emplace_back("on_front");
   const std::map<std::size_t, std::string> fronts = front_fields(rows, columns);

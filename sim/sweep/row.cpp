@@ -14,6 +14,7 @@
 #include "evidence/interval.hpp"
 #include "evidence/measurement_set.hpp"
 #include "report/json_object.hpp"
+#include "report/report_json.hpp"
 #include "report/report_words.hpp"
 #include "scenario/unsupported.hpp"
 #include "simulate/objective_value.hpp"
@@ -62,6 +63,14 @@ double cost_of_job(const Scenario& scenario, const Report& report) {
   constexpr double seconds_per_day = 86'400;
   const double seconds = value_by(Objective::days, scenario, report) * seconds_per_day;
   return value_by(Objective::cost_per_token, scenario, report) * report.tokens_per_s * seconds;
+}
+
+/// What judged_run() reads of a report's `job`.
+JsonValue job_of(const Scenario& scenario) {
+  return object_of({{"model", scenario.model.name},
+                    {"parameters", total_parameters(scenario.model)},
+                    {"software", scenario.software.name},
+                    {"gpu_family", device_family(scenario.nodes)}});
 }
 
 constexpr std::string_view checksum_key = ", \"checksum\": \"";
@@ -150,6 +159,8 @@ std::string RowMaker::figures(const Scenario& as_read) const {
                              {"gpus", report.num_gpus},
                              {"iteration_time_s", report.iteration_time},
                              {"iteration_time_interval_s", interval},
+                             {"breakdown_s", breakdown_value(report.breakdown)},
+                             {"job", job_of(scenario)},
                              {"samples_per_s", report.samples_per_s},
                              {"tokens_per_s", report.tokens_per_s},
                              {"model_tflops_per_gpu", report.model_flops_per_gpu / 1_TFLOPS},
@@ -223,13 +234,13 @@ std::optional<Row> parse_row(const std::string& line) {
   return row;
 }
 
-std::optional<TimeInterval> interval_of(const JsonValue& row) {
-  const JsonValue* interval = row.find("iteration_time_interval_s");
+std::optional<std::pair<double, double>> interval_of(const JsonValue& row, const char* key) {
+  const JsonValue* interval = row.find(key);
   if (interval == nullptr || !interval->is_array() || interval->array().size() != 2)
     return std::nullopt;
   const auto low = number_of(&interval->array()[0]), high = number_of(&interval->array()[1]);
   if (!low || !high) return std::nullopt;
-  return TimeInterval{Seconds{*low}, Seconds{*high}};
+  return std::pair(*low, *high);
 }
 
 double figure(const JsonValue& row, const std::string& key) {
@@ -268,9 +279,9 @@ std::string with_checksum(const std::string& row, const std::string& sweep_hash)
          fnv1a_128_hex(sweep_hash + row) + std::string(row_end);
 }
 
-std::string with_speedup(const std::string& row, double speedup, const std::string& sweep_hash) {
-  return with_checksum(row.substr(0, row.rfind(checksum_key)) + ", \"" + speedup_key +
-                           "\": " + canonical_text(JsonValue(speedup)) + "}",
+std::string with_members(const std::string& row, const JsonValue& more,
+                         const std::string& sweep_hash) {
+  return with_checksum(row.substr(0, row.rfind(checksum_key)) + ", " + line_text(more) + "}",
                        sweep_hash);
 }
 

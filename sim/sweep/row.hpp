@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -57,12 +58,11 @@ struct Row {
 /// Reads a row; nothing when the text is none.
 std::optional<Row> parse_row(const std::string& line);
 
-/// The 90 % interval of an iteration's time.
-struct TimeInterval {
-  Seconds low{}, high{};
-};
-/// Of a row; nothing where there is no evidence for one.
-std::optional<TimeInterval> interval_of(const JsonValue& row);
+inline constexpr const char* time_interval_key = "iteration_time_interval_s";
+inline constexpr const char* speedup_interval_key = "speedup_interval";
+inline constexpr const char* speedup_verdict_key = "speedup_verdict";
+/// Both ends of such an interval of 90 %; nothing where there is no evidence for one.
+std::optional<std::pair<double, double>> interval_of(const JsonValue& row, const char* key);
 /// A figure of a row; 0 where it has none.
 double figure(const JsonValue& row, const std::string& key);
 /// A text as it is, other values as JSON; empty where there is none.
@@ -78,8 +78,9 @@ double penalty_of(const Sweep& sweep, const JsonValue& row);
 
 /// `row`, an object, with its checksum as a row of the sweep.
 std::string with_checksum(const std::string& row, const std::string& sweep_hash);
-/// A row that RowMaker made, with its speed-up before the checksum.
-std::string with_speedup(const std::string& row, double speedup, const std::string& sweep_hash);
+/// A row that RowMaker made, with the members of an object before the checksum.
+std::string with_members(const std::string& row, const JsonValue& more,
+                         const std::string& sweep_hash);
 /// Reads a row that RowMaker made for the sweep; for any other line, why it is none: "its checksum does not match, …".
 std::variant<Row, std::string> read_row(const std::string& line, const Sweep& sweep);
 

@@ -32,29 +32,33 @@ constexpr double letter_width = 7;  ///< of the marks' font, at its largest
 
 using Value = std::function<std::optional<double>(const PlotPoint&)>;
 
-/// How a quantity follows the time of an iteration, whose interval is known.
-enum class OfTime {
-  is_it,
-  is_inverse,  ///< a rate
-  is_other,    ///< the quantity has no interval
-};
+/// Factors between a quantity of a point and the ends of its 90 % interval, where it has one.
+using Factors = std::optional<std::pair<double, double>>;
+
+Factors factors_of_time(const PlotPoint& point) {
+  if (!point.interval || point.interval->first <= 0) return std::nullopt;
+  return std::pair(point.interval->first / (point.time / 1_s),
+                   point.interval->second / (point.time / 1_s));
+}
+Factors factors_of_rate(const PlotPoint& point) {
+  const Factors of_time = factors_of_time(point);
+  return of_time ? Factors({1 / of_time->second, 1 / of_time->first}) : std::nullopt;
+}
+Factors factors_of_speedup(const PlotPoint& point) {
+  if (!point.speedup_interval || !point.speedup || *point.speedup <= 0) return std::nullopt;
+  return std::pair(point.speedup_interval->first / *point.speedup,
+                   point.speedup_interval->second / *point.speedup);
+}
+Factors no_factors(const PlotPoint&) { return std::nullopt; }
 
 /// One quantity of each point over the axis of the sweep.
 struct Panel {
   std::string title;
-  OfTime of_time = OfTime::is_other;
+  Factors (*interval)(const PlotPoint& point);
   Value value;
   std::string unit = {};   ///< behind the marks
   bool has_ideal = false;  ///< beside each line the throughput of its smallest cluster, scaled up
   ChartAxis axis = {};
-
-  /// Factors between the quantity and the ends of its 90 % interval.
-  std::optional<std::pair<double, double>> interval(const PlotPoint& point) const {
-    if (!point.interval || of_time == OfTime::is_other || point.interval->low <= 0_s)
-      return std::nullopt;
-    const double low = point.interval->low / point.time, high = point.interval->high / point.time;
-    return of_time == OfTime::is_it ? std::pair(low, high) : std::pair(1 / high, 1 / low);
-  }
 };
 
 /// Panels of the same points. Numbers run to the right and the quantities up; points with names stand below each other, their quantities to the right.
@@ -140,15 +144,14 @@ class SweepPlot {
     const Value memory = [](const PlotPoint& point) { return std::optional(point.memory / 1_GiB); };
     std::vector<Panel> all;
     if (!values_of(speedup).empty())
-      all.push_back({"Speed-up over the baseline, in tokens/s", OfTime::is_other, speedup});
-    all.push_back({"Throughput, tokens/s", OfTime::is_inverse, tokens, "", true});
+      all.push_back({"Speed-up over the baseline, in tokens/s", factors_of_speedup, speedup});
+    all.push_back({"Throughput, tokens/s", factors_of_rate, tokens, "", true});
     if (values_of(efficiency).empty())
-      all.push_back({"Iteration time", OfTime::is_it, time, " s"});
+      all.push_back({"Iteration time", factors_of_time, time, " s"});
     else
-      all.push_back(
-          {"Scaling efficiency over the smallest cluster", OfTime::is_other, efficiency, " %"});
-    all.push_back({"Model FLOPs utilisation (MFU)", OfTime::is_inverse, mfu, " %"});
-    all.push_back({"Memory of the fullest GPU", OfTime::is_other, memory, " GiB"});
+      all.push_back({"Scaling efficiency over the smallest cluster", no_factors, efficiency, " %"});
+    all.push_back({"Model FLOPs utilisation (MFU)", factors_of_rate, mfu, " %"});
+    all.push_back({"Memory of the fullest GPU", no_factors, memory, " GiB"});
     for (Panel& panel : all) panel.axis = axis_of(panel);
     return all;
   }

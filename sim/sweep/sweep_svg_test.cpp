@@ -195,7 +195,7 @@ TEST_CASE("points that all have a label stand below each other, with it and thei
   CHECK(data->categories == std::vector<std::string>{"two racks", "one rack"});
   REQUIRE(data->series.size() == 1);
   CHECK(data->series[0].name.empty());
-  CHECK(data->series[0].points[1].interval->high == 12_s);
+  CHECK(data->series[0].points[1].interval->second == 12);
   const std::string svg = sweep_svg("x", {"/nodes"}, rows);
   for (const char* part : {">two racks</text>", "Speed-up over the baseline", "90 % interval",
                            "two racks: 10 s, 90 % interval 8 to 12 s",

@@ -142,12 +142,27 @@ Tally tally_of(const Sweep& sweep, const PartRows& rows) {
   return tally;
 }
 
+std::string between_text(std::pair<double, double> ends) {
+  constexpr int digits = 3;
+  return fixed_text(ends.first, digits) + " to " + fixed_text(ends.second, digits);
+}
+
+/// "1.213x (1.087 to 1.354)", with a "~" before it where it is not known which of the two is faster.
+std::string speedup_text(const JsonValue& row) {
+  const auto interval = interval_of(row, speedup_interval_key);
+  const std::string verdict = text_at(row, speedup_verdict_key);
+  const bool is_known = verdict.empty() || verdict == name_of(OrderVerdict::faster) ||
+                        verdict == name_of(OrderVerdict::slower);
+  return (is_known ? "" : "~ ") + fixed_text(figure(row, speedup_key), 3) + "x" +
+         (interval ? " (" + between_text(*interval) + ")" : "");
+}
+
 std::string best_text(const Sweep& sweep, const Tally& tally) {
   const std::vector<std::string>& columns = sweep.points().columns();
   const bool has_labels = sweep.points().has_labels();
-  const bool has_intervals =
-      std::any_of(tally.best.begin(), tally.best.end(),
-                  [](const JsonValue& row) { return interval_of(row).has_value(); });
+  const bool has_intervals = std::any_of(
+      tally.best.begin(), tally.best.end(),
+      [](const JsonValue& row) { return interval_of(row, time_interval_key).has_value(); });
   std::vector<TextRow> lines{{"point"}};
   if (has_labels)
     lines[0].emplace_back("name");
@@ -168,10 +183,8 @@ std::string best_text(const Sweep& sweep, const Tally& tally) {
       for (const std::string& column : columns) add_text(text_at(row, column));
     line.insert(line.end(), {text_at(row, "gpus"), fixed_text(figure(row, "iteration_time_s"), 3)});
     if (has_intervals) {
-      const std::optional<TimeInterval> interval = interval_of(row);
-      line.push_back(interval ? fixed_text(interval->low / 1_s, 3) + " to " +
-                                    fixed_text(interval->high / 1_s, 3)
-                              : "");
+      const auto interval = interval_of(row, time_interval_key);
+      line.push_back(interval ? between_text(*interval) : "");
     }
     line.insert(line.end(),
                 {grouped_text(figure(row, "tokens_per_s")), fixed_text(100 * figure(row, "mfu"), 1),
@@ -181,7 +194,7 @@ std::string best_text(const Sweep& sweep, const Tally& tally) {
       constexpr int digits = 4;
       line.push_back(!amount                ? text_at(row, asked)
                      : asked == "cost"      ? grouped_text(*amount)
-                     : asked == speedup_key ? fixed_text(*amount, 3) + "x"
+                     : asked == speedup_key ? speedup_text(row)
                                             : significant_text(*amount, digits));
     }
   }
@@ -225,6 +238,20 @@ std::string same_text(const Sweep& sweep, const PartRows& rows) {
   return same_scenarios_text(same_scenarios(rows), sweep.points(), rows.by_point.size());
 }
 
+namespace {
+
+/// What stands beside speed-ups, where something does.
+std::string words_of_intervals(const PartRows& rows) {
+  const auto has_one = [](const auto& each) {
+    const std::optional<Row> row = parse_row(each.second.row);
+    return row && interval_of(row->content, speedup_interval_key);
+  };
+  if (std::none_of(rows.by_point.begin(), rows.by_point.end(), has_one)) return {};
+  return "; in brackets its 90 % interval, ~ where it is not known which is faster";
+}
+
+}  // namespace
+
 std::string baseline_text(const Sweep& sweep, const PartRows& rows) {
   const std::optional<std::size_t> baseline = sweep.points().baseline();
   if (!baseline) return {};
@@ -233,8 +260,9 @@ std::string baseline_text(const Sweep& sweep, const PartRows& rows) {
   if (found == rows.by_point.end()) return "no speed-ups yet: the baseline, " + point + ", is left";
   const std::optional<Row> row = parse_row(found->second.row);
   const std::string name = row ? point_name(row->content, sweep.points().columns()) : "";
-  return found->second.ok ? "speedup: tokens/s over those of " + point + ", " + name
-                          : "no speed-ups: the baseline, " + point + ", could not be simulated";
+  return found->second.ok
+             ? "speedup: tokens/s over those of " + point + ", " + name + words_of_intervals(rows)
+             : "no speed-ups: the baseline, " + point + ", could not be simulated";
 }
 
 std::string sweep_text(const Sweep& sweep, const PartRows& rows,

@@ -42,17 +42,21 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-}  // namespace
-
-int result_width(const CommandLine& line) {
-  if (line.format == ResultFormat::json) return 0;
+/// Characters that a line may have: those of the terminal, or COLUMNS; 0 in a file and in a pipe.
+int width_of(int descriptor) {
   int width = 0;
   const std::string columns = environment("COLUMNS");
   std::from_chars(columns.data(), columns.data() + columns.size(), width);
   winsize size{};
-  if (width <= 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
+  if (width <= 0 && ::ioctl(descriptor, TIOCGWINSZ, &size) == 0) width = size.ws_col;
   constexpr int least = 40;  // narrower, tables are unreadable however they are broken
   return width <= 0 ? 0 : std::max(width, least);
+}
+
+}  // namespace
+
+int result_width(const CommandLine& line) {
+  return line.format == ResultFormat::json ? 0 : width_of(STDOUT_FILENO);
 }
 
 void guard_standard_streams() {
@@ -87,7 +91,9 @@ void print_result(const CommandLine& line, std::string_view text) {
 }
 
 void print_message(std::string_view text) {
-  detail::write_whole(STDERR_FILENO, for_terminal(std::string(text) + "\n"));
+  const std::string shown = for_terminal(std::string(text) + "\n");
+  const int width = width_of(STDERR_FILENO);
+  detail::write_whole(STDERR_FILENO, width == 0 ? shown : fitted_text(shown, width));
   note_message();
 }
 
