@@ -96,5 +96,5 @@ TEST_CASE("what is wrong in NCCL's topology is said at its line") {
                  "processors of several hosts"));
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "<pci>";
-  CHECK(contains(refusal(deep), "more than 4096 elements"));
+  CHECK(contains(refusal(deep), "more than 1024 elements"));
 }

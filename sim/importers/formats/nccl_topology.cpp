@@ -49,8 +49,8 @@ class TopologyReader {
       : source_(std::move(source)), problems_(problems) {}
 
   void read() {
-    // The library reads elements recursively; NCCL has room for as many (NCCL_GRAPH_XML_MAX_NODES).
-    constexpr std::ptrdiff_t most_elements = 4096;
+    // The library reads elements recursively, however deep; those of a node are some hundred.
+    constexpr std::ptrdiff_t most_elements = 1024;
     const std::string& text = source_->text;
     if (std::count(text.begin(), text.end(), '<') > 2 * most_elements)
       return problem({OriginKind::file, source_, 0, 0, 0},
