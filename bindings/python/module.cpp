@@ -294,7 +294,7 @@ std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, i
     RankResult result = rank_plans(base, options);
     place_ranked_plans(base, result);
     judge_plans(base, handle.library().errors, result);
-    return rank_json(base, result);
+    return json_of(rank_document(base, result));
   });
 }
 

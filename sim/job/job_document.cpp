@@ -7,6 +7,7 @@
 #include "job/job_result.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/report_view.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -37,8 +38,6 @@ constexpr std::array<Use, num_spent> uses{{
 }};
 
 std::string time_text(double seconds) { return interval_text(Seconds{seconds}); }
-std::string step_text(double seconds) { return to_text(Seconds{seconds}); }
-std::string size_text(double bytes) { return to_text(Bytes{bytes}); }
 std::string tenths_text(double number) { return fixed_text(number, 1); }
 std::string hundredths_text(double number) { return fixed_text(number, 2); }
 std::string share_text(double share) { return fixed_text(100 * share, 2) + " %"; }
@@ -264,8 +263,8 @@ Document job_document(const JobResult& result) {
   const double draws = static_cast<double>(result.options.draws);
   Words step_note;
   if (result.step_interval)
-    step_note = ", 90 % between " + at("/step_interval_s/0", step_text) + " and " +
-                at("/step_interval_s/1", step_text);
+    step_note = ", 90 % between " + at("/step_interval_s/0", html::text_of_time) + " and " +
+                at("/step_interval_s/1", html::text_of_time);
   std::vector<Words> opening{
       result.model_name + " on " + at("/gpus", grouped_text) + " GPUs (" + result.platform_name +
           "), " + parameter_text(job.tokens_per_step * static_cast<double>(job.model.steps)) +
@@ -297,7 +296,7 @@ Document job_document(const JobResult& result) {
                 at("/checkpoint/best_steps/1", grouped_text) + " steps";
   document::Section checkpoints{"checkpoints", "Checkpoints", "How often to save", {}};
   checkpoints.parts.push_back(document::Figures{
-      {"size of a checkpoint", at("/checkpoint/bytes", size_text)},
+      {"size of a checkpoint", at("/checkpoint/bytes", html::text_of_bytes)},
       {"training waits", at("/checkpoint/stall_s", time_text),
        job.model.write > 0 ? "safe " + interval_text(to_seconds(job.model.write)) + " later" : ""},
       {"interval in this run", at("/checkpoint/every_s", time_text),

@@ -6,6 +6,7 @@
 #include "noise/step_odds.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/report_view.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -15,7 +16,6 @@ using document::Document;
 using document::figure;
 using document::Words;
 
-std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 /// Two decimals, since shares of few in a thousand are what one looks for.
 std::string small_share_text(double share) { return fixed_text(100 * share, 2) + " %"; }
 std::string correlation_text(double correlation) { return fixed_text(correlation, 2); }
@@ -48,8 +48,8 @@ JsonValue steps_data(const StepSeries& series, const StepStatistics& found) {
 ChartAxis time_axis(const StepStatistics& found) {
   constexpr double around = 0.05, least = 1e-3;
   const Seconds margin = std::max((found.most - found.least) * around, found.median * least);
-  return {(found.least - margin) / Seconds{1}, (found.most + margin) / Seconds{1}, time_text,
-          "time of a step"};
+  return {(found.least - margin) / Seconds{1}, (found.most + margin) / Seconds{1},
+          html::text_of_time, "time of a step"};
 }
 
 /// Every step, or of many the slowest and fastest of those that share a pixel.
@@ -123,7 +123,7 @@ Document steps_document(const StepSeries& series) {
     constexpr int decimals = 4;
     return fixed_text(time / found.median, decimals) + " of the median";
   };
-  const auto time = [&](const char* pointer) { return figure(data, pointer, time_text); };
+  const auto time = [&](const char* pointer) { return figure(data, pointer, html::text_of_time); };
   const auto share = [&](const char* pointer) { return figure(data, pointer, small_share_text); };
   document::Section sources{"inputs", "Noise", "Numbers of the noise", {}};
   document::Table table{"ll", {{"what", "source"}}};
@@ -193,10 +193,10 @@ Document odds_document(const StepOdds& odds) {
   return {data,
           "explain",
           series.name,
-          {figure(data, "/mean_s", time_text) + " per step, mean of " +
+          {figure(data, "/mean_s", html::text_of_time) + " per step, mean of " +
            figure(data, "/steps", grouped_text) + " with noise \"" + series.noise_name +
            "\", seed " + std::to_string(series.seed) + "; " +
-           figure(data, "/without_noise_s", time_text) + " without noise"},
+           figure(data, "/without_noise_s", html::text_of_time) + " without noise"},
           "",
           {},
           {odds_section(data, "critical", "On the critical path", odds.work),

@@ -1,9 +1,13 @@
 #include "report/document.hpp"
 
+#include <algorithm>
+#include <cctype>
+
 #include "core/json_number.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
+#include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
 #include "report/text_table.hpp"
 
@@ -20,26 +24,47 @@ Table table_of(const Figures& figures) {
   return table;
 }
 
+/// The letter of a column; the last one holds for all further columns.
+char letter_of(const Table& table, std::size_t column) {
+  return table.columns[std::min(column, table.columns.size() - 1)];
+}
+
+/// Tone of the sentence behind a mark, and its class on pages.
+detail::VerdictMark marked_as(const char* mark) {
+  if (std::string_view(mark) == "✓") return {mark, detail::Tone::good, "good"};
+  if (std::string_view(mark) == "✗") return {mark, detail::Tone::bad, "bad"};
+  return {mark, detail::Tone::doubtful, "doubtful"};
+}
+
 struct AsText {
-  static std::vector<TextRow> texts(const Table& table) {
-    std::vector<TextRow> rows;
-    for (const std::vector<Words>& cells : table.rows) {
-      TextRow& row = rows.emplace_back();
-      for (const Words& cell : cells) row.push_back(cell.text());
-    }
-    return rows;
-  }
-  std::string operator()(const Words& words) const { return "  " + words.text() + "\n"; }
-  std::string operator()(const Figures& figures) const { return (*this)(table_of(figures)); }
-  std::string operator()(const Table& table) const {
-    return text_table(table.columns, texts(table));
-  }
-  std::string operator()(const Bars& bars) const {
+  detail::Painter paint;
+
+  /// A table and the bars beside it, the heading in its tone.
+  std::string table_text(const Table& table, const std::vector<Bars::Bar>& bars) const {
     constexpr int width = 30;
-    std::vector<TextRow> rows = texts(bars.table);
-    for (std::size_t i = 0; i < bars.bars.size(); ++i)
-      rows[i + 1].push_back(bar_text(bars.bars[i].share, width));
-    return text_table(bars.table.columns + "l", rows);
+    std::string columns;
+    std::vector<TextRow> rows(table.rows.size());
+    for (std::size_t i = 0; i < table.columns.size(); ++i)
+      if (std::islower(table.columns[i])) columns += table.columns[i];
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      for (std::size_t column = 0; column < table.rows[i].size(); ++column)
+        if (std::islower(letter_of(table, column))) rows[i].push_back(table.rows[i][column].text());
+    for (std::size_t i = 0; i < bars.size(); ++i)
+      rows[i + 1].push_back(bar_text(bars[i].share, width));
+    const std::string text = text_table(columns + (bars.empty() ? "" : "l"), rows);
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    return paint(detail::Tone::heading, text.substr(0, end)) + text.substr(end);
+  }
+  std::string operator()(const Words& words) const {
+    return words.empty() ? "\n" : detail::paragraph(words.text());
+  }
+  std::string operator()(const Figures& figures) const {
+    return AsText{detail::Painter(Colour::never)}(table_of(figures));
+  }
+  std::string operator()(const Table& table) const { return table_text(table, {}); }
+  std::string operator()(const Bars& bars) const { return table_text(bars.table, bars.bars); }
+  std::string operator()(const Verdict& verdict) const {
+    return detail::marked(verdict.mark, verdict.words.text(), marked_as(verdict.mark).tone, paint);
   }
   std::string operator()(const Chart&) const { return ""; }
   std::string operator()(const Details&) const { return ""; }
@@ -49,7 +74,9 @@ struct AsHtml {
   std::string title;  ///< of the section
 
   html::Table cells(const Table& table) const {
-    html::Table of{title, {}, {}, table.columns};
+    html::Table of{title, {}, {}, ""};
+    for (const char letter : table.columns)
+      of.columns += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
     for (const std::vector<Words>& words : table.rows) {
       std::vector<std::string>& row = of.rows.emplace_back();
       for (const Words& cell : words) row.push_back(cell.html());
@@ -61,7 +88,9 @@ struct AsHtml {
     of.rows.erase(of.rows.begin());
     return html::table(of);
   }
-  std::string operator()(const Words& words) const { return html::quiet(words.html()); }
+  std::string operator()(const Words& words) const {
+    return words.empty() ? "" : html::quiet(words.html());
+  }
   std::string operator()(const Figures& figures) const {
     return html::table(cells(table_of(figures)));
   }
@@ -77,6 +106,10 @@ struct AsHtml {
     }
     return html::stacked_bar(pieces, title) + with_heading(std::move(of));
   }
+  std::string operator()(const Verdict& verdict) const {
+    return std::string("<p class=\"verdict ") + marked_as(verdict.mark).kind + "\"><b>" +
+           escaped(verdict.mark) + "</b> " + verdict.words.html() + "</p>\n";
+  }
   std::string operator()(const Chart& chart) const { return chart_svg(chart); }
   std::string operator()(const Details& details) const {
     return html::scenario_details(details.summary, details.text);
@@ -86,11 +119,13 @@ struct AsHtml {
 std::string hero(const Document& document) {
   std::string head, cards, lines;
   for (const Words& line : document.opening)
-    if (document.answer.empty() && head.empty())
+    if (document.answer.empty() && head.empty() && !line.empty())
       head = html::element("h1", "", line.html()) + "\n";
     else
       lines += (lines.empty() ? "" : "<br>") + line.html();
-  for (const Figure& each : document.figures) {
+  Figures figures = document.figures;
+  figures.insert(figures.end(), document.cards.begin(), document.cards.end());
+  for (const Figure& each : figures) {
     if (each.value.empty()) continue;
     if (each.label == document.answer)
       head = "<h1><span class=\"big\">" + each.value.html() + "</span> " + escaped(each.label) +
@@ -134,19 +169,24 @@ Words figure(const JsonValue& data, const std::string& pointer, std::string (*fo
   return number ? Words(format(*number), pointer) : Words();
 }
 
-std::string text_of(const Document& document) {
-  std::string text = document.name + ": ";
+std::string text_of(const Document& document, Colour colour) {
+  const AsText as_text{detail::Painter(colour)};
+  std::string text = as_text.paint(detail::Tone::heading, document.name);
   for (const Words& line : document.opening)
-    text += (&line == &document.opening.front() ? "" : "  ") + line.text() + "\n";
-  if (const std::string figures = AsText()(document.figures); !figures.empty())
+    if (&line == &document.opening.front())
+      text += line.empty() ? "\n\n" : ": " + line.text() + "\n";
+    else
+      text += "  " + line.text() + "\n";
+  if (const std::string figures = as_text(document.figures); !figures.empty())
     text += "\n" + figures;
   for (const std::string& warning : document.warnings)
-    text += (&warning == &document.warnings.front() ? "\n" : "") +
-            detail::marked("!", warning, detail::Tone::doubtful, detail::Painter(Colour::never));
+    text += (&warning == &document.warnings.front() ? "\n" : "") + as_text(Verdict{"!", warning});
   for (const Section& section : document.sections) {
     std::string parts;
-    for (const Part& part : section.parts) parts += std::visit(AsText(), part);
-    if (!parts.empty()) text += "\n" + section.title + "\n" + parts;
+    for (const Part& part : section.parts) parts += std::visit(as_text, part);
+    if (!parts.empty())
+      text += "\n" + as_text.paint(detail::Tone::heading, section.title) +
+              (section.title.empty() ? "" : "\n") + parts;
   }
   return text;
 }
@@ -162,9 +202,10 @@ std::string page_of(const Document& document) {
       {{"report", json_of(document)}},
       "windtunnel " WINDTUNNEL_VERSION " · " + document.command + " prints the same numbers"};
   for (const Section& section : document.sections) {
+    const std::string& heading = section.title.empty() ? section.place : section.title;
     std::string parts;
-    for (const Part& part : section.parts) parts += std::visit(AsHtml{section.title}, part);
-    page.add(section.id, section.place, section.title, parts);
+    for (const Part& part : section.parts) parts += std::visit(AsHtml{heading}, part);
+    page.add(section.id, section.place, heading, parts);
   }
   return html_document(page);
 }

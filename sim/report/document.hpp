@@ -9,6 +9,7 @@
 
 #include "core/json_value.hpp"
 #include "report/chart.hpp"
+#include "report/summary_text.hpp"
 
 /// A result described once. Its numbers are a JSON document; around them stand labels, notes, tables and charts, which refer to
 /// the numbers by their JSON pointers. The text for terminals, the JSON and the page are written from this one tree:
@@ -53,7 +54,8 @@ struct Figure {
 using Figures = std::vector<Figure>;
 
 using TableRow = std::vector<Words>;
-/// Rows of cells, the first row the heading. `columns` has a letter for each column: l left-aligned, r right-aligned.
+/// Rows of cells, the first row the heading. `columns` has a letter for each column: l left-aligned, r right-aligned, L and R for columns
+/// that only the page has room for.
 struct Table {
   std::string columns;
   std::vector<TableRow> rows;
@@ -74,28 +76,36 @@ struct Details {
   std::string summary, text;
 };
 
-/// `Words`: a paragraph. Charts and details are on the page only.
-using Part = std::variant<Words, Figures, Table, Bars, Chart, Details>;
+/// A sentence behind the mark that says how good the news is: "✓" good, "✗" bad, any other doubtful.
+struct Verdict {
+  const char* mark;
+  Words words;
+};
+
+/// `Words`: a paragraph; an empty one is a blank line of the text. Charts and details are on the page only.
+using Part = std::variant<Words, Figures, Table, Bars, Verdict, Chart, Details>;
 
 struct Section {
-  std::string id, place;  ///< on the page, and in its navigation
-  std::string title;
+  std::string id, place;    ///< on the page, and in its navigation
+  std::string title;        ///< empty: the page has `place` in its stead, the text a blank line
   std::vector<Part> parts;  ///< none: the section is left out
 };
 
 struct Document {
   JsonValue data;
-  std::string kind;            ///< of page: "job"
-  std::string name;            ///< of what was asked
-  std::vector<Words> opening;  ///< sentences below the name
-  std::string answer;          ///< label of the figure that the page shows large
+  std::string kind;  ///< of page: "job"
+  std::string name;  ///< of what was asked
+  std::vector<Words>
+      opening;  ///< sentences: the first beside the name unless it is empty, the others below
+  std::string answer;  ///< label of the figure that the page shows large
   Figures figures;
   std::vector<Section> sections;
   std::string command;  ///< that prints the same numbers: "windtunnel job --json"
   std::vector<std::string> warnings = {};  ///< below the figures
+  Figures cards = {};  ///< figures of the page's head that the text has in its sections
 };
 
-std::string text_of(const Document& document);
+std::string text_of(const Document& document, Colour colour = Colour::never);
 std::string json_of(const Document& document);
 std::string page_of(const Document& document);
 

@@ -7,6 +7,7 @@
 
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/terminal_text.hpp"
 #include "report/text_table.hpp"
 
 namespace windtunnel {
@@ -72,6 +73,49 @@ TEST_CASE("a document as text, JSON and page") {
     CHECK_MESSAGE(page.find(part) != std::string::npos, part);
   for (const char* part : {"cost", "Left out"})
     CHECK_MESSAGE(page.find(part) == std::string::npos, part);
+}
+
+TEST_CASE(
+    "a document without an opening sentence is headed by its name, and sections without a title by "
+    "a blank line") {
+  Document document = example();
+  document.opening = {"", "on 42 GPUs"};
+  document.figures = {};
+  document.warnings = {};
+  document.cards = {{"days", figure(document.data, "/days", grouped_text)}};
+  document.sections = {
+      {"plans",
+       "Plans",
+       "",
+       {document::Table{"lRr", {{"#", "interval", "time"}, {"1", "8 to 9", "8.5"}}},
+        document::Words(), "all alike"}},
+      {"search",
+       "Search",
+       "",
+       {document::Verdict{"✓", "proven"}, document::Verdict{"✗", "too large"},
+        document::Verdict{"≥", "at least"}}}};
+  CHECK(text_of(document) ==
+        "gpt <1>\n\n  on 42 GPUs\n"
+        "\n  #  time\n  1   8.5\n\n  all alike\n"
+        "\n  ✓ proven\n  ✗ too large\n  ≥ at least\n");
+  const std::string page = page_of(document);
+  for (const char* part :
+       {"<span class=\"big\"><span data-at=\"/days\">42</span></span> days</h1>", "<h2>Plans</h2>",
+        "<th class=\"n\">interval</th>", "<td class=\"n\">8 to 9</td>", "<h2>Search</h2>",
+        "<p class=\"verdict good\"><b>✓</b> proven</p>", "<p class=\"verdict bad\"><b>✗</b>",
+        "<p class=\"verdict doubtful\"><b>≥</b>"})
+    CHECK_MESSAGE(page.find(part) != std::string::npos, part);
+}
+
+TEST_CASE("a terminal with colours shows names, headings and verdicts in their tones") {
+  const std::string text = text_of(example(), Colour::always);
+  const detail::Painter paint(Colour::always);
+  for (const std::string& part :
+       {paint(detail::Tone::heading, "gpt <1>") + ": on 42 GPUs\n",
+        paint(detail::Tone::doubtful, "! extrapolated") + "\n",
+        paint(detail::Tone::heading, "Where the time went") + "\n",
+        paint(detail::Tone::heading, "  what      share") + "\n  compute"})
+    CHECK_MESSAGE(text.find(part) != std::string::npos, part);
 }
 
 TEST_CASE("columns of a text table are as wide as their longest cell") {

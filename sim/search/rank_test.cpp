@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 
+#include "core/json_number.hpp"
 #include "report/report_words.hpp"
 #include "search/rank_command.hpp"
 #include "search/testing.hpp"
 #include "simulate/simulate.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -31,6 +34,13 @@ RankOptions top(int plans) {
 }
 
 constexpr int all = 1'000'000;
+
+std::string rank_text(const Scenario& base, const RankResult& result) {
+  return text_of(rank_document(base, result));
+}
+std::string rank_json(const Scenario& base, const RankResult& result) {
+  return json_of(rank_document(base, result));
+}
 
 TEST_CASE("the table is what simulating every plan gives") {
   const Scenario scenario = small(R"({"micro_batch": [1, 2, 4, 8]})");
@@ -315,6 +325,57 @@ TEST_CASE("plans that cannot be told apart share a place") {
   CHECK(json.find("\"indistinguishable_from_best\": true") != std::string::npos);
   CHECK(json.find("\"indistinguishable_from_best\": false") != std::string::npos);
   CHECK(json.find("\"place\": 3") != std::string::npos);
+}
+
+/// Every number that the page prints, by its pointer into the page's JSON.
+std::multimap<std::string, std::string> numbers_of(const std::string& page) {
+  const std::string begin = "<span data-at=\"";
+  std::multimap<std::string, std::string> numbers;
+  for (std::size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at + 1)) {
+    const std::size_t pointer = at + begin.size(), quote = page.find('"', pointer);
+    const std::size_t text = page.find('>', quote) + 1;
+    numbers.emplace(page.substr(pointer, quote - pointer),
+                    page.substr(text, page.find('<', text) - text));
+  }
+  return numbers;
+}
+
+TEST_CASE("the page shows the numbers of its JSON: of every plan, and of the best at its head") {
+  const Scenario scenario = small(R"({"tensor": [8, 4], "micro_batch": [1, 2]})");
+  RankResult result = rank_plans(scenario, top(3));
+  REQUIRE(result.plans.size() == 3);
+  for (RankedPlan& plan : result.plans) plan.interval = {plan.time * 0.9, plan.time * 1.2};
+  const document::Document document = rank_document(scenario, result);
+  const std::string page = page_of(document);
+  const auto numbers = numbers_of(page);
+  for (const auto& number : numbers) {
+    const std::string &pointer = number.first, &text = number.second;
+    CAPTURE(pointer);
+    REQUIRE(number_of(find_at(document.data, pointer)).has_value());
+    if (pointer.ends_with("time_s"))
+      CHECK(text == to_text(Seconds{*number_of(find_at(document.data, pointer))}));
+  }
+  for (std::size_t i = 0; i < result.plans.size(); ++i)
+    for (const char* key : {"parallel/tensor", "training/micro_batch", "iteration_time_s",
+                            "iteration_time_interval_s/0", "iteration_time_interval_s/1",
+                            "samples_per_s", "memory_max_bytes"}) {
+      const std::string pointer = "/plans/" + std::to_string(i) + "/" + key;
+      CHECK_MESSAGE(numbers.contains(pointer), pointer);
+    }
+  CHECK(numbers.count("/plans/0/iteration_time_s") == 2);
+  for (const char* part : {"<circle", "<h2>Plans</h2>", "<h2>Search</h2>", "searched: ",
+                           "<p class=\"verdict good\"><b>✓</b> by the model, the table is proven"})
+    CHECK_MESSAGE(page.find(part) != std::string::npos, part);
+  // Intervals are on the page alone.
+  CHECK(text_of(document).find("interval") == std::string::npos);
+}
+
+TEST_CASE("the page of a search that finds nothing says why") {
+  const Scenario scenario = small(R"({"memory_margin": "79 GiB"})");
+  const std::string page = page_of(rank_document(scenario, rank_plans(scenario, top(3))));
+  CHECK(page.find("<p class=\"verdict bad\"><b>✗</b> no plan can be recommended") !=
+        std::string::npos);
+  CHECK(page.find("<h2>Plans</h2>") == std::string::npos);
 }
 
 TEST_CASE("the table has a column for each key that is searched, and the counts below") {

@@ -5,16 +5,17 @@
 
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/report_view.hpp"
 #include "report/report_words.hpp"
-#include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
 
-using detail::indent;
-using detail::Painter;
-using detail::Tone;
+using document::figure;
+using document::Words;
+using html::text_of_bytes;
+using html::text_of_time;
 
 struct Preferred {
   PlanChoice choice;
@@ -56,37 +57,9 @@ std::vector<Preferred> preferred_plans(const Scenario& base, const SearchSpace& 
   return list;
 }
 
-std::string memory_text(const MethodPick& pick) {
-  return to_text(pick.memory_max) + (pick.fits ? "" : "  DOES NOT FIT");
-}
-
-std::string row(const std::string& number, const std::string& estimate, const std::string& time,
-                const std::string& plan, const std::string& memory) {
-  constexpr int number_width = 3, time_width = 12, plan_width = 52;
-  std::string line = std::string(indent) + right_aligned(number, number_width) +
-                     right_aligned(estimate, time_width) + right_aligned(time, time_width) + "  " +
-                     left_aligned(plan, plan_width) + "  " + memory;
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
-
 /// How much slower the first pick is than the best plan that fits.
 double cost_of_pick(const MethodChoice& choice) {
   return choice.picks.front().time / choice.best.front().time - 1;
-}
-
-std::string conclusion(const MethodChoice& choice) {
-  if (choice.best.empty()) return "No plan of the search fits in memory.";
-  const std::string best =
-      "The best plan that fits, by simulation, takes " + to_text(choice.best.front().time) + ": " +
-      detail::plan_text(choice.best.front().choice.training, choice.best.front().choice.parallel) +
-      ".";
-  if (choice.picks.empty()) return best;
-  const std::string name = name_of(choice.method);
-  if (!choice.picks.front().fits)
-    return best + " What " + name + " would pick does not fit in memory.";
-  return best + " What " + name + " would pick takes " + percent_text(cost_of_pick(choice)) +
-         " longer.";
 }
 
 /// How far the method's estimates of its picks are from their simulations.
@@ -96,10 +69,24 @@ double mean_error(const MethodChoice& choice) {
   return sum / static_cast<double>(choice.picks.size());
 }
 
-std::string error_text(const MethodChoice& choice) {
+Words conclusion(const MethodChoice& choice, const JsonValue& data) {
+  if (choice.best.empty()) return "No plan of the search fits in memory.";
+  const PlanChoice& best = choice.best.front().choice;
+  const std::string name = name_of(choice.method);
+  Words text = "The best plan that fits, by simulation, takes " +
+               figure(data, "/best_iteration_time_s", text_of_time) + ": " +
+               detail::plan_text(best.training, best.parallel) + ".";
+  if (choice.picks.empty()) return text;
+  if (!choice.picks.front().fits)
+    return text + " What " + name + " would pick does not fit in memory.";
+  return text + " What " + name + " would pick takes " +
+         figure(data, "/cost_of_pick", percent_text) + " longer.";
+}
+
+Words error_words(const MethodChoice& choice, const JsonValue& data) {
   if (choice.picks.size() < 2) return "";
   return " Its estimates of these " + std::to_string(choice.picks.size()) + " plans are " +
-         percent_text(mean_error(choice)) + " off on average.";
+         figure(data, "/mean_error", percent_text) + " off on average.";
 }
 
 JsonValue pick_value(const MethodPick& pick) {
@@ -108,6 +95,22 @@ JsonValue pick_value(const MethodPick& pick) {
                     {"iteration_time_s", pick.time},
                     {"memory_max_bytes", pick.memory_max.value()},
                     {"fits", pick.fits}});
+}
+
+JsonValue method_value(const MethodChoice& choice) {
+  const bool is_any = !choice.picks.empty();
+  JsonValue value = object_of({{"schema", "windtunnel/method-v1"},
+                               {"method", name_of(choice.method)},
+                               {"considered", choice.considered},
+                               {"left_out", choice.left_out},
+                               {"plans", array_of(choice.picks, pick_value)}});
+  if (is_any) value.set("mean_error", JsonValue(mean_error(choice)));
+  if (choice.best.empty()) return value;
+  const auto& best = choice.best.front();
+  add_members(value, {{"best_plan", detail::plan_text(best.choice.training, best.choice.parallel)},
+                      {"best_iteration_time_s", best.time}});
+  if (is_any) value.set("cost_of_pick", JsonValue(cost_of_pick(choice)));
+  return value;
 }
 
 }  // namespace
@@ -132,37 +135,32 @@ MethodChoice choose_by(Baseline method, const Scenario& scenario, const RankOpti
   return choice;
 }
 
-std::string method_text(const Scenario& base, const MethodChoice& choice, Colour colour) {
-  const Painter paint(colour);
+document::Document method_document(const Scenario& base, const MethodChoice& choice) {
+  const JsonValue data = method_value(choice);
   const std::string name = name_of(choice.method);
-  std::string text =
-      paint(Tone::heading, base.name) + "\n\n" +
-      detail::paragraph("What " + name + " would pick of " + std::to_string(choice.considered) +
-                        " plans (" + std::to_string(choice.left_out) +
-                        " left out by the method), and what that costs:") +
-      "\n" + paint(Tone::heading, row("#", name, "simulated", "plan", "memory"));
+  document::Table table{"rrrrll", {{"#", name, "simulated", "memory", "fits", "plan"}}};
   for (std::size_t i = 0; i < choice.picks.size(); ++i) {
     const MethodPick& pick = choice.picks[i];
-    text += row(std::to_string(i + 1), to_text(pick.estimate), to_text(pick.time),
-                detail::plan_text(pick.choice.training, pick.choice.parallel), memory_text(pick));
+    const std::string at = "/plans/" + std::to_string(i);
+    table.rows.push_back({std::to_string(i + 1), figure(data, at + "/estimate_s", text_of_time),
+                          figure(data, at + "/iteration_time_s", text_of_time),
+                          figure(data, at + "/memory_max_bytes", text_of_bytes),
+                          pick.fits ? "yes" : "no",
+                          detail::plan_text(pick.choice.training, pick.choice.parallel)});
   }
-  return text + "\n" + detail::paragraph(conclusion(choice) + error_text(choice));
-}
-
-JsonValue method_value(const MethodChoice& choice) {
-  const bool is_any = !choice.picks.empty();
-  JsonValue value = object_of({{"schema", "windtunnel/method-v1"},
-                               {"method", name_of(choice.method)},
-                               {"considered", choice.considered},
-                               {"left_out", choice.left_out},
-                               {"plans", array_of(choice.picks, pick_value)}});
-  if (is_any) value.set("mean_error", JsonValue(mean_error(choice)));
-  if (choice.best.empty()) return value;
-  const auto& best = choice.best.front();
-  add_members(value, {{"best_plan", detail::plan_text(best.choice.training, best.choice.parallel)},
-                      {"best_iteration_time_s", best.time}});
-  if (is_any) value.set("cost_of_pick", JsonValue(cost_of_pick(choice)));
-  return value;
+  return {data,
+          "rank",
+          base.name,
+          {"", "What " + name + " would pick of " + figure(data, "/considered", grouped_text) +
+                   " plans (" + figure(data, "/left_out", grouped_text) +
+                   " left out by the method), and what that costs:"},
+          "",
+          {},
+          {{"picks",
+            "Picks",
+            "",
+            {std::move(table), Words(), conclusion(choice, data) + error_words(choice, data)}}},
+          "windtunnel rank --method " + name + " --json"};
 }
 
 }  // namespace windtunnel

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json_value.hpp"
-#include "report/summary_text.hpp"
+#include "report/document.hpp"
 #include "search/rank.hpp"
 #include "studies/baseline_preference.hpp"
 
@@ -33,8 +32,7 @@ struct MethodChoice {
 /// Orders the plans of the space around `base` as the method does, and simulates the first `options.top` of them and the best of ours.
 MethodChoice choose_by(Baseline method, const Scenario& base, const RankOptions& options);
 
-/// The table of `rank --method`, and how much slower the method's first pick is than the best.
-std::string method_text(const Scenario& base, const MethodChoice& choice, Colour colour);
-JsonValue method_value(const MethodChoice& choice);
+/// What `rank --method` answers: the method's picks, and how much slower the first is than the best.
+document::Document method_document(const Scenario& base, const MethodChoice& choice);
 
 }  // namespace windtunnel

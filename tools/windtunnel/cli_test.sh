@@ -221,7 +221,7 @@ exits 2 compare "$real" config.json; silent stdout
 gzip -dc "$real" | head -c 90000 >cut.json
 exits 2 compare cut.json $good; says "cut.json:"; says "ends after 90000 bytes"; silent stdout
 exits 0 import --help; prints "nccl-tests: "
-exits 2 import megatron "$importers/samples/launch-megatron.sh" --base boxen -o launched.json; says 'no platform "boxen" (did you mean "boxes"?)'
+exits 2 import megatron "$importers/samples/launch-megatron.sh" --base boxen -o launched.json; says 'unknown platform "boxen" (did you mean "boxes"?)'
 is "a refused import writes nothing" test ! -e launched.json
 exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, nccl-topology, ibnetdiscover, slurm-topology, nvbandwidth, probe, hf-config, kineto, straggler-trace, megatron, nemo, torchtitan, deepspeed"; silent stdout
 exits 2 import mpigraph; says "needs a file"
@@ -311,6 +311,10 @@ exits 2 rank $good --emit nemo; says "nemo"; silent stdout
 exits 2 rank $good --host-map x; says "--host-map belongs to --emit"
 exits 2 rank $good --emit megatron --why tensor=2; says "use one of them"
 exits 2 rank $good --top 0; says "not in range"
+exits 0 rank $good --emit deepspeed --report plans.html; parses; says "wrote plans.html"; is "the page has the plans" grep -q '<h2>Plans</h2>' plans.html
+exits 0 rank $good --why tensor=2 --report why.html --quiet; silent stderr; is "the page says why" grep -q 'more than the best' why.html
+exits 0 rank $good --method amp --report amp.html; prints "would pick"; is "the page has the picks" grep -q '<h2>Picks</h2>' amp.html
+exits 2 rank $good --report plans.txt; says "does not end in .html"
 exits 0 rank links.json --set /parallel/placement=megatron --set /search/placement=search --set /platform/link_overrides="$slow" --top 2; prints "link node0->node1"; prints "placements were searched"
 exits 0 rank links.json --set /parallel/placement=megatron --set /search/placement=search --set /platform/link_overrides="$slow" --top 1 --json; parses; prints '"placement_note"'
 exits 2 rank $good --set /search/tensr=[1]; says 'did you mean "tensor"?'

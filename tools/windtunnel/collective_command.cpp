@@ -38,7 +38,7 @@ ExitCode collective_command(const CommandLine& line) {
       read_platform(scenario, std::filesystem::current_path(), Library::find(), reading);
   const document::Document document = collective_document(question, platform);
   write_outputs(line, {{line.report, [&] { return page_of(document); }}});
-  print_result(line, line.format == ResultFormat::json ? json_of(document) : text_of(document));
+  print_result(line, document);
   return exit_done;
 }
 

@@ -166,6 +166,7 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
   options.word("--emit", line.emit, "megatron|deepspeed|torchtitan",
                "Print the launch arguments or configuration of the best plan");
   options.value("--host-map", line.host_map, "OUT", "With --emit: write which GPU runs which rank");
+  add_report(rank, line);
 }
 
 void add_compare_options(CLI::App* compare, CommandLine& line) {

@@ -89,6 +89,8 @@ std::vector<Command> make_commands() {
                      "the three fastest plans that fit"},
                     {"windtunnel rank rank-gpt-39b-512xa100 --why tensor=8,pipeline=8",
                      "why not this one"},
+                    {"windtunnel rank rank-gpt-39b-512xa100 --report plans.html",
+                     "a page with time against memory"},
                     {"windtunnel rank mine.json --emit megatron --host-map mine.hosts",
                      "launch arguments of the best plan"}}},
       {.name = "compare",

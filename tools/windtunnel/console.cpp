@@ -90,6 +90,12 @@ void print_result(const CommandLine& line, std::string_view text) {
   write_result(width == 0 ? for_terminal(text) : fitted_text(for_terminal(text), width));
 }
 
+void print_result(const CommandLine& line, const document::Document& document) {
+  print_result(line, line.format == ResultFormat::json
+                         ? json_of(document)
+                         : text_of(document, colour_of_results(line)));
+}
+
 void print_message(std::string_view text) {
   const std::string shown = for_terminal(std::string(text) + "\n");
   const int width = width_of(STDERR_FILENO);

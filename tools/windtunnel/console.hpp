@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "report/document.hpp"
 #include "report/progress_line.hpp"
 #include "report/summary_text.hpp"
 #include "windtunnel/command_line.hpp"
@@ -18,6 +19,8 @@ void print_result(std::string_view text);
 /// The same of what is made for people, unless JSON is asked for: no wider than the terminal, or than COLUMNS where that is set. What goes
 /// into a file or a pipe keeps its lines.
 void print_result(const CommandLine& line, std::string_view text);
+/// The text of a document, or its JSON where that is asked for.
+void print_result(const CommandLine& line, const document::Document& document);
 /// Characters that a line of results may have: those of the terminal, or COLUMNS; 0 in a file, in a pipe and in JSON.
 int result_width(const CommandLine& line);
 /// Lets sentences be made as wide as print_result() has room for.

@@ -30,7 +30,7 @@ ExitCode explain_steps(const CommandLine& line) {
   const NoiseBlock noise = noise_block_of(scenario);
   const ExitCode exit = exit_of_steps(line, scenario);
   const document::Document odds = odds_document(step_odds(scenario, noise, step_options(line)));
-  print_result(line, line.format == ResultFormat::json ? json_of(odds) : text_of(odds));
+  print_result(line, odds);
   return exit;
 }
 

@@ -43,6 +43,7 @@ mkdir ranks && cp plain.json ranks/rank-0000.json.gz
 keeps ranks/rank-0000.json.gz ranks/rank-0000.json.gz run ranks/rank-0000.json.gz --rank-traces ranks
 keeps plain.html plain.html explain child.json --report plain.html
 keeps plain.html plain.html compare plain.json plain.html --report plain.html
+keeps plain.html plain.html rank child.json --report plain.html
 keeps plain.json link.json rank plain.json --emit megatron --host-map link.json
 echo '{"extends": "plain.json", "sweep": {"matrix": {"/training/micro_batch": [1, 2]}}}' >swept.html
 keeps swept.html swept.html sweep swept.html --out points --report swept.html
@@ -101,6 +102,7 @@ done
 exits 0 run evil.json --json --quiet; prints '"name": "\u001b]0;owned\u0007\u001b[8m\u009b31m\u202e\u2066<b>&"'
 exits 0 run evil.json --out evil/run --report evil/page.html; plain "the page" evil/page.html
 exits 0 sweep evil.json --out evil --report evil/sweep.html; plain "the page" evil/sweep.html
+exits 0 rank evil.json --report evil/rank.html; plain "the page" evil/rank.html
 markup evil/sweep.svg
 is "a text cell is no formula" grep -q ",'=1+1," evil/results.csv
 sed "s|\"version\": 1,|\"version\": 1, \"name\": \"$(in_sed "$evil")\",|" schedule.json >evil-schedule.json

@@ -38,7 +38,7 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
   const document::Document document = job_points_document(sweep.name(), points);
   write_outputs(line, {{line.report, [&] { return page_of(document); }},
                        {line.csv, [&] { return job_points_csv(points); }}});
-  print_result(line, line.format == ResultFormat::json ? json_of(document) : text_of(document));
+  print_result(line, document);
   const bool all_fit = std::all_of(points.begin(), points.end(), [](const JobPoint& point) {
     return point.result && point.fits;
   });
@@ -65,7 +65,7 @@ ExitCode job_command(const CommandLine& line) {
                        {line.csv, [&] { return job_csv(run.result); }}});
   if (!run.fits && line.verbosity == Verbosity::normal)
     print_message("warning: the plan does not fit in the memory of its GPUs");
-  print_result(line, line.format == ResultFormat::json ? json_of(job) : text_of(job));
+  print_result(line, job);
   return run.fits ? exit_done : exit_negative;
 }
 

@@ -82,6 +82,17 @@ for kind in compare sweep; do
   is "dark is another picture" differ report-$kind.png report-$kind-dark.png
 done
 
+# Plans that are ranked, and why one is not the best.
+"$program" rank rank-gpt-39b-512xa100 --quiet --json --report rank.html >rank.json
+passes rank.html
+stands_alone rank.html
+holds rank.html rank.json
+picture rank.html report-rank-narrow.png 390 800
+is_picture report-rank-narrow.png
+"$program" rank rank-gpt-39b-512xa100 --why tensor=8,pipeline=8,micro_batch=24 --quiet --report rank-why.html >/dev/null
+passes rank-why.html
+stands_alone rank-why.html
+
 # Runs that are compared: one that does not fit, three, one known by its report, break-evens, compression.
 "$program" compare gpt-39b-512xa100 --toggle /training/recompute --quiet --json --report toggle.html >toggle.json
 is "a run that does not fit is a negative verdict" test $? -eq 1

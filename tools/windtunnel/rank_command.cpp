@@ -7,6 +7,7 @@
 #include "studies/method_command.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
+#include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
 
 namespace windtunnel {
@@ -26,18 +27,18 @@ ExitCode rank_command(const CommandLine& line) {
     request.emit = line.emit == "megatron"    ? LaunchFormat::megatron
                    : line.emit == "deepspeed" ? LaunchFormat::deepspeed
                                               : LaunchFormat::torchtitan;
-  request.format = line.format == ResultFormat::json ? RankFormat::json : RankFormat::text;
-  request.colour = colour_of_results(line);
+  request.launch_as_json = line.format == ResultFormat::json;
   request.progress = progress_style(line);
-  std::ostringstream result, quiet;
+  std::ostringstream quiet;
   std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
   const auto run = line.method.empty() ? run_rank : run_method;
-  const int code = run(base, request, result, messages);
-  if (line.emit.empty())
-    print_result(line, result.str());
+  const RankAnswer answer = run(base, request, messages);
+  write_outputs(line, {{line.report, [&] { return page_of(answer.document); }}});
+  if (answer.launch.empty())
+    print_result(line, answer.document);
   else
-    print_result(result.str());  // a launch script reads it
-  return static_cast<ExitCode>(code);
+    print_result(answer.launch);  // a launch script reads it
+  return answer.is_positive ? exit_done : exit_negative;
 }
 
 }  // namespace windtunnel

@@ -154,7 +154,7 @@ ExitCode run_steps(const CommandLine& line) {
   const document::Document steps = steps_document(series);
   write_outputs(line, {{line.csv, [&] { return steps_csv(series); }},
                        {line.report, [&] { return page_of(steps); }}});
-  print_result(line, line.format == ResultFormat::json ? json_of(steps) : text_of(steps));
+  print_result(line, steps);
   return exit;
 }
 

@@ -1,0 +1,601 @@
+#include "search/rank_document.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/plan_check.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
+#include "report/report_json.hpp"
+#include "report/report_view.hpp"
+#include "report/report_words.hpp"
+#include "report/terminal_text.hpp"
+#include "scenario/resolved_text.hpp"
+#include "search/launch_arguments.hpp"
+#include "search/lower_bound.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+
+JsonValue plan_value(const Key& key, int value) {
+  if (key.value.kind == KeyValue::Kind::whole_number) return json_of(value);
+  return key.value.kind == KeyValue::Kind::flag ? JsonValue(value == 1)
+                                                : JsonValue(text_of(key, value));
+}
+
+namespace {
+
+using document::figure;
+using document::Verdict;
+using document::Words;
+using html::text_of_bytes;
+using html::text_of_time;
+
+/// Every key of the block that the plan keeps.
+JsonValue block_value(const std::string& block, const PlanChoice& choice) {
+  JsonValue object = empty_object();
+  for (const Key& key : key_table())
+    if (key.pointer.starts_with(block) && key.value.kind != KeyValue::Kind::other &&
+        key.name() != "placement")
+      object.set(key.name(), key.pointer == plan_keys::schedule
+                                 ? JsonValue(choice.parallel.schedule->name)
+                                 : plan_value(key, key.value.get(choice)));
+  return object;
+}
+
+JsonValue parallel_value(const PlanChoice& choice) {
+  JsonValue object = block_value("/parallel/", choice);
+  if (const std::vector<int>& layers = choice.parallel.stage_layers; !layers.empty())
+    object.set("stage_layers", array_of(layers, json_of<int>));
+  return object;
+}
+
+JsonValue training_value(const PlanChoice& choice) {
+  JsonValue object = block_value("/training/", choice);
+  if (choice.training.recompute != Recompute::selective) return object;
+  JsonValue::Array names;
+  for (const RecomputedModule module : RecomputedModules::all)
+    if (choice.training.recompute_modules.has(module)) names.push_back(json_of(name_of(module)));
+  object.set("recompute_modules", JsonValue(std::move(names)));
+  return object;
+}
+
+/// "megatron", or "node:gpu" by rank.
+JsonValue placement_value(const Scenario& base, const Parallel& parallel) {
+  if (parallel.placement.empty()) return json_of("megatron");
+  return array_of(parallel.placement, [gpus = base.plan.gpus_per_node](int place) {
+    return std::to_string(place / gpus) + ":" + std::to_string(place % gpus);
+  });
+}
+
+JsonValue plan_value(const Scenario& base, const RankedPlan& plan, std::size_t rank) {
+  return object_of(
+      {{"rank", rank},
+       {"plan", detail::plan_text(plan.choice.training, plan.choice.parallel)},
+       {"parallel", parallel_value(plan.choice)},
+       {"training", training_value(plan.choice)},
+       {"microbatches", plan.microbatches},
+       {"iteration_time_s", plan.time},
+       {"iteration_time_interval_s", plan.interval},
+       {"place", only_if(plan.place > 0, plan.place)},
+       {"indistinguishable_from_best", only_if(plan.place > 0, plan.place == 1)},
+       {"against_best",
+        plan.against_best ? std::optional(ordering_value(*plan.against_best)) : std::nullopt},
+       {"lower_bound_s", plan.bound},
+       {"samples_per_s", plan.choice.training.global_batch / plan.time.value()},
+       {"memory_max_bytes", plan.memory_max.value()},
+       {"memory_verdict", name_of(plan.memory_verdict)},
+       {"placement", placement_value(base, plan.choice.parallel)},
+       {"placement_note", only_if(!plan.placement_note.empty(), plan.placement_note)},
+       {"method", name_of(plan.method)},
+       {"breakdown_s",
+        only_if(plan.method == RankMethod::simulated, breakdown_value(plan.breakdown))}});
+}
+
+JsonValue memory_value(const MemoryCheck& memory) {
+  return object_of({{"stage", memory.worst.stage.index()},
+                    {"required_bytes", memory.worst.required.value()},
+                    {"margin_bytes", (memory.with_margin - memory.worst.required).value()},
+                    {"usable_bytes", memory.worst.usable.value()},
+                    {"fits", memory.fits}});
+}
+
+JsonValue rejection_value(const PlanRejection& rejection) {
+  return object_of({{"at", rejection.key},
+                    {"why", rejection.message},
+                    {"suggestion", only_if(!rejection.suggestion.empty(), rejection.suggestion)}});
+}
+
+}  // namespace
+
+Scenario with_plan(Scenario scenario, const SearchSpace& space, const PlanChoice& choice) {
+  scenario.plan = std::get<Plan>(lay_out(scenario, space, choice));
+  for (const auto& [block, values] : {std::pair("parallel", parallel_value(choice)),
+                                      std::pair("training", training_value(choice))})
+    if (JsonValue* found = scenario.resolved.find(block); found != nullptr && found->is_object())
+      for (const JsonValue::Member& member : values.object()) found->set(member.key, member.value);
+  return scenario;
+}
+
+namespace {
+
+JsonValue rank_data(const Scenario& base, const RankResult& result) {
+  JsonValue searched = empty_object(), fixed = empty_object();
+  for (const auto& tried : tried_keys(base, result.space)) {
+    const auto value = [&](int each) { return plan_value(*tried.key, each); };
+    if (tried.is_searched())
+      searched.set(tried.key->name(), array_of(tried.values, value));
+    else if (!tried.values.empty())
+      fixed.set(tried.key->name(), value(tried.values.front()));
+  }
+  const bool is_any = !result.plans.empty(), by_time = result.objective == Objective::time;
+  JsonValue::Array plans;
+  for (const RankedPlan& plan : result.plans) {
+    plans.push_back(plan_value(base, plan, plans.size() + 1));
+    if (!by_time) plans.back().set(name_of(result.objective), json_of(std::abs(plan.penalty)));
+  }
+  return object_of({{"schema", "windtunnel/rank-v1"},
+                    {"name", base.name},
+                    {"seed", base.seed},
+                    {"considered", result.considered},
+                    {"rejected", object_of({{"shape", result.rejected_shape},
+                                            {"memory", result.rejected_memory}})},
+                    {"simulated", result.simulated},
+                    {"searched", searched},
+                    {"fixed", fixed},
+                    {"lower_bound_s", only_if(is_any, result.lower_bound)},
+                    {"gap", only_if(is_any, result.gap)},
+                    {"proven", only_if(is_any, result.table_is_proven)},
+                    {"objective", only_if(!by_time, name_of(result.objective))},
+                    {"plans", JsonValue(std::move(plans))}});
+}
+
+std::string tenths_text(double number) { return fixed_text(number, 1); }
+
+/// "1", or "1a", "1b", … where plans share the place; the number in the table of one that was not judged.
+std::string label_of(const RankResult& result, std::size_t index) {
+  const std::size_t place = result.plans[index].place;
+  if (place == 0) return std::to_string(index + 1);
+  std::size_t sharing = 0, number = 0;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    sharing += result.plans[i].place == place;
+    number += result.plans[i].place == place && i <= index;
+  }
+  if (sharing == 1) return std::to_string(place);
+  constexpr std::size_t letters = 26;
+  std::string letter;
+  for (std::size_t rest = number; rest > 0; rest = (rest - 1) / letters)
+    letter.insert(letter.begin(), static_cast<char>('a' + (rest - 1) % letters));
+  return std::to_string(place) + letter;
+}
+
+/// The lines of the breakdown that take most, at least a twentieth each: "compute 84 %, pipeline bubble 9 %".
+std::string what_takes_the_time(const RankedPlan& plan) {
+  constexpr double least_share = 0.05;
+  constexpr std::size_t most_lines = 2;
+  if (plan.method != RankMethod::simulated) return "not simulated: time is a lower bound";
+  std::vector<Line> lines(all_lines.begin(), all_lines.end());
+  std::stable_sort(lines.begin(), lines.end(),
+                   [&](Line a, Line b) { return plan.breakdown.of(a) > plan.breakdown.of(b); });
+  std::string text;
+  for (std::size_t i = 0; i < most_lines; ++i) {
+    const double share = plan.breakdown.of(lines[i]) / plan.time;
+    if (i > 0 && share < least_share) break;
+    text += (i > 0 ? ", " : "") + detail::with_spaces(name_of(lines[i])) + " " +
+            fixed_text(100 * share, 0) + " %";
+  }
+  return text;
+}
+
+/// Whether the plans of the table have the same value of the key.
+bool agree_on(const Key& key, const std::vector<RankedPlan>& plans) {
+  return std::all_of(plans.begin(), plans.end(), [&](const RankedPlan& plan) {
+    return key.value.get(plan.choice) == key.value.get(plans.front().choice);
+  });
+}
+
+/// Whether the key has no column since one line can speak for all plans.
+bool is_said_once(const SearchKey& searched, const RankResult& result) {
+  return !searched.varies_always && result.space.tries_everything &&
+         agree_on(*searched.key, result.plans);
+}
+
+bool has_column(const SearchKey& searched, const RankResult& result) {
+  const std::vector<int>& tried = result.space.of(searched.key->name());
+  const bool is_derived = tried.empty() && !agree_on(*searched.key, result.plans);
+  return searched.varies_always ||
+         ((tried.size() > 1 || is_derived) && !is_said_once(searched, result));
+}
+
+bool any_interval(const RankResult& result) {
+  return std::any_of(result.plans.begin(), result.plans.end(),
+                     [](const RankedPlan& plan) { return plan.interval.has_value(); });
+}
+
+/// The interval of the time of the plan at `at`, where it has one.
+Words interval_words(const JsonValue& data, const std::string& at) {
+  const Words low = figure(data, at + "/iteration_time_interval_s/0", text_of_time);
+  return low.empty()
+             ? low
+             : low + " to " + figure(data, at + "/iteration_time_interval_s/1", text_of_time);
+}
+
+document::Table plan_table(const RankResult& result, const JsonValue& data) {
+  document::Table table{"", {{}}};
+  table.rows.resize(result.plans.size() + 1);
+  const auto add = [&](char letter, const std::string& title, const auto& cell) {
+    table.columns += letter;
+    table.rows.front().emplace_back(title);
+    for (std::size_t i = 0; i < result.plans.size(); ++i)
+      table.rows[i + 1].push_back(cell(i, "/plans/" + std::to_string(i)));
+  };
+  add('l', "#", [&](std::size_t i, const std::string&) { return Words(label_of(result, i)); });
+  for (const SearchKey& searched : search_keys()) {
+    if (!has_column(searched, result)) continue;
+    const Key& key = *searched.key;
+    const bool is_number = key.value.kind == KeyValue::Kind::whole_number;
+    add(is_number ? 'r' : 'l', key.label(), [&](std::size_t i, const std::string& at) {
+      return Words(shown_text(key, key.value.get(result.plans[i].choice)),
+                   is_number ? at + key.pointer : "");
+    });
+  }
+  add('r', "time", [&](std::size_t, const std::string& at) {
+    return figure(data, at + "/iteration_time_s", text_of_time);
+  });
+  if (any_interval(result))
+    add('R', "90 % interval",
+        [&](std::size_t, const std::string& at) { return interval_words(data, at); });
+  add('r', "samples/s", [&](std::size_t, const std::string& at) {
+    return figure(data, at + "/samples_per_s", tenths_text);
+  });
+  if (!is_always_shown(result.objective))
+    add('r', result.objective_column.title, [&](std::size_t i, const std::string&) {
+      return Words(number_text(result.objective_column, result.plans[i].penalty));
+    });
+  add('r', "memory", [&](std::size_t i, const std::string& at) {
+    const MemoryVerdict verdict = result.plans[i].memory_verdict;
+    return Words(verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
+           figure(data, at + "/memory_max_bytes", text_of_bytes) +
+           Words(verdict == MemoryVerdict::at_risk ? " ~" : "");
+  });
+  add('l', "what takes the time", [&](std::size_t i, const std::string&) {
+    return Words(what_takes_the_time(result.plans[i]));
+  });
+  return table;
+}
+
+/// Time and memory of the plans, with the intervals of their times.
+Chart plan_chart(const RankResult& result) {
+  constexpr double room = 0.02;  // left and right of the outermost times
+  constexpr int digits = 3;
+  Chart chart{"Time and memory of the plans", Chart::Shape::dots, {}, {}};
+  std::vector<double> times, sizes;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    const RankedPlan& plan = result.plans[i];
+    const double time = plan.time / 1_s, size = plan.memory_max / 1_GiB;
+    const auto [low, high] = plan.interval.value_or(std::pair(plan.time, plan.time));
+    chart.points.push_back({time, size, label_of(result, i)});
+    chart.points.back().error = Chart::Error{low / 1_s, size, high / 1_s, size};
+    times.insert(times.end(), {low / 1_s, high / 1_s});
+    sizes.push_back(size);
+  }
+  const auto [least, most] = std::minmax_element(times.begin(), times.end());
+  chart.x = {
+      *least * (1 - room), *most * (1 + room), text_of_time,
+      std::string("time of an iteration") + (any_interval(result) ? "; line: 90 % interval" : "")};
+  chart.y = axis_from_zero(sizes);
+  chart.y.text = [](double size) { return significant_text(size, digits); };
+  chart.y.title = "memory of the fullest GPU, GiB";
+  return chart;
+}
+
+/// "tensor 1, 2, 4, 8 · pipeline 1 to 64 (7 values)"
+std::string tried_text(const std::vector<TriedKey>& tried, bool are_searched) {
+  constexpr std::size_t most_listed = 8;
+  std::string text;
+  for (const auto& [key, values] : tried) {
+    if (values.empty() || (values.size() > 1) != are_searched) continue;
+    text += (text.empty() ? "" : " · ") + key->label() + " ";
+    if (values.size() > most_listed) {
+      text += shown_text(*key, values.front()) + " to " + shown_text(*key, values.back()) + " (" +
+              std::to_string(values.size()) + " values)";
+      continue;
+    }
+    for (std::size_t i = 0; i < values.size(); ++i)
+      text += (i > 0 ? ", " : "") + shown_text(*key, values[i]);
+  }
+  return text;
+}
+
+/// The values of searched keys that all plans of the table have.
+std::string said_once(const RankResult& result) {
+  std::vector<TriedKey> said;
+  for (const SearchKey& searched : search_keys())
+    if (result.space.of(searched.key->name()).size() > 1 && is_said_once(searched, result))
+      said.push_back({searched.key, {searched.key->value.get(result.plans.front().choice)}});
+  if (said.empty()) return "";
+  return (result.plans.size() > 1 ? "all of them: " : "with ") + tried_text(said, false);
+}
+
+/// Whether a reader must be told that the key was held: it could have been searched, or is not what plans have by default.
+bool is_worth_saying(const TriedKey& held, const Scenario& base) {
+  const std::string name = held.key->name();
+  if (!base.model.moe && (name == "expert" || name == "expert_tensor")) return false;
+  const bool can_be_searched =
+      std::any_of(search_keys().begin(), search_keys().end(),
+                  [&](const SearchKey& searched) { return searched.key == held.key; });
+  return can_be_searched || held.values.front() != held.key->value.get({});
+}
+
+/// The plans that cannot be told apart from the best, and which of them takes the least memory.
+std::optional<Verdict> shared_place(const RankResult& result) {
+  std::size_t count = 0, last = 0, leanest = 0;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    if (result.plans[i].place != 1) continue;
+    ++count;
+    last = i;
+    if (result.plans[i].memory_max < result.plans[leanest].memory_max) leanest = i;
+  }
+  if (count < 2) return std::nullopt;
+  return Verdict{"~", "plans " + label_of(result, 0) + (count == 2 ? " and " : " to ") +
+                          label_of(result, last) +
+                          " cannot be told apart: of measured pairs that differ by as little, "
+                          "fewer than 90 in 100 come out in this order. Of them " +
+                          label_of(result, leanest) + " takes the least memory"};
+}
+
+Verdict proof(const RankResult& result, const JsonValue& data) {
+  const bool is_energy = result.objective == Objective::energy_per_token;  // the rest go by time
+  const Words gap = figure(data, "/gap", percent_text);
+  if (result.gap > 0)
+    return {"~", "the budget ended: a plan that was not simulated may take " +
+                     (is_energy ? Words("less energy")
+                                : figure(data, "/lower_bound_s", text_of_time) + " at best") +
+                     ", a gap of " + gap};
+  const std::string better = is_energy ? "takes less energy" : "is faster";
+  const std::string what =
+      result.table_is_proven
+          ? "by the model, the table is proven: no other plan " + better + " than one in it"
+          : "by the model, plan " + label_of(result, 0) + " is proven: no other " + better +
+                ". The places below it are not";
+  if (result.placements_searched > 0)
+    return {"~", "with ranks in order " + what + " (gap " + gap +
+                     "); placements were searched for the plans of the table only"};
+  return {"✓", what + " (gap " + gap + ")"};
+}
+
+Verdict why_none(const RankResult& result) {
+  if (!result.nearest) return {"✗", "no plan was considered"};
+  const RejectedPlan& nearest = *result.nearest;
+  std::string text = "no plan can be recommended. " +
+                     std::string(nearest.memory ? "Nearest to fitting is " : "The first is ") +
+                     detail::plan_text(nearest.choice.training, nearest.choice.parallel) + ": ";
+  if (nearest.memory) text += text_of(*nearest.memory);
+  for (const PlanRejection& rejection : nearest.shape) text += rejection.message + ". ";
+  return {"✗", text};
+}
+
+document::Section plans_section(const RankResult& result, const JsonValue& data) {
+  document::Section section{"plans", "Plans", "", {}};
+  if (result.plans.empty()) return section;
+  section.parts.emplace_back(plan_table(result, data));
+  if (const std::string text = said_once(result); !text.empty())
+    section.parts.insert(section.parts.end(), {Words(), Words(text)});
+  if (result.placements_searched > 0) section.parts.emplace_back(Words());
+  for (std::size_t i = 0; i < result.plans.size(); ++i)
+    if (const std::string& note = result.plans[i].placement_note; !note.empty())
+      section.parts.emplace_back(label_of(result, i) + ": " + note);
+  section.parts.emplace_back(plan_chart(result));
+  return section;
+}
+
+/// What was searched, what was held fixed, and what is known of the result.
+document::Section search_section(const Scenario& base, const RankResult& result,
+                                 const JsonValue& data) {
+  const auto count = [&](const char* pointer) { return figure(data, pointer, grouped_text); };
+  std::vector<TriedKey> tried = tried_keys(base, result.space);
+  std::erase_if(tried, [&](const TriedKey& each) {
+    return !each.is_searched() && !each.values.empty() && !is_worth_saying(each, base);
+  });
+  const std::string searched = tried_text(tried, true);
+  document::Section section{
+      "search",
+      "Search",
+      "",
+      {count("/considered") + " plans considered: " + count("/rejected/shape") +
+           " cannot be laid out, " + count("/rejected/memory") +
+           " do not fit in memory with the margin, " + count("/simulated") +
+           " of the rest simulated",
+       Words(), "searched: " + (searched.empty() ? "nothing" : searched),
+       "held fixed: " + tried_text(tried, false)}};
+  if (result.plans.empty()) {
+    section.parts.emplace_back(why_none(result));
+    return section;
+  }
+  const auto has = [&](MemoryVerdict verdict) {
+    return std::any_of(result.plans.begin(), result.plans.end(),
+                       [verdict](const auto& plan) { return plan.memory_verdict == verdict; });
+  };
+  if (has(MemoryVerdict::at_risk))
+    section.parts.emplace_back(
+        Verdict{"~", std::string("memory at risk: ") + detail::at_risk_meaning});
+  if (has(MemoryVerdict::lower_bound))
+    section.parts.emplace_back(
+        Verdict{"≥", "memory with ZeRO 3 is at least this: not all of its buffers are counted"});
+  if (auto shared = shared_place(result)) section.parts.emplace_back(*std::move(shared));
+  section.parts.emplace_back(proof(result, data));
+  return section;
+}
+
+/// The best plan, as the head of the page shows it.
+document::Figures best_figures(const RankResult& result, const JsonValue& data) {
+  if (result.plans.empty()) return {};
+  const auto at_best = [&](const char* key, std::string (*format)(double)) {
+    return figure(data, std::string("/plans/0") + key, format);
+  };
+  const PlanChoice& best = result.plans.front().choice;
+  Words note = detail::plan_text(best.training, best.parallel);
+  if (const Words interval = interval_words(data, "/plans/0"); !interval.empty())
+    note = note + "; 90 % interval " + interval;
+  return {{"per iteration", at_best("/iteration_time_s", text_of_time), note},
+          {"samples/s", at_best("/samples_per_s", tenths_text)},
+          {"memory of the fullest GPU", at_best("/memory_max_bytes", text_of_bytes)},
+          {"plans considered", figure(data, "/considered", grouped_text)},
+          {"of them simulated", figure(data, "/simulated", grouped_text)},
+          {"gap", figure(data, "/gap", percent_text), "how much better a missed plan may be"}};
+}
+
+}  // namespace
+
+document::Document rank_document(const Scenario& base, const RankResult& result) {
+  const JsonValue data = rank_data(base, result);
+  return {data,
+          "rank",
+          base.name,
+          {"", base.model.name + " on " + grouped_text(result.space.gpus) + " GPUs of " +
+                   base.platform.name + " with " + base.software.name},
+          result.plans.empty() ? "" : "per iteration",
+          {},
+          {plans_section(result, data),
+           search_section(base, result, data),
+           {"scenario",
+            "Scenario",
+            "Scenario",
+            {document::Details{"The whole scenario, with the origin of each value",
+                               resolved_text(base.resolved)}}}},
+          "windtunnel rank --json",
+          {},
+          best_figures(result, data)};
+}
+
+namespace {
+
+RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanation,
+                          const Plan& plan, const RankResult& result) {
+  const PlanChoice& choice = explanation.choice;
+  const PlanFigures simulated = simulate_plans(base, result.space, {&choice}, 1).front();
+  const Seconds bound =
+      lower_bound({&base.model, &base.platform, &base.nodes, &base.software, &plan});
+  return {choice, plan.microbatches,          RankMethod::simulated,       simulated.iteration_time,
+          bound,  simulated.memory.max_total, explanation.memory->verdict, simulated.breakdown,
+          {}};
+}
+
+}  // namespace
+
+PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
+                             const RankResult& result) {
+  PlanExplanation explanation;
+  explanation.choice = choice;
+  if (!result.plans.empty()) explanation.best = result.plans.front();
+  const auto laid_out = lay_out(base, result.space, choice);
+  if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
+    explanation.shape = *rejections;
+    return explanation;
+  }
+  const Plan& plan = std::get<Plan>(laid_out);
+  explanation.memory = check_memory(base, plan, base.search.memory_margin);
+  if (explanation.memory->fits)
+    explanation.simulated = simulated_plan(base, explanation, plan, result);
+  return explanation;
+}
+
+namespace {
+
+JsonValue why_data(const Scenario& base, const PlanExplanation& explanation) {
+  const auto& [choice, shape, memory, simulated, best] = explanation;
+  JsonValue object =
+      object_of({{"schema", "windtunnel/rank-why-v1"},
+                 {"name", base.name},
+                 {"parallel", parallel_value(choice)},
+                 {"training", training_value(choice)},
+                 {"verdict", !shape.empty()  ? "shape"
+                             : !memory->fits ? "memory"
+                                             : "legal"},
+                 {"shape", only_if(!shape.empty(), array_of(shape, rejection_value))}});
+  if (memory) object.set("memory", memory_value(*memory));
+  if (simulated) object.set("iteration_time_s", json_of(simulated->time));
+  if (best) object.set("best", plan_value(base, *best, 1));
+  return object;
+}
+
+std::string three_decimals(double seconds) { return fixed_text(seconds, 3) + " s"; }
+
+/// The two breakdowns side by side, without lines that are nothing in both.
+document::Table breakdowns(const RankedPlan& plan, const RankedPlan& best, const JsonValue& data) {
+  document::Table table{"lrrr", {{"", "this plan", "best plan", "difference"}}};
+  const auto add = [&](const std::string& name, const Words& mine, const Words& other,
+                       Seconds difference) {
+    table.rows.push_back({name, mine, other,
+                          (difference < Seconds{0} ? "−" : "+") +
+                              three_decimals(std::max(difference, -difference) / 1_s)});
+  };
+  for (const Line line : all_lines) {
+    constexpr Seconds least = 500_us;  // what rounds to a millisecond
+    const Seconds mine = plan.breakdown.of(line), other = best.breakdown.of(line);
+    if (std::max(mine, other) >= least)
+      add(detail::with_spaces(name_of(line)), three_decimals(mine / 1_s),
+          three_decimals(other / 1_s), mine - other);
+  }
+  add("iteration", figure(data, "/iteration_time_s", three_decimals),
+      figure(data, "/best/iteration_time_s", three_decimals), plan.time - best.time);
+  return table;
+}
+
+std::vector<document::Part> why_parts(const PlanExplanation& explanation, const JsonValue& data) {
+  if (!explanation.shape.empty()) {
+    std::vector<document::Part> parts;
+    for (const PlanRejection& each : explanation.shape)
+      parts.emplace_back(Verdict{
+          "✗", each.message + (each.suggestion.empty() ? "" : " (" + each.suggestion + ")")});
+    return parts;
+  }
+  if (!explanation.memory->fits)
+    return {Verdict{"✗", "does not fit: " + text_of(*explanation.memory)}};
+  const RankedPlan& plan = *explanation.simulated;
+  const Words facts = figure(data, "/iteration_time_s", text_of_time) + " per iteration, " +
+                      to_text(plan.memory_max) + " of memory";
+  if (!explanation.best || explanation.best->method == RankMethod::estimated)
+    return {Verdict{"~", facts + "; the search found no plan to compare it with"}};
+  const RankedPlan& best = *explanation.best;
+  if (plan.time <= best.time) return {Verdict{"✓", facts + ": no plan of the search is faster"}};
+  return {Verdict{"~", facts + ", " + percent_text(plan.time / best.time - 1) +
+                           " more than the best, " +
+                           detail::plan_text(best.choice.training, best.choice.parallel)},
+          Words(), breakdowns(plan, best, data)};
+}
+
+}  // namespace
+
+document::Document why_document(const Scenario& base, const PlanExplanation& explanation) {
+  const JsonValue data = why_data(base, explanation);
+  return {data,
+          "rank",
+          base.name,
+          {"", detail::plan_text(explanation.choice.training, explanation.choice.parallel)},
+          "",
+          {},
+          {{"why", "Why", "", why_parts(explanation, data)}},
+          "windtunnel rank --why --json"};
+}
+
+std::string launch_json(const Scenario& base, const RankedPlan& plan, const Plan& laid_out) {
+  const LaunchArguments launch = megatron_arguments(laid_out);
+  const auto place = [](const GpuPlace& each) {
+    return std::to_string(each.node.index()) + ":" + std::to_string(each.gpu);
+  };
+  return pretty_text(object_of({{"schema", "windtunnel/launch-v1"},
+                                {"name", base.name},
+                                {"plan", plan_value(base, plan, 1)},
+                                {"arguments", array_of(launch.arguments)},
+                                {"notes", array_of(launch.notes)},
+                                {"host_map", array_of(laid_out.places, place)}})) +
+         "\n";
+}
+
+}  // namespace windtunnel
