@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/count_text.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
@@ -107,6 +108,45 @@ InputError PlatformImport::base_error(std::string why, std::string suggestion) c
 void PlatformImport::describe_document(const std::string& what) {
   base_.document().set("name", JsonValue(request_.output.stem().string()));
   base_.document().set("description", JsonValue(base_.name() + what));
+}
+
+JsonValue& PlatformImport::replace_fabric(const std::string& kind) {
+  for (const char* key : {"bandwidth_matrix", "link_overrides", "faults"})
+    if (base_.document().erase(key))
+      note(std::string(key) + " of " + base_.name() +
+           " left out: nodes and links of another fabric");
+  JsonValue& fabric = *base_.document().find("fabric");
+  JsonValue fresh{JsonValue::Object{}};
+  fresh.set("kind", JsonValue(kind));
+  for (const std::string key : {"latency", "collective_latency"}) {
+    const Source& source = base_.platform().sources.at("fabric/" + key);
+    set_number(fresh, key, *fabric.find(key),
+               std::string(name_of(source.evidence)) + ": " + source.text);
+  }
+  return fabric = std::move(fresh);
+}
+
+int PlatformImport::links_of_a_gpu() const {
+  for (const std::string& name : {base_.name(), node().device.name})
+    if (const GpuModel* model = gpu_model_in(name); model != nullptr && model->nvlinks > 0)
+      return model->nvlinks;
+  return 0;
+}
+
+void PlatformImport::set_nics(int nics, double gigabits, JsonValue of_gpus,
+                              const std::string& source) {
+  JsonValue& type = base_.only_node_type();
+  const std::string ours = std::to_string(node().nics);
+  if (nics != node().nics)
+    warn("a node has " + count_text(nics, "network card") + " for training here, and " +
+         base_.name() + " has " + ours);
+  if (!of_gpus.is_null())
+    set_number(type, "nic_of_gpu", std::move(of_gpus), source);
+  else if (nics != node().nics && type.find("nic_of_gpu") != nullptr)
+    throw base_error(base_.name() + " says which of its " + ours + " NICs a GPU uses (nic_of_gpu)",
+                     "name a base with " + std::to_string(nics) + " NICs a node");
+  set_number(type, "nics", JsonValue(std::int64_t{nics}), source);
+  set_number(type, "nic_rate", JsonValue(canonical_text(JsonValue(gigabits)) + " Gbps"), source);
 }
 
 Imported PlatformImport::finished() {

@@ -72,6 +72,8 @@ class PlatformImport {
 
  protected:
   const NodeType& node() const { return base_.only_node(); }
+  /// NVLinks of the base's GPU; 0: not known. The name of a platform may say more than its device: H800s compute as H100s.
+  int links_of_a_gpu() const;
   void note(std::string text) { imported_.notes.push_back(std::move(text)); }
   void note_kept(const std::vector<std::string>& keys) {
     for (const std::string& key : keys)
@@ -85,6 +87,10 @@ class PlatformImport {
   InputError base_error(std::string why, std::string suggestion) const;
   /// Names the document after the file that it goes to; `what` is laid into the base: " with the links of topo.txt".
   void describe_document(const std::string& what);
+  /// A fabric of this kind in place of the base's, whose latencies stay. What the base says of single nodes and links is left out.
+  JsonValue& replace_fabric(const std::string& kind);
+  /// NICs of a node, their Gb/s, and which of them each GPU uses (nic_of_gpu). Null where that is not known: as in the base, which must have as many then if it says.
+  void set_nics(int nics, double gigabits, JsonValue of_gpus, const std::string& source);
   /// Reads the document back, and returns what was imported.
   Imported finished();
   /// The problems of GPUs named in logs that are of another model than the base's; those that cannot be compared are warned of. Models are

@@ -222,4 +222,9 @@ bool is_missing(std::string_view word) {
   return std::find(words.begin(), words.end(), lower_case(word)) != words.end();
 }
 
+bool is_plain_text(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 }  // namespace windtunnel

@@ -75,5 +75,7 @@ std::optional<double> number_in(std::string_view word);
 std::optional<long long> count_in(std::string_view word);
 /// "N/A", "nan", "-" or nothing: a value that was not measured.
 bool is_missing(std::string_view word);
+/// Printable characters of ASCII, at least one: fit for a name in our files.
+bool is_plain_text(std::string_view text);
 
 }  // namespace windtunnel

@@ -101,6 +101,30 @@ TEST_CASE("any output of nvidia-smi topo is imported whole or refused") {
   try_mutations(run, sample("topo-a100.txt"), 300);
 }
 
+TEST_CASE("any map of a fabric is imported whole or refused") {
+  ImportRun run("ibnetdiscover");
+  run.request.options.base = "a100-80gb-4hdr";
+  try_mutations(run, sample("ibnetdiscover-4-nodes.txt"), 40);
+}
+
+TEST_CASE("any topology of NCCL's is imported whole or refused") {
+  ImportRun run("nccl-topology");
+  run.request.options.base = "dgx-h100";
+  try_mutations(run, sample("nccl-topology-h100.xml"), 40);
+}
+
+TEST_CASE("any output of nvbandwidth is imported whole or refused") {
+  ImportRun run("nvbandwidth");
+  run.request.options.base = "dgx-h100";
+  try_mutations(run, sample("nvbandwidth-4xh100.txt"), 40);
+}
+
+TEST_CASE("any topology of Slurm's is imported whole or refused") {
+  ImportRun run("slurm-topology");
+  run.request.options.base = "dgx-h100";
+  try_mutations(run, sample("slurm-topology.conf"), 40);
+}
+
 TEST_CASE("any configuration is imported whole or refused") {
   ImportRun run("hf-config");
   try_mutations(run, sample("hf/llama2-70b.config.json"), 300);

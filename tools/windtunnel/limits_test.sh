@@ -83,6 +83,10 @@ collective("collective.json", 200_000)
 END
 refuses 2 "there is no JSON value here" run blanks.json
 refuses 2 "no table" import topo blanks.txt --base boxes -o x.json
+refuses 2 "no <gpu>" import nccl-topology blanks.txt --base boxes -o x.json
+refuses 2 "no rates of copies" import nvbandwidth blanks.txt --base boxes -o x.json
+refuses 2 "no line that begins with SwitchName=" import slurm-topology blanks.txt --base boxes -o x.json
+refuses 2 "no map of a fabric" import ibnetdiscover blanks.txt --base boxes -o x.json
 refuses 2 "more than a million lines" import topo lines.txt --base boxes -o x.json
 documented "a million lines"
 refuses 2 "more" import mpigraph commas.csv --base boxes -o x.json

@@ -343,14 +343,6 @@ class TopoImport : PlatformImport {
   }
 
  private:
-  /// NVLinks of the base's GPU; 0: not known. The name of a platform may say more than its device: H800s compute as H100s.
-  int links_of_a_gpu() const {
-    for (const std::string& name : {base_.name(), node().device.name})
-      if (const GpuModel* model = gpu_model_in(name); model != nullptr && model->nvlinks > 0)
-        return model->nvlinks;
-    return 0;
-  }
-
   /// The table names no GPU, but a bond of more NVLinks than the base's GPU has is another GPU's.
   void check_bonds() {
     const std::string& device = node().device.name;

@@ -1,0 +1,407 @@
+#include <algorithm>
+#include <array>
+#include <boost/property_tree/xml_parser.hpp>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "core/count_text.hpp"
+#include "core/file_io.hpp"
+#include "core/json_build.hpp"
+#include "core/text_list.hpp"
+#include "importers/base_platform.hpp"
+#include "importers/importer.hpp"
+#include "importers/log_text.hpp"
+#include "platform/mesh_rings.hpp"
+#include "report/json_object.hpp"
+#include "units/quantity_reader.hpp"
+
+namespace windtunnel {
+namespace {
+
+using Tree = boost::property_tree::ptree;
+
+/// Something on PCIe, below the numbers of the elements around it, the processor's first.
+struct PcieDevice {
+  std::vector<int> path;
+  Origin origin;
+};
+struct TopologyGpu : PcieDevice {
+  int number = 0;                    ///< "dev"
+  std::string bus_id;                ///< of its PCIe function
+  double pcie = 0;                   ///< bytes per second of its PCIe link, one way; 0: not said
+  std::map<std::string, int> links;  ///< NVLinks by the bus they lead to
+  bool has_switch = false;           ///< whether they lead to bridges, as NVSwitches are
+};
+struct TopologyNic : PcieDevice {
+  std::string name;
+  double megabits = 0;
+};
+
+/// One node as NCCL sees it: <system>, in it a <cpu> for each NUMA node, in these <pci> of switches and devices, which hold <gpu> with <nvlink>, and <nic>
+/// with <net> (NCCL, src/graph/xml.cc and topo.cc).
+class TopologyReader {
+ public:
+  TopologyReader(std::shared_ptr<const SourceText> source, Problems& problems)
+      : source_(std::move(source)), problems_(problems) {}
+
+  void read() {
+    // The library reads elements recursively, however deep; those of a node are some hundred.
+    constexpr std::ptrdiff_t most_elements = 1024;
+    const std::string& text = source_->text;
+    if (std::count(text.begin(), text.end(), '<') > 2 * most_elements)
+      return problem({OriginKind::file, source_, 0, 0, 0},
+                     "the file has more than " + std::to_string(most_elements) + " elements");
+    Tree tree;
+    try {
+      std::istringstream stream(text);
+      namespace xml = boost::property_tree::xml_parser;
+      xml::read_xml(stream, tree, xml::no_comments);
+    } catch (const boost::property_tree::xml_parser_error& error) {
+      return problem({OriginKind::file, source_, static_cast<std::int64_t>(error.line()), 1, 1},
+                     "no XML: " + error.message(), "the file may be truncated");
+    }
+    read_below(tree, {}, {});
+    if (gpus.empty() && problems_.empty())
+      problem({OriginKind::file, source_, 1, 1, 1}, "no <gpu> in the file",
+              "import what NCCL writes into NCCL_TOPO_DUMP_FILE; a file for NCCL_TOPO_FILE may "
+              "leave out what NCCL finds itself");
+    std::sort(gpus.begin(), gpus.end(), [](const TopologyGpu& one, const TopologyGpu& other) {
+      return one.number < other.number;
+    });
+  }
+
+  std::vector<TopologyGpu> gpus;
+  std::vector<TopologyNic> nics;
+
+ private:
+  void problem(const Origin& place, std::string message, std::string suggestion = {}) {
+    problems_.add({place, {}, std::move(message), std::move(suggestion)});
+  }
+
+  /// `pci`: the attributes of the PCIe function around it.
+  void read_below(const Tree& tree, const std::vector<int>& path, const Tree& pci) {
+    for (const auto& [tag, element] : tree) {
+      if (tag == "<xmlattr>" || tag == "<xmltext>") continue;
+      const Tree attributes = element.get_child("<xmlattr>", {});
+      const Origin origin = next(tag);
+      if (tag == "cpu") check_host(attributes, origin);
+      if (tag == "gpu") read_gpu(element, attributes, pci, path, origin);
+      if (tag == "net") read_nic(attributes, path, origin);
+      std::vector<int> below = path;
+      if (tag == "cpu" || tag == "pci") below.push_back(++num_places_);
+      read_below(element, below, tag == "pci" ? attributes : pci);
+    }
+  }
+
+  /// Where the next element of this tag begins: those of the tree come in the file's order.
+  Origin next(const std::string& tag) {
+    std::size_t& from = read_to_[tag];
+    for (from = source_->text.find("<" + tag, from); from != std::string::npos;
+         from = source_->text.find("<" + tag, from + 1)) {
+      const std::size_t end = from + tag.size() + 1;
+      if (end < source_->text.size() && is_in_name(source_->text[end])) continue;
+      const std::string_view before = std::string_view(source_->text).substr(0, from);
+      const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+      const std::size_t start = before.rfind('\n') + 1;
+      from = end;
+      return {OriginKind::file, source_, line, static_cast<std::int64_t>(end - tag.size() - start),
+              static_cast<int>(tag.size()) + 1};
+    }
+    return {OriginKind::file, source_, 0, 0, 0};
+  }
+  static bool is_in_name(char c) {
+    return std::string_view(" \t\r\n/>").find(c) == std::string::npos;
+  }
+
+  void check_host(const Tree& attributes, const Origin& origin) {
+    const std::string host = attributes.get("host_hash", "");
+    if (!host_) host_ = host;
+    if (host_ != host)
+      problem(origin, "processors of several hosts", "import the topology of a job on one node");
+  }
+
+  void read_gpu(const Tree& element, const Tree& attributes, const Tree& pci,
+                const std::vector<int>& path, const Origin& origin) {
+    constexpr long long most_gpus = 1000;
+    TopologyGpu gpu;
+    gpu.path = path;
+    gpu.origin = origin;
+    const auto number = count_in(attributes.get("dev", ""));
+    if (!number || *number >= most_gpus)
+      return problem(origin, "a <gpu> without its number, as in dev=\"0\"");
+    gpu.number = static_cast<int>(*number);
+    gpu.bus_id = pci.get("busid", "");
+    gpu.pcie = pcie_rate(pci);
+    for (const TopologyGpu& other : gpus)
+      if (other.number == gpu.number || other.bus_id == gpu.bus_id)
+        return problem(origin,
+                       "a second GPU " + std::to_string(gpu.number) + " at \"" + gpu.bus_id + "\"");
+    for (const auto& [tag, link] : element) {
+      if (tag != "nvlink") continue;
+      const auto count = count_in(link.get("<xmlattr>.count", ""));
+      const std::string target = link.get("<xmlattr>.target", "");
+      if (!count || *count < 1 || *count >= most_gpus || target.empty())
+        return problem(origin, "an <nvlink> of GPU " + std::to_string(gpu.number) +
+                                   " without its target or count");
+      gpu.links[target] += static_cast<int>(*count);
+      // PCI's class of bridges (06): NVSwitches, and the NPUs of POWER
+      gpu.has_switch = gpu.has_switch || link.get("<xmlattr>.tclass", "").starts_with("0x06");
+    }
+    gpus.push_back(std::move(gpu));
+  }
+
+  void read_nic(const Tree& attributes, const std::vector<int>& path, const Origin& origin) {
+    constexpr double most_megabits = 1e8;
+    const auto megabits = number_in(attributes.get("speed", ""));
+    if (!megabits || *megabits <= 0 || *megabits > most_megabits)
+      return problem(origin, "a <net> without its rate in Mb/s, as in speed=\"400000\"");
+    TopologyNic nic;
+    nic.path = path;
+    nic.origin = origin;
+    nic.name = attributes.get("name", "");
+    if (!is_plain_text(nic.name)) nic.name = "net " + std::to_string(nics.size());
+    nic.megabits = *megabits;
+    nics.push_back(std::move(nic));
+  }
+
+  /// Transfers a second and lane, times lanes, after the code: 8/10 to 5 GT/s, 128/130 to 32 (PCI Express Base Specification).
+  static double pcie_rate(const Tree& pci) {
+    const std::string speed = pci.get("link_speed", "");  // "32.0 GT/s PCIe"
+    const auto transfers = number_in(speed.substr(0, speed.find(' ')));
+    const auto width = count_in(pci.get("link_width", ""));
+    constexpr std::array<double, 5> known{2.5, 5, 8, 16, 32};
+    if (!transfers || !width || *width > 16 ||
+        std::find(known.begin(), known.end(), *transfers) == known.end())
+      return 0;
+    const double code = *transfers <= 5 ? 8.0 / 10 : 128.0 / 130;
+    return *transfers * 1e9 / 8 * code * static_cast<double>(*width);
+  }
+
+  std::shared_ptr<const SourceText> source_;
+  Problems& problems_;
+  std::optional<std::string> host_;
+  int num_places_ = 0;
+  std::map<std::string, std::size_t> read_to_;  ///< in the text, by tag
+};
+
+/// Elements around both: 0 none, 1 a processor, more: PCIe switches.
+std::size_t num_shared(const PcieDevice& one, const PcieDevice& other) {
+  const auto end =
+      std::mismatch(one.path.begin(), one.path.end(), other.path.begin(), other.path.end());
+  return static_cast<std::size_t>(end.first - one.path.begin());
+}
+
+class NcclTopologyImport : PlatformImport {
+ public:
+  NcclTopologyImport(const ImportRequest& request, const Library& library)
+      : PlatformImport(request, library), file_(file_name_of(request.inputs.front())) {}
+
+  Imported run() {
+    TopologyReader node(read_source_or_stdin(request_.inputs.front()), problems_);
+    node.read();
+    problems_.throw_if_any();
+    gpus_ = std::move(node.gpus);
+    base_.only_node_type();
+    describe_document(" with GPUs, links and network cards of " + file_);
+    set_number(base_.only_node_type(), "gpus", JsonValue(static_cast<std::int64_t>(gpus_.size())),
+               source_);
+    set_links();
+    choose_nics(node.nics);
+    set_host();
+    note(
+        "not in such a file, so as in " + base_.name() + ": the GPU (" + this->node().device.name +
+        "), and every bandwidth inside the node (import nccl-tests or nvbandwidth measures those)");
+    describe(node.nics.size());
+    return finished();
+  }
+
+ private:
+  void set_links() {
+    const TopologyGpu& first = gpus_.front();
+    for (const auto& [target, count] : first.links) num_links_ += count;
+    if (num_links_ == 0)
+      return note("no NVLinks in the file: between GPUs everything is as in " + base_.name());
+    const int most = links_of_a_gpu();
+    for (const TopologyGpu& gpu : gpus_) {
+      int count = 0;
+      for (const auto& [target, links] : gpu.links) count += links;
+      const std::string text = "GPU " + std::to_string(gpu.number) + " has " +
+                               count_text(count, "NVLink") + ", and a GPU of " + base_.name() +
+                               " has " + std::to_string(most);
+      if (most > 0 && count > most)
+        problem(gpu.origin, text, "name a --base with the GPUs of this node");
+      if (most > 0 && count < most && gpu.has_switch)
+        warn(file_and_line(gpu.origin) + ": " + text + ": are links down?");
+    }
+    problems_.throw_if_any();
+    kind_ = first.has_switch ? Interconnect::Kind::nvswitch : Interconnect::Kind::mesh;
+    if (node().interconnect.kind != *kind_)
+      throw base_error(
+          file_ + " shows " + kind_text() + ", and " + base_.name() +
+              " joins its GPUs in another way, whose constants mean something else",
+          std::string("name a base of kind ") + (first.has_switch ? "nvswitch" : "mesh"));
+    if (!first.has_switch) set_lanes();
+  }
+
+  void set_lanes() {
+    std::vector<std::vector<int>> lanes;
+    for (const TopologyGpu& gpu : gpus_)
+      for (std::vector<int>& row = lanes.emplace_back(); const TopologyGpu& peer : gpus_) {
+        const auto link = gpu.links.find(peer.bus_id);
+        const auto back = peer.links.find(gpu.bus_id);
+        row.push_back(link == gpu.links.end() ? 0 : link->second);
+        if (row.back() != (back == peer.links.end() ? 0 : back->second) ||
+            (row.back() > 0 && &gpu == &peer))
+          problem(gpu.origin,
+                  "the NVLinks from GPU " + std::to_string(gpu.number) + " to GPU " +
+                      std::to_string(peer.number) + " are not those back",
+                  {});
+      }
+    problems_.throw_if_any();
+    if (has_no_ring(lanes))
+      throw base_error("the NVLinks in " + file_ + " form no ring through all GPUs",
+                       "name a base of kind pcie");
+    set_number(*base_.only_node_type().find("interconnect"), "lanes",
+               array_of(lanes,
+                        [](const std::vector<int>& row) {
+                          return array_of(row, [](int count) { return std::int64_t{count}; });
+                        }),
+               source_);
+  }
+
+  static bool has_no_ring(const std::vector<std::vector<int>>& lanes) {
+    Interconnect mesh;
+    mesh.kind = Interconnect::Kind::mesh;
+    mesh.lanes = lanes;
+    std::vector<int> all(lanes.size());
+    std::iota(all.begin(), all.end(), 0);
+    return all.size() < 2 || num_relayed_rings(mesh, all) == 0;
+  }
+
+  std::string kind_text() const {
+    if (!kind_) return "no NVLinks";
+    return *kind_ == Interconnect::Kind::nvswitch
+               ? count_text(num_links_, "NVLink") + " a GPU, to NVLink switches"
+               : "a mesh of NVLinks, " + std::to_string(num_links_) + " of GPU " +
+                     std::to_string(gpus_.front().number);
+  }
+
+  /// Cards behind a PCIe switch with a GPU are for training, the rest for storage or management; where there is no such card, all are.
+  void choose_nics(const std::vector<TopologyNic>& nics) {
+    std::size_t nearest = 0;
+    std::vector<std::size_t> shared;
+    for (const TopologyNic& nic : nics) {
+      std::size_t most = 0;
+      for (const TopologyGpu& gpu : gpus_) most = std::max(most, num_shared(nic, gpu));
+      shared.push_back(most);
+      nearest = std::max(nearest, most);
+    }
+    std::vector<std::string> far;
+    for (std::size_t i = 0; i < nics.size(); ++i)
+      if (nearest < 2 || shared[i] >= 2)
+        nics_.push_back(nics[i]);
+      else
+        far.push_back(nics[i].name);
+    if (!far.empty())
+      note(std::to_string(far.size()) + " of " + std::to_string(nics.size()) +
+           " network cards left out, behind no PCIe switch with a GPU: " + listed(far));
+    if (nics_.empty())
+      return note("no network card in the file; " + std::to_string(node().nics) + " a node as in " +
+                  base_.name());
+    double least = nics_.front().megabits;
+    for (const TopologyNic& nic : nics_) {
+      if (nic.megabits != nics_.front().megabits)
+        warn(file_and_line(nic.origin) + ": " + nic.name + " is of another rate than " +
+             nics_.front().name + ": all cards are taken at the lowest");
+      least = std::min(least, nic.megabits);
+    }
+    set_nics(static_cast<int>(nics_.size()), least / 1000,
+             nearest < 2 ? JsonValue() : nics_of_gpus(), source_);
+    if (nearest < 2)
+      note("no card shares a PCIe switch with a GPU: GPU g has the card floor(g * nics / gpus)");
+  }
+
+  std::vector<std::size_t> nearest_nics(const TopologyGpu& gpu) const {
+    std::size_t most = 0;
+    for (const TopologyNic& nic : nics_) most = std::max(most, num_shared(gpu, nic));
+    std::vector<std::size_t> nearest;
+    for (std::size_t i = 0; i < nics_.size(); ++i)
+      if (num_shared(gpu, nics_[i]) == most) nearest.push_back(i);
+    return nearest;
+  }
+
+  /// GPUs that are equally near to the same cards share them in order, as floor(g * nics / gpus) does in a node.
+  JsonValue nics_of_gpus() const {
+    std::map<std::vector<std::size_t>, std::size_t> sharing, before;
+    for (const TopologyGpu& gpu : gpus_) ++sharing[nearest_nics(gpu)];
+    return array_of(gpus_, [&](const TopologyGpu& gpu) {
+      const std::vector<std::size_t> near = nearest_nics(gpu);
+      const std::size_t place = before[near]++, all = sharing[near];
+      const std::size_t first = place * near.size() / all;
+      const std::size_t end = std::max(first + 1, (place + 1) * near.size() / all);
+      JsonValue::Array own;
+      for (std::size_t i = first; i < end; ++i)
+        own.emplace_back(static_cast<std::int64_t>(near[i]));
+      return own.size() == 1 ? own.front() : JsonValue(std::move(own));
+    });
+  }
+
+  /// The PCIe link of all GPUs, where the base says how a GPU reaches the host.
+  void set_host() {
+    const double rate = gpus_.front().pcie;
+    JsonValue* const host = base_.only_node_type().find("host");
+    const bool is_same = std::all_of(gpus_.begin(), gpus_.end(),
+                                     [&](const TopologyGpu& gpu) { return gpu.pcie == rate; });
+    if (rate == 0 || !is_same || host == nullptr)
+      return note("host/link is as in " + base_.name() +
+                  (host == nullptr ? ", which has no host"
+                                   : ": the PCIe links of the GPUs are not given, or differ"));
+    set_number(*host, "link", JsonValue(canonical_text(JsonValue(rate / 1e9)) + " GB/s"), source_);
+  }
+
+  void describe(std::size_t num_cards) {
+    imported_.text =
+        file_ + ": " + count_text(gpus_.size(), "GPU") + ", laid into " + base_.name() +
+        "\n\n  between GPUs    " + kind_text() + "\n  network cards   " +
+        std::to_string(nics_.size()) + ", of " + std::to_string(num_cards) +
+        (nics_.empty()
+             ? ""
+             : ", " + canonical_text(JsonValue(nics_.front().megabits / 1000)) + " Gb/s") +
+        "\n  PCIe of a GPU   " +
+        (gpus_.front().pcie > 0 ? to_text(BytesPerSecond{gpus_.front().pcie}) : "not said") + "\n";
+    imported_.found =
+        object_of({{"gpus", static_cast<std::int64_t>(gpus_.size())},
+                   {"nvlinks_of_a_gpu", num_links_},
+                   {"has_nvlink_switch", gpus_.front().has_switch},
+                   {"network_cards", array_of(nics_, [](const TopologyNic& nic) {
+                      return object_of({{"name", nic.name}, {"bits_per_s", nic.megabits * 1e6}});
+                    })}});
+  }
+
+  std::string file_;
+  std::string source_ = "measured: NCCL's topology, " + file_;
+  std::vector<TopologyGpu> gpus_;  ///< by number
+  std::vector<TopologyNic> nics_;  ///< for training
+  int num_links_ = 0;              ///< NVLinks of the first GPU
+  std::optional<Interconnect::Kind> kind_;
+};
+
+}  // namespace
+
+namespace formats {
+Importer nccl_topology() {
+  return {"nccl-topology",
+          "a node as NCCL sees it, to a platform",
+          "what NCCL writes into NCCL_TOPO_DUMP_FILE",
+          {"--base"},
+          Importer::Files::one,
+          Importer::Result::file,
+          import_by<NcclTopologyImport>};
+}
+}  // namespace formats
+
+}  // namespace windtunnel
