@@ -14,7 +14,7 @@ ImportRun ibnetdiscover(const std::string& text, const std::string& base = "a100
 
 std::string sample_fabric() { return text_of(sample("ibnetdiscover-4-nodes.txt")); }
 
-std::string problem_of(const std::string& text, const std::string& base = "a100-80gb-4hdr") {
+std::string problem_of_map(const std::string& text, const std::string& base = "a100-80gb-4hdr") {
   return ibnetdiscover(text, base).problem();
 }
 
@@ -84,21 +84,21 @@ TEST_CASE("cables side by side of different rates keep their sum") {
 
 TEST_CASE("a map of a fabric that is cut off or contradicts itself is refused at its line") {
   const std::string text = sample_fabric();
-  CHECK(
-      contains(problem_of(text.substr(0, text.rfind("caguid"))), "no block of H-b8599f0300500008"));
+  CHECK(contains(problem_of_map(text.substr(0, text.rfind("caguid"))),
+                 "no block of H-b8599f0300500008"));
   CHECK(contains(
-      problem_of(replaced(text, "lid 20 lmc 0 \"MF0;leaf-1:MQM8700/U1\" lid 2 4xHDR",
-                          "lid 20 lmc 0 \"MF0;leaf-1:MQM8700/U1\" lid 2 4xEDR")),
+      problem_of_map(replaced(text, "lid 20 lmc 0 \"MF0;leaf-1:MQM8700/U1\" lid 2 4xHDR",
+                              "lid 20 lmc 0 \"MF0;leaf-1:MQM8700/U1\" lid 2 4xEDR")),
       "net.txt:12:6: error: the link is 4xHDR here and 4xEDR in the block of H-b8599f0300a00100"));
   CHECK(contains(
-      problem_of(replaced(text, "[1]\t\"H-b8599f0300a00100\"", "[0]\t\"H-b8599f0300a00100\"")),
+      problem_of_map(replaced(text, "[1]\t\"H-b8599f0300a00100\"", "[0]\t\"H-b8599f0300a00100\"")),
       "net.txt:12:2: error: \"0\" is no port's number"));
-  CHECK(contains(problem_of(replaced(text, "lid 20 4xHDR", "lid 20 4xHDX")),
+  CHECK(contains(problem_of_map(replaced(text, "lid 20 4xHDR", "lid 20 4xHDX")),
                  "without width and speed"));
-  CHECK(contains(problem_of("nothing of the kind\n"), "no map of a fabric"));
-  CHECK(
-      contains(problem_of(replaced(text, "gpu00", "a gpu00")), "no two hosts with equal numbers"));
+  CHECK(contains(problem_of_map("nothing of the kind\n"), "no map of a fabric"));
+  CHECK(contains(problem_of_map(replaced(text, "gpu00", "a gpu00")),
+                 "no two hosts with equal numbers"));
   // The same fabric under other names: two fabrics in one file
   const std::string other = replaced(replaced(text, "b8599f03", "b8599f04"), "gpu", "fpu");
-  CHECK(contains(problem_of(text + other), "no cables lead from S-b8599f0"));
+  CHECK(contains(problem_of_map(text + other), "no cables lead from S-b8599f0"));
 }
