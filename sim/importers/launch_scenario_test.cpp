@@ -140,6 +140,19 @@ TEST_CASE("latent attention without sizes has Megatron-LM's") {
   CHECK(json_at(run, "/training/attention") == "none");  // no flash attention in 32 bits
 }
 
+TEST_CASE("layers of Megatron's own keep the scores of attention") {
+  const auto attention = [](const std::string& more) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --tensor-model-parallel-size 8 --bf16 " + more + "\n").run();
+    return json_at(run, "/training/attention");
+  };
+  CHECK(attention("--transformer-impl local") == "\"standard\"");
+  CHECK(attention("--transformer-impl local --use-flash-attn") == "\"flash\"");
+  CHECK(attention("") == "none");  // as the profile has it
+}
+
 TEST_CASE("a configuration of NeMo becomes a scenario") {
   ImportRun run = launch("nemo");
   run.with(sample("launch-nemo.yaml")).run();

@@ -117,7 +117,6 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
     scenario.note(
         "selective activation checkpointing is that of Megatron's attention core; torchtitan's op "
         "list saves other tensors");
-  scenario.set("/training/attention", JsonValue("flash"));
   // With a pipeline, local_batch_size is cut into microbatches.
   const int local = scenario.at("/training/micro_batch", 1);
   const int global = scenario.settings().number("training.global-batch-size");
