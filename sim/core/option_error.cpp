@@ -5,11 +5,17 @@
 
 namespace windtunnel {
 
+Origin option_origin(const std::string& option, const std::string& text) {
+  Origin origin;
+  origin.kind = OriginKind::command_line;
+  origin.source = std::make_shared<const SourceText>(SourceText{option + " " + text, text});
+  return origin;
+}
+
 InputError option_error(const std::string& option, const std::string& text, std::string why,
                         std::string suggestion) {
   Problem problem;
-  problem.origin.kind = OriginKind::command_line;
-  problem.origin.source = std::make_shared<const SourceText>(SourceText{option + " " + text, text});
+  problem.origin = option_origin(option, text);
   problem.message = std::move(why);
   problem.suggestion = std::move(suggestion);
   return InputError(std::vector<Problem>(1, problem));

@@ -44,10 +44,7 @@ std::optional<Device> no_device(const std::string&, const Origin&, const std::st
 
 JsonValue file_of_option(const std::string& option, const std::string& name,
                          const LibraryKind& kind, const Library& library) {
-  Origin origin;
-  origin.kind = OriginKind::command_line;
-  origin.source = std::make_shared<const SourceText>(SourceText{option + " " + name, name});
-  JsonValue content(name, origin);
+  JsonValue content(name, option_origin(option, name));
   Problems problems;
   ScenarioFiles(library, {}, problems).expand(content, kind, {});
   problems.throw_if_any();
