@@ -68,8 +68,9 @@ int LaunchSettings::number(std::string_view key) const {
 }
 
 bool LaunchSettings::is_on(std::string_view key) const {
-  const std::string value = text(key);
-  return find(key) != nullptr && value != "false" && value != "False" && value != "0";
+  const LaunchSetting* const setting = find(key);
+  return setting != nullptr && setting->value != "false" && setting->value != "False" &&
+         setting->value != "0";
 }
 
 LaunchSettings read_yaml_settings(const SourceText& source) {

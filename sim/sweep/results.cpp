@@ -180,12 +180,13 @@ PartRows with_speedups(PartRows rows, const Sweep& sweep) {
     return judged_run(row).scaled(1 / (rate(row) * figure(row, "iteration_time_s")));
   };
   const PairErrors errors = read_evidence(sweep.library()).pairs;
+  const JudgedRun judged_base = judged(base);
   for (auto& [point, entry] : rows.by_point) {
     if (!entry.ok) continue;
     const JsonValue row = parse_row(entry.row)->content;
     JsonValue more = object_of({{speedup_key, rate(row) / rate(base)}});
     if (point != *baseline && rate(row) > 0)
-      if (const auto ordering = order(judged(base), judged(row), errors))
+      if (const auto ordering = order(judged_base, judged(row), errors))
         add_members(more, {{speedup_interval_key, array_of(std::array{ordering->interval.first,
                                                                       ordering->interval.second})},
                            {speedup_verdict_key, name_of(ordering->verdict)}});
