@@ -488,9 +488,8 @@ std::vector<Key> step_keys() {
            [](PlanChoice& choice, const SoftwareProfile& software) {
              const bool in_32_bits = choice.training.precision == Precision::fp32 ||
                                      choice.training.precision == Precision::tf32;
-             choice.training.attention = software.flash_attention && !in_32_bits
-                                             ? Attention::flash
-                                             : Attention::standard;
+             choice.training.attention =
+                 software.flash_attention && !in_32_bits ? Attention::flash : Attention::standard;
            },
        .fallback_words =
            "`standard`, or `flash` where the profile's `flash_attention` says so, in 16 bits or "
