@@ -108,9 +108,9 @@ TEST_CASE("any map of a fabric is imported whole or refused") {
 }
 
 TEST_CASE("any topology of NCCL's is imported whole or refused") {
-  ImportRun run("nccl-topology");
+  ImportRun run("nccl-topo");
   run.request.options.base = "dgx-h100";
-  try_mutations(run, sample("nccl-topology-h100.xml"), 40);
+  try_mutations(run, sample("nccl-topo-h100.xml"), 40);
 }
 
 TEST_CASE("any output of nvbandwidth is imported whole or refused") {

@@ -223,7 +223,7 @@ exits 2 compare cut.json $good; says "cut.json:"; says "ends after 90000 bytes";
 exits 0 import --help; prints "nccl-tests: "
 exits 2 import megatron "$importers/samples/launch-megatron.sh" --base boxen -o launched.json; says 'unknown platform "boxen" (did you mean "boxes"?)'
 is "a refused import writes nothing" test ! -e launched.json
-exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, nccl-topology, ibnetdiscover, slurm-topology, nvbandwidth, probe, hf-config, kineto, straggler-trace, megatron, nemo, torchtitan, deepspeed"; silent stdout
+exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, nccl-topo, ibnetdiscover, slurm-topology, nvbandwidth, probe, hf-config, kineto, straggler-trace, megatron, nemo, torchtitan, deepspeed"; silent stdout
 exits 2 import mpigraph; says "needs a file"
 exits 2 import mpigraph net.csv --base boxes; says "needs -o OUT"
 exits 2 import mpigraf net.csv -o x.json; says 'did you mean "mpigraph"?'; silent stdout

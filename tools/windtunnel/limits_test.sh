@@ -83,7 +83,7 @@ collective("collective.json", 200_000)
 END
 refuses 2 "there is no JSON value here" run blanks.json
 refuses 2 "no table" import topo blanks.txt --base boxes -o x.json
-refuses 2 "no <gpu>" import nccl-topology blanks.txt --base boxes -o x.json
+refuses 2 "no <gpu>" import nccl-topo blanks.txt --base boxes -o x.json
 refuses 2 "no rates of copies" import nvbandwidth blanks.txt --base boxes -o x.json
 refuses 2 "no line that begins with SwitchName=" import slurm-topology blanks.txt --base boxes -o x.json
 refuses 2 "no map of a fabric" import ibnetdiscover blanks.txt --base boxes -o x.json

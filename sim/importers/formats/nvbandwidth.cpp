@@ -203,7 +203,7 @@ class NvbandwidthImport : PlatformImport {
       throw base_error("copies between host and GPU attain " + to_text(rates.mean) +
                            ", and host/link of " + base_.name() + " is " +
                            to_text(node().host->link),
-                       "name a base with this node's link, as import nccl-topology reads it");
+                       "name a base with this node's link, as import nccl-topo reads it");
     set_number(*host, "link_efficiency", JsonValue(efficiency), source_of(rates));
     imported_.text += "    host/link_efficiency " + percent_text(efficiency) + "\n";
   }

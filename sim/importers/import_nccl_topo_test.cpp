@@ -6,13 +6,13 @@ using namespace windtunnel::testing;
 namespace {
 
 ImportRun topology(const std::string& text, const std::string& base = "dgx-h100") {
-  ImportRun run("nccl-topology");
+  ImportRun run("nccl-topo");
   run.request.options.base = base;
   run.with("topo.xml", text);
   return run;
 }
 
-std::string h100_node() { return text_of(sample("nccl-topology-h100.xml")); }
+std::string h100_node() { return text_of(sample("nccl-topo-h100.xml")); }
 
 std::string refusal(const std::string& text, const std::string& base = "dgx-h100") {
   return topology(text, base).problem();

@@ -393,8 +393,8 @@ class NcclTopologyImport : PlatformImport {
 }  // namespace
 
 namespace formats {
-Importer nccl_topology() {
-  return {"nccl-topology",
+Importer nccl_topo() {
+  return {"nccl-topo",
           "a node as NCCL sees it, to a platform",
           "what NCCL writes into NCCL_TOPO_DUMP_FILE",
           {"--base"},
