@@ -15,7 +15,6 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-RIVALS = {"nccl-allreduce-a100": "ASTRA-sim 2.8 to 20 on its own [3]", "nccl-allreduce-v100": "ASTRA-sim 2.8 to 20 on its own [3]"}
 ORDER_RIVALS = {"amp-t4": "AMP 0.935, on all 47", "amp-t4-v100-mixed": "AMP 0.394"}
 LARGE_REGRET = 0.05  # smaller ones are only counted
 # Who ran it: the sets that were never fitted, with the beginning of the groups that are meant.
@@ -66,9 +65,9 @@ def score_card(sets):
         f"{s['set']} forward {percent(s['timers_mape']['forward-compute'])} %, backward {percent(s['timers_mape'].get('backward-compute'))} %"
         for s in sets if "forward-compute" in s.get("timers_mape", {})) + "."]
     parts += ["Collectives, errors in %; the bar is one constant bus bandwidth fitted on the same rows:", table(
-        ("set", "points", "mean", "median", "worst", "bar to clear", "mean by group", "others"),
+        ("set", "points", "mean", "median", "worst", "bar to clear", "mean by group"),
         *((s["set"], s["scored"], f"**{percent(s['mape'])}**", percent(s["median_ape"]), percent(s["worst_ape"]), percent(s.get("naive_mape")),
-           by_group({group: values["mape"] for group, values in s.get("groups", {}).items()}), RIVALS.get(s["set"], ""))
+           by_group({group: values["mape"] for group, values in s.get("groups", {}).items()}))
           for s in sets if not s.get("out_of_memory") and s.get("mape") is not None))]
     return "\n\n".join(parts)
 
