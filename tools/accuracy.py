@@ -54,13 +54,17 @@ def score_card(sets):
     large = "; ".join(f"{name}{', ' * bool(group)}{group}: {percent(regret)} %" for (name, group), regret in regrets.items() if regret >= LARGE_REGRET)
     parts += [f"Taking the plan predicted fastest costs nothing in {sum(percent(regret) == '0.0' for regret in regrets.values())} of {len(regrets)} groups "
               f"and less than {percent(LARGE_REGRET, '.0f')} % in the others, but for {large}."]
-    told = [s for s in timed if any(s.get(f"memory_{kind}_mape") for kind in ("allocated", "reserved", "smi")) or
-            any(s["out_of_memory"][key] for key in ("caught", "missed", "refused_that_ran"))]
-    others = sum(s["out_of_memory"]["ran"] for s in timed if s not in told)
-    parts += [f"Memory, mean errors in %, and the verdict on whether a run fits; the {others} runs of the other sets ran, and are let run:", table(
-        ("set", "allocated", "reserved", "nvidia-smi", "out of memory: refused", "out of memory: let run", "ran: refused", "ran: let run"),
-        *((s["set"], percent(s.get("memory_allocated_mape"), ".2f"), percent(s.get("memory_reserved_mape")), percent(s.get("memory_smi_mape")),
-           *(s["out_of_memory"][key] for key in ("caught", "missed", "refused_that_ran", "ran"))) for s in told))]
+    kinds = ("allocated", "reserved", "smi")
+    parts += ["Memory, mean errors in %:", table(
+        ("set", "allocated", "reserved", "nvidia-smi"),
+        *((s["set"], *(percent(s.get(f"memory_{kind}_mape"), ".2f" if kind == "allocated" else ".1f") for kind in kinds))
+          for s in timed if any(s.get(f"memory_{kind}_mape") for kind in kinds)))]
+    caught, missed, refused, ran = (sum(s["out_of_memory"][key] for s in timed) for key in ("caught", "missed", "refused_that_ran", "ran"))
+
+    def wrong(key):
+        return ", ".join(f"{s['set']} {s['out_of_memory'][key]}" for s in timed if s["out_of_memory"][key])
+    parts += [f"Of {caught + missed} runs that ran out of memory, {caught} are refused (let run: {wrong('missed')}). "
+              f"Of {ran + refused} that ran, {ran} are let run (refused: {wrong('refused_that_ran')})."]
     parts += ["Timers of the last pipeline stage, mean errors: " + "; ".join(
         f"{s['set']} forward {percent(s['timers_mape']['forward-compute'])} %, backward {percent(s['timers_mape'].get('backward-compute'))} %"
         for s in sets if "forward-compute" in s.get("timers_mape", {})) + "."]
