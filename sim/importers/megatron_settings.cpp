@@ -186,16 +186,22 @@ void set_precision(LaunchScenario& scenario) {
   const std::string recipe = scenario.settings().text("fp8-recipe");
   if (scenario.settings().is_on("fp8-format") || scenario.settings().is_on("fp8"))
     scenario.set("/training/precision", JsonValue(recipe == "mxfp8" ? "mxfp8" : "fp8"));
+  if (recipe == "blockwise" && scenario.is("/training/precision", "fp8"))
+    scenario.set("/training/fp8_recipe", JsonValue("block"));
   if (scenario.settings().is_on("fp4-format"))
     scenario.set("/training/precision", JsonValue("nvfp4"));
 }
 
 void set_recomputation(LaunchScenario& scenario) {
   if (scenario.settings().text("recompute-granularity") == "full" &&
-      scenario.settings().text("recompute-method") == "block")
-    scenario.warn("recompute-method block recomputes " +
-                  scenario.settings().text("recompute-num-layers") +
-                  " of a stage's layers (recompute-num-layers); here all of them are");
+      scenario.settings().text("recompute-method") == "block") {
+    // None of them: arguments.py has no default.
+    const int first = scenario.settings().number("recompute-num-layers");
+    if (first > 0)
+      scenario.set("/training/recompute_layers/first", json_of(first));
+    else
+      scenario.set("/training/recompute", JsonValue("none"));
+  }
   const std::map<std::string, const char*> modules{
       {"core_attn", "attention_core"},     {"layernorm", "norms"},
       {"mla_up_proj", "up_projection"},    {"mlp", "mlp"},

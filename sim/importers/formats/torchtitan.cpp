@@ -60,6 +60,7 @@ const std::vector<std::string>& harmless_torchtitan_keys() {
       "activation-checkpoint.", "checkpoint.", "comm.", "compile.components", "debug.",
       "experimental.custom", "fault-tolerance.", "float8.", "job.", "lr-scheduler.",
       "memory-estimation.", "metrics.", "model.", "mx.", "optimizer.", "parallelism.data-parallel",
+      "parallelism.disable-loss-parallel",
       "parallelism.pipeline-parallel-layers", "parallelism.pipeline-parallel-microbatch",
       "profiling.", "quantize.", "training.data", "training.data-parallel",
       "training.deterministic", "training.enable-cpu", "training.gc", "training.global-batch",
@@ -112,7 +113,15 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
                       says("float8.enable-float8-linear", "true") ||
                       says("model.converters", "quantize.linear.float8");
   if (is_fp8) scenario.set("/training/precision", JsonValue("fp8"));
+  if (says("parallelism.disable-loss-parallel", "true"))
+    scenario.set("/training/loss_parallel", JsonValue(false));
   if (says("model.converters", "mx")) scenario.set("/training/precision", JsonValue("mxfp8"));
+  // selective_ac_option: "op", or each so-manieth layer, whole.
+  const int every = scenario.settings().number("activation-checkpoint.selective-ac-option");
+  if (scenario.is("/training/recompute", "selective") && every > 0) {
+    scenario.set("/training/recompute", JsonValue("full"));
+    scenario.set("/training/recompute_layers/every", json_of(every));
+  }
   if (scenario.is("/training/recompute", "selective"))
     scenario.note(
         "selective activation checkpointing is that of Megatron's attention core; torchtitan's op "
