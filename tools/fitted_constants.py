@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lists the fitted constants of platforms/ with what identifies each: the rows of its source that depend on it, and a 90 % interval.
 
-  tools/fitted_constants.py [PROGRAM]      writes validation/fitted_constants.csv; ten minutes
+  tools/fitted_constants.py [PROGRAM]      writes it between "<!-- fitted constants:begin -->" and "...:end -->" of docs/accuracy.md; ten minutes
   tools/fitted_constants.py --check        exit code 1 where that list is not of the numbers in platforms/, or fewer than ten rows identify one
 
 A constant is any number whose source is "fitted: ...". Equal numbers under one key with one source, in several files, are one constant. The interval: the
@@ -22,8 +22,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LIST = ROOT / "validation/fitted_constants.csv"
-COLUMNS = ["files", "key", "value", "low", "high", "rows", "identified_by"]  # low and high: the interval, in the unit of the value
+PAGE = ROOT / "docs/accuracy.md"
+BEGIN, END = "<!-- fitted constants:begin -->", "<!-- fitted constants:end -->"
 FEWEST_ROWS = 10
 NUMBER = re.compile(r"^([0-9.]+)( \S+)?$")
 FACTORS = [math.exp(step / 20) for step in range(-16, 17, 2)]
@@ -188,25 +188,39 @@ def identified_by(rows, key, value, source, name):
     return len(depend), (best[SAMPLES // 20], best[-SAMPLES // 20 - 1])
 
 
+def lines_of(numbers, said):
+    """A line for each source; `said` gives what stands in parentheses behind a value."""
+    by_source = collections.OrderedDict()
+    for (key, value, source), names in numbers.items():
+        by_source.setdefault((tuple(names), source), []).append((key, value))
+    yield "| files | identified by | constants, with 90 % intervals and rows |\n|---|---|---|"
+    for (names, source), constants in by_source.items():
+        texts = (f"`{key}` {value}{said(key, value, source, names)}" for key, value in constants)
+        yield f"| {', '.join(names)} | {source[len('fitted: '):]} | {'; '.join(texts)} |"
+
+
 def main():
     numbers = fitted_numbers()
+    page = PAGE.read_text()
+    head, rest = page.split(BEGIN)
+    listed, tail = rest.split(END)
     if "--check" in sys.argv:
-        with open(LIST, encoding="utf-8", newline="") as file:
-            listed = list(csv.DictReader(file))
-        wrong = [(each["key"], each["value"], "fitted: " + each["identified_by"], each["files"].split()) for each in listed] != [(*key, names) for key, names in numbers.items()]
-        few = [f"{each['files']} {each['key']}" for each in listed if int(each["rows"]) < FEWEST_ROWS]
-        if wrong or few:
-            sys.exit(f"{LIST.relative_to(ROOT)} does not list the fitted constants as they are, or with fewer than {FEWEST_ROWS} rows {few}: tools/fitted_constants.py")
+        interval = re.compile(r" \(([^()]* to [^()]*), (\d+) rows\)")
+        wrong = "\n".join(lines_of(numbers, lambda *_: "")) != interval.sub("", listed).strip()
+        few = [found[0] for found in interval.finditer(listed) if int(found[2]) < FEWEST_ROWS]
+        if wrong or few or len(interval.findall(listed)) != len(numbers):
+            sys.exit(f"docs/accuracy.md does not list the fitted constants as they are, or with fewer than {FEWEST_ROWS} rows {few}: tools/fitted_constants.py")
         return
     program = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/windtunnel").resolve()
-    rows, listed = Rows(program), []
-    for (key, value, source), names in numbers.items():
+    rows = Rows(program)
+
+    def said(key, value, source, names):
         count, interval = identified_by(rows, key, value, source, names[0])
-        low, high = (f"{end:.3g}" for end in interval) if interval else ("", "")
-        listed.append((" ".join(names), key, value, low, high, count, source[len("fitted: "):]))
-        print(*listed[-1], file=sys.stderr)
-    with open(LIST, "w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *listed])
+        text = f" ({interval[0]:.3g} to {interval[1]:.3g}, {count} rows)" if interval else f" ({count} rows)"
+        print(f"{names[0]} {key} {value}{text}", file=sys.stderr)
+        return text
+
+    PAGE.write_text(f"{head}{BEGIN}\n\n" + "\n".join(lines_of(numbers, said)) + f"\n\n{END}{tail}")
 
 
 if __name__ == "__main__":
