@@ -112,7 +112,9 @@ class EagerStep {
   void passes();
   void optimizer_step();
   BlockId reduced_product();
+  bool recomputes() const { return stage_.plan.training.recompute == Recompute::full; }
   LayerBlocks layer_forward(BlockId& input);
+  void drop_all_but_input(const LayerBlocks& layer);
   void head_forward(PassBlocks& pass);
   PassBlocks forward();
   BlockId input_gradient(std::int64_t weights);
@@ -218,6 +220,12 @@ LayerBlocks EagerStep::layer_forward(BlockId& input) {
   return kept;
 }
 
+void EagerStep::drop_all_but_input(const LayerBlocks& layer) {
+  drop(layer.norm_output, layer.norm_statistics, layer.queries, layer.keys_and_values,
+       layer.attention, layer.softmax, layer.mlp_input, layer.mlp_norm_output,
+       layer.mlp_norm_statistics, layer.gate_and_up, layer.activated, layer.product);
+}
+
 void EagerStep::head_forward(PassBlocks& pass) {
   pass.head_input = exchanged(take(size_.part));
   pass.head_norm_statistics = take(size_.norm);
@@ -237,7 +245,10 @@ PassBlocks EagerStep::forward() {
   } else {
     output = take(size_.part);
   }
-  for (int i = 0; i < stage_.role.layers; ++i) pass.layers.push_back(layer_forward(output));
+  for (int i = 0; i < stage_.role.layers; ++i) {
+    pass.layers.push_back(layer_forward(output));
+    if (recomputes()) drop_all_but_input(pass.layers.back());
+  }
   pass.output = output;
   if (stage_.role.last)
     head_forward(pass);
@@ -319,8 +330,16 @@ void EagerStep::backward(const PassBlocks& pass) {
   // A gradient that comes from the next stage is received by the host, too, which waits for the GPU.
   if (!stage_.role.last) allocator_.wait_for_gpu();
   const BlockId passing = exchanged(stage_.role.last ? head_backward(pass) : take(size_.part));
-  for (auto layer = pass.layers.rbegin(); layer != pass.layers.rend(); ++layer)
-    layer_backward(*layer);
+  for (auto layer = pass.layers.rbegin(); layer != pass.layers.rend(); ++layer) {
+    if (!recomputes()) {
+      layer_backward(*layer);
+      continue;
+    }
+    BlockId output = layer->input;
+    const LayerBlocks again = layer_forward(output);
+    layer_backward(again);
+    drop(output);
+  }
   if (stage_.role.first) {
     BlockId words = passing;
     if (has_group()) {
@@ -394,7 +413,10 @@ bool knows_allocations(const EagerStage& stage) {
   const bool is_plain = !model.moe && !model.mla && model.norms == 2 && model.gated_mlp &&
                         !model.parallel_residual && model.qk_norm == QueryKeyNorm::none &&
                         model.mtp_layers == 0;
-  const bool is_kept = training.recompute == Recompute::none && !training.lora.is_used() &&
+  const bool keeps_all_or_inputs =
+      training.recompute == Recompute::none ||
+      (training.recompute == Recompute::full && stage.role.not_recomputed == 0);
+  const bool is_kept = keeps_all_or_inputs && !training.lora.is_used() &&
                        training.attention == Attention::flash && training.optimizer_offload == 0 &&
                        training.activation_offload == 0 && training.optimizer == Optimizer::adam &&
                        element_size(training.precision) == Bytes{2} &&
