@@ -526,8 +526,8 @@ std::vector<Key> step_keys() {
        .example = R"({"first": 4})",
        .also =
            R"([{"type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
-                    "properties": {"every": {"description": "each layer whose number on its rank is a multiple of it", "type": "integer", "minimum": 1, "maximum": 100000, "examples": [2]},
-                                   "first": {"description": "so many layers of each model chunk", "type": "integer", "minimum": 1, "maximum": 100000, "examples": [4]}}}, {"type": "null"}])",
+                    "properties": {"every": {"description": "each layer whose number on its rank is a multiple of it", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [2]},
+                                   "first": {"description": "so many layers of each model chunk", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [4]}}}, {"type": "null"}])",
        .read = read_recomputed_layers},
       {.pointer = "/training/recompute_modules",
        .meaning = "with recompute `selective`: what of a layer is computed again",

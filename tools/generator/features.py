@@ -103,6 +103,7 @@ class FeatureDraw:
             "/training/optimizer_offload_fraction": [None, None, 0, 0.5, 1], "/training/activation_offload_fraction": [None, None, 0, 0.3, 1],
             "/training/lora_rank": [None, None, 0, 16, 64], "/training/lora_target_modules": [None, *schema.lists("/training/lora_target_modules")],
             "/parallel/edge_layers": [None, None, None, "embedding", "both"],
+            "neighbours": [None, None, None, "leaf0 up", "node0 up", "node1 nic0 down"],
             "noise": [None, "jitter", "slow", "all"], "job": [None, None, "short", "long", "elastic"],
             **{way: sizes for way, sizes in WAYS.items()},
             "/parallel/zero_stage": [None, 0, 1, 2, 3], "/parallel/zero_prefetch": [None, 0, 1, 3],
