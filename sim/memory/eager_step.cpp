@@ -78,7 +78,7 @@ class EagerStep {
         states_(state_bytes(stage.plan.training, stage.software)),
         allocator_(whole(stage.capacity.value()), lead(stage)) {}
 
-  std::int64_t play();
+  EagerReserved play();
 
  private:
   /// With two microbatches in flight a rank waits for the GPU in each.
@@ -390,7 +390,7 @@ void EagerStep::optimizer_step() {
   for (const BlockId copy : copies) drop(copy);
 }
 
-std::int64_t EagerStep::play() {
+EagerReserved EagerStep::play() {
   take_states();
   passes();
   const double shares = shares_states() ? stage_.plan.parallel.replicas() : 1;
@@ -401,7 +401,8 @@ std::int64_t EagerStep::play() {
   if (!buckets_.empty()) take_buckets();  // once more, in the order of the first backward pass
   passes();
   optimizer_step();
-  return allocator_.most_reserved();
+  return {Bytes{static_cast<double>(allocator_.most_reserved())},
+          Bytes{static_cast<double>(allocator_.reserved())}};
 }
 
 }  // namespace
@@ -427,8 +428,6 @@ bool knows_allocations(const EagerStage& stage) {
   return stage.software.waiting_collectives > 0 && is_plain && is_kept && is_split;
 }
 
-Bytes reserved_by_eager_step(const EagerStage& stage) {
-  return Bytes{static_cast<double>(EagerStep(stage).play())};
-}
+EagerReserved reserved_by_eager_step(const EagerStage& stage) { return EagerStep(stage).play(); }
 
 }  // namespace windtunnel

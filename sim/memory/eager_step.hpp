@@ -24,6 +24,10 @@ bool knows_allocations(const EagerStage& stage);
 
 /// The most that PyTorch's allocator reserves: two steps are played request by request (docs/memory.md, section 10), as the optimizer's
 /// moments are allocated at the end of the first one.
-Bytes reserved_by_eager_step(const EagerStage& stage);
+struct EagerReserved {
+  Bytes most{};
+  Bytes in_step{};  ///< behind the last backward pass
+};
+EagerReserved reserved_by_eager_step(const EagerStage& stage);
 
 }  // namespace windtunnel

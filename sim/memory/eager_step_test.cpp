@@ -28,8 +28,8 @@ fixtures::World eager_world(int tensor, int pipeline, int data) {
 }
 
 double mebibytes(const fixtures::World& world, ChunkRole role, int in_flight) {
-  return reserved_by_eager_step(
-             {world.model, world.plan, world.software, role, in_flight, 80_GiB}) /
+  return reserved_by_eager_step({world.model, world.plan, world.software, role, in_flight, 80_GiB})
+             .most /
          1_MiB;
 }
 

@@ -473,14 +473,15 @@ void correct(StageMemory& memory, const MemoryInputs& inputs) {
   add_up(memory);
   memory.pool *= factor;
   memory.reserved *= factor;
+  memory.reserved_in_step *= factor;
 }
 
 /// What the allocator reserves.
-Bytes reserved(const MemoryInputs& inputs, const Stage& stage, const StageMemory& memory) {
+EagerReserved reserved(const MemoryInputs& inputs, const Stage& stage, const StageMemory& memory) {
   const Device& device = *inputs.device_of_stage[stage.id.index()];
   const SoftwareProfile& software = stage.software;
   // Nothing has been recycled yet in the first step: no slack.
-  if (inputs.reading == MemoryReading::first_step) return memory.pool;
+  if (inputs.reading == MemoryReading::first_step) return {memory.pool, memory.pool};
   const EagerStage eager{*inputs.model,
                          stage.plan,
                          software,
@@ -488,9 +489,11 @@ Bytes reserved(const MemoryInputs& inputs, const Stage& stage, const StageMemory
                          static_cast<int>(std::ceil(inputs.in_flight[stage.id.index()])),
                          device.usable_memory - device.context - software.extra_context};
   const bool may_fit = software.fragmentation * memory.allocated <= eager.capacity;
-  if (may_fit && knows_allocations(eager))
-    return std::max(reserved_by_eager_step(eager), memory.allocated);
-  return memory.pool * software.allocator_slack;
+  if (may_fit && knows_allocations(eager)) {
+    const EagerReserved played = reserved_by_eager_step(eager);
+    return {std::max(played.most, memory.allocated), played.in_step};
+  }
+  return {memory.pool * software.allocator_slack, memory.pool * software.allocator_slack};
 }
 
 /// Without what the allocator reserves.
@@ -529,7 +532,9 @@ std::vector<HeldTensor> StageMemory::tensors_at_peak() const {
 StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   const Stage stage = stage_of(inputs, id);
   StageMemory memory = add_up_stage(inputs, stage);
-  memory.reserved = reserved(inputs, stage, memory);
+  const EagerReserved taken = reserved(inputs, stage, memory);
+  memory.reserved = taken.most;
+  memory.reserved_in_step = taken.in_step;
   correct(memory, inputs);
   judge(memory, inputs, *inputs.device_of_stage[id.index()]);
   WT_ENSURE(memory.total > Bytes{});
