@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "cost/end_of_iteration.hpp"
 #include "cost/muon.hpp"
 #include "cost/stage_cost.hpp"
+#include "memory/eager_step.hpp"
 #include "memory/memory_advice.hpp"
 #include "memory/memory_correction.hpp"
 #include "plan/gradient_reduction.hpp"
@@ -411,18 +413,6 @@ void add_copies(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
                        {Moment::pool_head}});
 }
 
-/// Blocks of a tensor group's collectives that are free for the host and not for the GPU, which is behind: two a layer and pass, but no more
-/// than the host launches ahead. Each send to another stage waits for the GPU, but for the last two microbatches of those in flight.
-Bytes waiting_blocks(const MemoryInputs& inputs, const Stage& stage) {
-  const Parallel& parallel = stage.plan.parallel;
-  if (parallel.tensor == 1) return {};
-  const int held = static_cast<int>(inputs.in_flight[stage.id.index()]);
-  const int passes =
-      parallel.pipeline > 1 ? std::max(held - 2, 0) : std::min(stage.plan.microbatches, 2);
-  return whole_sequence(stage, *inputs.model) *
-         std::min(stage.software.waiting_collectives, 2 * stage.role.layers * passes);
-}
-
 /// All that a rank of the stage holds, and when (docs/memory.md, section 3). In a steady state the first backward pass has the most
 /// microbatches in flight, and frees one before a later one holds gradients as well. Of the first step one pass is counted, with all of
 /// them in flight; the messages of the stage are still there in its step, and no block of the allocator has been used again.
@@ -483,6 +473,42 @@ void correct(StageMemory& memory, const MemoryInputs& inputs) {
   add_up(memory);
   memory.pool *= factor;
   memory.reserved *= factor;
+  memory.reserved_in_step *= factor;
+}
+
+/// What the allocator reserves.
+EagerReserved reserved(const MemoryInputs& inputs, const Stage& stage, const StageMemory& memory) {
+  const Device& device = *inputs.device_of_stage[stage.id.index()];
+  const SoftwareProfile& software = stage.software;
+  // Nothing has been recycled yet in the first step: no slack.
+  if (inputs.reading == MemoryReading::first_step) return {memory.pool, memory.pool};
+  const EagerStage eager{*inputs.model,
+                         stage.plan,
+                         software,
+                         stage.role,
+                         static_cast<int>(std::ceil(inputs.in_flight[stage.id.index()])),
+                         device.usable_memory - device.context - software.extra_context};
+  const bool may_fit = software.fragmentation * memory.allocated <= eager.capacity;
+  if (may_fit && knows_allocations(eager)) {
+    const EagerReserved played = reserved_by_eager_step(eager);
+    return {std::max(played.most, memory.allocated), played.in_step};
+  }
+  return {memory.pool * software.allocator_slack, memory.pool * software.allocator_slack};
+}
+
+/// Without what the allocator reserves.
+StageMemory add_up_stage(const MemoryInputs& inputs, const Stage& stage) {
+  StageMemory memory;
+  memory.stage = stage.id;
+  memory.parameters = stage.parameters.all;
+  memory.microbatches_in_flight = inputs.in_flight[stage.id.index()];
+  const std::vector<HeldTensor> of_microbatch = tensors_of_microbatch(stage);
+  for (const HeldTensor& tensor : of_microbatch) memory.activation_per_microbatch += tensor.bytes;
+  memory.tensors = tensors_of(inputs, stage, of_microbatch);
+  add_up(memory);
+  memory.pool =
+      std::max(memory.allocated, sum_at(memory.tensors, largest_of(memory.tensors, pool_moments)));
+  return memory;
 }
 
 }  // namespace
@@ -505,27 +531,20 @@ std::vector<HeldTensor> StageMemory::tensors_at_peak() const {
 
 StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   const Stage stage = stage_of(inputs, id);
-  StageMemory memory;
-  memory.stage = id;
-  memory.parameters = stage.parameters.all;
-  memory.microbatches_in_flight = inputs.in_flight[id.index()];
-  const std::vector<HeldTensor> of_microbatch = tensors_of_microbatch(stage);
-  for (const HeldTensor& tensor : of_microbatch) memory.activation_per_microbatch += tensor.bytes;
-  memory.tensors = tensors_of(inputs, stage, of_microbatch);
-  add_up(memory);
-  memory.pool =
-      std::max(memory.allocated, sum_at(memory.tensors, largest_of(memory.tensors, pool_moments)));
-  // Nothing has been recycled yet in the first step: no slack.
-  const bool first_step = inputs.reading == MemoryReading::first_step;
-  memory.reserved = memory.pool * (first_step ? 1 : inputs.software->allocator_slack);
-  // Where no room is left for more blocks, the allocator waits for the GPU.
-  const Device& device = *inputs.device_of_stage[id.index()];
-  const Bytes waiting = waiting_blocks(inputs, stage);
-  if (memory.reserved + waiting <= device.usable_memory - device.context)
-    memory.reserved += waiting;
+  StageMemory memory = add_up_stage(inputs, stage);
+  const EagerReserved taken = reserved(inputs, stage, memory);
+  memory.reserved = taken.most;
+  memory.reserved_in_step = taken.in_step;
   correct(memory, inputs);
-  judge(memory, inputs, device);
+  judge(memory, inputs, *inputs.device_of_stage[id.index()]);
   WT_ENSURE(memory.total > Bytes{});
+  return memory;
+}
+
+StageMemory account_required(const MemoryInputs& inputs, StageId id) {
+  StageMemory memory = add_up_stage(inputs, stage_of(inputs, id));
+  correct(memory, inputs);
+  judge(memory, inputs, *inputs.device_of_stage[id.index()]);
   return memory;
 }
 

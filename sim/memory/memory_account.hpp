@@ -56,6 +56,8 @@ struct StageMemory {
   Bytes allocated{};  ///< torch.cuda.max_memory_allocated
   Bytes pool{};       ///< before slack
   Bytes reserved{};   ///< torch.cuda.max_memory_reserved
+  /// The same since the backward passes: less where the allocator returned its cache before.
+  Bytes reserved_in_step{};
   Bytes context{};
   Bytes required{};  ///< phi * allocated + context: what the verdict compares with `usable`
   Bytes total{};     ///< what nvidia-smi shows

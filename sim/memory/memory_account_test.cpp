@@ -405,29 +405,12 @@ TEST_CASE(
     CHECK(held(HeldKind::gathered_weights, Moment::backward) == Bytes{});
   }
   SUBCASE(
-      "a tensor group has a buffer for whole sequences of 2 sbh, and blocks that wait for the "
-      "GPU") {
+      "a tensor group has buffers for whole sequences of 2 sbh, and libraries have workspaces") {
     world.plan.parallel.tensor = 2;
     world.software.workspaces = 64_MiB;
     world.software.gather_buffers = 2;
     CHECK(held(HeldKind::sequences, Moment::step) == 4_MiB);
     CHECK(held(HeldKind::workspaces, Moment::step) == 64_MiB);
-    // Two collectives for each of 4 layers and 3 - 2 microbatches; then no more than 5 of them.
-    const auto waiting = [&world] {
-      MemoryInputs inputs = world.inputs();
-      inputs.in_flight = {3, 3};
-      const Bytes with = account_stage(inputs, StageId{0}).reserved;
-      SoftwareProfile none = world.software;
-      none.waiting_collectives = 0;
-      inputs.software = &none;
-      return with - account_stage(inputs, StageId{0}).reserved;
-    };
-    world.software.waiting_collectives = 50;
-    CHECK(waiting() / one_MiB == doctest::Approx(16));
-    world.software.waiting_collectives = 5;
-    CHECK(waiting() / one_MiB == doctest::Approx(10));
-    world.device.usable_memory = first_stage(world).reserved + world.device.context - 1_MiB;
-    CHECK(waiting() == Bytes{});  // no room: the allocator waits instead
   }
 }
 

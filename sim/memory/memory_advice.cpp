@@ -190,7 +190,7 @@ TriedChange tried(const MemoryInputs& inputs, const Change& change) {
   const MemoryInputs after = inputs_after(inputs, change.plan);
   TriedChange result{.text = change.text};
   for (int stage = 0; stage < change.plan.parallel.pipeline; ++stage) {
-    const StageMemory memory = account_stage(after, StageId{stage});
+    const StageMemory memory = account_required(after, StageId{stage});
     result.required = std::max(result.required, memory.required);
     result.fits = result.fits && memory.verdict != MemoryVerdict::does_not_fit;
   }

@@ -16,4 +16,8 @@ std::string memory_advice(const MemoryInputs& inputs, const StageMemory& worst);
 /// account_memory() for whoever reads no advice: finding it takes longer than the account.
 MemoryAccount account_without_advice(const MemoryInputs& inputs);
 
+/// account_stage() without what the allocator reserves, for whoever reads only what is required and whether it fits: playing the allocator
+/// takes longer than the account.
+StageMemory account_required(const MemoryInputs& inputs, StageId stage);
+
 }  // namespace windtunnel

@@ -12,6 +12,7 @@
 
 #include "core/contracts.hpp"
 #include "core/problem.hpp"
+#include "memory/memory_advice.hpp"
 #include "report/report_words.hpp"
 #include "search/lower_bound.hpp"
 #include "search/placement_search.hpp"
@@ -140,7 +141,10 @@ MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMar
   inputs.correction = base.memory_correction.get();
   MemoryCheck check;
   for (int s = 0; s < plan.parallel.pipeline; ++s) {
-    const StageMemory stage = account_stage(inputs, StageId{s});
+    // Of a plan that does not fit, nobody asks what the other stages reserve.
+    const bool is_lost = check.verdict == MemoryVerdict::does_not_fit;
+    const StageMemory stage =
+        is_lost ? account_required(inputs, StageId{s}) : account_stage(inputs, StageId{s});
     const Bytes need = stage.required * (1 + margin.share) + margin.amount;
     check.verdict = std::max(check.verdict, stage.verdict);
     check.max_total = std::max(check.max_total, stage.total);

@@ -25,7 +25,8 @@ std::vector<StageReading> stage_readings(const MemoryAccount& steady, const Memo
   for (std::size_t i = 0; i < steady.stages.size(); ++i)
     readings.push_back(
         {of_step ? sum_at(steady.stages[i].tensors, Moment::step) : steady.stages[i].allocated,
-         steady.stages[i].reserved, first.stages[i].allocated, first.stages[i].reserved});
+         of_step ? steady.stages[i].reserved_in_step : steady.stages[i].reserved,
+         first.stages[i].allocated, first.stages[i].reserved});
   return readings;
 }
 

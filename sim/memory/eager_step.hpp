@@ -1,0 +1,33 @@
+#pragma once
+
+#include "passes/pass.hpp"
+#include "plan/plan.hpp"
+#include "platform/software_profile.hpp"
+#include "units/quantity.hpp"
+#include "workload/transformer.hpp"
+
+namespace windtunnel {
+
+/// A rank of one stage, and what its device has for the allocator.
+struct EagerStage {
+  const Transformer& model;
+  const Plan& plan;
+  const SoftwareProfile& software;
+  ChunkRole role;
+  int in_flight = 1;  ///< microbatches, at most
+  Bytes capacity{};
+};
+
+/// Whether the order is known in which the stack allocates and frees in a step of this plan: nanotron's (`waiting_collectives` of the
+/// profile), of dense layers with flash attention and a gated MLP, none or all of them recomputed, in 1F1B order.
+bool knows_allocations(const EagerStage& stage);
+
+/// The most that PyTorch's allocator reserves: two steps are played request by request (docs/memory.md, section 10), as the optimizer's
+/// moments are allocated at the end of the first one.
+struct EagerReserved {
+  Bytes most{};
+  Bytes in_step{};  ///< behind the last backward pass
+};
+EagerReserved reserved_by_eager_step(const EagerStage& stage);
+
+}  // namespace windtunnel

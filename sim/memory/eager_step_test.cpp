@@ -1,0 +1,105 @@
+#include "memory/eager_step.hpp"
+
+#include <doctest/doctest.h>
+
+#include "memory/memory_fixtures.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Microbatches of one sequence of 8,192 tokens, 16 MiB of a layer's output; 20 MiB of word embeddings. 18 bytes a parameter, workspaces of
+/// 64 MiB.
+fixtures::World eager_world(int tensor, int pipeline, int data) {
+  fixtures::World world(fixtures::gpt(4, 1024, 8, 8192, 10240), tensor, pipeline, data, 1, 8);
+  world.model.family = "llama";
+  world.model.gated_mlp = world.model.rotary = true;
+  world.model.vocab_divisor = 1;
+  world.plan.training.precision = Precision::bf16;
+  world.plan.training.gradient_type = GradientType::fp32;
+  world.plan.training.recompute = Recompute::none;
+  world.plan.training.attention = Attention::flash;
+  world.plan.parallel.sequence_parallel = tensor > 1;
+  world.software.states_bf16 = {
+      .gradients = 4, .pass_gradients = 2, .buckets = 2, .gathered_copies = 2};
+  world.software.gradient_type = GradientType::fp32;
+  world.software.workspaces = 64_MiB;
+  world.software.waiting_collectives = 45;
+  return world;
+}
+
+double mebibytes(const fixtures::World& world, ChunkRole role, int in_flight) {
+  return reserved_by_eager_step({world.model, world.plan, world.software, role, in_flight, 80_GiB})
+             .most /
+         1_MiB;
+}
+
+TEST_CASE("a stage of the word embedding alone, worked by hand") {
+  const ChunkRole embedding{.layers = 0, .first = true};
+  SUBCASE("one replica") {
+    // Weights 20, sums of gradients 40, copies 40, workspaces 64; a microbatch's output 16, which its gradient uses again; the weights'
+    // gradient 20; two moments of 40 each, which no free block holds.
+    CHECK(mebibytes(eager_world(1, 2, 1), embedding, 1) == 280);
+  }
+  SUBCASE("two replicas that share states") {
+    fixtures::World world = eager_world(1, 2, 2);
+    world.plan.parallel.zero_stage = 1;
+    // Copies 20; of two moments of 20 one takes the gradient's block, of the step's copies of 20, 10 and 20 the shard's the output's, and
+    // the next gradient one of the other two.
+    CHECK(mebibytes(world, embedding, 1) == 240);
+  }
+  SUBCASE("two replicas with buckets") {
+    // The second time a bucket is made before the first is gone: it takes the gradient's block, and the first's is the gradient's then.
+    CHECK(mebibytes(eager_world(1, 2, 2), embedding, 1) == 300);
+  }
+}
+
+TEST_CASE("blocks of collectives wait, but for a rank that waits for the GPU in each microbatch") {
+  const auto waiting = [](int pipeline, int in_flight) {
+    fixtures::World world = eager_world(2, pipeline, 1);
+    const ChunkRole role{.layers = 4, .first = true, .last = pipeline == 1};
+    const double with = mebibytes(world, role, in_flight);
+    world.software.waiting_collectives = 1;
+    return with - mebibytes(world, role, in_flight);
+  };
+  CHECK(waiting(1, 1) > 8 * 16);  // at least those of a forward pass
+  CHECK(waiting(4, 3) > 8 * 16);
+  CHECK(waiting(2, 2) == 0);
+}
+
+TEST_CASE("each microbatch in flight costs what it keeps") {
+  fixtures::World world = eager_world(1, 4, 1);
+  const auto cost = [&world](int in_flight) {
+    const ChunkRole first{.layers = 4, .first = true};
+    return mebibytes(world, first, in_flight + 1) - mebibytes(world, first, in_flight);
+  };
+  SUBCASE("nothing is recomputed") {
+    // Four layers of: two inputs and two norms' outputs, copies of queries, keys and values, of keys and values, and attention's output,
+    // 16 MiB each; gate and up, activated, product, 64 MiB each.
+    constexpr double kept = 4 * (4 * 16 + 3 * 16 + 2 * 16 + 16 + 4 * 64);
+    for (const int in_flight : {2, 3})
+      CHECK(cost(in_flight) == doctest::Approx(kept).epsilon(0.05));
+  }
+  SUBCASE("all layers are recomputed from their inputs") {
+    world.plan.training.recompute = Recompute::full;
+    for (const int in_flight : {2, 3})
+      CHECK(cost(in_flight) == doctest::Approx(4 * 16).epsilon(0.2));
+  }
+}
+
+TEST_CASE("the account plays the steps that are known, and has the slack for others") {
+  fixtures::World world = eager_world(2, 1, 1);
+  const auto stage = [&world] { return account_stage(world.inputs(), StageId{0}); };
+  const ChunkRole whole{.layers = 4, .first = true, .last = true};
+  CHECK(stage().reserved / 1_MiB == doctest::Approx(mebibytes(world, whole, 1)));
+  const auto has_slack = [&] {
+    return stage().reserved == stage().pool * world.software.allocator_slack;
+  };
+  SUBCASE("of another stack") { world.software.waiting_collectives = 0; }
+  SUBCASE("recomputed in part") { world.plan.training.recompute = Recompute::selective; }
+  SUBCASE("without a gate") { world.model.gated_mlp = false; }
+  SUBCASE("without sequence parallelism") { world.plan.parallel.sequence_parallel = false; }
+  CHECK(has_slack());
+}
+
+}  // namespace
+}  // namespace windtunnel
