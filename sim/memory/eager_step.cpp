@@ -420,7 +420,8 @@ bool knows_allocations(const EagerStage& stage) {
   const bool is_kept = keeps_all_or_inputs && !training.lora.is_used() &&
                        training.attention == Attention::flash && training.optimizer_offload == 0 &&
                        training.activation_offload == 0 && training.optimizer == Optimizer::adam &&
-                       element_size(training.precision) == Bytes{2} &&
+                       training.cross_entropy == CrossEntropy::vocab_parallel_copied &&
+                       training.loss_parallel && element_size(training.precision) == Bytes{2} &&
                        !is_quantized(training.precision);
   const bool is_split =
       parallel.context == 1 && parallel.virtual_pipeline == 1 && parallel.zero_stage < 2 &&

@@ -23,6 +23,7 @@ fixtures::World eager_world(int tensor, int pipeline, int data) {
       .gradients = 4, .pass_gradients = 2, .buckets = 2, .gathered_copies = 2};
   world.software.gradient_type = GradientType::fp32;
   world.software.workspaces = 64_MiB;
+  world.plan.training.cross_entropy = CrossEntropy::vocab_parallel_copied;
   world.software.waiting_collectives = 45;
   return world;
 }
