@@ -11,6 +11,7 @@
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"
+#include "importers/tables.hpp"
 #include "report/json_object.hpp"
 
 namespace windtunnel {
@@ -170,6 +171,14 @@ namespace formats {
 #include "importers/formats.def"
 #undef WT_IMPORTER
 }  // namespace formats
+
+JsonValue detail::parsed(const Asset& table, const char* name) {
+  Problems problems;
+  JsonValue value = parse_json(
+      std::make_shared<const SourceText>(SourceText{name, std::string(table.text)}), problems);
+  problems.throw_if_any();
+  return value;
+}
 
 std::span<const Importer> importers() {
   static const std::array table{

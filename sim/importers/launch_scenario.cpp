@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
-#include "core/foreign_json.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "importers/base_platform.hpp"
@@ -34,13 +32,16 @@ JsonValue value_of(const std::string& text) {
   return JsonValue(text);
 }
 
-JsonValue parsed(const char* json) {
-  Problems problems;
-  JsonValue value = parse_foreign_json(
-      std::make_shared<const SourceText>(SourceText{"built-in", json, {}}), problems);
-  problems.throw_if_any();
-  value.origin = {};
-  return value;
+/// What a word of a setting is in a scenario; none where the table does not say.
+const JsonValue* translation(const std::string& word, const JsonValue& words) {
+  static const JsonValue left_out;
+  if (const JsonValue* const on = words.find("on")) {
+    if (word != "false" && word != "False") return on;
+    const JsonValue* const off = words.find("off");
+    return off != nullptr ? off : &left_out;
+  }
+  const JsonValue* const found = words.find(word);
+  return found != nullptr ? found : words.find("*");
 }
 
 int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
@@ -53,44 +54,42 @@ int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
 }  // namespace
 
 LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& library,
-                               LaunchSettings settings, const std::vector<LaunchKey>& keys,
-                               const std::vector<std::string>& harmless)
+                               LaunchSettings settings, const detail::Asset& table)
     : request_(request), library_(library), settings_(std::move(settings)) {
   if (settings_.settings.empty())
     throw option_error("import", request.kind,
                        request.inputs.front().string() + " has no settings of a training program",
                        "give the script that starts it, with its options, or its configuration");
   imported_.notes = settings_.notes;
+  const JsonValue known = detail::parsed(table);
+  const JsonValue::Array& harmless = known.find("harmless")->array();
   std::vector<std::string> unused;
   std::map<std::string, const LaunchSetting*> last;
   for (const LaunchSetting& setting : settings_.settings) last[setting.key] = &setting;
   for (const LaunchSetting& setting : settings_.settings) {
     if (last[setting.key] != &setting) continue;  // given again later
-    const auto key = std::find_if(keys.begin(), keys.end(),
-                                  [&](const LaunchKey& each) { return setting.key == each.key; });
-    if (key != keys.end())
-      translate(setting, *key);
-    else if (std::none_of(harmless.begin(), harmless.end(), [&](const std::string& beginning) {
-               return setting.key.starts_with(beginning);
+    if (const JsonValue* const meaning = known.find("keys")->find(setting.key))
+      translate(setting, *meaning);
+    else if (std::none_of(harmless.begin(), harmless.end(), [&](const JsonValue& beginning) {
+               return setting.key.starts_with(beginning.string());
              }))
       unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
 }
 
-void LaunchScenario::translate(const LaunchSetting& setting, const LaunchKey& key) {
-  const std::string pointer = key.pointer;
-  if (pointer.empty()) return;
-  if (key.words.empty()) {
-    if (!setting.value.empty()) return set(pointer, value_of(setting.value));
+void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {
+  if (meaning.is_string()) {
+    if (meaning.string().empty()) return;
+    if (!setting.value.empty()) return set(meaning.string(), value_of(setting.value));
     return note("line " + std::to_string(setting.line) + ": the value of " + setting.key +
                 " comes from outside the file, and is left out");
   }
-  for (const auto& [word, json] : key.words)
-    if (setting.value == word || std::string(word) == "*") {
-      if (json != nullptr) set(pointer, parsed(json));
-      return;
-    }
+  const auto& [pointer, origin, words] = meaning.object().front();
+  if (const JsonValue* const value = translation(setting.value, words)) {
+    if (!value->is_null()) set(pointer, JsonValue(value->content));
+    return;
+  }
   warn("line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
        " cannot be simulated, and is left out");
 }

@@ -3,31 +3,26 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "importers/importer.hpp"
 #include "importers/launch_settings.hpp"
+#include "importers/tables.hpp"
 
 namespace windtunnel {
-
-/// The meaning of one setting of a training program.
-struct LaunchKey {
-  const char* key;  ///< as LaunchSetting::key
-  const char*
-      pointer;  ///< of a scenario, with the keys of a model file below /model; empty: it changes nothing that is simulated
-  /// Values and what they are in a scenario, as JSON; "*" is any other value, and a null translation leaves the key out. Without words the value is taken
-  /// as it is, where it is not empty.
-  using Words = std::vector<std::pair<const char*, const char*>>;
-  Words words = {};
-};
 
 /// A scenario in the making: what a launch script says, translated.
 class LaunchScenario {
  public:
-  /// Sets the values of all settings that `keys` translates, and notes those that it does not know. `harmless` are beginnings of keys that change
-  /// nothing that is simulated ("lr", "save").
+  /// Sets the values of all settings that the table translates, and notes those that it does not know. Its "keys" have a pointer of the scenario for
+  /// LaunchSetting::key, with the keys of a model file below /model; an empty one changes nothing that is simulated. The value is taken as it is, where it is
+  /// not empty, or is one of the words below the pointer:
+  ///
+  ///   {"seq-length": "/model/sequence", "cp-comm-type": {"/parallel/context_method": {"p2p": "ring", "a2a": "all_to_all"}}}
+  ///
+  /// "*" is any other word; "on" any but false, which is "off". Null leaves the key out. "harmless" has beginnings of keys that change nothing
+  /// that is simulated ("lr", "save").
   LaunchScenario(const ImportRequest& request, const Library& library, LaunchSettings settings,
-                 const std::vector<LaunchKey>& keys, const std::vector<std::string>& harmless);
+                 const detail::Asset& table);
 
   const LaunchSettings& settings() const { return settings_; }
   /// The number at a pointer of the scenario; `fallback` where there is none.
@@ -49,7 +44,7 @@ class LaunchScenario {
   Imported finish(const std::string& software, int gpus);
 
  private:
-  void translate(const LaunchSetting& setting, const LaunchKey& key);
+  void translate(const LaunchSetting& setting, const JsonValue& meaning);
   void choose_model();
   void complete_model(JsonValue& model);
   void place_on(int gpus);

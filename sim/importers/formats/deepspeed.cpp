@@ -13,44 +13,6 @@
 namespace windtunnel {
 namespace {
 
-/// Keys of DeepSpeed's configuration (deepspeed.ai/docs/config-json, DeepSpeed 0.14 to 0.16).
-const std::vector<LaunchKey>& deepspeed_keys() {
-  static const std::vector<LaunchKey> keys{
-      {"train-batch-size", "/training/global_batch"},
-      {"train-micro-batch-size-per-gpu", "/training/micro_batch"},
-      {"bf16.enabled", "/training/precision", {{"true", R"("bf16")"}, {"false", nullptr}}},
-      {"bfloat16.enabled", "/training/precision", {{"true", R"("bf16")"}, {"false", nullptr}}},
-      {"fp16.enabled", "/training/precision", {{"true", R"("fp16")"}, {"false", nullptr}}},
-      {"zero-optimization.stage", "/parallel/zero_stage"},
-      {"zero-optimization.overlap-comm",
-       "/parallel/overlap_gradient_reduce",
-       {{"true", "true"}, {"false", "false"}}},
-      {"zero-optimization.offload-optimizer.device",
-       "/training/optimizer_offload_fraction",
-       {{"cpu", "1"}, {"none", nullptr}}},
-      {"tensor-parallel.autotp-size", "/parallel/tensor"},
-      {"sequence-parallel-size", "/parallel/context"},
-  };
-  return keys;
-}
-
-/// Beginnings of keys that change no time, or that the importer reads itself.
-const std::vector<std::string>& harmless_deepspeed_keys() {
-  static const std::vector<std::string> beginnings{
-      // clang-format off
-      "activation-checkpointing.", "aio.", "amp.", "bf16.", "comms-logger",
-      "communication-data-type", "data-types.", "dump-state", "flops-profiler", "fp16.",
-      "gradient-accumulation-steps", "gradient-clipping", "optimizer.", "prescale", "scheduler.",
-      "steps-per-print", "tensorboard.", "train-", "wall-clock", "wandb.", "zero-allow",
-      "zero-force", "zero-optimization.allgather", "zero-optimization.contiguous",
-      "zero-optimization.gather-16bit", "zero-optimization.ignore", "zero-optimization.load",
-      "zero-optimization.offload-optimizer.", "zero-optimization.reduce", "zero-optimization.round",
-      "zero-optimization.stage3", "zero-optimization.sub-group"
-      // clang-format on
-  };
-  return beginnings;
-}
-
 Imported import_deepspeed(const ImportRequest& request, const Library& library) {
   Problems problems;
   const JsonValue config =
@@ -69,8 +31,7 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
     if (each.value == "auto") chosen += (chosen.empty() ? "" : ", ") + each.key;
     return each.value == "auto";
   });
-  LaunchScenario scenario(request, library, std::move(settings), deepspeed_keys(),
-                          harmless_deepspeed_keys());
+  LaunchScenario scenario(request, library, std::move(settings), detail::deepspeed_table);
   if (!chosen.empty())
     scenario.note(
         "\"auto\" is chosen by the program that calls DeepSpeed, and is left to the defaults "

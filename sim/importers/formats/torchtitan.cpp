@@ -12,64 +12,6 @@
 namespace windtunnel {
 namespace {
 
-/// Keys of torchtitan/config/job_config.py, torchtitan 0.1 and 0.2.
-const std::vector<LaunchKey>& torchtitan_keys() {
-  static const std::vector<LaunchKey> keys{
-      {"training.seq-len", "/model/sequence"},
-      {"training.local-batch-size", "/training/micro_batch"},
-      {"training.batch-size", "/training/micro_batch"},
-      {"parallelism.tensor-parallel-degree", "/parallel/tensor"},
-      {"training.tensor-parallel-degree", "/parallel/tensor"},
-      {"parallelism.pipeline-parallel-degree", "/parallel/pipeline"},
-      {"experimental.pipeline-parallel-degree", "/parallel/pipeline"},
-      {"parallelism.context-parallel-degree", "/parallel/context"},
-      {"experimental.context-parallel-degree", "/parallel/context"},
-      {"parallelism.expert-parallel-degree", "/parallel/expert"},
-      {"parallelism.pipeline-parallel-schedule",
-       "/parallel/schedule",
-       {{"1F1B", R"("1f1b")"},
-        {"Interleaved1F1B", R"("interleaved_1f1b")"},
-        {"GPipe", R"("gpipe")"},
-        {"ZBVZeroBubble", R"("zero_bubble_v")"},
-        {"DualPipeV", R"("dualpipe_v")"}}},
-      {"parallelism.enable-async-tensor-parallel",
-       "/parallel/async_tensor_parallel",
-       {{"true", "true"}, {"false", nullptr}}},
-      {"experimental.enable-async-tensor-parallel",
-       "/parallel/async_tensor_parallel",
-       {{"true", "true"}, {"false", nullptr}}},
-      {"parallelism.fsdp-reshard-after-forward",
-       "/parallel/reshard_after_forward",
-       {{"always", "true"}, {"never", "false"}, {"default", nullptr}}},
-      {"activation-checkpoint.mode",
-       "/training/recompute",
-       {{"full", R"("full")"}, {"selective", R"("selective")"}, {"none", R"("none")"}}},
-      {"compile.enable", "/training/compile", {{"true", "true"}, {"false", "false"}}},
-      {"training.compile", "/training/compile", {{"true", "true"}, {"false", "false"}}},
-      {"training.mixed-precision-param",
-       "/training/precision",
-       {{"float32", R"("fp32")"}, {"bfloat16", R"("bf16")"}}},
-  };
-  return keys;
-}
-
-/// Beginnings of keys that change no time, or that the importer reads itself.
-const std::vector<std::string>& harmless_torchtitan_keys() {
-  static const std::vector<std::string> beginnings{
-      // clang-format off
-      "activation-checkpoint.", "checkpoint.", "comm.", "compile.components", "debug.",
-      "experimental.custom", "fault-tolerance.", "float8.", "job.", "lr-scheduler.",
-      "memory-estimation.", "metrics.", "model.", "mx.", "optimizer.", "parallelism.data-parallel",
-      "parallelism.pipeline-parallel-layers", "parallelism.pipeline-parallel-microbatch",
-      "profiling.", "quantize.", "training.data", "training.data-parallel",
-      "training.deterministic", "training.enable-cpu", "training.gc", "training.global-batch",
-      "training.max-norm", "training.mixed-precision-reduce", "training.seed", "training.steps",
-      "training.warmup", "validation."
-      // clang-format on
-  };
-  return beginnings;
-}
-
 /// "llama3-70b" of llama3 and 70B.
 std::string shipped_model(const Library& library, const LaunchSettings& settings) {
   std::string wanted =
@@ -83,8 +25,7 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   LaunchSettings settings = read_toml_settings(*read_source_or_stdin(request.inputs.front()));
   ImportRequest with_model = request;
   if (with_model.options.model.empty()) with_model.options.model = shipped_model(library, settings);
-  LaunchScenario scenario(with_model, library, std::move(settings), torchtitan_keys(),
-                          harmless_torchtitan_keys());
+  LaunchScenario scenario(with_model, library, std::move(settings), detail::torchtitan_table);
   // Defaults of job_config.py.
   for (const auto& [pointer, value] : {std::pair{"/model/sequence", json_of(2048)},
                                        {"/training/micro_batch", json_of(8)},
