@@ -107,10 +107,6 @@ bool LaunchScenario::is(const std::string& pointer, std::string_view text) const
   return value != nullptr && value->is_string() && value->string() == text;
 }
 
-void LaunchScenario::set(const std::string& pointer, JsonValue value) {
-  set_at(tree_, pointer, std::move(value));
-}
-
 void LaunchScenario::erase(const std::string& pointer) { erase_at(tree_, pointer); }
 
 int LaunchScenario::gpus(int said) const {
@@ -137,19 +133,18 @@ void LaunchScenario::choose_model() {
   }
   JsonValue model = file_of_option("--model", name, model_files, library_);
   const int sequence = int_at(sizes, "/sequence", int_at(model, "/sequence", 0));
-  if (sequence == int_at(model, "/sequence", 0))
-    return set("/model", JsonValue(absolute_if_path(name)));
-  model.set("sequence", json_of(sequence));
+  if (sequence == int_at(model, "/sequence", 0)) return set("/model", absolute_if_path(name));
+  add_members(model, {{"sequence", sequence}});
   set("/model", model);
 }
 
 /// A script seldom says the vocabulary: it is that of a model of the library with the same sizes.
 void LaunchScenario::complete_model(JsonValue& model) {
-  model.set("name", JsonValue(request_.output.stem().string()));
-  model.set("source", JsonValue(request_.kind + " settings of " +
-                                request_.inputs.front().filename().string()));
+  add_members(model, {{"name", request_.output.stem().string()},
+                      {"source", request_.kind + " settings of " +
+                                     request_.inputs.front().filename().string()}});
   if (model.find("family") == nullptr)
-    model.set("family", JsonValue(model.find("gated_mlp") != nullptr ? "llama" : "gpt"));
+    add_members(model, {{"family", model.find("gated_mlp") != nullptr ? "llama" : "gpt"}});
   if (model.find("vocab") != nullptr) return;
   // Of several, the one with the same sequence: Llama 2 and 3 of 70 B differ in it.
   std::string alike;
@@ -173,7 +168,7 @@ void LaunchScenario::complete_model(JsonValue& model) {
   }
   // Tokenizers of GPT-2 (arXiv:2005.14165) and Llama 2 (arXiv:2307.09288).
   const int assumed = model.find("family")->string() == "llama" ? 32000 : 50257;
-  model.set("vocab", json_of(assumed));
+  add_members(model, {{"vocab", assumed}});
   warn("the file does not say the size of the vocabulary; " + count_text(assumed, "token") +
        " are assumed: see /model/vocab");
 }
@@ -183,9 +178,8 @@ void LaunchScenario::place_on(int gpus) {
   const BasePlatform base(request_.options.base, library_);
   const std::vector<NodeType>& types = base.platform().node_types;
   const int gpus_per_node = types.size() == 1 ? types.front().gpus : 0;
-  if (gpus_per_node > 0 && gpus % gpus_per_node == 0)
-    return set("/nodes", json_of(gpus / gpus_per_node));
-  set("/parallel/data", json_of(gpus / gpus_of_replica()));
+  if (gpus_per_node > 0 && gpus % gpus_per_node == 0) return set("/nodes", gpus / gpus_per_node);
+  set("/parallel/data", gpus / gpus_of_replica());
 }
 
 int LaunchScenario::gpus_of_replica() const {
@@ -202,15 +196,15 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
         "give another --gpus N");
   choose_model();
   if (at("/parallel/virtual_pipeline", 1) > 1 && !has("/parallel/schedule"))
-    set("/parallel/schedule", JsonValue("interleaved_1f1b"));
+    set("/parallel/schedule", "interleaved_1f1b");
   if (at("/parallel/zero_stage", 0) == 3) erase("/parallel/overlap_gradient_reduce");  // always
   place_on(gpus);
 
   JsonValue document = object_of({{"version", 1}, {"name", request_.output.stem().string()}});
   document.set("model", *find_at(tree_, "/model"));
-  document.set("platform", JsonValue(absolute_if_path(request_.options.base)));
+  add_members(document, {{"platform", absolute_if_path(request_.options.base)}});
   if (has("/nodes")) document.set("nodes", *find_at(tree_, "/nodes"));
-  document.set("software", JsonValue(software));
+  add_members(document, {{"software", software}});
   for (const char* block : {"training", "parallel"})
     if (const JsonValue* value = tree_.find(block)) document.set(block, *value);
   const Scenario scenario = read_scenario(document, request_.output.parent_path(), library_);

@@ -7,6 +7,7 @@
 #include "importers/importer.hpp"
 #include "importers/launch_settings.hpp"
 #include "importers/tables.hpp"
+#include "report/json_object.hpp"
 
 namespace windtunnel {
 
@@ -25,6 +26,9 @@ class LaunchScenario {
                  const detail::Asset& table);
 
   const LaunchSettings& settings() const { return settings_; }
+  std::string text(std::string_view key) const { return settings_.text(key); }
+  int number(std::string_view key) const { return settings_.number(key); }
+  bool is_on(std::string_view key) const { return settings_.is_on(key); }
   /// The number at a pointer of the scenario; `fallback` where there is none.
   int at(const std::string& pointer, int fallback) const;
   /// Whether the text at a pointer of the scenario is `text`.
@@ -34,7 +38,15 @@ class LaunchScenario {
   int gpus_of_replica() const;
   /// --gpus, or else what the file says (0: nothing). Throws InputError where neither does.
   int gpus(int said) const;
-  void set(const std::string& pointer, JsonValue value);
+  template <class Value>
+  void set(const std::string& pointer, const Value& value) {
+    set_at(tree_, pointer, json_of(value));
+  }
+  /// Sets what the settings do not say.
+  template <class Value>
+  void set_default(const std::string& pointer, const Value& value) {
+    if (!has(pointer)) set(pointer, value);
+  }
   void erase(const std::string& pointer);
   void note(std::string text) { imported_.notes.push_back(std::move(text)); }
   void warn(std::string text) { imported_.warnings.push_back(std::move(text)); }
@@ -55,5 +67,10 @@ class LaunchScenario {
   JsonValue tree_{JsonValue::Object{}};
   Imported imported_;
 };
+
+/// The scenario of settings that have Megatron-LM's names: its own options, and the `model` block of NeMo. `software` is the stack, unless
+/// --deepspeed says that it is Megatron-DeepSpeed.
+Imported megatron_scenario(const ImportRequest& request, const Library& library,
+                           LaunchSettings settings, std::string software);
 
 }  // namespace windtunnel

@@ -39,15 +39,13 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
         chosen);
   const int gpus = request.options.gpus;
   const int data = std::max(1, gpus / scenario.gpus_of_replica());
-  const int steps = std::max(1, scenario.settings().number("gradient-accumulation-steps"));
+  const int steps = std::max(1, scenario.number("gradient-accumulation-steps"));
   const int global = scenario.at("/training/global_batch", 0);
-  if (!scenario.has("/training/micro_batch"))
-    scenario.set("/training/micro_batch",
-                 json_of(global > 0 ? std::max(1, global / data / steps) : 1));
+  scenario.set_default("/training/micro_batch",
+                       global > 0 ? std::max(1, global / data / steps) : 1);
   if (global == 0)
-    scenario.set("/training/global_batch",
-                 json_of(scenario.at("/training/micro_batch", 1) * steps * data));
-  if (!scenario.has("/training/precision")) scenario.set("/training/precision", JsonValue("bf16"));
+    scenario.set("/training/global_batch", scenario.at("/training/micro_batch", 1) * steps * data);
+  scenario.set_default("/training/precision", "bf16");
   if (scenario.settings().find("activation-checkpointing.partition-activations") != nullptr)
     scenario.note(
         "`activation_checkpointing` takes effect where the model asks for it: \"recompute\": "

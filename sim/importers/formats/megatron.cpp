@@ -7,7 +7,6 @@
 
 #include "core/file_io.hpp"
 #include "importers/launch_scenario.hpp"
-#include "importers/megatron_settings.hpp"
 #include "report/json_object.hpp"
 
 namespace windtunnel {
@@ -17,7 +16,7 @@ namespace {
 int num_gpus(const LaunchScenario& scenario) {
   const auto first = [&](std::initializer_list<const char*> keys) {
     for (const char* key : keys)
-      if (const int number = scenario.settings().number(key); number > 0) return number;
+      if (const int number = scenario.number(key); number > 0) return number;
     return 0;
   };
   const int nodes = first({"nnodes", "num-nodes", "sbatch-nodes"});
@@ -28,19 +27,17 @@ int num_gpus(const LaunchScenario& scenario) {
 
 /// 8-bit and 4-bit formats win over --bf16, in whichever order they come.
 void set_precision(LaunchScenario& scenario) {
-  if (!scenario.has("/training/precision")) scenario.set("/training/precision", JsonValue("fp32"));
-  const std::string recipe = scenario.settings().text("fp8-recipe");
-  if (scenario.settings().is_on("fp8-format") || scenario.settings().is_on("fp8"))
-    scenario.set("/training/precision", JsonValue(recipe == "mxfp8" ? "mxfp8" : "fp8"));
-  if (scenario.settings().is_on("fp4-format"))
-    scenario.set("/training/precision", JsonValue("nvfp4"));
+  scenario.set_default("/training/precision", "fp32");
+  const std::string recipe = scenario.text("fp8-recipe");
+  if (scenario.is_on("fp8-format") || scenario.is_on("fp8"))
+    scenario.set("/training/precision", recipe == "mxfp8" ? "mxfp8" : "fp8");
+  if (scenario.is_on("fp4-format")) scenario.set("/training/precision", "nvfp4");
 }
 
 void set_recomputation(LaunchScenario& scenario) {
-  if (scenario.settings().text("recompute-granularity") == "full" &&
-      scenario.settings().text("recompute-method") == "block")
-    scenario.warn("recompute-method block recomputes " +
-                  scenario.settings().text("recompute-num-layers") +
+  if (scenario.text("recompute-granularity") == "full" &&
+      scenario.text("recompute-method") == "block")
+    scenario.warn("recompute-method block recomputes " + scenario.text("recompute-num-layers") +
                   " of a stage's layers (recompute-num-layers); here all of them are");
   const std::map<std::string, const char*> modules{
       {"core_attn", "attention_core"},     {"layernorm", "norms"},
@@ -48,7 +45,7 @@ void set_recomputation(LaunchScenario& scenario) {
       {"moe_act", "expert_activation"},    {"moe", "experts"},
       {"shared_experts", "shared_experts"}};
   JsonValue::Array list;
-  std::string rest = scenario.settings().text("recompute-modules");
+  std::string rest = scenario.text("recompute-modules");
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
     if (const auto module = modules.find(rest.substr(0, end)); module != modules.end())
@@ -63,30 +60,27 @@ void set_recomputation(LaunchScenario& scenario) {
 
 /// Megatron-FSDP and FSDP2 over the distributed optimizer.
 void set_sharding(LaunchScenario& scenario, int replicas) {
-  const bool is_fsdp = scenario.settings().is_on("use-megatron-fsdp") ||
-                       scenario.settings().is_on("use-custom-fsdp") ||
-                       scenario.settings().is_on("use-torch-fsdp2") ||
-                       scenario.settings().is_on("fsdp");
+  const bool is_fsdp = scenario.is_on("use-megatron-fsdp") || scenario.is_on("use-custom-fsdp") ||
+                       scenario.is_on("use-torch-fsdp2") || scenario.is_on("fsdp");
   if (is_fsdp) {
     const std::map<std::string, int> stages{
         {"no_shard", 0}, {"optim", 1}, {"optim_grads", 2}, {"grad", 2}};
-    const std::string strategy = scenario.settings().is_on("fsdp")
-                                     ? scenario.settings().text("fsdp-sharding-strategy")
-                                     : scenario.settings().text("data-parallel-sharding-strategy");
+    const std::string strategy = scenario.is_on("fsdp")
+                                     ? scenario.text("fsdp-sharding-strategy")
+                                     : scenario.text("data-parallel-sharding-strategy");
     const auto stage = stages.find(strategy);
-    scenario.set("/parallel/zero_stage", json_of(stage == stages.end() ? 3 : stage->second));
+    scenario.set("/parallel/zero_stage", stage == stages.end() ? 3 : stage->second);
   }
-  const int copies = scenario.settings().number("num-distributed-optimizer-instances");
-  if (copies > 1 && replicas % copies == 0)
-    scenario.set("/parallel/zero_group", json_of(replicas / copies));
+  const int copies = scenario.number("num-distributed-optimizer-instances");
+  if (copies > 1 && replicas % copies == 0) scenario.set("/parallel/zero_group", replicas / copies);
 }
 
 void set_chunks(LaunchScenario& scenario) {
-  const int layers = scenario.settings().number("num-layers-per-virtual-pipeline-stage");
+  const int layers = scenario.number("num-layers-per-virtual-pipeline-stage");
   if (layers == 0) return;
   const int of_stage =
       scenario.at("/model/layers", 0) / std::max(1, scenario.at("/parallel/pipeline", 1));
-  if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", json_of(of_stage / layers));
+  if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", of_stage / layers);
 }
 
 /// What follows from other sizes, in validate_args() of megatron/training/arguments.py: a gated MLP is int(4 h 2/3 / 64) 64 wide, and groups of
@@ -94,11 +88,10 @@ void set_chunks(LaunchScenario& scenario) {
 void set_widths(LaunchScenario& scenario, bool is_megatron) {
   constexpr int multiple = 64;
   const int hidden = scenario.at("/model/hidden", 0);
-  if (is_megatron && scenario.settings().is_on("swiglu") && !scenario.has("/model/ffn_hidden") &&
-      hidden > 0)
-    scenario.set("/model/ffn_hidden", json_of(4 * hidden * 2 / 3 / multiple * multiple));
-  if (is_megatron && scenario.settings().number("num-query-groups") > 0 &&
-      !scenario.settings().is_on("group-query-attention")) {
+  if (is_megatron && scenario.is_on("swiglu") && !scenario.has("/model/ffn_hidden") && hidden > 0)
+    scenario.set("/model/ffn_hidden", 4 * hidden * 2 / 3 / multiple * multiple);
+  if (is_megatron && scenario.number("num-query-groups") > 0 &&
+      !scenario.is_on("group-query-attention")) {
     scenario.erase("/model/kv_heads");
     scenario.note("num-query-groups has no effect without group-query-attention");
   }
@@ -108,14 +101,12 @@ void set_widths(LaunchScenario& scenario, bool is_megatron) {
 /// --moe-layer-freq: 2 is every second layer, "([0]*3+[1]*58)" the three first ones dense.
 void set_dense_layers(LaunchScenario& scenario) {
   if (!scenario.has("/model/moe")) return;
-  if (!scenario.has("/model/moe/top_k"))
-    scenario.set("/model/moe/top_k", json_of(2));  // Megatron-LM's default
-  if (!scenario.has("/model/moe/ffn_hidden"))
-    scenario.set("/model/moe/ffn_hidden",
-                 json_of(scenario.at("/model/ffn_hidden", 4 * scenario.at("/model/hidden", 0))));
-  const std::string frequency = scenario.settings().text("moe-layer-freq");
-  if (const int every = scenario.settings().number("moe-layer-freq"); every > 1)
-    scenario.set("/model/moe/every", json_of(every));
+  scenario.set_default("/model/moe/top_k", 2);  // Megatron-LM's default
+  scenario.set_default("/model/moe/ffn_hidden",
+                       scenario.at("/model/ffn_hidden", 4 * scenario.at("/model/hidden", 0)));
+  const std::string frequency = scenario.text("moe-layer-freq");
+  if (const int every = scenario.number("moe-layer-freq"); every > 1)
+    scenario.set("/model/moe/every", every);
   const std::size_t dense = frequency.find("[0]*");
   if (dense == std::string::npos) return;
   const int layers = std::atoi(frequency.c_str() + dense + 4);
@@ -128,19 +119,19 @@ void set_dense_layers(LaunchScenario& scenario) {
 
 /// Defaults of megatron/training/arguments.py, Megatron-Core 0.12; queries have no rank of their own there.
 void set_latent_attention(LaunchScenario& scenario) {
-  if (!scenario.has("/model/mla") && !scenario.settings().is_on("multi-latent-attention")) return;
+  if (!scenario.has("/model/mla") && !scenario.is_on("multi-latent-attention")) return;
   for (const auto& [pointer, size] : {std::pair{"/model/mla/key_value_rank", 32},
                                       {"/model/mla/key_size", 128},
                                       {"/model/mla/rope_size", 64},
                                       {"/model/mla/value_size", 128}})
-    if (!scenario.has(pointer)) scenario.set(pointer, json_of(size));
+    scenario.set_default(pointer, size);
   scenario.erase("/model/head_size");  // --kv-channels says nothing of latent attention
 }
 
 /// --decoder-first-pipeline-num-layers and --decoder-last-…: the stages between share the rest.
 void set_edge_stages(LaunchScenario& scenario) {
-  const int first = scenario.settings().number("decoder-first-pipeline-num-layers");
-  const int last = scenario.settings().number("decoder-last-pipeline-num-layers");
+  const int first = scenario.number("decoder-first-pipeline-num-layers");
+  const int last = scenario.number("decoder-last-pipeline-num-layers");
   const int stages = scenario.at("/parallel/pipeline", 1);
   if (first + last == 0 || stages < 2) return;
   const int inner = stages - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
@@ -161,7 +152,7 @@ void set_edge_stages(LaunchScenario& scenario) {
 Imported megatron_scenario(const ImportRequest& request, const Library& library,
                            LaunchSettings settings, std::string software) {
   LaunchScenario scenario(request, library, std::move(settings), detail::megatron_table);
-  if (scenario.settings().is_on("deepspeed") || scenario.settings().is_on("deepspeed-config"))
+  if (scenario.is_on("deepspeed") || scenario.is_on("deepspeed-config"))
     software = "megatron-deepspeed-2022";
   const int gpus = scenario.gpus(num_gpus(scenario));
   const int ways = scenario.at("/parallel/tensor", 1) * scenario.at("/parallel/pipeline", 1);
@@ -171,20 +162,18 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   set_sharding(scenario, replicas);
   set_chunks(scenario);
   set_widths(scenario, request.kind == "megatron");
-  if (scenario.settings().number("ds-sequence-parallel-size") > 1)  // Ulysses
-    scenario.set("/parallel/context_method", JsonValue("all_to_all"));
+  if (scenario.number("ds-sequence-parallel-size") > 1)  // Ulysses
+    scenario.set("/parallel/context_method", "all_to_all");
   set_latent_attention(scenario);
   set_edge_stages(scenario);
   set_dense_layers(scenario);
-  if (!scenario.has("/training/micro_batch")) scenario.set("/training/micro_batch", json_of(1));
-  if (!scenario.has("/training/global_batch"))
-    scenario.set("/training/global_batch",
-                 json_of(scenario.at("/training/micro_batch", 1) * replicas /
-                         std::max(1, scenario.at("/parallel/context", 1))));
+  scenario.set_default("/training/micro_batch", 1);
+  scenario.set_default("/training/global_batch",
+                       scenario.at("/training/micro_batch", 1) * replicas /
+                           std::max(1, scenario.at("/parallel/context", 1)));
   // Megatron's own layers keep scores where no flash attention is asked for; what Transformer Engine's do, the profile says.
-  if (!scenario.has("/training/attention") &&
-      scenario.settings().text("transformer-impl") == "local")
-    scenario.set("/training/attention", JsonValue("standard"));
+  if (!scenario.has("/training/attention") && scenario.text("transformer-impl") == "local")
+    scenario.set("/training/attention", "standard");
   return scenario.finish(software, gpus);
 }
 

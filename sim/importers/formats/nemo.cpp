@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/file_io.hpp"
-#include "importers/megatron_settings.hpp"
+#include "importers/launch_scenario.hpp"
 
 namespace windtunnel {
 namespace {

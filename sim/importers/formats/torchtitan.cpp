@@ -32,41 +32,38 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
                                        {"/training/precision", JsonValue("bf16")},
                                        {"/training/recompute", JsonValue("selective")},
                                        {"/training/compile", JsonValue(false)}})
-    if (!scenario.has(pointer)) scenario.set(pointer, value);
+    scenario.set_default(pointer, value);
   const auto says = [&](const char* key, const char* value) {
-    return scenario.settings().text(key).find(value) != std::string::npos;
+    return scenario.text(key).find(value) != std::string::npos;
   };
-  const int replicate =
-      std::max(1, scenario.settings().number("parallelism.data-parallel-replicate-degree"));
-  int shard = std::max(scenario.settings().number("parallelism.data-parallel-shard-degree"),
-                       scenario.settings().number("training.data-parallel-shard-degree"));
+  const int replicate = std::max(1, scenario.number("parallelism.data-parallel-replicate-degree"));
+  int shard = std::max(scenario.number("parallelism.data-parallel-shard-degree"),
+                       scenario.number("training.data-parallel-shard-degree"));
   // A degree of -1 is whatever is left.
   const int gpus = scenario.gpus(replicate * shard * scenario.gpus_of_replica());
   const int data = std::max(1, gpus / scenario.gpus_of_replica());
   if (shard == 0) shard = std::max(1, data / replicate);
   const int context = scenario.at("/parallel/context", 1);
-  scenario.set("/parallel/zero_stage", json_of(shard * context > 1 ? 3 : 0));
-  if (replicate > 1 && shard > 1) scenario.set("/parallel/zero_group", json_of(shard * context));
-  if (scenario.at("/parallel/tensor", 1) > 1)
-    scenario.set("/parallel/sequence_parallel", JsonValue(true));
+  scenario.set("/parallel/zero_stage", shard * context > 1 ? 3 : 0);
+  if (replicate > 1 && shard > 1) scenario.set("/parallel/zero_group", shard * context);
+  if (scenario.at("/parallel/tensor", 1) > 1) scenario.set("/parallel/sequence_parallel", true);
   const bool is_fp8 = says("model.converters", "float8") ||
                       says("float8.enable-float8-linear", "true") ||
                       says("model.converters", "quantize.linear.float8");
-  if (is_fp8) scenario.set("/training/precision", JsonValue("fp8"));
-  if (says("model.converters", "mx")) scenario.set("/training/precision", JsonValue("mxfp8"));
+  if (is_fp8) scenario.set("/training/precision", "fp8");
+  if (says("model.converters", "mx")) scenario.set("/training/precision", "mxfp8");
   if (scenario.is("/training/recompute", "selective"))
     scenario.note(
         "selective activation checkpointing is that of Megatron's attention core; torchtitan's op "
         "list saves other tensors");
   // With a pipeline, local_batch_size is cut into microbatches.
   const int local = scenario.at("/training/micro_batch", 1);
-  const int global = scenario.settings().number("training.global-batch-size");
-  scenario.set("/training/global_batch", json_of(global > 0 ? global : local * data));
+  const int global = scenario.number("training.global-batch-size");
+  scenario.set("/training/global_batch", global > 0 ? global : local * data);
   if (scenario.at("/parallel/pipeline", 1) > 1)
-    scenario.set("/training/micro_batch",
-                 json_of(std::clamp(
-                     scenario.settings().number("parallelism.pipeline-parallel-microbatch-size"), 1,
-                     local)));
+    scenario.set(
+        "/training/micro_batch",
+        std::clamp(scenario.number("parallelism.pipeline-parallel-microbatch-size"), 1, local));
   return scenario.finish("torchtitan-2025", gpus);
 }
 
