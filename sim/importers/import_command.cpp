@@ -135,12 +135,6 @@ std::string json_of(const ImportRequest& request, const Imported& imported) {
 
 }  // namespace
 
-namespace formats {
-#define WT_IMPORTER(name) Importer name();
-#include "importers/formats.def"
-#undef WT_IMPORTER
-}  // namespace formats
-
 JsonValue detail::parsed(const Asset& table, const char* name) {
   Problems problems;
   JsonValue value = parse_json(

@@ -382,16 +382,12 @@ class IbnetdiscoverImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer ibnetdiscover() {
+Importer formats::ibnetdiscover() {
   return {"ibnetdiscover",
           "switches and cables of an InfiniBand fabric, to a platform",
           "output of ibnetdiscover",
           {"--base"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<IbnetdiscoverImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -192,16 +192,12 @@ Imported import_megatron(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-namespace formats {
-Importer megatron() {
+Importer formats::megatron() {
   return {"megatron",
           "a launch script of Megatron-LM or Megatron-DeepSpeed, to a scenario",
           "the shell script that starts pretrain_gpt.py, or a YAML file of its arguments",
           {"--base", "--gpus", "--model", "--args"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_megatron};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -668,16 +668,12 @@ class MpigraphImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer mpigraph() {
+Importer formats::mpigraph() {
   return {"mpigraph",
           "mpiGraph's bandwidth between all pairs of nodes, to a platform",
           "a log of mpiGraph, or a table of its rates (CSV)",
           {"--base", "--clean", "--table", "--unit", "--rails"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<MpigraphImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

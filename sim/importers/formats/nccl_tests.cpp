@@ -379,18 +379,16 @@ class NcclImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer nccl_tests() {
+Importer formats::nccl_tests() {
   return {
       "nccl-tests",
       "times of NCCL's collectives, to a platform",
       "output of all_reduce_perf, all_gather_perf, reduce_scatter_perf or alltoall_perf: text, or "
       "JSON of -J",
       {"--base"},
-      Importer::Files::several,
+      import_by<NcclImport>,
       Importer::Result::file,
-      import_by<NcclImport>};
+      Importer::Files::several};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -230,16 +230,12 @@ class NvbandwidthImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer nvbandwidth() {
+Importer formats::nvbandwidth() {
   return {"nvbandwidth",
           "copies between GPUs and with the host, to a platform",
           "output of nvbandwidth, text or JSON (-j)",
           {"--base"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<NvbandwidthImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -16,7 +16,6 @@
 #include "cost/kernel_cost.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/collective_fit.hpp"
-#include "importers/fitted_constants.hpp"
 #include "importers/importer.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
@@ -766,16 +765,14 @@ class ProbeImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer probe() {
+Importer formats::probe() {
   return {"probe",
           "what windtunnel probe --script measured, to a platform",
           "files of the script that windtunnel probe --script prints",
           {"--base"},
-          Importer::Files::several,
+          import_by<ProbeImport>,
           Importer::Result::file,
-          import_by<ProbeImport>};
+          Importer::Files::several};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

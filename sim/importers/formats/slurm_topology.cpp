@@ -262,16 +262,12 @@ class SlurmTopologyImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer slurm_topology() {
+Importer formats::slurm_topology() {
   return {"slurm-topology",
           "switches of Slurm's topology.conf, to a platform",
           "a topology.conf of Slurm's topology/tree",
           {"--base"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<SlurmTopologyImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

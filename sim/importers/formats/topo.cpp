@@ -515,16 +515,12 @@ class TopoImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer topo() {
+Importer formats::topo() {
   return {"topo",
           "links and network cards of a node, to a platform",
           "output of nvidia-smi topo -m",
           {"--base"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<TopoImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel
