@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how fast programs are played, plans searched, sweeps done and the whole program answers, and writes the tables of docs/performance.md:
+# Measures how fast programs are played, sweeps done and the whole program answers, and writes the tables of docs/performance.md:
 #   tools/bench.sh [BUILD_DIRECTORY]      (default: build/release)
 # Medians, each repetition a process of its own; about five minutes. Only what stands between the markers of the page is replaced.
 # Exit codes: 0 done; 1 done, and a goal was missed; 2 the page has no markers; 3 something is not built.
@@ -92,13 +92,11 @@ placed_at_random() {
 }
 
 engine_program=$(built windtunnel_engine_bench)
-search_program=$(built windtunnel_search_bench)
 sweep_program=$(built windtunnel_sweep_bench)
 windtunnel=$(built windtunnel)
 
 measure "$engine_program" engine.csv --benchmark_filter="^play_pipeline"
 measure "$engine_program" contention.csv --benchmark_filter="^play_(tapered/.*/tensor:4/|slow_link|all_to_all)"
-measure "$search_program" search.csv --benchmark_filter="^(considered|ranked)"
 measure "$sweep_program" sweep.csv
 trillion=(gpt3-175b-512xa100 --set /model=gpt-1t --set /nodes=384 --set /training/global_batch=3072
   --set /parallel/pipeline=64 --set /parallel/data=6)
@@ -347,18 +345,6 @@ engine_table() {
     }' sizes="$*" "$scratch/engine.csv"
 }
 
-search_table() {
-  echo "| search | plans | bounded | simulated | gap | time | plans a second |"
-  echo "|---|---|---|---|---|---|---|"
-  # shellcheck disable=SC2016
-  awk -F, "$read_medians"'
-    { sub(/_/, "-", part[2])
-      printf "| %s, %s | %d | %d | %d | %s | %.2f s | %.0f |\n", part[2], part[1], $column["considered"], $column["bounded"],
-             $column["simulated"], part[1] == "ranked" ? sprintf("%.1f %%", 100 * $column["gap"]) : "", $column["real_time"] / 1e3,
-             $column["candidates_per_second"]
-    }' "$scratch/search.csv"
-}
-
 # replace MARKER TABLE: puts the table between the markers of the page
 replace() {
   awk -v table="$2" -v marker="$1" '
@@ -381,12 +367,11 @@ cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
   echo "|---|---|---|---|"
   goals
 } >"$scratch/goals"
-engine_table 8x8x24x50 8x8x64x50 8x8x256x50 8x8x32768x50 64x6x64x50 64x6x512x50 64x6x512x400 64x48x64x50 64x256x64x50 >"$scratch/engine"
+engine_table 8x8x256x50 64x6x512x50 64x6x512x400 64x256x64x50 >"$scratch/engine"
 fsdp_activities=$("$windtunnel" run "$scratch/fsdp.json" --engine native --json 2>/dev/null | awk '/"activities":/ { print $2 + 0; exit }')
 contention_table >"$scratch/contention"
-search_table >"$scratch/search"
-for table in goals engine contention search; do replace "$table-bench" "$scratch/$table"; done
-cat "$scratch/goals" "$scratch/engine" "$scratch/contention" "$scratch/search"
+for table in goals engine contention; do replace "$table-bench" "$scratch/$table"; done
+cat "$scratch/goals" "$scratch/engine" "$scratch/contention"
 if grep -q '\*\*no\*\*' "$scratch/goals"; then
   echo "a goal was missed: see the first table" >&2
   exit 1

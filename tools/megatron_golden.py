@@ -140,7 +140,7 @@ def scenario_of(row):
                 "gradient_dtype": "fp16" if precision == "fp16" else "fp32", "attention": "standard" if keeps_scores else "flash",
                 "recompute": row["recompute_granularity"] or "none"}
     if row["cross_entropy_loss_fusion"]:  # its default implementation, "native" (megatron/training/arguments.py)
-        training["loss"] = "vocab_parallel_compiled"
+        training["cross_entropy"] = "vocab_parallel_compiled"
     platform = next((name for word, name in (("h100", "dgx-h100"), ("gb200", "gb200-nvl72")) if word in row["env"]), "hgx-a100-80gb")
     of_node = 4 if platform == "gb200-nvl72" else 8
     told = TOLD_BESIDE.get(row["test"], {})

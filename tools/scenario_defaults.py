@@ -93,7 +93,7 @@ def main():
     document = with_plain_sources(resolved(*BASE, "--set", "/compression=" + json.dumps(CODECS)))
     for key in ("stage_layers", "data"):  # follow from the ways
         document["parallel"].pop(key, None)
-    for key in ("attention_kernel", "loss"):  # follow from the software
+    for key in ("attention_kernel", "cross_entropy"):  # follow from the software
         document["training"].pop(key, None)
     del document["nodes"]
     document["software"]["eager_layer_traffic"] = json.loads(json.dumps(document["software"]["layer_traffic"]))

@@ -19,17 +19,18 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "docs/scenario.schema.json"
 PAGE = ROOT / "docs/scenario-reference.md"
 
-# Amounts: what a key is, and what it is counted in.
-AMOUNTS = {"bytes": ("size", "bytes"), "seconds": ("time", "seconds"), "data_rate": ("data rate", "bytes/s, bit/s"),
-           "flop_rate": ("rate of operations", "FLOP/s")}
+# Amounts: what a key is.
+AMOUNTS = {"bytes": "size", "seconds": "time", "data_rate": "data rate", "flop_rate": "rate of operations"}
 LABELS = ("$schema", "name", "description", "source")
+OVERLAYS = ("elsewhere", "releases")  # lists of objects whose keys are laid over those beside the list
 HEAD = """<!-- Written by tools/scenario_reference.py from scenario.schema.json, not by hand. -->
 # Every key of a scenario
 
 All keys, with where they stand as JSON pointers (`--set POINTER=VALUE` takes the same). [scenario.md](scenario.md) says how files are put together and what must
 come out even; [platforms.md](platforms.md) how numbers get their sources. `N` stands for a place in a list, counted from 0. An amount is text with its unit, in any
 unit of its kind: `"80 GiB"`, `"1.5 us"`, `"200 Gbps"`, `"25 GB/s"`, `"312 TFLOPS"`. A value of `null` is the same as no value. *Required* holds for the merged file:
-what a file `extends` may give it.
+what a file `extends` may give it. An object with numbers of a machine or of software also has `source`, where they come from: one text, or one for each key, with `*`
+for the rest. Each number that is given needs one.
 """
 
 
@@ -82,7 +83,7 @@ class Reference:
     def amount(self, kind, node):
         """"time, 0 s to 10 s": the range of the key, or else of the kind."""
         least, most = ({**self.schema["definitions"][kind], **node}[end] for end in ("x-minimum", "x-maximum"))
-        return f"{AMOUNTS[kind][0]}, {least} to {most}"
+        return f"{AMOUNTS[kind]}, {least} to {most}"
 
     def kind(self, node):
         """Type and allowed values in words."""
@@ -121,15 +122,6 @@ class Reference:
             return "list of " + (self.kind(node["items"]) or "values")
         return name
 
-    def unit(self, node):
-        if "x-unit" in node:
-            return node["x-unit"]
-        for choice in [node] + node.get("anyOf", []):
-            for reference in (choice.get("$ref", ""), choice.get("$of", "")):
-                if reference.rsplit("/", 1)[-1] in AMOUNTS:
-                    return AMOUNTS[reference.rsplit("/", 1)[-1]][1]
-        return ""
-
     def row(self, pointers, every_pointer, node, required):
         raw, node = node, self.resolved(node)
         if not node.get("description") or "examples" not in node:
@@ -141,29 +133,36 @@ class Reference:
             default = "required" if required else node.get("x-default", "none")
             if not required and "x-default" not in node:
                 self.undescribed.append(pointers[0] + " (default)")
+        if pointers[0].endswith("/source"):
+            return  # the page's head says what it is
         kind = self.kind(raw if "$ref" in raw and raw["$ref"].rsplit("/", 1)[1] in AMOUNTS else node)
         meaning = node.get("description", "")
         example = json.dumps(node.get("examples", [""])[0], ensure_ascii=False)
         has_plain_form = not kind.startswith(("text", "object", "list", "path", "anything"))
         if not has_plain_form and "default" not in node and "…" not in example:
             meaning += f" (such as `{example}`)"
-        cells = [", ".join(f"`{pointer}`" for pointer in pointers), kind, self.unit(node), default, meaning]
+        unit = f" ({node['x-unit']})" if "x-unit" in node else ""
+        cells = [", ".join(f"`{pointer}`" for pointer in pointers), kind + unit, default, meaning]
         self.lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
 
     def table(self, title, about, rows):
         self.lines.append(f"\n## {title}\n")
         if about:
             self.lines.append(about[0].upper() + about[1:] + ".\n")
-        self.lines.append("| key | type, allowed values | unit | default | meaning |\n|---|---|---|---|---|")
+        self.lines.append("| key | type, allowed values | default | meaning |\n|---|---|---|---|")
         for row in rows:
             self.row(*row)
 
-    def add(self, pointer, title, node, completions):
-        """The table of an object, then those of the objects in it."""
+    def add(self, pointer, title, node, completions, beside=()):
+        """The table of an object, then those of the objects in it. `beside`: the keys of the object that it stands in."""
         required = {key for each in [node] + completions for key in each.get("required", [])}
         about = node.get("description", "") if pointer else ""
+        told = self.told_elsewhere(pointer, node, beside)
         self.table(title, about, [([f"{pointer}/{key}"], [f"{pointer}/{key}"], value, key in required)
-                                  for key, value in node["properties"].items()])
+                                  for key, value in node["properties"].items() if key not in told])
+        for words in dict.fromkeys(told.values()):
+            names = [f"`{key}`" for key, of in told.items() if of == words and key not in LABELS]
+            self.lines.append(f"\nAnd {words}: {', '.join(names)}.")
         inner = []
         for key, value in node["properties"].items():
             if (found := self.object_of(value)) is None:
@@ -178,7 +177,20 @@ class Reference:
             self.add_alike(pointer, alike)
         for each in inner:
             if each not in alike:
-                self.add(each[0], f"`{each[0]}`", each[2], each[3])
+                self.add(each[0], f"`{each[0]}`", each[2], each[3], node["properties"])
+
+    @staticmethod
+    def told_elsewhere(pointer, node, beside):
+        """Keys that another table describes, and what to say of them: those laid over the same keys beside the list, and whole blocks of
+        references to keys of the same names."""
+        if pointer.removesuffix("/N").rsplit("/", 1)[-1] in OVERLAYS:
+            return {key: "laid over those beside the list" for key in node["properties"] if key in beside}
+        told = {}
+        for key, value in node["properties"].items():
+            block, _, name = value.get("$ref", "").removeprefix("#/definitions/").partition("/properties/")
+            if name == key and key not in LABELS:
+                told[key] = f"those of `/{block}`, with the same values"
+        return told
 
     @staticmethod
     def shares_keys(one, other):

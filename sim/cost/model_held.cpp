@@ -15,23 +15,35 @@ constexpr Bytes single{4};  // of an fp32 value
 bool has_dropout(const Transformer& model) { return model.family != "llama"; }
 
 /// Of one value of the output head, `element` wide, on one of `ways` ranks that share out the vocabulary.
-Bytes logit_bytes(Loss loss, Bytes element, int ways) {
+Bytes logit_bytes(CrossEntropy kind, Bytes element, int ways) {
   const bool is_half = element < single;
-  switch (loss) {
-    case Loss::in_place:
+  switch (kind) {
+    case CrossEntropy::in_place:
       return element;
-    case Loss::fused:
+    case CrossEntropy::fused:
       return element * 2.0;
-    case Loss::vocab_parallel:
+    case CrossEntropy::vocab_parallel:
       return is_half ? element + single : element;
-    case Loss::vocab_parallel_compiled:
+    case CrossEntropy::vocab_parallel_compiled:
       return (is_half ? element + single : element) + single;
-    case Loss::vocab_parallel_copied:
+    case CrossEntropy::vocab_parallel_copied:
       return single * 2.0;
-    case Loss::plain:
+    case CrossEntropy::plain:
       return single * (ways > 1 ? 4.0 : 3.0);
+    case CrossEntropy::chunked:
+      break;
   }
   WT_UNREACHABLE();
+}
+
+/// The same of a plan.
+Bytes logit_bytes(const Training& training, Bytes element, int tensor) {
+  constexpr double chunks = 8;
+  const int ways = training.loss_parallel ? tensor : 1;
+  if (training.cross_entropy != CrossEntropy::chunked)
+    return logit_bytes(training.cross_entropy, element, ways);
+  return logit_bytes(training.compile ? CrossEntropy::fused : CrossEntropy::plain, element, ways) /
+         chunks;
 }
 
 }  // namespace
@@ -253,11 +265,17 @@ Held ModelHeld::embedding_backward() const {
 }
 
 Held ModelHeld::head_backward() const {
-  const double logits = s_ * b_ * padded_vocab(model_, plan_.parallel.tensor);
+  const Training& training = plan_.training;
+  const int tensor = plan_.parallel.tensor;
+  const double logits =
+      s_ * b_ * padded_vocab(model_, tensor) * (training.loss_parallel ? 1 : tensor);
   Held held;
-  held.at(Kept::logits).divided = logit_bytes(plan_.training.loss, e_, plan_.parallel.tensor) *
-                                  logits * (1 + model_.mtp_layers);
+  held.at(Kept::logits).divided =
+      logit_bytes(training, e_, tensor) * logits * (1 + model_.mtp_layers);
   held.at(Kept::head_input).whole = elements(2);
+  // The gradients of all chunks, of the head's input on every rank.
+  if (training.cross_entropy == CrossEntropy::chunked)
+    held.at(Kept::head_input).divided = single * (elements(1) / e_ * tensor);
   return held;
 }
 

@@ -49,7 +49,7 @@ class ModelHeld {
   Held feed_forward_backward() const;
   /// The first stage sends no gradient on: one tensor less on its way.
   Held embedding_backward() const;
-  /// Logits and what the loss makes of them (Loss), and what the last norm reads and gives.
+  /// Logits and what the loss makes of them (CrossEntropy), and what the last norm reads and gives.
   Held head_backward() const;
 
  private:

@@ -110,29 +110,40 @@ TEST_CASE("each kind of loss holds its own copies of the logits") {
   model.sequence = 16;
   Plan plan;
   plan.training.micro_batch = 2;
-  const auto of_one = [&](Loss loss, Precision precision = Precision::bf16) {
-    plan.training.loss = loss;
+  const auto of_one = [&](CrossEntropy loss, Precision precision = Precision::bf16) {
+    plan.training.cross_entropy = loss;
     plan.training.precision = precision;
     return ModelHeld(model, plan).head_backward().at(Kept::logits).sum() /
            Bytes{16.0 * 2 * 1024 / plan.parallel.tensor};
   };
-  CHECK(of_one(Loss::in_place) == 2);
-  CHECK(of_one(Loss::fused) == 2 + 2);           // logits, gradients
-  CHECK(of_one(Loss::vocab_parallel) == 2 + 4);  // logits, exponentials in fp32
-  CHECK(of_one(Loss::vocab_parallel_compiled) == 2 + 4 + 4);
-  CHECK(of_one(Loss::vocab_parallel_copied) == 4 + 4);
-  CHECK(of_one(Loss::plain) == 4 + 4 + 4);  // log-softmax and two gradients
-  CHECK(of_one(Loss::vocab_parallel, Precision::fp32) == 4);
-  CHECK(of_one(Loss::vocab_parallel_compiled, Precision::fp32) == 4 + 4);
+  CHECK(of_one(CrossEntropy::in_place) == 2);
+  CHECK(of_one(CrossEntropy::fused) == 2 + 2);           // logits, gradients
+  CHECK(of_one(CrossEntropy::vocab_parallel) == 2 + 4);  // logits, exponentials in fp32
+  CHECK(of_one(CrossEntropy::vocab_parallel_compiled) == 2 + 4 + 4);
+  CHECK(of_one(CrossEntropy::vocab_parallel_copied) == 4 + 4);
+  CHECK(of_one(CrossEntropy::plain) == 4 + 4 + 4);        // log-softmax and two gradients
+  CHECK(of_one(CrossEntropy::chunked) == (2 + 2) / 8.0);  // of an eighth of the tokens
+  plan.training.compile = false;
+  CHECK(of_one(CrossEntropy::chunked) == (4 + 4 + 4) / 8.0);
+  CHECK(of_one(CrossEntropy::vocab_parallel, Precision::fp32) == 4);
+  CHECK(of_one(CrossEntropy::vocab_parallel_compiled, Precision::fp32) == 4 + 4);
   plan.parallel.tensor = 2;  // 1,024 words are a multiple of 2 * 128
   model.hidden = 64;
   CHECK(ModelHeld(model, plan).head_backward().at(Kept::head_input).whole ==
         Bytes{4.0 * 2 * 16 * 2 * 64});
   CHECK(ModelHeld(model, plan).head_backward().at(Kept::logits).divided ==
         Bytes{8.0 * 16 * 2 * 1024});
-  plan.training.loss = Loss::plain;
+  plan.training.cross_entropy = CrossEntropy::plain;
   CHECK(ModelHeld(model, plan).head_backward().at(Kept::logits).divided ==
         Bytes{16.0 * 16 * 2 * 1024});
+  // All logits on each of the two ranks, without the sum over them.
+  plan.training.loss_parallel = false;
+  CHECK(ModelHeld(model, plan).head_backward().at(Kept::logits).divided ==
+        Bytes{12.0 * 16 * 2 * 1024 * 2});
+  // The gradients of the head's input in fp32.
+  plan.training.cross_entropy = CrossEntropy::chunked;
+  CHECK(ModelHeld(model, plan).head_backward().at(Kept::head_input).divided ==
+        Bytes{4.0 * 16 * 2 * 64 * 2});
 }
 
 TEST_CASE("a gated MLP of single kernels keeps the nonlinearity's output too") {

@@ -422,7 +422,9 @@ class ModelWriter {
 
   void time_head(Operation& ahead, Backward& back) const {
     const double factor = in_.node->device.gemm.head_factor;
-    const double traffic = in_.software->cross_entropy_bytes;
+    // Of each logit that the rank's own head gives.
+    const double traffic = in_.software->cross_entropy_bytes *
+                           (in_.plan->training.loss_parallel ? 1 : in_.plan->parallel.tensor);
     const KernelContext context = base_context(context_);
     const KernelWork ahead_work = head_forward(*in_.model, shape_, traffic),
                      whole_back_work = head_backward(*in_.model, shape_, traffic),

@@ -49,6 +49,7 @@ PassBytes pass_bytes(const StageCostInputs& in) {
   const LayerShape shape = layer_shape(*in.plan, *in.software);
   PassBytes bytes;
   bytes.activation = activation_size(*in.model, shape);
+  bytes.logits = logits_size(*in.model, shape) * (1.0 + in.model->mtp_layers);
   bytes.weight = weight;
   bytes.gradient = gradient;
   const double adapters = layer_adapter_parameters(*in.model, *in.plan);
@@ -603,7 +604,7 @@ LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {
           .traffic = plan.training.compile
                          ? software.layer_traffic
                          : software.eager_layer_traffic.value_or(software.layer_traffic),
-          .reads_for_scale = software.current_scaling,
+          .reads_for_scale = software.current_scaling && !plan.training.scales_blocks(),
           .casts_weights = plan.parallel.zero_stage == 3 && !keeps_operands(plan, software),
           .row_cast_efficiency =
               plan.training.scales_rows() ? software.row_cast_efficiency.value_or(1) : 0,
@@ -628,12 +629,20 @@ ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlac
   ChunkRole role{layers, map.is_first(place), map.is_last(place),
                  model.moe ? model.expert_layers(before, layers) : 0,
                  model.seen_share(before, layers)};
-  const int predicted = plan.mtp_layers_of(place);
-  if (predicted == 0) return role;
-  role.layers += predicted;
-  if (model.predicts_with_experts()) role.expert_layers += predicted;
-  role.seen_share =
-      (role.seen_share * layers + model.seen_share(model.layers - 1, 1) * predicted) / role.layers;
+  if (const int predicted = plan.mtp_layers_of(place); predicted > 0) {
+    role.layers += predicted;
+    if (model.predicts_with_experts()) role.expert_layers += predicted;
+    role.seen_share =
+        (role.seen_share * layers + model.seen_share(model.layers - 1, 1) * predicted) /
+        role.layers;
+  }
+  const RecomputedLayers& recomputed = plan.training.recompute_layers;
+  if (plan.training.recompute == Recompute::none || recomputed.are_all()) return role;
+  int on_rank = 0;
+  for (int chunk = 0; chunk < place.chunk; ++chunk)
+    on_rank += plan.chunk_layers({place.stage, chunk});
+  role.not_recomputed = recomputed.left_out(on_rank, role.layers);
+  role.leaves_out_last = recomputed.leave_out_last(on_rank, role.layers);
   return role;
 }
 
@@ -643,6 +652,8 @@ ChunkRole stage_role(const Transformer& model, const Plan& plan, StageId stage) 
     const ChunkRole role = chunk_role(model, plan, {stage, chunk});
     all.layers += role.layers;
     all.expert_layers += role.expert_layers;
+    all.not_recomputed += role.not_recomputed;
+    all.leaves_out_last = role.leaves_out_last && (chunk == 0 || all.leaves_out_last);
     all.first |= role.first;
     all.last |= role.last;
   }

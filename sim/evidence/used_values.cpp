@@ -161,12 +161,15 @@ void add_node(const NodeType& node, const Plan& plan, ValueCollector& values) {
              attained, node.host->effective_memory(), training.optimizer_offload > 0);
 }
 
-/// NICs of nodes in use that carry less than they should. Where there are none, nothing is said of them.
+/// NICs of nodes in use that carry less than they should, and other jobs on links. Where there are none, nothing is said of them.
 void add_faults(const Scenario& scenario, ValueCollector& values) {
   for (const NicFault& fault : scenario.platform.faults)
     if (fault.node.index() < scenario.nodes.size())
       values.add("nic_share", "share of its rate that a faulty NIC carries", attained, fault.share,
                  scenario.nodes.size() > 1);
+  for (const NeighbourFlow& flow : scenario.platform.neighbours)
+    values.add("neighbours", "what a neighbour sends over " + flow.link, attained,
+               flow.rate * flow.busy, scenario.nodes.size() > 1);
 }
 
 /// Pairs of nodes with a rate of their own, of those in use.

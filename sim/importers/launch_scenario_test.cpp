@@ -153,6 +153,38 @@ TEST_CASE("layers of Megatron's own keep the scores of attention") {
   CHECK(attention("") == "none");  // as the profile has it
 }
 
+TEST_CASE(
+    "which layers are recomputed, the recipe of fp8 and a whole loss are read from a launch "
+    "script") {
+  const auto megatron = [](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.with("run.sh",
+             "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 16 --hidden-size 1024 "
+             "--num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 "
+             "--micro-batch-size 1 --global-batch-size 8 --vocab-size 50000 --bf16 " +
+                 options + "\n")
+        .run();
+    return json_at(run, pointer);
+  };
+  const std::string some =
+      "--recompute-granularity full --recompute-method block --recompute-num-layers ";
+  CHECK(megatron(some + "3", "/training/recompute_layers/first") == "3");
+  CHECK(megatron(some + "3", "/training/recompute") == "\"full\"");
+  CHECK(megatron(some + "0", "/training/recompute") == "\"none\"");
+  CHECK(megatron("--fp8-format e4m3 --fp8-recipe blockwise", "/training/fp8_recipe") ==
+        "\"block\"");
+  ImportRun run = launch("torchtitan");
+  run.request.options.gpus = 8;
+  run.with("run.toml",
+           "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[activation_checkpoint]\nmode = "
+           "\"selective\"\nselective_ac_option = \"2\"\n[parallelism]\n"
+           "tensor_parallel_degree = 2\ndisable_loss_parallel = true\n")
+      .run();
+  CHECK(json_at(run, "/training/recompute") == "\"full\"");
+  CHECK(json_at(run, "/training/recompute_layers/every") == "2");
+  CHECK(json_at(run, "/training/loss_parallel") == "false");
+}
+
 TEST_CASE("a configuration of NeMo becomes a scenario") {
   ImportRun run = launch("nemo");
   run.with(sample("launch-nemo.yaml")).run();

@@ -272,7 +272,7 @@ World sharded_world(ShardedParameters held, int microbatches) {
   world.plan.training.attention = Attention::flash;
   world.plan.training.precision = Precision::bf16;
   world.plan.training.gradient_type = GradientType::fp32;
-  world.plan.training.loss = Loss::fused;
+  world.plan.training.cross_entropy = CrossEntropy::fused;
   world.software.gradient_type = GradientType::fp32;
   world.software.fixed_work = Bytes{};
   world.software.allocator_slack = 1;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "memory/memory_fixtures.hpp"
@@ -27,6 +28,13 @@ struct ClosedForm {
   double e = element_size(plan.training.precision) / 1_B;
   double vocab = padded_vocab(model, plan.parallel.tensor);
   Recompute recompute = plan.training.recompute;
+  RecomputedLayers some = plan.training.recompute_layers;
+  /// Layers that are not recomputed, and whether the last one is among them.
+  double left_out = recompute == Recompute::none ? 0
+                    : some.first > 0             ? std::max(l - some.first, 0.0)
+                    : some.every > 1             ? l - std::floor(l / some.every)
+                                                 : 0;
+  bool ends_with_one = left_out > 0 && (some.first > 0 || std::fmod(l, some.every) > 0);
 
   double layer_parameters() const {
     const double qkv = h + 2 * g * h, wide = (gated ? 2 : 1) * f * h;
@@ -54,37 +62,49 @@ struct ClosedForm {
     return layer() + (recompute == Recompute::none ? scores() : 0);
   }
   double microbatch() const {
-    return l * kept() + (last ? 0 : boundary()) + (first ? d * sbh / whole : 0);
+    return (l - left_out) * kept() + left_out * (layer() + scores()) + (last ? 0 : boundary()) +
+           (first ? d * sbh / whole : 0);
   }
   double logits() const {
     const double vocab_parallel = e < 4 ? e + 4 : 4;
     double each = 0;
-    switch (plan.training.loss) {
-      case Loss::in_place:
+    switch (plan.training.cross_entropy) {
+      case CrossEntropy::in_place:
         each = e;
         break;
-      case Loss::fused:
+      case CrossEntropy::fused:
         each = 2 * e;
         break;
-      case Loss::vocab_parallel:
+      case CrossEntropy::vocab_parallel:
         each = vocab_parallel;
         break;
-      case Loss::vocab_parallel_compiled:
+      case CrossEntropy::vocab_parallel_compiled:
         each = vocab_parallel + 4;
         break;
-      case Loss::vocab_parallel_copied:
+      case CrossEntropy::vocab_parallel_copied:
         each = 8;
         break;
-      case Loss::plain:
-        each = t > 1 ? 16 : 12;
+      case CrossEntropy::plain:
+        each = t > 1 && plan.training.loss_parallel ? 16 : 12;
+        break;
+      case CrossEntropy::chunked:
+        each = 2 * e / 8;
         break;
     }
-    return last ? each * s * b * vocab / t : 0;
+    return last ? each * s * b * vocab / (plan.training.loss_parallel ? t : 1) : 0;
   }
-  double head_input() const { return last ? 2 * boundary() : 0; }
+  double head_input() const {
+    const double gradients = plan.training.cross_entropy == CrossEntropy::chunked ? 4 * sbh : 0;
+    return last ? 2 * boundary() + gradients : 0;
+  }
 
-  double layer_recomputation() const { return l > 0 && recompute == Recompute::full ? layer() : 0; }
-  double working_scores() const { return l > 0 && recompute != Recompute::none ? scores() : 0; }
+  bool runs_again() const { return l > 0 && !ends_with_one; }
+  double layer_recomputation() const {
+    return runs_again() && recompute == Recompute::full ? layer() : 0;
+  }
+  double working_scores() const {
+    return runs_again() && recompute != Recompute::none ? scores() : 0;
+  }
   double weight_gradient() const {
     if (sharded) return e * (layer_parameters() + vocab * h / t);
     const double wide = (gated ? 2 : 1) * f * h;
@@ -139,12 +159,17 @@ World drawn_world(std::mt19937& random) {
   plan.parallel.zero_prefetch = one_of(0, 1, 3, 20);
   plan.parallel.sequence_parallel = plan.parallel.tensor > 1 && one_of(true, false);
   plan.training.recompute = one_of(Recompute::none, Recompute::selective, Recompute::full);
+  plan.training.recompute_layers =
+      one_of(RecomputedLayers{}, RecomputedLayers{.first = 2}, RecomputedLayers{.every = 2},
+             RecomputedLayers{.every = 3});
   plan.training.attention = one_of(Attention::standard, Attention::flash);
   plan.training.precision = one_of(Precision::fp16, Precision::bf16, Precision::fp32);
   if (pipeline > 1 && one_of(true, false)) plan.stage_layers.front() = 0;
-  plan.training.loss =
-      one_of(Loss::in_place, Loss::fused, Loss::vocab_parallel, Loss::vocab_parallel_compiled,
-             Loss::vocab_parallel_copied, Loss::plain);
+  plan.training.cross_entropy =
+      one_of(CrossEntropy::in_place, CrossEntropy::fused, CrossEntropy::vocab_parallel,
+             CrossEntropy::vocab_parallel_compiled, CrossEntropy::vocab_parallel_copied,
+             CrossEntropy::plain, CrossEntropy::chunked);
+  plan.training.loss_parallel = one_of(true, false);
   world.software.fixed_work = Bytes{};
   return world;
 }

@@ -27,16 +27,19 @@ inline constexpr int num_directions = 5;
 /// A model chunk of a stage.
 struct ChunkRole {
   int layers = 0;
-  bool first = false;     ///< has the embedding
-  bool last = false;      ///< has the head
-  int expert_layers = 0;  ///< how many of `layers` have experts
-  double seen_share = 1;  ///< Transformer::seen_share() of its layers
+  bool first = false;            ///< has the embedding
+  bool last = false;             ///< has the head
+  int expert_layers = 0;         ///< how many of `layers` have experts
+  double seen_share = 1;         ///< Transformer::seen_share() of its layers
+  int not_recomputed = 0;        ///< how many of `layers` RecomputedLayers leaves out
+  bool leaves_out_last = false;  ///< so that the last of them is one of these
   auto operator<=>(const ChunkRole&) const = default;
 };
 
 /// The bytes that collectives of a pass carry, on one rank.
 struct PassBytes {
   Bytes activation{};                           ///< the whole input of a layer
+  Bytes logits{};                               ///< for the whole vocabulary
   Bytes layer_parameters{}, layer_gradients{};  ///< of a layer's matrices, without those of experts
   Bytes weight{}, gradient{};                   ///< of one parameter
   /// The bytes of one rank's tokens in an exchange, with a copy for each GPU that gets one: on the way to their experts, as gradients on

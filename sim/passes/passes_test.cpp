@@ -439,6 +439,49 @@ TEST_CASE("a module that runs again whole keeps what it reads") {
   CHECK(count_parameters(world.last).all == 0);
 }
 
+TEST_CASE("of some layers alone the mean layer runs again in part, and keeps a mean") {
+  World world;
+  world.plan.training.recompute = Recompute::full;
+  world.plan.parallel.tensor = 2;
+  std::vector<Operation>& forward = world.chunk.at(Direction::forward).layer;
+  forward[0].held.at(Kept::tensors).whole = 16_B;
+  forward[0].held.at(Kept::input).whole = 4_B;
+  world.context.chunk.layers = 4;
+  world.context.chunk.not_recomputed = 1;
+  world.layer(Direction::forward);
+  CHECK(kept(world, Kept::tensors) == (16 + 3 * 4) / 4);
+  CHECK(world.layer(Direction::backward)
+            .starts_with("recomputed attention, all-reduce of an activation, recomputed "
+                         "feed-forward, all-reduce of an activation, feed-forward, "));
+  CHECK(world.last.layer[0].time == Seconds{0.75});
+  CHECK(world.last.layer[0].share == 0.75);
+  CHECK(world.last.layer[1].payload == Bytes{75});
+  CHECK(world.last.layer[2].products == Seconds{0.75 * 1.5});
+  CHECK(kept(world, Kept::tensors) == 16);
+  // Where the last layer does not run again, it has given back as much before the first one that does.
+  world.context.chunk.leaves_out_last = true;
+  world.layer(Direction::backward);
+  CHECK(kept(world, Kept::tensors) == 0);
+  world.context.chunk.not_recomputed = 4;
+  CHECK(world.layer(Direction::backward).starts_with("feed-forward, "));
+  world.layer(Direction::forward);
+  CHECK(kept(world, Kept::tensors) == 16);
+}
+
+TEST_CASE("logits are gathered where each rank computes the whole loss") {
+  World world;
+  world.plan.parallel.tensor = 2;
+  world.context.bytes.logits = Bytes{1000};
+  world.plan.training.loss_parallel = false;
+  world.layer(Direction::forward);
+  REQUIRE(world.last.after.size() == 1);
+  CHECK(world.last.after[0].label == Label::gather_activation);
+  CHECK(world.last.after[0].payload == Bytes{1000});
+  world.context.chunk.last = false;
+  world.layer(Direction::forward);
+  CHECK(world.last.after.empty());
+}
+
 TEST_CASE("an MLP runs again with the collectives beside it") {
   World world;
   world.plan.parallel.tensor = 2;

@@ -190,6 +190,16 @@ std::vector<Step> schedule_order(const Plan& plan, StageId stage) {
   return plan.parallel.schedule->order(shape, stage);
 }
 
+int RecomputedLayers::left_out(int before, int layers) const {
+  if (first > 0) return std::max(layers - first, 0);
+  return every > 1 ? layers - ((before + layers) / every - before / every) : 0;
+}
+
+bool RecomputedLayers::leave_out_last(int before, int layers) const {
+  if (first > 0) return layers > first;
+  return every > 1 && (before + layers) % every != 0;
+}
+
 std::vector<RankOrder> rank_orders() {
   using enum AxisName;
   return {RankOrder{tensor, data, pipeline}, {tensor, pipeline, data}, {data, tensor, pipeline},

@@ -83,6 +83,21 @@ struct Lora {
 enum class Fp8Recipe {
   tensor,  ///< all of them; weights and activations may be gathered as operands
   row,  ///< those that a product sums over: an operand is cast anew for each product, and gathered as it was
+  /// 128 of a row of an input or gradient, 128 x 128 of a weight: the largest of a block is found as it is cast, not in a pass of its own
+  /// (Float8BlockScaling of Transformer Engine 2.3; DeepSeek-V3, arXiv:2412.19437, section 3.3.2).
+  block,
+  mx,  ///< 32 of a row, as precision mxfp8
+};
+
+/// Which layers recomputation is for, where not for all of them.
+struct RecomputedLayers {
+  int every = 0;  ///< those whose number on their rank is a multiple of it
+  int first = 0;  ///< so many of each model chunk
+  bool are_all() const { return every <= 1 && first == 0; }
+  /// How many of `layers` are left out that come after `before` others on their rank.
+  int left_out(int before, int layers) const;
+  /// Whether the last of them is, so that its tensors are free when the first layer runs again.
+  bool leave_out_last(int before, int layers) const;
 };
 
 /// Batch, precision and methods of training: the `training` block of a scenario.
@@ -91,6 +106,9 @@ struct Training {
   int micro_batch = 0;   ///< samples
   Precision precision = Precision::fp16;
   Fp8Recipe fp8_recipe = Fp8Recipe::tensor;
+  bool scales_blocks() const {
+    return precision == Precision::fp8 && fp8_recipe == Fp8Recipe::block;
+  }
   bool scales_rows() const { return precision == Precision::fp8 && fp8_recipe == Fp8Recipe::row; }
   GradientType gradient_type = GradientType::fp32;
   Optimizer optimizer = Optimizer::adam;
@@ -105,10 +123,13 @@ struct Training {
   Recompute recompute = Recompute::none;
   RecomputedModules recompute_modules =
       RecomputedModules::of_selective();  ///< where it is selective
+  RecomputedLayers recompute_layers = {};
   Attention attention = Attention::standard;
   FlashKernel attention_kernel = FlashKernel::cudnn;  ///< where attention is `flash`
   bool compile = true;  ///< torch.compile fuses operations, where the stack runs with and without
-  Loss loss = Loss::vocab_parallel;
+  CrossEntropy cross_entropy = CrossEntropy::vocab_parallel;
+  /// Whether a tensor group computes the loss on its shares of the vocabulary; else each rank gathers all logits.
+  bool loss_parallel = true;
 };
 
 /// Which index of a rank counts fastest, which slowest: ranks are numbered through the nodes' GPUs in order, so what counts fastest

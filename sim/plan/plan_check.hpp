@@ -31,6 +31,7 @@ inline constexpr const char* expert_tensor = "/parallel/expert_tensor";
 inline constexpr const char* overlap_gradient_reduce = "/parallel/overlap_gradient_reduce";
 inline constexpr const char* sequence_parallel = "/parallel/sequence_parallel";
 inline constexpr const char* recompute_modules = "/training/recompute_modules";
+inline constexpr const char* recompute_layers = "/training/recompute_layers";
 inline constexpr const char* precision = "/training/precision";
 inline constexpr const char* optimizer = "/training/optimizer";
 inline constexpr const char* main_parameters = "/training/main_params_dtype";

@@ -388,8 +388,12 @@ TEST_CASE(
   parallel.async_tensor_parallel = true;
   CHECK(rejected().starts_with("/parallel/async_tensor_parallel: async_tensor_parallel needs"));
   parallel.async_tensor_parallel = false;
-  training.fp8_recipe = Fp8Recipe::row;
-  CHECK(rejected().starts_with("/training/fp8_recipe: fp8_recipe \"row\" is for precision fp8"));
+  for (const auto& [recipe, name] :
+       {std::pair{Fp8Recipe::block, "block"}, {Fp8Recipe::mx, "mx"}, {Fp8Recipe::row, "row"}}) {
+    training.fp8_recipe = recipe;
+    CHECK(rejected().starts_with(std::string("/training/fp8_recipe: fp8_recipe \"") + name +
+                                 "\" is for precision fp8"));
+  }
   training.precision = Precision::fp8;
   CHECK(rejected().find("(row_cast_efficiency)") != std::string::npos);
   training.fp8_recipe = Fp8Recipe::tensor;

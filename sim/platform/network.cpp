@@ -168,6 +168,7 @@ void Network::pass(std::vector<LinkId>& path, std::vector<Hop> hops, int num_par
 }
 
 LinkId Network::add_link(BytesPerSecond bandwidth, std::string name) {
+  if (platform_ != nullptr) bandwidth = left_by_neighbours(*platform_, name, bandwidth);
   links_.push_back({bandwidth, std::move(name)});
   return LinkId(links_.size() - 1);
 }
@@ -249,6 +250,18 @@ std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId fro
   const BandwidthMatrix& matrix = *platform.matrix;
   if (from.index() >= matrix.rate.size() || to.index() >= matrix.rate.size()) return std::nullopt;
   return matrix.rate[from.index()][to.index()] * matrix.rails;
+}
+
+BytesPerSecond left_by_neighbours(const Platform& platform, const std::string& link,
+                                  BytesPerSecond bandwidth) {
+  BytesPerSecond sent{};
+  int flows = 1;
+  for (const NeighbourFlow& flow : platform.neighbours)
+    if (flow.link == link) {
+      sent += flow.rate * flow.busy;
+      ++flows;
+    }
+  return std::max(bandwidth - sent, bandwidth / flows);
 }
 
 BytesPerSecond node_bandwidth(const Platform& platform, NodeId node) {

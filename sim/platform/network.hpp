@@ -147,6 +147,10 @@ class Network {
 /// The rate that `platform` gives the pair alone, one way: its override, else its matrix entry
 /// times the rails.
 std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to);
+/// What neighbours leave of a link: its bandwidth less what they send in the mean, but no less than a flow of this job has in max-min fair
+/// sharing with each of theirs. Limit: bursts are spread over the time between them.
+BytesPerSecond left_by_neighbours(const Platform& platform, const std::string& link,
+                                  BytesPerSecond bandwidth);
 /// All NICs of node `node` together, one way, as they are built.
 BytesPerSecond node_bandwidth(const Platform& platform, NodeId node);
 

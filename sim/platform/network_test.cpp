@@ -90,6 +90,19 @@ TEST_CASE("the slowest NIC of a message decides, and what others of the node sen
         "node1 up 20 | node0 down 18; node0 nic2-3 down 10");
 }
 
+TEST_CASE("a neighbour takes its mean rate of a link, and no more than its fair share") {
+  Platform platform = platform_with(1);
+  platform.neighbours = {{"node0 up", 2_GBps, 0.5}};
+  const auto up = [&platform] {
+    Network network(platform, 4);
+    return route_text(network, gpus(0, 0, 8), gpus(1, 0, 8));
+  };
+  CHECK(up() == "node0 up 4 | node1 down 5");  // 5 - 2 * 0.5
+  platform.neighbours.push_back({"node0 up", 4_GBps});
+  platform.neighbours.push_back({"node7 up", 1_GBps});
+  CHECK(up() == "node0 up 2 | node1 down 5");  // a third, as nothing would be left
+}
+
 TEST_CASE("GPUs of a lost NIC use the next one of their node") {
   Platform platform = platform_with(4);
   platform.faults = {{NodeId(0), 3, 0}};

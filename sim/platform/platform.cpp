@@ -87,6 +87,7 @@ std::string unevenness(const Platform& platform, int nodes) {
     if (in_use(link.from) && in_use(link.to)) return "some of its links have rates of their own";
   for (const NicFault& fault : platform.faults)
     if (in_use(fault.node)) return "some of its NICs have faults";
+  if (!platform.neighbours.empty()) return "neighbours use some of its links";
   const Fabric& fabric = platform.fabric;
   if (std::string why = fabric.kind->unevenness(fabric, nodes); !why.empty()) return why;
   const NodeType& first = platform.type_of(NodeId{0});

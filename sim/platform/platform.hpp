@@ -101,6 +101,13 @@ struct NicFault {
   double share = 1;
 };
 
+/// What another job sends over a link, beside this one.
+struct NeighbourFlow {
+  std::string link;       ///< its name in reports, "leaf0 up"
+  BytesPerSecond rate{};  ///< while it sends
+  double busy = 1;        ///< share of the time in which it does
+};
+
 /// A cluster: a file of platforms/.
 struct Platform {
   std::string name;
@@ -112,6 +119,7 @@ struct Platform {
   std::optional<BandwidthMatrix> matrix;
   std::vector<LinkOverride> link_overrides;
   std::vector<NicFault> faults;
+  std::vector<NeighbourFlow> neighbours;  ///< of the scenario's job
   std::map<std::string, Source> sources;  ///< by path in the file, "node_types/0/nic_rate"
 
   /// The type of node `node`, when the job takes the nodes in file order.

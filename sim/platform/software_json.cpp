@@ -247,7 +247,7 @@ void read_compute(ObjectReader& reader, Stack& stack) {
   given(reader, "copies_gradients", stack.copies_gradients);
   given(reader, "gradient_bucket", stack.gradient_bucket, 0, most_values);
   given(reader, "broadcast_tensors", stack.broadcast_tensors, 0, most_launches);
-  defaulted(reader, "loss", stack.loss, losses());
+  defaulted(reader, "cross_entropy", stack.cross_entropy, cross_entropies());
   defaulted(reader, "cross_entropy_bytes", stack.cross_entropy_bytes, 0, most_factor);
   defaulted(reader, "fused_kernels", stack.fused_kernels);
   defaulted(reader, "iteration_overhead", stack.iteration_overhead, AmountRange{"0 s", "1 h"});
@@ -377,7 +377,7 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
     given(entry, "sequence_parallel", read.sequence_parallel);
     given(entry, "overlap_gradient_reduce", read.overlap_gradient_reduce);
     given(entry, "scales_gradients", read.scales_gradients);
-    given(entry, "loss", read.loss, losses());
+    given(entry, "cross_entropy", read.cross_entropy, cross_entropies());
     given(entry, "cross_entropy_bytes", read.cross_entropy_bytes, 0, most_factor);
     given(entry, "attention_kernel", read.attention_kernel, flash_kernels());
     given(entry, "gradient_type", read.gradient_type, gradient_types);
@@ -396,13 +396,14 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, Loss>> losses() {
-  return {{"in_place", Loss::in_place},
-          {"fused", Loss::fused},
-          {"vocab_parallel", Loss::vocab_parallel},
-          {"vocab_parallel_compiled", Loss::vocab_parallel_compiled},
-          {"vocab_parallel_copied", Loss::vocab_parallel_copied},
-          {"plain", Loss::plain}};
+std::vector<std::pair<std::string, CrossEntropy>> cross_entropies() {
+  return {{"in_place", CrossEntropy::in_place},
+          {"fused", CrossEntropy::fused},
+          {"vocab_parallel", CrossEntropy::vocab_parallel},
+          {"vocab_parallel_compiled", CrossEntropy::vocab_parallel_compiled},
+          {"vocab_parallel_copied", CrossEntropy::vocab_parallel_copied},
+          {"plain", CrossEntropy::plain},
+          {"chunked", CrossEntropy::chunked}};
 }
 
 SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Problems& problems) {

@@ -15,7 +15,7 @@ namespace windtunnel {
 SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Problems& problems);
 
 /// What scenarios and profiles call each way of computing the loss.
-std::vector<std::pair<std::string, Loss>> losses();
+std::vector<std::pair<std::string, CrossEntropy>> cross_entropies();
 
 /// Which release of a stack the values of a profile are.
 struct SoftwareRelease {

@@ -55,8 +55,8 @@ enum class ExpertDispatch {
   one_copy_per_node,
 };
 
-/// How a stack computes the loss from the logits of its output head, by the copies of them that it holds at its peak. e: bytes of a logit.
-enum class Loss {
+/// How a stack computes the cross-entropy of its output head's logits, by the copies of them that it holds at its peak. e: bytes of a logit.
+enum class CrossEntropy {
   /// Gradients are written over the logits: e. inplace_backward of flash_attn.losses.cross_entropy; the kernel of Transformer Engine
   /// (cross_entropy_forward in transformer_engine/pytorch/triton/cross_entropy.py, 2.0).
   in_place,
@@ -76,6 +76,10 @@ enum class Loss {
   /// that of the fp32 logits: 12. Cut over a tensor group also a sum: _nll_loss_and_log_softmax_backward in
   /// torch/distributed/tensor/parallel/loss.py, PyTorch 2.6, holds log-softmax, exponentials, grad_input and their sum: 16.
   plain,
+  /// Head and loss for an eighth of the tokens at a time, forward and backward, as the compiled loss (`fused`) or, without torch.compile,
+  /// the plain one has it; and the fp32 gradient of the head's whole input beside: ChunkedLossWrapper in torchtitan/components/loss.py,
+  /// torchtitan at 00a388d (2026), whose num_chunks is 8.
+  chunked,
 };
 
 /// How fully sharded parameters are held while they are whole (docs/memory.md, section 7).
@@ -218,7 +222,8 @@ struct SoftwareProfile {
   int broadcast_tensors = 0;
   bool fused_kernels = true;        ///< mask and softmax, bias and GeLU, bias, dropout and residual
   double cross_entropy_bytes = 30;  ///< traffic per logit, forward and backward together
-  Loss loss = Loss::vocab_parallel;   ///< what the plan takes where it does not say
+  CrossEntropy cross_entropy =
+      CrossEntropy::vocab_parallel;   ///< what the plan takes where it does not say
   Seconds iteration_overhead = 2_ms;  ///< once an iteration: data, logging, scaler
   std::optional<double> flash_forward_efficiency,
       flash_backward_efficiency;  ///< of the device's peak, in place of the device's own rates

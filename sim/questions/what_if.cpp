@@ -386,6 +386,8 @@ class Questions {
     }
     if (!platform.faults.empty())
       add(WhatIfKind::link, "no faults of NICs", {{"/platform/faults", "null"}});
+    if (!platform.neighbours.empty())
+      add(WhatIfKind::link, "no neighbours", {{"/neighbours", "null"}});
     if (platform.link_overrides.empty()) return;
     Overrides doubled;
     for (std::size_t i = 0; i < platform.link_overrides.size(); ++i)

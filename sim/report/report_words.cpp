@@ -15,7 +15,10 @@ namespace windtunnel::detail {
 namespace {
 
 std::string recompute_text(const Training& training) {
-  const std::string text = std::string(name_of(training.recompute)) + " recompute";
+  std::string text = std::string(name_of(training.recompute)) + " recompute";
+  const RecomputedLayers& layers = training.recompute_layers;
+  if (layers.first > 0) text += " of the first " + counted(layers.first, "layer");
+  if (layers.every > 1) text += " of one layer in " + std::to_string(layers.every);
   const RecomputedModules& modules = training.recompute_modules;
   if (training.recompute != Recompute::selective || modules == RecomputedModules::of_selective())
     return text;

@@ -57,6 +57,33 @@ void read_recomputed_modules(ObjectReader& reader, const Key& key, PlanChoice& c
   choice.training.recompute_modules = modules;
 }
 
+/// `training/recompute_layers`: {"every": n} or {"first": n}.
+void read_recomputed_layers(ObjectReader& reader, const Key& key, PlanChoice& choice) {
+  std::optional<ObjectReader> layers = reader.optional_child(key.name());
+  if (!layers) return;
+  RecomputedLayers& read = choice.training.recompute_layers;
+  read.every = layers->optional_int("every", 0, 1, most_layers);
+  read.first = layers->optional_int("first", 0, 1, most_layers);
+  layers->reject_unknown_keys();
+  const bool is_sound = reader.are_sound({key.name()});
+  if (is_sound && (read.every > 0) == (read.first > 0))
+    reader.problem(
+        key.name(), "expected one of \"every\" and \"first\"",
+        R"(write {"first": 4}: the first 4 layers of each chunk; {"every": 2}: every second layer)");
+  else if (is_sound && reader.are_sound({"recompute"}) &&
+           choice.training.recompute == Recompute::none)
+    reader.problem(key.name(), "says which layers are recomputed, but recompute is \"none\"",
+                   R"(write "recompute": "full", or leave recompute_layers out)");
+}
+
+/// `training/fp8_recipe`; with "mx" fp8 is the precision mxfp8.
+void read_fp8_recipe(ObjectReader& reader, const Key& key, PlanChoice& choice) {
+  read_value(reader, key, choice);
+  Training& training = choice.training;
+  if (training.fp8_recipe == Fp8Recipe::mx && training.precision == Precision::fp8)
+    training.precision = Precision::mxfp8;
+}
+
 /// A share of something, from 0 to 1.
 decltype(Key::read) read_share(double Training::*member) {
   return [=](ObjectReader& reader, const Key& key, PlanChoice& choice) {
@@ -224,6 +251,23 @@ void launch_context_method(const Plan& plan, int, LaunchArguments& launch) {
   if (plan.parallel.context == 1) return;
   const bool ring = plan.parallel.context_method == ContextMethod::ring;
   launch.arguments.emplace_back(ring ? "--cp-comm-type p2p" : "--cp-comm-type a2a");
+}
+
+void launch_recompute(const Plan& plan, int, LaunchArguments& launch) {
+  const RecomputedLayers& layers = plan.training.recompute_layers;
+  if (plan.training.recompute == Recompute::none) return;
+  if (plan.training.recompute == Recompute::selective)
+    launch.arguments.emplace_back("--recompute-granularity selective");
+  else
+    launch.arguments.insert(
+        launch.arguments.end(),
+        {"--recompute-granularity full",
+         layers.first > 0 ? "--recompute-method block" : "--recompute-method uniform",
+         "--recompute-num-layers " + std::to_string(std::max(layers.first, 1))});
+  if (layers.every > 1 || (layers.first > 0 && plan.training.recompute == Recompute::selective))
+    launch.notes.emplace_back(
+        "Megatron-LM recomputes the first layers of each chunk, whole, or all layers: "
+        "recompute_layers is left out");
 }
 
 /// Modules that selective recomputation has beside or in place of attention's core.
@@ -425,12 +469,16 @@ std::vector<Key> training_keys() {
        .launch = launch_precision,
        .is_choice = always},
       {.pointer = "/training/fp8_recipe",
-       .meaning = "with precision `fp8`: one scale for a whole `tensor`, or for each `row` of what "
-                  "a product sums over (rowwise recipe of torchao): more casts, and gathers in 16 "
-                  "bits",
-       .value = word<Training, Fp8Recipe>(&Training::fp8_recipe,
-                                          {{"tensor", Fp8Recipe::tensor}, {"row", Fp8Recipe::row}}),
+       .meaning = "with precision `fp8`: one scale for a whole `tensor`; for each `block` of 128 "
+                  "values (128 x 128 of a weight), found while casting; for each `row` of what a "
+                  "product sums over (rowwise recipe of torchao): more casts, and gathers in 16 "
+                  "bits; `mx`: the same as precision `mxfp8`",
+       .value = word<Training, Fp8Recipe>(&Training::fp8_recipe, {{"tensor", Fp8Recipe::tensor},
+                                                                  {"block", Fp8Recipe::block},
+                                                                  {"row", Fp8Recipe::row},
+                                                                  {"mx", Fp8Recipe::mx}}),
        .example = R"("row")",
+       .read = read_fp8_recipe,
        .is_choice = always},
       {.pointer = "/training/gradient_dtype",
        .meaning = "what the gradient reduction moves",
@@ -466,11 +514,21 @@ std::vector<Key> step_keys() {
        .value = word(&Training::recompute,
                      named<Recompute>({Recompute::none, Recompute::selective, Recompute::full})),
        .example = R"("selective")",
-       .launch = options({{},
-                          {"--recompute-granularity selective"},
-                          {"--recompute-granularity full", "--recompute-method uniform",
-                           "--recompute-num-layers 1"}}),
+       .launch = launch_recompute,
        .is_choice = always},
+      {.pointer = "/training/recompute_layers",
+       .meaning = "which layers are recomputed: `every` n-th of a rank (torchtitan's "
+                  "`selective_ac_option`), or the `first` n of each model chunk (Megatron-LM's "
+                  "`--recompute-method block`)",
+       .unit = "layers",
+       .value = not_kept_as_number(),
+       .fallback_words = "all",
+       .example = R"({"first": 4})",
+       .also =
+           R"([{"type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
+                    "properties": {"every": {"description": "each layer whose number on its rank is a multiple of it", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [2]},
+                                   "first": {"description": "so many layers of each model chunk", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [4]}}}, {"type": "null"}])",
+       .read = read_recomputed_layers},
       {.pointer = "/training/recompute_modules",
        .meaning = "with recompute `selective`: what of a layer is computed again",
        .value = not_kept_as_number(),
@@ -504,21 +562,29 @@ std::vector<Key> step_keys() {
        .value = flag(&Training::compile),
        .example = "false",
        .is_choice = always},
-      {.pointer = "/training/loss",
+      {.pointer = "/training/cross_entropy",
        .meaning =
            "how the loss is computed, by the copies of the logits that it holds: `in_place`, "
            "`fused` (logits and gradients), `vocab_parallel` (and an fp32 copy; "
-           "`_compiled`: two; `_copied`: fp32 logits and a copy) or `plain` (PyTorch's own, "
-           "kernel by kernel)",
-       .value = word<Training, Loss>(&Training::loss, losses()),
+           "`_compiled`: two; `_copied`: fp32 logits and a copy), `plain` (PyTorch's own, "
+           "kernel by kernel) or `chunked` (head and loss for an eighth of the tokens at a time)",
+       .value = word<Training, CrossEntropy>(&Training::cross_entropy, cross_entropies()),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
-             const bool is_eager = software.loss == Loss::fused && !choice.training.compile;
-             choice.training.loss = is_eager ? Loss::plain : software.loss;
+             const bool is_eager =
+                 software.cross_entropy == CrossEntropy::fused && !choice.training.compile;
+             choice.training.cross_entropy =
+                 is_eager ? CrossEntropy::plain : software.cross_entropy;
            },
        .fallback_words =
            "the software profile's; `plain` where that is `fused` and `compile` is false",
        .example = R"("plain")"},
+      {.pointer = "/training/loss_parallel",
+       .meaning = "whether a tensor group computes the loss on its shares of the vocabulary; else "
+                  "each rank gathers all logits (torchtitan's `disable_loss_parallel`)",
+       .value = flag(&Training::loss_parallel),
+       .example = "false",
+       .idle_by_default = true},
       {.pointer = "/training/attention_kernel",
        .meaning =
            "with attention `flash`: FlashAttention 2 or 3, cuDNN's kernel, or cuDNN's in fp8 "

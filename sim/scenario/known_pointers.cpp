@@ -76,7 +76,7 @@ namespace {
 /// Blocks whose inner pointers are allowed here and checked by their own readers.
 bool lies_in_open_block(const std::string& pointer) {
   for (const char* block : {"/model/", "/platform/", "/software/", "/parallel/stage_layers/",
-                            "/parallel/placement/", "/job/", "/noise/"})
+                            "/parallel/placement/", "/job/", "/noise/", "/neighbours/"})
     if (pointer.starts_with(block)) return true;
   const std::vector<std::string>& leaves = known_pointers();
   return std::any_of(leaves.begin(), leaves.end(), [&](const std::string& leaf) {
@@ -92,7 +92,7 @@ const std::vector<std::string>& known_pointers() {
   static const std::vector<std::string> pointers = [] {
     std::vector<std::string> all{"/version", "/name",     "/model",       "/platform",
                                  "/nodes",   "/software", "/compression", "/memory_correction",
-                                 "/job",     "/noise"};
+                                 "/job",     "/noise",    "/neighbours"};
     for (const Key& key : key_table()) all.push_back(key.pointer);
     for (const char* traffic : {"pipeline_forward", "pipeline_backward", "data_gradients",
                                 "embedding_sync", "tensor_activations", "zero_gather"})

@@ -19,8 +19,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr int most_layers = 100'000;
-
 /// Where `column` of a string stands, if the string was written without escapes.
 Origin origin_in(const JsonValue& string, std::size_t column) {
   Origin origin = string.origin;

@@ -16,6 +16,9 @@ struct GivenGpus {
   std::string text;  ///< "64 nodes * 8 = 512 GPUs"
 };
 
+/// The most layers that a key may name.
+inline constexpr int most_layers = 100'000;
+
 /// Contents of the `parallel` block by itself; the rest takes the model and the cluster.
 struct ParallelBlock {
   Parallel parallel;          ///< without `stage_layers` that are no list, and without places

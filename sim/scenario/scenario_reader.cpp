@@ -722,10 +722,10 @@ constexpr int scenario_version = 1;
 constexpr const char* default_software = "megatron-lm-2021";
 
 /// Of a scenario, in the order in which messages list them.
-constexpr std::array keys{"$schema",  "extends",           "name",        "version",
-                          "model",    "platform",          "software",    "nodes",
-                          "training", "parallel",          "compression", "sweep",
-                          "search",   "memory_correction", "job",         "noise"};
+constexpr std::array keys{"$schema",     "extends",   "name",   "version",           "model",
+                          "platform",    "software",  "nodes",  "training",          "parallel",
+                          "compression", "sweep",     "search", "memory_correction", "job",
+                          "noise",       "neighbours"};
 
 enum class VersionKey { required, optional };
 
@@ -901,11 +901,24 @@ class ScenarioReader {
     if (auto sweep = root.optional_child("sweep")) check_sweep(*sweep);
     if (auto job = root.optional_child("job")) read_job(*job);
     read_noise_block(root);
+    read_neighbours(root);
     if (auto search = root.optional_child("search")) scenario_.search = read_search(*search);
     if (JsonValue* software = root.take("software"); software != nullptr && software->is_object())
       if (JsonValue* supports = software->find("supports"))
         read_supported(ObjectReader(*supports, "/software/supports", problems_));
     if (root.take("memory_correction") != nullptr) read_correction(root);
+  }
+
+  void read_neighbours(ObjectReader& root) {
+    for (ObjectReader& entry :
+         root.entries("neighbours", "expected a list of {link, rate, busy}", 0)) {
+      NeighbourFlow flow;
+      flow.link = entry.required_string("link");
+      required(entry, "rate", flow.rate);
+      defaulted(entry, "busy", flow.busy, 0, 1);
+      entry.reject_unknown_keys();
+      scenario_.platform.neighbours.push_back(std::move(flow));
+    }
   }
 
   /// A name that is left could not be found.

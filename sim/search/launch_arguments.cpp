@@ -148,6 +148,9 @@ void add_notes(const Plan& plan, LaunchArguments& launch) {
     launch.notes.push_back("torchtitan does not run the schedule " + parallel.schedule->name);
   if (parallel.expert_tensor > 1)
     launch.notes.emplace_back("torchtitan does not cut experts: expert_tensor is left out");
+  if (plan.training.recompute != Recompute::none && !plan.training.recompute_layers.are_all())
+    launch.notes.emplace_back(
+        "torchtitan checkpoints all layers alike: recompute_layers is left out");
   if (const auto converter = converter_of(plan.training.precision))
     launch.notes.push_back("the precision belongs to the model: model_registry(…, converters=[" +
                            *converter + ".Config()])");

@@ -49,6 +49,19 @@ TEST_CASE("what a plan adds, Megatron-LM is told") {
   }
 }
 
+TEST_CASE("recomputation of some layers is Megatron-LM's method block, or left out with a word") {
+  const auto of = [](const char* layers) {
+    return megatron_arguments(
+        plan_of(R"({"tensor": 8, "pipeline": 2})",
+                std::string(R"(, "recompute": "full", "recompute_layers": )") + layers));
+  };
+  CHECK(has(of(R"({"first": 3})"), "--recompute-method block"));
+  CHECK(has(of(R"({"first": 3})"), "--recompute-num-layers 3"));
+  CHECK(of(R"({"first": 3})").notes.empty());
+  CHECK(has(of(R"({"every": 2})"), "--recompute-method uniform"));
+  CHECK(of(R"({"every": 2})").notes.size() == 1);
+}
+
 TEST_CASE("ways of sharing out and cutting experts are arguments where there are any") {
   const Plan plan =
       scenario_from(R"({"model": {"layers": 12, "hidden": 1024, "heads": 16, "sequence": 1024,

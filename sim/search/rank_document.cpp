@@ -57,6 +57,12 @@ JsonValue parallel_value(const PlanChoice& choice) {
 
 JsonValue training_value(const PlanChoice& choice) {
   JsonValue object = block_value("/training/", choice);
+  if (choice.training.recompute == Recompute::none) return object;
+  if (const RecomputedLayers& layers = choice.training.recompute_layers; !layers.are_all()) {
+    JsonValue of{JsonValue::Object{}};
+    of.set(layers.first > 0 ? "first" : "every", json_of(std::max(layers.first, layers.every)));
+    object.set("recompute_layers", std::move(of));
+  }
   if (choice.training.recompute != Recompute::selective) return object;
   JsonValue::Array names;
   for (const RecomputedModule module : RecomputedModules::all)

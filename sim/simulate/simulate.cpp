@@ -369,8 +369,20 @@ void warn_of_straddling(const Report& report, std::vector<std::string>& warnings
         to_text(groups.exposed) + " of the iteration");
 }
 
-void fill_warnings(const Scenario& scenario, Report& report) {
+/// Of neighbours on links that no message of the job passes: the name may be a slip.
+void warn_of_idle_neighbours(const Outcome& o, std::vector<std::string>& warnings) {
+  const std::vector<Link>& links = o.built->network.links();
+  for (const NeighbourFlow& flow : o.scenario->platform.neighbours)
+    if (std::none_of(links.begin(), links.end(),
+                     [&](const Link& link) { return link.name == flow.link; }))
+      warnings.push_back("neighbours: no message of the job passes a link named \"" + flow.link +
+                         "\"");
+}
+
+void fill_warnings(const Outcome& o, Report& report) {
+  const Scenario& scenario = *o.scenario;
   warn_of_straddling(report, report.warnings);
+  warn_of_idle_neighbours(o, report.warnings);
   if (scenario.memory_correction)
     report.warnings.push_back(correction_note(*scenario.memory_correction));
   constexpr int aligned = 8;
@@ -449,7 +461,7 @@ Report make_report(const Outcome& o) {
   fill_stage_times(o, report);
   fill_assumptions(scenario, report);
   report.domains = domain_use(o);
-  fill_warnings(scenario, report);
+  fill_warnings(o, report);
   add_compression_warnings(scenario, *o.built, report);
   return report;
 }

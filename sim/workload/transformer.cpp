@@ -977,6 +977,10 @@ Gemm head_product(const Transformer& model, const LayerShape& shape) {
 }
 }  // namespace
 
+Bytes logits_size(const Transformer& model, const LayerShape& shape) {
+  return element_size(shape.precision) * (local_logits(model, shape) * shape.tensor);
+}
+
 KernelWork head_forward(const Transformer& model, const LayerShape& shape,
                         double cross_entropy_bytes) {
   KernelWork work;

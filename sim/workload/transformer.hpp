@@ -397,8 +397,10 @@ KernelWork flash_core_backward(const Transformer& model, const LayerShape& shape
 Bytes key_value_size(const Transformer& model, const LayerShape& shape);
 /// Queries, keys, values and attention's output of the tokens of one rank.
 Bytes attended_size(const Transformer& model, const LayerShape& shape);
-/// Output head: logits, and the cross-entropy's memory traffic (`cross_entropy_bytes` a logit, 0.6
-/// of it forward).
+/// The logits of a rank's tokens for the whole vocabulary.
+Bytes logits_size(const Transformer& model, const LayerShape& shape);
+/// Output head: logits, and the cross-entropy's memory traffic (`cross_entropy_bytes` for each of the rank's share of the logits, 0.6 of it
+/// forward).
 KernelWork head_forward(const Transformer& model, const LayerShape& shape,
                         double cross_entropy_bytes);
 KernelWork head_backward(const Transformer& model, const LayerShape& shape,

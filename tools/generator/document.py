@@ -27,6 +27,8 @@ class DocumentDraw:
             document["nodes"] = f["nodes in use"]
         if compression := self.compression(f):
             document["compression"] = compression
+        if f["neighbours"]:
+            document["neighbours"] = [{"link": f["neighbours"], "rate": "3 GB/s", "busy": rng.choice((0, 0.5, 1))}]
         if noise := noise_of(f, rng):
             document["noise"] = noise
         if job := job_of(f, rng):

@@ -14,7 +14,7 @@ CHOICES = ("/training/precision", "/training/attention_kernel", "/parallel/conte
            "/parallel/schedule", "/parallel/pipeline_send", "/parallel/sequence_parallel", "/parallel/overlap_gradient_reduce",
            "/parallel/gradient_ring", "/parallel/rank_order", "/training/fp8_recipe", "/training/compile",
            "/parallel/async_tensor_parallel", "/parallel/reshard_after_forward", "/training/main_params_dtype", "/training/exp_avg_dtype",
-           "/training/exp_avg_sq_dtype", "/training/overlap_optimizer_offload", "/training/frozen_dtype", "/training/loss")
+           "/training/exp_avg_sq_dtype", "/training/overlap_optimizer_offload", "/training/frozen_dtype", "/training/cross_entropy", "/training/loss_parallel")
 QUANTIZED = ("fp8", "mxfp8", "nvfp4")
 TWO_CHUNKS = ("zero_bubble_v", "dualpipe", "dualpipe_v")  # schedules that go up and down the stages, each message by itself
 TRAFFIC = ("pipeline_forward", "pipeline_backward", "data_gradients", "tensor_activations", "zero_gather")
@@ -99,9 +99,11 @@ class FeatureDraw:
             "experts a rank holds": [1, 2, "most"], "experts are cut by": [None, 1, 2, "tensor"], "tokens": [None, "zipf", "shares", "capacity"],
             "predicted tokens": [None, None, None, 0, 1, 2],
             "/training/recompute_modules": [None, None, *schema.lists("/training/recompute_modules")],
+            "/training/recompute_layers": [None, None, {"first": 1}, {"every": 2}, {"every": 3}],
             "/training/optimizer_offload_fraction": [None, None, 0, 0.5, 1], "/training/activation_offload_fraction": [None, None, 0, 0.3, 1],
             "/training/lora_rank": [None, None, 0, 16, 64], "/training/lora_target_modules": [None, *schema.lists("/training/lora_target_modules")],
             "/parallel/edge_layers": [None, None, None, "embedding", "both"],
+            "neighbours": [None, None, None, "leaf0 up", "node0 up", "node1 nic0 down"],
             "noise": [None, "jitter", "slow", "all"], "job": [None, None, "short", "long", "elastic"],
             **{way: sizes for way, sizes in WAYS.items()},
             "/parallel/zero_stage": [None, 0, 1, 2, 3], "/parallel/zero_prefetch": [None, 0, 1, 3],
@@ -282,7 +284,8 @@ class FeatureDraw:
         if drawn["/training/attention"] == "flash" and drawn["/training/precision"] in ("fp32", "tf32"):
             drawn["/training/precision"] = self.rng.choice(sorted(known - {"fp32", "tf32"}))
         stack = self.library.files["software"][name]
-        if drawn["/training/precision"] != "fp8" or "row_cast_efficiency" not in stack:
+        recipe = drawn["/training/fp8_recipe"]
+        if drawn["/training/precision"] != "fp8" or recipe == "row" and "row_cast_efficiency" not in stack or recipe == "mx" and "mxfp8" not in known:
             drawn["/training/fp8_recipe"] = None
         if "eager_layer_traffic" not in stack:
             drawn["/training/compile"] = None
@@ -300,6 +303,8 @@ class FeatureDraw:
                         not moe and {"experts", "expert_activation", "shared_experts"} & set(modules) or
                         not latent and "up_projection" in modules or not moe and not latent and "norms" in modules):
             drawn["/training/recompute_modules"] = None
+        if drawn["/training/recompute"] not in ("selective", "full"):
+            drawn["/training/recompute_layers"] = None
         platform = self.library.files["platform"][drawn["platform"]]
         if (len({node["gpus"] for node in types}) > 1 or "domain_nodes" in platform) and drawn["/parallel/placement"] in ("permuted", "search"):
             drawn["/parallel/placement"] = None

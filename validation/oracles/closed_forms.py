@@ -198,7 +198,7 @@ class Forms:
         scores = 0 if self.training["attention"] == "flash" else (2 * e + mask) * self.model["heads"] * s * s * b / t
         passing = e * tokens * (2 / undivided + (2 if gated else 1) * f / t)
         # Of one of two bytes an fp32 copy too, which becomes the exponentials and the gradients; beside them what the last norm reads and gives.
-        of_one = {"in_place": e, "fused": 2 * e, "plain": 16 if t > 1 else 12}.get(self.software.get("loss"), 6 if e == 2 else 4)
+        of_one = {"in_place": e, "fused": 2 * e, "plain": 16 if t > 1 else 12}.get(self.software.get("cross_entropy"), 6 if e == 2 else 4)
         logits = of_one * s * b * page.vocab() / t + 2 * boundary
         kept = {"full": boundary, "selective": layer, "none": layer + scores}[recompute]
         outputs = 0 if self.software["memory"]["frees_outputs"] else self.v - last

@@ -48,7 +48,7 @@ class Draw:
         random = self.random
         profile = {"name": "drawn", "compute_efficiency": random.uniform(0.7, 1), "gradient_accumulation_bytes": random.choice([0, 6]),
                    "optimizer_bytes": random.uniform(0, 40), "cross_entropy_bytes": random.uniform(0, 40), "fused_kernels": random.choice([True, False]),
-                   "loss": random.choice(["in_place", "fused", "vocab_parallel", "plain"]), "zeroes_gradients": random.choice([True, False]), "scales_gradients": random.choice([True, False]),
+                   "cross_entropy": random.choice(["in_place", "fused", "vocab_parallel", "plain"]), "zeroes_gradients": random.choice([True, False]), "scales_gradients": random.choice([True, False]),
                    "iteration_overhead": self.text(0.01, 2, "ms"), "in_node_collective_slowdown": random.choice([1, random.uniform(1, 2)]),
                    "tensor_collective_overhead": self.text(1, 400, "us"),
                    "overlap_backward_tensor_collectives": random.choice([True, False]), "scatter_pipeline_messages": random.choice([True, False, "activations"]),

@@ -31,14 +31,21 @@ void set_precision(LaunchScenario& scenario) {
   const std::string recipe = scenario.text("fp8-recipe");
   if (scenario.is_on("fp8-format") || scenario.is_on("fp8"))
     scenario.set("/training/precision", recipe == "mxfp8" ? "mxfp8" : "fp8");
+  if (recipe == "blockwise" && scenario.is("/training/precision", "fp8"))
+    scenario.set("/training/fp8_recipe", "block");
   if (scenario.is_on("fp4-format")) scenario.set("/training/precision", "nvfp4");
 }
 
 void set_recomputation(LaunchScenario& scenario) {
   if (scenario.text("recompute-granularity") == "full" &&
-      scenario.text("recompute-method") == "block")
-    scenario.warn("recompute-method block recomputes " + scenario.text("recompute-num-layers") +
-                  " of a stage's layers (recompute-num-layers); here all of them are");
+      scenario.text("recompute-method") == "block") {
+    // None of them: arguments.py has no default.
+    const int first = scenario.number("recompute-num-layers");
+    if (first > 0)
+      scenario.set("/training/recompute_layers/first", first);
+    else
+      scenario.set("/training/recompute", "none");
+  }
   const std::map<std::string, const char*> modules{
       {"core_attn", "attention_core"},     {"layernorm", "norms"},
       {"mla_up_proj", "up_projection"},    {"mlp", "mlp"},

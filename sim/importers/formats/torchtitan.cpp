@@ -51,7 +51,15 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
                       says("float8.enable-float8-linear", "true") ||
                       says("model.converters", "quantize.linear.float8");
   if (is_fp8) scenario.set("/training/precision", "fp8");
+  if (says("parallelism.disable-loss-parallel", "true"))
+    scenario.set("/training/loss_parallel", false);
   if (says("model.converters", "mx")) scenario.set("/training/precision", "mxfp8");
+  // selective_ac_option: "op", or each so-manieth layer, whole.
+  const int every = scenario.number("activation-checkpoint.selective-ac-option");
+  if (scenario.is("/training/recompute", "selective") && every > 0) {
+    scenario.set("/training/recompute", "full");
+    scenario.set("/training/recompute_layers/every", every);
+  }
   if (scenario.is("/training/recompute", "selective"))
     scenario.note(
         "selective activation checkpointing is that of Megatron's attention core; torchtitan's op "

@@ -74,15 +74,25 @@ Operation whole_again(Operation& forward) {
   return again;
 }
 
+/// Makes it one of `share` of the layers that had it.
+void scale(Operation& operation, double share) {
+  operation.share *= share;
+  for (Seconds* time : {&operation.time, &operation.products, &operation.gathered_products,
+                        &operation.scattered_products, &operation.launch})
+    *time *= share;
+  for (TimeByFullness& time : operation.by_fullness) {
+    time.at_mean *= share;
+    time.varying *= share;
+  }
+  operation.flops = operation.flops * share;
+  operation.payload *= share;
+}
+
 /// A part of `forward` again, which keeps less for it.
 Operation part_of(Operation& forward, const PartAgain& part) {
   Operation again = part.operation;
-  const double share = forward.share;
-  again.share = share;
-  again.time *= share;
-  again.products *= share;
-  again.launch *= share;
-  again.flops = again.flops * share;
+  again.share = 1;
+  scale(again, forward.share);
   again.held = {};
   again.held.at(Kept::tensors) = taken(forward.held, forward.held.at(part.freed));
   return again;
@@ -193,14 +203,39 @@ std::vector<Operation> operations_again(std::vector<Operation>& forward, const P
   WT_UNREACHABLE();
 }
 
+/// Of some layers alone. Numbers of a layer's operations are means over the layers. What runs again adds nothing to the peak where a layer
+/// that does not has been through its backward pass before: that freed as much.
+void recompute_some(std::vector<Operation>& forward, std::vector<Operation>& again,
+                    const std::vector<Operation>& all_kept, const ChunkRole& chunk) {
+  const double left_out = chunk.not_recomputed / static_cast<double>(chunk.layers);
+  for (std::size_t i = 0; i < forward.size(); ++i)
+    for (std::size_t kind = 0; kind < num_kept; ++kind) {
+      Divisible<Bytes>& kept = forward[i].held.tensors[kind];
+      const Divisible<Bytes>& all = all_kept[i].held.tensors[kind];
+      kept = {kept.whole * (1 - left_out) + all.whole * left_out,
+              kept.divided * (1 - left_out) + all.divided * left_out};
+    }
+  for (Operation& operation : again) {
+    scale(operation, 1 - left_out);
+    if (chunk.leaves_out_last) operation.held = {};
+  }
+}
+
 /// Recomputation: a layer's backward operations begin with those of its forward pass, all of them (Recompute::full, with their tensor
 /// collectives: _checkpointed_forward in megatron/model/transformer.py, Megatron-LM v2.5) or some modules (selective; the attention core
 /// alone: Korthikanti et al. 2022, section 5; others: megatron/core/transformer/transformer_layer.py, multi_latent_attention.py and
 /// moe/moe_layer.py, Megatron-Core 0.15); where the stack recomputes operations, those that it has to (RecomputedUnit). What is computed again is kept by the backward pass of one layer, not by every microbatch in
-/// flight (their table 2).
+/// flight (their table 2). Some layers of all: _checkpointed_forward in megatron/core/transformer/transformer_block.py, Megatron-Core 0.12, with
+/// recompute_method block; ac_freq in torchtitan/models/llama3/infra/parallelize.py, June 2025.
 void recompute_activations(ChunkOperations& chunk, const PassContext& in) {
-  if (in.plan->training.recompute == Recompute::none) return;
-  const std::vector<Operation> again = operations_again(chunk.at(Direction::forward).layer, in);
+  const ChunkRole& role = in.chunk;
+  if (in.plan->training.recompute == Recompute::none ||
+      (role.layers > 0 && role.layers == role.not_recomputed))
+    return;
+  std::vector<Operation>& forward = chunk.at(Direction::forward).layer;
+  const std::vector<Operation> all_kept = forward;
+  std::vector<Operation> again = operations_again(forward, in);
+  if (role.not_recomputed > 0) recompute_some(forward, again, all_kept, role);
   for (const Direction direction : {Direction::backward, Direction::input_gradient}) {
     std::vector<Operation>& layer = chunk.at(direction).layer;
     layer.insert(layer.begin(), again.begin(), again.end());

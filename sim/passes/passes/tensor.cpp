@@ -107,6 +107,8 @@ Operation gather_message() { return collective(Label::gather_message, Bytes{0});
 ///  - A stage message that was scattered over the tensor group is gathered again on receipt (_communicate in
 ///    megatron/p2p_communication.py, v2.5), unless the next layer wants it scattered. DeepSpeed scatters and gathers too
 ///    (PartitionedTensor in deepspeed/runtime/utils.py), gradients from 0.5.2 on.
+///  - Where each rank computes the whole loss, the head's logits are gathered; of their gradient it keeps its share (output_layouts of the
+///    head in torchtitan/models/llama3/infra/parallelize.py with disable_loss_parallel, June 2025).
 void split_over_tensor_group(ChunkOperations& chunk, const PassContext& in) {
   if (in.plan->parallel.tensor == 1) return;
   divide_held(chunk, in);
@@ -119,6 +121,11 @@ void split_over_tensor_group(ChunkOperations& chunk, const PassContext& in) {
                        ? with_hidden_all_reduces(backward.layer, in)
                        : with_all_reduces(backward.layer, in);
   input_gradient.layer = with_all_reduces(input_gradient.layer, in);
+  if (in.chunk.last && !in.plan->training.loss_parallel) {
+    Operation gather = collective(Label::gather_activation, in.bytes.logits);
+    gather.launch = in.collective_launch;
+    forward.after.push_back(gather);
+  }
   for (const Direction direction :
        {Direction::forward, Direction::backward, Direction::input_gradient}) {
     std::vector<Operation>& before = chunk.at(direction).before;
