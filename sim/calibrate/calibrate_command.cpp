@@ -24,6 +24,7 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
+#include "report/report_view.hpp"
 #include "scenario/library_files.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
@@ -31,22 +32,24 @@
 namespace windtunnel {
 namespace {
 
-/// A plan predicted with fitted constants, and by what measured rows near it missed.
-struct AnchoredPrediction {
-  Seconds predicted{};  ///< with the constants alone
-  Seconds anchored{};
-  std::optional<std::pair<Seconds, Seconds>> interval;  ///< 90 %, about `anchored`
-  double left_open = 1;  ///< share of the variance that the rows near it leave
-  std::size_t num_near = 0, num_rows = 0;
-};
-
 using detail::time_text;
 
-/// Predicts the scenario with the fitted values of `calibration` that are not kept, and moves it by its anchors. The interval of `run`
-/// moves likewise, and the logarithms of its ends over the prediction shrink by the square root of `left_open`.
-AnchoredPrediction predict_anchored(const Scenario& plan, const Library& library,
-                                    const std::vector<CalibrationPoint>& points,
-                                    const Calibration& calibration) {
+/// --set's words for what the command line sets, and over it the fitted values that the scenario takes.
+Overrides with_fitted(Overrides overrides, const Calibration& calibration) {
+  for (const FittedConstant& fitted : calibration.constants)
+    if (!fitted.is_kept())
+      overrides.emplace_back(fitted.constant.pointer, text_of({fitted.value, fitted.given.unit}));
+  return overrides;
+}
+
+/// The plan of --predict, predicted with the constants that the rows moved, and moved by what measured rows near it missed. The interval of
+/// `run` (90 %) moves likewise, and the logarithms of its ends over the prediction shrink by the square root of the share of the variance that
+/// the rows near it leave open.
+JsonValue predict_plan(const CalibrateRequest& request, const Library& library,
+                       const std::vector<CalibrationPoint>& points,
+                       const Calibration& calibration) {
+  const Scenario plan = read_scenario(request.predict, library,
+                                      {.overrides = with_fitted(request.overrides, calibration)});
   SimulateOptions options;
   options.evidence = &library;
   const Report report = simulate(plan, options).report;
@@ -55,50 +58,38 @@ AnchoredPrediction predict_anchored(const Scenario& plan, const Library& library
   const AnchoredResiduals anchors = anchors_of(points, rows, calibration.in_sample);
   const AnchorPlace place = anchor_place(plan);
   const AnchoredShift shift = anchors.at(place);
-  AnchoredPrediction prediction;
-  prediction.predicted = report.iteration_time;
-  prediction.anchored = report.iteration_time * std::exp(shift.mean);
-  prediction.left_open = shift.left_open;
-  prediction.num_near = anchors.num_near(place);
-  prediction.num_rows = points.size();
+  const Seconds anchored = report.iteration_time * std::exp(shift.mean);
   const auto moved = [&](Seconds end) {
     const double distance = std::log(end / report.iteration_time);
-    return prediction.anchored * std::exp(distance * std::sqrt(shift.left_open));
+    return anchored * std::exp(distance * std::sqrt(shift.left_open));
   };
+  std::optional<std::pair<Seconds, Seconds>> interval;
   if (const auto& given = report.iteration_time_interval)
-    prediction.interval = {moved(given->first), moved(given->second)};
-  return prediction;
-}
-
-/// --set's words for the fitted values that the scenario takes.
-Overrides fitted_overrides(const Calibration& calibration) {
-  Overrides overrides;
-  for (const FittedConstant& fitted : calibration.constants)
-    if (!fitted.is_kept())
-      overrides.emplace_back(fitted.constant.pointer, text_of({fitted.value, fitted.given.unit}));
-  return overrides;
+    interval = {moved(given->first), moved(given->second)};
+  return object_of({{"iteration_time_s", report.iteration_time},
+                    {"anchored_s", anchored},
+                    {"anchored_interval_s", interval},
+                    {"rows_near", anchors.num_near(place)},
+                    {"variance_left_open", shift.left_open}});
 }
 
 ///   ours/job.json: 3.435 s per iteration with these constants
 ///     anchored by 2 of 4 rows: 3.450 s     90 %: 3.012 s to 3.860 s
-std::string prediction_text(const AnchoredPrediction& prediction, const std::string& file) {
-  const auto text = [](Seconds time) { return time_text(time, time); };
-  std::string line = "\n" + file + ": " + text(prediction.predicted) +
+std::string prediction_text(const JsonValue& prediction, const std::string& file,
+                            std::size_t num_rows) {
+  const html::DataView view{&prediction};
+  const auto time = [&](const char* pointer) {
+    const Seconds at{view.amount(pointer)};
+    return time_text(at, at);
+  };
+  std::string line = "\n" + file + ": " + time("/iteration_time_s") +
                      " per iteration with these constants\n  anchored by " +
-                     std::to_string(prediction.num_near) + " of " +
-                     count_text(prediction.num_rows, "row") + ": " + text(prediction.anchored);
-  if (prediction.interval)
-    line += "        90 %: " + text(prediction.interval->first) + " to " +
-            text(prediction.interval->second);
+                     std::to_string(static_cast<int>(view.amount("/rows_near"))) + " of " +
+                     count_text(num_rows, "row") + ": " + time("/anchored_s");
+  if (view.find("/anchored_interval_s") != nullptr)
+    line +=
+        "        90 %: " + time("/anchored_interval_s/0") + " to " + time("/anchored_interval_s/1");
   return line + "\n";
-}
-
-JsonValue prediction_value(const AnchoredPrediction& prediction) {
-  return object_of({{"iteration_time_s", prediction.predicted},
-                    {"anchored_s", prediction.anchored},
-                    {"anchored_interval_s", prediction.interval},
-                    {"rows_near", prediction.num_near},
-                    {"variance_left_open", prediction.left_open}});
 }
 
 }  // namespace
@@ -107,45 +98,47 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int written_digits = 4;
-constexpr const char* device_prefix = "/platform/node_types/0/device/";
-constexpr const char* software_prefix = "/software/";
-constexpr const char* platform_prefix = "/platform/";
 
-const char* prefix_of(FittedPart part) {
-  switch (part) {
-    case FittedPart::device:
-      return device_prefix;
-    case FittedPart::software:
-      return software_prefix;
-    case FittedPart::platform:
-      return platform_prefix;
-  }
-  return "";
+/// Where a kind of file stands in a scenario, and the option that names one.
+struct PartPlace {
+  const char* option;
+  std::string_view prefix;
+  const LibraryKind& kind;
+};
+
+/// By FittedPart. A device stands in a platform: of two places that begin alike, the first one counts.
+const PartPlace part_places[]{{"--device", "/platform/node_types/0/device/", device_files},
+                              {"--software", "/software/", software_files},
+                              {"--platform", "/platform/", platform_files}};
+const PartPlace& place_of(FittedPart part) { return part_places[static_cast<std::size_t>(part)]; }
+
+/// The place of the constant's number; a null pointer where no such file has it.
+const PartPlace* place_of(const FitConstant& constant) {
+  for (const PartPlace& place : part_places)
+    if (constant.pointer.starts_with(place.prefix)) return &place;
+  return nullptr;
 }
 
-const LibraryKind& kind_of(FittedPart part) {
-  if (part == FittedPart::device) return device_files;
-  return part == FittedPart::software ? software_files : platform_files;
+bool stands_in(const FitConstant& constant, FittedPart part) {
+  return place_of(constant) == &place_of(part);
 }
 
 /// The constant's place in the file: "/gemm/peak_fraction".
 std::string pointer_in_file(const FitConstant& constant, FittedPart part) {
-  return constant.pointer.substr(std::string_view(prefix_of(part)).size() - 1);
+  return constant.pointer.substr(place_of(part).prefix.size() - 1);
 }
 
 JsonValue read_original(const FittedFile& file, const Library& library) {
-  const fs::path path = looks_like_path(file.name)
-                            ? fs::path(file.name)
-                            : library_file(library, kind_of(file.part), file.name);
+  const auto& [option, prefix, kind] = place_of(file.part);
+  const fs::path path =
+      looks_like_path(file.name) ? fs::path(file.name) : library_file(library, kind, file.name);
   if (file_type_of(path) == fs::file_type::not_found)
-    throw option_error(option_of(file.part), file.name,
-                       std::string("there is no ") + kind_of(file.part).noun + " " + file.name,
-                       suggest_name(library, kind_of(file.part), file.name));
+    throw option_error(option, file.name, std::string("there is no ") + kind.noun + " " + file.name,
+                       suggest_name(library, kind, file.name));
   Problems problems;
   JsonValue value = parse_json(read_source(path), problems);
   problems.throw_if_any();
-  if (!value.is_object())
-    throw option_error(option_of(file.part), file.name, "the file holds no object", {});
+  if (!value.is_object()) throw option_error(option, file.name, "the file holds no object", {});
   return value;
 }
 
@@ -158,7 +151,7 @@ void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonV
   const bool same = there->unit == fitted.given.unit &&
                     std::abs(there->number - fitted.given.number) <= rounding * there->number;
   if (!same)
-    throw option_error(option_of(file.part), file.name,
+    throw option_error(place_of(file.part).option, file.name,
                        file.name + " has " + text_of(*there) + " at " + pointer +
                            ", the scenarios of the sets have " + text_of(fitted.given),
                        "name the file that the sets use");
@@ -176,24 +169,6 @@ void write_number(JsonValue& document, const std::string& pointer, const FittedC
 }
 
 }  // namespace
-
-bool stands_in(const FitConstant& constant, FittedPart part) {
-  const bool in_device = constant.pointer.starts_with(device_prefix);
-  return constant.pointer.starts_with(prefix_of(part)) &&
-         (part != FittedPart::platform || !in_device);
-}
-
-const char* option_of(FittedPart part) {
-  switch (part) {
-    case FittedPart::device:
-      return "--device";
-    case FittedPart::software:
-      return "--software";
-    case FittedPart::platform:
-      return "--platform";
-  }
-  return "";
-}
 
 std::string provenance(const Calibration& calibration,
                        const std::vector<CalibrationPoint>& points) {
@@ -228,9 +203,9 @@ std::string fitted_file_text(const FittedFile& file, const Calibration& calibrat
     any = true;
   }
   if (!any)
-    throw option_error(option_of(file.part), file.name,
+    throw option_error(place_of(file.part).option, file.name,
                        std::string("none of the fitted constants stands in a ") +
-                           kind_of(file.part).noun + " file",
+                           place_of(file.part).kind.noun + " file",
                        {});
   if (document.find("name") != nullptr) document.set("name", JsonValue(file.out.stem().string()));
   return pretty_text(document) + "\n";
@@ -256,12 +231,10 @@ std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit) {
 
 /// Which option names the kind of file that holds the first constant.
 std::string fitted_elsewhere(const std::vector<FitConstant>& constants) {
-  if (constants.empty()) return {};
-  for (const FittedPart part : {FittedPart::device, FittedPart::software, FittedPart::platform})
-    if (stands_in(constants.front(), part))
-      return constants.front().name + " is " + constants.front().pointer + " of a scenario: use " +
-             option_of(part);
-  return {};
+  const PartPlace* const place = constants.empty() ? nullptr : place_of(constants.front());
+  return place == nullptr ? ""
+                          : constants.front().name + " is " + constants.front().pointer +
+                                " of a scenario: use " + place->option;
 }
 
 /// A calibration must have something to do, and the file something to take.
@@ -272,17 +245,15 @@ void check(const CalibrateRequest& request, const std::vector<FitConstant>& cons
   const FittedPart part = request.file->part;
   if (std::none_of(constants.begin(), constants.end(),
                    [&](const FitConstant& constant) { return stands_in(constant, part); }))
-    throw option_error(option_of(part), request.file->name,
+    throw option_error(place_of(part).option, request.file->name,
                        "none of the constants to fit stands in such a file",
                        fitted_elsewhere(constants));
 }
 
 CalibrationPoints read_points(const CalibrateRequest& request, const Library& library,
                               const std::vector<FitConstant>& constants) {
-  std::vector<MeasurementSet> sets;
-  for (const auto& file : find_measurement_sets(request.sets, library.root / "validation"))
-    sets.push_back(read_measurement_set(file));
-  return read_calibration_points(sets, {&library, request.overrides, constants});
+  return read_calibration_points(read_sets(request.sets, library),
+                                 {&library, request.overrides, constants});
 }
 
 /// Why there is nothing to calibrate on; returns the exit code.
@@ -398,10 +369,8 @@ namespace {
 
 int run_advise(const CalibrateRequest& request, const Library& library, std::ostream& out,
                std::ostream& messages) {
-  std::vector<MeasurementSet> sets;
-  if (!request.sets.empty())
-    for (const auto& file : find_measurement_sets(request.sets, library.root / "validation"))
-      sets.push_back(read_measurement_set(file));
+  const auto sets =
+      request.sets.empty() ? std::vector<MeasurementSet>{} : read_sets(request.sets, library);
   ProgressLine line(messages, request.progress);
   AdviceRequest asked{request.advise, request.against, request.overrides,
                       parse_constants(request.fit), [&line](std::size_t done) {
@@ -415,25 +384,15 @@ int run_advise(const CalibrateRequest& request, const Library& library, std::ost
   return 0;
 }
 
-/// The constants that the rows moved are laid over what the command line sets.
-AnchoredPrediction predict_plan(const CalibrateRequest& request, const Library& library,
-                                const std::vector<CalibrationPoint>& points,
-                                const Calibration& calibration) {
-  ReadOptions options;
-  options.overrides = request.overrides;
-  for (auto& fitted : fitted_overrides(calibration)) options.overrides.push_back(std::move(fitted));
-  const Scenario plan = read_scenario(request.predict, library, options);
-  return predict_anchored(plan, library, points, calibration);
-}
-
 std::string result_text(const CalibrateRequest& request, const CalibrationPoints& points,
                         const Calibration& calibration, std::size_t num_predictions,
-                        const std::optional<AnchoredPrediction>& prediction) {
+                        const std::optional<JsonValue>& prediction) {
   if (request.format == CalibrationFormat::text)
     return calibration_text(calibration, points, num_predictions) +
-           (prediction ? prediction_text(*prediction, request.predict_name) : "");
+           (prediction ? prediction_text(*prediction, request.predict_name, points.points.size())
+                       : "");
   JsonValue document = calibration_value(calibration, points, num_predictions);
-  if (prediction) document.set("prediction", prediction_value(*prediction));
+  if (prediction) document.set("prediction", *prediction);
   return pretty_text(document) + "\n";
 }
 
@@ -444,9 +403,9 @@ int run_draws(const CalibrateRequest& request, const std::vector<CalibrationPoin
         "--rows", std::to_string(request.draws->rows),
         "the sets have " + std::to_string(points.size()) + " rows, and one must be left to predict",
         {});
-  const std::vector<Draw> draws = draw_calibrations(points, plan, *request.draws, predictor);
-  out << (request.format == CalibrationFormat::json ? draws_json : draws_text)(
-             draws, *request.draws, points.size())
+  const JsonValue draws = draws_value(draw_calibrations(points, plan, *request.draws, predictor),
+                                      *request.draws, points.size());
+  out << (request.format == CalibrationFormat::json ? pretty_text(draws) + "\n" : draws_text(draws))
       << std::flush;
   return 0;
 }
@@ -476,7 +435,7 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
       on_progress);
   if (request.draws) return run_draws(request, points.points, plan, predictor, out);
   const Calibration calibration = calibrate(points.points, plan, predictor);
-  std::optional<AnchoredPrediction> prediction;
+  std::optional<JsonValue> prediction;
   if (!request.predict.empty())
     prediction = predict_plan(request, library, points.points, calibration);
   out << result_text(request, points, calibration, predictor.num_predictions(), prediction)

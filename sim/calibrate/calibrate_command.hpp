@@ -31,12 +31,6 @@ struct FittedFile {
 std::string fitted_file_text(const FittedFile& file, const Calibration& calibration,
                              const std::vector<CalibrationPoint>& points, const Library& library);
 
-/// True when the constant's number stands in a file of that kind.
-bool stands_in(const FitConstant& constant, FittedPart part);
-
-/// The whole option: "--device", …
-const char* option_of(FittedPart part);
-
 /// "fitted: vtrain-a100-multi-node (emax; 54 rows, 5.1 % in-sample, leave one size out 5.3 %)".
 std::string provenance(const Calibration& calibration, const std::vector<CalibrationPoint>& points);
 

@@ -1,12 +1,11 @@
 #include "calibrate/calibration_points.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include "core/option_error.hpp"
+#include "report/number_text.hpp"
 #include "scenario/known_pointers.hpp"
 #include "scenario/unsupported.hpp"
 
@@ -61,6 +60,14 @@ CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& m
 
 }  // namespace
 
+std::vector<MeasurementSet> read_sets(const std::vector<std::string>& asked,
+                                      const Library& library) {
+  std::vector<MeasurementSet> sets;
+  for (const auto& file : find_measurement_sets(asked, library.root / "validation"))
+    sets.push_back(read_measurement_set(file));
+  return sets;
+}
+
 CalibrationPoints read_calibration_points(const std::vector<MeasurementSet>& sets,
                                           const PointReading& reading) {
   CalibrationPoints read;
@@ -87,14 +94,7 @@ std::string size_name(double parameters) {
   const double in_billions = parameters / billion;
   const double unit = std::pow(10.0, std::floor(std::log10(in_billions)) - (digits - 1));
   const double rounded = std::round(in_billions / unit) * unit;
-  std::array<char, 32> buffer;
-  const auto end =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), rounded, std::chars_format::fixed,
-                    in_billions < 1 ? 2
-                    : rounded < 10  ? 1
-                                    : 0)
-          .ptr;
-  return std::string(buffer.data(), end) + "B";
+  return fixed_text(rounded, in_billions < 1 ? 2 : rounded < 10 ? 1 : 0) + "B";
 }
 
 }  // namespace windtunnel

@@ -37,6 +37,10 @@ struct CalibrationPoints {
   std::set<std::string> fitted_sets;
 };
 
+/// The measurement sets of the command line, by names or paths; all of the library's where there are none.
+std::vector<MeasurementSet> read_sets(const std::vector<std::string>& asked,
+                                      const Library& library);
+
 /// Settings that all points of a calibration are read with.
 struct PointReading {
   const Library* library = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "core/contracts.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/report_view.hpp"
 #include "report/text_table.hpp"
 
 namespace windtunnel {
@@ -87,33 +89,12 @@ double at_share(std::vector<double> values, double share) {
 }
 
 /// Errors after a calibration over those before.
-struct Ratios {
-  double median = 0, nearly_all = 0, worst = 0;
-};
-
-Ratios ratios_of(const std::vector<Draw>& draws, double (Draw::*ratio)() const) {
-  constexpr double middle = 0.5, nearly_all = 0.95;
+JsonValue ratios_of(const std::vector<Draw>& draws, double (Draw::*ratio)() const) {
   std::vector<double> ratios;
   for (const Draw& one : draws) ratios.push_back((one.*ratio)());
-  return {at_share(ratios, middle), at_share(ratios, nearly_all), at_share(ratios, 1)};
-}
-
-/// All draws together.
-struct Summary {
-  double given_error = 0;
-  std::size_t changed = 0;
-  Ratios fitted, anchored;
-};
-
-Summary summary_of(const std::vector<Draw>& draws) {
-  Summary summary;
-  for (const Draw& one : draws) {
-    summary.given_error += one.given_error / static_cast<double>(draws.size());
-    summary.changed += one.changes_something ? 1 : 0;
-  }
-  summary.fitted = ratios_of(draws, &Draw::fitted_ratio);
-  summary.anchored = ratios_of(draws, &Draw::anchored_ratio);
-  return summary;
+  return object_of({{"median", at_share(ratios, 0.5)},
+                    {"p95", at_share(ratios, 0.95)},
+                    {"worst", at_share(ratios, 1)}});
 }
 
 }  // namespace
@@ -143,36 +124,36 @@ std::vector<Draw> draw_calibrations(const std::vector<CalibrationPoint>& points,
   return done;
 }
 
-std::string draws_text(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows) {
-  const Summary summary = summary_of(draws);
-  const auto row = [](const char* name, const Ratios& ratios) {
-    return TextRow{name, fixed_text(ratios.median, 2), fixed_text(ratios.nearly_all, 2),
-                   fixed_text(ratios.worst, 2)};
-  };
-  return std::to_string(draws.size()) + " draws of " + std::to_string(plan.rows) + " rows of " +
-         std::to_string(rows) + ": error of the rest with the given constants " +
-         percent_text(summary.given_error) + "\n  a constant is changed in " +
-         std::to_string(summary.changed) + " draws\n\n" +
-         text_table("lr", {{"error after / before", "median", "95th", "worst"},
-                           row("fitted", summary.fitted),
-                           row("fitted and anchored", summary.anchored)});
+JsonValue draws_value(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows) {
+  double given_error = 0;
+  for (const Draw& one : draws) given_error += one.given_error / static_cast<double>(draws.size());
+  return object_of({{"schema", "windtunnel/calibration-draws-v1"},
+                    {"draws", draws.size()},
+                    {"rows_drawn", plan.rows},
+                    {"rows", rows},
+                    {"changed", std::count_if(draws.begin(), draws.end(),
+                                              std::mem_fn(&Draw::changes_something))},
+                    {"given_mape", given_error},
+                    {"fitted_over_given", ratios_of(draws, &Draw::fitted_ratio)},
+                    {"anchored_over_given", ratios_of(draws, &Draw::anchored_ratio)}});
 }
 
-std::string draws_json(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows) {
-  const Summary summary = summary_of(draws);
-  const auto value_of = [](const Ratios& ratios) {
-    return object_of(
-        {{"median", ratios.median}, {"p95", ratios.nearly_all}, {"worst", ratios.worst}});
+std::string draws_text(const JsonValue& draws) {
+  const html::DataView view{&draws};
+  const auto count = [&](const char* pointer) { return fixed_text(view.amount(pointer), 0); };
+  const auto row = [&](const char* name, const std::string& pointer) {
+    TextRow cells{name};
+    for (const char* key : {"/median", "/p95", "/worst"})
+      cells.push_back(fixed_text(view.amount(pointer + key), 2));
+    return cells;
   };
-  return pretty_text(object_of({{"schema", "windtunnel/calibration-draws-v1"},
-                                {"draws", draws.size()},
-                                {"rows_drawn", plan.rows},
-                                {"rows", rows},
-                                {"changed", summary.changed},
-                                {"given_mape", summary.given_error},
-                                {"fitted_over_given", value_of(summary.fitted)},
-                                {"anchored_over_given", value_of(summary.anchored)}})) +
-         "\n";
+  return count("/draws") + " draws of " + count("/rows_drawn") + " rows of " + count("/rows") +
+         ": error of the rest with the given constants " +
+         percent_text(view.amount("/given_mape")) + "\n  a constant is changed in " +
+         count("/changed") + " draws\n\n" +
+         text_table("lr", {{"error after / before", "median", "95th", "worst"},
+                           row("fitted", "/fitted_over_given"),
+                           row("fitted and anchored", "/anchored_over_given")});
 }
 
 PointPredictor::Predict tabulated(PointPredictor::Predict exact,

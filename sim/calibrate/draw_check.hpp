@@ -28,15 +28,17 @@ std::vector<Draw> draw_calibrations(const std::vector<CalibrationPoint>& points,
                                     const CalibrationPlan& plan, const DrawPlan& draws,
                                     PointPredictor& predictor);
 
+/// What they did to the errors, as one JSON document, windtunnel/calibration-draws-v1.
+JsonValue draws_value(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows);
+/// The same for people:
+///
 ///   200 draws of 3 rows of 54: error of the rest with the given constants 5.1 %
 ///     a constant is changed in 12 draws
 ///
 ///     error after / before  median  95th  worst
 ///     fitted                  1.00  1.00   1.21
 ///     fitted and anchored     0.99  1.01   1.21
-std::string draws_text(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows);
-/// The same as one JSON document, windtunnel/calibration-draws-v1.
-std::string draws_json(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows);
+std::string draws_text(const JsonValue& draws);
 
 /// `exact`, called at most once a point and grid value. Between grid values, 2.5 % apart, ln(time) is
 /// linear in ln(constant); constants act one by one, so that several together are approximate. A

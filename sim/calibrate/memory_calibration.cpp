@@ -75,9 +75,7 @@ void expect_one_stack(const std::vector<MemoryCorrection>& corrections,
 
 int run_memory_calibration(const MemoryCalibrationRequest& request, const Library& library,
                            std::ostream& out, std::ostream& messages) {
-  std::vector<MeasurementSet> sets;
-  for (const auto& file : find_measurement_sets(request.sets, library.root / "validation"))
-    sets.push_back(read_measurement_set(file));
+  const std::vector<MeasurementSet> sets = read_sets(request.sets, library);
   std::vector<MemoryCorrection> corrections;
   for (const MemoryRows& rows : read_memory_rows(sets, library, request.overrides)) {
     if (groups_of(rows).size() < 2) continue;

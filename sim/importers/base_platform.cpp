@@ -3,18 +3,19 @@
 #include <algorithm>
 #include <cctype>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
+#include "core/json_build.hpp"
 #include "core/option_error.hpp"
-#include "core/text_list.hpp"
 #include "core/utf8.hpp"
 #include "importers/log_text.hpp"
+#include "platform/mesh_rings.hpp"
 #include "platform/platform_json.hpp"
-#include "platform/source_json.hpp"
 #include "scenario/library_files.hpp"
 #include "scenario/scenario_files.hpp"
 
@@ -82,10 +83,13 @@ JsonValue& BasePlatform::only_device(const Library& library) {
   return device;
 }
 
-void set_number(JsonValue& object, const std::string& key, JsonValue value,
-                const std::string& source) {
-  object.set(key, std::move(value));
-  set_source(object, key, source);
+bool join_all(const std::vector<std::vector<int>>& lanes) {
+  Interconnect mesh;
+  mesh.kind = Interconnect::Kind::mesh;
+  mesh.lanes = lanes;
+  std::vector<int> all(lanes.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all.size() > 1 && num_relayed_rings(mesh, all) > 0;
 }
 
 Platform read_back(const JsonValue& document, const Library& library) {
@@ -142,8 +146,15 @@ void PlatformImport::set_nics(int nics, double gigabits, JsonValue of_gpus,
   else if (nics != node().nics && type.find("nic_of_gpu") != nullptr)
     throw base_error(base_.name() + " says which of its " + ours + " NICs a GPU uses (nic_of_gpu)",
                      "name a base with " + std::to_string(nics) + " NICs a node");
-  set_number(type, "nics", JsonValue(std::int64_t{nics}), source);
-  set_number(type, "nic_rate", JsonValue(canonical_text(JsonValue(gigabits)) + " Gbps"), source);
+  set_number(type, "nics", nics, source);
+  set_number(type, "nic_rate", canonical_text(JsonValue(gigabits)) + " Gbps", source);
+}
+
+void PlatformImport::set_lanes(const std::vector<std::vector<int>>& lanes,
+                               const std::string& source) {
+  const auto row_of = [](const std::vector<int>& row) { return array_of(row, json_of<int>); };
+  set_number(*base_.only_node_type().find("interconnect"), "lanes", array_of(lanes, row_of),
+             source);
 }
 
 Imported PlatformImport::finished() {

@@ -5,10 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/file_io.hpp"
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
+#include "core/text_list.hpp"
 #include "importers/importer.hpp"
 #include "platform/platform.hpp"
+#include "platform/source_json.hpp"
+#include "report/json_object.hpp"
 #include "scenario/library_files.hpp"
 
 namespace windtunnel {
@@ -41,8 +45,15 @@ class BasePlatform {
 };
 
 /// Sets number `key` of `object` and says where it is from.
-void set_number(JsonValue& object, const std::string& key, JsonValue value,
-                const std::string& source);
+template <class Value>
+void set_number(JsonValue& object, const std::string& key, const Value& value,
+                const std::string& source) {
+  object.set(key, json_of(value));
+  set_source(object, key, source);
+}
+
+/// Whether NVLinks, [GPU][GPU], lead to every GPU, so that collectives run over them.
+bool join_all(const std::vector<std::vector<int>>& lanes);
 
 /// `document` as our own reader reads it, with devices from the library. What the reader objects to
 /// is our bug: an importer checks what it read before it writes.
@@ -68,7 +79,10 @@ struct NamedGpu {
 class PlatformImport {
  public:
   PlatformImport(const ImportRequest& request, const Library& library)
-      : request_(request), library_(library), base_(request.options.base, library) {}
+      : request_(request),
+        library_(library),
+        file_(listed(request.inputs, file_name_of)),
+        base_(request.options.base, library) {}
 
  protected:
   const NodeType& node() const { return base_.only_node(); }
@@ -91,6 +105,7 @@ class PlatformImport {
   JsonValue& replace_fabric(const std::string& kind);
   /// NICs of a node, their Gb/s, and which of them each GPU uses (nic_of_gpu). Null where that is not known: as in the base, which must have as many then if it says.
   void set_nics(int nics, double gigabits, JsonValue of_gpus, const std::string& source);
+  void set_lanes(const std::vector<std::vector<int>>& lanes, const std::string& source);
   /// Reads the document back, and returns what was imported.
   Imported finished();
   /// The problems of GPUs named in logs that are of another model than the base's; those that cannot be compared are warned of. Models are
@@ -99,6 +114,7 @@ class PlatformImport {
 
   const ImportRequest& request_;
   const Library& library_;
+  std::string file_;  ///< the files' names without their folders, as sources name them
   BasePlatform base_;
   Problems problems_;
   Imported imported_;

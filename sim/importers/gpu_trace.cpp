@@ -12,6 +12,7 @@
 
 #include "core/utf8.hpp"
 #include "core/work_note.hpp"
+#include "importers/tables.hpp"
 #include "importers/trace_event_reader.hpp"
 
 namespace windtunnel {
@@ -36,36 +37,13 @@ bool has_any_word(const std::string& text, std::initializer_list<std::string_vie
                      [&](std::string_view word) { return has_word(text, word); });
 }
 
-struct Kind {
-  const char* name;
-  std::initializer_list<std::string_view> parts;  ///< of a kernel's name in lower case
-};
-
-/// Parts of the names that libraries give the kernels that communicate. The first match decides.
-///   DeepEP             csrc/kernels/{intranode,internode,internode_ll}.cu; deep_ep/include/deep_ep/impls of 2026. Counting tokens
-///                      (get_dispatch_layout) and copying them behind an exchange (…_epilogue) stay on the GPU and are computing
-///   hybrid-EP          csrc/hybrid_ep/backend/hybrid_ep_backend.cuh
-///   user buffers       transformer_engine/common/comm_gemm_overlap/userbuffers/userbuffers.cu
-///   symmetric memory   torch/csrc/distributed/c10d/symm_mem/{CUDASymmetricMemoryOps,nvshmem_extension}.cu, PyTorch 2.9
-///   custom all-reduce  csrc/custom_all_reduce.cuh of vLLM, and of SGLang
-///   TensorRT-LLM       flashinfer/comm/trtllm_allreduce_fusion.cuh
-const std::array<Kind, 7>& communication_libraries() {
-  static const std::array<Kind, 7> table{{
-      {"hybrid-EP", {"hybrid_ep::dispatch", "hybrid_ep::combine", "hybrid_ep::device_sync"}},
-      {"DeepEP",
-       {"ep::internode", "ep::intranode", "deep_ep::dispatch_impl", "deep_ep::combine_impl",
-        "deep_ep::hybrid_dispatch", "deep_ep::hybrid_combine", "deep_ep::elastic::dispatch_impl",
-        "deep_ep::elastic::combine_impl", "deep_ep::elastic::hybrid_dispatch",
-        "deep_ep::elastic::hybrid_combine"}},
-      {"NVSHMEM", {"nvshmem"}},
-      {"user buffers", {"userbuffers"}},
-      {"symmetric memory",
-       {"one_shot_all_reduce", "two_shot_all_reduce", "multimem_", "exchangesplitandoffset",
-        "alltoallv"}},
-      {"custom all-reduce", {"cross_device_reduce"}},
-      {"TensorRT-LLM", {"trtllm_allreduce", "oneshotallreduce", "twoshotallreduce"}},
-  }};
-  return table;
+/// The first kind of a list of tables/kernels.json of which a part is in the name; null: none.
+const char* first_match(const std::string& name, const char* list) {
+  static const JsonValue table = detail::parsed(detail::kernels_table);
+  for (const JsonValue::Member& kind : table.find(list)->object())
+    for (const JsonValue& part : kind.value.array())
+      if (has(name, part.string())) return kind.key.c_str();
+  return nullptr;
 }
 
 /// What other libraries call such a kernel after. Kernels that Inductor made ("triton_poi_fused_all_reduce_4") are called after all that
@@ -77,40 +55,6 @@ bool is_called_after_a_collective(const std::string& kernel) {
       "reducescatter", "all_to_all", "alltoall",   "sendrecv"};
   return std::any_of(collectives.begin(), collectives.end(),
                      [&](std::string_view each) { return has(kernel, each); });
-}
-
-/// Parts of the names that PyTorch, cuBLAS ("nvjet" on Hopper and Blackwell), hipBLASLt ("Cijk"), cuDNN, CUTLASS, FlashAttention, Apex,
-/// Transformer Engine, DeepSeek and Triton give their kernels. Order decides: "cudnn::bn_bw" is a normalisation.
-const std::array<Kind, 11>& compute_kinds() {
-  static const std::array<Kind, 11> table{{
-      {"attention", {"flash", "fmha", "attention", "sdpa"}},
-      {"normalisation",
-       {"bn_fw", "bn_bw", "batch_norm", "batchnorm", "layer_norm", "layernorm", "rms_norm",
-        "rmsnorm", "groupnorm"}},
-      {"optimizer kernels", {"multi_tensor", "adam", "adagrad"}},
-      {"convolution", {"conv", "winograd", "dgrad", "wgrad", "fprop", "cudnn"}},
-      {"cast and transpose",
-       {"transpose<", "cast_transpose", "transpose_kernel", "cast_to_fp8", "cast_back",
-        "quantize"}},
-      {"matrix product",
-       {"gemm", "gemv", "cutlass", "cublas", "nvjet", "cijk_", "splitk", "wgmma", "xmma"}},
-      {"softmax and loss", {"softmax", "nll_loss", "cross_entropy"}},
-      {"embedding and index",
-       {"embedding", "index", "gather", "scatter", "topk", "permute", "dispatch_layout"}},
-      {"pooling", {"pool"}},
-      {"reduction", {"reduce"}},
-      {"elementwise",
-       {"elementwise", "vectorized", "fill", "dropout", "gelu", "relu", "silu", "swiglu", "rotary",
-        "rope", "copy_tensor", "catarray", "triton"}},
-  }};
-  return table;
-}
-
-const char* first_match(const std::string& name, const auto& kinds) {
-  for (const Kind& kind : kinds)
-    for (const std::string_view part : kind.parts)
-      if (has(name, part)) return kind.name;
-  return nullptr;
 }
 
 /// "dispatch" of "void deep_ep::internode::dispatch<false, 8>(int4*)".
@@ -154,7 +98,7 @@ std::string communication_in(std::string_view kernel) {
   constexpr std::string_view anonymous = "(anonymous namespace)::";
   if (const std::size_t at = kernel.find(anonymous); at != std::string_view::npos)
     kernel.remove_prefix(at + anonymous.size());
-  if (const char* library = first_match(name, communication_libraries()))
+  if (const char* library = first_match(name, "communication"))
     return std::string(library) + " " + function_in(kernel);
   return is_called_after_a_collective(name) ? function_in(kernel) : "";
 }
@@ -166,7 +110,7 @@ std::string direction_in(std::string_view name) {
 }
 
 const char* compute_kind_of(std::string_view kernel) {
-  const char* kind = first_match(lower_case(kernel), compute_kinds());
+  const char* kind = first_match(lower_case(kernel), "compute");
   return kind != nullptr ? kind : unknown_kernels;
 }
 

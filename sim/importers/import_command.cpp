@@ -11,50 +11,15 @@
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"
+#include "importers/tables.hpp"
 #include "report/json_object.hpp"
 
 namespace windtunnel {
 namespace {
 
-/// A kind of file that people have beside those they meant to import: one that holds all of the words near its beginning.
-struct FileSignature {
-  const char* what;      ///< "a map of an InfiniBand fabric, of ibnetdiscover"
-  const char* importer;  ///< that reads it; empty: none
-  std::vector<std::string_view> words;
-};
-
-/// The kind of a file that `importer` does not read; a null pointer where it may, or the file is none of the list, or cannot be read.
-const FileSignature* other_signature(const std::filesystem::path& file,
-                                     const std::string& importer) {
-  static const std::vector<FileSignature> known_files{
-      {"a map of an InfiniBand fabric", "ibnetdiscover", {"switchguid="}},
-      {"a map of an InfiniBand fabric", "ibnetdiscover", {"caguid="}},
-      {"a node's topology as NCCL writes it (NCCL_TOPO_DUMP_FILE)",
-       "nccl-topo",
-       {"<system", "<cpu numaid="}},
-      {"a graph of NCCL's (NCCL_GRAPH_DUMP_FILE)", "", {"<graphs", "<graph id="}},
-      {"a topology of Slurm (topology.conf)", "slurm-topology", {"SwitchName="}},
-      {"a topology of Slurm in blocks (topology/block)", "", {"BlockName="}},
-      {"output of nvbandwidth", "nvbandwidth", {"nvbandwidth Version"}},
-      {"output of perftest (ib_write_bw and the like)", "", {"RDMA_Write"}},
-      {"output of nvidia-smi topo -m", "topo", {"GPU0", " X "}},
-      {"output of nccl-tests", "nccl-tests", {"algbw", "busbw"}},
-      {"a log of mpiGraph", "mpigraph", {"START mpiGraph"}},
-      {"a trace of PyTorch's profiler", "kineto", {"\"traceEvents\""}},
-      {"a model's configuration of HuggingFace",
-       "hf-config",
-       {"\"model_type\"", "\"hidden_size\""}},
-      {"a configuration of GPT-NeoX", "", {"pipe_parallel_size"}},
-      {"a configuration of GPT-NeoX", "", {"pipe-parallel-size"}},
-      {"a launch script of Megatron-LM", "megatron", {"#!", "--num-layers"}},
-      {"a configuration of torchtitan", "torchtitan", {"[parallelism]"}},
-      {"a configuration of DeepSpeed", "deepspeed", {"\"zero_optimization\""}},
-      {"a configuration of NeMo", "nemo", {"trainer:", "model:"}},
-      {"a shell script", "megatron", {"#!/bin/"}},
-      {"a shell script", "nemo", {"#!/bin/"}},
-      {"a shell script", "megatron", {"#!/usr/bin/env bash"}},
-      {"a shell script", "nemo", {"#!/usr/bin/env bash"}},
-  };
+/// What tables/file_signatures.json says of a file that `importer` does not read; a null pointer where it may, or the file is none of the list, or cannot be read.
+const JsonValue* other_signature(const std::filesystem::path& file, const std::string& importer) {
+  static const JsonValue known_files = detail::parsed(detail::file_signatures);
   std::string text(std::size_t{64} << 10, '\0');
   // A pipe gives its text once: opened again, it would wait for a writer for ever.
   std::error_code no_such_file;
@@ -62,13 +27,16 @@ const FileSignature* other_signature(const std::filesystem::path& file,
   std::ifstream stream(file, std::ios::binary);
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
-  const FileSignature* first = nullptr;
-  for (const FileSignature& known : known_files) {
-    const bool is_one = std::all_of(
-        known.words.begin(), known.words.end(),
-        [&](const std::string_view word) { return text.find(word) != std::string::npos; });
-    if (is_one && importer == known.importer) return nullptr;
-    if (is_one && first == nullptr) first = &known;
+  const JsonValue* first = nullptr;
+  for (const JsonValue& known : known_files.array()) {
+    const JsonValue::Array& words = known.find("words")->array();
+    if (!std::all_of(words.begin(), words.end(), [&](const JsonValue& word) {
+          return text.find(word.string()) != std::string::npos;
+        }))
+      continue;
+    const JsonValue* const reader = known.find("importer");
+    if (reader != nullptr && importer == reader->string()) return nullptr;
+    if (first == nullptr) first = &known;
   }
   return first;
 }
@@ -140,12 +108,14 @@ Imported import_with(const Importer& importer, const ImportRequest& request,
     return importer.import(request, library);
   } catch (const InputError&) {
     for (const std::filesystem::path& input : request.inputs) {
-      const FileSignature* const file = other_signature(input, request.kind);
+      const JsonValue* const file = other_signature(input, request.kind);
       if (file == nullptr) continue;
-      const std::string other = file->importer;
+      const JsonValue* const other = file->find("importer");
       throw option_error(
-          "import", request.kind, input.string() + " is " + file->what + ", not " + importer.input,
-          other.empty() ? "no importer reads such a file yet" : "windtunnel import " + other);
+          "import", request.kind,
+          input.string() + " is " + file->find("what")->string() + ", not " + importer.input,
+          other == nullptr ? "no importer reads such a file yet"
+                           : "windtunnel import " + other->string());
     }
     throw;
   }
@@ -165,11 +135,13 @@ std::string json_of(const ImportRequest& request, const Imported& imported) {
 
 }  // namespace
 
-namespace formats {
-#define WT_IMPORTER(name) Importer name();
-#include "importers/formats.def"
-#undef WT_IMPORTER
-}  // namespace formats
+JsonValue detail::parsed(const Asset& table, const char* name) {
+  Problems problems;
+  JsonValue value = parse_json(
+      std::make_shared<const SourceText>(SourceText{name, std::string(table.text)}), problems);
+  problems.throw_if_any();
+  return value;
+}
 
 std::span<const Importer> importers() {
   static const std::array table{

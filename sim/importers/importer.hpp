@@ -45,17 +45,22 @@ struct Imported {
 /// One kind of file that can be imported.
 struct Importer {
   const char* name;
-  const char* what;                         ///< "mpiGraph logs and tables, to a platform file"
-  const char* input;                        ///< what IN is, for messages
-  std::vector<std::string> options;         ///< those it takes: "--base", …
-  enum class Files { one, several } files;  ///< how many IN it takes
-  /// Whether it writes a file, only reports, or reports and writes a file where -o is given.
-  enum class Result { file, report, file_if_asked } result;
+  const char* what;                  ///< "mpiGraph logs and tables, to a platform file"
+  const char* input;                 ///< what IN is, for messages
+  std::vector<std::string> options;  ///< those it takes: "--base", …
   Imported (*import)(const ImportRequest& request, const Library& library);
+  /// Whether it writes a file, only reports, or reports and writes a file where -o is given.
+  enum class Result { file, report, file_if_asked } result = Result::file;
+  enum class Files { one, several } files = Files::one;  ///< how many IN it takes
 };
 
-/// Every importer; a new one is a file of formats/ and a line of formats.def.
+/// Every importer; a new one is a file of formats/, which defines its function, and a line of formats.def.
 std::span<const Importer> importers();
+namespace formats {
+#define WT_IMPORTER(name) Importer name();
+#include "importers/formats.def"
+#undef WT_IMPORTER
+}  // namespace formats
 
 enum class ImportFormat { text, json };
 

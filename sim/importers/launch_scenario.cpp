@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
-#include "core/foreign_json.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "importers/base_platform.hpp"
@@ -34,13 +32,16 @@ JsonValue value_of(const std::string& text) {
   return JsonValue(text);
 }
 
-JsonValue parsed(const char* json) {
-  Problems problems;
-  JsonValue value = parse_foreign_json(
-      std::make_shared<const SourceText>(SourceText{"built-in", json, {}}), problems);
-  problems.throw_if_any();
-  value.origin = {};
-  return value;
+/// What a word of a setting is in a scenario; none where the table does not say.
+const JsonValue* translation(const std::string& word, const JsonValue& words) {
+  static const JsonValue left_out;
+  if (const JsonValue* const on = words.find("on")) {
+    if (word != "false" && word != "False") return on;
+    const JsonValue* const off = words.find("off");
+    return off != nullptr ? off : &left_out;
+  }
+  const JsonValue* const found = words.find(word);
+  return found != nullptr ? found : words.find("*");
 }
 
 int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
@@ -53,44 +54,42 @@ int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
 }  // namespace
 
 LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& library,
-                               LaunchSettings settings, const std::vector<LaunchKey>& keys,
-                               const std::vector<std::string>& harmless)
+                               LaunchSettings settings, const detail::Asset& table)
     : request_(request), library_(library), settings_(std::move(settings)) {
   if (settings_.settings.empty())
     throw option_error("import", request.kind,
                        request.inputs.front().string() + " has no settings of a training program",
                        "give the script that starts it, with its options, or its configuration");
   imported_.notes = settings_.notes;
+  const JsonValue known = detail::parsed(table);
+  const JsonValue::Array& harmless = known.find("harmless")->array();
   std::vector<std::string> unused;
   std::map<std::string, const LaunchSetting*> last;
   for (const LaunchSetting& setting : settings_.settings) last[setting.key] = &setting;
   for (const LaunchSetting& setting : settings_.settings) {
     if (last[setting.key] != &setting) continue;  // given again later
-    const auto key = std::find_if(keys.begin(), keys.end(),
-                                  [&](const LaunchKey& each) { return setting.key == each.key; });
-    if (key != keys.end())
-      translate(setting, *key);
-    else if (std::none_of(harmless.begin(), harmless.end(), [&](const std::string& beginning) {
-               return setting.key.starts_with(beginning);
+    if (const JsonValue* const meaning = known.find("keys")->find(setting.key))
+      translate(setting, *meaning);
+    else if (std::none_of(harmless.begin(), harmless.end(), [&](const JsonValue& beginning) {
+               return setting.key.starts_with(beginning.string());
              }))
       unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
 }
 
-void LaunchScenario::translate(const LaunchSetting& setting, const LaunchKey& key) {
-  const std::string pointer = key.pointer;
-  if (pointer.empty()) return;
-  if (key.words.empty()) {
-    if (!setting.value.empty()) return set(pointer, value_of(setting.value));
+void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {
+  if (meaning.is_string()) {
+    if (meaning.string().empty()) return;
+    if (!setting.value.empty()) return set(meaning.string(), value_of(setting.value));
     return note("line " + std::to_string(setting.line) + ": the value of " + setting.key +
                 " comes from outside the file, and is left out");
   }
-  for (const auto& [word, json] : key.words)
-    if (setting.value == word || std::string(word) == "*") {
-      if (json != nullptr) set(pointer, parsed(json));
-      return;
-    }
+  const auto& [pointer, origin, words] = meaning.object().front();
+  if (const JsonValue* const value = translation(setting.value, words)) {
+    if (!value->is_null()) set(pointer, JsonValue(value->content));
+    return;
+  }
   warn("line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
        " cannot be simulated, and is left out");
 }
@@ -106,10 +105,6 @@ bool LaunchScenario::has(const std::string& pointer) const {
 bool LaunchScenario::is(const std::string& pointer, std::string_view text) const {
   const JsonValue* const value = find_at(tree_, pointer);
   return value != nullptr && value->is_string() && value->string() == text;
-}
-
-void LaunchScenario::set(const std::string& pointer, JsonValue value) {
-  set_at(tree_, pointer, std::move(value));
 }
 
 void LaunchScenario::erase(const std::string& pointer) { erase_at(tree_, pointer); }
@@ -138,19 +133,18 @@ void LaunchScenario::choose_model() {
   }
   JsonValue model = file_of_option("--model", name, model_files, library_);
   const int sequence = int_at(sizes, "/sequence", int_at(model, "/sequence", 0));
-  if (sequence == int_at(model, "/sequence", 0))
-    return set("/model", JsonValue(absolute_if_path(name)));
-  model.set("sequence", json_of(sequence));
+  if (sequence == int_at(model, "/sequence", 0)) return set("/model", absolute_if_path(name));
+  add_members(model, {{"sequence", sequence}});
   set("/model", model);
 }
 
 /// A script seldom says the vocabulary: it is that of a model of the library with the same sizes.
 void LaunchScenario::complete_model(JsonValue& model) {
-  model.set("name", JsonValue(request_.output.stem().string()));
-  model.set("source", JsonValue(request_.kind + " settings of " +
-                                request_.inputs.front().filename().string()));
+  add_members(model, {{"name", request_.output.stem().string()},
+                      {"source", request_.kind + " settings of " +
+                                     request_.inputs.front().filename().string()}});
   if (model.find("family") == nullptr)
-    model.set("family", JsonValue(model.find("gated_mlp") != nullptr ? "llama" : "gpt"));
+    add_members(model, {{"family", model.find("gated_mlp") != nullptr ? "llama" : "gpt"}});
   if (model.find("vocab") != nullptr) return;
   // Of several, the one with the same sequence: Llama 2 and 3 of 70 B differ in it.
   std::string alike;
@@ -174,7 +168,7 @@ void LaunchScenario::complete_model(JsonValue& model) {
   }
   // Tokenizers of GPT-2 (arXiv:2005.14165) and Llama 2 (arXiv:2307.09288).
   const int assumed = model.find("family")->string() == "llama" ? 32000 : 50257;
-  model.set("vocab", json_of(assumed));
+  add_members(model, {{"vocab", assumed}});
   warn("the file does not say the size of the vocabulary; " + count_text(assumed, "token") +
        " are assumed: see /model/vocab");
 }
@@ -184,9 +178,8 @@ void LaunchScenario::place_on(int gpus) {
   const BasePlatform base(request_.options.base, library_);
   const std::vector<NodeType>& types = base.platform().node_types;
   const int gpus_per_node = types.size() == 1 ? types.front().gpus : 0;
-  if (gpus_per_node > 0 && gpus % gpus_per_node == 0)
-    return set("/nodes", json_of(gpus / gpus_per_node));
-  set("/parallel/data", json_of(gpus / gpus_of_replica()));
+  if (gpus_per_node > 0 && gpus % gpus_per_node == 0) return set("/nodes", gpus / gpus_per_node);
+  set("/parallel/data", gpus / gpus_of_replica());
 }
 
 int LaunchScenario::gpus_of_replica() const {
@@ -203,15 +196,15 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
         "give another --gpus N");
   choose_model();
   if (at("/parallel/virtual_pipeline", 1) > 1 && !has("/parallel/schedule"))
-    set("/parallel/schedule", JsonValue("interleaved_1f1b"));
+    set("/parallel/schedule", "interleaved_1f1b");
   if (at("/parallel/zero_stage", 0) == 3) erase("/parallel/overlap_gradient_reduce");  // always
   place_on(gpus);
 
   JsonValue document = object_of({{"version", 1}, {"name", request_.output.stem().string()}});
   document.set("model", *find_at(tree_, "/model"));
-  document.set("platform", JsonValue(absolute_if_path(request_.options.base)));
+  add_members(document, {{"platform", absolute_if_path(request_.options.base)}});
   if (has("/nodes")) document.set("nodes", *find_at(tree_, "/nodes"));
-  document.set("software", JsonValue(software));
+  add_members(document, {{"software", software}});
   for (const char* block : {"training", "parallel"})
     if (const JsonValue* value = tree_.find(block)) document.set(block, *value);
   const Scenario scenario = read_scenario(document, request_.output.parent_path(), library_);

@@ -3,33 +3,32 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "importers/importer.hpp"
 #include "importers/launch_settings.hpp"
+#include "importers/tables.hpp"
+#include "report/json_object.hpp"
 
 namespace windtunnel {
-
-/// The meaning of one setting of a training program.
-struct LaunchKey {
-  const char* key;  ///< as LaunchSetting::key
-  const char*
-      pointer;  ///< of a scenario, with the keys of a model file below /model; empty: it changes nothing that is simulated
-  /// Values and what they are in a scenario, as JSON; "*" is any other value, and a null translation leaves the key out. Without words the value is taken
-  /// as it is, where it is not empty.
-  using Words = std::vector<std::pair<const char*, const char*>>;
-  Words words = {};
-};
 
 /// A scenario in the making: what a launch script says, translated.
 class LaunchScenario {
  public:
-  /// Sets the values of all settings that `keys` translates, and notes those that it does not know. `harmless` are beginnings of keys that change
-  /// nothing that is simulated ("lr", "save").
+  /// Sets the values of all settings that the table translates, and notes those that it does not know. Its "keys" have a pointer of the scenario for
+  /// LaunchSetting::key, with the keys of a model file below /model; an empty one changes nothing that is simulated. The value is taken as it is, where it is
+  /// not empty, or is one of the words below the pointer:
+  ///
+  ///   {"seq-length": "/model/sequence", "cp-comm-type": {"/parallel/context_method": {"p2p": "ring", "a2a": "all_to_all"}}}
+  ///
+  /// "*" is any other word; "on" any but false, which is "off". Null leaves the key out. "harmless" has beginnings of keys that change nothing
+  /// that is simulated ("lr", "save").
   LaunchScenario(const ImportRequest& request, const Library& library, LaunchSettings settings,
-                 const std::vector<LaunchKey>& keys, const std::vector<std::string>& harmless);
+                 const detail::Asset& table);
 
   const LaunchSettings& settings() const { return settings_; }
+  std::string text(std::string_view key) const { return settings_.text(key); }
+  int number(std::string_view key) const { return settings_.number(key); }
+  bool is_on(std::string_view key) const { return settings_.is_on(key); }
   /// The number at a pointer of the scenario; `fallback` where there is none.
   int at(const std::string& pointer, int fallback) const;
   /// Whether the text at a pointer of the scenario is `text`.
@@ -39,7 +38,15 @@ class LaunchScenario {
   int gpus_of_replica() const;
   /// --gpus, or else what the file says (0: nothing). Throws InputError where neither does.
   int gpus(int said) const;
-  void set(const std::string& pointer, JsonValue value);
+  template <class Value>
+  void set(const std::string& pointer, const Value& value) {
+    set_at(tree_, pointer, json_of(value));
+  }
+  /// Sets what the settings do not say.
+  template <class Value>
+  void set_default(const std::string& pointer, const Value& value) {
+    if (!has(pointer)) set(pointer, value);
+  }
   void erase(const std::string& pointer);
   void note(std::string text) { imported_.notes.push_back(std::move(text)); }
   void warn(std::string text) { imported_.warnings.push_back(std::move(text)); }
@@ -49,7 +56,7 @@ class LaunchScenario {
   Imported finish(const std::string& software, int gpus);
 
  private:
-  void translate(const LaunchSetting& setting, const LaunchKey& key);
+  void translate(const LaunchSetting& setting, const JsonValue& meaning);
   void choose_model();
   void complete_model(JsonValue& model);
   void place_on(int gpus);
@@ -60,5 +67,10 @@ class LaunchScenario {
   JsonValue tree_{JsonValue::Object{}};
   Imported imported_;
 };
+
+/// The scenario of settings that have Megatron-LM's names: its own options, and the `model` block of NeMo. `software` is the stack, unless
+/// --deepspeed says that it is Megatron-DeepSpeed.
+Imported megatron_scenario(const ImportRequest& request, const Library& library,
+                           LaunchSettings settings, std::string software);
 
 }  // namespace windtunnel

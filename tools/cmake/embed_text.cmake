@@ -1,7 +1,7 @@
 # Writes text files as C++ string literals, each with the SHA-256 of its text:
-#   cmake -DOUTPUT=assets.cpp "-DTEXTS=page_style=page.css;page_script=page.js+timeline.js" -DFOLDER=DIR -P embed_text.cmake
+#   cmake -DOUTPUT=assets.cpp "-DTEXTS=page_style=page.css;page_script=page.js+timeline.js" -DFOLDER=DIR -DHEADER=report/page_assets.hpp -P embed_text.cmake
 # Files joined by + become one text.
-set(code "// Made by tools/cmake/embed_text.cmake.\n#include \"report/page_assets.hpp\"\n\nnamespace windtunnel::detail {\n")
+set(code "// Made by tools/cmake/embed_text.cmake.\n#include \"${HEADER}\"\n\nnamespace windtunnel::detail {\n")
 foreach(text IN LISTS TEXTS)
   string(REGEX MATCH "^([a-z_]+)=(.*)$" matched "${text}")
   set(name "${CMAKE_MATCH_1}")

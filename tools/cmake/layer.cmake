@@ -160,13 +160,13 @@ function(windtunnel_layer_benchmark name)
                         benchmark::benchmark)
 endfunction()
 
-# Files of the folder's html/ as string literals in `output`: TEXTS are name=file or name=file+file (embed_text.cmake).
+# Files of a folder as string literals in `output`, which HEADER declares: TEXTS are name=file or name=file+file (embed_text.cmake).
 function(windtunnel_embed output)
-  cmake_parse_arguments(ARG "" "" "FILES;TEXTS" ${ARGN})
-  set(folder "${CMAKE_CURRENT_SOURCE_DIR}/html")
+  cmake_parse_arguments(ARG "" "FOLDER;HEADER" "FILES;TEXTS" ${ARGN})
+  set(folder "${CMAKE_CURRENT_SOURCE_DIR}/${ARG_FOLDER}")
   list(TRANSFORM ARG_FILES PREPEND "${folder}/")
   add_custom_command(OUTPUT "${output}"
-    COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${output}" "-DFOLDER=${folder}" "-DTEXTS=${ARG_TEXTS}"
+    COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${output}" "-DFOLDER=${folder}" "-DHEADER=${ARG_HEADER}" "-DTEXTS=${ARG_TEXTS}"
             -P "${PROJECT_SOURCE_DIR}/tools/cmake/embed_text.cmake"
     DEPENDS ${ARG_FILES} "${PROJECT_SOURCE_DIR}/tools/cmake/embed_text.cmake"
     VERBATIM)

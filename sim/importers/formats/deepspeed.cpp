@@ -13,44 +13,6 @@
 namespace windtunnel {
 namespace {
 
-/// Keys of DeepSpeed's configuration (deepspeed.ai/docs/config-json, DeepSpeed 0.14 to 0.16).
-const std::vector<LaunchKey>& deepspeed_keys() {
-  static const std::vector<LaunchKey> keys{
-      {"train-batch-size", "/training/global_batch"},
-      {"train-micro-batch-size-per-gpu", "/training/micro_batch"},
-      {"bf16.enabled", "/training/precision", {{"true", R"("bf16")"}, {"false", nullptr}}},
-      {"bfloat16.enabled", "/training/precision", {{"true", R"("bf16")"}, {"false", nullptr}}},
-      {"fp16.enabled", "/training/precision", {{"true", R"("fp16")"}, {"false", nullptr}}},
-      {"zero-optimization.stage", "/parallel/zero_stage"},
-      {"zero-optimization.overlap-comm",
-       "/parallel/overlap_gradient_reduce",
-       {{"true", "true"}, {"false", "false"}}},
-      {"zero-optimization.offload-optimizer.device",
-       "/training/optimizer_offload_fraction",
-       {{"cpu", "1"}, {"none", nullptr}}},
-      {"tensor-parallel.autotp-size", "/parallel/tensor"},
-      {"sequence-parallel-size", "/parallel/context"},
-  };
-  return keys;
-}
-
-/// Beginnings of keys that change no time, or that the importer reads itself.
-const std::vector<std::string>& harmless_deepspeed_keys() {
-  static const std::vector<std::string> beginnings{
-      // clang-format off
-      "activation-checkpointing.", "aio.", "amp.", "bf16.", "comms-logger",
-      "communication-data-type", "data-types.", "dump-state", "flops-profiler", "fp16.",
-      "gradient-accumulation-steps", "gradient-clipping", "optimizer.", "prescale", "scheduler.",
-      "steps-per-print", "tensorboard.", "train-", "wall-clock", "wandb.", "zero-allow",
-      "zero-force", "zero-optimization.allgather", "zero-optimization.contiguous",
-      "zero-optimization.gather-16bit", "zero-optimization.ignore", "zero-optimization.load",
-      "zero-optimization.offload-optimizer.", "zero-optimization.reduce", "zero-optimization.round",
-      "zero-optimization.stage3", "zero-optimization.sub-group"
-      // clang-format on
-  };
-  return beginnings;
-}
-
 Imported import_deepspeed(const ImportRequest& request, const Library& library) {
   Problems problems;
   const JsonValue config =
@@ -69,8 +31,7 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
     if (each.value == "auto") chosen += (chosen.empty() ? "" : ", ") + each.key;
     return each.value == "auto";
   });
-  LaunchScenario scenario(request, library, std::move(settings), deepspeed_keys(),
-                          harmless_deepspeed_keys());
+  LaunchScenario scenario(request, library, std::move(settings), detail::deepspeed_table);
   if (!chosen.empty())
     scenario.note(
         "\"auto\" is chosen by the program that calls DeepSpeed, and is left to the defaults "
@@ -78,15 +39,13 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
         chosen);
   const int gpus = request.options.gpus;
   const int data = std::max(1, gpus / scenario.gpus_of_replica());
-  const int steps = std::max(1, scenario.settings().number("gradient-accumulation-steps"));
+  const int steps = std::max(1, scenario.number("gradient-accumulation-steps"));
   const int global = scenario.at("/training/global_batch", 0);
-  if (!scenario.has("/training/micro_batch"))
-    scenario.set("/training/micro_batch",
-                 json_of(global > 0 ? std::max(1, global / data / steps) : 1));
+  scenario.set_default("/training/micro_batch",
+                       global > 0 ? std::max(1, global / data / steps) : 1);
   if (global == 0)
-    scenario.set("/training/global_batch",
-                 json_of(scenario.at("/training/micro_batch", 1) * steps * data));
-  if (!scenario.has("/training/precision")) scenario.set("/training/precision", JsonValue("bf16"));
+    scenario.set("/training/global_batch", scenario.at("/training/micro_batch", 1) * steps * data);
+  scenario.set_default("/training/precision", "bf16");
   if (scenario.settings().find("activation-checkpointing.partition-activations") != nullptr)
     scenario.note(
         "`activation_checkpointing` takes effect where the model asks for it: \"recompute\": "
@@ -96,16 +55,12 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
 
 }  // namespace
 
-namespace formats {
-Importer deepspeed() {
+Importer formats::deepspeed() {
   return {"deepspeed",
           "a configuration of DeepSpeed, to a scenario",
           "a JSON configuration of DeepSpeed",
           {"--base", "--gpus", "--model"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_deepspeed};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"
+#include "importers/tables.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "workload/model_json.hpp"
@@ -23,183 +22,50 @@
 namespace windtunnel {
 namespace {
 
-/// A model_type of HuggingFace's transformers: what its configuration class supplies where a config.json says nothing, and what a model file
-/// says of every such model. A new family is a line of the table below.
+/// A model_type of HuggingFace's transformers, as tables/hf_families.json describes it; what it is like is in it.
 struct HfFamily {
-  const char* model_type;
-  const char* like;      ///< the model_type whose `ours` this adds to; empty: none
-  const char* defaults;  ///< JSON, in the configuration's own keys
-  /// JSON, in a model file's keys. "$key" is whether the configuration's key is on, and "$key?value" the value where it is; `moe` and `mla`
-  /// stand where the family's experts and latent attention are known.
-  const char* ours;
-  const char* left_out = "";  ///< what a model file cannot say of it
+  std::string model_type;
+  JsonValue defaults, ours;
+  std::string left_out;
 };
 
-/// A key of a configuration that changes what a model computes. While it is off (absent, null, false, 0, empty) it says nothing.
-struct HfKey {
-  const char* key;
-  const char* what;  ///< what it says
-};
-
-// Defaults are those of configuration_*.py, ours of what modeling_*.py builds, in transformers 4.40 to 5.4, each the same in all of them unless
-// noted; chatglm, internlm2, mimo, minicpm, minicpm3, phi3small and xverse of the authors' own files on the hub. A class that ties its
-// embeddings by default does so because PretrainedConfig does.
-const std::vector<HfFamily>& hf_families() {
-  static const std::vector<HfFamily> table{
-      // clang-format off
-      {"gpt2", "", R"({"vocab_size":50257,"n_positions":1024,"n_embd":768,"n_layer":12,"n_head":12,"tie_word_embeddings":true})", R"({"family":"gpt"})"},
-      {"gpt_neox", "", R"({"vocab_size":50432,"hidden_size":6144,"num_hidden_layers":44,"num_attention_heads":64,"intermediate_size":24576,"max_position_embeddings":2048,"use_parallel_residual":true,"tie_word_embeddings":false})",
-       R"({"family":"neox","rotary":true,"parallel_residual":"$use_parallel_residual"})"},
-      {"bloom", "", R"({"vocab_size":250880,"tie_word_embeddings":true})", R"({"family":"bloom"})"},
-      {"falcon", "", R"({"vocab_size":65024,"hidden_size":4544,"num_hidden_layers":32,"num_attention_heads":71,"max_position_embeddings":2048,"multi_query":true,"parallel_attn":true,"tie_word_embeddings":true})",
-       R"({"family":"$bias?neox","rotary":true,"parallel_residual":"$parallel_attn","norm_bias":true})"},
-      {"phi", "", R"({"vocab_size":51200,"hidden_size":2048,"intermediate_size":8192,"num_hidden_layers":24,"num_attention_heads":32,"max_position_embeddings":2048,"tie_word_embeddings":false})",
-       R"({"family":"neox","rotary":true,"parallel_residual":true,"norms":1,"qk_norm":"$qk_layernorm"})", "the biases of the output head"},
-      {"starcoder2", "", R"({"vocab_size":49152,"hidden_size":3072,"intermediate_size":12288,"num_hidden_layers":30,"num_attention_heads":24,"num_key_value_heads":2,"max_position_embeddings":4096,"use_bias":true,"tie_word_embeddings":true})",
-       R"({"family":"$use_bias?neox","rotary":true,"parallel_residual":false,"norm_bias":true})"},
-      {"phi3small", "", R"({"vocab_size":100352,"hidden_size":4096,"ff_intermediate_size":14336,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"max_position_embeddings":8192,"tie_word_embeddings":true})",
-       R"({"family":"neox","rotary":true,"gated_mlp":true,"parallel_residual":false})", "the vertical strides of its sparse attention, which sees a few tokens beyond the window"},
-      {"llama", "", R"({"vocab_size":32000,"hidden_size":4096,"intermediate_size":11008,"num_hidden_layers":32,"num_attention_heads":32,"max_position_embeddings":2048,"tie_word_embeddings":false})",
-       R"({"family":"llama","rotary":true,"gated_mlp":true,"qkv_bias":"$attention_bias","projection_bias":"$attention_bias"})"},
-      {"llava", "llama", R"({"vocab_size":32000,"hidden_size":4096,"intermediate_size":11008,"num_hidden_layers":32,"num_attention_heads":32,"max_position_embeddings":2048,"tie_word_embeddings":false})", "{}"},
-      {"mistral", "llama", R"({"vocab_size":32000,"hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"max_position_embeddings":131072,"sliding_window":4096,"tie_word_embeddings":false})", "{}"},
-      {"xverse", "llama", R"({"tie_word_embeddings":false})", "{}"},
-      {"minicpm", "llama", R"({"tie_word_embeddings":true})", "{}"},
-      {"internlm2", "llama", R"({"vocab_size":103168,"hidden_size":4096,"intermediate_size":11008,"num_hidden_layers":32,"num_attention_heads":32,"max_position_embeddings":2048,"bias":true,"tie_word_embeddings":false})", R"({"qkv_bias":"$bias","projection_bias":"$bias"})"},
-      {"granite", "llama", R"({"vocab_size":32000,"hidden_size":4096,"intermediate_size":11008,"num_hidden_layers":32,"num_attention_heads":32,"max_position_embeddings":2048,"tie_word_embeddings":false})", "{}"},
-      {"smollm3", "llama", R"({"vocab_size":128256,"hidden_size":2048,"intermediate_size":11008,"num_hidden_layers":36,"num_attention_heads":16,"num_key_value_heads":4,"max_position_embeddings":32768,"use_sliding_window":false,"tie_word_embeddings":true})", "{}"},
-      {"phi3", "llama", R"({"vocab_size":32064,"hidden_size":3072,"intermediate_size":8192,"num_hidden_layers":32,"num_attention_heads":32,"max_position_embeddings":4096,"tie_word_embeddings":false})", "{}"},
-      {"phi3_v", "llama", R"({"vocab_size":32064,"hidden_size":3072,"intermediate_size":8192,"num_hidden_layers":32,"num_attention_heads":32,"max_position_embeddings":4096,"tie_word_embeddings":false})", "{}"},
-      {"stablelm", "llama", R"({"vocab_size":50304,"hidden_size":2560,"intermediate_size":6912,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":32,"max_position_embeddings":4096,"tie_word_embeddings":false})",
-       R"({"norm_bias":true,"qkv_bias":"$use_qkv_bias","projection_bias":false,"qk_norm":"$qk_layernorm?width","parallel_residual":"$use_parallel_residual","norms":"$use_parallel_residual?1"})"},
-      {"nemotron", "llama", R"({"vocab_size":256000,"hidden_size":6144,"intermediate_size":24576,"num_hidden_layers":32,"num_attention_heads":48,"max_position_embeddings":4096,"tie_word_embeddings":false})", R"({"gated_mlp":false,"norm_bias":true})"},
-      {"cohere", "llama", R"({"vocab_size":256000,"hidden_size":8192,"intermediate_size":22528,"num_hidden_layers":40,"num_attention_heads":64,"max_position_embeddings":8192,"tie_word_embeddings":true})",
-       R"({"parallel_residual":true,"norms":1,"qk_norm":"$use_qk_norm?width"})"},
-      {"cohere2", "cohere", R"({"vocab_size":256000,"hidden_size":8192,"intermediate_size":22528,"num_hidden_layers":40,"num_attention_heads":64,"max_position_embeddings":8192,"sliding_window":4096,"sliding_window_pattern":4,"tie_word_embeddings":true})", "{}"},
-      {"olmo2", "llama", R"({"vocab_size":50304,"hidden_size":4096,"intermediate_size":11008,"num_hidden_layers":32,"num_attention_heads":32,"max_position_embeddings":2048,"tie_word_embeddings":false})", R"({"qk_norm":"width"})"},
-      {"olmoe", "llama", R"({"vocab_size":50304,"hidden_size":2048,"intermediate_size":2048,"num_hidden_layers":16,"num_attention_heads":16,"max_position_embeddings":4096,"num_experts":64,"num_experts_per_tok":8,"tie_word_embeddings":false})", R"({"qk_norm":"width","moe":{}})"},
-      {"chatglm", "", R"({"padded_vocab_size":65024,"hidden_size":4096,"ffn_hidden_size":13696,"num_layers":28,"num_attention_heads":32,"kv_channels":128,"seq_length":2048,"multi_query_group_num":1,"rmsnorm":true,"tie_word_embeddings":false})",
-       R"({"family":"llama","rotary":true,"gated_mlp":true,"qkv_bias":"$add_qkv_bias"})"},
-      {"glm", "llama", R"({"vocab_size":151552,"hidden_size":4096,"intermediate_size":13696,"num_hidden_layers":40,"num_attention_heads":32,"num_key_value_heads":2,"head_dim":128,"max_position_embeddings":131072,"attention_bias":true,"tie_word_embeddings":false})", R"({"projection_bias":false})"},
-      {"glm4", "llama", R"({"vocab_size":151552,"hidden_size":4096,"intermediate_size":13696,"num_hidden_layers":40,"num_attention_heads":32,"num_key_value_heads":2,"head_dim":128,"max_position_embeddings":131072,"tie_word_embeddings":false})", R"({"projection_bias":false,"norms":4})"},
-      {"glm4_moe", "llama", R"({"vocab_size":151552,"hidden_size":4096,"intermediate_size":10944,"moe_intermediate_size":1408,"num_hidden_layers":46,"num_attention_heads":96,"num_key_value_heads":8,"max_position_embeddings":131072,"n_routed_experts":128,"n_shared_experts":1,"num_experts_per_tok":8,"first_k_dense_replace":1,"tie_word_embeddings":false})",
-       R"({"projection_bias":false,"qk_norm":"$use_qk_norm","moe":{}})"},
-      {"gemma", "llama", R"({"vocab_size":256000,"hidden_size":3072,"intermediate_size":24576,"num_hidden_layers":28,"num_attention_heads":16,"num_key_value_heads":16,"head_dim":256,"max_position_embeddings":8192,"tie_word_embeddings":true})", "{}"},
-      {"gemma2", "llama", R"({"vocab_size":256000,"hidden_size":2304,"intermediate_size":9216,"num_hidden_layers":26,"num_attention_heads":8,"num_key_value_heads":4,"head_dim":256,"max_position_embeddings":8192,"sliding_window":4096,"sliding_window_pattern":2,"attn_logit_softcapping":50.0,"final_logit_softcapping":30.0,"tie_word_embeddings":true})", R"({"norms":4})"},
-      {"gemma3_text", "llama", R"({"vocab_size":262208,"hidden_size":2304,"intermediate_size":9216,"num_hidden_layers":26,"num_attention_heads":8,"num_key_value_heads":4,"head_dim":256,"max_position_embeddings":131072,"sliding_window":4096,"sliding_window_pattern":6,"tie_word_embeddings":true})", R"({"norms":4,"qk_norm":true})"},
-      {"qwen2", "llama", R"({"vocab_size":151936,"hidden_size":4096,"intermediate_size":22016,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":32,"max_position_embeddings":32768,"use_sliding_window":false,"sliding_window":4096,"max_window_layers":28,"tie_word_embeddings":false})", R"({"qkv_bias":true,"projection_bias":false})"},
-      {"mimo", "qwen2", R"({"vocab_size":151936,"hidden_size":4096,"intermediate_size":22016,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":32,"max_position_embeddings":32768,"use_sliding_window":false,"sliding_window":4096,"max_window_layers":28,"tie_word_embeddings":false})", "{}"},
-      {"qwen2_vl", "qwen2", R"({"vocab_size":152064,"hidden_size":8192,"intermediate_size":29568,"num_hidden_layers":80,"num_attention_heads":64,"num_key_value_heads":8,"max_position_embeddings":32768,"use_sliding_window":false,"sliding_window":4096,"max_window_layers":80,"tie_word_embeddings":false})", "{}"},
-      {"qwen2_5_vl", "qwen2", R"({"vocab_size":152064,"hidden_size":8192,"intermediate_size":29568,"num_hidden_layers":80,"num_attention_heads":64,"num_key_value_heads":8,"max_position_embeddings":32768,"use_sliding_window":false,"sliding_window":4096,"max_window_layers":80,"tie_word_embeddings":false})", "{}"},
-      {"qwen3", "llama", R"({"vocab_size":151936,"hidden_size":4096,"intermediate_size":22016,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":32,"head_dim":128,"max_position_embeddings":32768,"use_sliding_window":false,"sliding_window":4096,"max_window_layers":28,"tie_word_embeddings":false})", R"({"qk_norm":true})"},
-      {"qwen3_vl", "qwen3", R"({"vocab_size":151936,"hidden_size":4096,"intermediate_size":22016,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":32,"head_dim":128,"max_position_embeddings":128000,"tie_word_embeddings":false})", "{}"},
-      {"mixtral", "llama", R"({"vocab_size":32000,"hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"max_position_embeddings":131072,"num_local_experts":8,"num_experts_per_tok":2,"tie_word_embeddings":false})", R"({"moe":{}})"},
-      {"qwen2_moe", "qwen2", R"({"vocab_size":151936,"hidden_size":2048,"intermediate_size":5632,"moe_intermediate_size":1408,"shared_expert_intermediate_size":5632,"num_hidden_layers":24,"num_attention_heads":16,"num_key_value_heads":16,"max_position_embeddings":32768,"use_sliding_window":false,"sliding_window":4096,"max_window_layers":28,"num_experts":60,"num_experts_per_tok":4,"qkv_bias":true,"tie_word_embeddings":false})",
-       R"({"qkv_bias":"$qkv_bias","moe":{"shared_gate":true}})"},
-      {"qwen3_moe", "qwen3", R"({"vocab_size":151936,"hidden_size":2048,"intermediate_size":6144,"moe_intermediate_size":768,"num_hidden_layers":24,"num_attention_heads":32,"num_key_value_heads":4,"max_position_embeddings":32768,"use_sliding_window":false,"sliding_window":4096,"max_window_layers":28,"num_experts":128,"num_experts_per_tok":8,"tie_word_embeddings":false})", R"({"moe":{}})"},
-      {"qwen3_vl_moe", "qwen3_moe", R"({"vocab_size":151936,"hidden_size":2048,"intermediate_size":5632,"moe_intermediate_size":1408,"num_hidden_layers":24,"num_attention_heads":16,"num_key_value_heads":16,"max_position_embeddings":128000,"num_experts":60,"num_experts_per_tok":4,"tie_word_embeddings":false})", "{}"},
-      {"gpt_oss", "llama", R"({"vocab_size":201088,"hidden_size":2880,"intermediate_size":2880,"num_hidden_layers":36,"num_attention_heads":64,"num_key_value_heads":8,"head_dim":64,"max_position_embeddings":131072,"sliding_window":128,"sliding_window_pattern":2,"num_local_experts":128,"num_experts_per_tok":4,"attention_bias":true,"tie_word_embeddings":false})",
-       R"({"attention_sinks":true,"moe":{"bias":true,"router_bias":true}})"},
-      {"minicpm3", "llama", R"({"vocab_size":73448,"hidden_size":2560,"intermediate_size":6400,"num_hidden_layers":62,"num_attention_heads":40,"max_position_embeddings":32768,"q_lora_rank":768,"kv_lora_rank":256,"qk_nope_head_dim":64,"qk_rope_head_dim":32,"tie_word_embeddings":true})", R"({"mla":{}})"},
-      {"deepseek_v2", "llama", R"({"vocab_size":32000,"hidden_size":4096,"intermediate_size":11008,"moe_intermediate_size":1407,"num_hidden_layers":32,"num_attention_heads":32,"max_position_embeddings":2048,"n_routed_experts":64,"n_shared_experts":2,"q_lora_rank":1536,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"tie_word_embeddings":false})", R"({"moe":{},"mla":{}})"},
-      {"deepseek_v3", "deepseek_v2", R"({"vocab_size":129280,"hidden_size":7168,"intermediate_size":18432,"moe_intermediate_size":2048,"num_hidden_layers":61,"num_attention_heads":128,"max_position_embeddings":4096,"n_routed_experts":256,"n_shared_experts":1,"num_experts_per_tok":8,"first_k_dense_replace":3,"n_group":8,"topk_group":4,"q_lora_rank":1536,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"tie_word_embeddings":false})", "{}"},
-      {"kimi_k2", "deepseek_v3", R"({"vocab_size":129280,"hidden_size":7168,"intermediate_size":18432,"moe_intermediate_size":2048,"num_hidden_layers":61,"num_attention_heads":128,"max_position_embeddings":4096,"n_routed_experts":256,"n_shared_experts":1,"num_experts_per_tok":8,"first_k_dense_replace":3,"n_group":8,"topk_group":4,"q_lora_rank":1536,"kv_lora_rank":512,"qk_nope_head_dim":128,"qk_rope_head_dim":64,"v_head_dim":128,"tie_word_embeddings":false})", "{}"},
-      // clang-format on
-  };
-  return table;
+std::string string_at(const JsonValue& object, const char* key) {
+  const JsonValue* value = object.find(key);
+  return value != nullptr && value->is_string() ? value->string() : "";
 }
 
-const HfFamily* find_hf_family(std::string_view model_type) {
+/// The tables of tables/hf_families.json.
+const JsonValue& hf_tables() {
+  static const JsonValue tables = detail::parsed(detail::hf_table, "hf_families");
+  return tables;
+}
+
+std::optional<HfFamily> named_family(const std::string& model_type) {
+  const JsonValue* const said = hf_tables().find("families")->find(model_type);
+  if (said == nullptr) return std::nullopt;
+  HfFamily family =
+      named_family(string_at(*said, "like")).value_or(HfFamily{{}, {}, empty_object(), {}});
+  family.model_type = model_type;
+  family.left_out = string_at(*said, "left_out");
+  if (const JsonValue* const defaults = said->find("defaults")) family.defaults = *defaults;
+  if (const JsonValue* const ours = said->find("ours")) merge_json(family.ours, *ours);
+  return family;
+}
+
+std::optional<HfFamily> find_hf_family(const std::string& model_type) {
   // The part of a model of several: "qwen3_vl_text".
   constexpr std::string_view part = "_text";
   const std::size_t without = model_type.size() - (model_type.ends_with(part) ? part.size() : 0);
-  for (const std::string_view type : {model_type, model_type.substr(0, without)})
-    for (const HfFamily& family : hf_families())
-      if (family.model_type == type) return &family;
-  return nullptr;
+  auto family = named_family(model_type);
+  return family ? family : named_family(model_type.substr(0, without));
 }
 
-constexpr const char* encoder_and_decoder = "has an encoder and a decoder, which is not modelled";
-constexpr const char* encoder =
-    "is an encoder, whose tokens see those behind them too; only decoders are modelled";
-constexpr const char* image_encoder = "is an encoder of images; only decoders of text are modelled";
-constexpr const char* state_space = "has layers of state spaces (Mamba), which are not modelled";
-constexpr const char* linear = "has layers of linear attention, which are not modelled";
-
-/// Why models of a type that is no decoder of text, or no stack of like layers, are refused; null: it is none of those.
-const char* why_hf_type_is_refused(std::string_view model_type) {
-  /// By the beginnings of model types.
-  static const std::pair<const char*, std::vector<const char*>> types[]{
-      {encoder_and_decoder, {"t5", "mt5", "umt5", "bart", "mbart", "pegasus", "whisper"}},
-      {encoder,
-       {"bert", "roberta", "xlm-roberta", "distilbert", "electra", "deberta", "modernbert",
-        "nomic_bert"}},
-      {image_encoder, {"clip", "siglip", "vit", "dinov2"}},
-      {state_space,
-       {"mamba", "falcon_mamba", "falcon_h1", "jamba", "bamba", "zamba", "nemotron_h",
-        "granitemoehybrid"}},
-      {linear,
-       {"rwkv", "minimax_text_01", "minimax_m1", "kimi_linear", "qwen3_next", "qwen3_5",
-        "kimi_k3"}}};
-  for (const auto& [why, prefixes] : types)
-    for (const char* prefix : prefixes)
-      if (model_type.starts_with(prefix)) return why;
-  return nullptr;
-}
-
-/// Where it is on, the model cannot be written as a model file.
-const std::vector<HfKey>& refused_hf_keys() {
-  static const std::vector<HfKey> keys{
-      {"is_encoder_decoder", encoder_and_decoder},
-      {"linear_attn_config", linear},
-      {"linear_num_key_heads", linear},
-      {"attn_type_list", linear},
-      {"hybrid_override_pattern", state_space},
-      {"mamba_num_heads", state_space},
-      {"mamba_d_state", state_space},
-      {"ssm_state_size", state_space},
-      {"block_configs",
-       "has layers that differ from each other, of which a model file knows one kind"},
-      {"index_topk",
-       "has sparse attention, whose indexer and choice of tokens are not modelled; take the key "
-       "out to "
-       "import the model with whole attention"},
-      {"compress_ratios", "has attention to compressed keys, which is not modelled"},
-      {"cross_attention_layers",
-       "has layers that attend to another part of the model, which are not modelled"},
-      {"add_cross_attention",
-       "has layers that attend to another part of the model, which are not modelled"},
-      {"use_cla", "has layers that share the keys of others, which is not modelled"},
-      {"num_kv_shared_layers", "has layers that share the keys of others, which is not modelled"},
-      {"attention_k_eq_v", "has values that are keys, which is not modelled"},
-      {"global_head_dim",
-       "has heads whose size differs from layer to layer, which is not modelled"},
-      {"hidden_size_per_layer_input", "has embeddings for each layer, which are not modelled"},
-      {"attention_chunk_size",
-       "has attention within chunks of the sequence, which is not modelled"},
-      {"attn_output_gate", "has a gate on attention's output, which is not modelled"},
-      {"use_lsh_attention", "has attention by hashing, which is not modelled"},
-  };
-  return keys;
-}
-
-/// It is left out, and that is said.
-const std::vector<HfKey>& uncounted_hf_keys() {
-  static constexpr const char* predicts =
-      "the layers of multi-token prediction are trained as well; write \"mtp_layers\": 0 where "
-      "they are not, as transformers does not";
-  static const std::vector<HfKey> keys{
-      {"num_nextn_predict_layers", predicts},
-      {"mtp_num_hidden_layers", predicts},
-      {"num_mtp_modules", predicts},
-      {"attn_logit_softcapping", "caps on the scores of attention take no time here"},
-      {"final_logit_softcapping", "caps on the logits take no time here"},
-      {"alibi", "positions by ALiBi take no time here"},
-      {"lm_head_bias", "the biases of the output head are left out"},
-      {"quantization_config",
-       "the weights are quantised for inference; what is trained is the scenario's precision"},
-  };
-  return keys;
+/// Why models of a type that is no decoder of text, or no stack of like layers, are refused; empty: it is none of those.
+std::string why_hf_type_is_refused(const std::string& model_type) {
+  for (const auto& [why, origin, prefixes] : hf_tables().find("refused_types")->object())
+    for (const JsonValue& prefix : prefixes.array())
+      if (model_type.starts_with(prefix.string())) return why;
+  return {};
 }
 
 // As the reader of model files has them.
@@ -242,11 +108,6 @@ bool is_off(const JsonValue* value) {
   return number != nullptr && *number == 0;
 }
 
-JsonValue json_of(const char* text) {
-  Problems problems;
-  return parse_json(std::make_shared<const SourceText>(SourceText{"hf_families", text}), problems);
-}
-
 /// The part of a configuration that is the decoder of text: all of it, or a member of a model of several parts.
 struct TextPart {
   JsonValue* value;
@@ -261,52 +122,46 @@ TextPart text_part_of(JsonValue& config) {
   return {&config, {}};
 }
 
-std::string string_at(const JsonValue& object, const char* key) {
-  const JsonValue* value = object.find(key);
-  return value != nullptr && value->is_string() ? value->string() : "";
-}
-
 /// A problem with member `key` of an object, or with the object. (A reader of the whole would move the part that it holds.)
-void report(const JsonValue& object, const std::string& pointer, const char* key,
+void report(const JsonValue& object, const std::string& pointer, const std::string& key,
             std::string message, Problems& problems, std::string suggestion = {}) {
-  const JsonValue* member = *key != '\0' ? object.find(key) : nullptr;
+  const JsonValue* member = object.find(key);
   problems.add({(member != nullptr ? member : &object)->origin,
                 member != nullptr ? pointer_join(pointer, key) : pointer, std::move(message),
                 std::move(suggestion)});
 }
 
-/// The family of a configuration. Null: the problems say why it cannot be simulated.
-const HfFamily* choose_family(const JsonValue& config, const TextPart& part, Problems& problems) {
+/// The family of a configuration. None: the problems say why it cannot be simulated.
+std::optional<HfFamily> choose_family(const JsonValue& config, const TextPart& part,
+                                      Problems& problems) {
   std::vector<std::pair<const JsonValue*, std::string>> objects{{&config, ""}};
   if (part.value != &config) objects.emplace_back(part.value, part.pointer());
   for (const auto& [object, pointer] : objects) {
-    for (const HfKey& refused : refused_hf_keys())
-      if (!is_off(object->find(refused.key)))
-        report(*object, pointer, refused.key,
-               std::string(refused.key) + " says that this model " + refused.what, problems);
+    for (const auto& [key, origin, what] : hf_tables().find("refused_keys")->object())
+      if (!is_off(object->find(key)))
+        report(*object, pointer, key, key + " says that this model " + what.string(), problems);
     const std::string type = string_at(*object, "model_type");
-    if (const char* why = why_hf_type_is_refused(type); why != nullptr && problems.empty())
+    if (const std::string why = why_hf_type_is_refused(type); !why.empty() && problems.empty())
       report(*object, pointer, "model_type",
              "model_type " + quoted(type) + " says that this model " + why, problems);
   }
-  if (!problems.empty()) return nullptr;
+  if (!problems.empty()) return std::nullopt;
   const std::string own = string_at(*part.value, "model_type"),
                     of_whole = string_at(config, "model_type");
   if (own.empty() && part.key.empty()) {
     report(config, "", "model_type", "no model_type: this is not the configuration of a model",
            problems, "import the config.json beside the weights");
-    return nullptr;
+    return std::nullopt;
   }
   // LLaVA's and others' text parts are LLaMA where they do not say what they are.
-  const std::string type = !own.empty()                          ? own
-                           : find_hf_family(of_whole) != nullptr ? of_whole
-                                                                 : "llama";
-  if (const HfFamily* family = find_hf_family(type)) return family;
-  report(
-      *part.value, part.pointer(), "model_type",
-      "model_type " + quoted(type) + " is not known here", problems,
-      "known are " + listed(hf_families(), [](const HfFamily& each) { return each.model_type; }));
-  return nullptr;
+  const std::string type = !own.empty() ? own : find_hf_family(of_whole) ? of_whole : "llama";
+  auto family = find_hf_family(type);
+  if (!family)
+    report(*part.value, part.pointer(), "model_type",
+           "model_type " + quoted(type) + " is not known here", problems,
+           "known are " + listed(hf_tables().find("families")->object(),
+                                 [](const JsonValue::Member& each) { return each.key; }));
+  return family;
 }
 
 /// Reads one config.json into a model file.
@@ -369,8 +224,7 @@ class ConfigReader {
  private:
   /// The class's defaults for keys that are absent. A key that is null has no default: it switches something off.
   void add_defaults() {
-    const JsonValue defaults = json_of(family_.defaults);
-    for (const JsonValue::Member& member : defaults.object()) {
+    for (const JsonValue::Member& member : family_.defaults.object()) {
       const Names* names = names_beside(member.key);
       const bool said =
           names != nullptr
@@ -427,7 +281,7 @@ class ConfigReader {
   }
 
   int read_kv_heads() {
-    const std::string type = family_.model_type;
+    const std::string& type = family_.model_type;
     if (type == "chatglm")
       return is_on("multi_query_attention") ? required({"multi_query_group_num"}, most_hidden)
                                             : heads_;
@@ -438,21 +292,13 @@ class ConfigReader {
 
   /// What a model file says of the family, with the configuration's switches in it.
   JsonValue traits() {
-    std::vector<const HfFamily*> line{&family_};
-    while (*line.back()->like != '\0') line.push_back(find_hf_family(line.back()->like));
-    JsonValue ours(JsonValue::Object{});
-    for (auto each = line.rbegin(); each != line.rend(); ++each)
-      merge_json(ours, json_of((*each)->ours));
-    JsonValue resolved(JsonValue::Object{});
-    for (JsonValue::Member& member : ours.object()) {
-      if (member.value.is_string() && member.value.string().starts_with('$')) {
-        std::optional<JsonValue> value = switched(member.value.string());
-        if (value) resolved.set(member.key, std::move(*value));
-      } else {
-        resolved.set(member.key, std::move(member.value));
-      }
-    }
-    const std::string type = family_.model_type;
+    JsonValue resolved = empty_object();
+    for (const JsonValue::Member& member : family_.ours.object())
+      if (!member.value.is_string() || !member.value.string().starts_with('$'))
+        resolved.set(member.key, member.value);
+      else if (const auto value = switched(member.value.string()))
+        resolved.set(member.key, *value);
+    const std::string& type = family_.model_type;
     if (type == "falcon") {
       // One norm where the halves share it; two from new_decoder_architecture on, unless num_ln_in_parallel_attn says one.
       const JsonValue* given = find("num_ln_in_parallel_attn");
@@ -615,7 +461,7 @@ class ConfigReader {
   void check_variants(bool latent, bool knows_latent) {
     if (is_on("mlp_bias"))
       reader_->problem("mlp_bias", "mlp_bias adds biases to the feed-forward network, which " +
-                                       std::string(family_.model_type) + " models here have not");
+                                       family_.model_type + " models here have not");
     if (is_on("add_bias_linear"))
       reader_->problem("add_bias_linear",
                        "add_bias_linear adds biases to every product, which "
@@ -623,8 +469,7 @@ class ConfigReader {
     if (is_on("kv_lora_rank") && !knows_latent)
       reader_->problem("kv_lora_rank",
                        "kv_lora_rank says that this is multi-head latent attention, which " +
-                           std::string(family_.model_type) +
-                           " models have not as far as is known here");
+                           family_.model_type + " models have not as far as is known here");
     if (latent && is_on("attention_bias"))
       notes.emplace_back("attention_bias: the biases of latent attention are left out");
   }
@@ -641,11 +486,11 @@ class ConfigReader {
     if (!part_.key.empty() || is_of_several_parts())
       notes.push_back("the part for text alone" + (part_.key.empty() ? "" : ", " + part_.key) +
                       "; left out: " + other_parts());
-    for (const HfKey& key : uncounted_hf_keys())
-      if (is_on(key.key) || (!part_.key.empty() && !is_off(config_.find(key.key))))
-        notes.push_back(std::string(key.key) + ": " + key.what);
-    if (*family_.left_out != '\0')
-      notes.push_back(std::string(family_.model_type) + ": " + family_.left_out + " are left out");
+    for (const auto& [key, origin, what] : hf_tables().find("uncounted_keys")->object())
+      if (is_on(key.c_str()) || (!part_.key.empty() && !is_off(config_.find(key))))
+        notes.push_back(key + ": " + what.string());
+    if (!family_.left_out.empty())
+      notes.push_back(family_.model_type + ": " + family_.left_out + " are left out");
     std::vector<std::string> of_class;
     for (const std::string& key : defaulted_)
       if (own_sequence || names_beside(key) != &sequence_names)
@@ -693,7 +538,7 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
   if (problems.empty() && !config.is_object()) ObjectReader(config, {}, problems);
   problems.throw_if_any();
   const TextPart part = text_part_of(config);
-  const HfFamily* const family = choose_family(config, part, problems);
+  const std::optional<HfFamily> family = choose_family(config, part, problems);
   problems.throw_if_any();
   ConfigReader reader(config, part, *family, problems);
   const JsonValue sizes = reader.read(request.options.sequence);
@@ -721,16 +566,12 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
 
 }  // namespace
 
-namespace formats {
-Importer hf_config() {
+Importer formats::hf_config() {
   return {"hf-config",
           "a model of HuggingFace's, to a model",
           "the config.json of a model",
           {"--sequence"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_hf_config};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

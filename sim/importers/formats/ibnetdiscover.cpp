@@ -177,8 +177,7 @@ std::string ib_order(const std::string& name) {
 
 class IbnetdiscoverImport : PlatformImport {
  public:
-  IbnetdiscoverImport(const ImportRequest& request, const Library& library)
-      : PlatformImport(request, library), file_(file_name_of(request.inputs.front())) {}
+  using PlatformImport::PlatformImport;
 
   Imported run() {
     const LogText log(read_source_or_stdin(request_.inputs.front()), problems_,
@@ -318,8 +317,7 @@ class IbnetdiscoverImport : PlatformImport {
         rates.begin(), rates.end(),
         [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
     rate_ = usual->second.second;
-    set_number(base_.only_node_type(), "count", JsonValue(static_cast<std::int64_t>(nodes_.size())),
-               "measured: nodes in " + file_);
+    set_number(base_.only_node_type(), "count", nodes_.size(), "measured: nodes in " + file_);
     set_nics(static_cast<int>(num_nics_), usual->first, JsonValue(), source + ", " + rate_);
     say_slow_ports(usual->first);
     JsonValue& fabric = replace_fabric("edge_list");
@@ -365,13 +363,12 @@ class IbnetdiscoverImport : PlatformImport {
                             })},
          {"rate", rate_},
          {"switches", array_of(names_, [](const auto& name) { return name.second; })},
-         {"cables", static_cast<std::int64_t>(num_cables_)},
+         {"cables", num_cables_},
          {"left_out", array_of(others_)}});
   }
 
   static constexpr std::size_t most_named_ = 8;
 
-  std::string file_;
   IbBlocks blocks_;
   std::map<std::pair<std::string, std::string>, std::vector<IbNic>> hosts_;  ///< by order and name
   std::vector<std::pair<std::string, const std::vector<IbNic>*>>
@@ -385,16 +382,12 @@ class IbnetdiscoverImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer ibnetdiscover() {
+Importer formats::ibnetdiscover() {
   return {"ibnetdiscover",
           "switches and cables of an InfiniBand fabric, to a platform",
           "output of ibnetdiscover",
           {"--base"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<IbnetdiscoverImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -439,16 +439,14 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-namespace formats {
-Importer kineto() {
+Importer formats::kineto() {
   return {"kineto",
           "traces of PyTorch's profiler, to where each GPU's time went and what slows the job down",
           "traces of PyTorch's profiler, .json or .json.gz, one a rank",
           {"--base"},
-          Importer::Files::several,
+          import_kineto,
           Importer::Result::file_if_asked,
-          import_kineto};
+          Importer::Files::several};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -326,7 +326,6 @@ class MpigraphImport : PlatformImport {
   MpigraphImport(const ImportRequest& request, const Library& library)
       : PlatformImport(request, library),
         options_(request.options),
-        file_(file_name_of(request.inputs.front())),
         is_cleaned_(options_.clean == "phase") {}
 
   Imported run() {
@@ -498,8 +497,7 @@ class MpigraphImport : PlatformImport {
     std::size_t first = 0;
     for (std::size_t t = 0; t < counts.size(); ++t) {
       JsonValue& type = document.find("node_types")->array()[t];
-      set_number(type, "count", JsonValue(static_cast<std::int64_t>(counts[t])),
-                 "measured: nodes in " + file_);
+      set_number(type, "count", counts[t], "measured: nodes in " + file_);
       raise_nic_efficiency(type, base_.platform().node_types[t], first, first + counts[t]);
       first += counts[t];
     }
@@ -558,7 +556,7 @@ class MpigraphImport : PlatformImport {
     if (attained <= type.effective_nic_rate() * type.nics) return;
     constexpr double steps = 1000;  // three decimals, rounded up so that the matrix decides
     const double efficiency = std::min(1.0, std::ceil(attained / nominal * steps) / steps);
-    set_number(type_json, "nic_efficiency", JsonValue(efficiency),
+    set_number(type_json, "nic_efficiency", efficiency,
                "measured: " + tool_ + ", " + file_ + ": the fastest pair carries " +
                    to_text(attained) + " of " + to_text(nominal) + ", so that the matrix decides");
     note("nic_efficiency raised from " + significant_text(type.nic_efficiency, 3) + " to " +
@@ -655,7 +653,6 @@ class MpigraphImport : PlatformImport {
   }
 
   const ImportOptions& options_;
-  std::string file_;  ///< without its folder, as sources name it
   bool is_cleaned_;   ///< of the artefact
   std::string tool_;  ///< what wrote the table: "mpiGraph v1.5, Send table"
   TableKind kind_ = TableKind::send;
@@ -671,16 +668,12 @@ class MpigraphImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer mpigraph() {
+Importer formats::mpigraph() {
   return {"mpigraph",
           "mpiGraph's bandwidth between all pairs of nodes, to a platform",
           "a log of mpiGraph, or a table of its rates (CSV)",
           {"--base", "--clean", "--table", "--unit", "--rails"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<MpigraphImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

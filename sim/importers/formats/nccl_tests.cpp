@@ -101,7 +101,7 @@ class NcclImport : PlatformImport {
       fit_inside_node();
     else
       fit_between_nodes();
-    describe_document(" with " + what_ + " of " + files_);
+    describe_document(" with " + what_ + " of " + file_);
     return finished();
   }
 
@@ -122,7 +122,6 @@ class NcclImport : PlatformImport {
     if (problems_.size() == problems_before) place_ranks(run, file);
     if (problems_.size() > problems_before) return;
     say_what_was_odd(file, run);
-    files_ += (files_.empty() ? "" : ", ") + file;
     runs_.push_back(std::move(run));
   }
 
@@ -202,7 +201,7 @@ class NcclImport : PlatformImport {
     what_ = "collectives inside a node fitted to times";
     if (runs_.empty()) return note_gpu(exchanges);
     const InterconnectFit fit = fit_interconnect(node().interconnect, runs_);
-    write_constants(interconnect, node().interconnect, fit, source_text(runs_, files_, fit));
+    write_constants(interconnect, node().interconnect, fit, source_text(runs_, file_, fit));
     note_kept(fit.kept);
     for (const std::string& key : fit.bounded)
       note(key + " is only bounded: the times exclude that of " + base_.name() +
@@ -215,9 +214,9 @@ class NcclImport : PlatformImport {
   void take_exchange(const NcclRun& run, JsonValue& interconnect) {
     const BusBandwidthFit fit = fit_bus_bandwidth(run);
     set_number(interconnect, "all_to_all", amount_text(fit.largest_measured / 1_GBps, "GB/s"),
-               "measured: nccl-tests alltoall on " + std::to_string(run.ranks) + " GPUs, " +
-                   files_ + " (the largest bus bandwidth" + gpus_text(run) + ")");
-    imported_.text += files_ + ": alltoall on " + std::to_string(run.ranks) +
+               "measured: nccl-tests alltoall on " + std::to_string(run.ranks) + " GPUs, " + file_ +
+                   " (the largest bus bandwidth" + gpus_text(run) + ")");
+    imported_.text += file_ + ": alltoall on " + std::to_string(run.ranks) +
                       " GPUs inside one node, laid into " + base_.name() + "\n\n  all_to_all  " +
                       to_text(fit.largest_measured) + " sent by a GPU" + limit_text(fit) + "\n";
     imported_.found.set("all_to_all_bytes_per_s",
@@ -258,7 +257,7 @@ class NcclImport : PlatformImport {
     std::string& text = imported_.text;
     const int nodes = runs_.front().nodes;
     text +=
-        (text.empty() ? "" : "\n") + files_ + ": inside " +
+        (text.empty() ? "" : "\n") + file_ + ": inside " +
         (nodes == 1 ? "one node" : "an NVLink domain, " + std::to_string(nodes) + " of its nodes") +
         ", laid into " + base_.name() + "\n\n";
     for (const auto& [key, value] : shown_constants(fit.interconnect))
@@ -321,7 +320,7 @@ class NcclImport : PlatformImport {
       set_number(type, "nic_efficiency", ratio_number(found.efficiency),
                  (found.is_saturated ? "fitted: " : "measured: ") + std::string("nccl-tests ") +
                      nccl_name_of(run.collective) + " on " + std::to_string(run.nodes) +
-                     " nodes of " + std::to_string(gpus) + " GPUs, " + files_ + " (" +
+                     " nodes of " + std::to_string(gpus) + " GPUs, " + file_ + " (" +
                      found.algorithm + ", of which a node sends " + to_text(found.rate) +
                      (found.is_saturated ? " at infinite size" : " at the largest size") +
                      gpus_text(run) + ")");
@@ -336,8 +335,7 @@ class NcclImport : PlatformImport {
   }
 
   void check_efficiency(const CardRate& found) const {
-    std::string measured =
-        files_ + " has a bus bandwidth of " + to_text(found.fit.largest_measured);
+    std::string measured = file_ + " has a bus bandwidth of " + to_text(found.fit.largest_measured);
     if (found.algorithm != "a ring")
       measured += ", with which a node sends " + to_text(found.rate) + " (" + found.algorithm + ")";
     const std::string cards = std::to_string(found.cards) + " network cards of " + base_.name() +
@@ -362,7 +360,7 @@ class NcclImport : PlatformImport {
 
   void describe_between(const NcclRun& run, const CardRate& found, bool is_kept) {
     imported_.text =
-        files_ + ": " + nccl_name_of(run.collective) + " over " + std::to_string(run.nodes) +
+        file_ + ": " + nccl_name_of(run.collective) + " over " + std::to_string(run.nodes) +
         " nodes of " + std::to_string(run.ranks / run.nodes) + " GPUs, laid into " + base_.name() +
         "\n\n  bus bandwidth        " + to_text(found.fit.largest_measured) + " at most" +
         limit_text(found.fit) + "\n  algorithm            " + found.algorithm +
@@ -376,23 +374,21 @@ class NcclImport : PlatformImport {
   }
 
   std::vector<NcclRun> runs_;
-  std::string files_, what_;
+  std::string what_;
 };
 
 }  // namespace
 
-namespace formats {
-Importer nccl_tests() {
+Importer formats::nccl_tests() {
   return {
       "nccl-tests",
       "times of NCCL's collectives, to a platform",
       "output of all_reduce_perf, all_gather_perf, reduce_scatter_perf or alltoall_perf: text, or "
       "JSON of -J",
       {"--base"},
-      Importer::Files::several,
+      import_by<NcclImport>,
       Importer::Result::file,
-      import_by<NcclImport>};
+      Importer::Files::several};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

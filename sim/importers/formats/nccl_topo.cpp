@@ -2,7 +2,6 @@
 #include <array>
 #include <boost/property_tree/xml_parser.hpp>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -15,7 +14,6 @@
 #include "importers/base_platform.hpp"
 #include "importers/importer.hpp"
 #include "importers/log_text.hpp"
-#include "platform/mesh_rings.hpp"
 #include "report/json_object.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -197,8 +195,7 @@ std::size_t num_shared(const PcieDevice& one, const PcieDevice& other) {
 
 class NcclTopologyImport : PlatformImport {
  public:
-  NcclTopologyImport(const ImportRequest& request, const Library& library)
-      : PlatformImport(request, library), file_(file_name_of(request.inputs.front())) {}
+  using PlatformImport::PlatformImport;
 
   Imported run() {
     TopologyReader node(read_source_or_stdin(request_.inputs.front()), problems_);
@@ -207,8 +204,7 @@ class NcclTopologyImport : PlatformImport {
     gpus_ = std::move(node.gpus);
     base_.only_node_type();
     describe_document(" with GPUs, links and network cards of " + file_);
-    set_number(base_.only_node_type(), "gpus", JsonValue(static_cast<std::int64_t>(gpus_.size())),
-               source_);
+    set_number(base_.only_node_type(), "gpus", gpus_.size(), source_);
     set_links();
     choose_nics(node.nics);
     set_host();
@@ -244,10 +240,10 @@ class NcclTopologyImport : PlatformImport {
           file_ + " shows " + kind_text() + ", and " + base_.name() +
               " joins its GPUs in another way, whose constants mean something else",
           std::string("name a base of kind ") + (first.has_switch ? "nvswitch" : "mesh"));
-    if (!first.has_switch) set_lanes();
+    if (!first.has_switch) read_lanes();
   }
 
-  void set_lanes() {
+  void read_lanes() {
     std::vector<std::vector<int>> lanes;
     for (const TopologyGpu& gpu : gpus_)
       for (std::vector<int>& row = lanes.emplace_back(); const TopologyGpu& peer : gpus_) {
@@ -262,24 +258,10 @@ class NcclTopologyImport : PlatformImport {
                   {});
       }
     problems_.throw_if_any();
-    if (has_no_ring(lanes))
+    if (!join_all(lanes))
       throw base_error("the NVLinks in " + file_ + " form no ring through all GPUs",
                        "name a base of kind pcie");
-    set_number(*base_.only_node_type().find("interconnect"), "lanes",
-               array_of(lanes,
-                        [](const std::vector<int>& row) {
-                          return array_of(row, [](int count) { return std::int64_t{count}; });
-                        }),
-               source_);
-  }
-
-  static bool has_no_ring(const std::vector<std::vector<int>>& lanes) {
-    Interconnect mesh;
-    mesh.kind = Interconnect::Kind::mesh;
-    mesh.lanes = lanes;
-    std::vector<int> all(lanes.size());
-    std::iota(all.begin(), all.end(), 0);
-    return all.size() < 2 || num_relayed_rings(mesh, all) == 0;
+    set_lanes(lanes, source_);
   }
 
   std::string kind_text() const {
@@ -360,7 +342,7 @@ class NcclTopologyImport : PlatformImport {
       return note("host/link is as in " + base_.name() +
                   (host == nullptr ? ", which has no host"
                                    : ": the PCIe links of the GPUs are not given, or differ"));
-    set_number(*host, "link", JsonValue(canonical_text(JsonValue(rate / 1e9)) + " GB/s"), source_);
+    set_number(*host, "link", canonical_text(JsonValue(rate / 1e9)) + " GB/s", source_);
   }
 
   void describe(std::size_t num_cards) {
@@ -374,7 +356,7 @@ class NcclTopologyImport : PlatformImport {
         "\n  PCIe of a GPU   " +
         (gpus_.front().pcie > 0 ? to_text(BytesPerSecond{gpus_.front().pcie}) : "not said") + "\n";
     imported_.found =
-        object_of({{"gpus", static_cast<std::int64_t>(gpus_.size())},
+        object_of({{"gpus", gpus_.size()},
                    {"nvlinks_of_a_gpu", num_links_},
                    {"has_nvlink_switch", gpus_.front().has_switch},
                    {"network_cards", array_of(nics_, [](const TopologyNic& nic) {
@@ -382,7 +364,6 @@ class NcclTopologyImport : PlatformImport {
                     })}});
   }
 
-  std::string file_;
   std::string source_ = "measured: NCCL's topology, " + file_;
   std::vector<TopologyGpu> gpus_;  ///< by number
   std::vector<TopologyNic> nics_;  ///< for training
@@ -392,16 +373,12 @@ class NcclTopologyImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer nccl_topo() {
+Importer formats::nccl_topo() {
   return {"nccl-topo",
           "a node as NCCL sees it, to a platform",
           "what NCCL writes into NCCL_TOPO_DUMP_FILE",
           {"--base"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<NcclTopologyImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/file_io.hpp"
-#include "importers/megatron_settings.hpp"
+#include "importers/launch_scenario.hpp"
 
 namespace windtunnel {
 namespace {
@@ -24,16 +24,12 @@ Imported import_nemo(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-namespace formats {
-Importer nemo() {
+Importer formats::nemo() {
   return {"nemo",
           "a configuration of NeMo, to a scenario",
           "a YAML configuration of NeMo 1.x, or a script with its keys",
           {"--base", "--gpus", "--model", "--args"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_nemo};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

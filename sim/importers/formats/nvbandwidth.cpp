@@ -114,8 +114,7 @@ CopyLog read_copy_json(const JsonValue& document, Problems& problems) {
 
 class NvbandwidthImport : PlatformImport {
  public:
-  NvbandwidthImport(const ImportRequest& request, const Library& library)
-      : PlatformImport(request, library), file_(file_name_of(request.inputs.front())) {}
+  using PlatformImport::PlatformImport;
 
   Imported run() {
     const auto source = read_source_or_stdin(request_.inputs.front());
@@ -180,11 +179,10 @@ class NvbandwidthImport : PlatformImport {
     imported_.text += "\n  " + std::string(what) + ": mean " + to_text(rates.mean) + ", from " +
                       to_text(rates.least) + " (row " + std::to_string(least->row) + ", column " +
                       std::to_string(least->column) + ") to " + to_text(rates.most) + "\n";
-    imported_.found.set(rates.tests,
-                        object_of({{"mean_bytes_per_s", rates.mean.value()},
-                                   {"least_bytes_per_s", rates.least.value()},
-                                   {"most_bytes_per_s", rates.most.value()},
-                                   {"copies", static_cast<std::int64_t>(cells.size())}}));
+    imported_.found.set(rates.tests, object_of({{"mean_bytes_per_s", rates.mean.value()},
+                                                {"least_bytes_per_s", rates.least.value()},
+                                                {"most_bytes_per_s", rates.most.value()},
+                                                {"copies", cells.size()}}));
     return rates;
   }
 
@@ -204,7 +202,7 @@ class NvbandwidthImport : PlatformImport {
                            ", and host/link of " + base_.name() + " is " +
                            to_text(node().host->link),
                        "name a base with this node's link, as import nccl-topo reads it");
-    set_number(*host, "link_efficiency", JsonValue(efficiency), source_of(rates));
+    set_number(*host, "link_efficiency", efficiency, source_of(rates));
     imported_.text += "    host/link_efficiency " + percent_text(efficiency) + "\n";
   }
 
@@ -215,8 +213,7 @@ class NvbandwidthImport : PlatformImport {
       return note("interconnect/point_to_point stays " + to_text(given) + ": copies attain " +
                   to_text(rates.mean) + ", which bounds what NCCL sends from one GPU to another");
     set_number(*base_.only_node_type().find("interconnect"), "point_to_point",
-               JsonValue(canonical_text(JsonValue(rates.mean.value() / 1e9)) + " GB/s"),
-               source_of(rates));
+               canonical_text(JsonValue(rates.mean.value() / 1e9)) + " GB/s", source_of(rates));
     imported_.text += "    interconnect/point_to_point " + to_text(rates.mean) + "\n";
   }
 
@@ -228,22 +225,17 @@ class NvbandwidthImport : PlatformImport {
            " of which no number is used: " + listed(log_.tests, name, most_named));
   }
 
-  std::string file_;
   CopyLog log_;
 };
 
 }  // namespace
 
-namespace formats {
-Importer nvbandwidth() {
+Importer formats::nvbandwidth() {
   return {"nvbandwidth",
           "copies between GPUs and with the host, to a platform",
           "output of nvbandwidth, text or JSON (-j)",
           {"--base"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<NvbandwidthImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

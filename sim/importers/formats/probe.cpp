@@ -16,7 +16,6 @@
 #include "cost/kernel_cost.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/collective_fit.hpp"
-#include "importers/fitted_constants.hpp"
 #include "importers/importer.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
@@ -475,16 +474,16 @@ class ProbeImport : PlatformImport {
     fit_inside_node();
     fit_between_nodes();
     if (num_written_ == 0)
-      throw option_error("import", "probe", files_ + " has nothing that a platform takes",
+      throw option_error("import", "probe", file_ + " has nothing that a platform takes",
                          "run the script without stopping it, or with more --seconds");
-    describe_document(" with what " + files_ + " measured");
+    describe_document(" with what " + file_ + " measured");
     const std::string unplaced = unplaced_text(measurements_, node().device);
     imported_.text =
-        files_ + ": " + gpu_ + ", PyTorch " + probes_.front().torch + "; " +
+        file_ + ": " + gpu_ + ", PyTorch " + probes_.front().torch + "; " +
         count_text(measurements_.size(), "measurement") + ", laid into " + base_.name() + "\n\n" +
         lines_ + "\n" + errors_ +
         (unplaced.empty() ? "" : "\nMeasured too; a platform has no number for it\n" + unplaced);
-    imported_.found.set("measurements", JsonValue(static_cast<std::int64_t>(measurements_.size())));
+    imported_.found.set("measurements", json_of(measurements_.size()));
     return finished();
   }
 
@@ -503,7 +502,6 @@ class ProbeImport : PlatformImport {
                      "print(torch.cuda.is_available())\")"});
     for (const std::string& skipped : probe.skipped)
       note(file + ": left out by the script: " + skipped);
-    files_ += (files_.empty() ? "" : ", ") + file;
     measurements_.insert(measurements_.end(), probe.measurements.begin(), probe.measurements.end());
     probes_.push_back(std::move(probe));
   }
@@ -532,8 +530,8 @@ class ProbeImport : PlatformImport {
   std::string source(const std::string& detail) const {
     const ProbeFile& first = probes_.front();
     return "measured: windtunnel probe on " + gpu_ + ", PyTorch " + first.torch +
-           (first.driver.empty() ? "" : ", driver " + first.driver) + ", " + files_ + " (" +
-           detail + ")";
+           (first.driver.empty() ? "" : ", driver " + first.driver) + ", " + file_ + " (" + detail +
+           ")";
   }
   /// Writes a number with its source, and shows it.
   void set(JsonValue& object, const std::string& key, JsonValue value, const std::string& detail,
@@ -551,7 +549,7 @@ class ProbeImport : PlatformImport {
   void fit_gpu() {
     const ProbeFit fit = fit_device(node(), measurements_);
     for (const std::string& key : fit.at_bound)
-      throw base_error(files_ + " was faster than " + node().device.name + " can be: " + key +
+      throw base_error(file_ + " was faster than " + node().device.name + " can be: " + key +
                            " would be 1 or more",
                        "another base");
     note_kept(fit.kept);
@@ -735,7 +733,7 @@ class ProbeImport : PlatformImport {
     check_width(*best);
     const CardRate found = card_rate(*best, base_.platform());
     if (found.efficiency > 1 || found.efficiency < least_efficiency)
-      throw base_error("in " + files_ + " a node sends " + to_text(found.rate) +
+      throw base_error("in " + file_ + " a node sends " + to_text(found.rate) +
                            " to others, where the network cards of " + base_.name() + " carry " +
                            to_text(node().nic_rate * found.cards),
                        "another base");
@@ -756,8 +754,8 @@ class ProbeImport : PlatformImport {
   }
 
   std::vector<ProbeFile> probes_;
-  Measurements measurements_;    ///< of all files
-  std::string files_, gpu_;      ///< where the measurements come from
+  Measurements measurements_;  ///< of all files
+  std::string gpu_;
   JsonValue* device_ = nullptr;  ///< in the document of the base
   std::size_t num_written_ = 0;
   std::string lines_;   ///< of the text: a key and its value each
@@ -767,16 +765,14 @@ class ProbeImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer probe() {
+Importer formats::probe() {
   return {"probe",
           "what windtunnel probe --script measured, to a platform",
           "files of the script that windtunnel probe --script prints",
           {"--base"},
-          Importer::Files::several,
+          import_by<ProbeImport>,
           Importer::Result::file,
-          import_by<ProbeImport>};
+          Importer::Files::several};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -56,8 +56,7 @@ std::vector<std::string> expanded_hosts(const std::string& name) {
 
 class SlurmTopologyImport : PlatformImport {
  public:
-  SlurmTopologyImport(const ImportRequest& request, const Library& library)
-      : PlatformImport(request, library), file_(file_name_of(request.inputs.front())) {}
+  using PlatformImport::PlatformImport;
 
   Imported run() {
     const LogText text(read_source_or_stdin(request_.inputs.front()), problems_,
@@ -73,8 +72,7 @@ class SlurmTopologyImport : PlatformImport {
     problems_.throw_if_any();
     base_.only_node_type();
     describe_document(" with the switches of " + file_);
-    set_number(base_.only_node_type(), "count", JsonValue(static_cast<std::int64_t>(nodes_.size())),
-               "measured: nodes in " + file_);
+    set_number(base_.only_node_type(), "count", nodes_.size(), "measured: nodes in " + file_);
     write_fabric();
     note("topology.conf has no rates, and Slurm does not use LinkSpeed: the cards are those of " +
          base_.name() +
@@ -250,11 +248,10 @@ class SlurmTopologyImport : PlatformImport {
                               listed(tiers_, [](std::int64_t n) { return std::to_string(n); })) +
         "\n";
     imported_.found = object_of({{"nodes", array_of(nodes_)},
-                                 {"switches", static_cast<std::int64_t>(switches_.size())},
+                                 {"switches", switches_.size()},
                                  {"nodes_per_switch", array_of(tiers_)}});
   }
 
-  std::string file_;
   std::map<std::string, SlurmSwitch> switches_;
   std::map<std::string, std::size_t> depth_;
   std::vector<std::string> nodes_, leaf_of_;  ///< in the order of the tree
@@ -265,16 +262,12 @@ class SlurmTopologyImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer slurm_topology() {
+Importer formats::slurm_topology() {
   return {"slurm-topology",
           "switches of Slurm's topology.conf, to a platform",
           "a topology.conf of Slurm's topology/tree",
           {"--base"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<SlurmTopologyImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -198,16 +198,13 @@ Imported import_straggler_trace(const ImportRequest& request, const Library&) {
 
 }  // namespace
 
-namespace formats {
-Importer straggler_trace() {
+Importer formats::straggler_trace() {
   return {"straggler-trace",
           "operations of a job in ByteDance's format, to what stragglers cost it and why",
           "a timeline of ByteDance-Seed/StragglerAnalysis, .json or .json.gz",
           {},
-          Importer::Files::one,
-          Importer::Result::report,
-          import_straggler_trace};
+          import_straggler_trace,
+          Importer::Result::report};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -13,7 +13,6 @@
 #include "importers/base_platform.hpp"
 #include "importers/importer.hpp"
 #include "importers/log_text.hpp"
-#include "platform/mesh_rings.hpp"
 #include "report/json_object.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -277,9 +276,6 @@ struct GpuLinks {
 
 GpuLinks links_of(const TopoTable& table, int links_of_a_gpu) {
   GpuLinks links;
-  const auto n = static_cast<std::size_t>(table.gpus);
-  std::vector<int> all(n);
-  std::iota(all.begin(), all.end(), 0);
   int most_of_a_gpu = 0;
   for (const std::vector<int>& of_gpu : table.lanes) {
     most_of_a_gpu = std::max(most_of_a_gpu, std::accumulate(of_gpu.begin(), of_gpu.end(), 0));
@@ -287,14 +283,11 @@ GpuLinks links_of(const TopoTable& table, int links_of_a_gpu) {
                           static_cast<int>(std::count(of_gpu.begin(), of_gpu.end(), 0));
   }
   links.bonded_pairs /= 2;  // each is in two rows
-  Interconnect mesh;
-  mesh.kind = Kind::mesh;
-  mesh.lanes = table.lanes;
   if (most_of_a_gpu > links_of_a_gpu)
     links.kind = Kind::nvswitch;
-  else if (n > 1 && num_relayed_rings(mesh, all) > 0)
+  else if (join_all(table.lanes))
     links.kind = Kind::mesh;
-  links.is_ambiguous = n == 2 && links.bonded_pairs > 0;
+  links.is_ambiguous = table.gpus == 2 && links.bonded_pairs > 0;
   return links;
 }
 
@@ -321,8 +314,7 @@ NearCards near_cards(const TopoTable& table) {
 
 class TopoImport : PlatformImport {
  public:
-  TopoImport(const ImportRequest& request, const Library& library)
-      : PlatformImport(request, library), file_(file_name_of(request.inputs.front())) {}
+  using PlatformImport::PlatformImport;
 
   Imported run() {
     const LogText log(read_source_or_stdin(request_.inputs.front()), problems_, find_topo_header);
@@ -395,15 +387,11 @@ class TopoImport : PlatformImport {
     JsonValue& type = base_.only_node_type();
     describe_document(" with GPUs, links and network cards of " + file_);
     const std::string source = "measured: nvidia-smi topo -m, " + file_;
-    set_number(type, "gpus", JsonValue(std::int64_t{table_.gpus}), source);
+    set_number(type, "gpus", table_.gpus, source);
     if (!near_.cards.empty() && takes_number())
-      set_number(type, "nics", JsonValue(static_cast<std::int64_t>(near_.cards.size())),
+      set_number(type, "nics", near_.cards.size(),
                  source + ", cards at " + name_of(near_.distance) + " or nearer to a GPU");
-    const auto row_of = [](const std::vector<int>& lanes) {
-      return array_of(lanes, [](int count) { return std::int64_t{count}; });
-    };
-    if (links_.kind == Kind::mesh)
-      set_number(*type.find("interconnect"), "lanes", array_of(table_.lanes, row_of), source);
+    if (links_.kind == Kind::mesh) set_lanes(table_.lanes, source);
   }
 
   /// The table has no rate of a card. Fewer cards than the base has are as fast as its own, as far as anyone knows; more may be ports
@@ -520,7 +508,6 @@ class TopoImport : PlatformImport {
                                  {"affinity", JsonValue(std::move(gpus))}});
   }
 
-  std::string file_;
   TopoTable table_;
   GpuLinks links_;
   NearCards near_;
@@ -528,16 +515,12 @@ class TopoImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer topo() {
+Importer formats::topo() {
   return {"topo",
           "links and network cards of a node, to a platform",
           "output of nvidia-smi topo -m",
           {"--base"},
-          Importer::Files::one,
-          Importer::Result::file,
           import_by<TopoImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel
