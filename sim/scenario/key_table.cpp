@@ -62,8 +62,8 @@ void read_recomputed_layers(ObjectReader& reader, const Key& key, PlanChoice& ch
   std::optional<ObjectReader> layers = reader.optional_child(key.name());
   if (!layers) return;
   RecomputedLayers& read = choice.training.recompute_layers;
-  read.every = layers->optional_int("every", 0, 1, most_layers);
-  read.first = layers->optional_int("first", 0, 1, most_layers);
+  for (const auto& [name, number] : {std::pair{"every", &read.every}, {"first", &read.first}})
+    if (layers->has(name)) *number = layers->required_int(name, 1, most_layers);
   layers->reject_unknown_keys();
   const bool is_sound = reader.are_sound({key.name()});
   if (is_sound && (read.every > 0) == (read.first > 0))
