@@ -56,11 +56,6 @@ struct Importer {
 
 /// Every importer; a new one is a file of formats/, which defines its function, and a line of formats.def.
 std::span<const Importer> importers();
-namespace formats {
-#define WT_IMPORTER(name) Importer name();
-#include "importers/formats.def"
-#undef WT_IMPORTER
-}  // namespace formats
 
 enum class ImportFormat { text, json };
 

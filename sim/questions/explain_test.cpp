@@ -216,7 +216,7 @@ TEST_CASE("each what-if is what a run of the changed file gives, to the last dig
 }
 TEST_CASE("each what-if of a compressed scenario is what a run of the changed file gives") {
   check_what_ifs(scenario_text(R"("a100-80gb-1hdr")", R"(
-    "training": {"global_batch": 16, "micro_batch": 1, "recompute": "selective"},
+    "training": {"global_batch": 16, "micro_batch": 1, "recompute": "selective", "recompute_layers": {"first": 1}},
     "parallel": {"tensor": 4, "pipeline": 4, "data": 2, "zero_stage": 1},
     "compression": {"pipeline_backward": {"codec": "powersgd", "rank": 8, "messages": "epilogue"},
                     "data_gradients": {"codec": "int8", "stages": 2}, "embedding_sync": {"fused": true},

@@ -540,8 +540,15 @@ class Questions {
     const bool any_number = !plan_.parallel.schedule->written;  // its file says how many
     if (any_number && plan_.microbatches % 2 == 0) sized("microbatches twice as large", 2 * size);
     if (any_number && size % 2 == 0) sized("microbatches half as large", size / 2);
-    if (training.recompute != Recompute::none)
-      add(WhatIfKind::training, "no recomputation", {{"/training/recompute", "none"}});
+    if (training.recompute != Recompute::none) {
+      Overrides none{{"/training/recompute", "none"}};
+      if (!training.recompute_layers.are_all())
+        none.emplace_back("/training/recompute_layers", "null");
+      if (training.recompute == Recompute::selective &&
+          training.recompute_modules != RecomputedModules::of_selective())
+        none.emplace_back("/training/recompute_modules", "null");
+      add(WhatIfKind::training, "no recomputation", none);
+    }
     if (training.recompute == Recompute::full)
       add(WhatIfKind::training, "selective recomputation", {{"/training/recompute", "selective"}});
     if (training.attention == Attention::standard && knows_flash())

@@ -439,7 +439,8 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-Importer formats::kineto() {
+namespace formats {
+Importer kineto() {
   return {"kineto",
           "traces of PyTorch's profiler, to where each GPU's time went and what slows the job down",
           "traces of PyTorch's profiler, .json or .json.gz, one a rank",
@@ -448,5 +449,6 @@ Importer formats::kineto() {
           Importer::Result::file_if_asked,
           Importer::Files::several};
 }
+}  // namespace formats
 
 }  // namespace windtunnel
