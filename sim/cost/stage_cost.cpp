@@ -606,6 +606,7 @@ LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {
                          : software.eager_layer_traffic.value_or(software.layer_traffic),
           .reads_for_scale = software.current_scaling && !plan.training.scales_blocks(),
           .casts_weights = plan.parallel.zero_stage == 3 && !keeps_operands(plan, software),
+          .scales_fp8_blocks = plan.training.scales_blocks(),
           .row_cast_efficiency =
               plan.training.scales_rows() ? software.row_cast_efficiency.value_or(1) : 0,
           .expert = plan.parallel.expert,
@@ -641,8 +642,10 @@ ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlac
   int on_rank = 0;
   for (int chunk = 0; chunk < place.chunk; ++chunk)
     on_rank += plan.chunk_layers({place.stage, chunk});
-  role.not_recomputed = recomputed.left_out(on_rank, role.layers);
-  role.leaves_out_last = recomputed.leave_out_last(on_rank, role.layers);
+  // Megatron-Core does not recompute layers of multi-token prediction with method block.
+  const int predicted = role.layers - layers;
+  role.not_recomputed = recomputed.left_out(on_rank, layers) + predicted;
+  role.leaves_out_last = predicted > 0 || recomputed.leave_out_last(on_rank, layers);
   return role;
 }
 

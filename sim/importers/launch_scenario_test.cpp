@@ -170,7 +170,9 @@ TEST_CASE(
       "--recompute-granularity full --recompute-method block --recompute-num-layers ";
   CHECK(megatron(some + "3", "/training/recompute_layers/first") == "3");
   CHECK(megatron(some + "3", "/training/recompute") == "\"full\"");
-  CHECK(megatron(some + "0", "/training/recompute") == "\"none\"");
+  CHECK(megatron("--checkpoint-activations --activations-checkpoint-method block "
+                 "--activations-checkpoint-num-layers 4",
+                 "/training/recompute_layers/first") == "4");
   CHECK(megatron("--fp8-format e4m3 --fp8-recipe blockwise", "/training/fp8_recipe") ==
         "\"block\"");
   ImportRun run = launch("torchtitan");
@@ -213,7 +215,8 @@ TEST_CASE("what a configuration of torchtitan leaves out is torchtitan's default
   run.request.options.gpus = 8;
   run.with("run.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n").run();
   CHECK(json_at(run, "/model/sequence") == "2048");
-  CHECK(json_at(run, "/training/recompute") == "\"selective\"");
+  CHECK(json_at(run, "/training/recompute") == "\"full\"");
+  CHECK(json_at(run, "/training/recompute_layers/every") == "2");
   CHECK(json_at(run, "/training/global_batch") == "64");  // 8 of each GPU
   ImportRun longer = launch("torchtitan");
   longer.request.options.gpus = 8;

@@ -42,6 +42,7 @@ std::string tenths_text(double share) {
 Change recompute_change(const Plan& plan, Recompute recompute, const char* name) {
   Change change{.text = std::string("recompute \"") + name + "\"", .plan = plan};
   change.plan.training.recompute = recompute;
+  change.plan.training.recompute_layers = {};
   return change;
 }
 
@@ -50,7 +51,7 @@ void add_recompute(const Plan& plan, std::vector<Change>& changes) {
   // With flash attention there are no scores to compute again.
   if (training.recompute == Recompute::none && training.attention == Attention::standard)
     changes.push_back(recompute_change(plan, Recompute::selective, "selective"));
-  if (training.recompute != Recompute::full)
+  if (training.recompute != Recompute::full || !training.recompute_layers.are_all())
     changes.push_back(recompute_change(plan, Recompute::full, "full"));
 }
 

@@ -258,7 +258,7 @@ BytesPerSecond left_by_neighbours(const Platform& platform, const std::string& l
   int flows = 1;
   for (const NeighbourFlow& flow : platform.neighbours)
     if (flow.link == link) {
-      sent += flow.rate * flow.busy;
+      sent += std::min(flow.rate, bandwidth) * flow.busy;
       ++flows;
     }
   return std::max(bandwidth - sent, bandwidth / flows);

@@ -75,8 +75,9 @@ namespace {
 
 /// Blocks whose inner pointers are allowed here and checked by their own readers.
 bool lies_in_open_block(const std::string& pointer) {
-  for (const char* block : {"/model/", "/platform/", "/software/", "/parallel/stage_layers/",
-                            "/parallel/placement/", "/job/", "/noise/", "/neighbours/"})
+  for (const char* block :
+       {"/model/", "/platform/", "/software/", "/parallel/stage_layers/", "/parallel/placement/",
+        "/job/", "/noise/", "/neighbours/", "/training/recompute_layers/"})
     if (pointer.starts_with(block)) return true;
   const std::vector<std::string>& leaves = known_pointers();
   return std::any_of(leaves.begin(), leaves.end(), [&](const std::string& leaf) {

@@ -715,8 +715,9 @@ std::vector<Gemm> expert_products(const Transformer& model, const LayerShape& sh
 constexpr int quantising_by_tensor = 4, quantising_by_block = 1;
 
 /// Whether scales belong to blocks of a tensor, in an order that products ask for.
-bool scales_blocks(Precision precision) {
-  return precision == Precision::mxfp8 || precision == Precision::nvfp4;
+bool scales_blocks(const LayerShape& shape) {
+  return shape.precision == Precision::mxfp8 || shape.precision == Precision::nvfp4 ||
+         shape.scales_fp8_blocks;
 }
 
 /// Kernels that are launched for one expert after another.
@@ -737,7 +738,7 @@ void add_expert_casts(KernelWork& work, const Transformer& model, const LayerSha
     work.looped_calls = experts_of_rank(model, shape) * static_cast<int>(products.size());
   if (!quantised || shape.expert_kernels == ExpertKernels::all_experts) return;
   const int by_tensor = shape.reads_for_scale ? quantising_by_tensor : 0,
-            each = scales_blocks(shape.precision) ? quantising_by_block : by_tensor;
+            each = scales_blocks(shape) ? quantising_by_block : by_tensor;
   add_loop(work, model, shape, static_cast<int>(products.size()) * each);
 }
 

@@ -31,20 +31,21 @@ void set_precision(LaunchScenario& scenario) {
   const std::string recipe = scenario.text("fp8-recipe");
   if (scenario.is_on("fp8-format") || scenario.is_on("fp8"))
     scenario.set("/training/precision", recipe == "mxfp8" ? "mxfp8" : "fp8");
+  if (scenario.is_on("fp4-format")) scenario.set("/training/precision", "nvfp4");
   if (recipe == "blockwise" && scenario.is("/training/precision", "fp8"))
     scenario.set("/training/fp8_recipe", "block");
-  if (scenario.is_on("fp4-format")) scenario.set("/training/precision", "nvfp4");
 }
 
 void set_recomputation(LaunchScenario& scenario) {
-  if (scenario.text("recompute-granularity") == "full" &&
-      scenario.text("recompute-method") == "block") {
-    // None of them: arguments.py has no default.
-    const int first = scenario.number("recompute-num-layers");
+  const bool is_block = scenario.text("recompute-method") == "block" ||
+                        scenario.text("activations-checkpoint-method") == "block";
+  if (is_block && scenario.is("/training/recompute", "full")) {
+    const int first = std::max(scenario.number("recompute-num-layers"),
+                               scenario.number("activations-checkpoint-num-layers"));
     if (first > 0)
       scenario.set("/training/recompute_layers/first", first);
     else
-      scenario.set("/training/recompute", "none");
+      scenario.warn("recompute-method block needs recompute-num-layers; all layers are recomputed");
   }
   const std::map<std::string, const char*> modules{
       {"core_attn", "attention_core"},     {"layernorm", "norms"},

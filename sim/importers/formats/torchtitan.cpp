@@ -54,8 +54,13 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   if (says("parallelism.disable-loss-parallel", "true"))
     scenario.set("/training/loss_parallel", false);
   if (says("model.converters", "mx")) scenario.set("/training/precision", "mxfp8");
-  // selective_ac_option: "op", or each so-manieth layer, whole.
-  const int every = scenario.number("activation-checkpoint.selective-ac-option");
+  // selective_ac_option: "op", or each so-manieth layer, whole; "2" by default.
+  const std::string option = scenario.text("activation-checkpoint.selective-ac-option");
+  const int every =
+      option.empty() ? 2 : scenario.number("activation-checkpoint.selective-ac-option");
+  if (every == 0 && option != "op")
+    scenario.warn("selective_ac_option " + option +
+                  " is neither op nor a number of layers; op is taken");
   if (scenario.is("/training/recompute", "selective") && every > 0) {
     scenario.set("/training/recompute", "full");
     scenario.set("/training/recompute_layers/every", every);
