@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -93,6 +94,8 @@ class EagerStep {
     return stage_.role.first && stage_.role.last && stage_.model.tied_embeddings;
   }
   bool shares_states() const { return stage_.plan.parallel.zero_stage > 0; }
+  /// Ranks that share the optimizer's states.
+  double shares() const { return shares_states() ? stage_.plan.parallel.replicas() : 1; }
 
   BlockId take(std::int64_t bytes) { return allocator_.allocate(bytes); }
   template <class... Blocks>
@@ -167,9 +170,8 @@ void EagerStep::take_states() {
     take(each);
     parameters += static_cast<double>(each) / states_.weights;
   }
-  const double shares = shares_states() ? stage_.plan.parallel.replicas() : 1;
   take(whole(states_.gradients * parameters));
-  take(whole(states_.master * parameters / shares));
+  take(whole(states_.master * parameters / shares()));
   if (stage_.plan.parallel.replicas() > 1 && !shares_states() && states_.buckets > 0)
     take_buckets();
   allocator_.empty_cache();
@@ -377,15 +379,13 @@ void EagerStep::passes() {
 
 /// With sharded states, the step gathers the weights through copies.
 void EagerStep::optimizer_step() {
-  const Parallel& parallel = stage_.plan.parallel;
-  const double replicas = parallel.replicas();
-  if (!shares_states() || replicas == 1) return;
-  double bytes = 0;
-  for (const std::int64_t each : weights_) bytes += static_cast<double>(each);
+  if (shares() == 1) return;
+  const auto bytes =
+      static_cast<double>(std::accumulate(weights_.begin(), weights_.end(), std::int64_t{0}));
   std::vector<BlockId> copies;
   for (int i = 0; i < static_cast<int>(states_.gathered_copies); ++i) {
     copies.push_back(take(whole(bytes)));
-    if (i == 0) copies.push_back(take(whole(bytes / replicas)));
+    if (i == 0) copies.push_back(take(whole(bytes / shares())));
   }
   for (const BlockId copy : copies) drop(copy);
 }
@@ -393,8 +393,7 @@ void EagerStep::optimizer_step() {
 EagerReserved EagerStep::play() {
   take_states();
   passes();
-  const double shares = shares_states() ? stage_.plan.parallel.replicas() : 1;
-  const double moment = (states_.optimizer - states_.master) / 2 / states_.weights / shares;
+  const double moment = (states_.optimizer - states_.master) / 2 / states_.weights / shares();
   for (const std::int64_t each : weights_)
     for (int i = 0; i < 2; ++i) take(whole(moment * static_cast<double>(each)));
   optimizer_step();

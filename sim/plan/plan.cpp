@@ -190,6 +190,20 @@ std::vector<Step> schedule_order(const Plan& plan, StageId stage) {
   return plan.parallel.schedule->order(shape, stage);
 }
 
+const char* name_of(Fp8Recipe recipe) {
+  switch (recipe) {
+    case Fp8Recipe::tensor:
+      return "tensor";
+    case Fp8Recipe::row:
+      return "row";
+    case Fp8Recipe::block:
+      return "block";
+    case Fp8Recipe::mx:
+      return "mx";
+  }
+  WT_UNREACHABLE();
+}
+
 int RecomputedLayers::left_out(int before, int layers) const {
   if (first > 0) return std::max(layers - first, 0);
   return every > 1 ? layers - ((before + layers) / every - before / every) : 0;

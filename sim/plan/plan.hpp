@@ -88,6 +88,7 @@ enum class Fp8Recipe {
   block,
   mx,  ///< 32 of a row, as precision mxfp8
 };
+const char* name_of(Fp8Recipe recipe);
 
 /// Which layers recomputation is for, where not for all of them.
 struct RecomputedLayers {

@@ -270,13 +270,10 @@ void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
     return;
   const bool is_mx = training.fp8_recipe == Fp8Recipe::mx;
   if (training.precision != (is_mx ? Precision::mxfp8 : Precision::fp8))
-    findings.reject({fp8_recipe,
-                     std::string("fp8_recipe \"") +
-                         (is_mx                                   ? "mx"
-                          : training.fp8_recipe == Fp8Recipe::row ? "row"
-                                                                  : "block") +
-                         "\" is for precision fp8",
-                     "leave it out"});
+    findings.reject(
+        {fp8_recipe,
+         std::string("fp8_recipe \"") + name_of(training.fp8_recipe) + "\" is for precision fp8",
+         "leave it out"});
   else if (training.scales_rows() && !plan.software.row_cast_efficiency)
     reject_lack(plan, fp8_recipe, "casts with a scale for each row attain (row_cast_efficiency)",
                 "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025", findings);

@@ -473,10 +473,8 @@ std::vector<Key> training_keys() {
                   "values (128 x 128 of a weight), found while casting; for each `row` of what a "
                   "product sums over (rowwise recipe of torchao): more casts, and gathers in 16 "
                   "bits; `mx`: the same as precision `mxfp8`",
-       .value = word<Training, Fp8Recipe>(&Training::fp8_recipe, {{"tensor", Fp8Recipe::tensor},
-                                                                  {"block", Fp8Recipe::block},
-                                                                  {"row", Fp8Recipe::row},
-                                                                  {"mx", Fp8Recipe::mx}}),
+       .value = word(&Training::fp8_recipe, named<Fp8Recipe>({Fp8Recipe::tensor, Fp8Recipe::block,
+                                                              Fp8Recipe::row, Fp8Recipe::mx})),
        .example = R"("row")",
        .read = read_fp8_recipe,
        .is_choice = always},

@@ -23,7 +23,7 @@ struct MemoryCheck {
   StageMemory worst;    ///< the stage with the least room, or that misses by the most
   Bytes with_margin{};  ///< what it needs, margin included
   MemoryVerdict verdict = MemoryVerdict::fits;  ///< of all stages, without the margin
-  Bytes max_total{};                            ///< what nvidia-smi would show on the fullest GPU
+  Bytes max_total{};  ///< what nvidia-smi would show on the fullest GPU, if it fits
 };
 
 /// The memory account of the plan (docs/memory.md):
