@@ -63,7 +63,7 @@ void read_recomputed_layers(ObjectReader& reader, const Key& key, PlanChoice& ch
   if (!layers) return;
   RecomputedLayers& read = choice.training.recompute_layers;
   for (const auto& [name, number] : {std::pair{"every", &read.every}, {"first", &read.first}})
-    if (layers->has(name)) *number = layers->required_int(name, 1, most_layers);
+    if (layers->take(name) != nullptr) *number = layers->required_int(name, 1, most_layers);
   layers->reject_unknown_keys();
   const bool is_sound = reader.are_sound({key.name()});
   if (is_sound && (read.every > 0) == (read.first > 0))
@@ -470,9 +470,10 @@ std::vector<Key> training_keys() {
        .is_choice = always},
       {.pointer = "/training/fp8_recipe",
        .meaning = "with precision `fp8`: one scale for a whole `tensor`; for each `block` of 128 "
-                  "values (128 x 128 of a weight), found while casting; for each `row` of what a "
-                  "product sums over (rowwise recipe of torchao): more casts, and gathers in 16 "
-                  "bits; `mx`: the same as precision `mxfp8`",
+                  "values (128 x 128 of a weight), found while casting (as fast as `tensor` with "
+                  "delayed scaling); for each `row` of what a product sums over (rowwise recipe of "
+                  "torchao): more casts, and gathers in 16 bits; `mx`: the same as precision "
+                  "`mxfp8`",
        .value = word(&Training::fp8_recipe, named<Fp8Recipe>({Fp8Recipe::tensor, Fp8Recipe::block,
                                                               Fp8Recipe::row, Fp8Recipe::mx})),
        .example = R"("row")",
