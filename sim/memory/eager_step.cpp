@@ -109,6 +109,10 @@ class EagerStep {
   void keep_buffer(bool& is_there) {
     if (has_group() && !std::exchange(is_there, true)) take(size_.sequence);
   }
+  /// Of the thread that runs backward passes, for its first product.
+  void take_workspace() {
+    if (!std::exchange(has_workspace_, true)) take(whole(stage_.software.workspaces.value() / 2));
+  }
   std::vector<std::int64_t> matrices_and_norms() const;
   void take_states();
   void take_buckets();
@@ -262,6 +266,7 @@ PassBlocks EagerStep::forward() {
 /// Of a column-parallel product, summed up and scattered while the weight gradient is computed.
 BlockId EagerStep::input_gradient(std::int64_t weights) {
   const BlockId gradient = exchanged(take(size_.sequence));
+  take_workspace();
   BlockId part = gradient;
   if (has_group()) part = exchanged(take(size_.part));
   allocator_.launch_collective();
@@ -305,6 +310,7 @@ void EagerStep::layer_backward(const LayerBlocks& layer) {
   const Sizes& n = size_;
   keep_buffer(has_gather_of_gradients_);
   const BlockId product = take(n.inner);
+  take_workspace();
   gradients_.push_back(take(n.down_weights));
   drop(layer.product);
   const BlockId activated = take(n.inner), up = take(n.inner);
@@ -328,7 +334,6 @@ BlockId EagerStep::head_backward(const PassBlocks& pass) {
 }
 
 void EagerStep::backward(const PassBlocks& pass) {
-  if (!std::exchange(has_workspace_, true)) take(whole(stage_.software.workspaces.value() / 2));
   // A gradient that comes from the next stage is received by the host, too, which waits for the GPU.
   if (!stage_.role.last) allocator_.wait_for_gpu();
   const BlockId passing = exchanged(stage_.role.last ? head_backward(pass) : take(size_.part));
@@ -377,16 +382,16 @@ void EagerStep::passes() {
   allocator_.wait_for_gpu();
 }
 
-/// With sharded states, the step gathers the weights through copies.
+/// With sharded states, the step gathers the weights: all_gather_coalesced in nanotron/distributed.py flattens this rank's shards and makes a
+/// buffer for those of each rank, and ProcessGroupNCCL::allgather one more for all of them.
 void EagerStep::optimizer_step() {
   if (shares() == 1) return;
   const auto bytes =
       static_cast<double>(std::accumulate(weights_.begin(), weights_.end(), std::int64_t{0}));
   std::vector<BlockId> copies;
-  for (int i = 0; i < static_cast<int>(states_.gathered_copies); ++i) {
-    copies.push_back(take(whole(bytes)));
-    if (i == 0) copies.push_back(take(whole(bytes / shares())));
-  }
+  for (int i = 0; i <= static_cast<int>(shares()); ++i)
+    copies.push_back(take(whole(bytes / shares())));
+  copies.push_back(take(whole(bytes)));
   for (const BlockId copy : copies) drop(copy);
 }
 
