@@ -18,6 +18,9 @@ using BlockId = CachingAllocator::BlockId;
 
 std::int64_t whole(double bytes) { return std::llround(bytes); }
 
+/// Kernels and collectives of a layer's passes for each of its four collectives that use a block of their own.
+constexpr int launches_per_collective = 23;
+
 /// Bytes of tensors, on one rank.
 struct Sizes {
   explicit Sizes(const EagerStage& stage);
@@ -86,7 +89,9 @@ class EagerStep {
   static int lead(const EagerStage& stage) {
     const Parallel& parallel = stage.plan.parallel;
     const bool waits_often = parallel.pipeline > 1 && stage.in_flight < 3;
-    return parallel.tensor == 1 || waits_often ? 0 : stage.software.waiting_collectives;
+    return parallel.tensor == 1 || waits_often
+               ? 0
+               : launches_per_collective * stage.software.waiting_collectives;
   }
   bool has_group() const { return stage_.plan.parallel.tensor > 1; }
   bool has_batch() const { return stage_.plan.training.micro_batch > 1; }
@@ -117,7 +122,7 @@ class EagerStep {
   void take_states();
   void take_buckets();
   void passes();
-  void optimizer_step();
+  void optimizer_step(bool is_first);
   BlockId reduced_product();
   bool recomputes() const { return stage_.plan.training.recompute == Recompute::full; }
   LayerBlocks layer_forward(BlockId& input);
@@ -187,7 +192,7 @@ BlockId EagerStep::reduced_product() {
   const BlockId product = exchanged(take(size_.sequence));
   if (!has_group()) return product;
   const BlockId part = exchanged(take(size_.part));
-  allocator_.launch_collective();
+  allocator_.launch(launches_per_collective);
   drop(product);
   return part;
 }
@@ -269,7 +274,7 @@ BlockId EagerStep::input_gradient(std::int64_t weights) {
   take_workspace();
   BlockId part = gradient;
   if (has_group()) part = exchanged(take(size_.part));
-  allocator_.launch_collective();
+  allocator_.launch(launches_per_collective);
   gradients_.push_back(take(weights));
   if (has_group()) drop(gradient);
   return part;
@@ -379,15 +384,24 @@ void EagerStep::passes() {
     live.pop_front();
   }
   for (const PassBlocks& pass : live) backward(pass);
-  allocator_.wait_for_gpu();
 }
 
-/// With sharded states, the step gathers the weights: all_gather_coalesced in nanotron/distributed.py flattens this rank's shards and makes a
-/// buffer for those of each rank, and ProcessGroupNCCL::allgather one more for all of them.
-void EagerStep::optimizer_step() {
+/// The norm and the scale of all gradients, then tensor by tensor AdamW, which makes the moments in the first step, and the copy of the
+/// weights; with sharded states the gather of these, for which all_gather_coalesced in nanotron/distributed.py flattens this rank's shards
+/// and makes a buffer for those of each rank, and ProcessGroupNCCL::allgather one more for all of them.
+void EagerStep::optimizer_step(bool is_first) {
+  const double moment = (states_.optimizer - states_.master) / 2 / states_.weights / shares();
+  const int tensors = static_cast<int>(weights_.size());
+  allocator_.launch(2 * tensors);
+  double bytes = 0;
+  for (const std::int64_t each : weights_) {
+    bytes += static_cast<double>(each);
+    if (is_first)
+      for (int i = 0; i < 2; ++i) take(whole(moment * static_cast<double>(each)));
+    allocator_.launch(is_first ? 4 : 2);
+  }
+  allocator_.launch(tensors);
   if (shares() == 1) return;
-  const auto bytes =
-      static_cast<double>(std::accumulate(weights_.begin(), weights_.end(), std::int64_t{0}));
   std::vector<BlockId> copies;
   for (int i = 0; i <= static_cast<int>(shares()); ++i)
     copies.push_back(take(whole(bytes / shares())));
@@ -398,13 +412,11 @@ void EagerStep::optimizer_step() {
 EagerReserved EagerStep::play() {
   take_states();
   passes();
-  const double moment = (states_.optimizer - states_.master) / 2 / states_.weights / shares();
-  for (const std::int64_t each : weights_)
-    for (int i = 0; i < 2; ++i) take(whole(moment * static_cast<double>(each)));
-  optimizer_step();
+  optimizer_step(true);
+  allocator_.wait_for_gpu();              // which computes the loss
   if (!buckets_.empty()) take_buckets();  // once more, in the order of the first backward pass
   passes();
-  optimizer_step();
+  optimizer_step(false);
   return {Bytes{static_cast<double>(allocator_.most_reserved())},
           Bytes{static_cast<double>(allocator_.reserved())}};
 }
