@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <vector>
 
 namespace windtunnel {
@@ -52,7 +53,7 @@ class CachingAllocator {
     std::int64_t until = 0;  ///< so many kernels are launched
     BlockId id = none;
   };
-  using Pool = std::vector<FreeBlock>;  ///< the smallest first
+  using Pool = std::set<FreeBlock>;  ///< the smallest first
 
   Pool& pool_of(const Block& block) { return block.is_small ? small_ : large_; }
   BlockId add_block(const Block& block);

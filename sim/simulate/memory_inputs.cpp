@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cost/stage_cost.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -16,6 +18,35 @@ std::vector<const Device*> smallest_device_of_stages(const Plan& plan,
   return smallest;
 }
 
+/// Of the first node of each stage. Only the order of a step that is played asks for it.
+std::vector<bool> launch_bound_stages(const Scenario& scenario, const Plan& plan) {
+  if (scenario.software.waiting_collectives == 0) return {};
+  std::vector<bool> found(static_cast<std::size_t>(plan.parallel.pipeline)), known(found.size());
+  for (const PlanDevice& device : plan.devices) {
+    const std::size_t stage = device.stage.index();
+    if (known[stage]) continue;
+    known[stage] = true;
+    const StageCost cost = stage_cost({&scenario.model,
+                                       &plan,
+                                       &scenario.software,
+                                       &scenario.nodes[device.node.index()],
+                                       &scenario.platform.fabric,
+                                       device.stage,
+                                       device.gpus,
+                                       {},
+                                       {},
+                                       {}});
+    Seconds launched{}, work{};
+    for (const ChunkCost& chunk : cost.chunks)
+      for (const PassCost* pass : {&chunk.forward, &chunk.backward}) {
+        launched += pass->floor.launch;
+        work += pass->compute + pass->tensor_comm;
+      }
+    found[stage] = launched > work;
+  }
+  return found;
+}
+
 }  // namespace
 
 MemoryInputs memory_inputs(const Scenario& scenario, const Plan& plan,
@@ -27,6 +58,7 @@ MemoryInputs memory_inputs(const Scenario& scenario, const Plan& plan,
   result.device_of_stage = smallest_device_of_stages(plan, scenario.nodes);
   result.has_host = std::all_of(scenario.nodes.begin(), scenario.nodes.end(),
                                 [](const NodeType& node) { return node.host.has_value(); });
+  result.is_launch_bound = launch_bound_stages(scenario, plan);
   result.in_flight = in_flight.all;
   result.in_flight_with_gradients = in_flight.with_gradients;
   return result;
