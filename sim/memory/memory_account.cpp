@@ -490,16 +490,6 @@ void correct(StageMemory& memory, const MemoryInputs& inputs) {
   memory.reserved_in_step *= factor;
 }
 
-/// Blocks of a tensor group's collectives that are free for the host and not for the GPU, which is behind (docs/memory.md, section 10): two for
-/// each layer and microbatch in flight, but no more than the host launches ahead, or than there is room for.
-Bytes waiting_blocks(const MemoryInputs& inputs, const Stage& stage, Bytes room) {
-  if (stage.plan.parallel.tensor == 1) return {};
-  const double in_flight = inputs.in_flight[stage.id.index()];
-  const double blocks =
-      std::min<double>(stage.software.waiting_collectives, 2 * stage.role.layers * in_flight);
-  return std::clamp(room, Bytes{}, whole_sequence(stage, *inputs.model) * blocks);
-}
-
 /// What the allocator reserves.
 void reserve(StageMemory& memory, const MemoryInputs& inputs, const Stage& stage) {
   const Device& device = *inputs.device_of_stage[stage.id.index()];
@@ -523,9 +513,7 @@ void reserve(StageMemory& memory, const MemoryInputs& inputs, const Stage& stage
     memory.is_played = true;
     return;
   }
-  const Bytes usual = memory.pool * software.allocator_slack;
-  memory.reserved = usual + waiting_blocks(inputs, stage, eager.capacity - usual);
-  memory.reserved_in_step = memory.reserved;
+  memory.reserved = memory.reserved_in_step = memory.pool * software.allocator_slack;
 }
 
 /// Without what the allocator reserves.

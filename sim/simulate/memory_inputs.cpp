@@ -18,31 +18,28 @@ std::vector<const Device*> smallest_device_of_stages(const Plan& plan,
   return smallest;
 }
 
-/// Of the first node of each stage. Only the order of a step that is played asks for it.
+/// Of a first replica's nodes. Only the order of a step that is played asks for it.
 std::vector<bool> launch_bound_stages(const Scenario& scenario, const Plan& plan) {
   if (scenario.software.waiting_collectives == 0) return {};
-  std::vector<bool> found(static_cast<std::size_t>(plan.parallel.pipeline)), known(found.size());
+  std::vector<bool> found(static_cast<std::size_t>(plan.parallel.pipeline));
   for (const PlanDevice& device : plan.devices) {
-    const std::size_t stage = device.stage.index();
-    if (known[stage]) continue;
-    known[stage] = true;
+    if (device.replica > 0 || device.group_node > 0) continue;
+    const NodeType& node = scenario.nodes[device.node.index()];
     const StageCost cost = stage_cost({&scenario.model,
                                        &plan,
                                        &scenario.software,
-                                       &scenario.nodes[device.node.index()],
+                                       &node,
                                        &scenario.platform.fabric,
                                        device.stage,
                                        device.gpus,
                                        {},
                                        {},
                                        {}});
-    Seconds launched{}, work{};
+    Seconds lead{};
     for (const ChunkCost& chunk : cost.chunks)
-      for (const PassCost* pass : {&chunk.forward, &chunk.backward}) {
-        launched += pass->floor.launch;
-        work += pass->compute + pass->tensor_comm;
-      }
-    found[stage] = launched > work;
+      for (const PassCost* pass : {&chunk.forward, &chunk.backward})
+        lead += pass->floor.launch - pass->compute - pass->tensor_comm;
+    found[device.stage.index()] = lead > Seconds{};
   }
   return found;
 }
