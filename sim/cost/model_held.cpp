@@ -87,7 +87,7 @@ bool ModelHeld::keeps_input_of(std::initializer_list<LoraTarget> products) const
                                         [&lora](LoraTarget each) { return lora.has(each); });
 }
 
-Divisible<Bytes> ModelHeld::attention_tensors(bool transposed) const {
+Divisible<Bytes> ModelHeld::attention_tensors(bool transposed, bool copies_heads) const {
   const bool is_flash = plan_.training.attention == Attention::flash;
   // Flash attention's own backward pass reads its output; the projection reads it, or the copy in the other order.
   const bool is_projected = keeps_input_of({LoraTarget::o_proj});
@@ -116,9 +116,11 @@ Divisible<Bytes> ModelHeld::attention_tensors(bool transposed) const {
   const bool is_read =
       keeps_input_of({LoraTarget::q_proj, LoraTarget::k_proj, LoraTarget::v_proj}) ||
       (model_.norms == 1 && keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}));
+  // Of keys and values once more.
+  const double copies = copies_heads && groups == 1 ? 2 : 0;
   return {
       elements(inputs + (is_read ? 1 : 0)) + tokens(d_) + between_adapters(LayerHalf::attention),
-      elements((1 + 2 * groups + normed + outputs) * width)};
+      elements((1 + 2 * groups + copies + normed + outputs) * width)};
 }
 
 Divisible<Bytes> ModelHeld::attention_saved() const {
@@ -128,7 +130,7 @@ Divisible<Bytes> ModelHeld::attention_saved() const {
   return {elements(1 + sums), elements(2 * width + keys)};
 }
 
-Held ModelHeld::attention(bool transposed) const {
+Held ModelHeld::attention(bool transposed, bool copies_heads) const {
   const double a = model_.heads;
   Held held;
   held.parameters = attention_parameters(model_);
@@ -136,7 +138,7 @@ Held ModelHeld::attention(bool transposed) const {
   freeze(held, LayerHalf::attention);
   held.at(Kept::input).whole = elements(1);
   held.at(Kept::saved) = attention_saved();
-  held.at(Kept::tensors) = attention_tensors(transposed);
+  held.at(Kept::tensors) = attention_tensors(transposed, copies_heads);
   if (model_.mla) {
     held.at(Kept::norm).whole = is_quantized(plan_.training.precision) ? operands(1) : elements(1);
     held.at(Kept::up_projected).divided =

@@ -28,8 +28,9 @@ class ModelHeld {
  public:
   ModelHeld(const Transformer& model, const Plan& plan);
 
-  /// `transposed`: flash attention's output is kept in two orders.
-  Held attention(bool transposed) const;
+  /// `transposed`: flash attention's output is kept in two orders. `copies_heads`: where each query has keys and values of its own, a copy of
+  /// all three is kept and another of keys and values,  e sbh (| 5)  for 3 (SoftwareProfile::copies_heads).
+  Held attention(bool transposed, bool copies_heads = false) const;
   /// `keeps_gate`: a gated MLP's nonlinearity is a kernel of its own, whose output its product with the other half reads.
   Held feed_forward(bool keeps_gate = false) const;
   /// Of a layer with experts. Tokens of a rank: the norm's input and the router's, and fp32 probabilities; each token's copies as the
@@ -69,7 +70,7 @@ class ModelHeld {
 
   /// What the router gives each token for each expert, in fp32.
   Bytes probabilities() const;
-  Divisible<Bytes> attention_tensors(bool transposed) const;
+  Divisible<Bytes> attention_tensors(bool transposed, bool copies_heads) const;
   /// Where operations are recomputed: the layer's input, attention's output, queries and values, and the sum over the tensor group. Of the
   /// MLP the first of its products.
   Divisible<Bytes> attention_saved() const;

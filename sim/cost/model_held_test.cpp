@@ -88,6 +88,22 @@ TEST_CASE("what a recomputed module gives is a part of what is kept") {
   CHECK(ModelHeld(model, plan).experts().at(Kept::activated).divided == Bytes{tokens * 2 * 128});
 }
 
+TEST_CASE("a stack that copies heads keeps keys and values twice, but for grouped queries") {
+  Transformer model = small_model();
+  Plan plan;
+  plan.training.micro_batch = 2;
+  plan.training.precision = Precision::bf16;
+  plan.training.attention = Attention::flash;
+  const auto more = [&] {
+    const ModelHeld held(model, plan);
+    return held.attention(false, true).at(Kept::tensors).divided -
+           held.attention(false).at(Kept::tensors).divided;
+  };
+  CHECK(more() == Bytes{2.0 * 2 * 128 * 2 * 256});  // at two bytes
+  model.kv_heads = model.heads / 2;
+  CHECK(more() == Bytes{});
+}
+
 TEST_CASE("flash attention with the batch first keeps its output in two orders") {
   const Transformer model = small_model();
   Plan plan;

@@ -240,7 +240,8 @@ class ModelWriter {
   void add_layers() {
     Operation attention = kernel(Label::attention, {}),
               feed_forward = kernel(Label::feed_forward, {});
-    attention.held = held_.attention(in_.software->transposes_attention);
+    attention.held =
+        held_.attention(in_.software->transposes_attention, in_.software->copies_heads);
     feed_forward.held = held_.feed_forward(in_.software->keeps_gate);
     Backward feed_forward_back = backward_of(Label::feed_forward, held_.feed_forward_backward()),
              attention_back = backward_of(Label::attention, held_.attention_backward());

@@ -35,18 +35,14 @@ CachingAllocator::BlockId CachingAllocator::add_block(const Block& block) {
 void CachingAllocator::insert(BlockId id) {
   Block& block = blocks_[id];
   block.is_free = true;
-  const FreeBlock entry{block.size, id};
-  Pool& pool = pool_of(block);
-  pool.insert(std::lower_bound(pool.begin(), pool.end(), entry), entry);
+  pool_of(block).insert({block.size, id});
 }
 
 void CachingAllocator::remove(BlockId id) {
   Block& block = blocks_[id];
   block.is_free = false;
-  Pool& pool = pool_of(block);
-  const auto place = std::lower_bound(pool.begin(), pool.end(), FreeBlock{block.size, id});
-  WT_EXPECT(place != pool.end() && place->id == id);
-  pool.erase(place);
+  const std::size_t num_removed = pool_of(block).erase({block.size, id});
+  WT_EXPECT(num_removed == 1);
 }
 
 CachingAllocator::BlockId CachingAllocator::take_segment(std::int64_t bytes, bool is_small) {
@@ -66,7 +62,7 @@ CachingAllocator::BlockId CachingAllocator::allocate(std::int64_t bytes) {
   const std::int64_t size = std::max(round_up(bytes, unit), unit);
   const bool is_small = size <= mebibyte;
   const Pool& pool = is_small ? small_ : large_;
-  const auto fits = std::lower_bound(pool.begin(), pool.end(), FreeBlock{size, 0});
+  const auto fits = pool.lower_bound({size, 0});
   BlockId id = none;
   if (fits == pool.end()) {
     id = take_segment(size, is_small);

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <vector>
 
 namespace windtunnel {
@@ -16,8 +17,8 @@ class CachingAllocator {
  public:
   using BlockId = std::uint32_t;
 
-  /// `capacity`: what the device has for it. Behind a collective that uses a block, the host launches `lead` more ones before the GPU
-  /// has passed it; 0: the GPU keeps up with the host.
+  /// `capacity`: what the device has for it. The host launches `lead` kernels before the GPU has passed a collective that uses a block; 0: the
+  /// GPU keeps up with the host.
   CachingAllocator(std::int64_t capacity, int lead) : capacity_(capacity), lead_(lead) {}
 
   /// Where the capacity does not hold another segment, the host waits for the GPU and returns unused segments first. What is too much all
@@ -25,9 +26,9 @@ class CachingAllocator {
   BlockId allocate(std::int64_t bytes);
   void release(BlockId block);
   /// A collective, on a stream of its own, reads or writes the block (record_stream): once released it serves no request before the GPU
-  /// has passed the collectives launched until then.
+  /// has passed what is launched until then.
   void use_in_collective(BlockId block) { blocks_[block].crosses_streams = true; }
-  void launch_collective() { ++launched_; }
+  void launch(int kernels) { launched_ += kernels; }
   void wait_for_gpu();
   /// Returns segments of which nothing is in use (torch.cuda.empty_cache()).
   void empty_cache();
@@ -49,10 +50,10 @@ class CachingAllocator {
     auto operator<=>(const FreeBlock&) const = default;
   };
   struct Waiting {
-    std::int64_t until = 0;  ///< so many collectives are launched
+    std::int64_t until = 0;  ///< so many kernels are launched
     BlockId id = none;
   };
-  using Pool = std::vector<FreeBlock>;  ///< the smallest first
+  using Pool = std::set<FreeBlock>;  ///< the smallest first
 
   Pool& pool_of(const Block& block) { return block.is_small ? small_ : large_; }
   BlockId add_block(const Block& block);

@@ -64,12 +64,12 @@ TEST_CASE("free neighbours become one block again, in whichever order they are r
   }
 }
 
-TEST_CASE("a block of a collective waits for so many more collectives, or until the host waits") {
+TEST_CASE("a block of a collective waits for so many more kernels, or until the host waits") {
   CachingAllocator allocator(no_limit, 2);
   const auto exchange = [&allocator] {
     const auto block = allocator.allocate(20 * one_mebibyte);
     allocator.use_in_collective(block);
-    allocator.launch_collective();
+    allocator.launch(1);
     allocator.release(block);
   };
   for (int i = 0; i < 5; ++i) exchange();

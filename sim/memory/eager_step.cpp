@@ -18,6 +18,9 @@ using BlockId = CachingAllocator::BlockId;
 
 std::int64_t whole(double bytes) { return std::llround(bytes); }
 
+/// Kernels and collectives of a layer's passes for each of its four collectives that use a block of their own.
+constexpr int launches_per_collective = 23;
+
 /// Bytes of tensors, on one rank.
 struct Sizes {
   explicit Sizes(const EagerStage& stage);
@@ -41,11 +44,12 @@ Sizes::Sizes(const EagerStage& stage) {
   const double tokens = static_cast<double>(m.sequence) * stage.plan.training.micro_batch;
   constexpr double single = 4;
   sequence = whole(e * tokens * h);
-  part = whole(e * tokens * h / t);
+  const double parts = stage.plan.parallel.sequence_parallel ? t : 1;
+  part = whole(e * tokens * h / parts);
   queries = whole(e * tokens * m.heads_width() / t);
   keys = whole(e * tokens * m.kv_heads * m.head_size() / t);
   inner = whole(e * tokens * m.ffn_hidden / t);
-  norm = whole(single * tokens / t);
+  norm = whole(single * tokens / parts);
   softmax = whole(single * tokens * std::max(m.heads / t, 1.0));
   logits = whole(e * tokens * padded_vocab(m, stage.plan.parallel.tensor) / t);
   qkv_weights = whole(e * h * m.qkv_width() / t);
@@ -82,13 +86,18 @@ class EagerStep {
   EagerReserved play();
 
  private:
-  /// With two microbatches in flight a rank waits for the GPU in each.
+  /// With two microbatches in flight a rank waits in each for the gradient of what it has just sent. Meanwhile the GPU catches up, unless it
+  /// has more to do than the host.
   static int lead(const EagerStage& stage) {
     const Parallel& parallel = stage.plan.parallel;
-    const bool waits_often = parallel.pipeline > 1 && stage.in_flight < 3;
-    return parallel.tensor == 1 || waits_often ? 0 : stage.software.waiting_collectives;
+    const bool catches_up = parallel.pipeline > 1 && stage.in_flight < 3 && stage.is_launch_bound;
+    return parallel.tensor == 1 || catches_up
+               ? 0
+               : launches_per_collective * stage.software.waiting_collectives;
   }
   bool has_group() const { return stage_.plan.parallel.tensor > 1; }
+  /// Sequences over the ranks of a tensor group; else each holds whole ones, summed up in place.
+  bool divides_sequences() const { return has_group() && stage_.plan.parallel.sequence_parallel; }
   bool has_batch() const { return stage_.plan.training.micro_batch > 1; }
   bool is_tied() const {
     return stage_.role.first && stage_.role.last && stage_.model.tied_embeddings;
@@ -106,16 +115,25 @@ class EagerStep {
     if (has_group()) allocator_.use_in_collective(block);
     return block;
   }
+  /// What a norm gives to a column-parallel product.
+  BlockId norm_output() {
+    const BlockId block = take(size_.part);
+    return divides_sequences() ? exchanged(block) : block;
+  }
   void keep_buffer(bool& is_there) {
-    if (has_group() && !std::exchange(is_there, true)) take(size_.sequence);
+    if (divides_sequences() && !std::exchange(is_there, true)) take(size_.sequence);
+  }
+  /// Of the thread that runs backward passes, for its first product.
+  void take_workspace() {
+    if (!std::exchange(has_workspace_, true)) take(whole(stage_.software.workspaces.value() / 2));
   }
   std::vector<std::int64_t> matrices_and_norms() const;
   void take_states();
   void take_buckets();
   void passes();
-  void optimizer_step();
+  void optimizer_step(bool is_first);
   BlockId reduced_product();
-  bool recomputes() const { return stage_.plan.training.recompute == Recompute::full; }
+  bool recomputes(std::size_t layer) const;
   LayerBlocks layer_forward(BlockId& input);
   void drop_all_but_input(const LayerBlocks& layer);
   void head_forward(PassBlocks& pass);
@@ -178,14 +196,24 @@ void EagerStep::take_states() {
   take(whole(stage_.software.workspaces.value() / 2));
 }
 
-/// Of a row-parallel product: summed up and scattered.
+/// Of a row-parallel product: summed up, and scattered where sequences are divided.
 BlockId EagerStep::reduced_product() {
   const BlockId product = exchanged(take(size_.sequence));
-  if (!has_group()) return product;
+  if (!divides_sequences()) {
+    allocator_.launch(launches_per_collective);
+    return product;
+  }
   const BlockId part = exchanged(take(size_.part));
-  allocator_.launch_collective();
+  allocator_.launch(launches_per_collective);
   drop(product);
   return part;
+}
+
+bool EagerStep::recomputes(std::size_t layer) const {
+  if (stage_.plan.training.recompute != Recompute::full) return false;
+  const RecomputedLayers& chosen = stage_.plan.training.recompute_layers;
+  const auto number = static_cast<int>(layer);
+  return chosen.first > 0 ? number < chosen.first : chosen.left_out(number, 1) == 0;
 }
 
 LayerBlocks EagerStep::layer_forward(BlockId& input) {
@@ -193,7 +221,7 @@ LayerBlocks EagerStep::layer_forward(BlockId& input) {
   const bool is_grouped = n.keys != n.queries;
   LayerBlocks kept{};
   kept.input = input;
-  kept.norm_output = exchanged(take(n.part));
+  kept.norm_output = norm_output();
   kept.norm_statistics = take(n.norm);
   keep_buffer(has_gather_);
   const BlockId qkv = take(n.queries + 2 * n.keys);
@@ -211,7 +239,7 @@ LayerBlocks EagerStep::layer_forward(BlockId& input) {
   const BlockId attended = reduced_product();
   drop(qkv);
   kept.mlp_input = take(n.part);
-  kept.mlp_norm_output = exchanged(take(n.part));
+  kept.mlp_norm_output = norm_output();
   kept.mlp_norm_statistics = take(n.norm);
   kept.gate_and_up = take(2 * n.inner);
   kept.activated = take(n.inner);
@@ -229,7 +257,7 @@ void EagerStep::drop_all_but_input(const LayerBlocks& layer) {
 }
 
 void EagerStep::head_forward(PassBlocks& pass) {
-  pass.head_input = exchanged(take(size_.part));
+  pass.head_input = norm_output();
   pass.head_norm_statistics = take(size_.norm);
   const BlockId logits = take(size_.logits), singles = take(2 * size_.logits);
   drop(logits);
@@ -247,9 +275,9 @@ PassBlocks EagerStep::forward() {
   } else {
     output = take(size_.part);
   }
-  for (int i = 0; i < stage_.role.layers; ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(stage_.role.layers); ++i) {
     pass.layers.push_back(layer_forward(output));
-    if (recomputes()) drop_all_but_input(pass.layers.back());
+    if (recomputes(i)) drop_all_but_input(pass.layers.back());
   }
   pass.output = output;
   if (stage_.role.last)
@@ -259,14 +287,14 @@ PassBlocks EagerStep::forward() {
   return pass;
 }
 
-/// Of a column-parallel product, summed up and scattered while the weight gradient is computed.
+/// Of a column-parallel product, summed up, and scattered where sequences are divided, while the weight gradient is computed.
 BlockId EagerStep::input_gradient(std::int64_t weights) {
   const BlockId gradient = exchanged(take(size_.sequence));
-  BlockId part = gradient;
-  if (has_group()) part = exchanged(take(size_.part));
-  allocator_.launch_collective();
+  take_workspace();
+  const BlockId part = divides_sequences() ? exchanged(take(size_.part)) : gradient;
+  allocator_.launch(launches_per_collective);
   gradients_.push_back(take(weights));
-  if (has_group()) drop(gradient);
+  if (part != gradient) drop(gradient);
   return part;
 }
 
@@ -305,6 +333,7 @@ void EagerStep::layer_backward(const LayerBlocks& layer) {
   const Sizes& n = size_;
   keep_buffer(has_gather_of_gradients_);
   const BlockId product = take(n.inner);
+  take_workspace();
   gradients_.push_back(take(n.down_weights));
   drop(layer.product);
   const BlockId activated = take(n.inner), up = take(n.inner);
@@ -328,16 +357,15 @@ BlockId EagerStep::head_backward(const PassBlocks& pass) {
 }
 
 void EagerStep::backward(const PassBlocks& pass) {
-  if (!std::exchange(has_workspace_, true)) take(whole(stage_.software.workspaces.value() / 2));
   // A gradient that comes from the next stage is received by the host, too, which waits for the GPU.
   if (!stage_.role.last) allocator_.wait_for_gpu();
   const BlockId passing = exchanged(stage_.role.last ? head_backward(pass) : take(size_.part));
-  for (auto layer = pass.layers.rbegin(); layer != pass.layers.rend(); ++layer) {
-    if (!recomputes()) {
-      layer_backward(*layer);
+  for (std::size_t i = pass.layers.size(); i-- > 0;) {
+    if (!recomputes(i)) {
+      layer_backward(pass.layers[i]);
       continue;
     }
-    BlockId output = layer->input;
+    BlockId output = pass.layers[i].input;
     const LayerBlocks again = layer_forward(output);
     layer_backward(again);
     drop(output);
@@ -345,8 +373,8 @@ void EagerStep::backward(const PassBlocks& pass) {
   if (stage_.role.first) {
     BlockId words = passing;
     if (has_group()) {
-      const BlockId gathered = exchanged(take(size_.sequence));
-      drop(passing);
+      const BlockId gathered = divides_sequences() ? exchanged(take(size_.sequence)) : passing;
+      if (gathered != passing) drop(passing);
       words = take(size_.sequence);
       drop(gathered);
     }
@@ -374,32 +402,39 @@ void EagerStep::passes() {
     live.pop_front();
   }
   for (const PassBlocks& pass : live) backward(pass);
-  allocator_.wait_for_gpu();
 }
 
-/// With sharded states, the step gathers the weights through copies.
-void EagerStep::optimizer_step() {
-  if (shares() == 1) return;
-  const auto bytes =
-      static_cast<double>(std::accumulate(weights_.begin(), weights_.end(), std::int64_t{0}));
-  std::vector<BlockId> copies;
-  for (int i = 0; i < static_cast<int>(states_.gathered_copies); ++i) {
-    copies.push_back(take(whole(bytes)));
-    if (i == 0) copies.push_back(take(whole(bytes / shares())));
+/// The norm and the scale of all gradients, then tensor by tensor AdamW, which makes the moments in the first step, and the copy of the
+/// weights; with sharded states the gather of these, for which all_gather_coalesced in nanotron/distributed.py flattens this rank's shards
+/// and makes a buffer for those of each rank, and ProcessGroupNCCL::allgather one more for all of them.
+void EagerStep::optimizer_step(bool is_first) {
+  const double moment = (states_.optimizer - states_.master) / 2 / states_.weights / shares();
+  const int tensors = static_cast<int>(weights_.size());
+  allocator_.launch(2 * tensors);
+  double bytes = 0;
+  for (const std::int64_t each : weights_) {
+    bytes += static_cast<double>(each);
+    if (is_first)
+      for (int i = 0; i < 2; ++i) take(whole(moment * static_cast<double>(each)));
+    allocator_.launch(is_first ? 4 : 2);
   }
+  allocator_.launch(tensors);
+  if (shares() == 1) return;
+  std::vector<BlockId> copies;
+  for (int i = 0; i <= static_cast<int>(shares()); ++i)
+    copies.push_back(take(whole(bytes / shares())));
+  copies.push_back(take(whole(bytes)));
   for (const BlockId copy : copies) drop(copy);
 }
 
 EagerReserved EagerStep::play() {
   take_states();
   passes();
-  const double moment = (states_.optimizer - states_.master) / 2 / states_.weights / shares();
-  for (const std::int64_t each : weights_)
-    for (int i = 0; i < 2; ++i) take(whole(moment * static_cast<double>(each)));
-  optimizer_step();
+  optimizer_step(true);
+  allocator_.wait_for_gpu();              // which computes the loss
   if (!buckets_.empty()) take_buckets();  // once more, in the order of the first backward pass
   passes();
-  optimizer_step();
+  optimizer_step(false);
   return {Bytes{static_cast<double>(allocator_.most_reserved())},
           Bytes{static_cast<double>(allocator_.reserved())}};
 }
@@ -413,19 +448,17 @@ bool knows_allocations(const EagerStage& stage) {
   const bool is_plain = !model.moe && !model.mla && model.norms == 2 && model.gated_mlp &&
                         !model.parallel_residual && model.qk_norm == QueryKeyNorm::none &&
                         model.mtp_layers == 0;
-  const bool keeps_all_or_inputs =
-      training.recompute == Recompute::none ||
-      (training.recompute == Recompute::full && stage.role.not_recomputed == 0);
-  const bool is_kept = keeps_all_or_inputs && !training.lora.is_used() &&
+  const bool is_kept = training.recompute != Recompute::selective && !training.lora.is_used() &&
                        training.attention == Attention::flash && training.optimizer_offload == 0 &&
                        training.activation_offload == 0 && training.optimizer == Optimizer::adam &&
-                       training.cross_entropy == CrossEntropy::vocab_parallel_copied &&
-                       training.loss_parallel && element_size(training.precision) == Bytes{2} &&
+                       element_size(training.precision) == Bytes{2} &&
                        !is_quantized(training.precision);
+  const bool has_loss =
+      !stage.role.last ||
+      (training.cross_entropy == CrossEntropy::vocab_parallel_copied && training.loss_parallel);
   const bool is_split =
-      parallel.context == 1 && parallel.virtual_pipeline == 1 && parallel.zero_stage < 2 &&
-      (parallel.tensor == 1 || parallel.sequence_parallel) && stage.in_flight <= parallel.pipeline;
-  return stage.software.waiting_collectives > 0 && is_plain && is_kept && is_split;
+      parallel.context == 1 && parallel.virtual_pipeline == 1 && parallel.zero_stage < 2;
+  return stage.software.waiting_collectives > 0 && is_plain && is_kept && has_loss && is_split;
 }
 
 EagerReserved reserved_by_eager_step(const EagerStage& stage) { return EagerStep(stage).play(); }

@@ -15,11 +15,12 @@ struct EagerStage {
   const SoftwareProfile& software;
   ChunkRole role;
   int in_flight = 1;  ///< microbatches, at most
+  bool is_launch_bound = false;
   Bytes capacity{};
 };
 
 /// Whether the order is known in which the stack allocates and frees in a step of this plan: nanotron's (`waiting_collectives` of the
-/// profile), of dense layers with flash attention and a gated MLP, none or all of them recomputed, in 1F1B order.
+/// profile), of dense layers with flash attention and a gated MLP, each recomputed whole or not at all.
 bool knows_allocations(const EagerStage& stage);
 
 /// The most that PyTorch's allocator reserves: two steps are played request by request (docs/memory.md, section 10), as the optimizer's

@@ -273,7 +273,7 @@ void add_backward(std::vector<HeldTensor>& tensors, const Stage& stage) {
 }
 
 /// Verdict and total (docs/memory.md, sections 3 and 5):
-///   fits  = phi * allocated + context <= usable;   at risk = reserved + context > usable, or total > 0.9 capacity, while it fits
+///   fits  = phi * allocated + context <= usable, and so does what is reserved where it is played;   at risk = (1 + scatter) reserved + context > usable, while it fits
 ///   total = reserved + context, cut at what is usable (the allocator then frees its cache), but never below what is required
 void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device) {
   const SoftwareProfile& software = *inputs.software;
@@ -282,6 +282,8 @@ void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device
   memory.usable = device.usable_memory;
   memory.required = software.fragmentation * memory.allocated + memory.context;
   const Bytes wanted = memory.reserved + memory.context;
+  if (memory.is_played && wanted > memory.usable)
+    memory.required = std::max(memory.required, wanted);
   memory.total = std::min(wanted, std::max(memory.usable, memory.required));
   const bool is_trained = inputs.correction != nullptr && inputs.correction->is_better();
   if (memory.required > memory.usable)
@@ -289,7 +291,7 @@ void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device
   else if (parallel.zero_stage == 3 && parallel.replicas() > 1 && !is_trained &&
            software.sharded_parameters == ShardedParameters::uncounted)
     memory.verdict = MemoryVerdict::lower_bound;
-  else if (wanted > memory.usable || memory.total > safe_share * device.memory_capacity)
+  else if ((1 + software.reserved_scatter) * memory.reserved + memory.context > memory.usable)
     memory.verdict = MemoryVerdict::at_risk;
 }
 
@@ -413,6 +415,17 @@ void add_copies(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
                        {Moment::pool_head}});
 }
 
+/// Gradients of one backward pass take the place of the activations that the pass frees, layer by layer: no more than what they have beyond
+/// these is held at once with all activations.
+void free_as_gradients_come(std::vector<HeldTensor>& tensors,
+                            const std::vector<HeldTensor>& of_microbatch) {
+  Bytes freed{};
+  for (const HeldTensor& tensor : of_microbatch) freed += tensor.bytes;
+  for (HeldTensor& tensor : tensors)
+    if (tensor.kind == HeldKind::pass_gradients)
+      tensor.bytes = std::max(tensor.bytes - freed, Bytes{});
+}
+
 /// All that a rank of the stage holds, and when (docs/memory.md, section 3). In a steady state the first backward pass has the most
 /// microbatches in flight, and frees one before a later one holds gradients as well. Of the first step one pass is counted, with all of
 /// them in flight; the messages of the stage are still there in its step, and no block of the allocator has been used again.
@@ -426,6 +439,7 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
       if (tensor.kind == HeldKind::gradients)
         tensor.held = {Moment::edges,     Moment::step,       Moment::pool_backward,
                        Moment::pool_head, Moment::pool_edges, Moment::pool_step};
+  free_as_gradients_come(tensors, of_microbatch);
   add_cast_weights(tensors, *inputs.model, stage);
   const double all = inputs.in_flight[stage.id.index()],
                with_gradients = inputs.in_flight_with_gradients[stage.id.index()];
@@ -477,23 +491,29 @@ void correct(StageMemory& memory, const MemoryInputs& inputs) {
 }
 
 /// What the allocator reserves.
-EagerReserved reserved(const MemoryInputs& inputs, const Stage& stage, const StageMemory& memory) {
+void reserve(StageMemory& memory, const MemoryInputs& inputs, const Stage& stage) {
   const Device& device = *inputs.device_of_stage[stage.id.index()];
   const SoftwareProfile& software = stage.software;
+  memory.reserved = memory.reserved_in_step = memory.pool;
   // Nothing has been recycled yet in the first step: no slack.
-  if (inputs.reading == MemoryReading::first_step) return {memory.pool, memory.pool};
-  const EagerStage eager{*inputs.model,
-                         stage.plan,
-                         software,
-                         stage.role,
-                         static_cast<int>(std::ceil(inputs.in_flight[stage.id.index()])),
-                         device.usable_memory - device.context - software.extra_context};
+  if (inputs.reading == MemoryReading::first_step) return;
+  const EagerStage eager{
+      *inputs.model,
+      stage.plan,
+      software,
+      stage.role,
+      static_cast<int>(std::ceil(inputs.in_flight[stage.id.index()])),
+      !inputs.is_launch_bound.empty() && inputs.is_launch_bound[stage.id.index()],
+      device.usable_memory - device.context - software.extra_context};
   const bool may_fit = software.fragmentation * memory.allocated <= eager.capacity;
   if (may_fit && knows_allocations(eager)) {
     const EagerReserved played = reserved_by_eager_step(eager);
-    return {std::max(played.most, memory.allocated), played.in_step};
+    memory.reserved = std::max(played.most, memory.allocated);
+    memory.reserved_in_step = played.in_step;
+    memory.is_played = true;
+    return;
   }
-  return {memory.pool * software.allocator_slack, memory.pool * software.allocator_slack};
+  memory.reserved = memory.reserved_in_step = memory.pool * software.allocator_slack;
 }
 
 /// Without what the allocator reserves.
@@ -532,9 +552,7 @@ std::vector<HeldTensor> StageMemory::tensors_at_peak() const {
 StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   const Stage stage = stage_of(inputs, id);
   StageMemory memory = add_up_stage(inputs, stage);
-  const EagerReserved taken = reserved(inputs, stage, memory);
-  memory.reserved = taken.most;
-  memory.reserved_in_step = taken.in_step;
+  reserve(memory, inputs, stage);
   correct(memory, inputs);
   judge(memory, inputs, *inputs.device_of_stage[id.index()]);
   WT_ENSURE(memory.total > Bytes{});

@@ -18,19 +18,15 @@ namespace windtunnel {
 
 /// The verdict of the capacity check, which knows how far its account may be off; the gravest of a plan's stages is the plan's.
 enum class MemoryVerdict {
-  fits,  ///< even with the allocator's usual slack, and below `safe_share` of the capacity
-  /// By less than the account may be off, or only when the allocator gives its cache back.
+  fits,  ///< even if more is reserved than predicted, by as much as it is in one run of twenty of the stack (`reserved_scatter`)
+  /// By less than that, or only when the allocator gives its cache back.
   at_risk,
   /// What is counted fits, and more is held than is counted: ZeRO 3, where no account was compared with readings (docs/memory.md).
   lower_bound,
-  does_not_fit,  ///< phi * allocated + context > usable
+  does_not_fit,  ///< StageMemory::required > usable
 };
 /// "fits", "at_risk", "lower_bound", "does_not_fit"
 const char* name_of(MemoryVerdict verdict);
-
-/// Of the capacity. Of public runs that were predicted to use more, up to all of it, 6 of 10 ran out of memory; of those predicted to
-/// use less none did (48 of 54 verdicts on reports in forums and issues were right).
-inline constexpr double safe_share = 0.9;
 
 /// When the allocator's maxima are read.
 enum class MemoryReading {
@@ -58,10 +54,14 @@ struct StageMemory {
   Bytes reserved{};   ///< torch.cuda.max_memory_reserved
   /// The same since the backward passes: less where the allocator returned its cache before.
   Bytes reserved_in_step{};
+  /// Whether the allocator was played, which returns its cache before it reserves more than the device has: what is reserved beyond that is
+  /// memory that the step cannot do without.
+  bool is_played = false;
   Bytes context{};
-  Bytes required{};  ///< phi * allocated + context: what the verdict compares with `usable`
-  Bytes total{};     ///< what nvidia-smi shows
-  Bytes usable{};    ///< what the device has for the allocator and context
+  /// phi * allocated + context, or what is played if that is too much: what the verdict compares with `usable`
+  Bytes required{};
+  Bytes total{};   ///< what nvidia-smi shows
+  Bytes usable{};  ///< what the device has for the allocator and context
   MemoryVerdict verdict = MemoryVerdict::fits;
 
   /// Tensors of this kind at the peak.
@@ -94,6 +94,8 @@ struct MemoryInputs {
   std::vector<const Device*> device_of_stage;
   std::vector<double> in_flight;
   std::vector<double> in_flight_with_gradients;
+  /// By stage: whether the GPU works off a microbatch's kernels faster than the host launches them. Empty: of none.
+  std::vector<bool> is_launch_bound;
   MemoryReading reading = MemoryReading::steady_state;
   bool has_host =
       false;  ///< whether advice may ask for offloading: the platform says what the host takes

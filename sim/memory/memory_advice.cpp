@@ -173,6 +173,7 @@ MemoryInputs inputs_after(const MemoryInputs& inputs, const Plan& plan) {
   MemoryInputs after = inputs;
   after.plan = &plan;
   after.known_roles.clear();
+  after.is_launch_bound.clear();  // of the plan as it was
   if (plan.parallel.pipeline == inputs.plan->parallel.pipeline &&
       plan.microbatches == inputs.plan->microbatches)
     return after;
@@ -191,7 +192,7 @@ TriedChange tried(const MemoryInputs& inputs, const Change& change) {
   const MemoryInputs after = inputs_after(inputs, change.plan);
   TriedChange result{.text = change.text};
   for (int stage = 0; stage < change.plan.parallel.pipeline; ++stage) {
-    const StageMemory memory = account_required(after, StageId{stage});
+    const StageMemory memory = account_stage(after, StageId{stage});
     result.required = std::max(result.required, memory.required);
     result.fits = result.fits && memory.verdict != MemoryVerdict::does_not_fit;
   }

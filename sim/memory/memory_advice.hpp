@@ -10,7 +10,7 @@ namespace windtunnel {
 /// would fit, found by accounting each of them again:
 ///   stage 0 needs 91.2 GiB, the GPU has 79.2 GiB: 12.0 GiB too much; fits with recompute "full"
 ///   (61.3 GiB) or micro_batch 1 (70.4 GiB)
-/// Each change is tried alone. Figures are phi * allocated + context of the fullest stage.
+/// Each change is tried alone. Figures are what the fullest stage requires.
 std::string memory_advice(const MemoryInputs& inputs, const StageMemory& worst);
 
 /// account_memory() for whoever reads no advice: finding it takes longer than the account.

@@ -332,10 +332,12 @@ void read_memory(ObjectReader reader, Stack& stack) {
       read_states(reader.child("states_bf16"), "memory/states_bf16/", stack.sources);
   defaulted(reader, "allocator_slack", stack.allocator_slack, 1, 10);
   defaulted(reader, "fragmentation", stack.fragmentation, 1, 10);
+  defaulted(reader, "reserved_scatter", stack.reserved_scatter, 0, 10);
   defaulted(reader, "fixed_work", stack.fixed_work);
   given(reader, "extra_context", stack.extra_context);
   given(reader, "frees_outputs", stack.frees_outputs);
   given(reader, "transposes_attention", stack.transposes_attention);
+  given(reader, "copies_heads", stack.copies_heads);
   given(reader, "keeps_gate", stack.keeps_gate);
   given(reader, "sharded_parameters", stack.sharded_parameters, sharded_parameters);
   given(reader, "workspaces", stack.workspaces);
