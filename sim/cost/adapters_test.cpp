@@ -58,7 +58,9 @@ TEST_CASE("an adapter has r (in + out) parameters, and its products 2 T r (in + 
 TEST_CASE("a frozen product keeps no input, and every second backward product is left out") {
   AdaptedModel world;
   const double sbh = 10 * 8;
-  const auto attention = [&] { return ModelHeld(world.model, world.plan).attention(true); };
+  const auto attention = [&] {
+    return ModelHeld(world.model, world.plan, {.transposes_attention = true}).attention();
+  };
   const auto mlp = [&] { return ModelHeld(world.model, world.plan).feed_forward(); };
   // Inputs of the norm and of Q and V; Q, half of it K and V each, and the output once, as the projection has no adapter; and r values
   // a token of two adapters.

@@ -48,16 +48,21 @@ Bytes logit_bytes(const Training& training, Bytes element, int tensor) {
 
 }  // namespace
 
-ModelHeld::ModelHeld(const Transformer& model, const Plan& plan)
+ModelHeld::ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copies)
     : model_(model),
       plan_(plan),
+      copies_(copies),
       s_(static_cast<double>(model.sequence) / plan.parallel.context),
       b_(plan.training.micro_batch),
       h_(model.hidden),
       f_(model.ffn_hidden / h_),
       d_(has_dropout(model) && plan.parallel.zero_stage != 3 ? 1 : 0),
       e_(element_size(plan.training.precision)),
-      q_(operand_size(plan.training.precision)) {}
+      q_(operand_size(plan.training.precision)),
+      n_(1) {
+  if (!plan.training.compile) copies_.keeps_gate = copies_.keeps_norms = true;
+  if (copies_.keeps_norms && model.has_rms_norms()) n_ = 1 + single / e_;
+}
 
 void ModelHeld::freeze(Held& held, LayerHalf half) const {
   const Lora& lora = plan_.training.lora;
@@ -87,14 +92,15 @@ bool ModelHeld::keeps_input_of(std::initializer_list<LoraTarget> products) const
                                         [&lora](LoraTarget each) { return lora.has(each); });
 }
 
-Divisible<Bytes> ModelHeld::attention_tensors(bool transposed, bool copies_heads) const {
+Divisible<Bytes> ModelHeld::attention_tensors() const {
   const bool is_flash = plan_.training.attention == Attention::flash;
   // Flash attention's own backward pass reads its output; the projection reads it, or the copy in the other order.
   const bool is_projected = keeps_input_of({LoraTarget::o_proj});
-  const double outputs = is_flash ? (transposed && is_projected ? 2 : 1) : (is_projected ? 1 : 0);
+  const double outputs =
+      is_flash ? (copies_.transposes_attention && is_projected ? 2 : 1) : (is_projected ? 1 : 0);
   const bool casts = is_quantized(plan_.training.precision);
   // The layer's input, and what a norm of the output reads.
-  const double inputs = model_.norms_of_attention();
+  const double inputs = n_ * model_.norms_of_attention();
   if (model_.mla) {
     const Transformer::LatentAttention& latent = *model_.mla;
     const double into = (latent.query_rank + latent.key_value_rank + latent.rope_size) / h_;
@@ -109,7 +115,7 @@ Divisible<Bytes> ModelHeld::attention_tensors(bool transposed, bool copies_heads
   // Of all heads together, in hidden sizes.
   const double width = model_.given_head_size > 0 ? model_.heads_width() / h_ : 1;
   // Norms of queries and keys read what the projection gave.
-  const double normed = model_.qk_norm == QueryKeyNorm::none ? 0 : 1 + groups;
+  const double normed = model_.qk_norm == QueryKeyNorm::none ? 0 : n_ * (1 + groups);
   if (casts)
     return {elements(inputs) + operands(1) + tokens(d_),
             elements((2 + 2 * groups + normed) * width) + operands(width)};
@@ -117,7 +123,7 @@ Divisible<Bytes> ModelHeld::attention_tensors(bool transposed, bool copies_heads
       keeps_input_of({LoraTarget::q_proj, LoraTarget::k_proj, LoraTarget::v_proj}) ||
       (model_.norms == 1 && keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}));
   // Of keys and values once more.
-  const double copies = copies_heads && groups == 1 ? 2 : 0;
+  const double copies = copies_.copies_heads && groups == 1 ? 2 : 0;
   return {
       elements(inputs + (is_read ? 1 : 0)) + tokens(d_) + between_adapters(LayerHalf::attention),
       elements((1 + 2 * groups + copies + normed + outputs) * width)};
@@ -130,7 +136,7 @@ Divisible<Bytes> ModelHeld::attention_saved() const {
   return {elements(1 + sums), elements(2 * width + keys)};
 }
 
-Held ModelHeld::attention(bool transposed, bool copies_heads) const {
+Held ModelHeld::attention() const {
   const double a = model_.heads;
   Held held;
   held.parameters = attention_parameters(model_);
@@ -138,7 +144,7 @@ Held ModelHeld::attention(bool transposed, bool copies_heads) const {
   freeze(held, LayerHalf::attention);
   held.at(Kept::input).whole = elements(1);
   held.at(Kept::saved) = attention_saved();
-  held.at(Kept::tensors) = attention_tensors(transposed, copies_heads);
+  held.at(Kept::tensors) = attention_tensors();
   if (model_.mla) {
     held.at(Kept::norm).whole = is_quantized(plan_.training.precision) ? operands(1) : elements(1);
     held.at(Kept::up_projected).divided =
@@ -150,10 +156,10 @@ Held ModelHeld::attention(bool transposed, bool copies_heads) const {
   return held;
 }
 
-Held ModelHeld::feed_forward(bool keeps_gate) const {
+Held ModelHeld::feed_forward() const {
   // What norms read and give; attention has kept the layer's input where both halves read it, and a norm's output where they share it.
   const double normed = model_.norms == 1 ? 0 : 1;
-  const double inputs = (model_.parallel_residual ? 0 : 1) + (model_.norms > 2 ? 1 : 0);
+  const double inputs = n_ * ((model_.parallel_residual ? 0 : 1) + (model_.norms > 2 ? 1 : 0));
   Held held;
   held.parameters = feed_forward_parameters(model_);
   held.matrices = feed_forward_matrices(model_);
@@ -161,7 +167,7 @@ Held ModelHeld::feed_forward(bool keeps_gate) const {
   held.at(Kept::saved).divided = elements(f_);
   held.at(Kept::module_input).whole = elements(normed);
   // Of the inner width: what the nonlinearity reads, and gives to a product with the gate, and what the last matrix reads.
-  const double nonlinear = model_.gated_mlp ? (keeps_gate ? 3 : 2) : 1;
+  const double nonlinear = model_.gated_mlp ? (copies_.keeps_gate ? 3 : 2) : 1;
   const double last = keeps_input_of({LoraTarget::down_proj}) ? 1 : 0;
   const double first = keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}) ? normed : 0;
   held.at(Kept::tensors) = {
@@ -180,7 +186,7 @@ Held ModelHeld::routing() const {
   held.parameters.whole = router_parameters(model_);
   held.matrices.whole = router_matrix(model_);
   held.at(Kept::tensors).whole =
-      elements(1.0 + model_.norms_of_feed_forward()) + probabilities() + tokens(d_);
+      elements(1 + n_ * model_.norms_of_feed_forward()) + probabilities() + tokens(d_);
   held.at(Kept::norm).whole = elements(1);
   held.at(Kept::module_input).whole = elements(2);
   return held;
@@ -274,7 +280,7 @@ Held ModelHeld::head_backward() const {
   Held held;
   held.at(Kept::logits).divided =
       logit_bytes(training, e_, tensor) * logits * (1 + model_.mtp_layers);
-  held.at(Kept::head_input).whole = elements(2);
+  held.at(Kept::head_input).whole = elements(n_ + 1);
   // The gradients of all chunks, of the head's input on every rank.
   if (training.cross_entropy == CrossEntropy::chunked)
     held.at(Kept::head_input).divided = single * (elements(1) / e_ * tensor);

@@ -5,6 +5,7 @@
 #include "cost/adapters.hpp"
 #include "operations/held.hpp"
 #include "plan/plan.hpp"
+#include "platform/software_profile.hpp"
 #include "workload/transformer.hpp"
 
 namespace windtunnel {
@@ -26,13 +27,12 @@ namespace windtunnel {
 /// no dropout masks (d = 0): readings of FSDP rows bound 10 + 24 = 34 to 32 [docs/memory.md, section 7].
 class ModelHeld {
  public:
-  ModelHeld(const Transformer& model, const Plan& plan);
+  /// Layers that torch.compile does not fuse keep what stands between their operations, whatever the stack (`keeps_gate`, `keeps_norms`).
+  ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copies = {});
 
-  /// `transposed`: flash attention's output is kept in two orders. `copies_heads`: where each query has keys and values of its own, a copy of
-  /// all three is kept and another of keys and values,  e sbh (| 5)  for 3 (SoftwareProfile::copies_heads).
-  Held attention(bool transposed, bool copies_heads = false) const;
-  /// `keeps_gate`: a gated MLP's nonlinearity is a kernel of its own, whose output its product with the other half reads.
-  Held feed_forward(bool keeps_gate = false) const;
+  /// With `copies_heads`, where each query has keys and values of its own, 5 for the 3 of Q, K and V.
+  Held attention() const;
+  Held feed_forward() const;
   /// Of a layer with experts. Tokens of a rank: the norm's input and the router's, and fp32 probabilities; each token's copies as the
   /// experts' inputs, and the inputs of nonlinearity and second matrix, which are not kept by token but by copy. What a nonlinearity without
   /// a gate gives is kept before and after it is weighted by the router (TEGroupedMLP.forward in megatron/core/transformer/moe/experts.py,
@@ -70,16 +70,18 @@ class ModelHeld {
 
   /// What the router gives each token for each expert, in fp32.
   Bytes probabilities() const;
-  Divisible<Bytes> attention_tensors(bool transposed, bool copies_heads) const;
+  Divisible<Bytes> attention_tensors() const;
   /// Where operations are recomputed: the layer's input, attention's output, queries and values, and the sum over the tensor group. Of the
   /// MLP the first of its products.
   Divisible<Bytes> attention_saved() const;
 
   const Transformer& model_;
   const Plan& plan_;
+  KeptCopies copies_;
   double s_, b_, h_, f_;
   double d_;
   Bytes e_, q_;
+  double n_;  ///< elements that a norm keeps of each that it reads
 };
 
 }  // namespace windtunnel

@@ -20,7 +20,7 @@ TEST_CASE("eight bits halve what is kept of the inputs of products") {
   plan.training.micro_batch = 2;
   plan.training.attention = Attention::flash;
   const double sbh = 128 * 2 * 256;
-  const auto attention = [&] { return ModelHeld(model, plan).attention(false).at(Kept::tensors); };
+  const auto attention = [&] { return ModelHeld(model, plan).attention().at(Kept::tensors); };
   const auto mlp = [&] { return ModelHeld(model, plan).feed_forward().at(Kept::tensors); };
   plan.training.precision = Precision::bf16;
   // Norm's input, QKV's input and a mask: 2 + 2 + 1; Q, K, V and attention's output: 4 * 2
@@ -71,9 +71,8 @@ TEST_CASE("what a recomputed module gives is a part of what is kept") {
   const double tokens = 128 * 2;
   const ModelHeld held(model, plan);
   // Eight heads of 48 queries and keys, and 32 values, at two bytes.
-  CHECK(held.attention(false).at(Kept::up_projected).divided ==
-        Bytes{2 * tokens * 8 * (48 + 48 + 32)});
-  CHECK(held.attention(false).at(Kept::norm).whole == Bytes{2 * tokens * 256});
+  CHECK(held.attention().at(Kept::up_projected).divided == Bytes{2 * tokens * 8 * (48 + 48 + 32)});
+  CHECK(held.attention().at(Kept::norm).whole == Bytes{2 * tokens * 256});
   CHECK(held.experts().at(Kept::activated).divided == Bytes{2 * tokens * 2 * 128});
   // The router's module stays with the input of the norm and what the norm gave.
   const Held routing = held.routing();
@@ -82,7 +81,7 @@ TEST_CASE("what a recomputed module gives is a part of what is kept") {
   CHECK(held.feed_forward().at(Kept::module_input).whole == Bytes{2 * tokens * 256});
   // Without latent vectors nothing is projected up.
   model.mla.reset();
-  CHECK(ModelHeld(model, plan).attention(false).at(Kept::up_projected).sum() == Bytes{});
+  CHECK(ModelHeld(model, plan).attention().at(Kept::up_projected).sum() == Bytes{});
   // In eight bits the inputs of products are kept at one.
   plan.training.precision = Precision::fp8;
   CHECK(ModelHeld(model, plan).experts().at(Kept::activated).divided == Bytes{tokens * 2 * 128});
@@ -95,9 +94,8 @@ TEST_CASE("a stack that copies heads keeps keys and values twice, but for groupe
   plan.training.precision = Precision::bf16;
   plan.training.attention = Attention::flash;
   const auto more = [&] {
-    const ModelHeld held(model, plan);
-    return held.attention(false, true).at(Kept::tensors).divided -
-           held.attention(false).at(Kept::tensors).divided;
+    return ModelHeld(model, plan, {.copies_heads = true}).attention().at(Kept::tensors).divided -
+           ModelHeld(model, plan).attention().at(Kept::tensors).divided;
   };
   CHECK(more() == Bytes{2.0 * 2 * 128 * 2 * 256});  // at two bytes
   model.kv_heads = model.heads / 2;
@@ -110,9 +108,11 @@ TEST_CASE("flash attention with the batch first keeps its output in two orders")
   plan.training.micro_batch = 2;
   plan.training.precision = Precision::bf16;
   const auto more = [&] {
-    const ModelHeld held(model, plan);
-    return held.attention(true).at(Kept::tensors).divided -
-           held.attention(false).at(Kept::tensors).divided;
+    return ModelHeld(model, plan, {.transposes_attention = true})
+               .attention()
+               .at(Kept::tensors)
+               .divided -
+           ModelHeld(model, plan).attention().at(Kept::tensors).divided;
   };
   plan.training.attention = Attention::flash;
   CHECK(more() == Bytes{2.0 * 128 * 2 * 256});
@@ -170,12 +170,43 @@ TEST_CASE("a gated MLP of single kernels keeps the nonlinearity's output too") {
   model.gated_mlp = true;
   Plan plan;
   plan.training.micro_batch = 1;
-  const ModelHeld held(model, plan);
-  const double values = model.sequence * 256.0;
-  CHECK((held.feed_forward(true).at(Kept::tensors).divided -
-         held.feed_forward().at(Kept::tensors).divided) /
-            (Bytes{2} * values) ==
-        doctest::Approx(1));
+  const Bytes values{2 * 16.0 * 256};
+  const auto kept = [&](KeptCopies copies) {
+    return ModelHeld(model, plan, copies).feed_forward().at(Kept::tensors).divided;
+  };
+  CHECK(kept({.keeps_gate = true}) - kept({}) == values);
+  plan.training.compile = false;  // in eager mode each stack does
+  CHECK(kept({}) == kept({.keeps_gate = true}));
+}
+
+TEST_CASE(
+    "RMSNorm of single kernels keeps its input in fp32, and what it multiplies by the weight") {
+  Transformer model;
+  model.family = "llama";
+  model.sequence = 16;
+  model.hidden = 64;
+  Plan plan;
+  plan.training.micro_batch = 1;
+  const auto more = [&](const auto& held_by) {
+    return held_by(ModelHeld(model, plan, {.keeps_norms = true})) - held_by(ModelHeld(model, plan));
+  };
+  const auto attention = [](const ModelHeld& held) {
+    return held.attention().at(Kept::tensors).whole;
+  };
+  const auto feed_forward = [](const ModelHeld& held) {
+    return held.feed_forward().at(Kept::tensors).whole;
+  };
+  const auto head = [](const ModelHeld& held) {
+    return held.head_backward().at(Kept::head_input).whole;
+  };
+  // 4 + 2 bytes a value in place of 2.
+  const Bytes of_norm{4 * 16.0 * 64};
+  CHECK(more(attention) == of_norm);
+  CHECK(more(feed_forward) == of_norm);
+  CHECK(more(head) == of_norm);
+  model.norm_bias = true;  // LayerNorm is one kernel
+  CHECK(more(attention) == Bytes{});
+  CHECK(more(head) == Bytes{});
 }
 
 }  // namespace

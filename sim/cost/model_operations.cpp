@@ -126,7 +126,10 @@ Seconds loop_time(const StageCostInputs& in, const KernelWork& work) {
 class ModelWriter {
  public:
   ModelWriter(const StageCostInputs& in, const ChunkRole& chunk, Precision precision)
-      : in_(in), chunk_(chunk), held_(*in.model, *in.plan), shape_(shape_of(in, precision)) {
+      : in_(in),
+        chunk_(chunk),
+        held_(*in.model, *in.plan, in.software->copies),
+        shape_(shape_of(in, precision)) {
     if (!is_timed()) return;
     context_ = kernel_context(in, precision);
   }
@@ -240,9 +243,8 @@ class ModelWriter {
   void add_layers() {
     Operation attention = kernel(Label::attention, {}),
               feed_forward = kernel(Label::feed_forward, {});
-    attention.held =
-        held_.attention(in_.software->transposes_attention, in_.software->copies_heads);
-    feed_forward.held = held_.feed_forward(in_.software->keeps_gate);
+    attention.held = held_.attention();
+    feed_forward.held = held_.feed_forward();
     Backward feed_forward_back = backward_of(Label::feed_forward, held_.feed_forward_backward()),
              attention_back = backward_of(Label::attention, held_.attention_backward());
     if (is_timed()) {

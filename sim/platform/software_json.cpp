@@ -336,9 +336,10 @@ void read_memory(ObjectReader reader, Stack& stack) {
   defaulted(reader, "fixed_work", stack.fixed_work);
   given(reader, "extra_context", stack.extra_context);
   given(reader, "frees_outputs", stack.frees_outputs);
-  given(reader, "transposes_attention", stack.transposes_attention);
-  given(reader, "copies_heads", stack.copies_heads);
-  given(reader, "keeps_gate", stack.keeps_gate);
+  given(reader, "transposes_attention", stack.copies.transposes_attention);
+  given(reader, "copies_heads", stack.copies.copies_heads);
+  given(reader, "keeps_gate", stack.copies.keeps_gate);
+  given(reader, "keeps_norms", stack.copies.keeps_norms);
   given(reader, "sharded_parameters", stack.sharded_parameters, sharded_parameters);
   given(reader, "workspaces", stack.workspaces);
   given(reader, "gather_buffers", stack.gather_buffers, 0, 100);

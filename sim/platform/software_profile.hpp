@@ -108,6 +108,22 @@ struct RecipeModel {
   }
 };
 
+/// What some stacks keep for the backward pass beside the tensors that all keep.
+struct KeptCopies {
+  /// Layers have the sequence first and flash attention the batch, so that its output is kept in both orders: sbhd in
+  /// FlashAttention.forward of transformer_engine/pytorch/attention, Transformer Engine 2. Limit: counted of cuDNN's kernel too, which
+  /// takes sbhd as it is.
+  bool transposes_attention = false;
+  /// Attention with a key for each query copies queries, keys and values into one tensor, of which the queries are a view, and keys and
+  /// values once more into another, and keeps both.
+  bool copies_heads = false;
+  /// Gated MLPs run their nonlinearity and product apart: what the first gives is kept as well.
+  bool keeps_gate = false;
+  /// RMSNorm runs operation by operation: in place of its input it keeps an fp32 copy of it, and the normalised values before they are
+  /// multiplied by the weight. LayerNorm is one operation everywhere.
+  bool keeps_norms = false;
+};
+
 /// A training software stack: what differs between stacks lives here and nowhere else. A file of platforms/software/.
 struct SoftwareProfile {
   std::string name;
@@ -303,15 +319,7 @@ struct SoftwareProfile {
   Bytes extra_context{};      ///< communication buckets beside the device's context
   bool frees_outputs =
       false;  ///< what a stage sent on is freed, and not kept until its backward pass
-  /// Layers have the sequence first and flash attention the batch, so that its output is kept in both orders: sbhd in
-  /// FlashAttention.forward of transformer_engine/pytorch/attention, Transformer Engine 2. Limit: counted of cuDNN's kernel too, which
-  /// takes sbhd as it is.
-  bool transposes_attention = false;
-  /// Attention with a key for each query copies queries, keys and values into one tensor, of which the queries are a view, and keys and
-  /// values once more into another, and keeps both.
-  bool copies_heads = false;
-  bool keeps_gate =
-      false;  ///< gated MLPs run their nonlinearity and product apart: what the first gives is kept as well
+  KeptCopies copies;
   ShardedParameters sharded_parameters = ShardedParameters::uncounted;
   Bytes
       workspaces{};  ///< of libraries, held throughout: cuBLAS has one for each thread that launches

@@ -189,7 +189,9 @@ struct Transformer {
   int norms_of_attention() const { return norms > 2 ? 2 : 1; }
   int norms_of_feed_forward() const { return norms - norms_of_attention(); }
   /// Parameters of one norm.
-  double norm_parameters() const { return (norm_bias.value_or(has_biases()) ? 2.0 : 1.0) * hidden; }
+  /// Norms without a bias are RMSNorm, with one LayerNorm.
+  bool has_rms_norms() const { return !norm_bias.value_or(has_biases()); }
+  double norm_parameters() const { return (has_rms_norms() ? 1.0 : 2.0) * hidden; }
   /// A learned position table; BLOOM has ALiBi in its place (arXiv:2211.05100, 3.2).
   bool has_learned_positions() const { return !rotary && family != "bloom"; }
   /// A norm behind the word embedding (BLOOM).
