@@ -22,7 +22,7 @@ PAGE = ROOT / "docs/scenario-reference.md"
 # Amounts: what a key is.
 AMOUNTS = {"bytes": "size", "seconds": "time", "data_rate": "data rate", "flop_rate": "rate of operations"}
 ENDS = ("x-minimum", "x-maximum")
-NEEDS_EXAMPLE = ("text", "object", "list of object", "list of list", "list of text", "path", "anything")
+NEEDS_EXAMPLE = ("text", "list of object", "list of list", "list of text", "path", "anything")
 TOLD_AT_HEAD = ("/source", "/$schema", "/description")
 LABELS = ("$schema", "name", "description", "source")
 OVERLAYS = ("elsewhere", "releases")  # lists of objects whose keys are laid over those beside the list
@@ -32,7 +32,7 @@ HEAD = """<!-- Written by tools/scenario_reference.py from scenario.schema.json,
 Keys are JSON pointers, as in `--set POINTER=VALUE`; `N` is a position in a list, counted from 0. [scenario.md](scenario.md) explains how files are combined, [platforms.md](platforms.md)
 how numbers get their sources. An amount is text with its unit; unless the table gives a range,
 {ranges}.
-*Required* holds for the merged file: a file named in `extends` may provide the key. `null` is the same as no value. Any object may have a `description`
+*Required* holds for the merged file: a file named in `extends` may provide the key. Keys without a default may be left out. `null` is the same as no value. Any object may have a `description`
 and, for editors, a `$schema`. Each number of a machine or of software needs a `source` in its object: one text, or one for each key, with `*` for the rest.
 """
 
@@ -153,7 +153,7 @@ class Reference:
         if kind.startswith(NEEDS_EXAMPLE) and "default" not in node and "…" not in example:
             meaning += f" (`{example}`)"
         unit = f" {node['x-unit']}" if "x-unit" in node else ""
-        cells = [kind + unit, default, meaning]
+        cells = [kind + unit, "" if default == "none" else default, meaning]
         if self.rows and self.rows[-1][1:] == cells:
             self.rows[-1][0] += pointers
         else:
