@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "core/contracts.hpp"
 #include "report/number_text.hpp"
@@ -144,61 +146,88 @@ std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenError
   return {std::min(widest.first, of_unseen.first), std::max(widest.second, of_unseen.second)};
 }
 
+/// What of a scenario was never measured, on one axis: in a few words, and the rest of what is known of it.
+struct Novelty {
+  std::string brief, details;
+};
+
+/// How far off predictions of each set were without any fit.
+std::map<std::string, double> mean_errors(
+    const std::map<std::string, std::vector<double>>& residuals_by_set) {
+  std::map<std::string, double> means;
+  for (const auto& [set, residuals] : residuals_by_set) {
+    for (const double residual : residuals)
+      means[set] += std::abs(std::exp(-residual) - 1) / static_cast<double>(residuals.size());
+  }
+  return means;
+}
+
 /// A stack that nothing was fitted on: what sets say that ran it, or that there are none, and how far the nearest fitted one is.
-std::string stack_headline(const Neighbourhood& near, const UnseenErrors& unseen,
-                           const std::string& software) {
+Novelty novelty_of_stack(const Neighbourhood& near, const UnseenErrors& unseen,
+                         const std::string& software) {
   const auto sets = unseen.of_software(software);
-  std::string text = "no measured runs of software " + software;
-  if (!sets.empty())
-    text = "software " + software + " has no fitted runs; without any fit, predictions of ";
-  for (const auto& [set, residuals] : sets) {
-    double sum = 0;
-    for (const double residual : residuals) sum += std::abs(std::exp(-residual) - 1);
-    text += (set == sets.begin()->first ? "" : ", ") + std::to_string(residuals.size()) +
-            " runs in " + set + " were " +
-            percent_text(sum / static_cast<double>(residuals.size())) + " off";
+  Novelty novelty{"no measured runs of software " + software, ""};
+  if (!sets.empty()) {
+    const auto means = mean_errors(sets);
+    const auto [least, most] =
+        std::minmax_element(means.begin(), means.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; });
+    novelty.brief = "software " + software +
+                    " has no fitted runs, and predictions without a fit were " +
+                    (means.size() > 1 ? percent_text(least->second) + " to " : "") +
+                    percent_text(most->second) + " off";
+    for (const auto& [set, residuals] : sets)
+      novelty.details += std::to_string(residuals.size()) + " runs in " + set + " " +
+                         percent_text(means.at(set)) + "; ";
   }
   const Neighbour& nearest = near.nearest.front();
   const std::size_t apart = num_of_stack(nearest);
-  return text + "; the nearest stack, " + nearest.regime->software + ", differs in " +
-         std::to_string(apart) + (apart == 1 ? " value" : " values");
+  novelty.details += "the nearest stack, " + nearest.regime->software + ", differs in " +
+                     std::to_string(apart) + (apart == 1 ? " value: " : " values: ") +
+                     joined(nearest.beyond.of(EvidenceAxis::stack));
+  return novelty;
 }
 
-/// What was measured in place of the scenario's own part, by its names; nothing for the job, which has none.
-std::string headline(const Neighbourhood& near, const UnseenErrors& unseen, EvidenceAxis axis,
-                     const ScenarioTraits& traits) {
+Novelty novelty_of(const Neighbourhood& near, const UnseenErrors& unseen, EvidenceAxis axis,
+                   const ScenarioTraits& traits) {
   std::set<std::string> families, platforms;
   for (const Neighbour& each : near.nearest) {
     families.insert(each.regime->device_family);
     platforms.insert(each.regime->platforms.begin(), each.regime->platforms.end());
   }
+  const std::string reasons = joined(near.nearest.front().beyond.of(axis));
   switch (axis) {
     case EvidenceAxis::stack:
-      return stack_headline(near, unseen, traits.software);
+      return novelty_of_stack(near, unseen, traits.software);
     case EvidenceAxis::gpu:
-      return families.contains(traits.device_family)
-                 ? traits.device_family + " GPUs unlike those measured"
-                 : traits.device_family + " GPUs, measured " + listed(families);
+      if (families.contains(traits.device_family))
+        return {traits.device_family + " GPUs unlike those measured (" + reasons + ")", ""};
+      return {traits.device_family + " GPUs, measured " + listed(families), reasons};
     case EvidenceAxis::cluster:
-      return platforms.contains(traits.platform)
-                 ? "platform " + traits.platform + " unlike it was measured"
-                 : "platform " + traits.platform + ", measured " + listed(platforms);
+      if (platforms.contains(traits.platform))
+        return {"platform " + traits.platform + " unlike it was measured (" + reasons + ")", ""};
+      return {"platform " + traits.platform + ", never measured",
+              "measured " + listed(platforms) + ": " + reasons};
     case EvidenceAxis::job:
-      return "";
+      return {reasons, ""};
   }
   WT_UNREACHABLE();
 }
 
-/// What none of the nearest regimes holds, axis by axis.
-std::string reason_of(const Neighbourhood& near, const UnseenErrors& unseen,
-                      const ScenarioTraits& traits) {
-  std::string text;
+/// What none of the nearest regimes holds, axis by axis, in a few words and in full.
+std::pair<std::string, std::string> reason_of(const Neighbourhood& near, const UnseenErrors& unseen,
+                                              const ScenarioTraits& traits) {
+  std::string brief, full;
   for (const EvidenceAxis axis : near.beyond) {
-    const std::string head = headline(near, unseen, axis, traits);
-    const std::string reasons = joined(near.nearest.front().beyond.of(axis));
-    text += (text.empty() ? "" : "; ") + (head.empty() ? reasons : head + " (" + reasons + ")");
+    const Novelty novelty = novelty_of(near, unseen, axis, traits);
+    const std::vector<Difference>& reasons = near.nearest.front().beyond.of(axis);
+    const std::string separator = brief.empty() ? "" : "; ";
+    const bool are_few = reasons.size() <= most_reasons && !novelty.details.empty();
+    brief += separator + novelty.brief + (are_few ? " (" + joined(reasons) + ")" : "");
+    full +=
+        separator + novelty.brief + (novelty.details.empty() ? "" : " (" + novelty.details + ")");
   }
-  return text;
+  return {brief, full};
 }
 
 }  // namespace
@@ -258,8 +287,10 @@ Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& trait
   interval.basis = near.beyond.empty() ? IntervalBasis::measured
                    : stack_was_run     ? IntervalBasis::extrapolated
                                        : IntervalBasis::unprofiled;
-  interval.reason = near.beyond.empty() ? runs_text(*near.nearest.front().regime)
-                                        : reason_of(near, errors.unseen, traits);
+  if (near.beyond.empty())
+    interval.brief = interval.reason = runs_text(*near.nearest.front().regime);
+  else
+    std::tie(interval.brief, interval.reason) = reason_of(near, errors.unseen, traits);
   return interval;
 }
 
@@ -276,9 +307,9 @@ void add_interval(const Scenario& scenario, const MeasuredErrors& errors, Report
   report.assumptions.push_back({"prediction interval", "90 %", interval.reason,
                                 measured ? Evidence::measured : Evidence::assumed});
   if (interval.basis == IntervalBasis::extrapolated)
-    report.warnings.push_back("the prediction interval is extrapolated: " + interval.reason);
+    report.warnings.push_back("the prediction interval is extrapolated: " + interval.brief);
   if (interval.basis == IntervalBasis::unprofiled)
-    report.warnings.push_back("the prediction interval is a guess: " + interval.reason);
+    report.warnings.push_back("the prediction interval is a guess: " + interval.brief);
 }
 
 }  // namespace windtunnel

@@ -24,6 +24,7 @@ struct Interval {
   Seconds low{}, high{};
   IntervalBasis basis = IntervalBasis::unprofiled;
   std::string reason;  ///< for people: on how many runs it rests, or what was never measured
+  std::string brief;   ///< the same in a few words
 };
 
 /// Bounds of ln(measured / predicted) for 90 % of new runs, from residuals that were held out, sorted: the shortest interval

@@ -213,9 +213,13 @@ TEST_CASE(
   CHECK(high_log(interval) == doctest::Approx(0.4));
   CHECK(
       interval.reason ==
-      "no measured runs of software mine; the nearest stack, s, differs in 1 value (launches 1000, "
+      "no measured runs of software mine (the nearest stack, s, differs in 1 value: launches 1000, "
       "measured 3); h100 GPUs, measured a100 (peak rate 1000, measured 312); platform p unlike it "
       "was measured (NICs 1000, measured 4)");
+  CHECK(interval.brief ==
+        "no measured runs of software mine (launches 1000, measured 3); h100 GPUs, measured a100 "
+        "(peak rate 1000, measured 312); platform p unlike it was measured (NICs 1000, measured "
+        "4)");
   const Interval larger = interval_from({{even_regime()}, unseen}, traits(128), Seconds{10}, 0);
   CHECK(high_log(larger) == doctest::Approx(1.5 * 0.16));
 }
@@ -228,8 +232,9 @@ TEST_CASE("sets that ran a stack are cited though nothing was fitted on them") {
   UnseenErrors left_out{"m", {{"runs", {{"mine"}, {0.1, -0.1}}}, {"others", {{"theirs"}, {0.4}}}}};
   const Interval interval = interval_from({{even_regime()}, left_out}, other, Seconds{10}, 0);
   CHECK(interval.reason ==
-        "software mine has no fitted runs; without any fit, predictions of 2 runs in runs were "
-        "10.0 % off; the nearest stack, s, differs in 1 value (launches 1000, measured 3)");
+        "software mine has no fitted runs, and predictions without a fit were 10.0 % off (2 runs "
+        "in runs "
+        "10.0 %; the nearest stack, s, differs in 1 value: launches 1000, measured 3)");
   CHECK(interval.basis == IntervalBasis::extrapolated);
   // A set's own errors are no evidence while it is scored itself.
   left_out.sets.erase("runs");
@@ -245,7 +250,7 @@ TEST_CASE("GPUs and a cluster measured with another stack are no news") {
   const Interval interval =
       interval_from({{elsewhere, even_regime()}, unseen}, other, Seconds{10}, 0);
   CHECK(interval.reason ==
-        "no measured runs of software s; the nearest stack, s, differs in 1 value (launches 1000, "
+        "no measured runs of software s (the nearest stack, s, differs in 1 value: launches 1000, "
         "measured 3)");
 }
 
@@ -303,7 +308,7 @@ TEST_CASE("a library without residuals gives no interval, one with them writes i
   REQUIRE(report.assumptions.size() == 1);
   CHECK(report.assumptions[0].evidence == Evidence::assumed);
   REQUIRE(report.warnings.size() == 1);
-  CHECK(report.warnings[0].find("platform selene-a100, measured p") != std::string::npos);
+  CHECK(report.warnings[0].find("platform selene-a100, never measured") != std::string::npos);
 }
 
 /// What the shipped residuals say of a shipped scenario after some changes.

@@ -63,7 +63,7 @@ void read_recomputed_layers(ObjectReader& reader, const Key& key, PlanChoice& ch
   if (!layers) return;
   RecomputedLayers& read = choice.training.recompute_layers;
   for (const auto& [name, number] : {std::pair{"every", &read.every}, {"first", &read.first}})
-    if (layers->has(name)) *number = layers->required_int(name, 1, most_layers);
+    if (layers->take(name) != nullptr) *number = layers->required_int(name, 1, most_layers);
   layers->reject_unknown_keys();
   const bool is_sound = reader.are_sound({key.name()});
   if (is_sound && (read.every > 0) == (read.first > 0))
@@ -470,7 +470,8 @@ std::vector<Key> training_keys() {
        .is_choice = always},
       {.pointer = "/training/fp8_recipe",
        .meaning = "scales with precision `fp8`: per `tensor`; per `block` of 128 values (128 x 128 "
-                  "of a weight); per `row` (torchao's rowwise recipe); `mx`: as precision `mxfp8`",
+                  "of a weight), as fast as `tensor` with delayed scaling; per `row` (torchao's "
+                  "rowwise recipe); `mx`: as precision `mxfp8`",
        .value = word(&Training::fp8_recipe, named<Fp8Recipe>({Fp8Recipe::tensor, Fp8Recipe::block,
                                                               Fp8Recipe::row, Fp8Recipe::mx})),
        .example = R"("row")",
