@@ -21,24 +21,28 @@ PAGE = ROOT / "docs/scenario-reference.md"
 
 # Amounts: what a key is.
 AMOUNTS = {"bytes": "size", "seconds": "time", "data_rate": "data rate", "flop_rate": "rate of operations"}
+ENDS = ("x-minimum", "x-maximum")
+NEEDS_EXAMPLE = ("text", "list of object", "list of list", "list of text", "path", "anything")
+TOLD_AT_HEAD = ("/source", "/$schema", "/description")
 LABELS = ("$schema", "name", "description", "source")
 OVERLAYS = ("elsewhere", "releases")  # lists of objects whose keys are laid over those beside the list
 HEAD = """<!-- Written by tools/scenario_reference.py from scenario.schema.json, not by hand. -->
 # Every key of a scenario
 
-All keys, with where they stand as JSON pointers (`--set POINTER=VALUE` takes the same). [scenario.md](scenario.md) says how files are put together and what must
-come out even; [platforms.md](platforms.md) how numbers get their sources. `N` stands for a place in a list, counted from 0. An amount is text with its unit, in any
-unit of its kind: `"80 GiB"`, `"1.5 us"`, `"200 Gbps"`, `"25 GB/s"`, `"312 TFLOPS"`. A value of `null` is the same as no value. *Required* holds for the merged file:
-what a file `extends` may give it. An object with numbers of a machine or of software also has `source`, where they come from: one text, or one for each key, with `*`
-for the rest. Each number that is given needs one.
+Keys are JSON pointers, as in `--set POINTER=VALUE`; `N` is a position in a list, counted from 0. [scenario.md](scenario.md) explains how files are combined, [platforms.md](platforms.md)
+how numbers get their sources. An amount is text with its unit; unless the table gives a range,
+{ranges}.
+*Required* holds for the merged file: a file named in `extends` may provide the key. Keys without a default may be left out. `null` is the same as no value. Any object may have a `description`
+and, for editors, a `$schema`. Each number of a machine or of software needs a `source` in its object: one text, or one for each key, with `*` for the rest.
 """
 
 
 class Reference:
     def __init__(self, schema):
         self.schema = schema
-        self.lines = [HEAD]
+        self.lines = [HEAD.format(ranges=self.ranges())]
         self.undescribed = []
+        self.rows = []  # of the table that is being written
         self.defaults = {}  # by pointer, where the schema gives the value
 
     def resolved(self, node):
@@ -81,9 +85,17 @@ class Reference:
         return found
 
     def amount(self, kind, node):
-        """"time, 0 s to 10 s": the range of the key, or else of the kind."""
-        least, most = ({**self.schema["definitions"][kind], **node}[end] for end in ("x-minimum", "x-maximum"))
-        return f"{AMOUNTS[kind]}, {least} to {most}"
+        """"time, 1 s to 1 h"; without the range where it is that of the kind, which the page's head says."""
+        usual = self.schema["definitions"][kind]
+        own = {**usual, **node}
+        if all(own[end] == usual[end] for end in ENDS):
+            return AMOUNTS[kind]
+        return f"{AMOUNTS[kind]}, {own[ENDS[0]]} to {own[ENDS[1]]}"
+
+    def ranges(self):
+        """"a size is between `1 B` and `1 PB`" of each kind of amount."""
+        definitions = self.schema["definitions"]
+        return ", ".join(f"a {name} is `{definitions[kind][ENDS[0]]}` to `{definitions[kind][ENDS[1]]}`" for kind, name in AMOUNTS.items())
 
     def kind(self, node):
         """Type and allowed values in words."""
@@ -101,7 +113,7 @@ class Reference:
             return ", ".join(f"`{json.dumps(value) if isinstance(value, bool) else value}`" for value in node["enum"] if value is not None)
         if "anyOf" in node:
             words = []
-            ends = {key: node[key] for key in ("x-minimum", "x-maximum") if key in node}
+            ends = {key: node[key] for key in ENDS if key in node}
             for choice in node["anyOf"]:
                 word = self.kind({**choice, **ends})
                 if word and word not in words:
@@ -113,9 +125,9 @@ class Reference:
 
     def kind_of_type(self, name, node):
         if name in ("integer", "number"):
-            return ("whole number" if name == "integer" else "number") + limits(node)
+            return name + limits(node)
         if name == "boolean":
-            return "`true`, `false`"
+            return "boolean"
         if name == "string":
             return "path" if node.get("pattern") == "/|\\.json$" else "text"
         if name == "array":
@@ -133,36 +145,46 @@ class Reference:
             default = "required" if required else node.get("x-default", "none")
             if not required and "x-default" not in node:
                 self.undescribed.append(pointers[0] + " (default)")
-        if pointers[0].endswith("/source"):
-            return  # the page's head says what it is
+        if pointers[0].count("/") > 1 and pointers[0].endswith(TOLD_AT_HEAD):
+            return
         kind = self.kind(raw if "$ref" in raw and raw["$ref"].rsplit("/", 1)[1] in AMOUNTS else node)
         meaning = node.get("description", "")
         example = json.dumps(node.get("examples", [""])[0], ensure_ascii=False)
-        has_plain_form = not kind.startswith(("text", "object", "list", "path", "anything"))
-        if not has_plain_form and "default" not in node and "…" not in example:
-            meaning += f" (such as `{example}`)"
-        unit = f" ({node['x-unit']})" if "x-unit" in node else ""
-        cells = [", ".join(f"`{pointer}`" for pointer in pointers), kind + unit, default, meaning]
-        self.lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        if kind.startswith(NEEDS_EXAMPLE) and "default" not in node and "…" not in example:
+            meaning += f" (`{example}`)"
+        unit = f" {node['x-unit']}" if "x-unit" in node else ""
+        cells = [kind + unit, "" if default == "none" else default, meaning]
+        if self.rows and self.rows[-1][1:] == cells:
+            self.rows[-1][0] += pointers
+        else:
+            self.rows.append([list(pointers), *cells])
+
+    def write_rows(self):
+        """Rows alike in all but the key are one."""
+        for pointers, *cells in self.rows:
+            cells = [", ".join(f"`{pointer}`" for pointer in pointers), *cells]
+            self.lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        self.rows = []
 
     def table(self, title, about, rows):
         self.lines.append(f"\n## {title}\n")
         if about:
             self.lines.append(about[0].upper() + about[1:] + ".\n")
-        self.lines.append("| key | type, allowed values | default | meaning |\n|---|---|---|---|")
         for row in rows:
             self.row(*row)
+        if self.rows:
+            self.lines.append("| key | type, allowed values | default | meaning |\n|---|---|---|---|")
+        self.write_rows()
 
     def add(self, pointer, title, node, completions, beside=()):
         """The table of an object, then those of the objects in it. `beside`: the keys of the object that it stands in."""
         required = {key for each in [node] + completions for key in each.get("required", [])}
-        about = node.get("description", "") if pointer else ""
         told = self.told_elsewhere(pointer, node, beside)
-        self.table(title, about, [([f"{pointer}/{key}"], [f"{pointer}/{key}"], value, key in required)
+        self.table(title, "", [([f"{pointer}/{key}"], [f"{pointer}/{key}"], value, key in required)
                                   for key, value in node["properties"].items() if key not in told])
         for words in dict.fromkeys(told.values()):
             names = [f"`{key}`" for key, of in told.items() if of == words and key not in LABELS]
-            self.lines.append(f"\nAnd {words}: {', '.join(names)}.")
+            self.lines.append(f"{self.blank_line()}{words}: {', '.join(names)}.")
         inner = []
         for key, value in node["properties"].items():
             if (found := self.object_of(value)) is None:
@@ -179,17 +201,21 @@ class Reference:
             if each not in alike:
                 self.add(each[0], f"`{each[0]}`", each[2], each[3], node["properties"])
 
+    def blank_line(self):
+        """A line break, unless the last line ends in one."""
+        return "" if self.lines[-1].endswith("\n") else "\n"
+
     @staticmethod
     def told_elsewhere(pointer, node, beside):
         """Keys that another table describes, and what to say of them: those laid over the same keys beside the list, and whole blocks of
         references to keys of the same names."""
         if pointer.removesuffix("/N").rsplit("/", 1)[-1] in OVERLAYS:
-            return {key: "laid over those beside the list" for key in node["properties"] if key in beside}
+            return {key: "As outside the list" for key in node["properties"] if key in beside}
         told = {}
         for key, value in node["properties"].items():
             block, _, name = value.get("$ref", "").removeprefix("#/definitions/").partition("/properties/")
             if name == key and key not in LABELS:
-                told[key] = f"those of `/{block}`, with the same values"
+                told[key] = f"As in `/{block}`"
         return told
 
     @staticmethod
@@ -216,7 +242,9 @@ def limits(node):
     if least is None:
         return ""
     low = "above 0" if 0 < least < 1e-3 else text(least)
-    return f", {low} to {text(most).removesuffix('.0')}" if most is not None else f", {low} or more"
+    if most is None:
+        return f", {low} or more"
+    return f", {low}{'–' if least >= 0 and low[0].isdigit() else ' to '}{text(most).removesuffix('.0')}"
 
 
 def without_words(node, definitions):

@@ -443,7 +443,7 @@ bool shards_states(const Parallel& parallel) { return parallel.zero_stage > 0; }
 std::vector<Key> training_keys() {
   return {
       {.pointer = "/training/global_batch",
-       .meaning = "samples of one iteration; a multiple of data · micro_batch",
+       .meaning = "samples per iteration; a multiple of data · micro_batch",
        .unit = "samples",
        .own_label = "global batch",
        .value = whole(&Training::global_batch, 1, most_samples),
@@ -451,7 +451,7 @@ std::vector<Key> training_keys() {
        .example = "1536",
        .launch = option("--global-batch-size")},
       {.pointer = "/training/micro_batch",
-       .meaning = "samples that go through a stage at a time",
+       .meaning = "samples per pass of a stage",
        .unit = "samples",
        .own_label = "microbatch",
        .value = whole(&Training::micro_batch, 1, most_samples),
@@ -459,8 +459,8 @@ std::vector<Key> training_keys() {
        .example = "4",
        .launch = option("--micro-batch-size")},
       {.pointer = "/training/precision",
-       .meaning = "number format of weights and activations in the passes; `fp8`, `mxfp8` and "
-                  "`nvfp4` are that of the linear layers' products, all else is bf16",
+       .meaning = "number format of weights and activations; `fp8`, `mxfp8` and `nvfp4` apply to "
+                  "the linear layers' products, all else is bf16",
        .value = word(
            &Training::precision,
            named<Precision>({Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16,
@@ -469,18 +469,16 @@ std::vector<Key> training_keys() {
        .launch = launch_precision,
        .is_choice = always},
       {.pointer = "/training/fp8_recipe",
-       .meaning = "with precision `fp8`: one scale for a whole `tensor`; for each `block` of 128 "
-                  "values (128 x 128 of a weight), found while casting (as fast as `tensor` with "
-                  "delayed scaling); for each `row` of what a product sums over (rowwise recipe of "
-                  "torchao): more casts, and gathers in 16 bits; `mx`: the same as precision "
-                  "`mxfp8`",
+       .meaning = "scales with precision `fp8`: per `tensor`; per `block` of 128 values (128 x 128 "
+                  "of a weight), as fast as `tensor` with delayed scaling; per `row` (torchao's "
+                  "rowwise recipe); `mx`: as precision `mxfp8`",
        .value = word(&Training::fp8_recipe, named<Fp8Recipe>({Fp8Recipe::tensor, Fp8Recipe::block,
                                                               Fp8Recipe::row, Fp8Recipe::mx})),
        .example = R"("row")",
        .read = read_fp8_recipe,
        .is_choice = always},
       {.pointer = "/training/gradient_dtype",
-       .meaning = "what the gradient reduction moves",
+       .meaning = "format in which gradients are reduced",
        .value =
            word<Training, GradientType>(&Training::gradient_type, {{"fp32", GradientType::fp32},
                                                                    {"fp16", GradientType::fp16},
@@ -508,17 +506,17 @@ std::vector<Key> step_keys() {
        .launch = options({{}, {"--optimizer sgd"}, {"--optimizer muon"}}),
        .is_choice = always},
       {.pointer = "/training/recompute",
-       .meaning = "activations computed again in the backward pass: none, those of some modules "
-                  "(`recompute_modules`), or all but each layer's input",
+       .meaning = "activations recomputed in the backward pass: none, those of "
+                  "`recompute_modules`, or all but each layer's input",
        .value = word(&Training::recompute,
                      named<Recompute>({Recompute::none, Recompute::selective, Recompute::full})),
        .example = R"("selective")",
        .launch = launch_recompute,
        .is_choice = always},
       {.pointer = "/training/recompute_layers",
-       .meaning = "which layers are recomputed: `every` n-th of a rank (torchtitan's "
-                  "`selective_ac_option`), or the `first` n of each model chunk (Megatron-LM's "
-                  "`--recompute-method block`)",
+       .meaning =
+           "layers to recompute: `every` n-th of a rank (torchtitan's `selective_ac_option`), or "
+           "the `first` n of each model chunk (Megatron-LM's `--recompute-method block`)",
        .unit = "layers",
        .value = not_kept_as_number(),
        .fallback_words = "all",
@@ -529,7 +527,7 @@ std::vector<Key> step_keys() {
                                    "first": {"description": "so many layers of each model chunk", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [4]}}}, {"type": "null"}])",
        .read = read_recomputed_layers},
       {.pointer = "/training/recompute_modules",
-       .meaning = "with recompute `selective`: what of a layer is computed again",
+       .meaning = "with recompute `selective`: parts of a layer to recompute",
        .value = not_kept_as_number(),
        .fallback_words = R"(`["attention_core"]`)",
        .example = R"(["up_projection", "expert_activation"])",
@@ -537,8 +535,8 @@ std::vector<Key> step_keys() {
        .read = read_recomputed_modules,
        .launch = launch_recomputed_modules},
       {.pointer = "/training/attention",
-       .meaning = "`flash`: scores never reach memory, the causal half only; needs the device's "
-                  "`attention` or the profile's two flash efficiencies",
+       .meaning = "`flash`: scores never reach memory, and only the causal half is computed; needs "
+                  "the device's `attention` or the profile's two flash efficiencies",
        .value = word<Training, Attention>(
            &Training::attention, {{"standard", Attention::standard}, {"flash", Attention::flash}}),
        .fallback =
@@ -555,18 +553,16 @@ std::vector<Key> step_keys() {
        .launch = options({{}, {"--use-flash-attn"}}),
        .is_choice = always},
       {.pointer = "/training/compile",
-       .meaning =
-           "stacks of PyTorch: whether torch.compile fuses the operations around products; "
-           "else each is a kernel of its own (`eager_layer_traffic` of the software profile)",
+       .meaning = "PyTorch stacks: torch.compile fuses the operations around products; else each "
+                  "is a kernel (`eager_layer_traffic`)",
        .value = flag(&Training::compile),
        .example = "false",
        .is_choice = always},
       {.pointer = "/training/cross_entropy",
-       .meaning =
-           "how the loss is computed, by the copies of the logits that it holds: `in_place`, "
-           "`fused` (logits and gradients), `vocab_parallel` (and an fp32 copy; "
-           "`_compiled`: two; `_copied`: fp32 logits and a copy), `plain` (PyTorch's own, "
-           "kernel by kernel) or `chunked` (head and loss for an eighth of the tokens at a time)",
+       .meaning = "how the loss is computed, by the copies of the logits that it holds: "
+                  "`in_place`, `fused` (logits and gradients), `vocab_parallel` (and an fp32 copy; "
+                  "`_compiled`: two; `_copied`: fp32 logits and a copy), `plain` (PyTorch's own) "
+                  "or `chunked` (an eighth of the tokens at a time)",
        .value = word<Training, CrossEntropy>(&Training::cross_entropy, cross_entropies()),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
@@ -579,15 +575,14 @@ std::vector<Key> step_keys() {
            "the software profile's; `plain` where that is `fused` and `compile` is false",
        .example = R"("plain")"},
       {.pointer = "/training/loss_parallel",
-       .meaning = "whether a tensor group computes the loss on its shares of the vocabulary; else "
-                  "each rank gathers all logits (torchtitan's `disable_loss_parallel`)",
+       .meaning = "a tensor group computes the loss on shares of the vocabulary; else each rank "
+                  "gathers all logits (torchtitan's `disable_loss_parallel`)",
        .value = flag(&Training::loss_parallel),
        .example = "false",
        .idle_by_default = true},
       {.pointer = "/training/attention_kernel",
-       .meaning =
-           "with attention `flash`: FlashAttention 2 or 3, cuDNN's kernel, or cuDNN's in fp8 "
-           "(where the linear layers are quantised)",
+       .meaning = "with attention `flash`: FlashAttention 2 or 3, cuDNN's kernel, or cuDNN's in "
+                  "fp8 (if the linear layers are quantised)",
        .value = word<Training, FlashKernel>(&Training::attention_kernel, flash_kernels()),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
@@ -606,10 +601,9 @@ std::vector<Key> step_keys() {
 std::vector<Key> fitting_keys() {
   return {
       {.pointer = "/training/main_params_dtype",
-       .meaning =
-           "the copy of the weights that the optimizer steps: as the software `profile` has it; "
-           "`fp32_remainder`, the 16 bits that bf16 weights lack (Megatron-Core's precision-aware "
-           "optimizer); `none` steps the weights themselves (pure bf16 training)",
+       .meaning = "copy of the weights that the optimizer steps: as in the software `profile`; "
+                  "`fp32_remainder`: the 16 bits that bf16 weights lack (Megatron-Core's "
+                  "precision-aware optimizer); `none`: the weights themselves",
        .value = word<Training, MainParameters>(&Training::main_parameters,
                                                {{"profile", MainParameters::of_profile},
                                                 {"fp32", MainParameters::fp32},
@@ -621,8 +615,8 @@ std::vector<Key> fitting_keys() {
        .launch = launch_states,
        .is_choice = always},
       {.pointer = "/training/exp_avg_dtype",
-       .meaning = "Adam's first moment, or SGD's momentum; `int8` has an fp32 scale for each 256 "
-                  "values (8-bit Adam of bitsandbytes and torchao)",
+       .meaning = "Adam's first moment, or SGD's momentum; `int8` has an fp32 scale per 256 values "
+                  "(8-bit Adam of bitsandbytes and torchao)",
        .value = word(&Training::first_moment, moment_types()),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile&) {
@@ -644,21 +638,21 @@ std::vector<Key> fitting_keys() {
        .idle_by_default = true,
        .is_choice = always},
       {.pointer = "/training/optimizer_offload_fraction",
-       .meaning = "share of the parameters whose optimizer states the host keeps and steps; needs "
-                  "`host` of the platform's nodes",
+       .meaning = "share of the parameters whose states the host keeps and steps; needs `host` of "
+                  "the nodes",
        .value = not_kept_as_number(),
        .fallback_words = "0",
        .example = "0.5",
        .also = share_schema,
        .read = read_share(&Training::optimizer_offload)},
       {.pointer = "/training/overlap_optimizer_offload",
-       .meaning = "gradients and weights of offloaded states are copied during the host's step",
+       .meaning = "gradients and weights are copied during the host's step",
        .value = flag(&Training::overlap_optimizer_offload),
        .example = "true",
        .idle_by_default = true},
       {.pointer = "/training/activation_offload_fraction",
-       .meaning = "share of what layers keep for the backward pass that is copied to the host "
-                  "meanwhile, overlapped with kernels; needs `host` of the platform's nodes",
+       .meaning = "share of kept activations that is copied to the host, overlapped with kernels; "
+                  "needs `host` of the nodes",
        .value = not_kept_as_number(),
        .fallback_words = "0",
        .example = "1",
@@ -666,23 +660,22 @@ std::vector<Key> fitting_keys() {
        .read = read_share(&Training::activation_offload),
        .launch = launch_activation_offload},
       {.pointer = "/training/lora_rank",
-       .meaning = "rank of low-rank adapters, which are then all that is trained; 0: all "
-                  "parameters are",
+       .meaning = "rank of low-rank adapters, which alone are trained; 0: no adapters",
        .value = lora_rank(),
        .example = "16",
        .idle_by_default = true,
        .launch = note_adapters,
        .is_choice = always},
       {.pointer = "/training/lora_target_modules",
-       .meaning = "with lora_rank: the matrices of a layer that have adapters",
+       .meaning = "with lora_rank: matrices that have adapters",
        .value = not_kept_as_number(),
        .fallback_words = R"(`["q_proj", "v_proj"]`)",
        .example = R"(["q_proj", "k_proj", "v_proj", "o_proj"])",
        .also = lora_targets_schema(),
        .read = read_lora_targets},
       {.pointer = "/training/frozen_dtype",
-       .meaning = "with lora_rank: how weights are kept that are not trained: as the passes use "
-                  "them, or the layers' matrices in `nf4`, four bits (QLoRA)",
+       .meaning = "with lora_rank: format of frozen weights: as in the passes, or the layers' "
+                  "matrices in four bits (QLoRA)",
        .value = frozen_dtype(),
        .example = R"("nf4")",
        .idle_by_default = true,
@@ -726,14 +719,14 @@ std::vector<Key> schedule_keys() {
        .launch = launch_schedule,
        .is_choice = always},
       {.pointer = "/parallel/virtual_pipeline",
-       .meaning = "model chunks a device holds (interleaved)",
+       .meaning = "model chunks per device (interleaved)",
        .own_label = "chunks",
        .value = whole(&Parallel::virtual_pipeline, 1, most_model_chunks),
        .example = "2",
        .launch = launch_chunks},
       {.pointer = "/parallel/pipeline_send",
        .meaning = "`eager`: a message leaves when it is ready; `blocking_pairs`: Megatron-LM's "
-                  "batched exchange, both ends wait",
+                  "batched exchange, in which both ends wait",
        .value = word<Parallel, PipelineSend>(
            &Parallel::pipeline_send,
            {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}}),
@@ -766,10 +759,8 @@ std::vector<Key> replica_keys() {
        .launch = options({{}, {"--sequence-parallel"}}),
        .is_choice = always},
       {.pointer = "/parallel/async_tensor_parallel",
-       .meaning =
-           "with sequence_parallel: gathers and scatters of a tensor group run in pieces, "
-           "each overlapped with the product of another piece (asynchronous tensor parallelism of "
-           "PyTorch)",
+       .meaning = "with sequence_parallel: gathers and scatters of a tensor group run in pieces, "
+                  "each overlapped with another piece's product (PyTorch)",
        .own_label = "asynchronous tensor parallel",
        .value = flag(&Parallel::async_tensor_parallel),
        .example = "true",
@@ -790,9 +781,8 @@ std::vector<Key> replica_keys() {
                            "--no-gradient-accumulation-fusion", "--ckpt-format fsdp_dtensor"}}),
        .is_choice = always},
       {.pointer = "/parallel/overlap_gradient_reduce",
-       .meaning =
-           "gradients of a chunk are reduced during its last backward pass and what "
-           "follows; with zero_stage 2 during every backward pass; zero_stage 3 does so anyway",
+       .meaning = "gradients are reduced during and after a chunk's last backward pass; with "
+                  "zero_stage 2 during every one; zero_stage 3 does so anyway",
        .value = flag(&Parallel::overlap_gradient_reduce),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
@@ -817,16 +807,15 @@ std::vector<Key> cut_keys() {
   return {
       {.pointer = "/parallel/context",
        .meaning =
-           "GPUs that each sequence is cut among; they count as replicas where gradients are "
-           "reduced and states sharded",
+           "GPUs among which each sequence is cut; they count as replicas for gradients and states",
        .unit = "GPUs",
        .value = whole(&Parallel::context, 1, most_ranks),
        .example = "2",
        .launch = option_above_one("--context-parallel-size"),
        .is_choice = always},
       {.pointer = "/parallel/context_method",
-       .meaning = "how a part of a sequence comes by the keys and values of the others: they go "
-                  "round in a `ring` during attention, or an `all_to_all` trades tokens for heads",
+       .meaning = "keys and values of other parts circulate in a `ring`, or an `all_to_all` trades "
+                  "tokens for heads",
        .value = word(&Parallel::context_method,
                      Names<ContextMethod>{{"ring", ContextMethod::ring},
                                           {"all_to_all", ContextMethod::all_to_all}}),
@@ -834,7 +823,7 @@ std::vector<Key> cut_keys() {
        .launch = launch_context_method,
        .is_choice = cuts_sequences},
       {.pointer = "/parallel/expert",
-       .meaning = "ranks that share out the experts of a layer; expert · expert_tensor must divide "
+       .meaning = "ranks that share the experts of a layer; expert · expert_tensor must divide "
                   "data · context · tensor",
        .unit = "GPUs",
        .value = whole(&Parallel::expert, 1, most_ranks),
@@ -842,7 +831,7 @@ std::vector<Key> cut_keys() {
        .launch = option_above_one("--expert-model-parallel-size"),
        .is_choice = shares_experts},
       {.pointer = "/parallel/expert_tensor",
-       .meaning = "ranks that each expert is cut among",
+       .meaning = "ranks that divide each expert",
        .unit = "GPUs",
        .own_label = "expert tensor",
        .value = whole(&Parallel::expert_tensor, 1, most_ranks),
@@ -850,8 +839,7 @@ std::vector<Key> cut_keys() {
        .launch = option_above_one("--expert-tensor-parallel-size"),
        .is_choice = shares_experts},
       {.pointer = "/parallel/zero_prefetch",
-       .meaning = "with zero_stage 3: layers whose parameters are gathered ahead; 0 hides nothing, "
-                  "more than 1 costs memory and gains little",
+       .meaning = "with zero_stage 3: layers gathered ahead; 0 hides nothing",
        .unit = "layers",
        .value = whole(&Parallel::zero_prefetch, 0, most_layers),
        .fallback =
@@ -862,9 +850,8 @@ std::vector<Key> cut_keys() {
        .example = "1",
        .is_choice = shards_weights},
       {.pointer = "/parallel/reshard_after_forward",
-       .meaning = "with zero_stage 3: whether gathered parameters are dropped after a layer's "
-                  "forward pass and gathered again backward; with stages they are gathered once an "
-                  "iteration, and gradients reduced once",
+       .meaning = "with zero_stage 3: gathered parameters are dropped after the forward pass and "
+                  "gathered again backward; else gathered and reduced once per iteration",
        .value = flag(&Parallel::reshard_after_forward),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile&) {
@@ -875,10 +862,9 @@ std::vector<Key> cut_keys() {
        .example = "false",
        .is_choice = shards_weights},
       {.pointer = "/parallel/zero_group",
-       .meaning = "with zero_stage 1 to 3: replicas that share one copy of the states out among "
-                  "them (hybrid sharding; data · context over Megatron's "
-                  "--num-distributed-optimizer-instances); must divide data · context; 0: all of "
-                  "them",
+       .meaning = "with zero_stage 1 to 3: replicas that share one copy of the states (hybrid "
+                  "sharding; data · context over Megatron's "
+                  "--num-distributed-optimizer-instances); a divisor of data · context; 0: all",
        .unit = "replicas",
        .value = whole(&Parallel::zero_group, 0, most_ranks),
        .example = "8",
@@ -890,15 +876,13 @@ std::vector<Key> cut_keys() {
 std::vector<Key> place_keys() {
   return {
       {.pointer = "/parallel/rank_order",
-       .meaning = "which index of a rank counts fastest, second, slowest; ranks fill the nodes' "
-                  "GPUs in order",
+       .meaning = "index that varies fastest, second, slowest over the nodes' GPUs",
        .value = word(&Parallel::rank_order, rank_order_names()),
        .example = R"("tensor-pipeline-data")",
        .launch = launch_rank_order,
        .is_choice = always},
       {.pointer = "/parallel/edge_layers",
-       .meaning = "layers that embedding and loss count for where layers are divided among stages "
-                  "and chunks",
+       .meaning = "layers that embedding and loss count for when layers are divided",
        .unit = "layers",
        .fallback_words = "0 and 0",
        .example = R"({"embedding": 1, "loss": 1})",
@@ -906,9 +890,8 @@ std::vector<Key> place_keys() {
                     "properties": {"embedding": {"description": "what the embedding counts for", "type": "integer", "minimum": 0, "maximum": 100000, "default": 0, "examples": [1]},
                                    "loss": {"description": "what head and loss count for", "type": "integer", "minimum": 0, "maximum": 100000, "default": 0, "examples": [1]}}}])"},
       {.pointer = "/parallel/stage_layers",
-       .meaning = "layers of each stage, 0 is allowed, or of each stage's chunks; Megatron-LM's "
-                  "pipeline layout; or "
-                  "`balanced`: the slowest stage as fast as can be",
+       .meaning = "layers of each stage, or of each stage's chunks; Megatron-LM's pipeline layout; "
+                  "or `balanced`: the slowest stage as fast as possible",
        .fallback_words = "evenly",
        .example = R"("Et*3|(tt|)*29,L")",
        .also = R"([{"type": "array", "minItems": 1, "maxItems": 100000,
@@ -919,7 +902,7 @@ std::vector<Key> place_keys() {
                    {"const": "balanced"}, {"type": "string", "pattern": "^[ ,(]*E[EtL0-9*|(), ]*$"}, {"type": "null"}])",
        .launch = launch_layout},
       {.pointer = "/parallel/placement",
-       .meaning = "which GPU runs which rank: in order, `\"node:gpu\"` by rank, or searched for",
+       .meaning = "which GPU runs which rank: in order, `\"node:gpu\"` by rank, or searched",
        .value = placement_words(),
        .example = R"("search")",
        .also = R"([{"type": "array", "items": {"type": "string", "pattern": "^[0-9]+:[0-9]+$"}}])",
@@ -950,31 +933,29 @@ const std::vector<Key>& key_table() {
 }
 
 const std::vector<SearchKey>& search_keys() {
-  static const std::string alone = "the file's where the block lists another key; without a list, ";
   static const std::vector<SearchKey> table{
       {&key_named("tensor"), "degrees to try", "divisors of a node's GPUs", "[1, 2, 4, 8]", true},
       {&key_named("pipeline"), "stages to try", "divisors of all GPUs, up to the layers",
        "[4, 8, 16]", true},
-      {&key_named("context"), "parts of a sequence to try",
-       alone + "powers of two that leave 2,048 tokens", "[1, 2]"},
+      {&key_named("context"), "parts of a sequence to try", "powers of two that leave 2,048 tokens",
+       "[1, 2]"},
       {&key_named("data"), "replicas to try", "what the others leave", "[8, 16]", true},
       {&key_named("micro_batch"), "sizes to try", "powers of two up to 32", "[1, 2, 4]", true},
       {&key_named("virtual_pipeline"),
        "chunks to try; more than 1 means interleaved_1f1b unless `schedule` is listed",
-       alone + "numbers that divide the layers of a stage", "[1, 2]"},
-      {&key_named("schedule"), "schedules to try", alone + "what the software supports",
+       "numbers that divide the layers of a stage", "[1, 2]"},
+      {&key_named("schedule"), "schedules to try", "what the software supports",
        R"(["1f1b", "zero_bubble_h1"])"},
       {&key_named("precision"), "precisions to try", "the file's", R"(["bf16", "fp8"])"},
-      {&key_named("recompute"), "recomputation to try", alone + "what the software supports",
+      {&key_named("recompute"), "recomputation to try", "what the software supports",
        R"(["selective", "full"])"},
       {&key_named("sequence_parallel"), "with it, without it, or both",
-       alone + "what the software supports", "[true, false]", false, splits_tensors},
-      {&key_named("expert"), "expert-parallel degrees to try", alone + "divisors of the experts",
-       "[4, 8]"},
-      {&key_named("expert_tensor"), "expert-tensor-parallel degrees to try",
-       alone + "1 and `tensor`", "[1, 2]"},
-      {&key_named("zero_stage"), "stages of ZeRO to try", alone + "what the software supports",
-       "[0, 1]", false, has_replicas},
+       "what the software supports", "[true, false]", false, splits_tensors},
+      {&key_named("expert"), "expert-parallel degrees to try", "divisors of the experts", "[4, 8]"},
+      {&key_named("expert_tensor"), "expert-tensor-parallel degrees to try", "1 and `tensor`",
+       "[1, 2]"},
+      {&key_named("zero_stage"), "stages of ZeRO to try", "what the software supports", "[0, 1]",
+       false, has_replicas},
   };
   return table;
 }
