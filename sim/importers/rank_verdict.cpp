@@ -350,18 +350,15 @@ class RankJudge {
   /// least that of all.
   void find_slow_groups() {
     std::vector<double> all;
-    std::array<std::vector<double>, 2> sorts;
-    const auto sort_of = [](const GroupRate& rate) {
-      return rate.nodes.size() > 1 ? std::size_t{1} : std::size_t{0};
-    };
-    for (const GroupRate& rate : verdict_.groups) {
-      if (!(rate.peers_bandwidth > 0)) continue;
-      all.push_back(deviation(rate));
-      sorts[sort_of(rate)].push_back(deviation(rate));
-    }
+    std::map<bool, std::vector<double>> sorts;  // by whether they are between nodes
+    for (const GroupRate& rate : verdict_.groups)
+      if (rate.peers_bandwidth > 0) {
+        all.push_back(deviation(rate));
+        sorts[rate.nodes.size() > 1].push_back(deviation(rate));
+      }
     for (GroupRate& rate : verdict_.groups)
       if (rate.peers_bandwidth > 0)
-        rate.is_slow = OutlierTest(all, OutlierTest(sorts[sort_of(rate)]).scatter())
+        rate.is_slow = OutlierTest(all, OutlierTest(sorts[rate.nodes.size() > 1]).scatter())
                            .is_outlier(deviation(rate));
   }
 
@@ -383,24 +380,24 @@ class RankJudge {
     return pairs;
   }
 
-  /// Places that are in slow groups and in no other: how many of the slow groups each explains.
-  template <typename Place, typename PlacesIn>
-  std::map<Place, std::size_t> suspects(const std::vector<const GroupRate*>& slow,
-                                        const PlacesIn& places_in) const {
-    std::map<Place, std::size_t> counts;
-    for (const GroupRate* rate : slow)
-      for (const Place& place : places_in(*rate)) ++counts[place];
-    for (const GroupRate& rate : verdict_.groups) {
-      if (rate.is_slow || rate.nodes.size() < 2 || !(rate.peers_bandwidth > 0)) continue;
-      for (const Place& place : places_in(rate)) counts.erase(place);
-    }
-    return counts;
+  /// The networks of nodes: each as a pair with itself.
+  static std::set<NodePair> nodes_in(const GroupRate& rate) {
+    std::set<NodePair> nodes;
+    for (const std::int64_t node : rate.nodes) nodes.insert({node, node});
+    return nodes;
   }
 
-  template <typename Place>
-  static std::pair<std::size_t, std::vector<Place>> strongest(
-      const std::map<Place, std::size_t>& counts) {
-    std::pair<std::size_t, std::vector<Place>> best;
+  /// Of the places that are in slow groups and in no other, those in most of them, and in how many.
+  std::pair<std::size_t, std::vector<NodePair>> strongest(
+      const std::vector<const GroupRate*>& slow,
+      std::set<NodePair> (*places_in)(const GroupRate&)) const {
+    std::map<NodePair, std::size_t> counts;
+    for (const GroupRate* rate : slow)
+      for (const NodePair& place : places_in(*rate)) ++counts[place];
+    for (const GroupRate& rate : verdict_.groups)
+      if (!rate.is_slow && rate.nodes.size() > 1 && rate.peers_bandwidth > 0)
+        for (const NodePair& place : places_in(rate)) counts.erase(place);
+    std::pair<std::size_t, std::vector<NodePair>> best;
     for (const auto& [place, count] : counts) {
       if (count > best.first) best = {count, {}};
       if (count == best.first) best.second.push_back(place);
@@ -422,15 +419,12 @@ class RankJudge {
 
   /// Names what explains most of the slow groups; the groups that it does not explain.
   std::vector<const GroupRate*> without_strongest(std::vector<const GroupRate*> slow) {
-    auto links = strongest(suspects<NodePair>(slow, pairs_in));
-    if (links.second.size() != 1) {
-      auto neighbours = strongest(suspects<NodePair>(slow, neighbours_in));
-      if (neighbours.second.size() == 1) links = std::move(neighbours);
-    }
-    const auto nodes =
-        strongest(suspects<std::int64_t>(slow, [](const GroupRate& rate) { return rate.nodes; }));
-    if (nodes.second.size() == 1 && nodes.first > links.first)
-      return explained(std::move(slow), {nodes.second.front(), nodes.second.front()});
+    auto links = strongest(slow, pairs_in);
+    if (links.second.size() != 1)
+      if (auto neighbours = strongest(slow, neighbours_in); neighbours.second.size() == 1)
+        links = std::move(neighbours);
+    const auto nodes = strongest(slow, nodes_in);
+    if (nodes.second.size() == 1 && nodes.first > links.first) links = nodes;
     if (links.second.size() == 1) return explained(std::move(slow), links.second.front());
     for (const GroupRate* rate : slow) add_slow_group(*rate);
     return {};
@@ -438,24 +432,23 @@ class RankJudge {
 
   std::vector<const GroupRate*> explained(std::vector<const GroupRate*> slow, NodePair place) {
     RankFinding finding;
-    finding.kind = place.first == place.second ? RankFinding::Kind::slow_network_of_node
-                                               : RankFinding::Kind::slow_link;
+    const bool is_link = place.first != place.second;
+    finding.kind = is_link ? RankFinding::Kind::slow_link : RankFinding::Kind::slow_network_of_node;
     finding.places = {place.first, place.second};
-    if (place.first == place.second) finding.places.pop_back();
+    finding.places.resize(is_link ? 2 : 1);
     const auto holds = [&](const GroupRate* rate) {
-      return std::find(rate->nodes.begin(), rate->nodes.end(), place.first) != rate->nodes.end() &&
-             std::find(rate->nodes.begin(), rate->nodes.end(), place.second) != rate->nodes.end();
+      const std::set<std::int64_t> nodes(rate->nodes.begin(), rate->nodes.end());
+      return nodes.contains(place.first) && nodes.contains(place.second);
     };
     const auto first_kept = std::stable_partition(slow.begin(), slow.end(), holds);
     std::vector<const GroupRate*> found(slow.begin(), first_kept);
     add_rates(finding, found);
     const std::string kind = verdict_.gpus_per_node > 0 ? "node" : "rank",
                       first = std::to_string(place.first);
-    finding.text =
-        (finding.kind == RankFinding::Kind::slow_link
-             ? "the link between " + kind + "s " + first + " and " + std::to_string(place.second)
-             : "the network of " + kind + " " + first) +
-        text_of_rates(finding);
+    finding.text = (is_link ? "the link between " + kind + "s " + first + " and " +
+                                  std::to_string(place.second)
+                            : "the network of " + kind + " " + first) +
+                   text_of_rates(finding);
     verdict_.findings.push_back(std::move(finding));
     slow.erase(slow.begin(), first_kept);
     return slow;
