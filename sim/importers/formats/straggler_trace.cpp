@@ -154,11 +154,10 @@ JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
     return each;
   };
   const auto worker_json = [](const WorkerPace& worker) {
-    JsonValue value = object_of({{"data_rank", worker.data_rank},
-                                 {"stage", worker.stage},
-                                 {"time_over_peers", worker.ratio}});
-    if (worker.saved > 0) value.set("saved_s", JsonValue(worker.saved));
-    return value;
+    return object_of({{"data_rank", worker.data_rank},
+                      {"stage", worker.stage},
+                      {"time_over_peers", worker.ratio},
+                      {"saved_s", only_if(worker.saved > 0, worker.saved)}});
   };
   JsonValue works = empty_object();
   for (std::size_t i = 0; i < analysis.slowdown_by_work.size(); ++i)
