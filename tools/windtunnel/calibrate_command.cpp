@@ -12,9 +12,9 @@ namespace windtunnel {
 namespace {
 
 std::optional<FittedFile> fitted_file(const CommandLine& line) {
-  if (!line.device.empty()) return FittedFile{FittedPart::device, line.device, line.output};
-  if (!line.software.empty()) return FittedFile{FittedPart::software, line.software, line.output};
-  if (!line.platform.empty()) return FittedFile{FittedPart::platform, line.platform, line.output};
+  if (!line.device.empty()) return FittedFile{"--device", line.device, line.output};
+  if (!line.software.empty()) return FittedFile{"--software", line.software, line.output};
+  if (!line.platform.empty()) return FittedFile{"--platform", line.platform, line.output};
   return std::nullopt;
 }
 
