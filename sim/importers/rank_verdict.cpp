@@ -515,17 +515,11 @@ struct GroupKey {
   auto operator<=>(const GroupKey&) const = default;
 };
 
-/// One rank's calls in one group, in order.
-struct RankCalls {
-  std::size_t member = 0;
-  std::vector<const CollectiveCall*> calls;
-};
-
+/// Calls of a group, by rank and in order; their size as they say it, 0 where they do not.
 struct GroupCalls {
-  RankGroup group;
-  std::int64_t size = 0;  ///< as the calls say; 0: not said
-  bool are_messages = false;
-  std::vector<RankCalls> ranks;
+  std::string description;
+  std::int64_t size = 0;
+  std::map<std::size_t, std::vector<const CollectiveCall*>> calls;
 };
 
 class RankMatcher {
@@ -534,7 +528,7 @@ class RankMatcher {
 
   MatchedRanks match() {
     collect();
-    for (auto& [key, group] : groups_) match(std::move(group));
+    for (const auto& [key, group] : groups_) match(key, group);
     align_clocks();
     return std::move(matched_);
   }
@@ -561,13 +555,9 @@ class RankMatcher {
       return;
     }
     GroupCalls& group = groups_[*key];
-    group.group.name = key->name;
-    group.are_messages = key->is_message;
-    group.group.description = name_in(member, call.description);
+    group.description = name_in(member, call.description);
     group.size = std::max(group.size, size_of(*key, call));
-    if (group.ranks.empty() || group.ranks.back().member != member)
-      group.ranks.push_back({member, {}});
-    group.ranks.back().calls.push_back(&call);
+    group.calls[member].push_back(&call);
   }
 
   static std::int64_t size_of(const GroupKey& key, const CollectiveCall& call) {
@@ -591,41 +581,41 @@ class RankMatcher {
     return is_pair ? std::optional(key) : std::nullopt;
   }
 
-  void match(GroupCalls group) {
-    RankGroup found = group.group;
-    for (const RankCalls& rank : group.ranks) found.members.push_back(rank.member);
+  void match(const GroupKey& key, const GroupCalls& group) {
+    RankGroup found{key.name, group.description, {}, true};
+    for (const auto& [member, calls] : group.calls) found.members.push_back(member);
     const auto num_members = static_cast<std::int64_t>(found.members.size());
     found.is_whole = group.size == num_members;
     const bool too_many = group.size > 0 && num_members > group.size;
-    if (found.members.size() < 2 || too_many) {
-      for (const RankCalls& rank : group.ranks) matched_.num_unmatched += rank.calls.size();
+    if (num_members < 2 || too_many) {
+      for (const auto& [member, calls] : group.calls) matched_.num_unmatched += calls.size();
       return;
     }
     const std::size_t number = matched_.groups.size();
     matched_.groups.push_back(std::move(found));
     // The numbers of messages count each rank's own, to and from all others.
-    const bool numbered = !group.are_messages && have_sequence_numbers(group);
-    const std::size_t count = group.ranks.front().calls.size();
+    const bool numbered = !key.is_message &&
+                          std::all_of(group.calls.begin(), group.calls.end(), has_sequence_numbers);
+    const std::size_t count = group.calls.begin()->second.size();
     const bool same_counts =
-        std::all_of(group.ranks.begin(), group.ranks.end(),
-                    [&](const RankCalls& rank) { return rank.calls.size() == count; });
-    std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> calls;
-    for (const RankCalls& rank : group.ranks)
-      for (std::size_t i = 0; i < rank.calls.size(); ++i)
+        std::all_of(group.calls.begin(), group.calls.end(),
+                    [count](const auto& rank) { return rank.second.size() == count; });
+    std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> together;
+    for (const auto& [member, calls] : group.calls)
+      for (std::size_t i = 0; i < calls.size(); ++i)
         if (numbered || same_counts)
-          calls[numbered ? rank.calls[i]->sequence : static_cast<std::int64_t>(i)].emplace_back(
-              rank.member, rank.calls[i]);
+          together[numbered ? calls[i]->sequence : static_cast<std::int64_t>(i)].emplace_back(
+              member, calls[i]);
         else
           ++matched_.num_unmatched;
-    for (const auto& [at, parts] : calls) add_match(parts, group.ranks.size(), number);
+    for (const auto& [at, parts] : together) add_match(parts, group.calls.size(), number);
   }
 
-  static bool have_sequence_numbers(const GroupCalls& group) {
-    return std::all_of(group.ranks.begin(), group.ranks.end(), [](const RankCalls& rank) {
-      std::set<std::int64_t> numbers;
-      return std::all_of(rank.calls.begin(), rank.calls.end(), [&](const CollectiveCall* call) {
-        return call->sequence >= 0 && numbers.insert(call->sequence).second;
-      });
+  static bool has_sequence_numbers(
+      const std::pair<const std::size_t, std::vector<const CollectiveCall*>>& rank) {
+    std::set<std::int64_t> numbers;
+    return std::all_of(rank.second.begin(), rank.second.end(), [&](const CollectiveCall* call) {
+      return call->sequence >= 0 && numbers.insert(call->sequence).second;
     });
   }
 
