@@ -279,12 +279,6 @@ Candidate* best_of(std::vector<Candidate>& candidates, const LinearBelief& belie
 
 double width_of(double variance) { return std::sqrt(variance + row_noise * row_noise); }
 
-/// What is to become surer: the plan's time, or what it is over another's.
-struct Asked {
-  std::vector<double> gradient;
-  double gain = 0;  ///< ln(time of the other / time of the plan); of a decision
-};
-
 /// Refuses another plan whose constants are not those of the plan.
 void expect_same_constants(const Linearizer& linearizer, Scenario& other, const std::string& name) {
   for (std::size_t j = 0; j < linearizer.constants().size(); ++j) {
@@ -298,11 +292,12 @@ void expect_same_constants(const Linearizer& linearizer, Scenario& other, const 
   }
 }
 
-/// What the constants leave open of a decision; `noise` of both plans.
-AdvisedDecision decision_of(const Asked& asked, const LinearBelief& belief) {
+/// What the constants leave open of a decision, with the noise of both plans; `gain` as it is predicted, with its gradient.
+AdvisedDecision decision_of(double gain, const std::vector<double>& gradient,
+                            const LinearBelief& belief) {
   AdvisedDecision decision;
-  decision.gain = asked.gain + belief.expected(asked.gradient);
-  decision.width = std::sqrt(belief.variance(asked.gradient) + 2 * row_noise * row_noise);
+  decision.gain = gain + belief.expected(gradient);
+  decision.width = std::sqrt(belief.variance(gradient) + 2 * row_noise * row_noise);
   decision.sure = normal_below(std::abs(decision.gain) / decision.width);
   return decision;
 }
@@ -392,11 +387,13 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     times.push_back(*time);
   }
   const LinearTime* const asked = &times.front();
-  Asked question{asked->gradient};
+  // What is to become surer: the plan's time, or that of the other over it.
+  std::vector<double> gradient = asked->gradient;
+  double gain = 0;
   if (times.size() == 2) {
-    question.gain = std::log(times[1].figures.time / asked->figures.time);
-    for (std::size_t j = 0; j < question.gradient.size(); ++j)
-      question.gradient[j] = times[1].gradient[j] - asked->gradient[j];
+    gain = std::log(times[1].figures.time / asked->figures.time);
+    for (std::size_t j = 0; j < gradient.size(); ++j)
+      gradient[j] = times[1].gradient[j] - asked->gradient[j];
   }
   learn(belief, linearizer, sets, request, library, advice);
   const auto moved = [&](const LinearTime& time) {
@@ -404,15 +401,15 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   };
   advice.iteration_time = moved(*asked);
   advice.width = width_of(belief.variance(asked->gradient));
-  if (times.size() == 2) advice.decision = decision_of(question, belief);
+  if (times.size() == 2) advice.decision = decision_of(gain, gradient, belief);
   for (std::size_t j = 0; j < asked->gradient.size(); ++j)
     if (std::abs(asked->gradient[j]) > least_effect)
       advice.constants.push_back(
           {linearizer.constants()[j], linearizer.given()[j], belief.spread(j), asked->gradient[j]});
   std::vector<Candidate> found = candidates_of(linearizer, plan, configuration, advice);
   while (advice.runs.size() < most_runs) {
-    Candidate* const best = best_of(found, belief, question.gradient,
-                                    (advice.decision ? 2 : 1) * row_noise * row_noise);
+    Candidate* const best =
+        best_of(found, belief, gradient, (advice.decision ? 2 : 1) * row_noise * row_noise);
     if (best == nullptr) break;
     best->is_taken = true;
     belief.measure(best->time.gradient, row_noise);
@@ -423,7 +420,7 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     advice.runs.push_back({overrides, detail::plan_text(run.training, run.parallel),
                            best->time.figures.gpus, moved(best->time),
                            width_of(belief.variance(asked->gradient)),
-                           advice.decision ? decision_of(question, belief).sure : 0});
+                           advice.decision ? decision_of(gain, gradient, belief).sure : 0});
   }
   advice.num_simulations = linearizer.num_simulations();
   return advice;

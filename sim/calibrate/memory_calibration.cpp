@@ -73,8 +73,8 @@ void expect_one_stack(const std::vector<MemoryCorrection>& corrections,
 
 }  // namespace
 
-int run_memory_calibration(const MemoryCalibrationRequest& request, const Library& library,
-                           std::ostream& out, std::ostream& messages) {
+int run_memory_calibration(const CalibrateRequest& request, const std::filesystem::path& file,
+                           const Library& library, std::ostream& out, std::ostream& messages) {
   const std::vector<MeasurementSet> sets = read_sets(request.sets, library);
   std::vector<MemoryCorrection> corrections;
   for (const MemoryRows& rows : read_memory_rows(sets, library, request.overrides)) {
@@ -86,11 +86,11 @@ int run_memory_calibration(const MemoryCalibrationRequest& request, const Librar
     messages << "calibrate: no readings of memory in two groups or more\n";
     return 1;
   }
-  if (!request.out.empty()) expect_one_stack(corrections, request.out);
+  if (!file.empty()) expect_one_stack(corrections, file);
   out << result_of(corrections, request.format) << std::flush;
-  if (request.out.empty()) return 0;
-  write_file_atomically(request.out, memory_correction_json(corrections.back()));
-  messages << "calibrate: wrote " << request.out.string() << "\n";
+  if (file.empty()) return 0;
+  write_file_atomically(file, memory_correction_json(corrections.back()));
+  messages << "calibrate: wrote " << file.string() << "\n";
   return 0;
 }
 
