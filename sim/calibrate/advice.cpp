@@ -1,6 +1,7 @@
 #include "calibrate/advice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
@@ -8,56 +9,61 @@
 #include <utility>
 #include <variant>
 
+#include "calibrate/calibration_text.hpp"
 #include "calibrate/constant_fitter.hpp"
 #include "core/contracts.hpp"
+#include "core/count_text.hpp"
+#include "core/json_build.hpp"
 #include "core/normal.hpp"
 #include "core/option_error.hpp"
+#include "report/explanation.hpp"
+#include "report/json_object.hpp"
+#include "report/number_text.hpp"
 #include "report/report_words.hpp"
+#include "report/terminal_text.hpp"
 #include "scenario/unsupported.hpp"
 #include "simulate/built_scenario.hpp"
 
 namespace windtunnel {
 
-double LinearBelief::dot(const std::vector<double>& a, const std::vector<double>& b) {
-  WT_EXPECT(a.size() == b.size());
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+namespace {
+
+Eigen::Map<const Eigen::VectorXd> vector_of(const std::vector<double>& numbers) {
+  return {numbers.data(), static_cast<Eigen::Index>(numbers.size())};
 }
+
+}  // namespace
 
 LinearBelief::LinearBelief(const std::vector<double>& spreads)
-    : covariance_(spreads.size(), std::vector<double>(spreads.size(), 0)),
-      mean_(spreads.size(), 0) {
-  for (std::size_t i = 0; i < spreads.size(); ++i) covariance_[i][i] = spreads[i] * spreads[i];
-}
-
-std::vector<double> LinearBelief::times_covariance(const std::vector<double>& vector) const {
-  std::vector<double> product;
-  for (const std::vector<double>& row : covariance_) product.push_back(dot(row, vector));
-  return product;
-}
+    : covariance_(vector_of(spreads).array().square().matrix().asDiagonal()),
+      mean_(Eigen::VectorXd::Zero(covariance_.rows())) {}
 
 double LinearBelief::variance(const std::vector<double>& gradient) const {
-  return dot(gradient, times_covariance(gradient));
+  return vector_of(gradient).dot(covariance_ * vector_of(gradient));
 }
 
 double LinearBelief::variance_after(const std::vector<double>& asked,
                                     const std::vector<double>& gradient, double noise) const {
-  const std::vector<double> moved = times_covariance(gradient);
-  const double shared = dot(asked, moved);
-  return variance(asked) - shared * shared / (noise * noise + dot(gradient, moved));
+  const Eigen::VectorXd moved = covariance_ * vector_of(gradient);
+  const double shared = vector_of(asked).dot(moved);
+  return variance(asked) - shared * shared / (noise * noise + vector_of(gradient).dot(moved));
 }
 
 void LinearBelief::measure(const std::vector<double>& gradient, double noise,
                            std::optional<double> residual) {
-  const std::vector<double> moved = times_covariance(gradient);
-  const double scale = 1 / (noise * noise + dot(gradient, moved));
-  const double missed = residual ? scale * (*residual - expected(gradient)) : 0;
-  for (std::size_t i = 0; i < moved.size(); ++i) mean_[i] += missed * moved[i];
-  for (std::size_t i = 0; i < moved.size(); ++i)
-    for (std::size_t j = 0; j < moved.size(); ++j) covariance_[i][j] -= scale * moved[i] * moved[j];
+  const Eigen::VectorXd moved = covariance_ * vector_of(gradient);
+  const double scale = 1 / (noise * noise + vector_of(gradient).dot(moved));
+  if (residual) mean_ += scale * (*residual - expected(gradient)) * moved;
+  covariance_ -= scale * moved * moved.transpose();
+}
+
+double LinearBelief::expected(const std::vector<double>& gradient) const {
+  return vector_of(gradient).dot(mean_);
 }
 
 double LinearBelief::spread(std::size_t constant) const {
-  return std::sqrt(covariance_[constant][constant]);
+  const auto at = static_cast<Eigen::Index>(constant);
+  return std::sqrt(covariance_(at, at));
 }
 
 namespace {
@@ -273,12 +279,6 @@ Candidate* best_of(std::vector<Candidate>& candidates, const LinearBelief& belie
 
 double width_of(double variance) { return std::sqrt(variance + row_noise * row_noise); }
 
-/// What is to become surer: the plan's time, or what it is over another's.
-struct Asked {
-  std::vector<double> gradient;
-  double gain = 0;  ///< ln(time of the other / time of the plan); of a decision
-};
-
 /// Refuses another plan whose constants are not those of the plan.
 void expect_same_constants(const Linearizer& linearizer, Scenario& other, const std::string& name) {
   for (std::size_t j = 0; j < linearizer.constants().size(); ++j) {
@@ -292,11 +292,12 @@ void expect_same_constants(const Linearizer& linearizer, Scenario& other, const 
   }
 }
 
-/// What the constants leave open of a decision; `noise` of both plans.
-AdvisedDecision decision_of(const Asked& asked, const LinearBelief& belief) {
+/// What the constants leave open of a decision, with the noise of both plans; `gain` as it is predicted, with its gradient.
+AdvisedDecision decision_of(double gain, const std::vector<double>& gradient,
+                            const LinearBelief& belief) {
   AdvisedDecision decision;
-  decision.gain = asked.gain + belief.expected(asked.gradient);
-  decision.width = std::sqrt(belief.variance(asked.gradient) + 2 * row_noise * row_noise);
+  decision.gain = gain + belief.expected(gradient);
+  decision.width = std::sqrt(belief.variance(gradient) + 2 * row_noise * row_noise);
   decision.sure = normal_below(std::abs(decision.gain) / decision.width);
   return decision;
 }
@@ -386,11 +387,13 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     times.push_back(*time);
   }
   const LinearTime* const asked = &times.front();
-  Asked question{asked->gradient};
+  // What is to become surer: the plan's time, or that of the other over it.
+  std::vector<double> gradient = asked->gradient;
+  double gain = 0;
   if (times.size() == 2) {
-    question.gain = std::log(times[1].figures.time / asked->figures.time);
-    for (std::size_t j = 0; j < question.gradient.size(); ++j)
-      question.gradient[j] = times[1].gradient[j] - asked->gradient[j];
+    gain = std::log(times[1].figures.time / asked->figures.time);
+    for (std::size_t j = 0; j < gradient.size(); ++j)
+      gradient[j] = times[1].gradient[j] - asked->gradient[j];
   }
   learn(belief, linearizer, sets, request, library, advice);
   const auto moved = [&](const LinearTime& time) {
@@ -398,15 +401,15 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   };
   advice.iteration_time = moved(*asked);
   advice.width = width_of(belief.variance(asked->gradient));
-  if (times.size() == 2) advice.decision = decision_of(question, belief);
+  if (times.size() == 2) advice.decision = decision_of(gain, gradient, belief);
   for (std::size_t j = 0; j < asked->gradient.size(); ++j)
     if (std::abs(asked->gradient[j]) > least_effect)
       advice.constants.push_back(
           {linearizer.constants()[j], linearizer.given()[j], belief.spread(j), asked->gradient[j]});
   std::vector<Candidate> found = candidates_of(linearizer, plan, configuration, advice);
   while (advice.runs.size() < most_runs) {
-    Candidate* const best = best_of(found, belief, question.gradient,
-                                    (advice.decision ? 2 : 1) * row_noise * row_noise);
+    Candidate* const best =
+        best_of(found, belief, gradient, (advice.decision ? 2 : 1) * row_noise * row_noise);
     if (best == nullptr) break;
     best->is_taken = true;
     belief.measure(best->time.gradient, row_noise);
@@ -417,10 +420,146 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     advice.runs.push_back({overrides, detail::plan_text(run.training, run.parallel),
                            best->time.figures.gpus, moved(best->time),
                            width_of(belief.variance(asked->gradient)),
-                           advice.decision ? decision_of(question, belief).sure : 0});
+                           advice.decision ? decision_of(gain, gradient, belief).sure : 0});
   }
   advice.num_simulations = linearizer.num_simulations();
   return advice;
+}
+
+namespace {
+
+using detail::time_text;
+
+double factor_of(double width) { return std::exp(normal_95th * width); }
+
+std::string interval_text(Seconds time, double width) {
+  const Seconds upper = time * factor_of(width);
+  return time_text(time / factor_of(width), upper) + " to " + time_text(upper, upper);
+}
+
+std::string value_of(const Overrides& overrides, const std::string& pointer) {
+  const auto found = std::find_if(overrides.begin(), overrides.end(),
+                                  [&](const auto& each) { return each.first == pointer; });
+  return found == overrides.end() ? "" : found->second;
+}
+
+std::string run_text(const AdvisedRun& run) {
+  return count_text(run.gpus, "GPU") + ": " + run.plan + ", " +
+         count_text(std::stoul(value_of(run.overrides, "/model/layers")), "layer") + " in all";
+}
+
+std::string command_of(const AdvisedRun& run, const std::string& file) {
+  std::vector<std::string> words{"windtunnel", "run", file};
+  for (const auto& [pointer, value] : run.overrides)
+    words.insert(words.end(), {"--set", pointer + "=" + value});
+  return shell_line(words);
+}
+
+std::string constants_text(const Advice& advice) {
+  std::string text = "\n  It depends on\n";
+  std::size_t widest = 0;
+  for (const AdvisedConstant& each : advice.constants)
+    widest = std::max(widest, each.constant.name.size());
+  for (const AdvisedConstant& each : advice.constants)
+    text += "    " + left_aligned(each.constant.name, static_cast<int>(widest) + 2) +
+            right_aligned(text_of(each.given), 10) + "  known to a factor of " +
+            fixed_text(factor_of(each.spread), 2) + "; 10 % of it is " +
+            signed_percent_text(std::pow(1.1, each.sensitivity) - 1) + " of the time\n";
+  return text;
+}
+
+/// "87 of 100 cases"
+std::string cases_text(double share) { return fixed_text(100 * share, 0) + " of 100 cases"; }
+
+std::string decision_text(const AdvisedDecision& decision, const std::string& against) {
+  const double ratio = std::exp(decision.gain);  // time of the other over that of the plan
+  const std::string change =
+      ratio < 1 ? percent_text(1 / ratio - 1) + " slower" : percent_text(1 - 1 / ratio) + " faster";
+  return "It is " + change + " than " + against + ", which is right in " +
+         cases_text(decision.sure);
+}
+
+std::string skipped_text(const Advice& advice) {
+  std::string text;
+  for (const auto& [row, why] : advice.skipped) text += "  skipped " + row + ": " + why + "\n";
+  return text;
+}
+
+std::string refused_text(const Advice& advice) {
+  if (advice.num_refused == 0) return {};
+  return "  (" + std::to_string(advice.num_refused) +
+         " more cannot be simulated; the first: " + advice.why_refused + ")\n";
+}
+
+JsonValue interval_value(Seconds time, double width) {
+  return array_of(
+      std::array{time / factor_of(width) / Seconds{1}, time * factor_of(width) / Seconds{1}});
+}
+
+JsonValue advised_constant(const AdvisedConstant& each) {
+  return object_of({{"name", each.constant.name},
+                    {"pointer", each.constant.pointer},
+                    {"value", text_of(each.given)},
+                    {"spread", each.spread},
+                    {"sensitivity", each.sensitivity}});
+}
+
+}  // namespace
+
+std::string advice_text(const Advice& advice, const std::string& file, const std::string& against) {
+  const Seconds time = advice.iteration_time;
+  std::string text = file + ": " + time_text(time, time) +
+                     " per iteration\n\n  90 % interval of what its constants leave open: " +
+                     interval_text(time, advice.width) + ", with " +
+                     count_text(advice.num_rows, "measured row") + "\n" + skipped_text(advice) +
+                     constants_text(advice);
+  if (advice.decision) text += "\n  " + decision_text(*advice.decision, against) + "\n";
+  if (advice.runs.empty())
+    return text + "\n  No run on one to four nodes would narrow it by a twentieth: " +
+           count_text(advice.num_candidates, "configuration") + " tried\n" + refused_text(advice);
+  text += "\n  Measure next, of " + count_text(advice.num_candidates, "configuration") +
+          " that fit on one to four nodes\n" + refused_text(advice);
+  int number = 0;
+  for (const AdvisedRun& run : advice.runs)
+    text += "    " + std::to_string(++number) + ". " + run_text(run) + "; " +
+            time_text(run.iteration_time, run.iteration_time) + " an iteration\n       then " +
+            interval_text(time, run.width_after) +
+            (advice.decision ? "; should it take that long, the decision is right in " +
+                                   cases_text(run.sure_after)
+                             : "") +
+            "\n       " + command_of(run, file) + "\n";
+  return text;
+}
+
+std::string advice_json(const Advice& advice) {
+  const auto run_value = [&](const AdvisedRun& run) {
+    JsonValue set = empty_object();
+    for (const auto& [pointer, text] : run.overrides) set.set(pointer, JsonValue(text));
+    return object_of({{"set", set},
+                      {"gpus", run.gpus},
+                      {"iteration_time_s", run.iteration_time},
+                      {"interval_s", interval_value(advice.iteration_time, run.width_after)},
+                      {"sure", only_if(advice.decision.has_value(), run.sure_after)}});
+  };
+  std::optional<JsonValue> decision;
+  if (advice.decision)
+    decision = object_of({{"speedup", std::exp(advice.decision->gain)},
+                          {"spread", advice.decision->width},
+                          {"sure", advice.decision->sure}});
+  return pretty_text(
+             object_of({{"schema", "windtunnel/advice-v1"},
+                        {"iteration_time_s", advice.iteration_time},
+                        {"interval_s", interval_value(advice.iteration_time, advice.width)},
+                        {"measured_rows", advice.num_rows},
+                        {"candidates", advice.num_candidates},
+                        {"refused", advice.num_refused},
+                        {"first_refusal",
+                         advice.num_refused > 0 ? std::optional(advice.why_refused) : std::nullopt},
+                        {"decision", decision},
+                        {"constants", array_of(advice.constants, advised_constant)},
+                        {"measure_next", array_of(advice.runs, run_value)},
+                        {"skipped", skipped_value(advice.skipped)}})) +
+         "\n";
 }
 
 }  // namespace windtunnel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <Eigen/Dense>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -32,16 +33,13 @@ class LinearBelief {
   void measure(const std::vector<double>& gradient, double noise,
                std::optional<double> residual = {});
   /// Of ln(t / t0), by what was measured.
-  double expected(const std::vector<double>& gradient) const { return dot(gradient, mean_); }
+  double expected(const std::vector<double>& gradient) const;
   /// Standard deviation of one constant.
   double spread(std::size_t constant) const;
 
  private:
-  static double dot(const std::vector<double>& a, const std::vector<double>& b);
-  std::vector<double> times_covariance(const std::vector<double>& vector) const;
-
-  std::vector<std::vector<double>> covariance_;
-  std::vector<double> mean_;  ///< of ln(constant) over its given value
+  Eigen::MatrixXd covariance_;
+  Eigen::VectorXd mean_;  ///< of ln(constant) over its given value
 };
 
 /// A plan whose prediction is to become surer.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -99,14 +100,11 @@ Indices all_rows(std::size_t count) {
 /// The rows of each model size, sizes in the order in which they first appear.
 std::vector<HeldOut> size_groups(const std::vector<CalibrationPoint>& points) {
   std::vector<HeldOut> groups;
+  std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const HeldOut& known) { return known.name == points[i].size; });
-    if (group == groups.end()) {
-      group = groups.insert(groups.end(), HeldOut{});
-      group->name = points[i].size;
-    }
-    group->points.push_back(i);
+    const auto [place, is_new] = places.try_emplace(points[i].size, groups.size());
+    if (is_new) groups.emplace_back().name = points[i].size;
+    groups[place->second].points.push_back(i);
   }
   return groups;
 }
@@ -232,17 +230,11 @@ Calibration calibrate(const std::vector<CalibrationPoint>& points, const Calibra
   return calibration;
 }
 
-std::vector<ScoredRow> all_of(const std::vector<HeldOut>& groups) {
+std::vector<ScoredRow> all_of(const std::vector<HeldOut>& groups,
+                              std::vector<ScoredRow> HeldOut::*rows) {
   std::vector<ScoredRow> all;
   for (const HeldOut& group : groups)
-    all.insert(all.end(), group.comparisons.begin(), group.comparisons.end());
-  return all;
-}
-
-std::vector<ScoredRow> anchored_of(const std::vector<HeldOut>& groups) {
-  std::vector<ScoredRow> all;
-  for (const HeldOut& group : groups)
-    all.insert(all.end(), group.anchored.begin(), group.anchored.end());
+    all.insert(all.end(), (group.*rows).begin(), (group.*rows).end());
   return all;
 }
 
@@ -290,21 +282,20 @@ std::vector<ScoredRow> held_out_by_row(const Calibration& calibration) {
 std::vector<EvidenceRegime> evidence_of(const std::vector<CalibrationPoint>& points,
                                         const Calibration& calibration) {
   std::vector<EvidenceRegime> regimes;
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
   const std::vector<ScoredRow> rows = held_out_by_row(calibration);
   for (std::size_t i = 0; i < points.size(); ++i) {
     const ScenarioTraits& traits = points[i].traits;
-    auto regime = std::find_if(regimes.begin(), regimes.end(), [&](const EvidenceRegime& known) {
-      return known.software == traits.software && known.device_family == traits.device_family;
-    });
-    if (regime == regimes.end()) {
-      regime = regimes.insert(regimes.end(), EvidenceRegime{});
-      regime->software = traits.software;
-      regime->device_family = traits.device_family;
-      regime->method = method_of(calibration);
-    }
-    regime->sets.insert(points[i].set);
-    regime->include(traits);
-    regime->residuals.push_back(std::log(rows[i].measured / rows[i].predicted));
+    const auto [place, is_new] =
+        places.try_emplace({traits.software, traits.device_family}, regimes.size());
+    if (is_new) regimes.emplace_back();
+    EvidenceRegime& regime = regimes[place->second];
+    regime.software = traits.software;
+    regime.device_family = traits.device_family;
+    regime.method = method_of(calibration);
+    regime.sets.insert(points[i].set);
+    regime.include(traits);
+    regime.residuals.push_back(std::log(rows[i].measured / rows[i].predicted));
   }
   for (EvidenceRegime& regime : regimes)
     std::sort(regime.residuals.begin(), regime.residuals.end());

@@ -121,10 +121,9 @@ struct CalibrationPlan {
 Calibration calibrate(const std::vector<CalibrationPoint>& points, const CalibrationPlan& plan,
                       PointPredictor& predictor);
 
-/// The comparisons of all groups.
-std::vector<ScoredRow> all_of(const std::vector<HeldOut>& groups);
-/// The same, anchored.
-std::vector<ScoredRow> anchored_of(const std::vector<HeldOut>& groups);
+/// The comparisons of all groups, or those that are anchored.
+std::vector<ScoredRow> all_of(const std::vector<HeldOut>& groups,
+                              std::vector<ScoredRow> HeldOut::*rows = &HeldOut::comparisons);
 
 /// What measured rows and their predictions say of predictions near them.
 AnchoredResiduals anchors_of(const std::vector<CalibrationPoint>& points,

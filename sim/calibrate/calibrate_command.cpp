@@ -106,11 +106,14 @@ struct PartPlace {
   const LibraryKind& kind;
 };
 
-/// By FittedPart. A device stands in a platform: of two places that begin alike, the first one counts.
+/// A device stands in a platform: of two places that begin alike, the first one counts.
 const PartPlace part_places[]{{"--device", "/platform/node_types/0/device/", device_files},
                               {"--software", "/software/", software_files},
                               {"--platform", "/platform/", platform_files}};
-const PartPlace& place_of(FittedPart part) { return part_places[static_cast<std::size_t>(part)]; }
+const PartPlace& place_of(const FittedFile& file) {
+  return *std::find_if(std::begin(part_places), std::end(part_places),
+                       [&](const PartPlace& place) { return file.option == place.option; });
+}
 
 /// The place of the constant's number; a null pointer where no such file has it.
 const PartPlace* place_of(const FitConstant& constant) {
@@ -119,17 +122,17 @@ const PartPlace* place_of(const FitConstant& constant) {
   return nullptr;
 }
 
-bool stands_in(const FitConstant& constant, FittedPart part) {
-  return place_of(constant) == &place_of(part);
+bool stands_in(const FitConstant& constant, const FittedFile& file) {
+  return place_of(constant) == &place_of(file);
 }
 
 /// The constant's place in the file: "/gemm/peak_fraction".
-std::string pointer_in_file(const FitConstant& constant, FittedPart part) {
-  return constant.pointer.substr(place_of(part).prefix.size() - 1);
+std::string pointer_in_file(const FitConstant& constant, const FittedFile& file) {
+  return constant.pointer.substr(place_of(file).prefix.size() - 1);
 }
 
 JsonValue read_original(const FittedFile& file, const Library& library) {
-  const auto& [option, prefix, kind] = place_of(file.part);
+  const auto& [option, prefix, kind] = place_of(file);
   const fs::path path =
       looks_like_path(file.name) ? fs::path(file.name) : library_file(library, kind, file.name);
   if (file_type_of(path) == fs::file_type::not_found)
@@ -145,13 +148,13 @@ JsonValue read_original(const FittedFile& file, const Library& library) {
 /// The scenarios must have read their value from a file like this one.
 void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonValue& original) {
   constexpr double rounding = 1e-9;
-  const std::string pointer = pointer_in_file(fitted.constant, file.part);
+  const std::string pointer = pointer_in_file(fitted.constant, file);
   const auto there = number_at(original, pointer);
   if (!there) return;  // a default of the reader
   const bool same = there->unit == fitted.given.unit &&
                     std::abs(there->number - fitted.given.number) <= rounding * there->number;
   if (!same)
-    throw option_error(place_of(file.part).option, file.name,
+    throw option_error(file.option, file.name,
                        file.name + " has " + text_of(*there) + " at " + pointer +
                            ", the scenarios of the sets have " + text_of(fitted.given),
                        "name the file that the sets use");
@@ -196,16 +199,16 @@ std::string fitted_file_text(const FittedFile& file, const Calibration& calibrat
   JsonValue document = read_original(file, library);
   bool any = false;
   for (const FittedConstant& fitted : calibration.constants) {
-    if (fitted.is_kept() || !stands_in(fitted.constant, file.part)) continue;
+    if (fitted.is_kept() || !stands_in(fitted.constant, file)) continue;
     check_same_file(file, fitted, document);
-    write_number(document, pointer_in_file(fitted.constant, file.part), fitted,
+    write_number(document, pointer_in_file(fitted.constant, file), fitted,
                  provenance(calibration, points));
     any = true;
   }
   if (!any)
-    throw option_error(place_of(file.part).option, file.name,
+    throw option_error(file.option, file.name,
                        std::string("none of the fitted constants stands in a ") +
-                           place_of(file.part).kind.noun + " file",
+                           place_of(file).kind.noun + " file",
                        {});
   if (document.find("name") != nullptr) document.set("name", JsonValue(file.out.stem().string()));
   return pretty_text(document) + "\n";
@@ -242,10 +245,9 @@ void check(const CalibrateRequest& request, const std::vector<FitConstant>& cons
   if (constants.empty() && request.residuals.empty())
     throw option_error("--fit", "", "calibrate needs to be told what to fit", "such as --fit emax");
   if (!request.file) return;
-  const FittedPart part = request.file->part;
   if (std::none_of(constants.begin(), constants.end(),
-                   [&](const FitConstant& constant) { return stands_in(constant, part); }))
-    throw option_error(place_of(part).option, request.file->name,
+                   [&](const FitConstant& constant) { return stands_in(constant, *request.file); }))
+    throw option_error(request.file->option, request.file->name,
                        "none of the constants to fit stands in such a file",
                        fitted_elsewhere(constants));
 }
@@ -314,7 +316,7 @@ bool refuse_kept(const CalibrateRequest& request, const Calibration& calibration
     if (fitted.is_kept())
       messages << "calibrate: " << fitted.constant.name << " " << text_of(fitted.given) << " "
                << identification_text(fitted) << "\n";
-    else if (request.file && stands_in(fitted.constant, request.file->part))
+    else if (request.file && stands_in(fitted.constant, *request.file))
       any = true;
   }
   if (!request.file || any) return false;
@@ -337,7 +339,7 @@ void write_files(const CalibrateRequest& request, const Library& library,
   if (request.file) {
     messages << "calibrate: wrote " << request.file->out.string() << "\n";
     for (const FittedConstant& fitted : calibration.constants)
-      if (!stands_in(fitted.constant, request.file->part))
+      if (!stands_in(fitted.constant, *request.file))
         messages << "calibrate: " << fitted.constant.name << " stands in another kind of file\n";
   }
   if (request.residuals.empty()) return;

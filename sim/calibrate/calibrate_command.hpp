@@ -14,13 +14,10 @@
 
 namespace windtunnel {
 
-/// Kind of file that takes the fitted numbers.
-enum class FittedPart { device, software, platform };
-
 /// A device, software or platform file, and the new one made of it.
 struct FittedFile {
-  FittedPart part = FittedPart::device;
-  std::string name;  ///< of a built-in file, or a path
+  std::string option;  ///< by which it is given: --device, --software or --platform
+  std::string name;    ///< of a built-in file, or a path
   std::filesystem::path out;
 };
 

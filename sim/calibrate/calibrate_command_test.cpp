@@ -79,7 +79,7 @@ TEST_CASE(
   request.sets = {write_synthetic_set(folder.path()).string()};
   request.fit = {"emax,nic_efficiency"};
   request.prior = PriorKind::none;
-  request.file = FittedFile{FittedPart::device, "a100-sxm-80gb", folder.path() / "mine.json"};
+  request.file = FittedFile{"--device", "a100-sxm-80gb", folder.path() / "mine.json"};
   request.residuals = folder.path() / "residuals.json";
   request.format = CalibrationFormat::json;
   std::ostringstream out, messages;
@@ -117,7 +117,7 @@ TEST_CASE("a constant at its bound is an error with the bound in it, and nothing
   // The set was made at emax 0.7 and with slower cards than the files have: the fit wants 0.7 or less.
   request.fit = {"emax=0.75..1"};
   request.prior = PriorKind::none;
-  request.file = FittedFile{FittedPart::device, "a100-sxm-80gb", folder.path() / "mine.json"};
+  request.file = FittedFile{"--device", "a100-sxm-80gb", folder.path() / "mine.json"};
   request.residuals = folder.path() / "residuals.json";
   write_file_atomically(folder.path() / "mine.json", "old");
   std::ostringstream out, messages;
@@ -166,7 +166,7 @@ TEST_CASE("what a calibration cannot do is refused before anything is simulated"
   request.fit = {"/software/no_such_thing"};
   refuses(request, "no number at /software/no_such_thing");
   request.fit = {"emax"};
-  request.file = FittedFile{FittedPart::software, "megatron-lm-2021", "out.json"};
+  request.file = FittedFile{"--software", "megatron-lm-2021", "out.json"};
   refuses(request,
           "none of the constants to fit stands in such a file (emax is "
           "/platform/node_types/0/device/gemm/peak_fraction of a scenario: use --device)");
@@ -193,7 +193,7 @@ Calibration made_up_calibration() {
 TEST_CASE("a software file keeps its units and the sources of its other numbers") {
   CalibrationPoint point;
   point.set = "mine";
-  const FittedFile file{FittedPart::software, "megatron-deepspeed-2021", "new-stack.json"};
+  const FittedFile file{"--software", "megatron-deepspeed-2021", "new-stack.json"};
   JsonValue document = parse(fitted_file_text(file, made_up_calibration(), {point}, library()));
   CHECK(find_at(document, "/launch/kernel")->string() == "41.23 us");
   Problems problems;
@@ -209,7 +209,7 @@ TEST_CASE("a software file keeps its units and the sources of its other numbers"
 TEST_CASE("a file that the sets do not use is refused") {
   CalibrationPoint point;
   point.set = "mine";
-  const FittedFile file{FittedPart::device, "v100-sxm2-32gb", "out.json"};
+  const FittedFile file{"--device", "v100-sxm2-32gb", "out.json"};
   CHECK_THROWS_WITH_AS(fitted_file_text(file, made_up_calibration(), {point}, library()),
                        doctest::Contains("the scenarios of the sets have 0.83"), InputError);
 }

@@ -50,7 +50,7 @@ TextRow score_row(const std::string& name, const std::vector<ScoredRow>& compari
 /// Whether rows say something of each other beyond the constants.
 bool is_anchored(const Calibration& calibration) {
   const std::vector<ScoredRow> plain = all_of(calibration.by_fold);
-  const std::vector<ScoredRow> moved = anchored_of(calibration.by_fold);
+  const std::vector<ScoredRow> moved = all_of(calibration.by_fold, &HeldOut::anchored);
   return !std::equal(
       plain.begin(), plain.end(), moved.begin(), moved.end(),
       [](const ScoredRow& a, const ScoredRow& b) { return a.predicted == b.predicted; });
@@ -60,15 +60,15 @@ std::string scores_text(const Calibration& calibration, const CalibrationPoints&
   const std::size_t largest = num_largest(calibration.as_given.size());
   std::vector<TextRow> rows{{"error", "mean", "median", "90th", "worst", "bias"}};
   if (largest > 0) rows.front().push_back("without the " + std::to_string(largest) + " largest");
-  rows.push_back(score_row("as given", calibration.as_given));
-  if (!calibration.constants.empty())
-    rows.push_back(score_row("fitted, in-sample", calibration.in_sample));
-  if (!calibration.constants.empty() && !calibration.by_size.empty())
-    rows.push_back(score_row("leave one size out", all_of(calibration.by_size)));
-  if (!calibration.constants.empty() && !calibration.by_fold.empty())
-    rows.push_back(score_row("random folds", all_of(calibration.by_fold)));
-  if (is_anchored(calibration))
-    rows.push_back(score_row("folds, anchored", anchored_of(calibration.by_fold)));
+  const bool is_fitted = !calibration.constants.empty();
+  const auto add = [&](const char* name, const std::vector<ScoredRow>& comparisons, bool is_shown) {
+    if (is_shown && !comparisons.empty()) rows.push_back(score_row(name, comparisons));
+  };
+  add("as given", calibration.as_given, true);
+  add("fitted, in-sample", calibration.in_sample, is_fitted);
+  add("leave one size out", all_of(calibration.by_size), is_fitted);
+  add("random folds", all_of(calibration.by_fold), is_fitted);
+  add("folds, anchored", all_of(calibration.by_fold, &HeldOut::anchored), is_anchored(calibration));
   std::string text = "\n" + text_table("lr", rows);
   if (!calibration.constants.empty())
     text +=
@@ -197,21 +197,17 @@ namespace {
 JsonValue score_value(const std::vector<ScoredRow>& comparisons) {
   const Score all = score(comparisons);
   const std::size_t largest = num_largest(comparisons.size());
-  JsonValue value = object_of({{"scored", all.scored},
-                               {"mape", all.mape},
-                               {"median_ape", all.median_ape},
-                               {"p90_ape", all.p90_ape},
-                               {"worst_ape", all.worst_ape},
-                               {"bias", all.bias}});
-  if (largest > 0)
-    value.set("mape_without_largest", JsonValue(score_without_largest(comparisons, largest).mape));
-  return value;
+  return object_of({{"scored", all.scored},
+                    {"mape", all.mape},
+                    {"median_ape", all.median_ape},
+                    {"p90_ape", all.p90_ape},
+                    {"worst_ape", all.worst_ape},
+                    {"bias", all.bias},
+                    {"mape_without_largest",
+                     only_if(largest > 0, score_without_largest(comparisons, largest).mape)}});
 }
 
 JsonValue constant_value(const FittedConstant& fitted) {
-  const auto where = [](bool is_known, const auto& content) {
-    return is_known ? std::optional(content) : std::nullopt;
-  };
   const std::string& unit = fitted.given.unit;
   const bool has_partner = !fitted.partner.empty(), has_width = fitted.prior_width > 0;
   return object_of(
@@ -219,17 +215,17 @@ JsonValue constant_value(const FittedConstant& fitted) {
        {"pointer", fitted.constant.pointer},
        {"start", fitted.given.number},
        {"value", fitted.value},
-       {"unit", where(!unit.empty(), unit.substr(unit.starts_with(' ') ? 1 : 0))},
+       {"unit", only_if(!unit.empty(), unit.substr(unit.starts_with(' ') ? 1 : 0))},
        {"bounds", array_of(std::array{fitted.range.bounds.lower, fitted.range.bounds.upper})},
        {"refits", array_of(std::array{fitted.lowest, fitted.highest})},
        {"sensitivity", fitted.sensitivity},
        {"largest_share_of_a_row", fitted.largest_share},
-       {"correlated_with", where(has_partner, fitted.partner)},
-       {"correlation", where(has_partner, fitted.correlation)},
+       {"correlated_with", only_if(has_partner, fitted.partner)},
+       {"correlation", only_if(has_partner, fitted.correlation)},
        {"identification", identification_text(fitted)},
        {"kept", fitted.is_kept()},
-       {"prior_width", where(has_width, fitted.prior_width)},
-       {"posterior_width", where(has_width, fitted.posterior_width)},
+       {"prior_width", only_if(has_width, fitted.prior_width)},
+       {"posterior_width", only_if(has_width, fitted.posterior_width)},
        {"at_bound", fitted.identification == Identification::at_bound}});
 }
 
@@ -268,25 +264,26 @@ JsonValue skipped_value(const std::vector<std::pair<std::string, std::string>>& 
 
 JsonValue calibration_value(const Calibration& calibration, const CalibrationPoints& points,
                             std::size_t num_predictions) {
-  JsonValue document = object_of({{"schema", "windtunnel/calibration-v1"},
-                                  {"sets", array_of(set_names(points))},
-                                  {"given_fitted_on", array_of(points.fitted_sets)},
-                                  {"constants", array_of(calibration.constants, constant_value)},
-                                  {"as_given", score_value(calibration.as_given)},
-                                  {"in_sample", score_value(calibration.in_sample)}});
-  const auto& by_size = calibration.by_size;
-  const auto& by_fold = calibration.by_fold;
-  if (!by_size.empty())
-    add_members(document, {{"leave_one_size_out", score_value(all_of(by_size))},
-                           {"sizes", groups_value(calibration, by_size)}});
-  if (!by_fold.empty())
-    add_members(document, {{"random_folds", score_value(all_of(by_fold))},
-                           {"random_folds_anchored", score_value(anchored_of(by_fold))},
-                           {"folds", groups_value(calibration, by_fold)}});
-  add_members(document, {{"points", points_value(calibration, points)},
-                         {"skipped", skipped_value(points.skipped)},
-                         {"simulations", num_predictions}});
-  return document;
+  const std::vector<HeldOut>&by_size = calibration.by_size, &by_fold = calibration.by_fold;
+  const bool has_sizes = !by_size.empty(), has_folds = !by_fold.empty();
+  const auto score_of = [](bool is_known, const std::vector<ScoredRow>& rows) {
+    return is_known ? std::optional(score_value(rows)) : std::nullopt;
+  };
+  return object_of(
+      {{"schema", "windtunnel/calibration-v1"},
+       {"sets", array_of(set_names(points))},
+       {"given_fitted_on", array_of(points.fitted_sets)},
+       {"constants", array_of(calibration.constants, constant_value)},
+       {"as_given", score_value(calibration.as_given)},
+       {"in_sample", score_value(calibration.in_sample)},
+       {"leave_one_size_out", score_of(has_sizes, all_of(by_size))},
+       {"sizes", only_if(has_sizes, groups_value(calibration, by_size))},
+       {"random_folds", score_of(has_folds, all_of(by_fold))},
+       {"random_folds_anchored", score_of(has_folds, all_of(by_fold, &HeldOut::anchored))},
+       {"folds", only_if(has_folds, groups_value(calibration, by_fold))},
+       {"points", points_value(calibration, points)},
+       {"skipped", skipped_value(points.skipped)},
+       {"simulations", num_predictions}});
 }
 
 }  // namespace windtunnel

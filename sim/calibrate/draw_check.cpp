@@ -8,7 +8,6 @@
 #include <mutex>
 #include <numeric>
 #include <random>
-#include <tuple>
 #include <utility>
 
 #include "calibrate/constant_fitter.hpp"
@@ -65,9 +64,7 @@ class TimeTable {
   }
 
   Seconds at(const CalibrationPoint& point, const Overrides& overrides) {
-    const auto key =
-        std::make_tuple(point.set, point.id, overrides.empty() ? "" : overrides.front().first,
-                        overrides.empty() ? "" : overrides.front().second);
+    const std::pair key(&point, overrides);
     {
       const std::lock_guard lock(mutex_);
       if (const auto known = times_.find(key); known != times_.end()) return known->second;
@@ -80,7 +77,7 @@ class TimeTable {
   PointPredictor::Predict exact_;
   std::vector<FitConstant> constants_;
   std::mutex mutex_;
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, Seconds> times_;
+  std::map<std::pair<const CalibrationPoint*, Overrides>, Seconds> times_;
 };
 
 double at_share(std::vector<double> values, double share) {

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/option_error.hpp"
+#include "core/text_list.hpp"
 
 namespace windtunnel {
 namespace {
@@ -77,14 +78,11 @@ FitBounds parse_bounds(const std::string& option, const std::string& text) {
 
 [[noreturn]] void refuse_name(const std::string& option, const std::string& name) {
   std::vector<std::string> names;
-  std::string list = "a JSON pointer, or one of";
-  for (const KnownConstant& known : known_constants) {
-    names.emplace_back(known.name);
-    list += (names.size() == 1 ? " " : ", ") + names.back();
-  }
+  for (const KnownConstant& known : known_constants) names.emplace_back(known.name);
   const std::string nearest = closest_match(name, names);
   throw option_error("--fit", option, "\"" + name + "\" is no constant that can be fitted",
-                     nearest.empty() ? list : "did you mean \"" + nearest + "\"?");
+                     nearest.empty() ? "a JSON pointer, or one of " + listed(names)
+                                     : "did you mean \"" + nearest + "\"?");
 }
 
 }  // namespace

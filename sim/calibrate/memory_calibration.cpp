@@ -2,7 +2,6 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <ostream>
@@ -14,6 +13,7 @@
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
 #include "core/option_error.hpp"
+#include "core/quantile.hpp"
 #include "core/text_list.hpp"
 #include "memory/memory_correction.hpp"
 #include "report/json_object.hpp"
@@ -73,8 +73,8 @@ void expect_one_stack(const std::vector<MemoryCorrection>& corrections,
 
 }  // namespace
 
-int run_memory_calibration(const MemoryCalibrationRequest& request, const Library& library,
-                           std::ostream& out, std::ostream& messages) {
+int run_memory_calibration(const CalibrateRequest& request, const std::filesystem::path& file,
+                           const Library& library, std::ostream& out, std::ostream& messages) {
   const std::vector<MeasurementSet> sets = read_sets(request.sets, library);
   std::vector<MemoryCorrection> corrections;
   for (const MemoryRows& rows : read_memory_rows(sets, library, request.overrides)) {
@@ -86,11 +86,11 @@ int run_memory_calibration(const MemoryCalibrationRequest& request, const Librar
     messages << "calibrate: no readings of memory in two groups or more\n";
     return 1;
   }
-  if (!request.out.empty()) expect_one_stack(corrections, request.out);
+  if (!file.empty()) expect_one_stack(corrections, file);
   out << result_of(corrections, request.format) << std::flush;
-  if (request.out.empty()) return 0;
-  write_file_atomically(request.out, memory_correction_json(corrections.back()));
-  messages << "calibrate: wrote " << request.out.string() << "\n";
+  if (file.empty()) return 0;
+  write_file_atomically(file, memory_correction_json(corrections.back()));
+  messages << "calibrate: wrote " << file.string() << "\n";
   return 0;
 }
 
@@ -103,53 +103,42 @@ constexpr Eigen::Index units = 6;
 constexpr int steps = 1500;
 constexpr double step_size = 0.01, penalty = 1e-2;  // of the squared error's unit, its variance
 
-MemoryInputs inputs_of(const Scenario& scenario) {
-  return memory_inputs(scenario, scenario.plan, count_in_flight(scenario.plan));
-}
-
-/// Readings and accounts of one run.
-class RunReader {
- public:
-  RunReader(const MeasurementPoint& point, const Scenario& scenario)
-      : point_(point),
-        scenario_(scenario),
-        inputs_(inputs_of(scenario)),
-        account_(account_memory(inputs_)) {}
-
-  void add_fullest(std::vector<MemoryRow>& rows) const {
-    if (!point_.memory.nvidia_smi) return;
-    const auto fullest = std::max_element(
-        account_.stages.begin(), account_.stages.end(),
-        [](const StageMemory& a, const StageMemory& b) { return a.total < b.total; });
-    rows.push_back(row(*fullest, *point_.memory.nvidia_smi, fullest->total));
-  }
-
-  void add_stages(const std::map<int, Bytes>& by_rank, Bytes StageMemory::*line,
-                  std::vector<MemoryRow>& rows) const {
-    std::map<std::size_t, std::vector<Bytes>> by_stage;
-    for (const PlanDevice& device : scenario_.plan.devices)
+/// Rows of one run: readings by stage, and of the fullest GPU.
+struct RunRows {
+  std::vector<MemoryRow> allocated, reserved, fullest;
+};
+RunRows rows_of(const MeasurementPoint& point, const Scenario& scenario) {
+  const MemoryInputs inputs =
+      memory_inputs(scenario, scenario.plan, count_in_flight(scenario.plan));
+  const MemoryAccount account = account_memory(inputs);
+  const auto row = [&](const StageMemory& stage, Bytes measured, Bytes accounted) {
+    return MemoryRow{point.id, point.group.empty() ? point.id : point.group,
+                     memory_features(inputs, stage), measured / 1_B, accounted / 1_B};
+  };
+  /// The mean over the ranks of each stage.
+  const auto by_stage = [&](const std::map<int, Bytes>& by_rank, Bytes StageMemory::*line) {
+    std::map<std::size_t, std::vector<double>> readings;
+    for (const PlanDevice& device : scenario.plan.devices)
       for (const RankId rank : device.ranks)
         if (const auto found = by_rank.find(static_cast<int>(rank.index())); found != by_rank.end())
-          by_stage[device.stage.index()].push_back(found->second);
-    for (const auto& [stage, readings] : by_stage) {
-      Bytes sum{};
-      for (const Bytes reading : readings) sum += reading;
-      const StageMemory& account = account_.stages[stage];
-      rows.push_back(row(account, sum / static_cast<double>(readings.size()), account.*line));
-    }
+          readings[device.stage.index()].push_back(found->second / 1_B);
+    std::vector<MemoryRow> rows;
+    for (const auto& [stage, bytes] : readings)
+      rows.push_back(
+          row(account.stages[stage], Bytes{mean_of(bytes)}, account.stages[stage].*line));
+    return rows;
+  };
+  RunRows rows{by_stage(point.memory.allocated, &StageMemory::allocated),
+               by_stage(point.memory.reserved, &StageMemory::reserved),
+               {}};
+  if (point.memory.nvidia_smi) {
+    const auto fullest = std::max_element(
+        account.stages.begin(), account.stages.end(),
+        [](const StageMemory& a, const StageMemory& b) { return a.total < b.total; });
+    rows.fullest = {row(*fullest, *point.memory.nvidia_smi, fullest->total)};
   }
-
- private:
-  MemoryRow row(const StageMemory& stage, Bytes measured, Bytes accounted) const {
-    return {point_.id, point_.group.empty() ? point_.id : point_.group,
-            memory_features(inputs_, stage), measured / 1_B, accounted / 1_B};
-  }
-
-  const MeasurementPoint& point_;
-  const Scenario& scenario_;
-  const MemoryInputs inputs_;
-  const MemoryAccount account_;
-};
+  return rows;
+}
 
 /// The network while it is trained, and where Adam stands.
 struct Perceptron {
@@ -239,27 +228,29 @@ double error_of(const MemoryRow& row, double factor) {
 
 std::vector<MemoryRows> read_memory_rows(const std::vector<MeasurementSet>& sets,
                                          const Library& library, const Overrides& overrides) {
-  constexpr std::size_t quantities = 3;
-  std::map<std::string, std::array<std::vector<MemoryRow>, quantities>> by_software;
+  std::map<std::string, RunRows> by_software;
   ReadOptions options;
   options.overrides = overrides;
+  const auto append = [](std::vector<MemoryRow>& all, const std::vector<MemoryRow>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
   for (const MeasurementSet& set : sets)
     for (const MeasurementPoint& point : set.points) {
       if (point.memory.empty() || point.memory.reading == MemoryReading::first_step) continue;
       const Scenario scenario =
           read_scenario(scenario_of(set, point), set.folder, library, options);
-      const RunReader run(point, scenario);
-      auto& rows = by_software[scenario.software.name];
-      run.add_stages(point.memory.allocated, &StageMemory::allocated, rows[0]);
-      run.add_stages(point.memory.reserved, &StageMemory::reserved, rows[1]);
-      run.add_fullest(rows[2]);
+      const RunRows run = rows_of(point, scenario);
+      RunRows& rows = by_software[scenario.software.name];
+      append(rows.allocated, run.allocated);
+      append(rows.reserved, run.reserved);
+      append(rows.fullest, run.fullest);
     }
   std::vector<MemoryRows> all;
-  for (auto& [software, rows] : by_software)
-    for (std::size_t i = 0; i < quantities; ++i)
-      if (!rows[i].empty())
-        all.push_back(
-            {std::array{"allocated", "reserved", "nvidia-smi"}[i], software, std::move(rows[i])});
+  for (const auto& [software, rows] : by_software)
+    for (const auto& [quantity, of_quantity] : {std::pair{"allocated", &rows.allocated},
+                                                {"reserved", &rows.reserved},
+                                                {"nvidia-smi", &rows.fullest}})
+      if (!of_quantity->empty()) all.push_back({quantity, software, *of_quantity});
   return all;
 }
 

@@ -155,6 +155,11 @@ Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, in
 
 }  // namespace
 
+const char* nccl_name_of(CollectiveKind collective) {
+  constexpr std::array names{"all_reduce", "all_gather", "reduce_scatter", "alltoall"};
+  return names[static_cast<std::size_t>(collective)];
+}
+
 int num_fitted_sizes(const NcclRun& run) {
   return static_cast<int>(
       std::count_if(run.times.begin(), run.times.end(),

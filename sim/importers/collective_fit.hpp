@@ -12,10 +12,37 @@
 
 #include "core/json_value.hpp"
 #include "core/robust_fit.hpp"
-#include "importers/nccl_run.hpp"
+#include "importers/base_platform.hpp"
+#include "importers/gpu_trace.hpp"
 #include "platform/platform.hpp"
 
 namespace windtunnel {
+
+/// What nccl-tests calls a collective whose times say something about a platform: "all_reduce", …, "alltoall".
+const char* nccl_name_of(CollectiveKind collective);
+
+/// One line of nccl-tests' table: `bytes` is its "size" column.
+struct CollectiveTime {
+  Bytes bytes{};
+  Seconds time{};
+  Origin origin;
+};
+
+/// One run of nccl-tests.
+struct NcclRun {
+  CollectiveKind collective = CollectiveKind::all_reduce;
+  int ranks = 0;
+  int nodes = 1;
+  bool hosts_known = false;  ///< false: the file does not list its ranks, one node is assumed
+  /// Where bandwidths alone tell `ranks`, the fewest and most GPUs that they allow; 0 otherwise.
+  int least_ranks = 0, most_ranks = 0;
+  bool is_always_ring = false;        ///< the file shows NCCL_ALGO=Ring
+  std::vector<NamedGpu> gpus;         ///< each kind once; none where the file does not say
+  std::vector<CollectiveTime> times;  ///< out of place; in place where that was not run
+  int num_empty = 0;                  ///< lines of 0 bytes, which are left out
+  int num_in_place = 0;               ///< lines that have no out-of-place time
+  bool has_end = true;                ///< false: the text ends before its summary
+};
 
 /// How far measured times are from the fitted ones.
 struct FitError {

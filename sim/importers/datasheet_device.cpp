@@ -31,7 +31,7 @@ std::optional<KnownDevice> measured_device(const Library& library, const std::st
 }
 
 template <class Amount>
-std::optional<Amount> amount_at(const JsonValue& sheet, const char* pointer) {
+std::optional<Amount> amount_at(const JsonValue& sheet, const std::string& pointer) {
   const JsonValue* value = find_at(sheet, pointer);
   if (value == nullptr || !value->is_string()) return std::nullopt;
   std::string problem, suggestion;
@@ -83,100 +83,64 @@ KnownDevice nearest_device(const Nominal& nominal, const Library& library) {
   return *nearest;
 }
 
-/// Puts what the sheet lacks into it.
-class Completion {
- public:
-  Completion(DatasheetDevice& result, const Nominal& nominal, const KnownDevice& near)
-      : result_(&result),
-        near_(&near),
-        memory_ratio_(nominal.capacity / near.device.memory_capacity),
-        bandwidth_ratio_(nominal.bandwidth / near.device.memory_bandwidth) {}
-
-  void run() {
-    JsonValue& sheet = result_->document;
-    copy(sheet, near_->document, "", "kernel_overhead");
-    JsonValue& memory = *sheet.find("memory");
-    const JsonValue& near_memory = *near_->document.find("memory");
-    add(memory, "/memory", "usable",
-        JsonValue(to_text(near_->device.usable_memory * memory_ratio_)),
-        ", in proportion to the capacity");
-    copy(memory, near_memory, "/memory", "context");
-    copy(memory, near_memory, "/memory", "bandwidth_efficiency");
-    if (sheet.find("gemm") == nullptr) sheet.set("gemm", JsonValue(JsonValue::Object{}));
-    for (const JsonValue::Member& member : near_->document.find("gemm")->object())
-      if (belongs(member.key))
-        copy(*sheet.find("gemm"), *near_->document.find("gemm"), "/gemm", member.key);
-    if (JsonValue* attention = copy_whole("attention"))
-      for (JsonValue& kernel : attention->array()) kernel.set("source", JsonValue(source("")));
-    if (JsonValue* codecs = copy_whole("codecs")) {
-      scale(*codecs);
-      if (JsonValue* zfp = codecs->find("zfp"))
-        for (JsonValue& speed : zfp->array()) scale(speed);
-    }
-  }
-
- private:
-  std::string source(const std::string& how) const {
-    return "assumed: scaled from " + near_->device.name + how;
-  }
-
-  void add(JsonValue& object, const std::string& pointer, const std::string& key, JsonValue value,
-           const std::string& how) {
-    if (object.find(key) != nullptr) return;
-    object.set(key, std::move(value));
-    set_source(object, key, source(how));
-    result_->added.push_back(pointer_join(pointer, key));
-  }
-
-  void copy(JsonValue& object, const JsonValue& from, const std::string& pointer,
-            const std::string& key) {
-    if (const JsonValue* value = from.find(key))
-      add(object, pointer, key, JsonValue(value->content), "");
-  }
-
-  /// Whether an efficiency of products is one of a format that the device has; "source" is none.
-  bool belongs(const std::string& key) const {
-    if (key == "source") return false;
-    for (const char* format : {"fp8", "mxfp8", "nvfp4"})
-      if (key.starts_with(std::string(format) + "_"))
-        return result_->document.find("peak")->find(format) != nullptr;
-    return true;
-  }
-
-  /// Rates in proportion to the memory bandwidth; times and settings as they are.
-  void scale(JsonValue& object) const {
-    for (JsonValue::Member& member : object.object()) {
-      if (member.key == "source" || !member.value.is_string()) continue;
-      std::string problem, suggestion;
-      if (const auto rate =
-              parse_quantity<BytesPerSecond>(member.value.string(), problem, suggestion))
-        member.value = JsonValue(to_text(*rate * bandwidth_ratio_));
-    }
-    object.set("source", JsonValue(source(", rates in proportion to the memory bandwidth")));
-  }
-
-  /// Copies a part of the device; a null pointer where the sheet has it, or the device has not.
-  JsonValue* copy_whole(const std::string& key) {
-    const JsonValue* known = near_->document.find(key);
-    if (known == nullptr || result_->document.find(key) != nullptr) return nullptr;
-    result_->added.push_back("/" + key);
-    return &result_->document.set(key, JsonValue(known->content));
-  }
-
-  DatasheetDevice* result_;
-  const KnownDevice* near_;
-  double memory_ratio_, bandwidth_ratio_;
-};
+/// Rates of `object` in proportion to the memory bandwidth; times and settings as they are.
+void scale_rates(JsonValue& object, double ratio, const std::string& source) {
+  for (JsonValue::Member& member : object.object())
+    if (const auto rate = amount_at<BytesPerSecond>(object, pointer_join("", member.key));
+        rate && member.key != "source")
+      member.value = JsonValue(to_text(*rate * ratio));
+  object.set("source", JsonValue(source + ", rates in proportion to the memory bandwidth"));
+}
 
 }  // namespace
 
-DatasheetDevice complete_device(JsonValue sheet, const Library& library) {
-  const Nominal nominal = nominal_of(sheet);
+DatasheetDevice complete_device(JsonValue given, const Library& library) {
+  const Nominal nominal = nominal_of(given);
   const KnownDevice near = nearest_device(nominal, library);
-  DatasheetDevice result{std::move(sheet), near.device.name, {}};
-  Completion(result, nominal, near).run();
+  DatasheetDevice result{std::move(given), near.device.name, {}};
+  JsonValue& sheet = result.document;
+  const std::string source = "assumed: scaled from " + near.device.name;
+  const auto add = [&](const std::string& pointer, JsonValue value, const std::string& how) {
+    if (find_at(sheet, pointer) != nullptr) return;
+    set_at(sheet, pointer, std::move(value));
+    const std::size_t slash = pointer.rfind('/');
+    set_source(*find_at(sheet, pointer.substr(0, slash)), pointer.substr(slash + 1), source + how);
+    result.added.push_back(pointer);
+  };
+  const auto copy = [&](const std::string& pointer) {
+    if (const JsonValue* value = find_at(near.document, pointer))
+      add(pointer, JsonValue(value->content), "");
+  };
+  copy("/kernel_overhead");
+  const double capacity = nominal.capacity / near.device.memory_capacity;
+  add("/memory/usable", JsonValue(to_text(near.device.usable_memory * capacity)),
+      ", in proportion to the capacity");
+  copy("/memory/context");
+  copy("/memory/bandwidth_efficiency");
+  for (const JsonValue::Member& member : near.document.find("gemm")->object()) {
+    // An efficiency of products may be one of a format that the device lacks: "fp8_…".
+    const std::string format = member.key.substr(0, member.key.find('_'));
+    const bool is_of_format = format == "fp8" || format == "mxfp8" || format == "nvfp4";
+    if (member.key != "source" && (!is_of_format || sheet.find("peak")->find(format) != nullptr))
+      copy("/gemm/" + member.key);
+  }
+  /// A part of the device; a null pointer where the sheet has it, or the device has not.
+  const auto copy_whole = [&](const std::string& key) -> JsonValue* {
+    const JsonValue* known = near.document.find(key);
+    if (known == nullptr || sheet.find(key) != nullptr) return nullptr;
+    result.added.push_back("/" + key);
+    return &sheet.set(key, JsonValue(known->content));
+  };
+  if (JsonValue* attention = copy_whole("attention"))
+    for (JsonValue& kernel : attention->array()) kernel.set("source", JsonValue(source));
+  if (JsonValue* codecs = copy_whole("codecs")) {
+    const double bandwidth = nominal.bandwidth / near.device.memory_bandwidth;
+    scale_rates(*codecs, bandwidth, source);
+    if (JsonValue* zfp = codecs->find("zfp"))
+      for (JsonValue& speed : zfp->array()) scale_rates(speed, bandwidth, source);
+  }
   Problems problems;
-  JsonValue read = result.document;
+  JsonValue read = sheet;
   read_device(read, {}, problems);
   problems.throw_if_any();
   return result;

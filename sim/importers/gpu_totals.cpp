@@ -11,6 +11,7 @@
 #include "core/text_list.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/text_table.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -142,14 +143,20 @@ GpuTotals summed(Ran ran) {
 
 }  // namespace
 
-const char* name_of(TraceLine line) {
-  constexpr std::array names{"compute", "optimizer",   "codec",           "",    "", "", "", "",
-                             "copies",  "launch_gaps", "pipeline_bubble", "idle"};
-  if (line >= TraceLine::tensor_comm && line <= TraceLine::other_comm)
-    return name_of(
-        static_cast<CommClass>(static_cast<int>(line) - static_cast<int>(TraceLine::tensor_comm)));
-  return names[static_cast<std::size_t>(line)];
-}
+const std::array<TraceLineWords, num_trace_lines> trace_lines{{
+    {"compute", "compute", "compute"},
+    {"optimizer", "optimizer", "optimizer"},
+    {"codec", "codec", "codec"},
+    {"tensor_comm", "tensor parallel, exposed", "tensor_comm"},
+    {"pipeline_comm", "pipeline parallel, exposed", "pipeline_comm"},
+    {"data_comm", "data parallel, exposed", "data_comm"},
+    {"embedding_sync", "embedding, exposed", "embedding_sync"},
+    {"other_comm", "other or unnamed groups, exposed", "other"},
+    {"copies", "copies alone", "m-gradients"},
+    {"launch_gaps", "launching", "m-cache"},
+    {"pipeline_bubble", "waiting for others", "pipeline_bubble"},
+    {"idle", "idle, the trace does not say why", "pipeline_bubble"},
+}};
 
 bool is_work(const GpuEvent& event) {
   return event.work != GpuWork::launching && event.work != GpuWork::waiting;
@@ -180,19 +187,6 @@ std::vector<GpuTotals> totals_of(const GpuTrace& trace, std::span<const TraceSte
   return result;
 }
 
-namespace {
-
-std::vector<std::pair<std::string, WorkTotal>> longest_first(
-    const std::map<std::string, WorkTotal>& works) {
-  std::vector<std::pair<std::string, WorkTotal>> sorted(works.begin(), works.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return a.second.nanoseconds > b.second.nanoseconds;
-  });
-  return sorted;
-}
-
-}  // namespace
-
 Seconds trace_time(std::int64_t nanoseconds) {
   constexpr double seconds_per_nanosecond = 1e-9;
   return Seconds{static_cast<double>(nanoseconds) * seconds_per_nanosecond};
@@ -215,7 +209,7 @@ JsonValue json_of(const GpuTotals& gpu, std::int64_t steps) {
   };
   JsonValue lines = empty_object(), phases = lines, classes = lines, streams = lines;
   for (std::size_t i = 0; i < gpu.lines.size(); ++i)
-    lines.set(name_of(static_cast<TraceLine>(i)), JsonValue(seconds(gpu.lines[i])));
+    lines.set(trace_lines[i].name, JsonValue(seconds(gpu.lines[i])));
   for (std::size_t i = 0; i < gpu.phases.size(); ++i)
     if (gpu.phases[i] > 0)
       phases.set(name_of(static_cast<ComputePhase>(i)), JsonValue(seconds(gpu.phases[i])));
@@ -230,6 +224,7 @@ JsonValue json_of(const GpuTotals& gpu, std::int64_t steps) {
                     {"busy_s", seconds(gpu.busy)},
                     {"idle_s", seconds(gpu.idle())},
                     {"compute_s", seconds(gpu.compute)},
+                    {"not_computing_s", seconds(gpu.window - gpu.compute)},
                     {"communication_s", seconds(gpu.communication)},
                     {"overlap_s", seconds(gpu.overlap)},
                     {"exposed_communication_s", seconds(gpu.exposed_communication())},
@@ -246,44 +241,57 @@ const char* words_for(CommClass comm) {
   return words[static_cast<std::size_t>(comm)];
 }
 
-std::string text_of(const GpuTotals& gpu, const std::string& over) {
-  std::string text = over + "\n";
-  const auto begin = [&](int depth, const std::string& what, std::int64_t nanoseconds) {
-    text += left_aligned(std::string(static_cast<std::size_t>(2 * depth), ' ') + what, 38) +
-            right_aligned(to_text(trace_time(nanoseconds)), 10);
+html::FigureRows time_rows() {
+  html::FigureRows rows;
+  const auto add = [&](const std::string& label, const std::string& pointer) {
+    rows.push_back({label, pointer, html::text_of_time, html::Change::difference});
   };
-  const auto add = [&](int depth, const std::string& what, std::int64_t nanoseconds) {
-    begin(depth, what, nanoseconds);
-    const double share =
-        gpu.window > 0 ? static_cast<double>(nanoseconds) / static_cast<double>(gpu.window) : 0;
-    text += right_aligned(percent_text(share), 9) + "\n";
+  const auto add_classes = [&](const std::string& before, const std::string& after) {
+    for (int i = 0; i < num_comm_classes; ++i)
+      add(std::string("  ") + words_for(static_cast<CommClass>(i)),
+          before + name_of(static_cast<CommClass>(i)) + after);
   };
-  const auto add_works = [&](const auto& works) {
-    for (const auto& [work, total] : works) {
-      begin(2, work, total.nanoseconds);
-      text += right_aligned(std::to_string(total.count), 9) + " times\n";
-    }
-  };
-  add(1, "compute", gpu.compute);
-  for (std::size_t i = 0; gpu.has_phases() && i < gpu.phases.size(); ++i)
-    if (gpu.phases[i] > 0) add(2, name_of(static_cast<ComputePhase>(i)), gpu.phases[i]);
-  add(1, "communication", gpu.communication);
-  add(2, "hidden behind compute", gpu.overlap);
-  add(2, "exposed", gpu.exposed_communication());
-  for (std::size_t i = 0; i < gpu.exposed.size(); ++i)
-    if (gpu.communicating[i] > 0) add(3, words_for(static_cast<CommClass>(i)), gpu.exposed[i]);
-  add(1, "copies alone", gpu.of(TraceLine::copies));
-  add(1, "idle", gpu.idle());
-  for (const TraceLine why : {TraceLine::launch_gaps, TraceLine::pipeline_bubble})
-    if (gpu.of(why) > 0)
-      add(2, why == TraceLine::launch_gaps ? "launching" : "waiting for others", gpu.of(why));
-  text += "  kernels\n";
-  add_works(longest_first(gpu.by_kernel));
-  for (const auto& [stream, works] : gpu.by_stream) {
-    text += "  stream " + stream + "\n";
-    add_works(works);
+  add("compute", "/compute_s");
+  for (int i = 0; i < num_compute_phases; ++i) {
+    const std::string phase = name_of(static_cast<ComputePhase>(i));
+    add("  " + phase, "/compute_by_phase_s/" + phase);
   }
-  return text;
+  add("not computing", "/not_computing_s");
+  add("exposed communication", "/exposed_communication_s");
+  add_classes("/breakdown_s/", "");
+  add("copies alone", "/breakdown_s/copies");
+  add("idle", "/idle_s");
+  add("  launching", "/breakdown_s/launch_gaps");
+  add("  waiting for others", "/breakdown_s/pipeline_bubble");
+  add("all communication", "/communication_s");
+  add_classes("/communication_by_class/", "/time_s");
+  add("  hidden behind computing", "/overlap_s");
+  return rows;
+}
+
+std::string totals_text(const JsonValue& gpu) {
+  const html::DataView view{&gpu};
+  const double window = view.amount("/window_s");
+  std::vector<TextRow> rows;
+  for (const html::FigureRow& row : time_rows())
+    if (const double time = view.amount(row.pointer); time > 0 || row.label.front() != ' ')
+      rows.push_back({row.label, row.text(time), percent_text(window > 0 ? time / window : 0)});
+  const auto add = [&](const std::string& heading, const JsonValue& works) {
+    rows.push_back({heading});
+    JsonValue::Object sorted = works.object();
+    const auto time_of = [](const JsonValue::Member& work) {
+      return html::DataView{&work.value}.amount("/time_s");
+    };
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](const auto& a, const auto& b) { return time_of(a) > time_of(b); });
+    for (const JsonValue::Member& work : sorted)
+      rows.push_back({"  " + work.key, html::text_of_time(time_of(work)),
+                      canonical_text(*work.value.find("count")) + " times"});
+  };
+  add("kernels", *gpu.find("kernels"));
+  for (const JsonValue::Member& stream : gpu.find("streams")->object())
+    add("stream " + stream.key, stream.value);
+  return text_table("lrr", rows);
 }
 
 std::string described(const GpuTrace& trace) {

@@ -9,6 +9,7 @@
 
 #include "core/json_value.hpp"
 #include "importers/gpu_trace.hpp"
+#include "report/report_view.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
@@ -36,7 +37,13 @@ enum class TraceLine {
   idle,             ///< nothing runs, and the trace does not say why
 };
 inline constexpr int num_trace_lines = 12;
-const char* name_of(TraceLine line);  ///< as in a report's breakdown_s, where that has it
+/// A line as JSON and pages call it.
+struct TraceLineWords {
+  const char* name;    ///< as in a report's breakdown_s, where that has it
+  const char* text;    ///< on a page
+  const char* colour;  ///< class of its colour there
+};
+extern const std::array<TraceLineWords, num_trace_lines> trace_lines;  ///< by TraceLine
 
 /// Where the time of one GPU went, in nanoseconds. Sums are of durations; the rest are lengths of
 /// unions, so that what runs beside each other counts once.
@@ -54,10 +61,6 @@ struct GpuTotals {
   std::map<std::string, std::map<std::string, WorkTotal>> by_stream;  ///< [stream][work kind]
   std::map<std::string, WorkTotal> by_kernel;  ///< "matrix product", "nccl AllReduce (default_pg)"
 
-  /// Whether anything is known of phases.
-  bool has_phases() const {
-    return phases[static_cast<std::size_t>(ComputePhase::unknown)] < compute;
-  }
   std::int64_t idle() const { return window - busy; }
   std::int64_t exposed_communication() const { return communication - overlap; }
   std::int64_t of(TraceLine line) const { return lines[static_cast<std::size_t>(line)]; }
@@ -77,15 +80,20 @@ Seconds trace_time(std::int64_t nanoseconds);
 /// those that took time.
 JsonValue json_of(const GpuTotals& gpu, std::int64_t steps);
 
-/// The same for people:
+/// Where the time goes, as texts and pages show it: pointers into json_of().
+html::FigureRows time_rows();
+
+/// What json_of() says, for people:
 ///
-///   GPU 0, 214 ms from its first work to its last
-///     compute                      38.6 ms   18.1 %
-///     communication                12.3 ms    5.8 %
-///       hidden behind compute      1.77 ms    0.8 %
-///       exposed                    10.5 ms    4.9 %
+///   compute        38.6 ms   17.5 %
+///     backward     17.4 ms    7.9 %
+///   not computing   181 ms   82.5 %
+///   …
+///   kernels
+///     matrix product          15.7 ms   85 times
+///   stream 7
 ///     …
-std::string text_of(const GpuTotals& gpu, const std::string& over);
+std::string totals_text(const JsonValue& gpu);
 
 /// "data parallel", "other or unnamed groups".
 const char* words_for(CommClass comm);

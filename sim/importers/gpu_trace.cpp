@@ -182,40 +182,10 @@ std::int64_t element_size(const std::string& type) {
   return found == sizes.end() ? 0 : found->second;
 }
 
-/// Counts what is kept of a trace, and what its times add up to.
-class TraceBounds {
- public:
-  explicit TraceBounds(TraceEventReader& reader) : reader_(reader) {}
-
-  /// One thing more, with a text of its own or none: what a hostile file repeats without end.
-  void keep(std::size_t text = 0) {
-    constexpr std::size_t things_of_text = 64;  // bytes, about what a thing takes as well
-    kept_ += 1 + text / things_of_text;
-    if (kept_ > most_kept)
-      reader_.stop("/traceEvents", "more than 10 million pieces of work, launches and names",
-                   "record fewer steps");
-  }
-  /// Any sum of times that were counted here is below 2^63 ns.
-  void count_time(std::int64_t length) {
-    sum_ += length;
-    if (sum_ > longest_sum)
-      reader_.stop("/traceEvents", "the durations of all GPU work add up to more than 146 years",
-                   "they are microseconds");
-  }
-
- private:
-  static constexpr std::size_t most_kept = 10'000'000;  ///< some 200 bytes of memory each
-  static constexpr std::int64_t longest_sum = std::int64_t{1}
-                                              << 62;  ///< ns; no single time is longer
-  TraceEventReader& reader_;
-  std::size_t kept_ = 0;
-  std::int64_t sum_ = 0;
-};
-
 /// Takes the events of a trace one by one.
 class GpuTraceBuilder {
  public:
-  explicit GpuTraceBuilder(TraceEventReader& reader) : reader_(reader), bounds_(reader) {}
+  explicit GpuTraceBuilder(TraceEventReader& reader) : reader_(reader) {}
 
   void take(const TraceEvent& event) {
     if (const auto work = work_of(event)) return take_work(event, *work);
@@ -253,14 +223,31 @@ class GpuTraceBuilder {
   }
 
  private:
+  /// Counts one thing more, with a text of its own or none: what a hostile file repeats without end.
+  void keep(std::size_t text = 0) {
+    constexpr std::size_t most_kept = 10'000'000;  // some 200 bytes of memory each
+    constexpr std::size_t things_of_text = 64;     // bytes, about what a thing takes as well
+    kept_ += 1 + text / things_of_text;
+    if (kept_ > most_kept)
+      reader_.stop("/traceEvents", "more than 10 million pieces of work, launches and names",
+                   "record fewer steps");
+  }
+  /// Any sum of times that were counted here is below 2^63 ns; no single one is longer than 2^62.
+  void count_time(std::int64_t length) {
+    sum_ += length;
+    if (sum_ > std::int64_t{1} << 62)
+      reader_.stop("/traceEvents", "the durations of all GPU work add up to more than 146 years",
+                   "they are microseconds");
+  }
+
   void take_work(const TraceEvent& text, GpuWork work) {
     const auto begin = reader_.time(text, "ts"), length = reader_.time(text, "dur");
     const auto device = reader_.whole(text, "pid");
     const bool named = reader_.has(text, "name");
     const bool on_stream = reader_.has(text, "tid");
     if (!begin || !length || !device || !named || !on_stream) return;
-    bounds_.keep();
-    bounds_.count_time(*length);
+    keep();
+    count_time(*length);
     GpuEvent event;
     event.work = work;
     event.kind = work == GpuWork::compute
@@ -283,7 +270,7 @@ class GpuTraceBuilder {
   }
 
   void take_call(const TraceEvent& text, const GpuEvent& event) {
-    bounds_.keep();
+    keep();
     const std::string& name = text.argument("Collective name");
     CollectiveCall call;
     call.kind = collective_kind_of(name.empty() ? names_[event.kind] : name);
@@ -314,7 +301,7 @@ class GpuTraceBuilder {
     const auto [found, is_new] = kinds_.try_emplace(name);
     auto& [kind, of_kernel] = found->second;
     if (is_new) {
-      bounds_.keep(name.size());
+      keep(name.size());
       const std::string communication = communication_in(name);
       of_kernel = communication.empty() ? GpuWork::compute : GpuWork::communication;
       kind = names_.number_of(!communication.empty()                       ? communication
@@ -336,7 +323,7 @@ class GpuTraceBuilder {
 
   std::uint32_t number_of_name(const std::string& name) {
     const auto [number, is_new] = names_.find_or_add(name);
-    if (is_new) bounds_.keep(name.size());
+    if (is_new) keep(name.size());
     return number;
   }
 
@@ -345,21 +332,21 @@ class GpuTraceBuilder {
     const std::string &text = event.field("pid"), &name = event.argument("name");
     const char* const end = text.data() + text.size();
     if (std::from_chars(text.data(), end, pid).ptr != end || name.empty()) return;
-    bounds_.keep(name.size());
+    keep(name.size());
     trace_.processes[pid] = name;
   }
 
   void take_launch(const TraceEvent& event) {
     const auto at = reader_.optional_time(event, "ts");
     if (event.correlation() == 0 || !at) return;
-    bounds_.keep();
+    keep();
     launches_[event.correlation()] = {thread_of(event), *at};
   }
 
   void take_step(const TraceEvent& event) {
     const auto begin = reader_.time(event, "ts"), length = reader_.time(event, "dur");
     if (!begin || !length || *length <= 0) return;
-    bounds_.keep(event.field("name").size());
+    keep(event.field("name").size());
     trace_.steps.push_back({event.field("name"), *begin, *begin + *length});
   }
 
@@ -367,14 +354,14 @@ class GpuTraceBuilder {
     const auto begin = reader_.optional_time(event, "ts");
     const auto length = reader_.optional_time(event, "dur");
     if (!begin || !length) return;
-    bounds_.keep();
+    keep();
     times[thread_of(event)].emplace_back(*begin, *begin + *length);
   }
 
   std::uint32_t thread_of(const TraceEvent& event) {
     const std::string name = event.field("pid") + "/" + event.field("tid");
     const auto [number, is_new] = threads_.find_or_add(name);
-    if (is_new) bounds_.keep(name.size() - 1);
+    if (is_new) keep(name.size() - 1);
     return number;
   }
 
@@ -434,7 +421,8 @@ class GpuTraceBuilder {
   }
 
   TraceEventReader& reader_;
-  TraceBounds bounds_;
+  std::size_t kept_ = 0;  ///< things
+  std::int64_t sum_ = 0;  ///< ns, of durations
   GpuTrace trace_;
   NameTable names_, threads_;
   std::unordered_map<std::string, std::pair<std::uint32_t, GpuWork>>

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <ostream>
 #include <string_view>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
 #include "core/option_error.hpp"
+#include "core/text_input.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"
 #include "importers/tables.hpp"
@@ -20,18 +20,16 @@ namespace {
 /// What tables/file_signatures.json says of a file that `importer` does not read; a null pointer where it may, or the file is none of the list, or cannot be read.
 const JsonValue* other_signature(const std::filesystem::path& file, const std::string& importer) {
   static const JsonValue known_files = detail::parsed(detail::file_signatures);
-  std::string text(std::size_t{64} << 10, '\0');
   // A pipe gives its text once: opened again, it would wait for a writer for ever.
   std::error_code no_such_file;
   if (!std::filesystem::is_regular_file(file, no_such_file)) return {};
-  std::ifstream stream(file, std::ios::binary);
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(stream.gcount(), 0)));
+  TextInput input(file);
+  const std::string_view text = input.beginning();
   const JsonValue* first = nullptr;
   for (const JsonValue& known : known_files.array()) {
     const JsonValue::Array& words = known.find("words")->array();
     if (!std::all_of(words.begin(), words.end(), [&](const JsonValue& word) {
-          return text.find(word.string()) != std::string::npos;
+          return text.find(word.string()) != std::string_view::npos;
         }))
       continue;
     const JsonValue* const reader = known.find("importer");

@@ -350,18 +350,15 @@ class RankJudge {
   /// least that of all.
   void find_slow_groups() {
     std::vector<double> all;
-    std::array<std::vector<double>, 2> sorts;
-    const auto sort_of = [](const GroupRate& rate) {
-      return rate.nodes.size() > 1 ? std::size_t{1} : std::size_t{0};
-    };
-    for (const GroupRate& rate : verdict_.groups) {
-      if (!(rate.peers_bandwidth > 0)) continue;
-      all.push_back(deviation(rate));
-      sorts[sort_of(rate)].push_back(deviation(rate));
-    }
+    std::map<bool, std::vector<double>> sorts;  // by whether they are between nodes
+    for (const GroupRate& rate : verdict_.groups)
+      if (rate.peers_bandwidth > 0) {
+        all.push_back(deviation(rate));
+        sorts[rate.nodes.size() > 1].push_back(deviation(rate));
+      }
     for (GroupRate& rate : verdict_.groups)
       if (rate.peers_bandwidth > 0)
-        rate.is_slow = OutlierTest(all, OutlierTest(sorts[sort_of(rate)]).scatter())
+        rate.is_slow = OutlierTest(all, OutlierTest(sorts[rate.nodes.size() > 1]).scatter())
                            .is_outlier(deviation(rate));
   }
 
@@ -383,24 +380,24 @@ class RankJudge {
     return pairs;
   }
 
-  /// Places that are in slow groups and in no other: how many of the slow groups each explains.
-  template <typename Place, typename PlacesIn>
-  std::map<Place, std::size_t> suspects(const std::vector<const GroupRate*>& slow,
-                                        const PlacesIn& places_in) const {
-    std::map<Place, std::size_t> counts;
-    for (const GroupRate* rate : slow)
-      for (const Place& place : places_in(*rate)) ++counts[place];
-    for (const GroupRate& rate : verdict_.groups) {
-      if (rate.is_slow || rate.nodes.size() < 2 || !(rate.peers_bandwidth > 0)) continue;
-      for (const Place& place : places_in(rate)) counts.erase(place);
-    }
-    return counts;
+  /// The networks of nodes: each as a pair with itself.
+  static std::set<NodePair> nodes_in(const GroupRate& rate) {
+    std::set<NodePair> nodes;
+    for (const std::int64_t node : rate.nodes) nodes.insert({node, node});
+    return nodes;
   }
 
-  template <typename Place>
-  static std::pair<std::size_t, std::vector<Place>> strongest(
-      const std::map<Place, std::size_t>& counts) {
-    std::pair<std::size_t, std::vector<Place>> best;
+  /// Of the places that are in slow groups and in no other, those in most of them, and in how many.
+  std::pair<std::size_t, std::vector<NodePair>> strongest(
+      const std::vector<const GroupRate*>& slow,
+      std::set<NodePair> (*places_in)(const GroupRate&)) const {
+    std::map<NodePair, std::size_t> counts;
+    for (const GroupRate* rate : slow)
+      for (const NodePair& place : places_in(*rate)) ++counts[place];
+    for (const GroupRate& rate : verdict_.groups)
+      if (!rate.is_slow && rate.nodes.size() > 1 && rate.peers_bandwidth > 0)
+        for (const NodePair& place : places_in(rate)) counts.erase(place);
+    std::pair<std::size_t, std::vector<NodePair>> best;
     for (const auto& [place, count] : counts) {
       if (count > best.first) best = {count, {}};
       if (count == best.first) best.second.push_back(place);
@@ -422,15 +419,12 @@ class RankJudge {
 
   /// Names what explains most of the slow groups; the groups that it does not explain.
   std::vector<const GroupRate*> without_strongest(std::vector<const GroupRate*> slow) {
-    auto links = strongest(suspects<NodePair>(slow, pairs_in));
-    if (links.second.size() != 1) {
-      auto neighbours = strongest(suspects<NodePair>(slow, neighbours_in));
-      if (neighbours.second.size() == 1) links = std::move(neighbours);
-    }
-    const auto nodes =
-        strongest(suspects<std::int64_t>(slow, [](const GroupRate& rate) { return rate.nodes; }));
-    if (nodes.second.size() == 1 && nodes.first > links.first)
-      return explained(std::move(slow), {nodes.second.front(), nodes.second.front()});
+    auto links = strongest(slow, pairs_in);
+    if (links.second.size() != 1)
+      if (auto neighbours = strongest(slow, neighbours_in); neighbours.second.size() == 1)
+        links = std::move(neighbours);
+    const auto nodes = strongest(slow, nodes_in);
+    if (nodes.second.size() == 1 && nodes.first > links.first) links = nodes;
     if (links.second.size() == 1) return explained(std::move(slow), links.second.front());
     for (const GroupRate* rate : slow) add_slow_group(*rate);
     return {};
@@ -438,24 +432,23 @@ class RankJudge {
 
   std::vector<const GroupRate*> explained(std::vector<const GroupRate*> slow, NodePair place) {
     RankFinding finding;
-    finding.kind = place.first == place.second ? RankFinding::Kind::slow_network_of_node
-                                               : RankFinding::Kind::slow_link;
+    const bool is_link = place.first != place.second;
+    finding.kind = is_link ? RankFinding::Kind::slow_link : RankFinding::Kind::slow_network_of_node;
     finding.places = {place.first, place.second};
-    if (place.first == place.second) finding.places.pop_back();
+    finding.places.resize(is_link ? 2 : 1);
     const auto holds = [&](const GroupRate* rate) {
-      return std::find(rate->nodes.begin(), rate->nodes.end(), place.first) != rate->nodes.end() &&
-             std::find(rate->nodes.begin(), rate->nodes.end(), place.second) != rate->nodes.end();
+      const std::set<std::int64_t> nodes(rate->nodes.begin(), rate->nodes.end());
+      return nodes.contains(place.first) && nodes.contains(place.second);
     };
     const auto first_kept = std::stable_partition(slow.begin(), slow.end(), holds);
     std::vector<const GroupRate*> found(slow.begin(), first_kept);
     add_rates(finding, found);
     const std::string kind = verdict_.gpus_per_node > 0 ? "node" : "rank",
                       first = std::to_string(place.first);
-    finding.text =
-        (finding.kind == RankFinding::Kind::slow_link
-             ? "the link between " + kind + "s " + first + " and " + std::to_string(place.second)
-             : "the network of " + kind + " " + first) +
-        text_of_rates(finding);
+    finding.text = (is_link ? "the link between " + kind + "s " + first + " and " +
+                                  std::to_string(place.second)
+                            : "the network of " + kind + " " + first) +
+                   text_of_rates(finding);
     verdict_.findings.push_back(std::move(finding));
     slow.erase(slow.begin(), first_kept);
     return slow;
@@ -522,17 +515,11 @@ struct GroupKey {
   auto operator<=>(const GroupKey&) const = default;
 };
 
-/// One rank's calls in one group, in order.
-struct RankCalls {
-  std::size_t member = 0;
-  std::vector<const CollectiveCall*> calls;
-};
-
+/// Calls of a group, by rank and in order; their size as they say it, 0 where they do not.
 struct GroupCalls {
-  RankGroup group;
-  std::int64_t size = 0;  ///< as the calls say; 0: not said
-  bool are_messages = false;
-  std::vector<RankCalls> ranks;
+  std::string description;
+  std::int64_t size = 0;
+  std::map<std::size_t, std::vector<const CollectiveCall*>> calls;
 };
 
 class RankMatcher {
@@ -541,7 +528,7 @@ class RankMatcher {
 
   MatchedRanks match() {
     collect();
-    for (auto& [key, group] : groups_) match(std::move(group));
+    for (const auto& [key, group] : groups_) match(key, group);
     align_clocks();
     return std::move(matched_);
   }
@@ -568,13 +555,9 @@ class RankMatcher {
       return;
     }
     GroupCalls& group = groups_[*key];
-    group.group.name = key->name;
-    group.are_messages = key->is_message;
-    group.group.description = name_in(member, call.description);
+    group.description = name_in(member, call.description);
     group.size = std::max(group.size, size_of(*key, call));
-    if (group.ranks.empty() || group.ranks.back().member != member)
-      group.ranks.push_back({member, {}});
-    group.ranks.back().calls.push_back(&call);
+    group.calls[member].push_back(&call);
   }
 
   static std::int64_t size_of(const GroupKey& key, const CollectiveCall& call) {
@@ -598,41 +581,41 @@ class RankMatcher {
     return is_pair ? std::optional(key) : std::nullopt;
   }
 
-  void match(GroupCalls group) {
-    RankGroup found = group.group;
-    for (const RankCalls& rank : group.ranks) found.members.push_back(rank.member);
+  void match(const GroupKey& key, const GroupCalls& group) {
+    RankGroup found{key.name, group.description, {}, true};
+    for (const auto& [member, calls] : group.calls) found.members.push_back(member);
     const auto num_members = static_cast<std::int64_t>(found.members.size());
     found.is_whole = group.size == num_members;
     const bool too_many = group.size > 0 && num_members > group.size;
-    if (found.members.size() < 2 || too_many) {
-      for (const RankCalls& rank : group.ranks) matched_.num_unmatched += rank.calls.size();
+    if (num_members < 2 || too_many) {
+      for (const auto& [member, calls] : group.calls) matched_.num_unmatched += calls.size();
       return;
     }
     const std::size_t number = matched_.groups.size();
     matched_.groups.push_back(std::move(found));
     // The numbers of messages count each rank's own, to and from all others.
-    const bool numbered = !group.are_messages && have_sequence_numbers(group);
-    const std::size_t count = group.ranks.front().calls.size();
+    const bool numbered = !key.is_message &&
+                          std::all_of(group.calls.begin(), group.calls.end(), has_sequence_numbers);
+    const std::size_t count = group.calls.begin()->second.size();
     const bool same_counts =
-        std::all_of(group.ranks.begin(), group.ranks.end(),
-                    [&](const RankCalls& rank) { return rank.calls.size() == count; });
-    std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> calls;
-    for (const RankCalls& rank : group.ranks)
-      for (std::size_t i = 0; i < rank.calls.size(); ++i)
+        std::all_of(group.calls.begin(), group.calls.end(),
+                    [count](const auto& rank) { return rank.second.size() == count; });
+    std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> together;
+    for (const auto& [member, calls] : group.calls)
+      for (std::size_t i = 0; i < calls.size(); ++i)
         if (numbered || same_counts)
-          calls[numbered ? rank.calls[i]->sequence : static_cast<std::int64_t>(i)].emplace_back(
-              rank.member, rank.calls[i]);
+          together[numbered ? calls[i]->sequence : static_cast<std::int64_t>(i)].emplace_back(
+              member, calls[i]);
         else
           ++matched_.num_unmatched;
-    for (const auto& [at, parts] : calls) add_match(parts, group.ranks.size(), number);
+    for (const auto& [at, parts] : together) add_match(parts, group.calls.size(), number);
   }
 
-  static bool have_sequence_numbers(const GroupCalls& group) {
-    return std::all_of(group.ranks.begin(), group.ranks.end(), [](const RankCalls& rank) {
-      std::set<std::int64_t> numbers;
-      return std::all_of(rank.calls.begin(), rank.calls.end(), [&](const CollectiveCall* call) {
-        return call->sequence >= 0 && numbers.insert(call->sequence).second;
-      });
+  static bool has_sequence_numbers(
+      const std::pair<const std::size_t, std::vector<const CollectiveCall*>>& rank) {
+    std::set<std::int64_t> numbers;
+    return std::all_of(rank.second.begin(), rank.second.end(), [&](const CollectiveCall* call) {
+      return call->sequence >= 0 && numbers.insert(call->sequence).second;
     });
   }
 

@@ -23,24 +23,22 @@ OutlierTest::OutlierTest(const std::vector<double>& deviations, double least_sca
   scatter_ = std::max(scatter_, normal_over_median * median_of(std::move(sizes)));
 }
 
+double OutlierTest::degrees_of_freedom() const {
+  constexpr double efficiency = 0.37;
+  return efficiency * static_cast<double>(count_ - 1);
+}
+
 double OutlierTest::least_outlier() const {
-  constexpr double largest = 100;  // e^100 times as long
-  if (!is_outlier(largest)) return std::numeric_limits<double>::infinity();
-  double low = 0, high = largest;
-  constexpr double exact = 1e-6;
-  while (high - low > exact) {
-    const double middle = (low + high) / 2;
-    (is_outlier(middle) ? high : low) = middle;
-  }
-  return high;
+  if (count_ < 3) return std::numeric_limits<double>::infinity();
+  const double share = false_alarm_rate / static_cast<double>(count_);
+  const boost::math::students_t distribution(degrees_of_freedom());
+  return scatter_ * boost::math::quantile(boost::math::complement(distribution, share));
 }
 
 double OutlierTest::chance_of(double deviation) const {
-  constexpr double efficiency = 0.37;
   if (count_ < 3 || deviation <= 0) return 1;
   if (scatter_ <= 0) return 0;
-  const double tail =
-      student_tail(deviation / scatter_, efficiency * static_cast<double>(count_ - 1));
+  const double tail = student_tail(deviation / scatter_, degrees_of_freedom());
   return std::min(1.0, tail * static_cast<double>(count_));
 }
 

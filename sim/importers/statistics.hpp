@@ -28,6 +28,8 @@ class OutlierTest {
   static constexpr double false_alarm_rate = 0.001;
 
  private:
+  double degrees_of_freedom() const;
+
   std::size_t count_;
   double scatter_;
 };

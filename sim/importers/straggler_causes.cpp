@@ -74,6 +74,11 @@ class JobTraceBuilder {
       }
       each.operation.stage = stage->second;
     }
+    std::sort(found_.begin(), found_.end(), [](const Found& one, const Found& two) {
+      const JobOperation &a = one.operation, &b = two.operation;
+      return std::tuple{one.step, a.data_rank, a.stage, a.work, a.sequence} <
+             std::tuple{two.step, b.data_rank, b.stage, b.work, b.sequence};
+    });
     return assembled();
   }
 
@@ -142,67 +147,43 @@ class JobTraceBuilder {
       reader_.stop("/traceEvents", "more than 20 million operations", "give fewer steps");
   }
 
-  using Identity = std::tuple<JobWork, int>;  ///< work, sequence
-  /// What the workers of one stage do in every step: what most of them do.
-  using Program = std::set<Identity>;
+  /// The works and sequence numbers of a worker in a step.
+  using Program = std::vector<std::pair<JobWork, int>>;
 
-  JobTrace assembled() {
+  JobTrace assembled() const {
     JobTrace trace;
-    std::map<std::int64_t, std::vector<JobOperation>> by_step;
-    for (const Found& each : found_) {
-      trace.num_data_ranks = std::max(trace.num_data_ranks, each.operation.data_rank + 1);
-      trace.num_stages = std::max(trace.num_stages, each.operation.stage + 1);
-      by_step[each.step].push_back(each.operation);
+    std::map<std::int64_t, std::map<std::pair<int, int>, Program>> programs;  // by step and worker
+    for (const auto& [operation, thread, step] : found_) {
+      trace.num_data_ranks = std::max(trace.num_data_ranks, operation.data_rank + 1);
+      trace.num_stages = std::max(trace.num_stages, operation.stage + 1);
+      programs[step][{operation.data_rank, operation.stage}].emplace_back(operation.work,
+                                                                          operation.sequence);
     }
-    const std::map<int, Program> programs = programs_of(by_step);
-    for (auto& [step, operations] : by_step) {
-      if (!is_complete(operations, programs, trace)) {
-        trace.incomplete_steps.push_back(step);
-        continue;
-      }
-      const int number = static_cast<int>(trace.steps.size());
-      trace.steps.push_back(step);
-      for (JobOperation& operation : operations) operation.step = number;
-      std::sort(operations.begin(), operations.end(),
-                [](const JobOperation& a, const JobOperation& b) {
-                  return std::tuple{a.data_rank, a.stage, a.work, a.sequence} <
-                         std::tuple{b.data_rank, b.stage, b.work, b.sequence};
-                });
-      trace.operations.insert(trace.operations.end(), operations.begin(), operations.end());
+    std::map<int, std::map<Program, int>> seen;  // how many workers, by stage
+    for (const auto& [step, workers] : programs)
+      for (const auto& [worker, program] : workers) ++seen[worker.second][program];
+    // What the workers of a stage do in every step is what most of them do.
+    const auto is_usual = [&](const auto& worker) {
+      const auto& [place, program] = worker;
+      const auto& counts = seen.at(place.second);
+      const auto usual =
+          std::max_element(counts.begin(), counts.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
+      return program == usual->first &&
+             std::adjacent_find(program.begin(), program.end()) == program.end();
+    };
+    for (const auto& [step, workers] : programs) {
+      const bool is_complete = static_cast<int>(workers.size()) == trace.num_workers() &&
+                               std::all_of(workers.begin(), workers.end(), is_usual);
+      (is_complete ? trace.steps : trace.incomplete_steps).push_back(step);
+    }
+    for (const auto& [operation, thread, step] : found_) {
+      const auto at = std::lower_bound(trace.steps.begin(), trace.steps.end(), step);
+      if (at == trace.steps.end() || *at != step) continue;
+      trace.operations.push_back(operation);
+      trace.operations.back().step = static_cast<int>(at - trace.steps.begin());
     }
     return trace;
-  }
-
-  static std::map<int, Program> programs_of(
-      const std::map<std::int64_t, std::vector<JobOperation>>& by_step) {
-    std::map<int, std::map<Program, int>> seen;  // how many workers, by stage
-    for (const auto& [step, operations] : by_step) {
-      std::map<std::pair<int, int>, Program> done;
-      for (const JobOperation& operation : operations)
-        done[{operation.data_rank, operation.stage}].insert({operation.work, operation.sequence});
-      for (const auto& [worker, program] : done) ++seen[worker.second][program];
-    }
-    std::map<int, Program> programs;
-    for (const auto& [stage, counts] : seen)
-      programs[stage] =
-          std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-            return a.second < b.second;
-          })->first;
-    return programs;
-  }
-
-  static bool is_complete(const std::vector<JobOperation>& operations,
-                          const std::map<int, Program>& programs, const JobTrace& trace) {
-    std::map<std::pair<int, int>, Program> done;
-    for (const JobOperation& operation : operations)
-      if (!done[{operation.data_rank, operation.stage}]
-               .insert({operation.work, operation.sequence})
-               .second)
-        return false;
-    if (static_cast<int>(done.size()) != trace.num_workers()) return false;
-    return std::all_of(done.begin(), done.end(), [&](const auto& worker) {
-      return worker.second == programs.at(worker.first.second);
-    });
   }
 
   TraceEventReader& reader_;

@@ -22,6 +22,7 @@
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"
 #include "report/terminal_text.hpp"
+#include "report/text_table.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 #include "units/quantity_reader.hpp"
@@ -251,166 +252,21 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
 
 namespace {
 
-using detail::indent;
-using detail::marked;
-using detail::Painter;
-using detail::Tone;
-
-constexpr int label_width = 36, value_width = 10, share_width = 9, change_width = 10;
-
-/// Milliseconds, with decimals that suit a whole of `time`.
-class Milliseconds {
- public:
-  explicit Milliseconds(Seconds time) {
-    constexpr double few = 10, some = 100;
-    const double whole = time / 1_ms;
-    decimals_ = whole < few ? 3 : whole < some ? 2 : 1;
-  }
-  std::string operator()(Seconds time) const { return fixed_text(time / 1_ms, decimals_); }
-  std::string change(Seconds difference) const { return signed_text(difference / 1_ms, decimals_); }
-
- private:
-  int decimals_ = 1;
-};
-
-std::string relative(Seconds from, Seconds to) {
-  constexpr double many = 10, very_many = 1000;
-  if (from == 0_s) return "new";
-  if (to == 0_s) return "gone";
-  if (to / from >= very_many) return "x " + grouped_text(to / from);
-  if (to / from >= many) return "x " + significant_text(to / from, 3);
-  return signed_percent_text(to / from - 1);
-}
-
-std::int64_t kernel_sum(const GpuTotals& gpu, const std::string& kernel) {
-  const auto found = gpu.by_kernel.find(kernel);
-  return found == gpu.by_kernel.end() ? 0 : found->second.nanoseconds;
-}
-
-/// The kernels of all runs, those that take longest in any of them first.
-std::vector<std::string> kernels_of(const std::vector<const ComparedTimeline*>& runs) {
-  std::set<std::string> names;
-  for (const ComparedTimeline* run : runs)
-    for (const auto& [name, total] : run->totals.by_kernel) names.insert(name);
-  std::vector<std::string> sorted(names.begin(), names.end());
-  const auto longest = [&](const std::string& name) {
-    Seconds time{};
-    for (const ComparedTimeline* run : runs)
-      time = std::max(time, run->of_one(kernel_sum(run->totals, name)));
-    return time;
-  };
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](const auto& one, const auto& two) { return longest(one) > longest(two); });
-  return sorted;
-}
-
-/// The first run beside another.
-class Pair {
- public:
-  Pair(const TimelineComparison& comparison, std::size_t other, const Painter& paint)
-      : a_(comparison.runs[0]),
-        b_(comparison.runs[other]),
-        other_(other),
-        paint_(paint),
-        milliseconds_(std::max(a_.time(), b_.time())) {}
-
-  std::string text() const {
-    const GpuTotals &a = a_.totals, &b = b_.totals;
-    std::string text =
-        "\n" + header() + row("time", a.window, b.window) + row("compute", a.compute, b.compute);
-    for (std::size_t i = 0; (a.has_phases() || b.has_phases()) && i < a.phases.size(); ++i)
-      text += row(name_of(static_cast<ComputePhase>(i)), a.phases[i], b.phases[i], 1);
-    text += row("not computing", a.window - a.compute, b.window - b.compute) +
-            row("exposed communication", a.exposed_communication(), b.exposed_communication());
-    // Each instant in one line: they add up to the exposed communication.
-    for (std::size_t i = 0; i < a.communicating.size(); ++i) {
-      const auto line =
-          static_cast<TraceLine>(static_cast<std::size_t>(TraceLine::tensor_comm) + i);
-      text += row(words_for(static_cast<CommClass>(i)), a.of(line), b.of(line), 1);
-    }
-    text += row("copies alone", a.of(TraceLine::copies), b.of(TraceLine::copies)) +
-            row("idle", a.idle(), b.idle());
-    // Why nothing ran; only a simulation says it.
-    text += row("launching", a.of(TraceLine::launch_gaps), b.of(TraceLine::launch_gaps), 1) +
-            row("waiting for others", a.of(TraceLine::pipeline_bubble),
-                b.of(TraceLine::pipeline_bubble), 1);
-    text += heading("Communication, also behind computing") +
-            row("communication", a.communication, b.communication);
-    for (std::size_t i = 0; i < a.communicating.size(); ++i)
-      text += row(words_for(static_cast<CommClass>(i)), a.communicating[i], b.communicating[i], 1);
-    text += row("hidden", a.overlap, b.overlap) + heading("Kernels, sums of their durations");
-    for (const std::string& name : kernels_of({&a_, &b_}))
-      text += row(name, kernel_sum(a, name), kernel_sum(b, name), 1);
-    return text;
-  }
-
- private:
-  std::string row(const std::string& label, std::int64_t of_a, std::int64_t of_b,
-                  int depth = 0) const {
-    const Seconds a = a_.of_one(of_a), b = b_.of_one(of_b);
-    if (depth > 0 && a == 0_s && b == 0_s) return {};
-    const auto cell = [&](const ComparedTimeline& run, Seconds time) {
-      const double share = run.time() > 0_s ? time / run.time() : 0;
-      return right_aligned(milliseconds_(time), value_width) +
-             right_aligned(percent_text(share), share_width);
-    };
-    std::string line =
-        left_aligned(std::string(static_cast<std::size_t>(2 * depth), ' ') + label, label_width) +
-        cell(a_, a) + cell(b_, b) + right_aligned(milliseconds_.change(b - a), change_width) +
-        right_aligned(milliseconds_.change(b - a) == "=" ? "" : " " + relative(a, b), share_width);
-    line.erase(line.find_last_not_of(' ') + 1);
-    return std::string(indent) + line + "\n";
-  }
-
-  std::string header() const {
-    const std::string b = letter_of(other_);
-    return std::string(indent) +
-           paint_(Tone::quiet, left_aligned("ms, of one step", label_width) +
-                                   right_aligned("A", value_width + share_width) +
-                                   right_aligned(b, value_width + share_width) +
-                                   right_aligned(b + " - A", change_width)) +
-           "\n";
-  }
-  std::string heading(const char* text) const { return "\n" + paint_(Tone::heading, text) + "\n"; }
-
-  const ComparedTimeline& a_;
-  const ComparedTimeline& b_;
-  std::size_t other_;
-  const Painter& paint_;
-  Milliseconds milliseconds_;
-};
-
 JsonValue json_of_run(const ComparedTimeline& run) {
-  JsonValue value = object_of(
-      {{"label", run.label}, {"kind", run.kind == TraceKind::real ? "real" : "simulated"}});
-  if (!run.fits) value.set("fits", JsonValue(false));
-  value.set("who", JsonValue(run.who));
-  if (run.rank >= 0) value.set("rank", JsonValue(run.rank));
-  if (run.world_size >= 0) value.set("world_size", JsonValue(run.world_size));
-  add_members(value, {{"steps", run.is_marked ? run.steps : 0}, {"time_s", run.time()}});
+  JsonValue value = object_of({{"label", run.label},
+                               {"kind", run.kind == TraceKind::real ? "real" : "simulated"},
+                               {"fits", only_if(!run.fits, false)},
+                               {"who", run.who},
+                               {"rank", only_if(run.rank >= 0, run.rank)},
+                               {"world_size", only_if(run.world_size >= 0, run.world_size)},
+                               {"steps", run.is_marked ? run.steps : 0},
+                               {"time_s", run.time()}});
   JsonValue totals = json_of(run.totals, run.steps);
   for (JsonValue::Member& member : totals.object())
     if (member.key != "window_s" && member.key != "streams")
       value.set(member.key, std::move(member.value));
   return value;
 }
-
-}  // namespace
-
-std::string timeline_comparison_text(const TimelineComparison& comparison, Colour colour) {
-  const Painter paint(colour);
-  std::string text;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i)
-    text += letter_of(i) + "  " + paint(Tone::headline, comparison.runs[i].label) + "\n" + "   " +
-            comparison.runs[i].who + "\n";
-  for (std::size_t i = 1; i < comparison.runs.size(); ++i)
-    text += Pair(comparison, i, paint).text();
-  text += "\n";
-  for (const std::string& note : comparison.notes) text += marked("·", note, Tone::quiet, paint);
-  return text;
-}
-
-namespace {
 
 JsonValue comparison_value(const TimelineComparison& comparison) {
   JsonValue::Array speedups;
@@ -422,7 +278,86 @@ JsonValue comparison_value(const TimelineComparison& comparison) {
                     {"notes", array_of(comparison.notes)}});
 }
 
+// What terminal and page share.
+
+using html::Change;
+using html::DataView;
+using html::DataViews;
+using html::FigureRow;
+using html::FigureRows;
+using html::text_of_time;
+
+DataViews runs_in(const JsonValue& comparison) {
+  DataViews runs;
+  for (const JsonValue& run : comparison.find("runs")->array())
+    runs.push_back({&run, "/runs/" + std::to_string(runs.size())});
+  return runs;
+}
+
+FigureRows step_rows() {
+  FigureRows rows = time_rows();
+  rows.insert(rows.begin(), {"time", "/time_s", text_of_time, Change::difference});
+  return rows;
+}
+
+/// The kernels of all runs, those that take longest in any of them first.
+FigureRows kernel_rows(const DataViews& runs) {
+  std::set<std::string> names;
+  for (const DataView& run : runs)
+    for (const JsonValue::Member& kernel : run.find("/kernels")->object()) names.insert(kernel.key);
+  FigureRows rows;
+  for (const std::string& name : names)
+    rows.push_back(
+        {name, pointer_join("/kernels", name) + "/time_s", text_of_time, Change::difference});
+  std::stable_sort(rows.begin(), rows.end(), [&](const FigureRow& one, const FigureRow& two) {
+    return html::largest(runs, one.pointer) > html::largest(runs, two.pointer);
+  });
+  return rows;
+}
+
+/// The first run beside another, in milliseconds.
+std::string pair_text(const DataViews& runs, std::size_t other) {
+  const DataView &a = runs[0], &b = runs[other];
+  const double longest = html::largest({a, b}, "/time_s");
+  const int decimals = longest < 0.01 ? 3 : longest < 0.1 ? 2 : 1;
+  const auto table = [&](const std::string& heading, FigureRows rows) {
+    const std::string letter = letter_of(other);
+    std::vector<TextRow> lines{{heading, "A", "", letter, "", letter + " - A"}};
+    for (FigureRow& row : rows) {
+      if (html::largest({a, b}, row.pointer) == 0) continue;
+      row.text = [&](double seconds) { return fixed_text(seconds * 1000, decimals); };
+      TextRow& line = lines.emplace_back(TextRow{row.label});
+      for (const DataView& run : {a, b}) {
+        const double time = run.amount(row.pointer);
+        line.push_back(row.text(time));
+        line.push_back(percent_text(time > 0 ? time / run.amount("/time_s") : 0));
+      }
+      line.push_back(change_text(row, a.amount(row.pointer), b.amount(row.pointer)));
+      if (line.back() != "=")
+        line.push_back(relative_change(a.amount(row.pointer), b.amount(row.pointer)));
+    }
+    return "\n" + text_table("lr", lines);
+  };
+  return table("ms, of one step", step_rows()) +
+         table("kernels, sums of durations", kernel_rows(runs));
+}
+
 }  // namespace
+
+std::string timeline_comparison_text(const TimelineComparison& comparison, Colour colour) {
+  const detail::Painter paint(colour);
+  const JsonValue document = comparison_value(comparison);
+  const DataViews runs = runs_in(document);
+  std::string text;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    text += letter_of(i) + "  " + paint(detail::Tone::headline, comparison.runs[i].label) +
+            "\n   " + comparison.runs[i].who + "\n";
+  for (std::size_t i = 1; i < runs.size(); ++i) text += pair_text(runs, i);
+  text += "\n";
+  for (const std::string& note : comparison.notes)
+    text += detail::marked("·", note, detail::Tone::quiet, paint);
+  return text;
+}
 
 std::string timeline_comparison_json(const TimelineComparison& comparison) {
   return pretty_text(comparison_value(comparison)) + "\n";
@@ -432,42 +367,19 @@ std::string timeline_comparison_json(const TimelineComparison& comparison) {
 
 namespace {
 
-using html::Change;
-using html::DataView;
 using html::escaped;
-using html::text_of_time;
 
-/// A line of the breakdown on the page.
-struct LineWords {
-  TraceLine line;
-  const char* text;
-  const char* colour;
-};
-constexpr std::array<LineWords, num_trace_lines> line_words{{
-    {TraceLine::compute, "compute", "compute"},
-    {TraceLine::optimizer, "optimizer", "optimizer"},
-    {TraceLine::codec, "codec", "codec"},
-    {TraceLine::tensor_comm, "tensor parallel, exposed", "tensor_comm"},
-    {TraceLine::pipeline_comm, "pipeline parallel, exposed", "pipeline_comm"},
-    {TraceLine::data_comm, "data parallel, exposed", "data_comm"},
-    {TraceLine::embedding_sync, "embedding, exposed", "embedding_sync"},
-    {TraceLine::other_comm, "other or unnamed groups, exposed", "other"},
-    {TraceLine::copies, "copies alone", "m-gradients"},
-    {TraceLine::launch_gaps, "launching", "m-cache"},
-    {TraceLine::pipeline_bubble, "waiting for others", "pipeline_bubble"},
-    {TraceLine::idle, "idle, the trace does not say why", "pipeline_bubble"},
-}};
-std::string pointer_of(const LineWords& words) {
-  return std::string("/breakdown_s/") + name_of(words.line);
+std::string pointer_of(const TraceLineWords& words) {
+  return std::string("/breakdown_s/") + words.name;
 }
 
 /// The steps as bars on one axis of time.
-std::string step_bars(const TimelineComparison& comparison, const html::DataViews& runs) {
+std::string step_bars(const TimelineComparison& comparison, const DataViews& runs) {
   const double longest = html::largest(runs, "/time_s");
   std::vector<std::vector<std::string>> rows;
   for (const DataView& run : runs) {
     std::vector<html::Piece> pieces;
-    for (const LineWords& words : line_words)
+    for (const TraceLineWords& words : trace_lines)
       if (const double time = run.amount(pointer_of(words)); time > 0)
         pieces.push_back(
             {time / longest, words.colour, std::string(words.text) + ": " + text_of_time(time)});
@@ -478,7 +390,7 @@ std::string step_bars(const TimelineComparison& comparison, const html::DataView
          "<b>" + run.cell("/time_s", text_of_time) + "</b>"});
   }
   std::vector<std::pair<std::string, std::string>> colours;
-  for (const LineWords& words : line_words)
+  for (const TraceLineWords& words : trace_lines)
     if (html::largest(runs, pointer_of(words)) > 0) colours.emplace_back(words.colour, words.text);
   return "<div class=\"runs-chart\">" +
          html::bar_chart("One step of each run", std::move(rows),
@@ -487,50 +399,29 @@ std::string step_bars(const TimelineComparison& comparison, const html::DataView
 }
 
 /// What makes most of the difference between A and B.
-std::string difference_text(const html::DataViews& runs) {
-  const auto change = [&](const LineWords& words) {
+std::string difference_text(const DataViews& runs) {
+  const auto change = [&](const TraceLineWords& words) {
     return runs[1].amount(pointer_of(words)) - runs[0].amount(pointer_of(words));
   };
-  std::vector<LineWords> lines(line_words.begin(), line_words.end());
-  std::stable_sort(lines.begin(), lines.end(), [&](const LineWords& a, const LineWords& b) {
-    return std::abs(change(a)) > std::abs(change(b));
-  });
+  std::vector<TraceLineWords> lines(trace_lines.begin(), trace_lines.end());
+  std::stable_sort(lines.begin(), lines.end(),
+                   [&](const TraceLineWords& a, const TraceLineWords& b) {
+                     return std::abs(change(a)) > std::abs(change(b));
+                   });
   constexpr std::size_t most_named = 3;
   lines.resize(most_named);
-  std::erase_if(lines, [&](const LineWords& words) { return change(words) == 0; });
-  const std::string list = joined(lines, "; ", [&](const LineWords& words) {
+  std::erase_if(lines, [&](const TraceLineWords& words) { return change(words) == 0; });
+  const std::string list = joined(lines, "; ", [&](const TraceLineWords& words) {
     return std::string(words.text) + (change(words) > 0 ? " +" : " −") +
            text_of_time(std::abs(change(words)));
   });
   return list.empty() ? "" : "<p>Most of the difference: " + escaped(list) + ".</p>\n";
 }
 
-std::string lines_section(const html::DataViews& runs) {
-  const auto row = [](const std::string& label, const std::string& pointer,
-                      const std::string& kind = "") {
-    return html::FigureRow{label, pointer, text_of_time, Change::difference, kind};
-  };
-  html::FigureRows rows{row("a step", "/time_s")};
-  for (const LineWords& words : line_words)
-    rows.push_back(row(words.text, pointer_of(words), words.colour));
-  rows.push_back(row("communication, also behind computing", "/communication_s"));
-  rows.push_back(row("of which hidden behind computing", "/overlap_s"));
-  return html::quiet(
-             "Each instant belongs to the first line that something runs of, so that the "
-             "lines add up to the step; the last two count the same time again.") +
-         html::figure_table("Lines of one step", rows, runs);
-}
-
-std::string kernels_section(const TimelineComparison& comparison, const html::DataViews& runs) {
-  std::vector<const ComparedTimeline*> timelines;
-  for (const ComparedTimeline& run : comparison.runs) timelines.push_back(&run);
-  std::vector<std::string> kernels = kernels_of(timelines);
+std::string kernels_section(const DataViews& runs) {
   constexpr std::size_t most_shown = 40;
-  kernels.resize(std::min(most_shown, kernels.size()));
-  html::FigureRows rows;
-  for (const std::string& name : kernels)
-    rows.push_back(
-        {name, pointer_join("/kernels", name) + "/time_s", text_of_time, Change::difference});
+  FigureRows rows = kernel_rows(runs);
+  rows.resize(std::min(most_shown, rows.size()));
   return html::quiet(
              "Sums of durations in one step, by kind of kernel; NCCL's with their process "
              "group. A simulation has no kernels below an op.") +
@@ -554,9 +445,7 @@ std::string runs_section(const TimelineComparison& comparison) {
 std::string timeline_comparison_page(const TimelineComparison& comparison) {
   WT_EXPECT(comparison.runs.size() > 1);
   const JsonValue document = comparison_value(comparison);
-  html::DataViews runs;
-  for (const JsonValue& run : document.find("runs")->array())
-    runs.push_back({&run, "/runs/" + std::to_string(runs.size())});
+  const DataViews runs = runs_in(document);
   HtmlPage page{
       "compare", joined(comparison.runs, " against ", std::mem_fn(&ComparedTimeline::label)),
       "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">one step, as a "
@@ -564,8 +453,11 @@ std::string timeline_comparison_page(const TimelineComparison& comparison) {
           html::change_html({"", "/time_s", text_of_time, Change::relative}, runs[0], runs[1]) +
           "</span> time of a step: B against A</h1>\n" + difference_text(runs) +
           step_bars(comparison, runs) + "</div>\n</header>\n"};
-  page.add("lines", "Time", "Where the time goes", lines_section(runs));
-  page.add("kernels", "Kernels", "Kernels", kernels_section(comparison, runs));
+  page.add("lines", "Time", "Where the time goes",
+           html::quiet("Exposed communication gives each instant to the first class that runs, so "
+                       "that its lines add up; behind computing, classes may overlap.") +
+               html::figure_table("Lines of one step", step_rows(), runs));
+  page.add("kernels", "Kernels", "Kernels", kernels_section(runs));
   page.add("runs", "Runs", "What is compared", runs_section(comparison));
   page.data = {{"report", pretty_text(document) + "\n"}};
   page.footer = "Written by windtunnel compare.";

@@ -12,9 +12,9 @@ namespace windtunnel {
 namespace {
 
 std::optional<FittedFile> fitted_file(const CommandLine& line) {
-  if (!line.device.empty()) return FittedFile{FittedPart::device, line.device, line.output};
-  if (!line.software.empty()) return FittedFile{FittedPart::software, line.software, line.output};
-  if (!line.platform.empty()) return FittedFile{FittedPart::platform, line.platform, line.output};
+  if (!line.device.empty()) return FittedFile{"--device", line.device, line.output};
+  if (!line.software.empty()) return FittedFile{"--software", line.software, line.output};
+  if (!line.platform.empty()) return FittedFile{"--platform", line.platform, line.output};
   return std::nullopt;
 }
 
@@ -24,14 +24,6 @@ ExitCode calibrate_command(const CommandLine& line) {
   const bool is_json = line.format == ResultFormat::json;
   std::ostringstream result, quiet;
   std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
-  if (line.memory) {
-    const int memory_code =
-        run_memory_calibration({line.arguments, line.overrides, line.output, line.seed,
-                                is_json ? CalibrationFormat::json : CalibrationFormat::text},
-                               Library::find(), result, messages);
-    print_result(line, result.str());
-    return static_cast<ExitCode>(memory_code);
-  }
   const Library library = Library::find();
   CalibrateRequest request;
   request.sets = line.arguments;
@@ -58,7 +50,9 @@ ExitCode calibrate_command(const CommandLine& line) {
   request.seed = line.seed;
   request.format = is_json ? CalibrationFormat::json : CalibrationFormat::text;
   request.progress = progress_style(line);
-  const int code = run_calibrate(request, library, result, messages);
+  const int code = line.memory
+                       ? run_memory_calibration(request, line.output, library, result, messages)
+                       : run_calibrate(request, library, result, messages);
   if (code != exit_done) std::cerr << quiet.str();
   print_result(line, result.str());
   return static_cast<ExitCode>(code);

@@ -177,38 +177,39 @@ class ConfigReader {
   JsonValue read(int sequence) {
     read_sizes(sequence);
     JsonValue ours = traits();
-    const std::string family = string_at(ours, "family");
-    JsonValue file = object_of({{"family", family.empty() ? "llama" : family},
+    const std::string family =
+        string_at(ours, "family").empty() ? "llama" : string_at(ours, "family");
+    const bool latent = ours.find("mla") != nullptr && is_on("kv_lora_rank");
+    const auto trait = [&](const char* key) {
+      const JsonValue* value = ours.find(key);
+      return value != nullptr ? *value : JsonValue(false);
+    };
+    const bool ties = ties_embeddings();
+    const int depths = optional(
+        {"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"}, most_predicted);
+    const int size = latent ? 0 : head_size();
+    JsonValue file = object_of({{"family", family},
                                 {"layers", layers_},
                                 {"hidden", hidden_},
                                 {"heads", heads_},
                                 {"sequence", sequence_},
                                 {"vocab", vocab_},
                                 {"kv_heads", kv_heads_},
-                                {"ffn_hidden", ffn_}});
-    for (const char* key : {"gated_mlp", "rotary"}) {
-      const JsonValue* value = ours.find(key);
-      file.set(key, value != nullptr ? *value : JsonValue(false));
-      ours.erase(key);
-    }
-    file.set("tied_embeddings", JsonValue(ties_embeddings()));
-    if (const int depths =
-            optional({"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"},
-                     most_predicted);
-        depths > 0)
-      add_members(file, {{"mtp_layers", depths}});
-    const bool latent = ours.find("mla") != nullptr && is_on("kv_lora_rank");
-    if (const int size = latent ? 0 : head_size(); size > 0)
-      add_members(file, {{"head_size", size}});
+                                {"ffn_hidden", ffn_},
+                                {"gated_mlp", trait("gated_mlp")},
+                                {"rotary", trait("rotary")},
+                                {"tied_embeddings", ties},
+                                {"mtp_layers", only_if(depths > 0, depths)},
+                                {"head_size", only_if(size > 0, size)}});
     // What is false is so by default, but for the halves of GPT-NeoX's layers, which run in parallel.
     const auto is_default = [&](const JsonValue::Member& member) {
       const bool* flag = std::get_if<bool>(&member.value.content);
       return flag != nullptr && !*flag && (member.key != "parallel_residual" || family != "neox");
     };
-    for (JsonValue::Member& member : ours.object())
+    for (const JsonValue::Member& member : ours.object())
       if (member.key != "family" && member.key != "moe" && member.key != "mla" &&
-          !is_default(member))
-        file.set(member.key, std::move(member.value));
+          file.find(member.key) == nullptr && !is_default(member))
+        file.set(member.key, member.value);
     if (std::optional<JsonValue> window = read_window()) file.set("window", std::move(*window));
     if (JsonValue* moe = ours.find("moe"); present(expert_names))
       if (std::optional<JsonValue> experts = read_experts(moe))
@@ -355,9 +356,7 @@ class ConfigReader {
       if (!read_window_layers(every, from)) return std::nullopt;
     }
     if (size >= sequence_) return std::nullopt;
-    JsonValue window = object_of({{"size", size}, {"every", every}});
-    if (from > 0) window.set("from_layer", JsonValue(std::int64_t{from}));
-    return window;
+    return object_of({{"size", size}, {"every", every}, {"from_layer", only_if(from > 0, from)}});
   }
 
   /// By layer_types where they are given ("sliding_attention", "full_attention"), else by a pattern or by the first layer that has a window.
@@ -445,16 +444,13 @@ class ConfigReader {
   }
 
   JsonValue read_latent_attention() {
-    JsonValue mla = empty_object();
-    const auto set = [&](const char* key, int value) { add_members(mla, {{key, value}}); };
-    set("query_rank", optional({"q_lora_rank"}, most_hidden));
-    set("key_value_rank", required({"kv_lora_rank"}, most_hidden));
-    set("key_size", required({"qk_nope_head_dim"}, most_hidden));
-    set("rope_size", reader_->required_int("qk_rope_head_dim", 0, most_hidden));
     // MiniCPM3 makes values as wide as the hidden size over the heads where nothing is said.
     const int value = optional({"v_head_dim"}, most_hidden);
-    set("value_size", value > 0 ? value : std::max(1, hidden_ / heads_));
-    return mla;
+    return object_of({{"query_rank", optional({"q_lora_rank"}, most_hidden)},
+                      {"key_value_rank", required({"kv_lora_rank"}, most_hidden)},
+                      {"key_size", required({"qk_nope_head_dim"}, most_hidden)},
+                      {"rope_size", reader_->required_int("qk_rope_head_dim", 0, most_hidden)},
+                      {"value_size", value > 0 ? value : std::max(1, hidden_ / heads_)}});
   }
 
   /// Variants that change sizes or work in a way that a model file cannot say.

@@ -20,6 +20,7 @@
 #include "importers/rank_verdict.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/text_table.hpp"
 #include "scenario/library_files.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -97,13 +98,6 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
 
 // The ranks of a job compared.
 
-std::string row(const std::string& name, const std::vector<std::string>& columns,
-                int name_width = 42, int column_width = 14) {
-  std::string text = left_aligned(name, name_width);
-  for (const std::string& column : columns) text += right_aligned(column, column_width);
-  return text + "\n";
-}
-
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string rate_text(double rate) { return significant_text(rate * 1e-9, 3) + " GB/s"; }
 
@@ -113,13 +107,13 @@ std::string late_ranks_text(const RankVerdict& verdict, const std::vector<RankTr
                    [](const RankPace& a, const RankPace& b) { return a.lag > b.lag; });
   constexpr std::size_t most_shown = 5;
   latest.resize(std::min(most_shown, latest.size()));
-  std::string text = "\n" + row("latest ranks, of one step",
-                                {"compute", "to its peers", "others wait", "comes last"});
+  std::vector<TextRow> rows{
+      {"latest ranks, of one step", "compute", "to its peers", "others wait", "comes last"}};
   for (const RankPace& pace : latest)
-    text += row("  rank " + std::to_string(ranks[pace.member].rank),
-                {time_text(pace.compute), signed_percent_text(pace.compute_over_peers - 1),
-                 time_text(pace.lag), percent_text(pace.share_last)});
-  return text;
+    rows.push_back({"  rank " + std::to_string(ranks[pace.member].rank), time_text(pace.compute),
+                    signed_percent_text(pace.compute_over_peers - 1), time_text(pace.lag),
+                    percent_text(pace.share_last)});
+  return "\n" + text_table("lr", rows);
 }
 
 std::string name_of(const RankGroup& group) {
@@ -128,24 +122,23 @@ std::string name_of(const RankGroup& group) {
 
 std::string groups_text(const RankVerdict& verdict) {
   using Key = std::tuple<std::string, std::size_t, CollectiveKind, std::int64_t>;
-  std::map<Key, std::vector<const GroupRate*>> alike;
+  std::map<Key, std::vector<double>> alike;
   for (const GroupRate& rate : verdict.groups) {
     const RankGroup& group = verdict.matched.groups[rate.group];
-    alike[{name_of(group), group.members.size(), rate.kind, rate.bytes}].push_back(&rate);
+    alike[{name_of(group), group.members.size(), rate.kind, rate.bytes}].push_back(
+        rate.bus_bandwidth);
   }
   if (alike.empty()) return {};
-  std::string text =
-      "\n" + row("process groups", {"groups", "call", "size", "bus bandwidth", "slowest"});
+  std::vector<TextRow> rows{
+      {"process groups", "groups", "call", "size", "bus bandwidth", "slowest"}};
   for (const auto& [key, rates] : alike) {
-    std::vector<double> bandwidths;
-    for (const GroupRate* rate : rates) bandwidths.push_back(rate->bus_bandwidth);
-    const double slowest = *std::min_element(bandwidths.begin(), bandwidths.end());
-    text += row("  " + std::get<0>(key) + ", " + std::to_string(std::get<1>(key)) + " ranks",
-                {std::to_string(rates.size()), windtunnel::name_of(std::get<2>(key)),
-                 to_text(Bytes{static_cast<double>(std::get<3>(key))}),
-                 rate_text(median_of(std::move(bandwidths))), rate_text(slowest)});
+    const auto& [name, size, kind, bytes] = key;
+    rows.push_back({"  " + name + ", " + std::to_string(size) + " ranks",
+                    std::to_string(rates.size()), windtunnel::name_of(kind),
+                    to_text(Bytes{static_cast<double>(bytes)}), rate_text(median_of(rates)),
+                    rate_text(*std::min_element(rates.begin(), rates.end()))});
   }
-  return text;
+  return "\n" + text_table("lr", rows);
 }
 
 /// What the traces cannot tell of ranks; empty where they can tell.
@@ -170,13 +163,12 @@ std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<Rank
 
 JsonValue json_of(const RankFinding& finding) {
   const bool is_rate = finding.bandwidth > 0;
-  const auto if_rate = [&](double rate) { return is_rate ? std::optional(rate) : std::nullopt; };
   return object_of({{"kind", windtunnel::name_of(finding.kind)},
                     {"places", array_of(finding.places)},
                     {"cost_s", finding.cost},
-                    {"bandwidth", if_rate(finding.bandwidth)},
-                    {"usual_bandwidth", if_rate(finding.usual_bandwidth)},
-                    {"compute_over_peers", is_rate ? std::nullopt : std::optional(finding.ratio)},
+                    {"bandwidth", only_if(is_rate, finding.bandwidth)},
+                    {"usual_bandwidth", only_if(is_rate, finding.usual_bandwidth)},
+                    {"compute_over_peers", only_if(!is_rate, finding.ratio)},
                     {"text", finding.text}});
 }
 
@@ -220,34 +212,30 @@ JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& rank
   };
   const auto rate_json = [&](const GroupRate& rate) {
     const RankGroup& group = verdict.matched.groups[rate.group];
-    JsonValue value = object_of({{"group", name_of(group)},
-                                 {"ranks", array_of(group.members, rank_of)},
-                                 {"calls", rate.num_calls},
-                                 {"call", windtunnel::name_of(rate.kind)},
-                                 {"bytes", rate.bytes},
-                                 {"bus_bandwidth", rate.bus_bandwidth}});
-    if (rate.peers_bandwidth > 0) value.set("peers_bus_bandwidth", JsonValue(rate.peers_bandwidth));
-    return value;
+    return object_of(
+        {{"group", name_of(group)},
+         {"ranks", array_of(group.members, rank_of)},
+         {"calls", rate.num_calls},
+         {"call", windtunnel::name_of(rate.kind)},
+         {"bytes", rate.bytes},
+         {"bus_bandwidth", rate.bus_bandwidth},
+         {"peers_bus_bandwidth", only_if(rate.peers_bandwidth > 0, rate.peers_bandwidth)}});
   };
-  JsonValue value = object_of({{"matched_calls", verdict.matched.calls.size()},
-                               {"unmatched_calls", verdict.matched.num_unmatched}});
-  if (verdict.gpus_per_node > 0) value.set("gpus_per_node", JsonValue(verdict.gpus_per_node));
-  add_members(
-      value,
-      {{"ranks", array_of(verdict.ranks, pace_json)},
-       {"groups", array_of(verdict.groups, rate_json)},
-       {"verdict", array_of(verdict.findings, [](const auto& each) { return json_of(each); })}});
   const RankPower& power = verdict.power;
   const std::string cannot = cannot_judge_text(verdict, ranks);
-  if (cannot.empty()) {
-    value.set("least_named_slowdown", JsonValue(power.least_named));
-    return value;
-  }
-  JsonValue unjudged = object_of({{"text", cannot}});
-  if (power.suspect) unjudged.set("suspect", JsonValue(rank_of(*power.suspect)));
-  unjudged.set("add_ranks", array_of(power.missing_peers));
-  value.set("cannot_judge", std::move(unjudged));
-  return value;
+  const std::int64_t suspect = power.suspect ? rank_of(*power.suspect) : 0;
+  const JsonValue unjudged = object_of({{"text", cannot},
+                                        {"suspect", only_if(power.suspect.has_value(), suspect)},
+                                        {"add_ranks", array_of(power.missing_peers)}});
+  return object_of(
+      {{"matched_calls", verdict.matched.calls.size()},
+       {"unmatched_calls", verdict.matched.num_unmatched},
+       {"gpus_per_node", only_if(verdict.gpus_per_node > 0, verdict.gpus_per_node)},
+       {"ranks", array_of(verdict.ranks, pace_json)},
+       {"groups", array_of(verdict.groups, rate_json)},
+       {"verdict", array_of(verdict.findings, [](const auto& each) { return json_of(each); })},
+       {"least_named_slowdown", only_if(cannot.empty(), power.least_named)},
+       {"cannot_judge", only_if(!cannot.empty(), unjudged)}});
 }
 
 // All traces.
@@ -320,19 +308,18 @@ JsonValue json_of(const ReadTrace& read) {
   const auto of_gpus = [](const std::vector<GpuTotals>& gpus) {
     return array_of(gpus, [](const GpuTotals& gpu) { return json_of(gpu, 1); });
   };
-  JsonValue value = object_of(
-      {{"file", trace.file}, {"kind", trace.kind == TraceKind::real ? "real" : "simulated"}});
-  if (trace.rank >= 0) value.set("rank", JsonValue(trace.rank));
-  if (trace.world_size >= 0) value.set("world_size", JsonValue(trace.world_size));
-  if (!trace.gpu.empty()) value.set("gpu", JsonValue(trace.gpu));
   JsonValue::Array steps;
   for (std::size_t i = 0; i < read.steps.size(); ++i)
     steps.push_back(object_of({{"name", trace.steps[i].name}, {"gpus", of_gpus(read.steps[i])}}));
-  add_members(value, {{"events", read.num_events},
-                      {"unknown_kernels_share", trace.unknown_share()},
-                      {"gpus", of_gpus(read.whole)},
-                      {"steps", JsonValue(std::move(steps))}});
-  return value;
+  return object_of({{"file", trace.file},
+                    {"kind", trace.kind == TraceKind::real ? "real" : "simulated"},
+                    {"rank", only_if(trace.rank >= 0, trace.rank)},
+                    {"world_size", only_if(trace.world_size >= 0, trace.world_size)},
+                    {"gpu", only_if(!trace.gpu.empty(), trace.gpu)},
+                    {"events", read.num_events},
+                    {"unknown_kernels_share", trace.unknown_share()},
+                    {"gpus", of_gpus(read.whole)},
+                    {"steps", JsonValue(std::move(steps))}});
 }
 
 std::string header(const ReadTrace& read) {
@@ -341,28 +328,28 @@ std::string header(const ReadTrace& read) {
          count_text(read.steps.size(), "profiler step") + "\n";
 }
 
-std::string totals_head(const std::string& what) {
-  return "\n" + row(what, {"time", "compute", "exposed", "hidden", "copies", "idle"}, 46, 10);
-}
+const TextRow totals_head{"", "time", "compute", "exposed", "hidden", "copies", "idle"};
 
-std::string totals_row(const std::string& what, const GpuTotals& gpu) {
-  std::vector<std::string> times;
+TextRow totals_row(const std::string& what, const GpuTotals& gpu) {
+  TextRow row{"  " + what};
   for (const std::int64_t time : {gpu.window, gpu.compute, gpu.exposed_communication(), gpu.overlap,
                                   gpu.of(TraceLine::copies), gpu.idle()})
-    times.push_back(to_text(trace_time(time)));
-  return row("  " + what, times, 46, 10);
+    row.push_back(to_text(trace_time(time)));
+  return row;
 }
 
 /// The one GPU of one file, in full.
 std::string details(const ReadTrace& read) {
   const GpuTotals& gpu = read.whole.front();
-  std::string text =
-      "\n" + text_of(gpu, gpu_name(read.trace, gpu.device) + ", " +
-                              to_text(trace_time(gpu.window)) + " from its first work to its last");
-  if (!read.steps.empty()) text += totals_head("steps");
+  std::string text = "\n" + gpu_name(read.trace, gpu.device) + ", " +
+                     to_text(trace_time(gpu.window)) + " from its first work to its last\n" +
+                     totals_text(json_of(gpu, 1));
+  std::vector<TextRow> steps{totals_head};
+  steps.front().front() = "steps";
   for (std::size_t i = 0; i < read.steps.size(); ++i)
-    for (const GpuTotals& each : read.steps[i]) text += totals_row(read.trace.steps[i].name, each);
-  return text;
+    for (const GpuTotals& each : read.steps[i])
+      steps.push_back(totals_row(read.trace.steps[i].name, each));
+  return read.steps.empty() ? text : text + "\n" + text_table("lr", steps);
 }
 
 /// The traces as ranks of one job; none where ranks are missing or given twice.
@@ -430,9 +417,11 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
     imported.text += details(traces.front());
     return imported;
   }
-  imported.text += totals_head("from first work to last");
+  std::vector<TextRow> rows{totals_head};
+  rows.front().front() = "from first work to last";
   for (const ReadTrace& read : traces)
-    for (const GpuTotals& gpu : read.whole) imported.text += totals_row(row_name(read, gpu), gpu);
+    for (const GpuTotals& gpu : read.whole) rows.push_back(totals_row(row_name(read, gpu), gpu));
+  imported.text += "\n" + text_table("lr", rows);
   compare_ranks(traces, imported);
   return imported;
 }

@@ -23,48 +23,36 @@
 namespace windtunnel {
 namespace {
 
-/// Meaning of row i, column j of a table of rates.
-enum class TableKind {
-  send,  ///< what i sends to j
-  recv,  ///< what i receives from j
-};
-const char* name_of(TableKind kind) { return kind == TableKind::send ? "Send" : "Recv"; }
-
-/// One rate as printed; nothing where it was not measured. Where it stands is kept for messages.
-struct RateCell {
-  std::optional<double> rate;
-  Origin origin;
-};
-
 /// Rates between all pairs of processes (or nodes), as a file shows them; the diagonal means nothing.
 struct RateTable {
-  std::optional<TableKind> kind;             ///< nothing: the file does not say
-  std::vector<std::string> labels;           ///< of rows and columns: "agpu1475:0", "agpu1475"
-  std::vector<std::vector<RateCell>> cells;  ///< [row][column]
+  /// "Send": row i, column j is what i sends to j; "Recv": what i receives from j; empty: the file does not say.
+  std::string kind;
+  std::vector<std::string> labels;  ///< of rows and columns: "agpu1475:0", "agpu1475"
+  std::vector<std::vector<std::optional<double>>> rates;  ///< [row][column]; none: not measured
+  Origin origin;                                          ///< of the first rate
 };
 
-/// Contents of an mpiGraph log. A table is absent where the log has none.
+/// Contents of an mpiGraph log.
 struct MpigraphLog {
-  std::string version;          ///< "1.5"; empty where the log does not say
-  long long message_bytes = 0;  ///< 0: not said
-  std::optional<RateTable> send, recv;
-  bool has_end = false;  ///< the line "END mpiGraph"
+  std::string version;                      ///< "1.5"; empty where the log does not say
+  long long message_bytes = 0;              ///< 0: not said
+  std::map<std::string, RateTable> tables;  ///< by kind
+  bool has_end = false;                     ///< the line "END mpiGraph"
 };
 
 constexpr const char* write_missing =
     "write N/A where a pair was not measured, to have it inferred";
 
 /// A rate off the diagonal must be a number above 0, or say that it was not measured.
-RateCell read_cell(const LogText& log, const LogLine& line, const LogWord& word, bool diagonal) {
-  RateCell cell{std::nullopt, log.at(line, word)};
-  if (diagonal || is_missing(word.text)) return cell;
-  cell.rate = number_in(word.text);
-  if (!cell.rate)
-    log.problem(cell.origin, "\"" + word.text + "\" is no rate", write_missing);
-  else if (*cell.rate <= 0)
-    log.problem(cell.origin, "a rate of " + word.text + " between two nodes: rates are above 0",
+std::optional<double> read_rate(const LogText& log, const LogLine& line, const LogWord& word) {
+  const std::optional<double> rate = number_in(word.text);
+  if (is_missing(word.text)) return std::nullopt;
+  if (!rate)
+    log.problem(line, word, "\"" + word.text + "\" is no rate", write_missing);
+  else if (*rate <= 0)
+    log.problem(line, word, "a rate of " + word.text + " between two nodes: rates are above 0",
                 write_missing);
-  return cell;
+  return rate;
 }
 
 /// The label of a process without its number: "agpu1475:0" is of node agpu1475.
@@ -79,7 +67,7 @@ std::string node_of(const std::string& label) {
 class TableReader {
  public:
   TableReader(const LogText& log, const LogLine& header, const std::vector<LogWord>& labels,
-              std::optional<TableKind> kind)
+              const std::string& kind)
       : log_(&log), header_(&header) {
     table_.kind = kind;
     for (const LogWord& label : labels) {
@@ -88,34 +76,35 @@ class TableReader {
       row_of_[label.text] = table_.labels.size();
       table_.labels.push_back(label.text);
     }
-    table_.cells.resize(table_.labels.size());
+    table_.rates.resize(table_.labels.size());
   }
 
-  TableKind kind() const { return *table_.kind; }
+  const std::string& kind() const { return table_.kind; }
 
   void add_row(const LogLine& line, const LogWord& name, const std::vector<LogWord>& values) {
     const auto row = row_of_.find(name.text);
     if (row == row_of_.end())
       return log_->problem(line, name, "row of \"" + name.text + "\", which no column is of");
-    std::vector<RateCell>& cells = table_.cells[row->second];
-    if (!cells.empty()) return log_->problem(line, name, "a second row of \"" + name.text + "\"");
+    std::vector<std::optional<double>>& rates = table_.rates[row->second];
+    if (!rates.empty()) return log_->problem(line, name, "a second row of \"" + name.text + "\"");
     if (values.size() != table_.labels.size()) {
       log_->problem(line, values.empty() ? name : values.back(),
                     "the row of " + name.text + " has " + std::to_string(values.size()) +
                         " rates, the header names " + std::to_string(table_.labels.size()) +
                         " of them",
                     "the file may be truncated");
-      cells.resize(table_.labels.size());
+      rates.resize(table_.labels.size());
       return;
     }
+    if (row->second == 0) table_.origin = log_->at(line, values.front());
     for (std::size_t i = 0; i < values.size(); ++i)
-      cells.push_back(read_cell(*log_, line, values[i], i == row->second));
+      rates.push_back(i == row->second ? std::nullopt : read_rate(*log_, line, values[i]));
   }
 
   RateTable finish() {
     std::vector<std::string> missing;
-    for (std::size_t i = 0; i < table_.cells.size(); ++i)
-      if (table_.cells[i].empty()) missing.push_back(table_.labels[i]);
+    for (std::size_t i = 0; i < table_.rates.size(); ++i)
+      if (table_.rates[i].empty()) missing.push_back(table_.labels[i]);
     constexpr std::size_t most_named = 4;
     if (!missing.empty())
       log_->problem(log_->at(*header_),
@@ -140,7 +129,7 @@ class MpigraphReader {
   MpigraphLog read() {
     for (const LogLine& line : log_.lines()) read_line(line);
     finish_table();
-    if (!result_.send && !result_.recv && log_.problems().empty())
+    if (result_.tables.empty() && log_.problems().empty())
       log_.problem(log_.end(),
                    "no table of mpiGraph in the file: no line begins with \"Send\" or \"Recv\" "
                    "and names of nodes",
@@ -160,8 +149,8 @@ class MpigraphReader {
     else if (first == "MsgSize" && words.size() == 2)
       result_.message_bytes = count_in(second).value_or(0);
     else if ((first == "Send" || first == "Recv") && is_header(words))
-      begin_table(line, first == "Send" ? TableKind::send : TableKind::recv);
-    else if (table_ && second == (table_->kind() == TableKind::send ? "to" : "from"))
+      begin_table(line, first);
+    else if (table_ && second == (table_->kind() == "Send" ? "to" : "from"))
       table_->add_row(line, words.front(), {words.begin() + 2, words.end()});
   }
 
@@ -170,10 +159,10 @@ class MpigraphReader {
     return words.size() > 2 && words[1].text != "max" && words[1].text != "avg";
   }
 
-  void begin_table(const LogLine& line, TableKind kind) {
+  void begin_table(const LogLine& line, const std::string& kind) {
     finish_table();
-    if (kind == TableKind::send ? result_.send : result_.recv)
-      log_.problem(log_.at(line), std::string("a second ") + name_of(kind) + " table",
+    if (result_.tables.contains(kind))
+      log_.problem(log_.at(line), "a second " + kind + " table",
                    "the file holds several runs: import one of them");
     table_.emplace(log_, line, std::vector<LogWord>(line.words.begin() + 1, line.words.end()),
                    kind);
@@ -181,7 +170,8 @@ class MpigraphReader {
 
   void finish_table() {
     if (!table_) return;
-    (table_->kind() == TableKind::send ? result_.send : result_.recv) = table_->finish();
+    const std::string kind = table_->kind();
+    result_.tables[kind] = table_->finish();
     table_.reset();
   }
 
@@ -231,13 +221,10 @@ RateTable read_rate_csv(const LogText& log) {
   const LogLine& header = log.lines().front();
   const char separator = separator_of(header);
   std::vector<LogWord> labels = cells_of(header, separator);
-  std::optional<TableKind> kind;
-  if (labels.front().text == "Send" || labels.front().text == "Recv") {
-    kind = labels.front().text == "Send" ? TableKind::send : TableKind::recv;
-  } else if (!labels.front().text.empty()) {
-    log.problem(header, labels.front(), "the first cell is \"" + labels.front().text + "\"",
+  const std::string kind = labels.front().text;
+  if (!kind.empty() && kind != "Send" && kind != "Recv")
+    log.problem(header, labels.front(), "the first cell is \"" + kind + "\"",
                 "leave it empty, or write Send or Recv");
-  }
   labels.erase(labels.begin());
   TableReader reader(log, header, labels, kind);
   for (const LogLine& line : log.lines()) {
@@ -265,18 +252,15 @@ NodeRates rates_of_nodes(const RateTable& table, Problems& problems) {
     ++processes[node->second];
     node_of_label.push_back(node->second);
   }
-  const Origin place = table.cells.empty() || table.cells.front().empty()
-                           ? Origin{}
-                           : table.cells.front().front().origin;
   const auto [least, most] = std::minmax_element(processes.begin(), processes.end());
   if (*least != *most)
-    problems.add({place,
+    problems.add({table.origin,
                   {},
                   "nodes have different numbers of processes, from " + std::to_string(*least) +
                       " to " + std::to_string(*most),
                   "run mpiGraph with as many on each"});
   if (result.nodes.size() < 2)
-    problems.add({place,
+    problems.add({table.origin,
                   {},
                   "the table is of one node, " + result.nodes.front() +
                       ": there is no rate between nodes in it",
@@ -285,13 +269,12 @@ NodeRates rates_of_nodes(const RateTable& table, Problems& problems) {
 
   const std::size_t n = result.nodes.size();
   std::vector<std::vector<double>> sum(n, std::vector<double>(n)), count = sum;
-  for (std::size_t i = 0; i < table.cells.size(); ++i) {
-    for (std::size_t j = 0; j < table.cells[i].size(); ++j) {
+  for (std::size_t i = 0; i < table.rates.size(); ++i) {
+    for (std::size_t j = 0; j < table.rates[i].size(); ++j) {
       std::size_t from = node_of_label[i], to = node_of_label[j];
       if (from == to) continue;
-      if (table.kind == TableKind::recv) std::swap(from, to);
-      const std::optional<double> rate = table.cells[i][j].rate;
-      if (rate) {
+      if (table.kind == "Recv") std::swap(from, to);
+      if (const std::optional<double> rate = table.rates[i][j]) {
         sum[from][to] += *rate;
         count[from][to] += 1;
       } else {
@@ -334,7 +317,7 @@ class MpigraphImport : PlatformImport {
                       find_mpigraph_start);
     problems_.throw_if_any();
     const RateTable table = looks_like_csv(log) ? table_of_csv(log) : table_of_log(log);
-    kind_ = *table.kind;
+    kind_ = table.kind;
     rates_ = rates_of_nodes(table, problems_);
     problems_.throw_if_any();
     statistics_ = statistics_of(rates_);
@@ -343,7 +326,7 @@ class MpigraphImport : PlatformImport {
       throw option_error("--rails", std::to_string(rails_), "no node has so many network cards",
                          "at most " + std::to_string(most_rails));
     handle_artefact();
-    handle_missing(table.cells.front().front().origin);
+    handle_missing(table.origin);
     say_rails();
     write_document();
     imported_.text = text();
@@ -379,40 +362,46 @@ class MpigraphImport : PlatformImport {
       note(file_ + ": rates taken as MiB/s, which is what mpiGraph's MB/s are (--unit changes it)");
   }
 
+  /// The kind of table that --table asks for; empty: any.
+  std::string asked() const {
+    return options_.table.empty() ? "" : options_.table == "recv" ? "Recv" : "Send";
+  }
+
   RateTable table_of_csv(const LogText& log) {
     RateTable table = read_rate_csv(log);
     problems_.throw_if_any();
-    if (!table.kind && options_.table.empty())
+    if (table.kind.empty() && asked().empty())
       throw option_error("import", "mpigraph",
                          file_ + " does not say whether its rows send or receive",
                          "give --table send (row i, column j is what i sends to j) or --table "
                          "recv; or write Send or Recv into its first cell");
-    const TableKind asked = options_.table == "recv" ? TableKind::recv : TableKind::send;
-    if (table.kind && !options_.table.empty() && asked != table.kind)
+    if (table.kind.empty()) table.kind = asked();
+    if (!asked().empty() && asked() != table.kind)
       throw option_error("--table", options_.table,
-                         file_ + " says that it is the " + name_of(*table.kind) + " table", {});
-    if (!table.kind) table.kind = asked;
-    tool_ = std::string("table of mpiGraph, ") + name_of(*table.kind);
+                         file_ + " says that it is the " + table.kind + " table", {});
+    tool_ = "table of mpiGraph, " + table.kind;
     return table;
   }
 
   RateTable table_of_log(const LogText& log) {
     MpigraphLog logged = MpigraphReader(log).read();
     problems_.throw_if_any();
-    const bool wants_recv = options_.table == "recv" || (options_.table.empty() && !logged.send);
-    auto& chosen = wants_recv ? logged.recv : logged.send;
-    const auto& other = wants_recv ? logged.send : logged.recv;
-    if (!chosen)
+    const std::string kind = !asked().empty()                 ? asked()
+                             : logged.tables.contains("Send") ? "Send"
+                                                              : "Recv";
+    const std::string other = kind == "Send" ? "Recv" : "Send";
+    if (!logged.tables.contains(kind))
       throw option_error("--table", options_.table, file_ + " has no such table",
-                         wants_recv ? "it has the Send table" : "it has the Recv table");
+                         "it has the " + other + " table");
+    RateTable& chosen = logged.tables.at(kind);
     if (!logged.has_end)
       note(file_ + ": no line \"END mpiGraph\"; what stands before was complete");
-    if (other) compare(*chosen, *other);
-    tool_ = "mpiGraph" + (logged.version.empty() ? "" : " v" + logged.version) + ", " +
-            name_of(*chosen->kind) + " table";
+    if (logged.tables.contains(other)) compare(chosen, logged.tables.at(other));
+    tool_ =
+        "mpiGraph" + (logged.version.empty() ? "" : " v" + logged.version) + ", " + kind + " table";
     if (logged.message_bytes > 0)
       tool_ += ", messages of " + std::to_string(logged.message_bytes) + " B";
-    return std::move(*chosen);
+    return std::move(chosen);
   }
 
   /// The Send and the Recv table time the same messages at their two ends.
@@ -632,7 +621,7 @@ class MpigraphImport : PlatformImport {
                             {"usual_bytes_per_s", rate(artefact_->usual_rate)},
                             {"chance", artefact_->chance},
                             {"cleaned", is_cleaned_}});
-    return object_of({{"table", name_of(kind_)},
+    return object_of({{"table", kind_},
                       {"nodes", array_of(rates_.nodes)},
                       {"processes_per_node", rates_.processes_per_node},
                       {"rails", rails_},
@@ -653,9 +642,9 @@ class MpigraphImport : PlatformImport {
   }
 
   const ImportOptions& options_;
-  bool is_cleaned_;   ///< of the artefact
-  std::string tool_;  ///< what wrote the table: "mpiGraph v1.5, Send table"
-  TableKind kind_ = TableKind::send;
+  bool is_cleaned_;        ///< of the artefact
+  std::string tool_;       ///< what wrote the table: "mpiGraph v1.5, Send table"
+  std::string kind_;       ///< "Send" or "Recv"
   std::string unit_name_;  ///< of the rates
   BytesPerSecond unit_{};
   int rails_ = 1;

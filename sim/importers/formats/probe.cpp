@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,38 +26,58 @@
 namespace windtunnel {
 namespace {
 
-/// Measurements of the script of `windtunnel probe` (tools/probe/probe.py writes the keys of each).
-enum class ProbeKind {
-  gemm,
-  copy,        ///< inside the GPU's memory
-  launch,      ///< of a kernel that does nothing: "stream", "synchronized" or "graph"
-  attention,   ///< causal
-  norm,        ///< of a layer
-  optimizer,   ///< a step
-  host_copy,   ///< between the memories of host and GPU
-  codec,       ///< one call
-  collective,  ///< one call; bytes of the whole tensor, as nccl-tests counts them
-};
+constexpr double most_bytes = 1e15, most_dimension = 1e9, most_seconds = 1e4;
+constexpr double least_seconds = 1e-9;
+constexpr int most_ranks = 1'000'000;
 
-/// One measurement: what was run, and how long a call took. What a kind does not have is 0 or empty.
+/// Kinds of measurements of `windtunnel probe`, with their keys as tools/probe/probe.py writes them: numbers, or one of a few words. Copies are
+/// inside the GPU's memory, attention is causal, bytes of a collective are those of the whole tensor.
+const std::string precision_words = "fp16|bf16|fp32";
+const std::pair<std::string, std::string> keys_of_kind[]{
+    {"gemm", "precision=" + precision_words + " m n k batch"},
+    {"copy", "bytes"},
+    {"launch", "name=stream|synchronized|graph"},
+    {"attention",
+     "direction=forward|backward precision=" + precision_words + " batch heads sequence head_size"},
+    {"norm", "bytes rows hidden"},
+    {"optimizer", "bytes name=adam|adam_fused parameters"},
+    {"host_copy", "bytes direction=to_device|to_host"},
+    {"codec",
+     "codec=powersgd|topk|int8|mpc_like|zfp_like direction=encode|decode|orthogonalize bytes"},
+    {"collective", "name=all_reduce|all_gather|reduce_scatter|all_to_all ranks nodes bytes"}};
+const std::map<std::string, std::string> keys_of_codec{
+    {"powersgd", "rows columns rank"}, {"topk", "density"}, {"zfp_like", "rate"}};
+/// Bounds of numbers; of others, 1 and `most_dimension`.
+const std::map<std::string, std::pair<double, double>> bounds{{"bytes", {1, most_bytes}},
+                                                              {"parameters", {1, most_bytes}},
+                                                              {"density", {1e-9, 1}},
+                                                              {"rate", {1, 64}}};
+
+/// One measurement: what was run, and how long a call took.
 struct ProbeMeasurement {
-  ProbeKind kind = ProbeKind::gemm;
-  std::string name;       ///< of a launch, an optimizer, a collective or a codec
-  std::string direction;  ///< "forward", "encode", "to_host", …
+  std::string kind;
+  std::map<std::string, std::string> words;
+  std::map<std::string, double> numbers;
   Precision precision = Precision::bf16;
-  Gemm gemm;
-  double batch = 0, heads = 0, sequence = 0, head_size = 0;  ///< of attention
-  double rank = 0;                                           ///< of PowerSGD
-  double bits = 0;                                           ///< a value, of what is like zfp
-  int ranks = 0, nodes = 0;
+  int ranks = 0, nodes = 0;  ///< of a collective
   Bytes bytes{};
   Seconds median{};
   Origin origin;
+
+  std::string word(const std::string& key) const {
+    const auto found = words.find(key);
+    return found == words.end() ? "" : found->second;
+  }
+  /// 0 where the kind has no such number.
+  double number(const std::string& key) const {
+    const auto found = numbers.find(key);
+    return found == numbers.end() ? 0 : found->second;
+  }
 };
 
 /// One file that the script wrote.
 struct ProbeFile {
-  enum class Device { cuda, cpu } device = Device::cuda;
+  bool has_gpu = true;
   Origin device_origin, gpu_origin;
   std::string gpu, driver, torch;  ///< empty: not known
   int multiprocessors = 0;         ///< 0: not known
@@ -63,109 +85,52 @@ struct ProbeFile {
   std::vector<ProbeMeasurement> measurements;
 };
 
-constexpr double most_bytes = 1e15, most_dimension = 1e9, most_seconds = 1e4;
-constexpr double least_seconds = 1e-9;
-constexpr int most_ranks = 1'000'000;
-
-using Names = std::vector<std::pair<std::string, std::string>>;
-
-/// One of a few words.
-std::string word(ObjectReader& reader, const char* key, const std::vector<std::string>& words) {
-  Names names;
-  for (const std::string& each : words) names.emplace_back(each, each);
+/// One of a few words, as in "forward|backward".
+std::string word(ObjectReader& reader, const std::string& key, const std::string& words) {
+  std::vector<std::pair<std::string, std::string>> names;
+  std::istringstream list(words);
+  for (std::string each; std::getline(list, each, '|');) names.emplace_back(each, each);
   return reader.required_enum(key, names);
 }
 
-double dimension(ObjectReader& reader, const char* key) {
-  return reader.required_number(key, 1, most_dimension);
-}
-
-Bytes bytes_of(ObjectReader& reader) {
-  return Bytes{reader.required_number("bytes", 1, most_bytes)};
-}
-
-Precision precision_of(ObjectReader& reader) {
-  static const std::vector<std::pair<std::string, Precision>> names{
-      {"fp16", Precision::fp16}, {"bf16", Precision::bf16}, {"fp32", Precision::fp32}};
-  return reader.required_enum("precision", names);
-}
-
-void read_gemm(ObjectReader& reader, ProbeMeasurement& measured) {
-  measured.precision = precision_of(reader);
-  measured.gemm = {dimension(reader, "m"), dimension(reader, "n"), dimension(reader, "k"),
-                   dimension(reader, "batch")};
-}
-
-void read_attention(ObjectReader& reader, ProbeMeasurement& measured) {
-  measured.direction = word(reader, "direction", {"forward", "backward"});
-  measured.precision = precision_of(reader);
-  measured.batch = dimension(reader, "batch");
-  measured.heads = dimension(reader, "heads");
-  measured.sequence = dimension(reader, "sequence");
-  measured.head_size = dimension(reader, "head_size");
-}
-
-void read_codec(ObjectReader& reader, ProbeMeasurement& measured) {
-  measured.name = word(reader, "codec", {"powersgd", "topk", "int8", "mpc_like", "zfp_like"});
-  measured.direction = word(reader, "direction", {"encode", "decode", "orthogonalize"});
-  measured.bytes = bytes_of(reader);
-  constexpr double least_density = 1e-9, most_bits = 64;
-  if (measured.name == "powersgd") {
-    for (const char* key : {"rows", "columns"}) dimension(reader, key);
-    measured.rank = dimension(reader, "rank");
+void read_keys(ObjectReader& reader, const std::string& keys, ProbeMeasurement& measured) {
+  std::istringstream list(keys);
+  for (std::string key; list >> key;) {
+    const std::size_t equals = key.find('=');
+    const auto known = bounds.find(key);
+    if (equals != std::string::npos)
+      measured.words[key.substr(0, equals)] =
+          word(reader, key.substr(0, equals), key.substr(equals + 1));
+    else if (key == "ranks" || key == "nodes")
+      measured.numbers[key] = reader.required_int(key, key == "ranks" ? 2 : 1, most_ranks);
+    else if (known != bounds.end())
+      measured.numbers[key] =
+          reader.required_number(key, known->second.first, known->second.second);
+    else
+      measured.numbers[key] = reader.required_number(key, 1, most_dimension);
   }
-  if (measured.name == "topk") reader.required_number("density", least_density, 1);
-  if (measured.name == "zfp_like") measured.bits = reader.required_number("rate", 1, most_bits);
-}
-
-void read_collective(ObjectReader& reader, ProbeMeasurement& measured) {
-  measured.name =
-      word(reader, "name", {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"});
-  measured.ranks = reader.required_int("ranks", 2, most_ranks);
-  measured.nodes = reader.required_int("nodes", 1, most_ranks);
-  measured.bytes = bytes_of(reader);
-  if (measured.ranks % measured.nodes != 0 && reader.are_sound({"ranks", "nodes"}))
-    reader.problem("ranks", std::to_string(measured.ranks) + " ranks do not divide among " +
-                                std::to_string(measured.nodes) + " nodes");
-}
-
-void read_other(ObjectReader& reader, ProbeMeasurement& measured) {
-  if (measured.kind == ProbeKind::launch)
-    measured.name = word(reader, "name", {"stream", "synchronized", "graph"});
-  else
-    measured.bytes = bytes_of(reader);
-  if (measured.kind == ProbeKind::norm)
-    for (const char* key : {"rows", "hidden"}) dimension(reader, key);
-  if (measured.kind == ProbeKind::optimizer) {
-    measured.name = word(reader, "name", {"adam", "adam_fused"});
-    reader.required_number("parameters", 1, most_bytes);
-  }
-  if (measured.kind == ProbeKind::host_copy)
-    measured.direction = word(reader, "direction", {"to_device", "to_host"});
 }
 
 ProbeMeasurement read_measurement(ObjectReader& reader) {
-  static const std::vector<std::pair<std::string, ProbeKind>> kinds{
-      {"gemm", ProbeKind::gemm},
-      {"copy", ProbeKind::copy},
-      {"launch", ProbeKind::launch},
-      {"attention", ProbeKind::attention},
-      {"norm", ProbeKind::norm},
-      {"optimizer", ProbeKind::optimizer},
-      {"host_copy", ProbeKind::host_copy},
-      {"codec", ProbeKind::codec},
-      {"collective", ProbeKind::collective}};
   ProbeMeasurement measured;
   measured.origin = reader.value().origin;
   const std::size_t problems = reader.problems().size();
-  measured.kind = reader.required_enum("kind", kinds);
+  measured.kind =
+      word(reader, "kind", joined(keys_of_kind, "|", [](const auto& each) { return each.first; }));
   if (reader.problems().size() > problems) return measured;  // what else it has, nobody knows
-  const auto read = measured.kind == ProbeKind::gemm         ? read_gemm
-                    : measured.kind == ProbeKind::attention  ? read_attention
-                    : measured.kind == ProbeKind::codec      ? read_codec
-                    : measured.kind == ProbeKind::collective ? read_collective
-                                                             : read_other;
-  read(reader, measured);
+  for (const auto& [kind, keys] : keys_of_kind)
+    if (kind == measured.kind) read_keys(reader, keys, measured);
+  measured.ranks = static_cast<int>(measured.number("ranks"));
+  measured.nodes = static_cast<int>(measured.number("nodes"));
+  if (measured.nodes > 0 && measured.ranks % measured.nodes != 0 &&
+      reader.are_sound({"ranks", "nodes"}))
+    reader.problem("ranks", std::to_string(measured.ranks) + " ranks do not divide among " +
+                                std::to_string(measured.nodes) + " nodes");
+  if (const auto more = keys_of_codec.find(measured.word("codec")); more != keys_of_codec.end())
+    read_keys(reader, more->second, measured);
+  for (const Precision precision : {Precision::fp16, Precision::fp32})
+    if (measured.word("precision") == name_of(precision)) measured.precision = precision;
+  measured.bytes = Bytes{measured.number("bytes")};
   measured.median = Seconds{reader.required_number("median_s", least_seconds, most_seconds)};
   reader.required_number("spread_s", 0, most_seconds);  // between the quartiles
   reader.required_int("count", 1, 1'000'000);           // samples
@@ -173,26 +138,17 @@ ProbeMeasurement read_measurement(ObjectReader& reader) {
   return measured;
 }
 
-void read_measurements(ObjectReader& root, ProbeFile& file) {
-  root.require("measurements", "the list of what was measured");
-  for (ObjectReader& each :
-       root.entries("measurements", "no measurements: the run may have been stopped"))
-    file.measurements.push_back(read_measurement(each));
-}
-
-void read_skipped(ObjectReader& root, ProbeFile& file) {
-  JsonValue* list = root.take("skipped");
-  if (list == nullptr) return;
-  if (!list->is_array()) return root.problem("skipped", "expected a list of texts");
-  for (const JsonValue& each : list->array()) {
-    if (!each.is_string()) return root.problem("skipped", "expected a list of texts");
-    file.skipped.push_back(each.string());
+std::vector<std::string> read_skipped(ObjectReader& root) {
+  std::vector<std::string> skipped;
+  if (JsonValue* const list = root.take("skipped")) {
+    const bool are_texts =
+        list->is_array() &&
+        std::all_of(list->array().begin(), list->array().end(), std::mem_fn(&JsonValue::is_string));
+    if (!are_texts) root.problem("skipped", "expected a list of texts");
+    if (are_texts)
+      for (const JsonValue& each : list->array()) skipped.push_back(each.string());
   }
-}
-
-Origin origin_of(const JsonValue& document, const char* key) {
-  const JsonValue* value = document.find(key);
-  return value == nullptr ? document.origin : value->origin;
+  return skipped;
 }
 
 /// Reads a file of schema windtunnel/probe-v1.
@@ -200,24 +156,30 @@ ProbeFile read_probe(JsonValue& document, Problems& problems) {
   ObjectReader root(document, {}, problems);
   ProbeFile file;
   const std::size_t before = problems.size();
-  word(root, "schema", {"windtunnel/probe-v1"});
+  word(root, "schema", "windtunnel/probe-v1");
   if (problems.size() > before) return file;
-  file.device_origin = origin_of(document, "device");
-  file.gpu_origin = origin_of(document, "gpu");
-  file.device = root.required_enum<ProbeFile::Device>(
-      "device", {{"cuda", ProbeFile::Device::cuda}, {"cpu", ProbeFile::Device::cpu}});
+  const auto origin_of = [&](const char* key) {
+    const JsonValue* value = document.find(key);
+    return value == nullptr ? document.origin : value->origin;
+  };
+  file.device_origin = origin_of("device");
+  file.gpu_origin = origin_of("gpu");
+  file.has_gpu = word(root, "device", "cuda|cpu") == "cuda";
   file.gpu = root.optional_string("gpu", "");
   file.driver = root.optional_string("driver", "");
   file.torch = root.required_string("torch");
   for (const char* key : {"cuda", "nccl", "python"}) root.optional_string(key, "");
   file.multiprocessors = root.optional_int("multiprocessors", 0, 0, 100'000);
   root.optional_number("memory_bytes", 0, 0, most_bytes);
-  precision_of(root);
+  word(root, "precision", precision_words);
   for (const char* key : {"ranks", "nodes"}) root.required_int(key, 1, most_ranks);
   root.optional_number("budget_s", 0, 0, most_seconds);
   root.optional_number("elapsed_s", 0, 0, most_seconds);
-  read_skipped(root, file);
-  read_measurements(root, file);
+  file.skipped = read_skipped(root);
+  root.require("measurements", "the list of what was measured");
+  for (ObjectReader& each :
+       root.entries("measurements", "no measurements: the run may have been stopped"))
+    file.measurements.push_back(read_measurement(each));
   root.reject_unknown_keys();
   return file;
 }
@@ -231,41 +193,40 @@ constexpr double near_bound = 0.999;
 /// A number of a GPU that a kind of measurement holds, by its key in a device file.
 struct GpuNumber {
   const char* key;
-  ProbeKind kind;
+  const char* kind;
   double lower, upper;
   double (*get)(const Device&);
   void (*set)(Device&, double);
 };
-constexpr GpuNumber gpu_numbers[]{{"gemm/peak_fraction", ProbeKind::gemm, 0.01, 1,
-                                   [](const Device& d) { return d.gemm.peak_fraction; },
-                                   [](Device& d, double x) { d.gemm.peak_fraction = x; }},
-                                  {"gemm/inner_half_size", ProbeKind::gemm, 1, 1e4,
-                                   [](const Device& d) { return d.gemm.inner_half_size; },
-                                   [](Device& d, double x) { d.gemm.inner_half_size = x; }},
-                                  {"gemm/wave_half_size", ProbeKind::gemm, 1e-3, 30,
-                                   [](const Device& d) { return d.gemm.wave_half_size; },
-                                   [](Device& d, double x) { d.gemm.wave_half_size = x; }},
-                                  {"memory/bandwidth_efficiency", ProbeKind::copy, 0.01, 1,
-                                   [](const Device& d) { return d.memory_efficiency; },
-                                   [](Device& d, double x) { d.memory_efficiency = x; }},
-                                  {"kernel_overhead", ProbeKind::launch, 0.05, 200,
-                                   [](const Device& d) { return d.kernel_overhead / 1_us; },
-                                   [](Device& d, double x) { d.kernel_overhead = 1_us * x; }}};
+constexpr GpuNumber gpu_numbers[]{
+    {"gemm/peak_fraction", "gemm", 0.01, 1, [](const Device& d) { return d.gemm.peak_fraction; },
+     [](Device& d, double x) { d.gemm.peak_fraction = x; }},
+    {"gemm/inner_half_size", "gemm", 1, 1e4, [](const Device& d) { return d.gemm.inner_half_size; },
+     [](Device& d, double x) { d.gemm.inner_half_size = x; }},
+    {"gemm/wave_half_size", "gemm", 1e-3, 30, [](const Device& d) { return d.gemm.wave_half_size; },
+     [](Device& d, double x) { d.gemm.wave_half_size = x; }},
+    {"memory/bandwidth_efficiency", "copy", 0.01, 1,
+     [](const Device& d) { return d.memory_efficiency; },
+     [](Device& d, double x) { d.memory_efficiency = x; }},
+    {"kernel_overhead", "launch", 0.05, 200,
+     [](const Device& d) { return d.kernel_overhead / 1_us; },
+     [](Device& d, double x) { d.kernel_overhead = 1_us * x; }}};
 
-std::ptrdiff_t count_of(const Measurements& measurements, ProbeKind kind) {
+std::ptrdiff_t count_of(const Measurements& measurements, std::string_view kind) {
   return std::count_if(measurements.begin(), measurements.end(),
                        [kind](const ProbeMeasurement& each) { return each.kind == kind; });
 }
 
 Seconds predict(const Device& device, double compute_efficiency, const ProbeMeasurement& measured) {
-  if (measured.kind == ProbeKind::launch) return device.kernel_overhead;
-  if (measured.kind == ProbeKind::copy)
-    return memory_time(measured.bytes, device) + device.kernel_overhead;
+  if (measured.kind == "launch") return device.kernel_overhead;
+  if (measured.kind == "copy") return memory_time(measured.bytes, device) + device.kernel_overhead;
   KernelContext context;
   context.device = &device;
   context.precision = measured.precision;
   context.compute_efficiency = compute_efficiency;
-  return gemm_time(measured.gemm, context);
+  const Gemm gemm{measured.number("m"), measured.number("n"), measured.number("k"),
+                  measured.number("batch")};
+  return gemm_time(gemm, context);
 }
 
 /// The numbers of a GPU found from measurements.
@@ -285,10 +246,10 @@ ProbeFit fit_device(const NodeType& node, const Measurements& measurements) {
   ProbeFit result;
   result.device = node.device;
   Measurements used;
-  const bool has_products = count_of(measurements, ProbeKind::gemm) >= least_products;
+  const bool has_products = count_of(measurements, "gemm") >= least_products;
   for (const ProbeMeasurement& each : measurements)
-    if ((each.kind == ProbeKind::gemm && has_products) || each.kind == ProbeKind::copy ||
-        (each.kind == ProbeKind::launch && each.name == "graph"))
+    if ((each.kind == "gemm" && has_products) || each.kind == "copy" ||
+        (each.kind == "launch" && each.word("name") == "graph"))
       used.push_back(each);
   std::vector<const GpuNumber*> numbers;
   std::vector<FittedConstant<Device>> constants;
@@ -327,14 +288,14 @@ ProbeFit fit_device(const NodeType& node, const Measurements& measurements) {
       result.at_bound.push_back(constants[i].key);
   }
   result.device = search.with(values);
-  const auto error_of = [&](ProbeKind kind) {
+  const auto error_of = [&](std::string_view kind) {
     std::vector<double> errors;
     for (const ProbeMeasurement& each : used)
       if (each.kind == kind) errors.push_back(residual(result.device, each) - 1);
     return fit_error(errors);
   };
-  result.gemm = error_of(ProbeKind::gemm);
-  result.copy = error_of(ProbeKind::copy);
+  result.gemm = error_of("gemm");
+  result.copy = error_of("copy");
   return result;
 }
 
@@ -372,89 +333,65 @@ StreamFit fit_stream(const Measurements& calls) {
           total(fit.sensitivities.front()) >= least_sensitivity};
 }
 
-std::string line_of(const std::string& what, const std::string& value) {
-  constexpr std::size_t width = 34;
-  const std::string space(what.size() < width ? width - what.size() : 1, ' ');
-  return "  " + what + space + value + "\n";
-}
+/// Of a measurement that no number of a platform holds.
+struct UnplacedLine {
+  std::string what, at,
+      value;        ///< "attention forward, head 128", ", sequence 4096", "61.0 % of the peak"
+  double size = 0;  ///< of lines of the same, the largest is shown
+};
 
-/// Forward: two products of s x s x d in each head, the half that the causal mask leaves; backward: five.
-Flops attention_flops(const ProbeMeasurement& each) {
-  const double products = each.direction == "forward" ? 2 : 5;
-  return Flops{products * each.batch * each.heads * each.sequence * each.sequence * each.head_size};
-}
-
-std::string attention_text(const ProbeMeasurement& each, const Device& device) {
-  const std::string what = "attention " + each.direction + ", head " +
-                           significant_text(each.head_size, 4) + ", sequence " +
-                           significant_text(each.sequence, 6);
+/// A share of the peak. Forward: two products of s x s x d in each head, the half that the causal mask leaves; backward: five.
+UnplacedLine attention_line(const ProbeMeasurement& each, const Device& device) {
+  const double sequence = each.number("sequence"), size = each.number("head_size");
+  const bool is_forward = each.word("direction") == "forward";
+  const Flops flops{(is_forward ? 2 : 5) * each.number("batch") * each.number("heads") * sequence *
+                    sequence * size};
   const auto peak = device.peak.find(each.precision);
-  if (peak == device.peak.end()) return line_of(what, to_text(each.median));
-  const double share = attention_flops(each) / each.median / peak->second;
-  return line_of(what, percent_text(share) + " of the peak");
+  return {"attention " + each.word("direction") + ", head " + significant_text(size, 4),
+          ", sequence " + significant_text(sequence, 6),
+          peak == device.peak.end()
+              ? to_text(each.median)
+              : percent_text(flops / each.median / peak->second) + " of the peak",
+          sequence};
 }
 
-std::string name_of_codec(const ProbeMeasurement& each) {
-  return each.name + (each.bits > 0 ? " " + significant_text(each.bits, 2) + " bits" : "") +
-         (each.rank > 0 ? " rank " + significant_text(each.rank, 3) : "") + " " + each.direction;
+/// None where a platform has a number for it.
+std::optional<UnplacedLine> line_of(const ProbeMeasurement& each, const Device& device) {
+  const std::string rate = to_text(each.bytes / each.median), name = each.word("name"),
+                    direction = each.word("direction");
+  const double size = each.bytes / 1_B, bits = each.number("rate"), rank = each.number("rank");
+  if (each.kind == "launch" && name == "stream")
+    return UnplacedLine{"kernels issued by the host", "", to_text(each.median) + " each"};
+  if (each.kind == "attention") return attention_line(each, device);
+  if (each.kind == "norm") return UnplacedLine{"layer norm", "", rate, size};
+  if (each.kind == "optimizer")
+    return UnplacedLine{"optimizer step (" + name + ")", "", rate, size};
+  if (each.kind == "host_copy") return UnplacedLine{"copy " + direction, "", rate, size};
+  if (name == "all_to_all")
+    return UnplacedLine{"all_to_all, " + std::to_string(each.ranks) + " GPUs", "", rate + " a GPU",
+                        size};
+  if (each.kind != "codec") return {};
+  return UnplacedLine{each.word("codec") +
+                          (bits > 0 ? " " + significant_text(bits, 2) + " bits" : "") +
+                          (rank > 0 ? " rank " + significant_text(rank, 3) : "") + " " + direction,
+                      "", rate + " at " + to_text(each.bytes), size};
 }
 
-/// What a line says is measured at; the largest size where there are several.
-std::string key_of(const ProbeMeasurement& each) {
-  switch (each.kind) {
-    case ProbeKind::attention:
-      return "attention " + each.direction + std::to_string(each.head_size);
-    case ProbeKind::codec:
-      return "codec " + name_of_codec(each);
-    case ProbeKind::collective:
-      return each.name + std::to_string(each.ranks);
-    default:
-      return std::to_string(static_cast<int>(each.kind)) + each.name + each.direction;
-  }
-}
-
-double size_of(const ProbeMeasurement& each) {
-  return each.kind == ProbeKind::attention ? each.sequence : each.bytes / 1_B;
-}
-
-bool has_line(const ProbeMeasurement& each) {
-  if (each.kind == ProbeKind::launch) return each.name == "stream";
-  if (each.kind == ProbeKind::collective) return each.name == "all_to_all";
-  return each.kind != ProbeKind::gemm && each.kind != ProbeKind::copy;
-}
-
-std::string text_of(const ProbeMeasurement& each, const Device& device) {
-  const std::string rate = to_text(each.bytes / each.median);
-  switch (each.kind) {
-    case ProbeKind::launch:
-      return line_of("kernels issued by the host", to_text(each.median) + " each");
-    case ProbeKind::attention:
-      return attention_text(each, device);
-    case ProbeKind::norm:
-      return line_of("layer norm", rate);
-    case ProbeKind::optimizer:
-      return line_of("optimizer step (" + each.name + ")", rate);
-    case ProbeKind::host_copy:
-      return line_of("copy " + each.direction, rate);
-    case ProbeKind::collective:
-      return line_of("all_to_all, " + std::to_string(each.ranks) + " GPUs", rate + " a GPU");
-    default:
-      return line_of(name_of_codec(each), rate + " at " + to_text(each.bytes));
-  }
-}
-
-/// What was measured and has no number in a platform file, a line each: launches from the host, attention as a share of the peak,
-/// norms, optimizer, copies from and to the host, all-to-all, codecs in plain PyTorch.
+/// Launches from the host, attention, norms, optimizer, copies from and to the host, all-to-all, codecs in plain PyTorch: a line each.
 std::string unplaced_text(const Measurements& measurements, const Device& device) {
-  std::map<std::string, const ProbeMeasurement*> largest;
-  for (const ProbeMeasurement& each : measurements) {
-    if (!has_line(each)) continue;
-    const ProbeMeasurement*& known = largest[key_of(each)];
-    if (known == nullptr || size_of(each) > size_of(*known)) known = &each;
-  }
-  std::string text;
+  std::map<std::string, UnplacedLine> largest;
   for (const ProbeMeasurement& each : measurements)
-    if (has_line(each) && largest[key_of(each)] == &each) text += text_of(each, device);
+    if (const auto line = line_of(each, device)) {
+      const auto [known, is_new] = largest.try_emplace(line->what, *line);
+      if (line->size > known->second.size) known->second = *line;
+    }
+  std::string text;
+  for (const ProbeMeasurement& each : measurements) {
+    const auto line = line_of(each, device);
+    if (!line || largest.at(line->what).size != line->size) continue;
+    text += "  " + left_aligned(line->what + line->at, 33) + " " + line->value + "\n";
+    largest.at(line->what).size = -1;  // shown
+  }
   return text;
 }
 
@@ -495,7 +432,7 @@ class ProbeImport : PlatformImport {
     if (problems_.size() > before) return;
     ProbeFile probe = read_probe(document, problems_);
     if (problems_.size() > before) return;
-    if (probe.device == ProbeFile::Device::cpu)
+    if (!probe.has_gpu)
       problems_.add({probe.device_origin, "/device",
                      "the script found no GPU: its numbers are those of a processor",
                      "run it where PyTorch sees the GPU (python3 -c \"import torch; "
@@ -512,7 +449,7 @@ class ProbeImport : PlatformImport {
     for (const ProbeFile& probe : probes_) named.push_back({probe.gpu, probe.gpu_origin});
     for (const Problem& problem : contradictions(named)) problems_.add(problem);
     for (const ProbeMeasurement& each : measurements_)
-      if (each.kind == ProbeKind::gemm && !node().device.peak.contains(each.precision)) {
+      if (each.kind == "gemm" && !node().device.peak.contains(each.precision)) {
         problem(each.origin,
                 node().device.name + " has no peak rate for " + name_of(each.precision),
                 "another base");
@@ -559,7 +496,7 @@ class ProbeImport : PlatformImport {
     say_error("products", "matrix products", fit.gemm);
     say_error("copies", "copies", fit.copy);
     for (const GpuNumber* number : fit.fitted)
-      if (number->kind == ProbeKind::launch)
+      if (number->kind == std::string_view("launch"))
         imported_.found.set("kernel_overhead_s", JsonValue(fit.device.kernel_overhead / 1_s));
       else
         imported_.found.set(number->key, JsonValue(number->get(fit.device)));
@@ -567,15 +504,15 @@ class ProbeImport : PlatformImport {
 
   void write_gpu(const GpuNumber& number, const ProbeFit& fit) {
     const std::string key = number.key;
-    if (number.kind == ProbeKind::launch)
+    if (number.kind == std::string_view("launch"))
       return set(*device_, key, amount_text(number.get(fit.device), "us"),
                  "a kernel of a CUDA graph", to_text(fit.device.kernel_overhead));
     const std::size_t slash = key.find('/');
-    const FitError& error = number.kind == ProbeKind::gemm ? fit.gemm : fit.copy;
+    const FitError& error = number.kind == std::string_view("gemm") ? fit.gemm : fit.copy;
     set(*device_->find(key.substr(0, slash)), key.substr(slash + 1),
         ratio_number(number.get(fit.device)),
-        (number.kind == ProbeKind::gemm ? count_text(error.count, "product")
-                                        : count_text(error.count, "size") + " of copies") +
+        (number.kind == std::string_view("gemm") ? count_text(error.count, "product")
+                                                 : count_text(error.count, "size") + " of copies") +
             ", " + percent_text(error.mean) + " error",
         significant_text(number.get(fit.device), fitted_digits));
   }
@@ -593,10 +530,10 @@ class ProbeImport : PlatformImport {
   void write_codecs() {
     std::vector<Seconds> launches, steps;
     for (const ProbeMeasurement& each : measurements_)
-      if (each.kind == ProbeKind::launch && each.name == "synchronized")
+      if (each.kind == "launch" && each.word("name") == "synchronized")
         launches.push_back(each.median);
     for (const ProbeMeasurement& each : calls_of("powersgd", "orthogonalize"))
-      steps.push_back(each.median / each.rank);
+      steps.push_back(each.median / each.number("rank"));
     JsonValue* codecs = device_->find("codecs");
     if (codecs == nullptr && launches.empty()) return;
     if (codecs == nullptr) codecs = &device_->set("codecs", JsonValue(JsonValue::Object{}));
@@ -624,8 +561,8 @@ class ProbeImport : PlatformImport {
                         double bits = 0) const {
     Measurements calls;
     for (const ProbeMeasurement& each : measurements_)
-      if (each.kind == ProbeKind::codec && each.name == codec && each.direction == direction &&
-          each.bits == bits)
+      if (each.word("codec") == codec && each.word("direction") == direction &&
+          each.number("rate") == bits)
         calls.push_back(each);
     return calls;
   }
@@ -678,11 +615,12 @@ class ProbeImport : PlatformImport {
   std::vector<NcclRun> runs(bool over_nodes) const {
     std::map<std::pair<std::string, std::pair<int, int>>, NcclRun> by_group;
     for (const ProbeMeasurement& each : measurements_) {
-      const CollectiveKind collective = collective_kind_of(each.name);
-      if (each.kind != ProbeKind::collective || collective == CollectiveKind::all_to_all ||
+      const std::string name = each.word("name");
+      const CollectiveKind collective = collective_kind_of(name);
+      if (each.kind != "collective" || collective == CollectiveKind::all_to_all ||
           (each.nodes > 1) != over_nodes)
         continue;
-      NcclRun& run = by_group[{each.name, {each.nodes, each.ranks}}];
+      NcclRun& run = by_group[{name, {each.nodes, each.ranks}}];
       run.collective = collective;
       run.ranks = each.ranks;
       run.nodes = each.nodes;

@@ -9,6 +9,7 @@
 #include "importers/straggler_causes.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/text_table.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -111,26 +112,20 @@ const char* words_for(const StragglerAnalysis& analysis, StragglerCause cause) {
   return words[static_cast<std::size_t>(cause)];
 }
 
-std::string row(const std::string& name, const std::vector<std::string>& columns) {
-  std::string text = "  " + left_aligned(name, 28);
-  for (const std::string& column : columns) text += right_aligned(column, 12);
-  return text + "\n";
-}
-
 std::string text_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
   std::string text = std::filesystem::path(trace.file).filename().string() + ": a job of " +
                      std::to_string(trace.num_data_ranks) + " data-parallel ranks × " +
                      count_text(trace.num_stages, "stage") + ", " +
                      count_text(trace.steps.size(), "step") + ", " +
                      grouped_text(static_cast<double>(trace.operations.size())) + " operations\n\n";
-  text += row("a step, replayed", {time_text(analysis.step_time)}) +
-          row("without stragglers", {time_text(analysis.ideal_time)}) +
-          row("slowdown by stragglers", {fixed_text(analysis.slowdown(), 3)}) + "\n" +
-          row("removed alone", {"saves", "", "of the loss"});
+  std::vector<TextRow> rows{{"removed alone", "saves", "", "of the loss"}};
   for (const CauseCost& cost : analysis.causes)
-    text += row(words_for(analysis, cost.cause),
-                {time_text(cost.saved), "± " + time_text(cost.standard_error),
-                 percent_text(analysis.share(cost))});
+    rows.push_back({words_for(analysis, cost.cause), time_text(cost.saved),
+                    "± " + time_text(cost.standard_error), percent_text(analysis.share(cost))});
+  text += text_table("lr", {{"a step, replayed", time_text(analysis.step_time)},
+                            {"without stragglers", time_text(analysis.ideal_time)},
+                            {"slowdown by stragglers", fixed_text(analysis.slowdown(), 3)}}) +
+          "\n" + text_table("lr", rows);
   const std::vector<CauseCost> named = causes_to_name(analysis);
   text += "\nVerdict\n";
   for (const CauseCost& cost : named) text += "  " + sentence(analysis, cost) + "\n";
@@ -154,11 +149,10 @@ JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
     return each;
   };
   const auto worker_json = [](const WorkerPace& worker) {
-    JsonValue value = object_of({{"data_rank", worker.data_rank},
-                                 {"stage", worker.stage},
-                                 {"time_over_peers", worker.ratio}});
-    if (worker.saved > 0) value.set("saved_s", JsonValue(worker.saved));
-    return value;
+    return object_of({{"data_rank", worker.data_rank},
+                      {"stage", worker.stage},
+                      {"time_over_peers", worker.ratio},
+                      {"saved_s", only_if(worker.saved > 0, worker.saved)}});
   };
   JsonValue works = empty_object();
   for (std::size_t i = 0; i < analysis.slowdown_by_work.size(); ++i)

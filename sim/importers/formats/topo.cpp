@@ -494,12 +494,13 @@ class TopoImport : PlatformImport {
     for (std::size_t i = 0; i < table_.nics.size(); ++i)
       cards.push_back(
           object_of({{"name", table_.nics[i]}, {"counted", takes_number() && is_near(i)}}));
+    const bool has_near = !near_.cards.empty();
     for (std::size_t g = 0; g < table_.to_nics.size(); ++g) {
-      JsonValue& gpu = gpus.emplace_back(JsonValue::Object{});
-      if (!table_.numa[g].empty()) gpu.set("numa", JsonValue(table_.numa[g]));
-      if (!near_.cards.empty())
-        add_members(gpu, {{"nearest_card", table_.nics[nearest_card(g)]},
-                          {"distance", name_of(table_.to_nics[g][nearest_card(g)])}});
+      const std::size_t card = has_near ? nearest_card(g) : 0;
+      gpus.push_back(object_of(
+          {{"numa", only_if(!table_.numa[g].empty(), table_.numa[g])},
+           {"nearest_card", only_if(has_near, has_near ? table_.nics[card] : "")},
+           {"distance", only_if(has_near, has_near ? name_of(table_.to_nics[g][card]) : "")}}));
     }
     imported_.found = object_of({{"gpus", table_.gpus},
                                  {"interconnect", name_of(links_.kind)},
