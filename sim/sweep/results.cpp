@@ -14,6 +14,7 @@
 #include "core/terminal_safe.hpp"
 #include "evidence/evidence.hpp"
 #include "report/json_object.hpp"
+#include "report/text_table.hpp"
 #include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_svg.hpp"
@@ -152,21 +153,6 @@ std::string results_jsonl(const PartRows& rows) {
 }
 
 }  // namespace
-
-std::string csv_line(const std::vector<std::string>& fields) {
-  std::string line;
-  for (const std::string& field : fields) {
-    if (&field != &fields.front()) line += ',';
-    if (field.find_first_of(",\"\r\n") == std::string::npos) {
-      line += field;
-      continue;
-    }
-    line += '"';
-    for (const char letter : field) line += letter == '"' ? "\"\"" : std::string(1, letter);
-    line += '"';
-  }
-  return line + "\n";
-}
 
 PartRows with_speedups(PartRows rows, const Sweep& sweep) {
   const std::optional<std::size_t> baseline = sweep.points().baseline();

@@ -6,6 +6,7 @@
 
 #include "core/testing.hpp"
 #include "report/report_json.hpp"
+#include "report/text_table.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/results.hpp"
 #include "sweep/row.hpp"
