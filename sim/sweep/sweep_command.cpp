@@ -295,7 +295,7 @@ class SweepRun {
 
   const SweepRequest& request_;
   Sweep sweep_;
-  PointLimits limits_;
+  ChildLimits limits_;
   std::ostream& out_;
   std::ostream& messages_;
 };
