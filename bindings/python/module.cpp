@@ -424,7 +424,7 @@ std::string codec_text(const std::string& file, const std::string& synthetic, st
                        std::uint64_t seed) {
   return beside_others([&] {
     const CodecRequest request{file,     synthetic, rows, columns, codecs,
-                               settings, messages,  seed, {},      CodecFormat::json};
+                               settings, messages,  seed, {},      ResultFormat::json};
     std::ostringstream result, notes;
     run_codec(request, result, notes);
     return result.str();
@@ -470,7 +470,7 @@ std::string validate_text(const Shelf& library, const std::vector<std::string>& 
     ValidateRequest request;
     request.sets = sets;
     request.overrides = overrides;
-    request.format = OutputFormat::json;
+    request.format = ResultFormat::json;
     request.threads = threads;
     std::ostringstream result, messages;
     run_validate(request, library, result, messages);

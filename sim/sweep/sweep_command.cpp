@@ -148,7 +148,7 @@ int verdict(const PartRows& rows, const Shard& shard) {
 
 void print(const SweepRequest& request, const Sweep& sweep, const PartRows& rows, std::ostream& out,
            std::ostream& messages) {
-  const bool is_json = request.format == SweepFormat::json;
+  const bool is_json = request.format == ResultFormat::json;
   const std::string same = is_json ? same_text(sweep, rows) : "";
   if (!same.empty() && request.progress != ProgressStyle::hidden)
     messages << "warning: " << same << std::endl;
@@ -203,7 +203,7 @@ class SweepRun {
 
   int list_points() {
     const Doing listing("listing the points", "points");
-    out_ << (request_.format == SweepFormat::json ? points_json(sweep_) : points_text(sweep_));
+    out_ << (request_.format == ResultFormat::json ? points_json(sweep_) : points_text(sweep_));
     return exit_done;
   }
 
