@@ -320,9 +320,9 @@ std::vector<std::string> sweep_rows(const ScenarioHandle& handle, const py::dict
     expect_not_interrupted();
     PartRows rows;
     for (std::size_t point = 0; point < texts.size(); ++point)
-      rows.by_point[point] = {parse_row(texts[point])->ok, texts[point]};
+      rows.by_point[point] = *parse_row(texts[point]);
     rows = with_speedups(std::move(rows), sweep);
-    for (auto& [point, entry] : rows.by_point) texts[point] = std::move(entry.row);
+    for (auto& [point, row] : rows.by_point) texts[point] = std::move(row.line);
     return texts;
   });
 }

@@ -226,6 +226,7 @@ std::optional<Row> parse_row(const std::string& line) {
     return std::nullopt;
   row.point = static_cast<std::size_t>(std::get<std::int64_t>(point->content));
   row.ok = std::get<bool>(ok->content);
+  row.line = line;
   return row;
 }
 

@@ -43,11 +43,12 @@ class RowMaker {
 /// The id of a point that cannot be read: of its values, where the others' is of the resolved scenario.
 std::string id_of_unreadable(const Sweep& sweep, std::size_t point);
 
-/// A row as the summary and the plot need it.
+/// A row that was read.
 struct Row {
   std::size_t point = 0;
   bool ok = false;
   JsonValue content;
+  std::string line;  ///< as it was written
 };
 /// Reads a row; nothing when the text is none.
 std::optional<Row> parse_row(const std::string& line);
