@@ -320,9 +320,9 @@ std::vector<std::string> sweep_rows(const ScenarioHandle& handle, const py::dict
     expect_not_interrupted();
     PartRows rows;
     for (std::size_t point = 0; point < texts.size(); ++point)
-      rows.by_point[point] = {parse_row(texts[point])->ok, texts[point]};
+      rows.by_point[point] = *parse_row(texts[point]);
     rows = with_speedups(std::move(rows), sweep);
-    for (auto& [point, entry] : rows.by_point) texts[point] = std::move(entry.row);
+    for (auto& [point, row] : rows.by_point) texts[point] = std::move(row.line);
     return texts;
   });
 }
@@ -424,7 +424,7 @@ std::string codec_text(const std::string& file, const std::string& synthetic, st
                        std::uint64_t seed) {
   return beside_others([&] {
     const CodecRequest request{file,     synthetic, rows, columns, codecs,
-                               settings, messages,  seed, {},      CodecFormat::json};
+                               settings, messages,  seed, {},      ResultFormat::json};
     std::ostringstream result, notes;
     run_codec(request, result, notes);
     return result.str();
@@ -470,7 +470,7 @@ std::string validate_text(const Shelf& library, const std::vector<std::string>& 
     ValidateRequest request;
     request.sets = sets;
     request.overrides = overrides;
-    request.format = OutputFormat::json;
+    request.format = ResultFormat::json;
     request.threads = threads;
     std::ostringstream result, messages;
     run_validate(request, library, result, messages);

@@ -133,7 +133,7 @@ void run_codec(const CodecRequest& request, std::ostream& out, std::ostream& mes
   if (request.feedback_messages > 0) report.feedback = feedback_of(choices, request, report.tensor);
   const document::Document document = codec_document(report);
   if (!request.output.empty()) write_file_atomically(request.output, json_of(document));
-  out << (request.format == CodecFormat::json ? json_of(document) : text_of(document));
+  out << (request.format == ResultFormat::json ? json_of(document) : text_of(document));
 }
 
 }  // namespace windtunnel

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace windtunnel {
+#include "report/summary_text.hpp"
 
-enum class CodecFormat { text, json };
+namespace windtunnel {
 
 /// Command line of `codec`.
 struct CodecRequest {
@@ -22,7 +22,7 @@ struct CodecRequest {
   int feedback_messages = 0;  ///< 0: error feedback is not looked at
   std::uint64_t seed = 0;
   std::string output;  ///< file that takes the JSON document; empty: none
-  CodecFormat format = CodecFormat::text;
+  ResultFormat format = ResultFormat::text;
 };
 
 /// `windtunnel codec`: encodes and decodes the tensor with each codec and writes a table or one JSON document to `out`. Throws

@@ -19,7 +19,7 @@ CodecRequest small_gradient() {
   request.synthetic = "gradient";
   request.rows = 32;
   request.columns = 48;
-  request.format = CodecFormat::json;
+  request.format = ResultFormat::json;
   return request;
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("the table and the file are of the same measurement") {
   const TemporaryFolder folder;
   CodecRequest request = small_gradient();
   request.codecs = {"mpc"};
-  request.format = CodecFormat::text;
+  request.format = ResultFormat::text;
   request.output = (folder.path() / "codec.json").string();
   std::ostringstream out, messages;
   run_codec(request, out, messages);

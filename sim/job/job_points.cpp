@@ -10,6 +10,7 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/pareto_front.hpp"
+#include "report/text_table.hpp"
 
 namespace windtunnel {
 namespace {
@@ -130,14 +131,6 @@ std::string verdict(const JobPoint& point) {
   return (front.empty() ? "" : front + "; ") + point.result->plan;
 }
 
-std::string csv_field(const std::string& text) {
-  std::string field = "\"";
-  for (const char each : text) field += each == '"' ? "\"\"" : std::string(1, each);
-  return field + "\"";
-}
-
-std::string exact(double value) { return canonical_text(JsonValue(value)); }
-
 std::vector<PricedPoint> priced(const std::vector<JobPoint>& points) {
   std::vector<PricedPoint> list;
   for (const JobPoint& point : points)
@@ -248,25 +241,34 @@ document::Document job_points_document(const std::string& name,
 }
 
 std::string job_points_csv(const std::vector<JobPoint>& points) {
-  std::string text =
-      "point,ok,fits,on_front,gpus,days,goodput,failures,cost,energy_mwh,front_is_sure,days_p5,"
-      "days_p95,cost_p5,"
-      "cost_p95\n";
+  constexpr const char* columns[][2] = {{"point", "/values"},
+                                        {"ok", "/ok"},
+                                        {"fits", "/fits"},
+                                        {"on_front", "/on_front"},
+                                        {"gpus", "/gpus"},
+                                        {"days", "/days/median"},
+                                        {"goodput", "/goodput/median"},
+                                        {"failures", "/failures/median"},
+                                        {"cost", "/cost/median"},
+                                        {"energy_mwh", "/energy_mwh/median"},
+                                        {"front_is_sure", "/front_is_sure"},
+                                        {"days_p5", "/days/p5"},
+                                        {"days_p95", "/days/p95"},
+                                        {"cost_p5", "/cost/p5"},
+                                        {"cost_p95", "/cost/p95"}};
+  std::vector<std::string> fields;
+  for (const auto& [name, pointer] : columns) fields.emplace_back(name);
+  std::string text = csv_line(fields);
   for (const JobPoint& point : points) {
-    text += csv_field(point.values) + (point.result ? ",true," : ",false,");
-    if (!point.result) {
-      text += ",,,,,,,,,,,,\n";
-      continue;
+    const JsonValue row = point_json(point);
+    fields.clear();
+    for (const auto& [name, pointer] : columns) {
+      const JsonValue* value = find_at(row, pointer);
+      fields.push_back(value == nullptr     ? ""
+                       : value->is_string() ? value->string()
+                                            : canonical_text(*value));
     }
-    const JobResult& result = *point.result;
-    text += std::string(point.fits ? "true," : "false,") + (point.on_front ? "true," : "false,") +
-            std::to_string(result.job.gpus) + "," + exact(result.days.median) + "," +
-            exact(result.goodput.median) + "," + exact(result.failures.median) + "," +
-            (result.cost ? exact(result.cost->median) : "") + "," +
-            (result.energy_mwh ? exact(result.energy_mwh->median) : "") +
-            (point.front_is_sure ? ",true," : ",false,") + exact(result.days.low) + "," +
-            exact(result.days.high) + "," + (result.cost ? exact(result.cost->low) : "") + "," +
-            (result.cost ? exact(result.cost->high) : "") + "\n";
+    text += csv_line(fields);
   }
   return text;
 }

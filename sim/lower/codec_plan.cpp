@@ -142,63 +142,56 @@ Bytes CodecPlan::chunk_gradients(StageId stage, const StageCost& cost, int chunk
                                                             : gradients;
 }
 
-EncodedCollective CodecPlan::reduction(const CodecStage& stage, CodecParts parts, int members,
-                                       Bytes payload,
-                                       const std::vector<CodecMatrix>& matrices) const {
+CodecParts CodecPlan::parts_of(const CodecStage& stage, bool of_experts) const {
+  return of_experts ? expert_parts(stage.stage, *stage.cost)
+                    : gradient_parts(stage.stage, *stage.cost);
+}
+
+std::optional<Bytes> CodecPlan::payload_of(const CodecStage& stage, Reduction of) const {
+  const bool at_end = of.chunk == at_the_end;
+  if (of.of_experts) {
+    const Operation* const experts = expert_reduction(
+        at_end ? stage.cost->end
+               : stage.cost->chunks[static_cast<std::size_t>(of.chunk)].reductions);
+    return experts == nullptr ? std::nullopt : std::optional(experts->payload);
+  }
+  if (at_end) return stage_gradients(model_, plan_, stage.stage, *stage.cost);
+  if (!reduces_by_chunk(plan_)) return std::nullopt;
+  return chunk_gradients(stage.stage, *stage.cost, of.chunk);
+}
+
+std::vector<CodecMatrix> CodecPlan::matrices_of(StageId stage, Reduction of) const {
+  std::vector<CodecMatrix> matrices;
+  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
+    if (of.chunk != at_the_end && of.chunk != chunk) continue;
+    const auto of_chunk = of.of_experts ? expert_gradient_matrices(model_, plan_, stage, chunk)
+                                        : gradient_matrices(model_, plan_, stage, chunk);
+    matrices.insert(matrices.end(), of_chunk.begin(), of_chunk.end());
+  }
+  return matrices;
+}
+
+EncodedCollective CodecPlan::reduced(const CodecStage& stage, Reduction of) const {
+  const std::optional<Bytes> whole = payload_of(stage, of);
+  if (!whole) return {};
+  const bool at_end = of.chunk == at_the_end, in_factors = at_end || !of.of_experts;
+  const int pieces = at_end ? 1 : gradient_buckets(plan_, stage.stage);
+  const Bytes payload = *whole / static_cast<double>(pieces);
+  const CodecParts parts = parts_of(stage, of.of_experts);
   if (parts == CodecParts::none) return {payload, {}, {}, {}, {}};
   const Compressor& compressor = *compression_.data_gradients;
   const Bytes element = element_size(plan_.training.gradient_type);
   if (parts == CodecParts::one)
     return encode_ring(compressor, *stage.device,
                        plan_.scatters_gradients() ? RingKind::reduce_scatter : RingKind::all_reduce,
-                       payload, element, members);
-  Bytes rest = payload;
+                       payload, element,
+                       of.of_experts ? expert_copies(plan_.parallel) : plan_.reducing_replicas());
+  if (!in_factors) return encode_powersgd(compressor, *stage.device, {}, payload);
+  const std::vector<CodecMatrix> matrices = matrices_of(stage.stage, of);
+  Bytes rest = *whole;
   for (const CodecMatrix& matrix : matrices) rest -= element * matrix.elements();
-  return encode_powersgd(compressor, *stage.device, matrices, std::max(rest, Bytes{0}));
-}
-
-EncodedCollective CodecPlan::reduced_gradients(const CodecStage& stage) const {
-  std::vector<CodecMatrix> matrices;
-  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
-    const auto of_chunk = gradient_matrices(model_, plan_, stage.stage, chunk);
-    matrices.insert(matrices.end(), of_chunk.begin(), of_chunk.end());
-  }
-  return reduction(stage, gradient_parts(stage.stage, *stage.cost), plan_.reducing_replicas(),
-                   stage_gradients(model_, plan_, stage.stage, *stage.cost), matrices);
-}
-
-EncodedCollective CodecPlan::reduced_bucket(const CodecStage& stage, int chunk) const {
-  if (!reduces_by_chunk(plan_)) return {};
-  const Bytes payload = chunk_gradients(stage.stage, *stage.cost, chunk);
-  const int pieces = gradient_buckets(plan_, stage.stage), members = plan_.reducing_replicas();
-  const CodecParts parts = gradient_parts(stage.stage, *stage.cost);
-  if (parts == CodecParts::two)
-    return piece_of(reduction(stage, parts, members, payload,
-                              gradient_matrices(model_, plan_, stage.stage, chunk)),
-                    pieces);
-  return reduction(stage, parts, members, payload / static_cast<double>(pieces), {});
-}
-
-EncodedCollective CodecPlan::reduced_experts(const CodecStage& stage) const {
-  const Operation* const experts = expert_reduction(stage.cost->end);
-  if (experts == nullptr) return {};
-  std::vector<CodecMatrix> matrices;
-  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
-    const auto of_chunk = expert_gradient_matrices(model_, plan_, stage.stage, chunk);
-    matrices.insert(matrices.end(), of_chunk.begin(), of_chunk.end());
-  }
-  return reduction(stage, expert_parts(stage.stage, *stage.cost), expert_copies(plan_.parallel),
-                   experts->payload, matrices);
-}
-
-EncodedCollective CodecPlan::reduced_expert_bucket(const CodecStage& stage, int chunk) const {
-  const Operation* const experts =
-      expert_reduction(stage.cost->chunks[static_cast<std::size_t>(chunk)].reductions);
-  if (experts == nullptr) return {};
-  const int pieces = gradient_buckets(plan_, stage.stage);
-  const CodecParts parts = expert_parts(stage.stage, *stage.cost);
-  return reduction(stage, parts, expert_copies(plan_.parallel),
-                   experts->payload / static_cast<double>(pieces), {});
+  return piece_of(encode_powersgd(compressor, *stage.device, matrices, std::max(rest, Bytes{0})),
+                  pieces);
 }
 
 EncodedCollective CodecPlan::gathered(const Operation* gather, const CodecStage& stage,
@@ -218,22 +211,6 @@ EncodedCollective CodecPlan::gathered_experts(const CodecStage& stage) const {
                   expert_copies(plan_.parallel));
 }
 
-/// In the order of CodecRow and BucketRow.
-void CodecPlan::add_reduction_rows(const CodecStage& stage, std::vector<Work>& rows) const {
-  const auto add = [&rows](const EncodedCollective& reduced) {
-    for (const Seconds time : {reduced.encode, reduced.between, reduced.decode})
-      rows.push_back(codec_work(time));
-  };
-  add(reduced_gradients(stage));
-  add(reduced_experts(stage));
-  for (const EncodedCollective& gathered : {gathered_parameters(stage), gathered_experts(stage)})
-    for (const Seconds time : {gathered.encode, gathered.decode}) rows.push_back(codec_work(time));
-  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk) {
-    add(reduced_bucket(stage, chunk));
-    add(reduced_expert_bucket(stage, chunk));
-  }
-}
-
 std::vector<Work> CodecPlan::rows(const CodecStage& stage) const {
   std::vector<Work> rows;
   if (!has_codec_work(compression_)) return rows;
@@ -242,7 +219,14 @@ std::vector<Work> CodecPlan::rows(const CodecStage& stage) const {
                              over(gradient_, stage, stage.to_previous).encode,
                              over(gradient_, stage, stage.to_next).decode})
     rows.push_back(codec_work(time));
-  add_reduction_rows(stage, rows);
+  for (const EncodedCollective& gathered : {gathered_parameters(stage), gathered_experts(stage)})
+    for (const Seconds time : {gathered.encode, gathered.decode}) rows.push_back(codec_work(time));
+  for (int chunk = at_the_end; chunk < plan_.parallel.virtual_pipeline; ++chunk)
+    for (const bool of_experts : {false, true}) {
+      const EncodedCollective collective = reduced(stage, {chunk, of_experts});
+      for (const Seconds time : {collective.encode, collective.between, collective.decode})
+        rows.push_back(codec_work(time));
+    }
   return rows;
 }
 

@@ -35,27 +35,16 @@ class CodecPlan {
   CompressedTraffic traffic_of(StageId stage, const StageCost& cost) const;
   /// The sizes of the messages that one rank sends, in the order of MessageRow.
   std::vector<Bytes> message_sizes(const Device& device) const;
-  /// The rows of a device's work table behind DeviceRow, in the order of CodecRow and BucketRow; none in a plan without
-  /// compression.
+  /// The rows of a device's work table behind its kernels, in the order of DeviceRow and Reduction; none in a plan without compression.
   std::vector<Work> rows(const CodecStage& stage) const;
 
-  /// Whether the stage's gradients are reduced in two collectives.
-  bool reduces_in_two_parts(const CodecStage& stage) const {
-    return gradient_parts(stage.stage, *stage.cost) == CodecParts::two;
-  }
-  /// The reduction of a rank's gradients after its last pass, without a fused embedding.
-  EncodedCollective reduced_gradients(const CodecStage& stage) const;
-  /// The reduction of one of a chunk's gradient_buckets(); nothing if gradients are not reduced by chunk.
-  EncodedCollective reduced_bucket(const CodecStage& stage, int chunk) const;
-  /// The gather of parameters after a sharded optimizer step; nothing if there is none.
+  /// In how many parts the stage's gradients are reduced, or those of its experts.
+  CodecParts parts_of(const CodecStage& stage, bool of_experts) const;
+  /// A reduction of a rank's gradients, without a fused embedding: after its last pass, or of one of a chunk's gradient_buckets(). Nothing
+  /// where there is no such reduction. Limit: buckets of experts' gradients are not sent as factors.
+  EncodedCollective reduced(const CodecStage& stage, Reduction of) const;
+  /// The gather of parameters after a sharded optimizer step, and that of experts'; nothing if there is none.
   EncodedCollective gathered_parameters(const CodecStage& stage) const;
-
-  /// The same of experts, among the ranks that hold the same ones; nothing where nobody else does.
-  bool reduces_experts_in_two_parts(const CodecStage& stage) const {
-    return expert_parts(stage.stage, *stage.cost) == CodecParts::two;
-  }
-  EncodedCollective reduced_experts(const CodecStage& stage) const;
-  EncodedCollective reduced_expert_bucket(const CodecStage& stage, int chunk) const;
   EncodedCollective gathered_experts(const CodecStage& stage) const;
 
  private:
@@ -73,11 +62,10 @@ class CodecPlan {
   EncodedMessage over(const StageMessage& message, const CodecStage& stage,
                       BytesPerSecond way) const;
   Bytes chunk_gradients(StageId stage, const StageCost& cost, int chunk) const;
-  /// In so many parts, among so many ranks.
-  EncodedCollective reduction(const CodecStage& stage, CodecParts parts, int members, Bytes payload,
-                              const std::vector<CodecMatrix>& matrices) const;
+  /// What one rank has to reduce; nothing where nothing is.
+  std::optional<Bytes> payload_of(const CodecStage& stage, Reduction of) const;
+  std::vector<CodecMatrix> matrices_of(StageId stage, Reduction of) const;
   EncodedCollective gathered(const Operation* gather, const CodecStage& stage, int members) const;
-  void add_reduction_rows(const CodecStage& stage, std::vector<Work>& rows) const;
 
   const Transformer& model_;
   const Plan& plan_;

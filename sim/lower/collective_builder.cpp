@@ -265,32 +265,22 @@ void PlanCollectives::for_each_group(StageId stage, GroupKind kind, const Add& a
 
 void PlanCollectives::add_reductions(const std::vector<DeviceId>& members) {
   const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
-  const bool two_parts = codecs_.reduces_in_two_parts(codec);
-  if (reduces_by_chunk(plan_)) {
-    for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
-      add_reduction(members, codecs_.reduced_bucket(codec, chunk), two_parts,
-                    slot_of(ChunkCollective::bucket, chunk),
-                    slot_of(ChunkCollective::bucket_second, chunk));
-  } else {
-    add_reduction(members, codecs_.reduced_gradients(codec), two_parts,
-                  slot_of(CollectiveSlot::gradient_reduce),
-                  slot_of(CollectiveSlot::gradient_reduce_second));
-  }
+  for (const int chunk : reduced_chunks(plan_)) add_reduction(members, codec, {chunk});
 }
 
 void PlanCollectives::add_shard_reductions(const std::vector<DeviceId>& members) {
-  const auto add_each = [&](const std::vector<Operation>& operations, double pieces,
-                            std::uint32_t slot) {
-    if (const Operation* shards = find(operations, Label::reduce_shards))
-      add(collectives_.gradients(members, shards->payload / pieces, RingWork::all_reduce), slot);
-  };
   const StageCost& stage = cost(members.front());
-  if (!reduces_by_chunk(plan_))
-    return add_each(stage.end, 1, slot_of(CollectiveSlot::shard_reduce));
-  for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
-    add_each(stage.chunks[static_cast<std::size_t>(chunk)].reductions,
-             gradient_buckets(plan_, device(members.front()).stage),
-             slot_of(ChunkCollective::bucket_shards, chunk));
+  for (const int chunk : reduced_chunks(plan_)) {
+    const bool at_end = chunk == at_the_end;
+    const Operation* const shards =
+        find(at_end ? stage.end : stage.chunks[static_cast<std::size_t>(chunk)].reductions,
+             Label::reduce_shards);
+    const int pieces = at_end ? 1 : gradient_buckets(plan_, device(members.front()).stage);
+    if (shards != nullptr)
+      add(collectives_.gradients(members, shards->payload / static_cast<double>(pieces),
+                                 RingWork::all_reduce),
+          slot_of(ReductionSlot::shards, {chunk}));
+  }
 }
 
 void PlanCollectives::add_parameter_gather(const std::vector<DeviceId>& members) {
@@ -307,14 +297,19 @@ void PlanCollectives::add_parameter_gather(const std::vector<DeviceId>& members)
       slot_of(CollectiveSlot::parameter_gather));
 }
 
-void PlanCollectives::add_reduction(const std::vector<DeviceId>& members,
-                                    const EncodedCollective& encoded, bool two_parts,
-                                    std::uint32_t slot, std::uint32_t second_slot, double copies) {
+void PlanCollectives::add_reduction(const std::vector<DeviceId>& members, const CodecStage& codec,
+                                    Reduction of) {
+  const EncodedCollective encoded = codecs_.reduced(codec, of);
+  const bool two_parts = codecs_.parts_of(codec, of.of_experts) == CodecParts::two;
   const RingWork work =
       plan_.scatters_gradients() && !two_parts ? RingWork::scatter_or_gather : RingWork::all_reduce;
-  add(collectives_.gradients(members, encoded.payload, work, copies), slot);
+  // Ranks of a member that hold the same gradients.
+  const double copies = of.of_experts ? expert_copies_in_tensor_group(plan_.parallel) : 1;
+  add(collectives_.gradients(members, encoded.payload, work, copies),
+      slot_of(ReductionSlot::first, of));
   if (two_parts)
-    add(collectives_.gradients(members, encoded.second_payload, work, copies), second_slot);
+    add(collectives_.gradients(members, encoded.second_payload, work, copies),
+        slot_of(ReductionSlot::second, of));
 }
 
 void PlanCollectives::add_expert_reductions() {
@@ -336,26 +331,21 @@ bool PlanCollectives::any_end_has(Label label) const {
 
 void PlanCollectives::add_expert_reductions(const std::vector<DeviceId>& members) {
   const CodecStage codec = costs_.codec_stage(device(members.front()), cost(members.front()));
-  const bool two_parts = codecs_.reduces_experts_in_two_parts(codec);
-  const double copies = expert_copies_in_tensor_group(plan_.parallel);
   for (const Operation& operation : codec.cost->end) {
     if (group_of(operation.label) != GroupKind::expert_data) continue;
     if (operation.label == Label::gather_expert_parameters)
       add(collectives_.gradients(members, codecs_.gathered_experts(codec).payload,
-                                 RingWork::scatter_or_gather, copies),
-          slot_of(end_place(operation.label).slot));
+                                 RingWork::scatter_or_gather,
+                                 expert_copies_in_tensor_group(plan_.parallel)),
+          end_place(operation.label).slot);
     else
-      add_reduction(members, codecs_.reduced_experts(codec), two_parts,
-                    slot_of(CollectiveSlot::expert_gradient_reduce),
-                    slot_of(CollectiveSlot::expert_gradient_reduce_second), copies);
+      add_reduction(members, codec, {.of_experts = true});
   }
   for (int chunk = 0; chunk < plan_.parallel.virtual_pipeline; ++chunk)
     for (const Operation& operation :
          codec.cost->chunks[static_cast<std::size_t>(chunk)].reductions)
       if (group_of(operation.label) == GroupKind::expert_data)
-        add_reduction(members, codecs_.reduced_expert_bucket(codec, chunk), two_parts,
-                      slot_of(ChunkCollective::expert_bucket, chunk),
-                      slot_of(ChunkCollective::expert_bucket_second, chunk), copies);
+        add_reduction(members, codec, {chunk, true});
 }
 
 void PlanCollectives::add_embedding_syncs() {
@@ -379,8 +369,7 @@ void PlanCollectives::add_embedding_syncs() {
 void PlanCollectives::add_embedding_sync(const std::vector<DeviceId>& members) {
   const Operation* const sync = find(cost(members.front()).end, Label::synchronise_embedding);
   WT_EXPECT(sync != nullptr);
-  add(collectives_.flat(members, sync->payload, RingWork::all_reduce),
-      slot_of(end_place(sync->label).slot));
+  add(collectives_.flat(members, sync->payload, RingWork::all_reduce), end_place(sync->label).slot);
 }
 
 }  // namespace windtunnel

@@ -161,10 +161,7 @@ class PlanCollectives {
   template <class Add>
   void for_each_group(StageId stage, GroupKind kind, const Add& add) const;
   /// A codec in two parts all-reduces both, so that every replica has all gradients and keeps its shard.
-  /// `copies`: ranks of a member that hold the same gradients.
-  void add_reduction(const std::vector<DeviceId>& members, const EncodedCollective& encoded,
-                     bool two_parts, std::uint32_t slot, std::uint32_t second_slot,
-                     double copies = 1);
+  void add_reduction(const std::vector<DeviceId>& members, const CodecStage& codec, Reduction of);
   void add_expert_reductions(const std::vector<DeviceId>& members);
   bool any_end_has(Label label) const;
   void add_embedding_sync(const std::vector<DeviceId>& members);

@@ -121,7 +121,7 @@ void StageCostTable::slow_down_beside_reductions(const PlanDevice& d, const Entr
   for (std::size_t chunk = 0; chunk < entry.cost->chunks.size(); ++chunk) {
     const ChunkCost& cost = entry.cost->chunks[chunk];
     const int number = static_cast<int>(chunk);
-    const EncodedCollective bucket = codecs_->reduced_bucket(codec, number);
+    const EncodedCollective bucket = codecs_->reduced(codec, {number});
     const double sent =
         cost.reductions.front().payload > Bytes{0}
             ? (bucket.payload + bucket.second_payload) * pieces / cost.reductions.front().payload
@@ -322,7 +322,7 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int bucket
       rows.push_back(work_of(*pass));
     rows.emplace_back();  // beside_reduction
   }
-  rows.resize(rows.size() + num_device_rows);
+  rows.resize(rows.size() + num_kernel_rows);
   for (const Operation& operation : cost.end) {
     const LabelRow& label = row_of(operation.label);
     if (is_collective(label.kind)) continue;
@@ -353,12 +353,6 @@ Work work_of_draw(const PassOperations& pass, const PassTimes& times, LaunchFloo
   work.floor = floor;
   return work;
 }
-
-/// A pass of a chunk and its row.
-struct PassRow {
-  Direction direction;
-  ChunkRow row;
-};
 
 }  // namespace
 
@@ -399,24 +393,23 @@ std::uint32_t DrawnRowWriter::add_rows(std::uint16_t row, std::size_t layers) {
 void DrawnRowWriter::write_passes(StageId stage, const StageCost& cost,
                                   const std::vector<Fullness>& fullness) {
   const bool splits = plan_.parallel.schedule->splits_backward;
-  const std::vector<PassRow> rows =
-      splits ? std::vector<PassRow>{{Direction::forward, ChunkRow::forward},
-                                    {Direction::input_gradient, ChunkRow::input_gradient},
-                                    {Direction::weight_gradient, ChunkRow::weight_gradient},
-                                    {Direction::weight_gradient, ChunkRow::last_piece}}
-             : std::vector<PassRow>{{Direction::forward, ChunkRow::forward},
-                                    {Direction::backward, ChunkRow::backward},
-                                    {Direction::backward, ChunkRow::last_piece}};
+  const Direction makes_gradients = splits ? Direction::weight_gradient : Direction::backward;
   const int buckets = gradient_buckets(plan_, stage);
   for (std::size_t chunk = 0; chunk < cost.chunks.size(); ++chunk)
-    for (const PassRow& row : rows) {
-      const PassOperations& pass = cost.chunks[chunk].operations->at(row.direction);
+    for (const Direction direction : directions_of(splits)) {
+      if (direction == Direction::overlapped) continue;
+      const PassOperations& pass = cost.chunks[chunk].operations->at(direction);
       const PlacedPass placed = place_operations(pass);
-      const std::uint32_t first = add_rows(row_of(row.row, static_cast<int>(chunk)), 1);
+      const int number = static_cast<int>(chunk);
+      const std::uint32_t first = add_rows(row_of(row_of_pass(direction), number), 1);
+      const bool has_pieces = direction == makes_gradients;
+      const std::uint32_t first_piece =
+          has_pieces ? add_rows(row_of(ChunkRow::last_piece, number), 1) : 0;
       for (std::size_t m = 0; m < microbatches(); ++m) {
         const Work work =
             work_of_draw(pass, times_alone(pass, placed, by_layer(fullness[chunk][m])), pass.floor);
-        set_.work[first + m] = row.row == ChunkRow::last_piece ? piece_of(work, buckets) : work;
+        set_.work[first + m] = work;
+        if (has_pieces) set_.work[first_piece + m] = piece_of(work, buckets);
       }
     }
 }

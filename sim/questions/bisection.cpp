@@ -13,15 +13,19 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-namespace {
 
-/// Nothing happens when a message is through: the engine says when the last one was.
-class NoEvents final : public EventHandler {
- public:
-  void on_event(std::uint64_t) override {}
-};
-
-}  // namespace
+Seconds time_of_flows(const Network& network, const std::vector<RoutedFlow>& flows) {
+  /// Nothing happens when a message is through: the engine says when the last one was.
+  class NoEvents final : public EventHandler {
+    void on_event(std::uint64_t) override {}
+  };
+  const std::unique_ptr<Engine> engine = make_native_engine(network);
+  for (const RoutedFlow& flow : flows)
+    engine->start_flow(flow.route.up, flow.route.down, flow.bytes, 0);
+  NoEvents events;
+  engine->run(events);
+  return engine->now();
+}
 
 Bisection play_bisection(const Platform& job, int nodes) {
   constexpr Bytes of_each = 1_GB;  // any: latencies are left out
@@ -29,25 +33,21 @@ Bisection play_bisection(const Platform& job, int nodes) {
   Bisection found;
   Network network(job, nodes);
   const int senders = nodes / 2;
-  std::vector<Route> routes;
+  std::vector<RoutedFlow> flows;
   for (int node = 0; node < senders; ++node) {
     const int partner = node + nodes - senders;
     found.nics += node_bandwidth(job, NodeId(node));
     const int gpus = std::min(job.type_of(NodeId(node)).gpus, job.type_of(NodeId(partner)).gpus);
     for (int gpu = 0; gpu < gpus; ++gpu)
-      routes.push_back(network.route(Network::Endpoint{NodeId(node), {gpu}},
-                                     Network::Endpoint{NodeId(partner), {gpu}}));
+      flows.push_back({network.route(Network::Endpoint{NodeId(node), {gpu}},
+                                     Network::Endpoint{NodeId(partner), {gpu}}),
+                       of_each});
   }
   std::vector<Bytes> over_link(network.links().size());
-  const std::unique_ptr<Engine> engine = make_native_engine(network);
-  for (const Route& route : routes) {
-    engine->start_flow(route.up, route.down, of_each, 0);
-    for (const PathId path : {route.up, route.down})
+  for (const RoutedFlow& flow : flows)
+    for (const PathId path : {flow.route.up, flow.route.down})
       for (const LinkId link : network.path(path)) over_link[link.index()] += of_each;
-  }
-  NoEvents events;
-  engine->run(events);
-  found.carried = of_each * static_cast<double>(routes.size()) / engine->now();
+  found.carried = of_each * static_cast<double>(flows.size()) / time_of_flows(network, flows);
   Seconds longest{};
   for (std::size_t i = 0; i < over_link.size(); ++i) {
     const Link& link = network.links()[i];

@@ -1,11 +1,20 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/json_value.hpp"
+#include "platform/network.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
+
+/// Bytes over a route, all of which begin at once; and when the last of them has arrived.
+struct RoutedFlow {
+  Route route;
+  Bytes bytes{};
+};
+Seconds time_of_flows(const Network& network, const std::vector<RoutedFlow>& flows);
 
 /// What the network between nodes carries when the first half of a job's nodes sends to the second: each GPU as many bytes as all others, to the
 /// GPU of its number in the node half of the nodes further on. This pattern crosses every cut between the halves with all that it has; it is one

@@ -155,8 +155,8 @@ class Classes {
     const DeviceId id = first_device(first_stage());
     const CodecStage stage = codec_stage(id);
     const bool by_chunk = reduces_by_chunk(plan_);
-    const EncodedCollective encoded =
-        by_chunk ? codecs_.reduced_bucket(stage, 0) : codecs_.reduced_gradients(stage);
+    const Reduction reduction{by_chunk ? 0 : at_the_end};
+    const EncodedCollective encoded = codecs_.reduced(stage, reduction);
     const double share =
         half_share(plan_.reducing_replicas()) * (plan_.scatters_gradients() ? 1 : 2);
     const Bytes payload = by_chunk ? stage.cost->chunks.front().reductions.front().payload /
@@ -164,9 +164,7 @@ class Classes {
                                    : stage.cost->gradients;
     found_.push_back(break_even(
         Traffic::data_gradients, (payload - encoded_payload(encoded)) * share, codec_work(encoded),
-        collective_bandwidth(bare_, id,
-                             by_chunk ? slot_of(ChunkCollective::bucket, 0)
-                                      : slot_of(CollectiveSlot::gradient_reduce),
+        collective_bandwidth(bare_, id, slot_of(ReductionSlot::first, reduction),
                              payload * share)));
   }
 

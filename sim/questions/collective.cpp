@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -12,26 +11,14 @@
 #include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/expert_exchange.hpp"
-#include "engine/engine.hpp"
 #include "platform/network.hpp"
+#include "questions/bisection.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
-
-/// Remembers when the last flow ended.
-class LastEnd final : public EventHandler {
- public:
-  explicit LastEnd(Engine& engine) : engine_(&engine) {}
-  void on_event(std::uint64_t) override { last_ = std::max(last_, engine_->now()); }
-  Seconds last() const { return last_; }
-
- private:
-  Engine* engine_;
-  Seconds last_{};
-};
 
 /// A platform with one node for each NVLink domain, and the GPUs on which a collective runs there, each a member.
 struct Machine {
@@ -62,15 +49,10 @@ Seconds play(const std::vector<MemberFlow>& flows, const Machine& on) {
   const auto endpoint = [&](std::size_t member) {
     return Network::Endpoint{on.members.nodes[member], on.gpus[member]};
   };
-  std::vector<Route> routes;
+  std::vector<RoutedFlow> routed;
   for (const MemberFlow& flow : flows)
-    routes.push_back(network.route(endpoint(flow.from), endpoint(flow.to)));
-  const std::unique_ptr<Engine> engine = make_native_engine(network);
-  LastEnd end(*engine);
-  for (std::size_t i = 0; i < flows.size(); ++i)
-    engine->start_flow(routes[i].up, routes[i].down, flows[i].bytes, 0);
-  engine->run(end);
-  return end.last();
+    routed.push_back({network.route(endpoint(flow.from), endpoint(flow.to)), flow.bytes});
+  return time_of_flows(network, routed);
 }
 
 /// The smallest training that a platform can be read with.
@@ -89,11 +71,7 @@ JsonValue platform_scenario(const JsonValue& scenario) {
   return whole;
 }
 
-InputError refused(const std::string& message) {
-  Problem problem;
-  problem.message = message;
-  return InputError(std::vector<Problem>(1, problem));
-}
+InputError refused(const std::string& message) { return InputError({{{}, {}, message, {}}}); }
 
 /// Each GPU sends flows of its own over the network, which take some 5 kB each.
 void require_size(const CollectiveRun& run, const Fabric& fabric) {

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
+#include "core/option_error.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
 #include "questions/break_even.hpp"
@@ -345,15 +345,6 @@ void warn_of_losses(Comparison& comparison) {
                                     to_text(comparison.runs[0].iteration_time()));
 }
 
-InputError problem_with(const std::string& option, std::string message, std::string suggestion) {
-  Problem problem;
-  problem.origin.kind = OriginKind::command_line;
-  problem.origin.source = std::make_shared<const SourceText>(SourceText{option, option});
-  problem.message = std::move(message);
-  problem.suggestion = std::move(suggestion);
-  return InputError(std::vector<Problem>(1, std::move(problem)));
-}
-
 }  // namespace
 
 CompareInput read_compare_input(const std::filesystem::path& file, const Library& library,
@@ -376,7 +367,7 @@ std::vector<CompareInput> toggle_inputs(Scenario without, Scenario with, const s
                                         const std::string& pointer) {
   const std::string whole = toggled_pointer(pointer);
   if (with.hash == without.hash)
-    throw problem_with("--toggle " + pointer,
+    throw option_error("--toggle", pointer,
                        "taking " + whole + " away from " + name + " changes nothing",
                        "name what the file has and what is not its default");
   return {{"without " + whole, std::move(without)}, {"with " + whole, std::move(with)}};

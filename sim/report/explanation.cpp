@@ -13,6 +13,7 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
+#include "report/text_table.hpp"
 #include "report/trace_names.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -209,7 +210,6 @@ using detail::Painter;
 using detail::Tone;
 
 constexpr std::size_t most_shares = 15, most_slacks = 8;
-constexpr int share_width = 8, time_width = 12;
 
 std::string heading(const Painter& paint, const std::string& text) {
   return "\n" + paint(Tone::heading, text) + "\n";
@@ -217,32 +217,24 @@ std::string heading(const Painter& paint, const std::string& text) {
 
 std::string path_text(const Explanation& e, const Painter& paint) {
   const Seconds whole = e.report.iteration_time;
-  std::string text = heading(paint, "The critical path: what everything else waited for");
+  std::vector<TextRow> rows;
   for (const PathShare& share : main_shares(e.shares, most_shares))
-    text += std::string(indent) + right_aligned(percent_text(share.time / whole), share_width) +
-            right_aligned(to_text(share.time), time_width) + "  " + spoken_share(share) + "\n";
-  return text;
+    rows.push_back({percent_text(share.time / whole), to_text(share.time), spoken_share(share)});
+  return heading(paint, "The critical path: what everything else waited for") +
+         text_table("r8r10l", rows);
 }
 
 std::string slack_time(Seconds slack) { return slack > Seconds{0} ? to_text(slack) : "none"; }
 
-std::string slack_row(const std::string& what, const std::string& busy, const std::string& on_path,
-                      const std::string& slack, const std::string& median) {
-  constexpr int name_width = 20, number_width = 14;
-  return std::string(indent) + left_aligned(what, name_width) + right_aligned(busy, number_width) +
-         right_aligned(on_path, number_width) + right_aligned(slack, number_width) +
-         right_aligned(median, number_width) + "\n";
-}
-
 std::string slack_text(const std::vector<Slack>& list, Seconds whole, const std::string& title,
                        const Painter& paint) {
   if (list.empty()) return "";
-  std::string text =
-      heading(paint, title) + slack_row("", "busy", "on the path", "least slack", "median");
+  std::vector<TextRow> rows{{"", "busy", "on the path", "least slack", "median"}};
   for (std::size_t i = 0; i < std::min(list.size(), most_slacks); ++i)
-    text += slack_row(list[i].what, percent_text(list[i].busy / whole),
-                      percent_text(list[i].on_path / whole), slack_time(list[i].least),
-                      slack_time(list[i].median));
+    rows.push_back({list[i].what, percent_text(list[i].busy / whole),
+                    percent_text(list[i].on_path / whole), slack_time(list[i].least),
+                    slack_time(list[i].median)});
+  std::string text = heading(paint, title) + text_table("l20r12", rows);
   if (list.size() > most_slacks)
     text += std::string(indent) + "and " + std::to_string(list.size() - most_slacks) +
             " more (--json lists them)\n";
@@ -265,26 +257,20 @@ bool is_judged(const Explanation& e) {
 
 std::string whole_percent(double share) { return fixed_text(100 * share, 0) + " %"; }
 
-/// How sure a sign is, where that is known of any.
-std::string sure_cell(const Explanation& e, const std::string& text) {
-  constexpr int width = 8;
-  return is_judged(e) ? right_aligned(text, width) : "";
-}
-
-std::string what_if_row(const Explanation& e, const WhatIfResult& result) {
-  constexpr int change_width = 11;
-  std::string text{indent};
-  if (!result.failure.empty())
-    return text + right_aligned("-", change_width) + right_aligned("-", time_width) +
-           sure_cell(e, "-") + "  " + result.change.what + ": " +
-           result.failure.substr(0, result.failure.find('\n')) + "\n";
-  const std::string note = memory_note(result, e.report);
-  return text +
-         right_aligned(change_text(result.iteration_time / e.report.iteration_time - 1),
-                       change_width) +
-         right_aligned(to_text(result.iteration_time), time_width) +
-         sure_cell(e, result.ordering ? whole_percent(result.ordering->sure) : "-") + "  " +
-         result.change.what + (note.empty() ? "" : " (" + note + ")") + "\n";
+/// Change, time, how sure the sign is where that is known of any, and what was changed.
+TextRow what_if_row(const Explanation& e, const WhatIfResult& result) {
+  TextRow row{"-", "-", "-", result.change.what};
+  if (!result.failure.empty()) {
+    row.back() += ": " + result.failure.substr(0, result.failure.find('\n'));
+  } else {
+    row[0] = change_text(result.iteration_time / e.report.iteration_time - 1);
+    row[1] = to_text(result.iteration_time);
+    if (result.ordering) row[2] = whole_percent(result.ordering->sure);
+    if (const std::string note = memory_note(result, e.report); !note.empty())
+      row.back() += " (" + note + ")";
+  }
+  if (!is_judged(e)) row.erase(row.begin() + 2);
+  return row;
 }
 
 /// "A; B; C; D; and 812 more".
@@ -318,12 +304,14 @@ std::string what_if_text(const Explanation& e, const Painter& paint) {
                  ? "What if (each simulated on its own; third, how sure the sign of a choice is)"
                  : "What if (each simulated on its own)");
   std::string little;
+  std::vector<TextRow> rows;
   for (const WhatIfResult& result : e.what_ifs) {
     if (changes_little(e, result))
       little += (little.empty() ? "" : "; ") + result.change.what;
     else if (result.fate == WhatIfFate::simulated || result.fate == WhatIfFate::failed)
-      text += what_if_row(e, result);
+      rows.push_back(what_if_row(e, result));
   }
+  text += text_table(is_judged(e) ? "r11r10r6l" : "r11r10l", rows);
   if (!little.empty())
     text += detail::paragraph("less than " + percent_text(least_change) + " either way: " + little);
   text += left_out_text(e);

@@ -1,14 +1,12 @@
 #include "report/summary_text.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <vector>
 
-#include "core/utf8.hpp"
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
+#include "report/text_table.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -43,73 +41,53 @@ std::string plan(const Report& report) {
 }
 
 std::string breakdown(const Report& report, const Painter& paint) {
-  constexpr int name_width = 15, time_width = 12, share_width = 9, bar_width = 40;
+  constexpr int bar_width = 40;
   const Seconds total = report.breakdown.total();
   if (!(total > 0_s)) return "";
-  std::string text =
-      "\n" + paint(Tone::heading, "Where the time goes, on the GPUs that finish last") + "\n";
+  std::vector<TextRow> rows;
   for (const Line line : all_lines) {
     const Seconds time = report.breakdown.of(line);
     const std::string number = time_text(time, total);
     if (number == time_text(0_s, total)) continue;
-    text += std::string(indent) + left_aligned(with_spaces(name_of(line)), name_width) +
-            right_aligned(number, time_width) +
-            right_aligned(percent_text(time / total), share_width) + "  " +
-            paint(Tone::bar, bar_text(time / total, bar_width)) + "\n";
+    rows.push_back({with_spaces(name_of(line)), number, percent_text(time / total),
+                    paint(Tone::bar, bar_text(time / total, bar_width))});
   }
-  return text;
+  return "\n" + paint(Tone::heading, "Where the time goes, on the GPUs that finish last") + "\n" +
+         text_table("l15r10r7l", rows);
 }
 
-/// One row of the memory table: the first stages' name and the amounts as they are printed.
-struct MemoryRow {
-  std::uint32_t first = 0, last = 0;
-  std::string cells;
-  bool fits = true;
-};
-
-constexpr std::array memory_columns{"weights", "gradients", "optimizer", "activations",
-                                    "buffers", "allocated", "in use"};
-constexpr int stage_width = 7;
-
-/// Wide enough for 9999.99 and a gap.
-int width_of(const char* column) { return std::max(7, utf8_count(column)) + 2; }
-
-std::string memory_cells(const StageMemory& stage) {
-  const std::array amounts{stage.weights, stage.gradients, stage.optimizer, stage.activations,
-                           stage.buffers, stage.allocated, stage.total};
-  static_assert(amounts.size() == memory_columns.size());
-  std::string cells;
-  for (std::size_t i = 0; i < amounts.size(); ++i) {
-    cells += right_aligned(fixed_text(amounts[i] / 1_GiB, 2), width_of(memory_columns[i]));
-  }
-  return cells;
+/// Amounts of a stage as they are printed, the first cell left for its name.
+TextRow memory_row(const StageMemory& stage) {
+  TextRow row(1);
+  for (const Bytes amount : {stage.weights, stage.gradients, stage.optimizer, stage.activations,
+                             stage.buffers, stage.allocated, stage.total})
+    row.push_back(fixed_text(amount / 1_GiB, 2));
+  return row;
 }
 
-std::vector<MemoryRow> memory_rows(const MemoryAccount& memory) {
-  std::vector<MemoryRow> rows;
-  for (const StageMemory& stage : memory.stages) {
-    MemoryRow row{stage.stage.index(), stage.stage.index(), memory_cells(stage),
-                  stage.verdict != MemoryVerdict::does_not_fit};
-    if (!rows.empty() && rows.back().cells == row.cells && rows.back().fits == row.fits)
-      rows.back().last = row.last;
-    else
-      rows.push_back(row);
-  }
-  return rows;
-}
-
+/// Neighbouring stages that read the same share a row.
 std::string memory(const Report& report, const Painter& paint) {
   if (report.memory.stages.empty()) return "";
-  std::string header = left_aligned("stage", stage_width);
-  for (const char* column : memory_columns) header += right_aligned(column, width_of(column));
-  std::string text = "\n" + paint(Tone::heading, "Memory of a GPU, GiB") + "\n" +
-                     std::string(indent) + paint(Tone::quiet, header) + "\n";
-  for (const MemoryRow& row : memory_rows(report.memory)) {
-    std::string name = std::to_string(row.first);
-    if (row.last != row.first) name += "–" + std::to_string(row.last);
-    const std::string line = left_aligned(name, stage_width) + row.cells;
-    text += std::string(indent) + (row.fits ? line : paint(Tone::bad, line)) + "\n";
+  std::vector<TextRow> rows{{"stage", "weights", "gradients", "optimizer", "activations", "buffers",
+                             "allocated", "in use"}};
+  std::vector<Tone> tones{Tone::quiet};
+  const std::vector<StageMemory>& stages = report.memory.stages;
+  for (std::size_t first = 0, end = 0; first < stages.size(); first = end) {
+    const TextRow row = memory_row(stages[first]);
+    const bool fits = stages[first].verdict != MemoryVerdict::does_not_fit;
+    const auto reads_the_same = [&](const StageMemory& other) {
+      return memory_row(other) == row && (other.verdict != MemoryVerdict::does_not_fit) == fits;
+    };
+    for (end = first + 1; end < stages.size() && reads_the_same(stages[end]);) ++end;
+    rows.push_back(row);
+    rows.back().front() = std::to_string(stages[first].stage.index());
+    if (end > first + 1) rows.back().front() += "–" + std::to_string(stages[end - 1].stage.index());
+    tones.push_back(fits ? Tone::plain : Tone::bad);
   }
+  std::string text = "\n" + paint(Tone::heading, "Memory of a GPU, GiB") + "\n";
+  const std::vector<std::string> lines = table_lines("l7r7", rows);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    text += std::string(indent) + paint(tones[i], lines[i]) + "\n";
   const detail::VerdictMark mark = detail::mark_of(report.memory.verdict);
   return text + marked(mark.mark, detail::verdict_text(report.memory), mark.tone, paint);
 }

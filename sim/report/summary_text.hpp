@@ -6,6 +6,9 @@
 
 namespace windtunnel {
 
+/// How a command gives its result.
+enum class ResultFormat { text, json };
+
 /// Whether text carries terminal colours (ANSI escape sequences).
 enum class Colour { never, always };
 

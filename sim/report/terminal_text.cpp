@@ -15,6 +15,8 @@ int width_of_text = 100;
 /// Select Graphic Rendition parameters (ECMA-48, 8.3.117).
 const char* code_of(Tone tone) {
   switch (tone) {
+    case Tone::plain:
+      break;
     case Tone::headline:
     case Tone::heading:
       return "1";
@@ -59,7 +61,7 @@ int text_width() { return width_of_text; }
 void set_text_width(int terminal) { width_of_text = std::min(width_of_text, terminal); }
 
 std::string Painter::operator()(Tone tone, std::string_view text) const {
-  if (colour_ == Colour::never || text.empty()) return std::string(text);
+  if (colour_ == Colour::never || tone == Tone::plain || text.empty()) return std::string(text);
   return own_sequence("[" + std::string(code_of(tone)) + "m") + std::string(text) +
          own_sequence("[0m");
 }

@@ -17,7 +17,7 @@ void set_text_width(int terminal);
 inline constexpr std::string_view indent = "  ";
 
 /// Roles that text can have; the terminal shows each in its own way.
-enum class Tone { headline, heading, quiet, bar, good, doubtful, bad };
+enum class Tone { plain, headline, heading, quiet, bar, good, doubtful, bad };
 
 /// Wraps text in codes that for_terminal turns into the terminal's, or leaves it as it is.
 class Painter {

@@ -22,38 +22,47 @@
 namespace windtunnel {
 namespace {
 
-std::string known_modules() {
-  return listed(RecomputedModules::all, [](RecomputedModule module) { return name_of(module); });
+/// The schema of a list of some of `all`, by name; `rule`: what else holds of it.
+template <class All>
+std::string names_schema(const All& all, const std::string& rule = {}) {
+  const std::string names =
+      listed(all, [](auto each) { return '"' + std::string(name_of(each)) + '"'; });
+  return R"([{"type": "array", "minItems": 1, )" + rule + R"("items": {"enum": [)" + names +
+         R"(]}}, {"type": "null"}])";
 }
 
-/// Adds the module that `value` names.
-void add_module(ObjectReader& reader, const std::string& key, const JsonValue& value,
-                RecomputedModules& modules) {
-  const auto found = std::find_if(RecomputedModules::all.begin(), RecomputedModules::all.end(),
-                                  [&value](RecomputedModule module) {
-                                    return value.is_string() && value.string() == name_of(module);
-                                  });
-  if (found != RecomputedModules::all.end()) return modules.add(*found);
-  reader.problem(key, text_for_message(value) + " is no module that can be recomputed",
-                 "one of " + known_modules());
+/// Reads a list of some of `all`, by name, and gives each to `add`. `noun` and `ability` name them in messages: "module", "can be recomputed".
+template <class All, class Add>
+void read_names(ObjectReader& reader, const std::string& name, const All& all,
+                const std::string& noun, const std::string& ability, Add add) {
+  const std::string known = listed(all, [](auto each) { return name_of(each); });
+  const JsonValue* const list = reader.take(name);
+  if (!list->is_array() || list->array().empty())
+    return reader.problem(name, "expected a list of at least one " + noun, "some of " + known);
+  for (const JsonValue& value : list->array()) {
+    const auto found = std::find_if(all.begin(), all.end(), [&value](auto each) {
+      return value.is_string() && value.string() == name_of(each);
+    });
+    if (found == all.end())
+      reader.problem(name, text_for_message(value) + " is no " + noun + " that " + ability,
+                     "one of " + known);
+    else
+      add(*found, value);
+  }
 }
 
 /// `training/recompute_modules`: a list of names, which only "recompute": "selective" asks for.
 void read_recomputed_modules(ObjectReader& reader, const Key& key, PlanChoice& choice) {
-  const std::string name = key.name();
-  const JsonValue* const list = reader.take(name);
-  if (list == nullptr) return;
-  if (!list->is_array() || list->array().empty())
-    return reader.problem(name, "expected a list of at least one module",
-                          "some of " + known_modules());
+  if (reader.take(key.name()) == nullptr) return;
   if (reader.are_sound({"recompute"}) && choice.training.recompute != Recompute::selective)
-    return reader.problem(name,
+    return reader.problem(key.name(),
                           std::string("says what selective recomputation computes again, but "
                                       "recompute is \"") +
                               name_of(choice.training.recompute) + '"',
                           R"(write "recompute": "selective", or leave recompute_modules out)");
   RecomputedModules modules;
-  for (const JsonValue& value : list->array()) add_module(reader, name, value, modules);
+  read_names(reader, key.name(), RecomputedModules::all, "module", "can be recomputed",
+             [&](RecomputedModule module, const JsonValue&) { modules.add(module); });
   choice.training.recompute_modules = modules;
 }
 
@@ -94,35 +103,22 @@ decltype(Key::read) read_share(double Training::*member) {
 const char* const share_schema =
     R"([{"type": "number", "minimum": 0, "maximum": 1}, {"type": "null"}])";
 
-std::string known_targets() {
-  return listed(Lora::all_targets, [](LoraTarget target) { return name_of(target); });
-}
-
 /// `training/lora_target_modules`: a list of names.
 void read_lora_targets(ObjectReader& reader, const Key& key, PlanChoice& choice) {
   const std::string name = key.name();
-  const JsonValue* const list = reader.take(name);
-  if (list == nullptr) return;
-  if (!list->is_array() || list->array().empty())
-    return reader.problem(name, "expected a list of at least one matrix",
-                          "some of " + known_targets());
+  if (reader.take(name) == nullptr) return;
   if (reader.are_sound({"lora_rank"}) && !choice.training.lora.is_used())
     return reader.problem(name, "says which matrices have adapters, but lora_rank is 0",
                           "write \"lora_rank\": 16, or leave lora_target_modules out");
   std::vector<LoraTarget> targets;
-  for (const JsonValue& value : list->array()) {
-    const auto found = std::find_if(Lora::all_targets.begin(), Lora::all_targets.end(),
-                                    [&value](LoraTarget target) {
-                                      return value.is_string() && value.string() == name_of(target);
-                                    });
-    if (found == Lora::all_targets.end())
-      reader.problem(name, text_for_message(value) + " is no matrix that can have an adapter",
-                     "one of " + known_targets());
-    else if (std::find(targets.begin(), targets.end(), *found) != targets.end())
-      reader.problem(name, text_for_message(value) + " is listed twice", "leave one out");
-    else
-      targets.push_back(*found);
-  }
+  read_names(reader, name, Lora::all_targets, "matrix", "can have an adapter",
+             [&](LoraTarget target, const JsonValue& value) {
+               if (std::find(targets.begin(), targets.end(), target) != targets.end())
+                 reader.problem(name, text_for_message(value) + " is listed twice",
+                                "leave one out");
+               else
+                 targets.push_back(target);
+             });
   choice.training.lora.targets = targets;
 }
 
@@ -318,7 +314,7 @@ KeyValue setting(const std::string& name, int least, int most) {
 namespace {
 
 constexpr int most_samples = 1'000'000'000;
-constexpr int most_layers = 100'000;
+constexpr int most_adapter_rank = 65'536;
 constexpr int most_model_chunks = 1'000;
 
 /// `values` under their own names.
@@ -350,28 +346,6 @@ KeyValue placement_words() {
           .set = [](PlanChoice&, int) {}};
 }
 
-/// Read and kept by functions of its own.
-KeyValue not_kept_as_number() {
-  return {.get = [](const PlanChoice&) { return 0; }, .set = [](PlanChoice&, int) {}};
-}
-
-/// A list of modules' names.
-std::string recomputed_modules_schema() {
-  const std::string names = listed(RecomputedModules::all, [](RecomputedModule module) {
-    return '"' + std::string(name_of(module)) + '"';
-  });
-  return R"([{"type": "array", "minItems": 1, "items": {"enum": [)" + names +
-         R"(]}}, {"type": "null"}])";
-}
-
-std::string lora_targets_schema() {
-  const std::string names = listed(Lora::all_targets, [](LoraTarget target) {
-    return '"' + std::string(name_of(target)) + '"';
-  });
-  return R"([{"type": "array", "minItems": 1, "uniqueItems": true, "items": {"enum": [)" + names +
-         R"(]}}, {"type": "null"}])";
-}
-
 Names<MomentType> moment_types() {
   return {{"fp32", MomentType::fp32},
           {"bf16", MomentType::bf16},
@@ -384,29 +358,6 @@ Names<MomentType> moment_types() {
 MomentType usual_moment(const Training& training) {
   if (training.main_parameters != MainParameters::none) return MomentType::fp32;
   return training.precision == Precision::fp16 ? MomentType::fp16 : MomentType::bf16;
-}
-
-KeyValue lora_rank() {
-  constexpr int most_rank = 65'536;
-  return {.kind = KeyValue::Kind::whole_number,
-          .most = most_rank,
-          .get = [](const PlanChoice& choice) { return choice.training.lora.rank; },
-          .set = [](PlanChoice& choice, int value) { choice.training.lora.rank = value; }};
-}
-
-KeyValue frozen_dtype() {
-  return {.kind = KeyValue::Kind::word,
-          .most = 1,
-          .words = {"precision", "nf4"},
-          .get =
-              [](const PlanChoice& choice) {
-                return choice.training.lora.frozen_type == FrozenType::nf4 ? 1 : 0;
-              },
-          .set =
-              [](PlanChoice& choice, int value) {
-                choice.training.lora.frozen_type =
-                    value == 1 ? FrozenType::nf4 : FrozenType::as_passes;
-              }};
 }
 
 /// Only flash attention is computed by one kernel.
@@ -518,7 +469,6 @@ std::vector<Key> step_keys() {
            "layers to recompute: `every` n-th of a rank (torchtitan's `selective_ac_option`), or "
            "the `first` n of each model chunk (Megatron-LM's `--recompute-method block`)",
        .unit = "layers",
-       .value = not_kept_as_number(),
        .fallback_words = "all",
        .example = R"({"first": 4})",
        .also =
@@ -528,10 +478,9 @@ std::vector<Key> step_keys() {
        .read = read_recomputed_layers},
       {.pointer = "/training/recompute_modules",
        .meaning = "with recompute `selective`: parts of a layer to recompute",
-       .value = not_kept_as_number(),
        .fallback_words = R"(`["attention_core"]`)",
        .example = R"(["up_projection", "expert_activation"])",
-       .also = recomputed_modules_schema(),
+       .also = names_schema(RecomputedModules::all),
        .read = read_recomputed_modules,
        .launch = launch_recomputed_modules},
       {.pointer = "/training/attention",
@@ -640,7 +589,6 @@ std::vector<Key> fitting_keys() {
       {.pointer = "/training/optimizer_offload_fraction",
        .meaning = "share of the parameters whose states the host keeps and steps; needs `host` of "
                   "the nodes",
-       .value = not_kept_as_number(),
        .fallback_words = "0",
        .example = "0.5",
        .also = share_schema,
@@ -653,7 +601,6 @@ std::vector<Key> fitting_keys() {
       {.pointer = "/training/activation_offload_fraction",
        .meaning = "share of kept activations that is copied to the host, overlapped with kernels; "
                   "needs `host` of the nodes",
-       .value = not_kept_as_number(),
        .fallback_words = "0",
        .example = "1",
        .also = share_schema,
@@ -661,22 +608,22 @@ std::vector<Key> fitting_keys() {
        .launch = launch_activation_offload},
       {.pointer = "/training/lora_rank",
        .meaning = "rank of low-rank adapters, which alone are trained; 0: no adapters",
-       .value = lora_rank(),
+       .value = whole(&Lora::rank, 0, most_adapter_rank),
        .example = "16",
        .idle_by_default = true,
        .launch = note_adapters,
        .is_choice = always},
       {.pointer = "/training/lora_target_modules",
        .meaning = "with lora_rank: matrices that have adapters",
-       .value = not_kept_as_number(),
        .fallback_words = R"(`["q_proj", "v_proj"]`)",
        .example = R"(["q_proj", "k_proj", "v_proj", "o_proj"])",
-       .also = lora_targets_schema(),
+       .also = names_schema(Lora::all_targets, R"("uniqueItems": true, )"),
        .read = read_lora_targets},
       {.pointer = "/training/frozen_dtype",
        .meaning = "with lora_rank: format of frozen weights: as in the passes, or the layers' "
                   "matrices in four bits (QLoRA)",
-       .value = frozen_dtype(),
+       .value = word<Lora, FrozenType>(
+           &Lora::frozen_type, {{"precision", FrozenType::as_passes}, {"nf4", FrozenType::nf4}}),
        .example = R"("nf4")",
        .idle_by_default = true,
        .is_choice = always},

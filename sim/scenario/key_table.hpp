@@ -34,6 +34,8 @@ template <class Block, class Choice>
 auto& block_of(Choice& choice) {
   if constexpr (std::is_same_v<Block, Training>)
     return choice.training;
+  else if constexpr (std::is_same_v<Block, Lora>)
+    return choice.training.lora;
   else
     return choice.parallel;
 }

@@ -8,6 +8,7 @@
 
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
+#include "scenario/compression_json.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/library_files.hpp"
 
@@ -95,8 +96,7 @@ const std::vector<std::string>& known_pointers() {
                                  "/nodes",   "/software", "/compression", "/memory_correction",
                                  "/job",     "/noise",    "/neighbours"};
     for (const Key& key : key_table()) all.push_back(key.pointer);
-    for (const char* traffic : {"pipeline_forward", "pipeline_backward", "data_gradients",
-                                "embedding_sync", "tensor_activations", "zero_gather"})
+    for (const char* traffic : compression_classes)
       all.push_back(std::string("/compression/") + traffic);
     return all;
   }();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -291,42 +292,18 @@ class ReductionWriter {
   /// The reduction of a chunk's gradients on this stream.
   void reduce_chunk(Stream stream, const Step& step, OpWriter& writer) const;
   void wait_for_buckets(OpWriter& writer) const;
+  /// A reduction with its codec: encoded and reduced, in two parts where the codec has them, then decoded.
+  void reduce(Stream stream, Reduction of, const Step& step, OpWriter& writer) const;
   /// Behind the last pass: the whole reduction, or what is left of it.
   void at_end(OpWriter& writer) const;
-  /// And that of experts' gradients, where passes do not reduce them.
-  void experts_at_end(OpWriter& writer) const;
   /// Behind a step that has updated shards; of experts or of all else.
   void gather_parameters(OpWriter& writer, Label label) const;
 
  private:
-  /// Where a reduction at the end has its places.
-  struct WholeReduction {
-    CodecRow encode, encode_second, decode;
-    CollectiveSlot slot, second_slot;
-  };
-  void reduce_all(CodecParts parts, const WholeReduction& whole, OpWriter& writer) const;
-
   const PipelineShape* shape_;
   bool splits_backward_;
   std::vector<Step> last_pass_;  ///< by chunk: where its gradients are complete
 };
-
-namespace {
-
-/// A reduction with its codec: encoded and reduced, in two parts where the codec has them, then decoded.
-template <typename Codec, typename Reduce>
-void reduce_in_parts(CodecParts parts, const Codec& codec, const Reduce& reduce) {
-  if (parts == CodecParts::none) return reduce(0);
-  codec(Phase::encode, 0);
-  reduce(0);
-  if (parts == CodecParts::two) {
-    codec(Phase::encode, 1);
-    reduce(1);
-  }
-  codec(Phase::decode, 0);
-}
-
-}  // namespace
 
 ReductionWriter::ReductionWriter(const PipelineShape& shape, const std::vector<Step>& order,
                                  bool splits_backward)
@@ -368,32 +345,34 @@ void ReductionWriter::reduce_bucket(int bucket, const Step& step, OpWriter& writ
 }
 
 void ReductionWriter::reduce_chunk(Stream stream, const Step& step, OpWriter& writer) const {
-  for (const Operation& reduction : shape_->reductions[step.chunk]) {
-    if (reduction.label == Label::reduce_shards) {
-      writer.collective(stream, slot_of(ChunkCollective::bucket_shards, step.chunk),
+  for (const Operation& reduction : shape_->reductions[step.chunk])
+    if (reduction.label == Label::reduce_shards)
+      writer.collective(stream, slot_of(ReductionSlot::shards, {step.chunk}),
                         Phase::gradient_reduce, Traffic::data_gradients, step);
-      continue;
-    }
-    const bool experts = group_of(reduction.label) == GroupKind::expert_data;
-    const BucketRow encode = experts ? BucketRow::encode_experts : BucketRow::encode,
-                    second = experts ? BucketRow::encode_experts_second : BucketRow::encode_second,
-                    decode = experts ? BucketRow::decode_experts : BucketRow::decode;
-    const auto codec = [&](Phase phase, int part) {
-      const BucketRow row = phase == Phase::decode ? decode : part == 0 ? encode : second;
-      writer.codec(stream, phase, row_of(row, step.chunk, shape_->chunks), Traffic::data_gradients,
-                   step);
-    };
-    const ChunkCollective one = experts ? ChunkCollective::expert_bucket : ChunkCollective::bucket,
-                          two = experts ? ChunkCollective::expert_bucket_second
-                                        : ChunkCollective::bucket_second;
-    const auto reduce = [&](int part) {
-      writer.collective(stream, slot_of(part == 0 ? one : two, step.chunk), Phase::gradient_reduce,
-                        Traffic::data_gradients, step);
-    };
-    const CompressedTraffic& compressed = shape_->compressed;
-    reduce_in_parts(experts ? compressed.expert_gradients : compressed.reduced_gradients, codec,
-                    reduce);
+    else
+      reduce(stream, {step.chunk, group_of(reduction.label) == GroupKind::expert_data}, step,
+             writer);
+}
+
+void ReductionWriter::reduce(Stream stream, Reduction of, const Step& step,
+                             OpWriter& writer) const {
+  const CodecParts parts =
+      of.of_experts ? shape_->compressed.expert_gradients : shape_->compressed.reduced_gradients;
+  const auto codec = [&](Phase phase, ReductionRow row) {
+    if (parts != CodecParts::none)
+      writer.codec(stream, phase, row_of(row, of, shape_->chunks), Traffic::data_gradients, step);
+  };
+  const auto collective = [&](ReductionSlot slot) {
+    writer.collective(stream, slot_of(slot, of), Phase::gradient_reduce, Traffic::data_gradients,
+                      step);
+  };
+  codec(Phase::encode, ReductionRow::encode);
+  collective(ReductionSlot::first);
+  if (parts == CodecParts::two) {
+    codec(Phase::encode, ReductionRow::encode_second);
+    collective(ReductionSlot::second);
   }
+  codec(Phase::decode, ReductionRow::decode);
 }
 
 void ReductionWriter::wait_for_buckets(OpWriter& writer) const {
@@ -403,45 +382,19 @@ void ReductionWriter::wait_for_buckets(OpWriter& writer) const {
 void ReductionWriter::at_end(OpWriter& writer) const {
   if (shape_->gradient_reduction != GradientReduction::per_iteration) return;
   if (overlaps()) return wait_for_buckets(writer);
-  reduce_all(shape_->compressed.reduced_gradients,
-             {CodecRow::encode_reduced, CodecRow::encode_reduced_second, CodecRow::decode_reduced,
-              CollectiveSlot::gradient_reduce, CollectiveSlot::gradient_reduce_second},
-             writer);
-}
-
-void ReductionWriter::experts_at_end(OpWriter& writer) const {
-  reduce_all(
-      shape_->compressed.expert_gradients,
-      {CodecRow::encode_experts, CodecRow::encode_experts_second, CodecRow::decode_experts,
-       CollectiveSlot::expert_gradient_reduce, CollectiveSlot::expert_gradient_reduce_second},
-      writer);
-}
-
-void ReductionWriter::reduce_all(CodecParts parts, const WholeReduction& whole,
-                                 OpWriter& writer) const {
-  const auto codec = [&](Phase phase, int part) {
-    const CodecRow row = phase == Phase::decode ? whole.decode
-                         : part == 0            ? whole.encode
-                                                : whole.encode_second;
-    writer.codec(Stream::compute, phase, row_of(row, shape_->chunks), Traffic::data_gradients, {});
-  };
-  const auto reduce = [&](int part) {
-    writer.collective(Stream::compute, slot_of(part == 0 ? whole.slot : whole.second_slot),
-                      Phase::gradient_reduce, Traffic::data_gradients, {});
-  };
-  reduce_in_parts(parts, codec, reduce);
+  reduce(Stream::compute, {}, {}, writer);
 }
 
 void ReductionWriter::gather_parameters(OpWriter& writer, Label label) const {
   const bool experts = label == Label::gather_expert_parameters;
-  const auto codec = [&](Phase phase, CodecRow row) {
+  const auto codec = [&](Phase phase, DeviceRow row) {
     if (shape_->compressed.gathered_parameters != CodecParts::none)
       writer.codec(Stream::compute, phase, row_of(row, shape_->chunks), Traffic::zero_gather, {});
   };
-  codec(Phase::encode, experts ? CodecRow::encode_gathered_experts : CodecRow::encode_gathered);
-  writer.collective(Stream::compute, slot_of(end_place(label).slot), Phase::parameter_gather,
+  codec(Phase::encode, experts ? DeviceRow::encode_gathered_experts : DeviceRow::encode_gathered);
+  writer.collective(Stream::compute, end_place(label).slot, Phase::parameter_gather,
                     Traffic::zero_gather, {});
-  codec(Phase::decode, experts ? CodecRow::decode_gathered_experts : CodecRow::decode_gathered);
+  codec(Phase::decode, experts ? DeviceRow::decode_gathered_experts : DeviceRow::decode_gathered);
 }
 
 /// Writes passes operation by operation.
@@ -463,7 +416,6 @@ class OperationWriter {
   template <class StepOf, class Before>
   void play(int chunk, Direction direction, const StepOf& step_of, const Before& before,
             OpWriter& writer);
-  Direction direction_of(const Step& step) const;
   const PlacedPass& placed(int chunk, Direction direction);
   Op op_of(const Step& step, int chunk, Direction direction, const PlacedOperation& placed) const;
 
@@ -519,12 +471,6 @@ OperationWriter::OperationWriter(const StageOperations& chunks, bool splits_back
       places_(chunks, directions_of(splits_backward)),
       placed_(chunks.size()) {}
 
-Direction OperationWriter::direction_of(const Step& step) const {
-  if (step.phase == Phase::forward) return Direction::forward;
-  if (step.phase == Phase::weight_gradient) return Direction::weight_gradient;
-  return splits_backward_ ? Direction::input_gradient : Direction::backward;
-}
-
 const PlacedPass& OperationWriter::placed(int chunk, Direction direction) {
   auto& placed = placed_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(direction)];
   if (!placed)
@@ -534,19 +480,19 @@ const PlacedPass& OperationWriter::placed(int chunk, Direction direction) {
 
 void OperationWriter::pass(const Step& step, OpWriter& writer) {
   play(
-      step.chunk, direction_of(step), [&step](const Operation&) { return step; },
+      step.chunk, direction_of(step, splits_backward_), [&step](const Operation&) { return step; },
       [](const PlacedOperation&) {}, writer);
 }
 
 void OperationWriter::pass_with_buckets(const Step& step, int buckets,
                                         const ReductionWriter& reductions, OpWriter& writer) {
-  const int layers = (*chunks_)[step.chunk]->at(direction_of(step)).layers;
+  const int layers = (*chunks_)[step.chunk]->at(direction_of(step, splits_backward_)).layers;
   int reduced = 0;
   const auto reduce_to = [&](int bucket) {
     for (; reduced < bucket; ++reduced) reductions.reduce_bucket(reduced, step, writer);
   };
   play(
-      step.chunk, direction_of(step), [&step](const Operation&) { return step; },
+      step.chunk, direction_of(step, splits_backward_), [&step](const Operation&) { return step; },
       [&](const PlacedOperation& next) {
         if (next.stream == Stream::compute && next.layer > 1)
           reduce_to(buckets * (next.layer - 1) / layers);
@@ -688,7 +634,7 @@ class StageWriter {
           break;
         case Label::reduce_expert_gradients:
         case Label::scatter_expert_gradients:
-          reductions_.experts_at_end(writer_);
+          reductions_.reduce(Stream::compute, {.of_experts = true}, {}, writer_);
           break;
         case Label::gather_parameters:
         case Label::broadcast_parameters:
@@ -698,7 +644,7 @@ class StageWriter {
         default:
           if (operation.overlap == Overlap::trailing) break;  // with its bucket
           if (is_collective(row_of(operation.label).kind))
-            writer_.collective(Stream::compute, slot_of(place.slot), place.phase,
+            writer_.collective(Stream::compute, place.slot, place.phase,
                                row_of(operation.label).traffic, {});
           else
             writer_.work(place.phase, row_of(place.row, shape_.chunks), {});
@@ -712,10 +658,10 @@ class StageWriter {
   /// What runs on the codec for a message.
   void codec(Stream stream, Phase phase, const Op& message) {
     const bool activation = message.phase == Phase::activation;
-    const CodecRow row =
+    const DeviceRow row =
         phase == Phase::encode
-            ? (activation ? CodecRow::encode_activation : CodecRow::encode_gradient)
-            : (activation ? CodecRow::decode_activation : CodecRow::decode_gradient);
+            ? (activation ? DeviceRow::encode_activation : DeviceRow::encode_gradient)
+            : (activation ? DeviceRow::decode_activation : DeviceRow::decode_gradient);
     writer_.codec(stream, phase, row_of(row, shape_.chunks), message.traffic,
                   {Phase::forward, message.chunk, message.microbatch});
   }
@@ -783,13 +729,10 @@ class StageWriter {
       operations_->block(block, writer_);
     } else {
       for (const Step& step : block)
-        writer_.work(step.phase, row_of(overlapped_row(step.phase), step.chunk), step);
+        writer_.work(step.phase,
+                     row_of(overlapped_row(direction_of(step, splits_backward_)), step.chunk),
+                     step);
     }
-  }
-  static ChunkRow overlapped_row(Phase phase) {
-    if (phase == Phase::forward) return ChunkRow::overlapped_forward;
-    return phase == Phase::backward ? ChunkRow::overlapped_input_gradient
-                                    : ChunkRow::overlapped_weight_gradient;
   }
 
   void compute(const Step& step) {
@@ -808,12 +751,8 @@ class StageWriter {
 
   void pass(const Step& step) {
     if (operations_) return operations_->pass(step, writer_);
-    writer_.work(step.phase, row_of(row_of_pass(step.phase), step.chunk), step);
-  }
-  ChunkRow row_of_pass(Phase phase) const {
-    if (phase == Phase::forward) return ChunkRow::forward;
-    if (phase == Phase::weight_gradient) return ChunkRow::weight_gradient;
-    return splits_backward_ ? ChunkRow::input_gradient : ChunkRow::backward;
+    writer_.work(step.phase, row_of(row_of_pass(direction_of(step, splits_backward_)), step.chunk),
+                 step);
   }
 
   const PipelineShape& shape_;
@@ -832,21 +771,23 @@ EndPlace end_place(Label label) {
   switch (label) {
     case Label::reduce_gradients:
     case Label::scatter_gradients:
-      return {.phase = Phase::gradient_reduce, .slot = CollectiveSlot::gradient_reduce};
+      return {.phase = Phase::gradient_reduce, .slot = slot_of(ReductionSlot::first, {})};
     case Label::reduce_shards:
-      return {.phase = Phase::gradient_reduce, .slot = CollectiveSlot::shard_reduce};
+      return {.phase = Phase::gradient_reduce, .slot = slot_of(ReductionSlot::shards, {})};
     case Label::synchronise_embedding:
-      return {.phase = Phase::embedding_sync, .slot = CollectiveSlot::embedding_sync};
+      return {.phase = Phase::embedding_sync, .slot = slot_of(CollectiveSlot::embedding_sync)};
     case Label::optimizer_step:
       return {.phase = Phase::optimizer, .row = DeviceRow::optimizer};
     case Label::gather_parameters:
     case Label::broadcast_parameters:
-      return {.phase = Phase::parameter_gather, .slot = CollectiveSlot::parameter_gather};
+      return {.phase = Phase::parameter_gather, .slot = slot_of(CollectiveSlot::parameter_gather)};
     case Label::reduce_expert_gradients:
     case Label::scatter_expert_gradients:
-      return {.phase = Phase::gradient_reduce, .slot = CollectiveSlot::expert_gradient_reduce};
+      return {.phase = Phase::gradient_reduce,
+              .slot = slot_of(ReductionSlot::first, {.of_experts = true})};
     case Label::gather_expert_parameters:
-      return {.phase = Phase::parameter_gather, .slot = CollectiveSlot::expert_parameter_gather};
+      return {.phase = Phase::parameter_gather,
+              .slot = slot_of(CollectiveSlot::expert_parameter_gather)};
     case Label::iteration_overhead:
       return {.phase = Phase::overhead, .row = DeviceRow::overhead};
     default:
@@ -889,6 +830,19 @@ std::uint16_t OperationPlaces::row(int chunk, Direction direction,
 
 std::uint32_t OperationPlaces::slot(int chunk, Direction direction, std::size_t number) const {
   return num_collective_slots(chunks_) + index(chunk, direction, number);
+}
+
+std::vector<int> reduced_chunks(const Plan& plan) {
+  if (!reduces_by_chunk(plan)) return {at_the_end};
+  std::vector<int> chunks(static_cast<std::size_t>(plan.parallel.virtual_pipeline));
+  std::iota(chunks.begin(), chunks.end(), 0);
+  return chunks;
+}
+
+Direction direction_of(const Step& step, bool splits_backward) {
+  if (step.phase == Phase::forward) return Direction::forward;
+  if (step.phase == Phase::weight_gradient) return Direction::weight_gradient;
+  return splits_backward ? Direction::input_gradient : Direction::backward;
 }
 
 std::vector<Direction> directions_of(bool splits_backward) {

@@ -11,7 +11,7 @@
 
 namespace windtunnel {
 
-/// Rows of a device's work table for each of its model chunks.
+/// Rows of a device's work table for each of its model chunks, the first ones by Direction.
 enum class ChunkRow : std::uint16_t {
   forward,         ///< one microbatch through the chunk
   backward,        ///< one microbatch back, recomputation included
@@ -24,9 +24,50 @@ enum class ChunkRow : std::uint16_t {
   beside_reduction,  ///< what a piece takes longer while the one before it is reduced
 };
 inline constexpr int num_chunk_rows = 9;
-/// Rows behind those of the chunks.
-enum class DeviceRow : std::uint16_t { optimizer, overhead };
-inline constexpr int num_device_rows = 2;
+/// Of a pass that is one op, and of one that runs beside a pass of the other direction (never a whole backward pass).
+constexpr ChunkRow row_of_pass(Direction direction) { return static_cast<ChunkRow>(direction); }
+constexpr ChunkRow overlapped_row(Direction direction) {
+  if (direction == Direction::forward) return ChunkRow::overlapped_forward;
+  return direction == Direction::input_gradient ? ChunkRow::overlapped_input_gradient
+                                                : ChunkRow::overlapped_weight_gradient;
+}
+static_assert(row_of_pass(Direction::weight_gradient) == ChunkRow::weight_gradient);
+
+/// Rows behind those of the chunks; those of codecs are there in programs that compress.
+enum class DeviceRow : std::uint16_t {
+  optimizer,
+  overhead,
+  encode_activation,  ///< a message to the next stage
+  decode_activation,
+  encode_gradient,  ///< a message to the stage before
+  decode_gradient,
+  encode_gathered,  ///< parameters of a sharded step
+  decode_gathered,
+  encode_gathered_experts,
+  decode_gathered_experts,
+};
+inline constexpr int num_device_rows = 10, num_kernel_rows = 2;
+
+/// Stands for a chunk where what all chunks have is reduced together, after the last pass.
+inline constexpr int at_the_end = -1;
+/// Gradients that are reduced together: of all chunks at the end, or a bucket of one chunk's; those of experts on their own.
+struct Reduction {
+  int chunk = at_the_end;
+  bool of_experts = false;
+
+  /// Its place among all of a device, those of the end first.
+  constexpr int index() const { return 2 * (chunk + 1) + (of_experts ? 1 : 0); }
+};
+/// The chunks whose gradients are reduced on their own, or `at_the_end` alone.
+std::vector<int> reduced_chunks(const Plan& plan);
+
+/// Rows behind those of the device: what the codec of a reduction costs.
+enum class ReductionRow : std::uint16_t {
+  encode,
+  encode_second,  ///< between the two collectives of a codec in two parts
+  decode,
+};
+inline constexpr int num_reduction_rows = 3;
 
 /// Position in the work table of a device with `chunks` chunks.
 constexpr std::uint16_t row_of(ChunkRow row, int chunk) {
@@ -35,94 +76,55 @@ constexpr std::uint16_t row_of(ChunkRow row, int chunk) {
 constexpr std::uint16_t row_of(DeviceRow row, int chunks) {
   return static_cast<std::uint16_t>(chunks * num_chunk_rows + static_cast<int>(row));
 }
-
-/// Rows behind those: what encoding and decoding cost, in programs that compress.
-enum class CodecRow : std::uint16_t {
-  encode_activation,  ///< a message to the next stage
-  decode_activation,
-  encode_gradient,  ///< a message to the stage before
-  decode_gradient,
-  encode_reduced,         ///< gradients before their collective
-  encode_reduced_second,  ///< between the two collectives of a codec in two parts
-  decode_reduced,
-  encode_experts,  ///< the same of experts' gradients
-  encode_experts_second,
-  decode_experts,
-  encode_gathered,  ///< parameters of a sharded step
-  decode_gathered,
-  encode_gathered_experts,
-  decode_gathered_experts,
-};
-inline constexpr int num_codec_rows = 14;
-/// And behind those, for each chunk, one bucket of its gradients.
-enum class BucketRow : std::uint16_t {
-  encode,
-  encode_second,
-  decode,
-  encode_experts,  ///< the same of experts' gradients
-  encode_experts_second,
-  decode_experts,
-};
-inline constexpr int num_bucket_rows = 6;
-
-constexpr std::uint16_t row_of(CodecRow row, int chunks) {
+constexpr std::uint16_t row_of(ReductionRow row, Reduction of, int chunks) {
   return static_cast<std::uint16_t>(chunks * num_chunk_rows + num_device_rows +
-                                    static_cast<int>(row));
-}
-constexpr std::uint16_t row_of(BucketRow row, int chunk, int chunks) {
-  return static_cast<std::uint16_t>(chunks * num_chunk_rows + num_device_rows + num_codec_rows +
-                                    chunk * num_bucket_rows + static_cast<int>(row));
+                                    of.index() * num_reduction_rows + static_cast<int>(row));
 }
 
 /// Length of the work table of a device with `chunks` chunks, but for the rows of operations.
 constexpr std::uint32_t num_work_rows(int chunks, bool compresses) {
-  const int codec_rows = compresses ? num_codec_rows + chunks * num_bucket_rows : 0;
-  return static_cast<std::uint32_t>(chunks * num_chunk_rows + num_device_rows + codec_rows);
+  return compresses ? row_of(ReductionRow::encode, {chunks}, chunks)
+                    : row_of(DeviceRow::encode_activation, chunks);
 }
 /// Whether `row` is of what a device does once, after its passes: optimizer, overhead, and the codec of its collectives.
 constexpr bool is_after_passes(std::uint16_t row, int chunks) {
   return (row >= row_of(DeviceRow::optimizer, chunks) &&
-          row < row_of(CodecRow::encode_activation, chunks)) ||
-         (row >= row_of(CodecRow::encode_reduced, chunks) &&
-          row < row_of(BucketRow::encode, 0, chunks));
+          row < row_of(DeviceRow::encode_activation, chunks)) ||
+         (row >= row_of(DeviceRow::encode_gathered, chunks) &&
+          row < row_of(ReductionRow::encode, {0}, chunks));
 }
 
-/// Positions in each device's list of collectives: the device's, then those of each of its chunks.
+/// Positions in each device's list of collectives: the device's, then those of its reductions.
 enum class CollectiveSlot : std::uint32_t {
-  gradient_reduce,
-  gradient_reduce_second,  ///< of a codec in two parts
   embedding_sync,
   parameter_gather,
-  expert_gradient_reduce,
-  expert_gradient_reduce_second,
   expert_parameter_gather,
-  shard_reduce,  ///< of the shards of sharding groups
 };
-inline constexpr std::uint32_t num_device_collectives = 8;
-enum class ChunkCollective : std::uint32_t {
-  bucket,         ///< one bucket of the chunk's gradients; all of them where nothing overlaps
-  bucket_second,  ///< of a codec in two parts
-  expert_bucket,  ///< the same of experts, among the ranks that hold them
-  expert_bucket_second,
-  bucket_shards,  ///< the shards of a bucket, over the sharding groups
+enum class ReductionSlot : std::uint32_t {
+  first,
+  second,  ///< of a codec in two parts
+  shards,  ///< of what the first leaves, over the sharding groups
 };
-inline constexpr std::uint32_t num_chunk_collectives = 5;
 constexpr std::uint32_t slot_of(CollectiveSlot slot) { return static_cast<std::uint32_t>(slot); }
-constexpr std::uint32_t slot_of(ChunkCollective slot, int chunk) {
-  return num_device_collectives + num_chunk_collectives * static_cast<std::uint32_t>(chunk) +
+constexpr std::uint32_t slot_of(ReductionSlot slot, Reduction of) {
+  constexpr std::uint32_t of_device = 3, of_reduction = 3;
+  return of_device + of_reduction * static_cast<std::uint32_t>(of.index()) +
          static_cast<std::uint32_t>(slot);
 }
+/// Those that a device enters after its passes come first.
+inline constexpr std::uint32_t num_device_collectives = slot_of(ReductionSlot::first, {0});
+
 /// Where an operation of the end of an iteration has its place: a collective a slot, a kernel a row.
 struct EndPlace {
   Phase phase = Phase::overhead;
-  CollectiveSlot slot = CollectiveSlot::gradient_reduce;
+  std::uint32_t slot = 0;
   DeviceRow row = DeviceRow::overhead;
 };
 EndPlace end_place(Label label);
 
 /// Length of the list of a device with `chunks` chunks, but for the collectives of operations.
 constexpr std::uint32_t num_collective_slots(int chunks) {
-  return slot_of(ChunkCollective::bucket, chunks);
+  return slot_of(ReductionSlot::first, {chunks});
 }
 /// Where the operations of a stage's passes have their rows and collectives, behind all others, when they are played one by one.
 class OperationPlaces {
@@ -149,6 +151,8 @@ class OperationPlaces {
 /// Whether a collective is played over links when operations are: those of replicas, and those of tensor groups across nodes.
 bool is_played_on_network(Label label, bool tensor_crosses_nodes);
 
+/// The direction of a step's pass.
+Direction direction_of(const Step& step, bool splits_backward);
 /// The directions in which a schedule runs passes. Those that overlap have no operations under schedules that run none so.
 std::vector<Direction> directions_of(bool splits_backward);
 

@@ -17,7 +17,7 @@
 #include "report/report_json.hpp"
 #include "report/trace_check_fixtures.hpp"
 #include "search/placement_search.hpp"
-#include "simulate/forked.hpp"
+#include "simulate/forked_fixtures.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
@@ -124,8 +124,8 @@ Judged judged(const ChildOutcome& outcome) {
 TEST_CASE("golden: every shipped scenario gives its expected report, and all of it adds up") {
   const std::vector<std::filesystem::path> files = shipped_scenarios();
   REQUIRE(files.size() >= 5);
-  const std::vector<ChildOutcome> outcomes =
-      run_forked({files.size(), default_at_once(), [&](std::size_t i) { return judge(files[i]); }});
+  const std::vector<ChildOutcome> outcomes = testing::run_forked(
+      files.size(), default_at_once(), [&](std::size_t i) { return judge(files[i]); });
   const bool update = std::getenv("WINDTUNNEL_UPDATE_GOLDEN") != nullptr;
   for (std::size_t i = 0; i < files.size(); ++i) {
     CAPTURE(files[i].filename().string());

@@ -69,7 +69,7 @@ class Bound {
     const Seconds overhead = least_row(DeviceRow::overhead);
     const Seconds step = least_row(DeviceRow::optimizer) + overhead;
     reduce_buckets(step);
-    enter(slot_of(CollectiveSlot::gradient_reduce), step);
+    enter(slot_of(ReductionSlot::first, {}), step);
     enter(slot_of(CollectiveSlot::embedding_sync), step);
     add_row(DeviceRow::optimizer);
     enter(slot_of(CollectiveSlot::parameter_gather), overhead);
@@ -209,7 +209,7 @@ class Bound {
     if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
         !ends_in_first_chunk_)
       return;
-    const std::uint32_t slot = slot_of(ChunkCollective::bucket, 0);
+    const std::uint32_t slot = slot_of(ReductionSlot::first, {0});
     Uses uses;
     std::map<CollectiveId, Seconds> ends;
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
@@ -322,25 +322,21 @@ class KernelBound {
     return done.parts[static_cast<std::size_t>(Part::compute)] +
            done.parts[static_cast<std::size_t>(Part::tensor_comm)];
   }
-  Seconds pass(std::size_t stage, ChunkRow alone, ChunkRow overlapped, int chunk) const {
-    const Seconds time = pass(stage, alone, chunk);
-    return joins_ ? std::min(time, pass(stage, overlapped, chunk)) : time;
+  Seconds pass(std::size_t stage, Direction direction, int chunk) const {
+    const Seconds time = pass(stage, row_of_pass(direction), chunk);
+    return joins_ ? std::min(time, pass(stage, overlapped_row(direction), chunk)) : time;
   }
   Seconds row(std::size_t stage, DeviceRow which) const {
     return work(stage, row_of(which, chunks())).duration;
   }
   Seconds forward(std::size_t stage, int chunk) const {
-    return pass(stage, ChunkRow::forward, ChunkRow::overlapped_forward, chunk);
+    return pass(stage, Direction::forward, chunk);
   }
   Seconds backward(std::size_t stage, int chunk) const {
-    if (splits_)
-      return pass(stage, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient, chunk);
-    return pass(stage, ChunkRow::backward, chunk);
+    return pass(stage, splits_ ? Direction::input_gradient : Direction::backward, chunk);
   }
   Seconds weight_gradient(std::size_t stage, int chunk) const {
-    return splits_
-               ? pass(stage, ChunkRow::weight_gradient, ChunkRow::overlapped_weight_gradient, chunk)
-               : Seconds{0};
+    return splits_ ? pass(stage, Direction::weight_gradient, chunk) : Seconds{0};
   }
   Seconds passes(std::size_t stage) const {
     Seconds all{};
@@ -445,34 +441,14 @@ Seconds LeastTimes::operations(DeviceId device, int chunk, Direction direction) 
   return read + with_launch_floor(time - read, pass.floor.launch, pass.floor.sharpness);
 }
 
-Seconds LeastTimes::pass_row(DeviceId device, ChunkRow alone, ChunkRow overlapped,
-                             int chunk) const {
-  const Seconds time = row(device, row_of(alone, chunk));
-  return hides_exchanges_ ? std::min(time, row(device, row_of(overlapped, chunk))) : time;
-}
-
-Seconds LeastTimes::forward(DeviceId device, int chunk) const {
-  if (built_.plays_operations) return operations(device, chunk, Direction::forward);
-  return pass_row(device, ChunkRow::forward, ChunkRow::overlapped_forward, chunk);
-}
-
-Seconds LeastTimes::backward(DeviceId device, int chunk) const {
-  if (built_.plays_operations && splits_)
-    return operations(device, chunk, Direction::input_gradient);
-  if (built_.plays_operations)
-    return with_reduction(device, chunk, operations(device, chunk, Direction::backward));
-  if (splits_)
-    return pass_row(device, ChunkRow::input_gradient, ChunkRow::overlapped_input_gradient, chunk);
-  return with_reduction(device, chunk, row(device, row_of(ChunkRow::backward, chunk)));
-}
-
-Seconds LeastTimes::weight_gradient(DeviceId device, int chunk) const {
-  if (!splits_) return Seconds{0};
-  if (built_.plays_operations)
-    return with_reduction(device, chunk, operations(device, chunk, Direction::weight_gradient));
-  return with_reduction(
-      device, chunk,
-      pass_row(device, ChunkRow::weight_gradient, ChunkRow::overlapped_weight_gradient, chunk));
+Seconds LeastTimes::pass(DeviceId device, int chunk, Direction direction) const {
+  Seconds time = built_.plays_operations ? operations(device, chunk, direction)
+                                         : row(device, row_of(row_of_pass(direction), chunk));
+  if (!built_.plays_operations && hides_exchanges_)
+    time = std::min(time, row(device, row_of(overlapped_row(direction), chunk)));
+  const bool makes_gradients =
+      direction == (splits_ ? Direction::weight_gradient : Direction::backward);
+  return makes_gradients ? with_reduction(device, chunk, time) : time;
 }
 
 double LeastTimes::buckets(DeviceId device) const {
@@ -494,7 +470,7 @@ Seconds LeastTimes::before_buckets(DeviceId device, int chunk) const {
 
 Seconds LeastTimes::with_reduction(DeviceId device, int chunk, Seconds pass) const {
   if (reduction_ != GradientReduction::per_microbatch) return pass;
-  const Seconds bucket = collective_in(device, slot_of(ChunkCollective::bucket, chunk));
+  const Seconds bucket = collective_in(device, slot_of(ReductionSlot::first, {chunk}));
   if (!plan_.parallel.overlap_gradient_reduce) return pass + bucket;
   const double k = buckets(device);
   const Seconds piece = before_buckets(device, chunk);

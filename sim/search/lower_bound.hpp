@@ -57,12 +57,19 @@ class LeastTimes {
   }
   Seconds row(DeviceId device, std::uint16_t row) const { return work(device, row).duration; }
   Seconds collective(CollectiveId id) const { return collective_times_[id.index()]; }
-  /// With its collectives across nodes.
-  Seconds forward(DeviceId device, int chunk) const;
+  /// With its collectives across nodes. A pass takes what it takes alone, or what it takes beside another, whichever is less.
+  Seconds pass(DeviceId device, int chunk, Direction direction) const;
+  Seconds forward(DeviceId device, int chunk) const {
+    return pass(device, chunk, Direction::forward);
+  }
   /// A backward pass, or its input gradients where it is split.
-  Seconds backward(DeviceId device, int chunk) const;
+  Seconds backward(DeviceId device, int chunk) const {
+    return pass(device, chunk, splits_ ? Direction::input_gradient : Direction::backward);
+  }
   /// Nothing where the backward pass is not split.
-  Seconds weight_gradient(DeviceId device, int chunk) const;
+  Seconds weight_gradient(DeviceId device, int chunk) const {
+    return splits_ ? pass(device, chunk, Direction::weight_gradient) : Seconds{0};
+  }
   Seconds message(const StageMessage& message) const;
   /// Of two messages that are posted at the same time, until both have arrived.
   Seconds both(const StageMessage& one, const StageMessage& other) const;
@@ -81,8 +88,6 @@ class LeastTimes {
   Seconds collective_in(DeviceId device, std::uint32_t slot) const;
   /// A pass that is played operation by operation, alone on the network, with each collective at its least.
   Seconds operations(DeviceId device, int chunk, Direction direction) const;
-  /// A pass takes what it takes alone, or what it takes beside another, whichever is less.
-  Seconds pass_row(DeviceId device, ChunkRow alone, ChunkRow overlapped, int chunk) const;
   /// A pass that makes gradients, with their reduction where every microbatch has its own: the longer of the pass, or its pieces, and the last
   /// bucket, and of what comes before the first bucket and all of them.
   Seconds with_reduction(DeviceId device, int chunk, Seconds pass) const;

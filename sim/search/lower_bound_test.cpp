@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <optional>
 #include <random>
 #include <string>
@@ -13,8 +12,8 @@
 #include "search/lottery_fixtures.hpp"
 #include "search/testing.hpp"
 #include "simulate/built_scenario.hpp"
-#include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 namespace {
@@ -25,20 +24,10 @@ Seconds bound_of(const Scenario& scenario) {
 }
 
 std::vector<Seconds> simulated_times(const std::vector<Scenario>& scenarios) {
-  ForkedWork work;
-  work.count = scenarios.size();
-  work.at_once = default_at_once();
-  work.work = [&](std::size_t i) {
-    const Seconds time = simulate(scenarios[i]).report.iteration_time;
-    return std::string(reinterpret_cast<const char*>(&time), sizeof time);
-  };
-  std::vector<Seconds> times;
-  for (const ChildOutcome& outcome : run_forked(work)) {
-    if (const auto* failure = std::get_if<ChildFailure>(&outcome)) FAIL(failure->text);
-    Seconds time;
-    std::memcpy(&time, std::get<std::string>(outcome).data(), sizeof time);
-    times.push_back(time);
-  }
+  std::vector<Seconds> times(scenarios.size());
+  run_on_threads(scenarios.size(), default_at_once(),
+                 [&](std::size_t i) { times[i] = simulate(scenarios[i]).report.iteration_time; },
+                 {});
   return times;
 }
 

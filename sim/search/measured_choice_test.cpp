@@ -1,7 +1,6 @@
 // Whether the plan that is predicted fastest is one that was measured fast.
 #include <doctest/doctest.h>
 
-#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -9,8 +8,8 @@
 #include "evidence/measurement_set.hpp"
 #include "evidence/score.hpp"
 #include "search/testing.hpp"
-#include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 namespace {
@@ -18,23 +17,20 @@ namespace {
 /// Predicted beside measured times of a set, by the model size that was measured.
 std::map<std::string, std::vector<ScoredRow>> predicted(const MeasurementSet& set) {
   const Library library = shipped_library();
-  ForkedWork work;
-  work.count = set.points.size();
-  work.at_once = default_at_once();
-  work.work = [&](std::size_t i) {
-    const Scenario scenario = read_scenario(scenario_of(set, set.points[i]), set.folder, library);
-    const Seconds time = simulate(scenario).report.iteration_time;
-    return std::string(reinterpret_cast<const char*>(&time), sizeof time);
-  };
-  const std::vector<ChildOutcome> outcomes = run_forked(work);
+  std::vector<Seconds> times(set.points.size());
+  run_on_threads(times.size(), default_at_once(),
+                 [&](std::size_t i) {
+                   const Scenario scenario =
+                       read_scenario(scenario_of(set, set.points[i]), set.folder, library);
+                   times[i] = simulate(scenario).report.iteration_time;
+                 },
+                 {});
   std::map<std::string, std::vector<ScoredRow>> groups;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    REQUIRE(std::holds_alternative<std::string>(outcomes[i]));
+  for (std::size_t i = 0; i < times.size(); ++i) {
     const MeasurementPoint& point = set.points[i];
     REQUIRE(point.iteration_time.has_value());
-    Seconds time;
-    std::memcpy(&time, std::get<std::string>(outcomes[i]).data(), sizeof time);
-    groups[point.group].push_back({point.id, point.group, *point.iteration_time, time, Flops{1}});
+    groups[point.group].push_back(
+        {point.id, point.group, *point.iteration_time, times[i], Flops{1}});
   }
   return groups;
 }

@@ -36,6 +36,11 @@ PlacementObjective::PlacementObjective(const Scenario& scenario, std::vector<int
   has_buckets_ = reduces_by_chunk(scenario.plan);
   has_rings_ = reduces && !has_buckets_;
   has_gather_ = reduces && parallel.zero_stage > 0;
+  if (reduces)
+    for (const int chunk : reduced_chunks(scenario.plan))
+      for (const ReductionSlot slot : {ReductionSlot::first, ReductionSlot::second})
+        ring_numbers_.push_back(windtunnel::slot_of(slot, {chunk}));
+  if (has_gather_) ring_numbers_.push_back(windtunnel::slot_of(CollectiveSlot::parameter_gather));
   ties_embeddings_ = synchronises_embedding(scenario.model, scenario.plan);
   const ChunkMap map = scenario.plan.chunk_map();
   embedding_stage_ = static_cast<int>(map.first().stage.index());
@@ -105,12 +110,17 @@ void PlacementObjective::refresh(const std::vector<char>& stages,
           stages[static_cast<std::size_t>(target(stage, channel))] != 0)
         set_messages(stage, channel);
     if (stages[static_cast<std::size_t>(stage)] == 0) continue;
-    for (const AfterPasses which :
-         {AfterPasses::gradients, AfterPasses::second_gradients, AfterPasses::parameters})
-      follow(ring_of(which, stage));
-    if (has_buckets_) set_buckets(stage);
+    for (const std::uint32_t number : ring_numbers_) {
+      const std::size_t ring = ring_of(stage, number);
+      if (!follow(ring) || number < num_device_collectives) continue;
+      for (int replica = 0; replica < data_; ++replica)  // chunk by chunk, bucket after bucket
+        set_duration(replica, tables_->layout().collective(static_cast<std::size_t>(stage), number),
+                     rings_[ring].cost().alone());
+    }
   }
-  if (ties_embeddings_ && follow(rings_.size() - 1)) embedding_ = rings_.back().cost().alone();
+  const std::size_t edges =
+      ring_of(embedding_stage_, windtunnel::slot_of(CollectiveSlot::embedding_sync));
+  if (ties_embeddings_ && follow(edges)) embedding_ = rings_[edges].cost().alone();
   refresh_ends();
   value_ = total();
 }
@@ -238,9 +248,8 @@ void PlacementObjective::set_operation_collectives(int replica, int stage) {
 /// What the rings of a stage's gradients do: a codec in two parts all-reduces both, sharded or not.
 RingWork PlacementObjective::ring_work(int stage) const {
   const int first = unit(0, stage, 0);
-  const std::uint32_t second = has_buckets_
-                                   ? windtunnel::slot_of(ChunkCollective::bucket_second, 0)
-                                   : windtunnel::slot_of(CollectiveSlot::gradient_reduce_second);
+  const std::uint32_t second =
+      windtunnel::slot_of(ReductionSlot::second, {has_buckets_ ? 0 : at_the_end});
   const bool scatters =
       tables_->plan().parallel.zero_stage > 0 && tables_->collective(first, second) == nullptr;
   return scatters ? RingWork::scatter_or_gather : RingWork::all_reduce;
@@ -280,34 +289,20 @@ PlacedRings PlacementObjective::embedding_rings() const {
   return all;
 }
 
-std::size_t PlacementObjective::ring_of(AfterPasses which, int stage) const {
-  return static_cast<std::size_t>(which) * static_cast<std::size_t>(pipeline_) +
-         static_cast<std::size_t>(stage);
+std::size_t PlacementObjective::ring_of(int stage, std::uint32_t number) const {
+  return static_cast<std::size_t>(stage) * num_collective_slots(tables_->layout().chunks) + number;
 }
 
-std::size_t PlacementObjective::bucket_ring(int stage, int chunk, ChunkCollective which) const {
-  const int half = which == ChunkCollective::bucket ? 0 : 1;
-  return num_after_passes * static_cast<std::size_t>(pipeline_) +
-         static_cast<std::size_t>((stage * tables_->layout().chunks + chunk) * 2 + half);
-}
-
-/// In the order of ring_of() and bucket_ring().
 void PlacementObjective::add_rings() {
-  const auto add = [&](bool exists, int stage, std::uint32_t number, RingWork work) {
-    rings_.push_back(exists ? rings_of_stage(stage, number, work) : PlacedRings{});
-  };
-  using windtunnel::slot_of;
+  rings_.resize(ring_of(pipeline_, 0));
+  const std::uint32_t gather = windtunnel::slot_of(CollectiveSlot::parameter_gather);
   for (int stage = 0; stage < pipeline_; ++stage)
-    add(has_rings_, stage, slot_of(CollectiveSlot::gradient_reduce), ring_work(stage));
-  for (int stage = 0; stage < pipeline_; ++stage)
-    add(has_rings_, stage, slot_of(CollectiveSlot::gradient_reduce_second), ring_work(stage));
-  for (int stage = 0; stage < pipeline_; ++stage)
-    add(has_gather_, stage, slot_of(CollectiveSlot::parameter_gather), RingWork::scatter_or_gather);
-  for (int stage = 0; stage < pipeline_; ++stage)
-    for (int chunk = 0; chunk < tables_->layout().chunks; ++chunk)
-      for (const ChunkCollective which : {ChunkCollective::bucket, ChunkCollective::bucket_second})
-        add(has_buckets_, stage, slot_of(which, chunk), ring_work(stage));
-  rings_.push_back(ties_embeddings_ ? embedding_rings() : PlacedRings{});
+    for (const std::uint32_t number : ring_numbers_)
+      rings_[ring_of(stage, number)] = rings_of_stage(
+          stage, number, number == gather ? RingWork::scatter_or_gather : ring_work(stage));
+  if (ties_embeddings_)
+    rings_[ring_of(embedding_stage_, windtunnel::slot_of(CollectiveSlot::embedding_sync))] =
+        embedding_rings();
 }
 
 bool PlacementObjective::follow(std::size_t ring) {
@@ -316,25 +311,10 @@ bool PlacementObjective::follow(std::size_t ring) {
   return true;
 }
 
-/// Gradients that are reduced chunk by chunk, bucket after bucket.
-void PlacementObjective::set_buckets(int stage) {
-  for (int chunk = 0; chunk < tables_->layout().chunks; ++chunk) {
-    for (const ChunkCollective which : {ChunkCollective::bucket, ChunkCollective::bucket_second}) {
-      const std::size_t ring = bucket_ring(stage, chunk, which);
-      if (!follow(ring)) continue;
-      for (int replica = 0; replica < data_; ++replica)
-        set_duration(replica,
-                     tables_->layout().collective(static_cast<std::size_t>(stage),
-                                                  windtunnel::slot_of(which, chunk)),
-                     rings_[ring].cost().alone());
-    }
-  }
-}
-
 /// When each stage's ring is done, entered at `ends`.
-void PlacementObjective::serve(AfterPasses which, std::vector<Seconds>& ends) {
+void PlacementObjective::serve(std::uint32_t number, std::vector<Seconds>& ends) {
   const auto cost = [&](std::size_t stage) -> const RingCost& {
-    return rings_[ring_of(which, static_cast<int>(stage))].cost();
+    return rings_[ring_of(static_cast<int>(stage), number)].cost();
   };
   std::vector<Seconds>& link_time = scratch_.link_time;
   if (link_time.size() < tables_->num_links()) link_time.resize(tables_->num_links());
@@ -363,15 +343,15 @@ Seconds PlacementObjective::total() {
     for (std::size_t s = 0; s < stages; ++s) ends[s] = std::max(ends[s], of_replica[s]);
   const int chunks = tables_->layout().chunks;
   const bool codecs = has_codec_work(tables_->plan().compression);
-  const auto codec = [&](CodecRow row) {
-    if (codecs) add_slowest(row_of(row, chunks), ends);
+  const auto codec = [&](std::uint16_t row) {
+    if (codecs) add_slowest(row, ends);
   };
   if (has_rings_) {
-    codec(CodecRow::encode_reduced);
-    serve(AfterPasses::gradients, ends);
-    codec(CodecRow::encode_reduced_second);
-    serve(AfterPasses::second_gradients, ends);
-    codec(CodecRow::decode_reduced);
+    codec(row_of(ReductionRow::encode, {}, chunks));
+    serve(windtunnel::slot_of(ReductionSlot::first, {}), ends);
+    codec(row_of(ReductionRow::encode_second, {}, chunks));
+    serve(windtunnel::slot_of(ReductionSlot::second, {}), ends);
+    codec(row_of(ReductionRow::decode, {}, chunks));
   }
   if (ties_embeddings_) {
     Seconds& first = ends[static_cast<std::size_t>(embedding_stage_)];
@@ -380,9 +360,9 @@ Seconds PlacementObjective::total() {
   }
   add_slowest(row_of(DeviceRow::optimizer, chunks), ends);
   if (has_gather_) {
-    codec(CodecRow::encode_gathered);
-    serve(AfterPasses::parameters, ends);
-    codec(CodecRow::decode_gathered);
+    codec(row_of(DeviceRow::encode_gathered, chunks));
+    serve(windtunnel::slot_of(CollectiveSlot::parameter_gather), ends);
+    codec(row_of(DeviceRow::decode_gathered, chunks));
   }
   add_slowest(row_of(DeviceRow::overhead, chunks), ends);
   return *std::max_element(ends.begin(), ends.end()) * (1.0 + num_misfits());
@@ -440,9 +420,8 @@ std::vector<std::uint32_t> PlacementObjective::durations_of(const PlacementTerm&
     for (std::uint32_t row = 0; row < layout.messages; ++row)
       indices.push_back(layout.message(stage, static_cast<std::uint32_t>(term.channel), row));
   } else if (term.kind == PlacementTerm::Kind::ring && has_buckets_) {
-    for (int chunk = 0; chunk < layout.chunks; ++chunk)
-      for (const ChunkCollective which : {ChunkCollective::bucket, ChunkCollective::bucket_second})
-        indices.push_back(layout.collective(stage, windtunnel::slot_of(which, chunk)));
+    for (const std::uint32_t number : ring_numbers_)
+      if (number >= num_device_collectives) indices.push_back(layout.collective(stage, number));
   }
   return indices;
 }
@@ -451,11 +430,9 @@ Seconds PlacementObjective::value_with(const PlacementTerm& term,
                                        const PlacementObjective& other) const {
   PlacementObjective mixed = *this;
   if (term.kind == PlacementTerm::Kind::embedding) mixed.embedding_ = other.embedding_;
-  if (term.kind == PlacementTerm::Kind::ring) {
-    for (const AfterPasses which :
-         {AfterPasses::gradients, AfterPasses::second_gradients, AfterPasses::parameters})
-      mixed.rings_[ring_of(which, term.stage)] = other.rings_[ring_of(which, term.stage)];
-  }
+  if (term.kind == PlacementTerm::Kind::ring)
+    for (const std::uint32_t number : ring_numbers_)
+      mixed.rings_[ring_of(term.stage, number)] = other.rings_[ring_of(term.stage, number)];
   const std::vector<std::uint32_t> indices = durations_of(term);
   for (std::size_t replica = 0; replica < durations_.size() && !indices.empty(); ++replica) {
     for (const std::uint32_t index : indices)
@@ -468,10 +445,11 @@ Seconds PlacementObjective::value_with(const PlacementTerm& term,
 
 Seconds PlacementObjective::time_of(const PlacementTerm& term) const {
   if (term.kind == PlacementTerm::Kind::embedding) return embedding_;
-  if (term.kind == PlacementTerm::Kind::ring && has_rings_) {
-    return rings_[ring_of(AfterPasses::gradients, term.stage)].cost().alone() +
-           rings_[ring_of(AfterPasses::second_gradients, term.stage)].cost().alone();
-  }
+  const auto alone = [&](ReductionSlot slot) {
+    return rings_[ring_of(term.stage, windtunnel::slot_of(slot, {}))].cost().alone();
+  };
+  if (term.kind == PlacementTerm::Kind::ring && has_rings_)
+    return alone(ReductionSlot::first) + alone(ReductionSlot::second);
   Seconds slowest{};
   for (const std::vector<Seconds>& durations : durations_) {
     Seconds time{};

@@ -248,9 +248,6 @@ class PlacementObjective {
   int microbatches() const { return tables_->plan().microbatches; }
 
  private:
-  /// The rings of all replicas that a stage enters after its passes, in this order.
-  enum class AfterPasses { gradients, second_gradients, parameters };
-  static constexpr std::size_t num_after_passes = 3;
   struct Undo {
     std::vector<std::pair<int, int>> slots;
     std::vector<std::pair<std::size_t, std::vector<Seconds>>> ends;  ///< by replica
@@ -278,13 +275,12 @@ class PlacementObjective {
   void set_operation_collectives(int replica, int stage);
   /// Whether a member of these rings has moved.
   bool follow(std::size_t ring);
-  void set_buckets(int stage);
   void refresh(const std::vector<char>& stages, const std::vector<std::pair<int, int>>& units);
   void refresh_ends();
-  std::size_t ring_of(AfterPasses which, int stage) const;
-  std::size_t bucket_ring(int stage, int chunk, ChunkCollective which) const;
+  /// In rings_: those that a stage enters as its collective of this number.
+  std::size_t ring_of(int stage, std::uint32_t number) const;
   RingWork ring_work(int stage) const;
-  void serve(AfterPasses which, std::vector<Seconds>& ends);
+  void serve(std::uint32_t number, std::vector<Seconds>& ends);
   void add_slowest(std::uint16_t row, std::vector<Seconds>& ends) const;
   Seconds total();
   int num_misfits() const;
@@ -301,8 +297,8 @@ class PlacementObjective {
   std::vector<char> dirty_;                      ///< by replica
   std::vector<PlacedMessages> messages_;         ///< by stage, by channel
   std::vector<std::size_t> first_messages_;      ///< of a stage, in messages_
-  /// By AfterPasses, by stage; then of buckets, by stage, chunk and half; then of embeddings.
-  std::vector<PlacedRings> rings_;
+  std::vector<PlacedRings> rings_;               ///< by ring_of()
+  std::vector<std::uint32_t> ring_numbers_;      ///< of the collectives that are rings of replicas
   Seconds embedding_{}, value_{};
   Undo undo_;
   PlacementScratch scratch_;

@@ -40,7 +40,7 @@ struct Pipeline {
   void set_work(std::size_t stage, int chunk, ChunkRow row, Seconds time) {
     durations[layout.work(stage, row_of(row, chunk))] = time;
   }
-  void set_codec(std::size_t stage, CodecRow row, Seconds time) {
+  void set_codec(std::size_t stage, DeviceRow row, Seconds time) {
     durations[layout.work(stage, row_of(row, shape.chunks))] = time;
   }
   void set_message(std::size_t stage, std::size_t channel, Seconds time) {
@@ -188,8 +188,8 @@ TEST_CASE("any pipeline of unequal stages, hops and codecs ends when the engine 
             for (int row = 0; row < num_chunk_rows; ++row)
               pipeline.set_work(s, chunk, static_cast<ChunkRow>(row), 1_s * time(random));
           if (compresses(shape.compressed))
-            for (const CodecRow row : {CodecRow::encode_activation, CodecRow::decode_activation,
-                                       CodecRow::encode_gradient, CodecRow::decode_gradient})
+            for (const DeviceRow row : {DeviceRow::encode_activation, DeviceRow::decode_activation,
+                                        DeviceRow::encode_gradient, DeviceRow::decode_gradient})
               pipeline.set_codec(s, row, 1_s * time(random));
           for (std::size_t c = 0; c < pipeline.programs[s].targets.size(); ++c)
             pipeline.set_message(s, c, 1_s * time(random));

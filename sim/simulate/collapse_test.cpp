@@ -12,7 +12,7 @@
 #include "lower/program_builder.hpp"
 #include "report/report_json.hpp"
 #include "simulate/drawn_scenario_fixtures.hpp"
-#include "simulate/forked.hpp"
+#include "simulate/forked_fixtures.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
@@ -93,12 +93,10 @@ std::vector<double> numbers_of(const std::string& bytes) {
 
 /// Through the simgrid engine, of which there is one in a process.
 Figures figures_in_child(const Scenario& scenario, Replicas replicas) {
-  const std::vector<ChildOutcome> outcomes =
-      run_forked({2, 1, [&](std::size_t i) {
-                    const Figures figures =
-                        figures_of(report_of(scenario, make_simgrid_engine, replicas));
-                    return bytes_of(i == 0 ? figures.times : figures.amounts);
-                  }});
+  const std::vector<ChildOutcome> outcomes = testing::run_forked(2, 1, [&](std::size_t i) {
+    const Figures figures = figures_of(report_of(scenario, make_simgrid_engine, replicas));
+    return bytes_of(i == 0 ? figures.times : figures.amounts);
+  });
   return {numbers_of(std::get<std::string>(outcomes[0])),
           numbers_of(std::get<std::string>(outcomes[1]))};
 }

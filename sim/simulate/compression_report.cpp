@@ -80,8 +80,8 @@ class Balances {
         chunks_(scenario.plan.parallel.virtual_pipeline) {}
 
   /// A message over the slowest of its boundaries.
-  Balance message(MessageRow plain, MessageRow first, MessageRow second, CodecRow encode,
-                  CodecRow decode) const {
+  Balance message(MessageRow plain, MessageRow first, MessageRow second, DeviceRow encode,
+                  DeviceRow decode) const {
     Balance balance;
     const Bytes saved = size(plain) - size(first) - size(second);
     for (const Channel& channel : set_.channels)
@@ -135,7 +135,7 @@ class Balances {
 
  private:
   Bytes size(MessageRow row) const { return set_.message_bytes[static_cast<std::size_t>(row)]; }
-  Seconds duration(DeviceId device, CodecRow row) const {
+  Seconds duration(DeviceId device, DeviceRow row) const {
     return duration(device, row_of(row, chunks_));
   }
   Seconds duration(DeviceId device, std::uint16_t row) const {
@@ -190,40 +190,27 @@ void warn_of_message(const Scenario& scenario, const BuiltPrograms& built, const
   const Balances balances(scenario, built);
   const bool forward = entry.traffic == Traffic::pipeline_forward;
   warn_of_loss(entry, "a message",
-               forward ? balances.message(MessageRow::activation, MessageRow::encoded_activation,
-                                          MessageRow::encoded_activation_second,
-                                          CodecRow::encode_activation, CodecRow::decode_activation)
-                       : balances.message(MessageRow::gradient, MessageRow::encoded_gradient,
-                                          MessageRow::encoded_gradient_second,
-                                          CodecRow::encode_gradient, CodecRow::decode_gradient),
+               forward
+                   ? balances.message(MessageRow::activation, MessageRow::encoded_activation,
+                                      MessageRow::encoded_activation_second,
+                                      DeviceRow::encode_activation, DeviceRow::decode_activation)
+                   : balances.message(MessageRow::gradient, MessageRow::encoded_gradient,
+                                      MessageRow::encoded_gradient_second,
+                                      DeviceRow::encode_gradient, DeviceRow::decode_gradient),
                report);
 }
 
 /// What reduces the gradients of a stage once: after the backward passes, or on each microbatch.
 Reductions reductions_of(const Plan& plan) {
-  const int chunks = plan.parallel.virtual_pipeline;
   Reductions all;
-  if (!reduces_by_chunk(plan)) {
-    all.slots = {slot_of(CollectiveSlot::gradient_reduce),
-                 slot_of(CollectiveSlot::gradient_reduce_second),
-                 slot_of(CollectiveSlot::expert_gradient_reduce),
-                 slot_of(CollectiveSlot::expert_gradient_reduce_second)};
-    for (const CodecRow row :
-         {CodecRow::encode_reduced, CodecRow::encode_reduced_second, CodecRow::decode_reduced,
-          CodecRow::encode_experts, CodecRow::encode_experts_second, CodecRow::decode_experts})
-      all.rows.push_back(row_of(row, chunks));
-    return all;
-  }
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    for (const ChunkCollective slot :
-         {ChunkCollective::bucket, ChunkCollective::bucket_second, ChunkCollective::expert_bucket,
-          ChunkCollective::expert_bucket_second})
-      all.slots.push_back(slot_of(slot, chunk));
-    for (const BucketRow row :
-         {BucketRow::encode, BucketRow::encode_second, BucketRow::decode, BucketRow::encode_experts,
-          BucketRow::encode_experts_second, BucketRow::decode_experts})
-      all.rows.push_back(row_of(row, chunk, chunks));
-  }
+  for (const int chunk : reduced_chunks(plan))
+    for (const bool of_experts : {false, true}) {
+      for (const ReductionSlot slot : {ReductionSlot::first, ReductionSlot::second})
+        all.slots.push_back(slot_of(slot, {chunk, of_experts}));
+      for (const ReductionRow row :
+           {ReductionRow::encode, ReductionRow::encode_second, ReductionRow::decode})
+        all.rows.push_back(row_of(row, {chunk, of_experts}, plan.parallel.virtual_pipeline));
+    }
   return all;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/testing.hpp"
-#include "simulate/forked.hpp"
+#include "simulate/forked_fixtures.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
@@ -21,15 +21,12 @@ TEST_CASE("SimGrid and the native engine give the same time for every shipped sc
         read_scenario(library.root / "scenarios" / (name + ".json"), library, options));
   }
   REQUIRE(scenarios.size() >= 20);
-  ForkedWork work;  // a process has one SimGrid engine
-  work.count = scenarios.size();
-  work.at_once = default_at_once();
-  work.work = [&](std::size_t i) {
-    SimulateOptions options;
-    options.make_engine = make_simgrid_engine;
-    return std::to_string(simulate(scenarios[i], options).report.iteration_time / 1_us);
-  };
-  const std::vector<ChildOutcome> outcomes = run_forked(work);
+  const std::vector<ChildOutcome> outcomes =
+      testing::run_forked(scenarios.size(), default_at_once(), [&](std::size_t i) {
+        SimulateOptions options;
+        options.make_engine = make_simgrid_engine;
+        return std::to_string(simulate(scenarios[i], options).report.iteration_time / 1_us);
+      });
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     CAPTURE(scenarios[i].name);
     REQUIRE(std::holds_alternative<std::string>(outcomes[i]));

@@ -43,10 +43,9 @@ std::string out_of_memory_text(std::optional<Bytes> most) {
 }
 
 /// The result of `work`, or the exception it ended with, as bytes for the parent.
-std::string answer_of(const ForkedWork& work, std::size_t index) {
+std::string answer_of(const std::function<std::string()>& work, const ChildLimits& limits) {
   std::string answer;
-  const auto failure =
-      failure_in([&] { answer = result_mark + work.work(index); }, work.most_memory);
+  const auto failure = failure_in([&] { answer = result_mark + work(); }, limits.memory);
   return failure ? mark_of(failure->kind) + failure->text : answer;
 }
 
@@ -73,172 +72,86 @@ void silence_stderr() {
 }
 
 /// What the child does with its life. It leaves by _exit: buffers and objects belong to the parent.
-[[noreturn]] void live_as_child(const ForkedWork& work, std::size_t index, int descriptor) {
+[[noreturn]] void live_as_child(const std::function<std::string()>& work, const ChildLimits& limits,
+                                int descriptor) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (work.most_memory) {
+  if (limits.memory) {
     silence_stderr();
-    limit_memory(*work.most_memory);
+    limit_memory(*limits.memory);
   }
-  _exit(detail::write_whole(descriptor, answer_of(work, index)) ? 0 : 1);
+  _exit(detail::write_whole(descriptor, answer_of(work, limits)) ? 0 : 1);
 }
 
 EnvironmentError refused(const char* what) {
   return EnvironmentError(std::string("cannot ") + what + ": " + std::strerror(errno));
 }
 
-/// One child and the pipe it answers through; killed and reaped when dropped before its end.
-class Child {
- public:
-  Child(const ForkedWork& work, std::size_t index)
-      : index_(index), most_time_(work.most_time), most_memory_(work.most_memory) {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw refused("make a pipe");
-    process_ = fork();
-    if (process_ == 0) {
-      close(ends[0]);
-      live_as_child(work, index, ends[1]);
+/// Reads all that the child says; false where its time is over before.
+bool hear(int descriptor, std::optional<Seconds> most_time, std::string& answer) {
+  constexpr double longest = 1e9;  // milliseconds, 11 days; what poll() can wait for at once
+  const auto start = Clock::now();
+  std::array<char, 65536> buffer;
+  for (;;) {
+    int patience = -1;  // for ever
+    if (most_time) {
+      const double passed = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      patience = static_cast<int>(
+          std::ceil(std::clamp(*most_time / Seconds{1e-3} - passed, 0.0, longest)));
     }
-    close(ends[1]);
-    descriptor_ = ends[0];
-    if (process_ < 0) {
-      const EnvironmentError error = refused("start a process");
-      close(descriptor_);
-      throw error;
-    }
+    pollfd pipe{descriptor, POLLIN, 0};
+    const int ready = poll(&pipe, 1, patience);
+    if (ready == 0) return false;
+    const ssize_t count = ready < 0 ? ready : read(descriptor, buffer.data(), buffer.size());
+    if (count == 0 || (count < 0 && errno != EINTR)) return true;
+    if (count > 0) answer.append(buffer.data(), static_cast<std::size_t>(count));
   }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  Child(Child&& other) noexcept
-      : index_(other.index_),
-        process_(std::exchange(other.process_, -1)),
-        descriptor_(std::exchange(other.descriptor_, -1)),
-        answer_(std::move(other.answer_)),
-        most_time_(other.most_time_),
-        most_memory_(other.most_memory_),
-        start_(other.start_) {}
-  Child& operator=(Child&& other) noexcept {
-    std::swap(index_, other.index_);
-    std::swap(process_, other.process_);
-    std::swap(descriptor_, other.descriptor_);
-    std::swap(answer_, other.answer_);
-    std::swap(most_time_, other.most_time_);
-    std::swap(most_memory_, other.most_memory_);
-    std::swap(start_, other.start_);
-    return *this;
-  }
-  ~Child() {
-    if (process_ <= 0) return;
-    kill(process_, SIGKILL);
-    reap();
-  }
+}
 
-  std::size_t index() const { return index_; }
-  int descriptor() const { return descriptor_; }
-
-  /// Milliseconds until its time is over, rounded up; nothing: it has all the time it wants.
-  std::optional<int> milliseconds_left() const {
-    if (!most_time_) return std::nullopt;
-    constexpr double longest = 1e9;  // 11 days; what poll() can wait for at once
-    const double passed = std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
-    return static_cast<int>(
-        std::ceil(std::clamp(*most_time_ / Seconds{1e-3} - passed, 0.0, longest)));
-  }
-  ChildOutcome end_for_time() {
-    kill(process_, SIGKILL);
-    reap();
-    return ChildFailure{FailureKind::out_of_time, "the simulation took longer than the " +
-                                                      to_text(*most_time_) + " it may take"};
-  }
-
-  /// Reads what there is; the outcome once the child has said all of it.
-  std::optional<ChildOutcome> listen() {
-    std::array<char, 65536> buffer;
-    const ssize_t count = read(descriptor_, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) return std::nullopt;
-    if (count > 0) {
-      answer_.append(buffer.data(), static_cast<std::size_t>(count));
-      return std::nullopt;
-    }
-    return outcome_of(reap());
-  }
-
- private:
-  int reap() {
-    close(descriptor_);
-    int status = 0;
-    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
-    process_ = -1;
-    return status;
-  }
-
-  ChildOutcome outcome_of(int status) {
-    if (most_memory_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)
-      return ChildFailure{FailureKind::out_of_memory, out_of_memory_text(most_memory_)};
-    if (WIFSIGNALED(status))
-      return ChildFailure{FailureKind::our_bug,
-                          "the simulation was ended by signal " + std::to_string(WTERMSIG(status)) +
-                              " (" + strsignal(WTERMSIG(status)) + ")" +
-                              (most_memory_ ? ", allowed " + to_text(*most_memory_) + " of memory"
-                                            : std::string{})};
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer_.empty())
-      return ChildFailure{FailureKind::our_bug,
-                          "the simulation ended without a result, exit code " +
-                              std::to_string(WEXITSTATUS(status))};
-    const char mark = answer_.front();
-    answer_.erase(0, 1);
-    if (mark == result_mark) return std::move(answer_);
-    return ChildFailure{static_cast<FailureKind>(mark - 'a'), std::move(answer_)};
-  }
-
-  std::size_t index_ = 0;
-  pid_t process_ = -1;
-  int descriptor_ = -1;
-  std::string answer_;
-  std::optional<Seconds> most_time_;
-  std::optional<Bytes> most_memory_;
-  Clock::time_point start_ = Clock::now();
-};
-
-/// Waits until some child has something to say, or its time is over.
-void wait_for_any(const std::vector<Child>& children, std::vector<pollfd>& waiting) {
-  constexpr int for_ever = -1;
-  waiting.clear();
-  int patience = for_ever;
-  for (const Child& child : children) {
-    waiting.push_back({child.descriptor(), POLLIN, 0});
-    const std::optional<int> left = child.milliseconds_left();
-    if (left) patience = patience == for_ever ? *left : std::min(patience, *left);
-  }
-  while (poll(waiting.data(), waiting.size(), patience) < 0)
-    if (errno != EINTR) throw refused("wait for a process");
+/// Of a child that ended with this status.
+ChildOutcome outcome_of(int status, std::string answer, const ChildLimits& limits) {
+  if (limits.memory && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)
+    return ChildFailure{FailureKind::out_of_memory, out_of_memory_text(limits.memory)};
+  if (WIFSIGNALED(status))
+    return ChildFailure{FailureKind::our_bug,
+                        "the simulation was ended by signal " + std::to_string(WTERMSIG(status)) +
+                            " (" + strsignal(WTERMSIG(status)) + ")" +
+                            (limits.memory ? ", allowed " + to_text(*limits.memory) + " of memory"
+                                           : std::string{})};
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || answer.empty())
+    return ChildFailure{FailureKind::our_bug, "the simulation ended without a result, exit code " +
+                                                  std::to_string(WEXITSTATUS(status))};
+  const char mark = answer.front();
+  answer.erase(0, 1);
+  if (mark == result_mark) return answer;
+  return ChildFailure{static_cast<FailureKind>(mark - 'a'), std::move(answer)};
 }
 
 }  // namespace
 
-std::vector<ChildOutcome> run_forked(const ForkedWork& work) {
-  WT_EXPECT(work.at_once > 0);
-  std::vector<ChildOutcome> outcomes(work.count);
-  std::vector<Child> children;
-  std::vector<pollfd> waiting;
-  std::size_t started = 0, done = 0;
-  while (done < work.count) {
-    while (children.size() < work.at_once && started < work.count)
-      children.emplace_back(work, started++);
-    wait_for_any(children, waiting);
-    for (std::size_t i = children.size(); i-- > 0;) {
-      std::optional<ChildOutcome> outcome;
-      if (waiting[i].revents != 0)
-        outcome = children[i].listen();
-      else if (children[i].milliseconds_left() == 0)
-        outcome = children[i].end_for_time();
-      if (!outcome) continue;
-      outcomes[children[i].index()] = std::move(*outcome);
-      children.erase(children.begin() + static_cast<std::ptrdiff_t>(i));
-      ++done;
-      if (work.on_done) work.on_done(done);
-    }
+ChildOutcome run_in_child(const std::function<std::string()>& work, const ChildLimits& limits) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw refused("make a pipe");
+  const pid_t process = fork();
+  if (process == 0) {
+    close(ends[0]);
+    live_as_child(work, limits, ends[1]);
   }
-  return outcomes;
+  if (process < 0) {
+    const EnvironmentError error = refused("start a process");
+    for (const int end : ends) close(end);
+    throw error;
+  }
+  close(ends[1]);
+  std::string answer;
+  const bool is_in_time = hear(ends[0], limits.time, answer);
+  if (!is_in_time) kill(process, SIGKILL);
+  close(ends[0]);
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  if (!is_in_time)
+    return ChildFailure{FailureKind::out_of_time, "the simulation took longer than the " +
+                                                      to_text(*limits.time) + " it may take"};
+  return outcome_of(status, std::move(answer), limits);
 }
 
 std::optional<ChildFailure> failure_in(const std::function<void()>& work,

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "units/quantity.hpp"
 
@@ -17,8 +16,8 @@ enum class FailureKind {
   unsupported,    ///< UnsupportedError: correct, but not simulated by this version
   environment,    ///< EnvironmentError
   our_bug,        ///< any other exception, an abort or a signal
-  out_of_memory,  ///< std::bad_alloc: the machine's memory or ForkedWork::most_memory is used up; with the latter also an abort
-  out_of_time,    ///< ForkedWork::most_time was over
+  out_of_memory,  ///< std::bad_alloc: the machine's memory or ChildLimits::memory is used up; with the latter also an abort
+  out_of_time,    ///< ChildLimits::time was over
 };
 
 struct ChildFailure {
@@ -37,25 +36,18 @@ std::optional<ChildFailure> failure_in(const std::function<void()>& work,
 /// child's task in the message.
 [[noreturn]] void throw_failure(const ChildFailure& failure, const std::string& what);
 
-/// The same kind of work for each index 0..count-1, each in a forked child of its own.
-struct ForkedWork {
-  std::size_t count = 0;
-  std::size_t at_once = 1;  ///< children that run at the same time
-  std::function<std::string(std::size_t)> work;
-  /// Called in the parent after each child, with the number of those done; may be empty.
-  std::function<void(std::size_t)> on_done = {};
-  /// What one child may take; nothing: as much as it wants. Memory counts what the child allocates on top of what it shares
-  /// with the parent; its stderr is then silent, as libraries that lack memory report at length and abort.
-  std::optional<Seconds> most_time = {};
-  std::optional<Bytes> most_memory = {};
+/// What a child may take; nothing: as much as it wants. Memory counts what the child allocates on top of what it shares with the parent;
+/// its stderr is then silent, as libraries that lack memory report at length and abort.
+struct ChildLimits {
+  std::optional<Seconds> time;
+  std::optional<Bytes> memory;
 };
 
-/// Runs the work and returns the outcomes in the order of the indices. A child that throws, aborts
-/// or crashes costs its own outcome and nothing else. To be called while this process has one
-/// thread; EnvironmentError when it cannot fork.
-std::vector<ChildOutcome> run_forked(const ForkedWork& work);
+/// Runs the work in a forked child. One that throws, aborts or crashes costs its outcome and nothing else. To be called while no other
+/// thread of this process runs, or only ones that wait for children; EnvironmentError when it cannot fork.
+ChildOutcome run_in_child(const std::function<std::string()>& work, const ChildLimits& limits = {});
 
-/// How many children are worth running at once: one a core that this process may use.
+/// How many simulations are worth running at once: one a core that this process may use.
 std::size_t default_at_once();
 
 }  // namespace windtunnel

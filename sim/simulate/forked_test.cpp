@@ -23,33 +23,20 @@ namespace {
 Problem problem_saying(const char* message) { return {{}, "/x", message, {}}; }
 
 /// The failure of a child whose work is `work`.
-ChildFailure failure_of(const std::function<void()>& work) {
-  const auto outcomes = run_forked({.count = 1, .work = [&](std::size_t) -> std::string {
-                                      work();
-                                      return "no failure";
-                                    }});
-  REQUIRE(std::holds_alternative<ChildFailure>(outcomes.front()));
-  return std::get<ChildFailure>(outcomes.front());
-}
-
-TEST_CASE("children's results come back in the order of the indices, whoever ends first") {
-  std::size_t calls = 0;
-  const auto outcomes = run_forked({.count = 20,
-                                    .at_once = 3,
-                                    .work = [](std::size_t i) { return std::string(i, 'x'); },
-                                    .on_done = [&](std::size_t done) { CHECK(done == ++calls); }});
-  REQUIRE(outcomes.size() == 20);
-  for (std::size_t i = 0; i < outcomes.size(); ++i)
-    CHECK(std::get<std::string>(outcomes[i]).size() == i);
-  CHECK(calls == 20);
+ChildFailure failure_of(const std::function<void()>& work, const ChildLimits& limits = {}) {
+  const ChildOutcome outcome = run_in_child(
+      [&]() -> std::string {
+        work();
+        return "no failure";
+      },
+      limits);
+  REQUIRE(std::holds_alternative<ChildFailure>(outcome));
+  return std::get<ChildFailure>(outcome);
 }
 
 TEST_CASE("an answer longer than a pipe holds arrives whole") {
   const std::string long_answer(1'000'000, 'z');
-  const auto outcomes =
-      run_forked({.count = 2, .at_once = 2, .work = [&](std::size_t) { return long_answer; }});
-  CHECK(std::get<std::string>(outcomes[0]) == long_answer);
-  CHECK(std::get<std::string>(outcomes[1]) == long_answer);
+  CHECK(std::get<std::string>(run_in_child([&] { return long_answer; })) == long_answer);
 }
 
 TEST_CASE("an exception in a child comes back with its kind and text") {
@@ -65,44 +52,25 @@ TEST_CASE("an exception in a child comes back with its kind and text") {
 }
 
 TEST_CASE("a child that is killed or leaves costs its own outcome only") {
-  const auto outcomes =
-      run_forked({.count = 3, .at_once = 2, .work = [](std::size_t i) -> std::string {
-                    if (i == 0) std::raise(SIGKILL);
-                    if (i == 1) std::_Exit(7);
-                    return "alive";
-                  }});
-  CHECK(std::get<ChildFailure>(outcomes[0]).text.find("signal 9") != std::string::npos);
-  CHECK(std::get<ChildFailure>(outcomes[1]).text.find("exit code 7") != std::string::npos);
-  CHECK(std::get<std::string>(outcomes[2]) == "alive");
+  CHECK(failure_of([] { std::raise(SIGKILL); }).text.find("signal 9") != std::string::npos);
+  CHECK(failure_of([] { std::_Exit(7); }).text.find("exit code 7") != std::string::npos);
 }
 
 TEST_CASE("an empty answer is an answer") {
-  const auto outcomes = run_forked({.count = 1, .work = [](std::size_t) { return std::string(); }});
-  CHECK(std::get<std::string>(outcomes.front()).empty());
+  CHECK(std::get<std::string>(run_in_child([] { return std::string(); })).empty());
 }
 
-TEST_CASE("a child that takes longer than it may is ended, and the others are not") {
-  ForkedWork work;
-  work.count = 3;
-  work.at_once = 3;
-  work.most_time = 3_s;  // enough for the others on any machine
-  work.work = [](std::size_t index) {
-    if (index == 1) std::this_thread::sleep_for(std::chrono::hours(1));
-    return std::to_string(index);
-  };
-  const std::vector<ChildOutcome> outcomes = run_forked(work);
-  CHECK(std::get<std::string>(outcomes[0]) == "0");
-  CHECK(std::get<std::string>(outcomes[2]) == "2");
-  const auto& late = std::get<ChildFailure>(outcomes[1]);
+TEST_CASE("a child that takes longer than it may is ended, and one that does not is not") {
+  const auto late =
+      failure_of([] { std::this_thread::sleep_for(std::chrono::hours(1)); }, {1_s, {}});
   CHECK(late.kind == FailureKind::out_of_time);
-  CHECK(late.text == "the simulation took longer than the 3.000 s it may take");
+  CHECK(late.text == "the simulation took longer than the 1.000 s it may take");
+  const ChildLimits enough{3_s, {}};  // on any machine
+  CHECK(std::get<std::string>(run_in_child([] { return std::string("0"); }, enough)) == "0");
 }
 
 TEST_CASE("std::bad_alloc in a child is told as lack of memory") {
-  ForkedWork work;
-  work.count = 1;
-  work.work = [](std::size_t) -> std::string { throw std::bad_alloc(); };
-  CHECK(std::get<ChildFailure>(run_forked(work)[0]).kind == FailureKind::out_of_memory);
+  CHECK(failure_of([] { throw std::bad_alloc(); }).kind == FailureKind::out_of_memory);
 }
 
 /// What `work` leaves on stderr.
@@ -122,18 +90,19 @@ std::string stderr_of(const std::function<void()>& work) {
 }
 
 TEST_CASE("an abort is lack of memory where that is limited, without a word of its own") {
-  ForkedWork work;
-  work.count = 1;
-  work.work = [](std::size_t) -> std::string {
-    if (write(STDERR_FILENO, "backtrace", 9) == 9) std::raise(SIGABRT);
-    return {};
-  };
   ChildFailure failure;
-  const auto run = [&] { failure = std::get<ChildFailure>(run_forked(work)[0]); };
-  CHECK(stderr_of(run) == "backtrace");
+  const auto run = [&](const ChildLimits& limits) {
+    return stderr_of([&] {
+      failure = failure_of(
+          [] {
+            if (write(STDERR_FILENO, "backtrace", 9) == 9) std::raise(SIGABRT);
+          },
+          limits);
+    });
+  };
+  CHECK(run({}) == "backtrace");
   CHECK(failure.kind == FailureKind::our_bug);
-  work.most_memory = 64_MB;
-  CHECK(stderr_of(run).empty());
+  CHECK(run({{}, 64_MB}).empty());
   CHECK(failure.kind == FailureKind::out_of_memory);
   CHECK(failure.text == "the simulation needs more than the 61.0 MiB of memory it may take");
 }

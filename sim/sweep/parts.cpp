@@ -16,7 +16,6 @@
 #include "core/file_io.hpp"
 #include "core/open_file.hpp"
 #include "core/problem.hpp"
-#include "sweep/row.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
@@ -99,22 +98,22 @@ class PartReader {
   }
 
  private:
-  void take(std::string line, const std::string& place) {
-    const std::variant<Row, std::string> read = read_row(line, sweep_);
+  void take(const std::string& line, const std::string& place) {
+    std::variant<Row, std::string> read = read_row(line, sweep_);
     if (const auto* why = std::get_if<std::string>(&read)) {
       rows_.refused.push_back({place, *why});
       return;
     }
-    const Row& row = std::get<Row>(read);
-    PartRows::Entry& entry = rows_.by_point[row.point];
+    Row& row = std::get<Row>(read);
+    Row& known = rows_.by_point[row.point];
     std::string& known_place = place_of_[row.point];
     const bool is_better =
-        known_place.empty() || (row.ok && !entry.ok) || (row.ok == entry.ok && line < entry.row);
-    if (row.ok && entry.ok && line != entry.row)
+        known_place.empty() || (row.ok && !known.ok) || (row.ok == known.ok && line < known.line);
+    if (row.ok && known.ok && line != known.line)
       rows_.refused.push_back({is_better ? known_place : place,
                                "it says something else than " + (is_better ? place : known_place)});
     if (!is_better) return;
-    entry = {row.ok, std::move(line)};
+    known = std::move(row);
     known_place = place;
   }
 

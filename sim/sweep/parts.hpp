@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sweep/row.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {
@@ -43,11 +44,7 @@ struct RefusedRow {
 
 /// The rows found in DIR/parts, one a point: of several, one that is ok, else the one that sorts first.
 struct PartRows {
-  struct Entry {
-    bool ok = false;
-    std::string row;
-  };
-  std::map<std::size_t, Entry> by_point;
+  std::map<std::size_t, Row> by_point;
   std::size_t num_failed = 0;
   std::size_t num_torn = 0;  ///< last lines that a killed process did not finish
   std::vector<RefusedRow> refused;

@@ -57,7 +57,7 @@ TEST_CASE("rows that were appended are found again, from every writer") {
   CHECK(rows.num_failed == 1);
   CHECK(rows.num_torn == 0);
   CHECK(rows.refused.empty());
-  CHECK(rows.by_point.at(1).row == make.ok(1));
+  CHECK(rows.by_point.at(1).line == make.ok(1));
 }
 
 TEST_CASE("a row of the sweep's own worker is accepted") {
@@ -129,7 +129,7 @@ TEST_CASE("of several rows of a point one that is ok counts, in whatever order t
   make.folder.write("parts/a.jsonl", make.failed(0, "x") + "\n" + make.ok(0) + "\n");
   make.folder.write("parts/b.jsonl", make.failed(0, "a") + "\n" + make.ok(0) + "\n");
   const PartRows rows = make.read();
-  CHECK(rows.by_point.at(0).row == make.ok(0));
+  CHECK(rows.by_point.at(0).line == make.ok(0));
   CHECK(rows.num_failed == 0);
   CHECK(rows.refused.empty());
 }
@@ -139,7 +139,7 @@ TEST_CASE("two rows that contradict each other are named") {
   make.folder.write("parts/a.jsonl", make.ok(0, 2) + "\n");
   make.folder.write("parts/b.jsonl", make.ok(0, 3) + "\n");
   const PartRows rows = make.read();
-  CHECK(rows.by_point.at(0).row == std::min(make.ok(0, 2), make.ok(0, 3)));
+  CHECK(rows.by_point.at(0).line == std::min(make.ok(0, 2), make.ok(0, 3)));
   REQUIRE(rows.refused.size() == 1);
   CHECK(contains(rows.refused[0].why, "it says something else than "));
 }

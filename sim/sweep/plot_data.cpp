@@ -23,13 +23,16 @@ std::string mark_text(double value) {
 
 namespace {
 
+/// Those that are drawn.
+using Rows = std::vector<const JsonValue*>;
+
 std::string text_of(const JsonValue& row, const std::string& column) {
   return row.find(column) == nullptr ? "as it is" : text_at(row, column);
 }
 
-bool varies(const std::vector<JsonValue>& rows, const std::string& column) {
-  return std::any_of(rows.begin(), rows.end(), [&](const JsonValue& row) {
-    return text_of(row, column) != text_of(rows.front(), column);
+bool varies(const Rows& rows, const std::string& column) {
+  return std::any_of(rows.begin(), rows.end(), [&](const JsonValue* row) {
+    return text_of(*row, column) != text_of(*rows.front(), column);
   });
 }
 
@@ -48,11 +51,10 @@ std::optional<WrittenAmount> amount_at(const JsonValue& row, const std::string& 
 }
 
 /// The largest of the amounts, if all rows have one, all of the same kind.
-std::optional<WrittenAmount> largest_amount(const std::vector<JsonValue>& rows,
-                                            const std::string& column) {
+std::optional<WrittenAmount> largest_amount(const Rows& rows, const std::string& column) {
   std::optional<WrittenAmount> largest;
-  for (const JsonValue& row : rows) {
-    const std::optional<WrittenAmount> amount = amount_at(row, column);
+  for (const JsonValue* row : rows) {
+    const std::optional<WrittenAmount> amount = amount_at(*row, column);
     if (!amount || !(std::abs(amount->number) <= largest_drawn)) return std::nullopt;
     if (largest && largest->kind != amount->kind) return std::nullopt;
     if (!largest || amount->number * amount->factor > largest->number * largest->factor)
@@ -61,12 +63,10 @@ std::optional<WrittenAmount> largest_amount(const std::vector<JsonValue>& rows,
   return largest;
 }
 
-std::vector<JsonValue> simulated(const PartRows& rows) {
-  std::vector<JsonValue> found;
-  for (const auto& [point, entry] : rows.by_point) {
-    if (!entry.ok) continue;
-    if (auto row = parse_row(entry.row)) found.push_back(std::move(row->content));
-  }
+Rows simulated(const PartRows& rows) {
+  Rows found;
+  for (const auto& [point, row] : rows.by_point)
+    if (row.ok) found.push_back(&row.content);
   return found;
 }
 
@@ -114,35 +114,33 @@ std::string key_of(const JsonValue& row, const std::vector<std::string>& columns
 }
 
 /// Whether the column is the same number per GPU in all rows that are equal but for their size.
-bool grows_with_gpus(const std::vector<JsonValue>& rows, const std::vector<std::string>& columns,
+bool grows_with_gpus(const Rows& rows, const std::vector<std::string>& columns,
                      const std::string& column) {
   std::map<std::string, std::pair<double, double>> first;  // value, GPUs
-  return std::all_of(rows.begin(), rows.end(), [&](const JsonValue& row) {
-    const std::optional<double> value = number_of(row.find(column));
+  return std::all_of(rows.begin(), rows.end(), [&](const JsonValue* row) {
+    const std::optional<double> value = number_of(row->find(column));
     if (!value) return false;
-    const std::string key = key_of(row, columns, [](const std::string& each) {
+    const std::string key = key_of(*row, columns, [](const std::string& each) {
       return !is_size(each) && each != batch_pointer;
     });
-    const double gpus = figure(row, "gpus");
+    const double gpus = figure(*row, "gpus");
     const auto& [known, known_gpus] = first.try_emplace(key, *value, gpus).first->second;
     return *value * known_gpus == known * gpus;
   });
 }
 
 /// Whether some row has another that differs in size and in nothing else.
-bool scales(const std::vector<JsonValue>& rows, const std::vector<std::string>& columns,
-            const ChosenAxis& axis) {
+bool scales(const Rows& rows, const std::vector<std::string>& columns, const ChosenAxis& axis) {
   std::map<std::string, double> gpus;
-  return std::any_of(rows.begin(), rows.end(), [&](const JsonValue& row) {
-    const auto key = key_of(row, columns, [&](const auto& each) { return !axis.is_along(each); });
-    const double count = figure(row, "gpus");
+  return std::any_of(rows.begin(), rows.end(), [&](const JsonValue* row) {
+    const auto key = key_of(*row, columns, [&](const auto& each) { return !axis.is_along(each); });
+    const double count = figure(*row, "gpus");
     return gpus.try_emplace(key, count).first->second != count;
   });
 }
 
 /// The axis of GPUs, where some size of the job can be told to make them more.
-std::optional<ChosenAxis> gpu_axis(const std::vector<JsonValue>& rows,
-                                   const std::vector<std::string>& columns) {
+std::optional<ChosenAxis> gpu_axis(const Rows& rows, const std::vector<std::string>& columns) {
   std::vector<std::string> growing;
   for (const std::string& column : columns)
     if ((is_size(column) || column == batch_pointer) && varies(rows, column) &&
@@ -158,20 +156,19 @@ std::optional<ChosenAxis> gpu_axis(const std::vector<JsonValue>& rows,
 }
 
 /// A place for each different text of the column, in the order of the rows.
-ChosenAxis axis_of_names(const std::vector<JsonValue>& rows, const std::string& column) {
+ChosenAxis axis_of_names(const Rows& rows, const std::string& column) {
   ChosenAxis axis{column, {column}, {}, false};
-  for (const JsonValue& row : rows) {
-    const std::string text = text_of(row, column);
+  for (const JsonValue* row : rows) {
+    const std::string text = text_of(*row, column);
     if (std::find(axis.categories.begin(), axis.categories.end(), text) == axis.categories.end())
       axis.categories.push_back(text);
   }
   return axis;
 }
 
-ChosenAxis choose_axis(const std::vector<JsonValue>& rows,
-                       const std::vector<std::string>& columns) {
+ChosenAxis choose_axis(const Rows& rows, const std::vector<std::string>& columns) {
   if (std::all_of(rows.begin(), rows.end(),
-                  [](const JsonValue& row) { return row.find("label") != nullptr; })) {
+                  [](const JsonValue* row) { return row->find("label") != nullptr; })) {
     ChosenAxis axis = axis_of_names(rows, "label");
     axis.along = columns;
     return axis;
@@ -216,18 +213,18 @@ PlotPoint point_of(const JsonValue& row, const ChosenAxis& axis) {
   return point;
 }
 
-std::vector<PlotSeries> series_of(const std::vector<JsonValue>& rows,
-                                  const std::vector<std::string>& columns, const ChosenAxis& axis) {
+std::vector<PlotSeries> series_of(const Rows& rows, const std::vector<std::string>& columns,
+                                  const ChosenAxis& axis) {
   std::vector<std::string> telling;
   for (const std::string& column : columns)
     if (!axis.is_along(column) && varies(rows, column)) telling.push_back(column);
   std::vector<PlotSeries> all;
   std::map<std::string, std::size_t> place_of;
-  for (const JsonValue& row : rows) {
-    std::string name = series_name(row, telling);
+  for (const JsonValue* row : rows) {
+    std::string name = series_name(*row, telling);
     const auto [place, is_new] = place_of.try_emplace(name, all.size());
     if (is_new) all.push_back({std::move(name), {}});
-    all[place->second].points.push_back(point_of(row, axis));
+    all[place->second].points.push_back(point_of(*row, axis));
   }
   for (PlotSeries& series : all)
     std::stable_sort(series.points.begin(), series.points.end(),
@@ -299,7 +296,7 @@ std::optional<Scaling> scaling_of(const PlotData& data) {
 }
 
 std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::string>& columns) {
-  const std::vector<JsonValue> drawn = simulated(rows);
+  const Rows drawn = simulated(rows);
   if (drawn.size() < 2 || columns.empty()) return std::nullopt;
   const ChosenAxis axis = choose_axis(drawn, columns);
   PlotData data;
@@ -317,13 +314,12 @@ std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::s
 std::vector<FrontPoint> front_of(const PartRows& rows, const std::vector<std::string>& columns) {
   std::vector<FrontPoint> points;
   std::vector<PricedPoint> priced;
-  for (const auto& [number, entry] : rows.by_point) {
-    const std::optional<Row> row = parse_row(entry.row);
-    if (!row || !row->ok || !fits(row->content)) continue;
-    const auto days = number_of(row->content.find("days"));
-    const auto cost = number_of(row->content.find("cost"));
+  for (const auto& [number, row] : rows.by_point) {
+    if (!row.ok || !fits(row.content)) continue;
+    const auto days = number_of(row.content.find("days"));
+    const auto cost = number_of(row.content.find("cost"));
     if (!days || !cost) continue;
-    priced.push_back({point_name(row->content, columns), *days, *cost});
+    priced.push_back({point_name(row.content, columns), *days, *cost});
     points.push_back({number, {}});
   }
   mark_pareto_front(priced);

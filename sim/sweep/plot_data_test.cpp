@@ -54,11 +54,11 @@ TEST_CASE("the front has the points that no other beats in days and money") {
            ", \"cost\": " + std::to_string(cost) + "}";
   };
   PartRows rows;
-  rows.by_point[0] = {true, row(0, 40, 100, "true")};
-  rows.by_point[1] = {true, row(1, 20, 120, "true")};
-  rows.by_point[2] = {true, row(2, 25, 130, "true")};  // slower and dearer than 1
-  rows.by_point[3] = {true, row(3, 10, 50, "false")};  // does not fit
-  rows.by_point[4] = {false, R"({"point": 4, "ok": false})"};
+  rows.by_point[0] = *parse_row(row(0, 40, 100, "true"));
+  rows.by_point[1] = *parse_row(row(1, 20, 120, "true"));
+  rows.by_point[2] = *parse_row(row(2, 25, 130, "true"));  // slower and dearer than 1
+  rows.by_point[3] = *parse_row(row(3, 10, 50, "false"));  // does not fit
+  rows.by_point[4] = *parse_row(R"({"point": 4, "ok": false})");
   const std::vector<FrontPoint> points = front_of(rows, {"/nodes"});
   REQUIRE(points.size() == 3);
   CHECK(points[1].priced.label == "nodes 1");
@@ -78,14 +78,15 @@ TEST_CASE("speed-ups over the baseline stand in rows, table and text, with label
     {"label": "one, alone", "/nodes": 1}, {"label": "two", "/nodes": 2}], "baseline": "two"})");
   const RowMaker maker(sweep, {});
   PartRows rows;
-  for (std::size_t point = 0; point < 2; ++point) rows.by_point[point] = {true, maker.row(point)};
-  const double ratio = number_in(rows.by_point[0].row, "tokens_per_s") /
-                       number_in(rows.by_point[1].row, "tokens_per_s");
+  for (std::size_t point = 0; point < 2; ++point)
+    rows.by_point[point] = *parse_row(maker.row(point));
+  const double ratio = number_in(rows.by_point[0].line, "tokens_per_s") /
+                       number_in(rows.by_point[1].line, "tokens_per_s");
   rows = with_speedups(rows, sweep);
-  CHECK(number_in(rows.by_point[0].row, "speedup") == doctest::Approx(ratio).epsilon(1e-12));
-  CHECK(number_in(rows.by_point[1].row, "speedup") == 1);
+  CHECK(number_in(rows.by_point[0].line, "speedup") == doctest::Approx(ratio).epsilon(1e-12));
+  CHECK(number_in(rows.by_point[1].line, "speedup") == 1);
   // Still rows of the sweep that nobody changed.
-  CHECK(std::holds_alternative<Row>(read_row(rows.by_point[0].row, sweep)));
+  CHECK(std::holds_alternative<Row>(read_row(rows.by_point[0].line, sweep)));
   const std::string table = results_csv(rows, sweep.points().columns(), sweep.asked_figures());
   CHECK(table.find("point,id,label,/nodes,ok") == 0);
   CHECK(table.find(",\"one, alone\",1,true,") != std::string::npos);
@@ -109,15 +110,16 @@ TEST_CASE("speed-ups have an interval and a verdict where pairs of runs were mea
       Library{source_dir()}, {{}, 0}, {});
   const RowMaker maker(sweep, {});
   PartRows rows;
-  for (std::size_t point = 0; point < 2; ++point) rows.by_point[point] = {true, maker.row(point)};
+  for (std::size_t point = 0; point < 2; ++point)
+    rows.by_point[point] = *parse_row(maker.row(point));
   rows = with_speedups(rows, sweep);
-  const JsonValue row = parse_row(rows.by_point[1].row)->content;
+  const JsonValue row = parse_row(rows.by_point[1].line)->content;
   const auto interval = interval_of(row, speedup_interval_key);
   REQUIRE(interval);
   CHECK(interval->first < figure(row, speedup_key));
   CHECK(interval->second > figure(row, speedup_key));
   CHECK(text_at(row, speedup_verdict_key) == "slower");
-  CHECK_FALSE(interval_of(parse_row(rows.by_point[0].row)->content, speedup_interval_key));
+  CHECK_FALSE(interval_of(parse_row(rows.by_point[0].line)->content, speedup_interval_key));
   const std::string text = sweep_text(sweep, rows, "out");
   CHECK(text.find("its 90 % interval, ~ where") != std::string::npos);
   CHECK(text.find("x (0.") != std::string::npos);

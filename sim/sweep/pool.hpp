@@ -13,7 +13,7 @@ namespace windtunnel {
 /// Inputs of a worker beside the sweep.
 struct WorkerTask {
   std::filesystem::path directory;
-  PointLimits limits;
+  ChildLimits limits;
   /// Points that need not be done again; may be empty.
   std::function<bool(std::size_t)> is_done;
   int in = 0, out = 1;  ///< file descriptors
@@ -32,7 +32,7 @@ int serve_points(const Sweep& sweep, const WorkerTask& task);
 struct PoolTask {
   std::deque<std::size_t> points;
   std::filesystem::path directory;
-  PointLimits limits;
+  ChildLimits limits;
   std::size_t jobs = 1;  ///< workers at the same time
   /// Called after each point with how many are done and how many of these failed, and once in a while in between; may be empty.
   std::function<void(std::size_t done, std::size_t failed)> on_progress;

@@ -14,6 +14,7 @@
 #include "core/terminal_safe.hpp"
 #include "evidence/evidence.hpp"
 #include "report/json_object.hpp"
+#include "report/text_table.hpp"
 #include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_svg.hpp"
@@ -147,32 +148,17 @@ constexpr int most_rounds = 3;
 
 std::string results_jsonl(const PartRows& rows) {
   std::string text;
-  for (const auto& [point, entry] : rows.by_point) text += entry.row + "\n";
+  for (const auto& [point, row] : rows.by_point) text += row.line + "\n";
   return text;
 }
 
 }  // namespace
 
-std::string csv_line(const std::vector<std::string>& fields) {
-  std::string line;
-  for (const std::string& field : fields) {
-    if (&field != &fields.front()) line += ',';
-    if (field.find_first_of(",\"\r\n") == std::string::npos) {
-      line += field;
-      continue;
-    }
-    line += '"';
-    for (const char letter : field) line += letter == '"' ? "\"\"" : std::string(1, letter);
-    line += '"';
-  }
-  return line + "\n";
-}
-
 PartRows with_speedups(PartRows rows, const Sweep& sweep) {
   const std::optional<std::size_t> baseline = sweep.points().baseline();
   const auto found = baseline ? rows.by_point.find(*baseline) : rows.by_point.end();
   if (found == rows.by_point.end() || !found->second.ok) return rows;
-  const JsonValue base = parse_row(found->second.row)->content;
+  const JsonValue base = found->second.content;
   const auto rate = [](const JsonValue& row) { return figure(row, "tokens_per_s"); };
   if (rate(base) <= 0) return rows;
   // Times of a token: iterations may hold different numbers of them.
@@ -181,16 +167,15 @@ PartRows with_speedups(PartRows rows, const Sweep& sweep) {
   };
   const PairErrors errors = read_evidence(sweep.library()).pairs;
   const JudgedRun judged_base = judged(base);
-  for (auto& [point, entry] : rows.by_point) {
-    if (!entry.ok) continue;
-    const JsonValue row = parse_row(entry.row)->content;
-    JsonValue more = object_of({{speedup_key, rate(row) / rate(base)}});
-    if (point != *baseline && rate(row) > 0)
-      if (const auto ordering = order(judged_base, judged(row), errors))
+  for (auto& [point, row] : rows.by_point) {
+    if (!row.ok) continue;
+    JsonValue more = object_of({{speedup_key, rate(row.content) / rate(base)}});
+    if (point != *baseline && rate(row.content) > 0)
+      if (const auto ordering = order(judged_base, judged(row.content), errors))
         add_members(more, {{speedup_interval_key, array_of(std::array{ordering->interval.first,
                                                                       ordering->interval.second})},
                            {speedup_verdict_key, name_of(ordering->verdict)}});
-    entry.row = with_members(entry.row, more, sweep.hash());
+    row = *parse_row(with_members(row.line, more, sweep.hash()));
   }
   return rows;
 }
@@ -199,10 +184,8 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
                         const std::vector<std::string>& asked) {
   std::vector<std::string> fields{"point", "id"};
   const bool has_labels =
-      std::any_of(rows.by_point.begin(), rows.by_point.end(), [](const auto& each) {
-        const std::optional<Row> row = parse_row(each.second.row);
-        return row && row->content.find("label") != nullptr;
-      });
+      std::any_of(rows.by_point.begin(), rows.by_point.end(),
+                  [](const auto& each) { return each.second.content.find("label") != nullptr; });
   if (has_labels) fields.emplace_back("label");
   fields.insert(fields.end(), columns.begin(), columns.end());
   fields.emplace_back("ok");
@@ -216,12 +199,10 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
   const std::vector<std::string> header = fields;
   for (std::string& field : fields) field = for_terminal(field);
   std::string text = csv_line(fields);
-  for (const auto& [point, entry] : rows.by_point) {
-    const std::optional<Row> row = parse_row(entry.row);
-    if (!row) continue;
+  for (const auto& [point, row] : rows.by_point) {
     fields.clear();
     for (const std::string& name : header)
-      if (name != "on_front") fields.push_back(field_of(figure_of(row->content, name)));
+      if (name != "on_front") fields.push_back(field_of(figure_of(row.content, name)));
     if (has_front) fields.push_back(fronts.count(point) > 0 ? fronts.at(point) : "");
     text += csv_line(fields);
   }

@@ -10,9 +10,6 @@
 
 namespace windtunnel {
 
-/// One line of a CSV table, with its line end: fields with commas, quotes or line ends stand in quotes (RFC 4180).
-std::string csv_line(const std::vector<std::string>& fields);
-
 /// The rows with their speed-ups over the sweep's baseline; as they are where it has none, or where the baseline was not simulated.
 PartRows with_speedups(PartRows rows, const Sweep& sweep);
 

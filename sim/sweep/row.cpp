@@ -122,7 +122,7 @@ std::string fault_of_values(const JsonValue& row, const PointValues& values) {
 
 }  // namespace
 
-RowMaker::RowMaker(const Sweep& sweep, const PointLimits& limits)
+RowMaker::RowMaker(const Sweep& sweep, const ChildLimits& limits)
     : sweep_(&sweep), limits_(limits), evidence_(read_evidence(sweep.library())) {}
 
 std::string RowMaker::whole_row(std::size_t point, const std::string& id,
@@ -182,12 +182,7 @@ std::string RowMaker::figures(const Scenario& as_read) const {
 
 std::string RowMaker::outcome_of(const Scenario& scenario) const {
   if (!limits_.time && !limits_.memory) return figures(scenario);
-  ForkedWork work;
-  work.count = 1;
-  work.most_time = limits_.time;
-  work.most_memory = limits_.memory;
-  work.work = [&](std::size_t) { return figures(scenario); };
-  const ChildOutcome outcome = run_forked(work).front();
+  const ChildOutcome outcome = run_in_child([&] { return figures(scenario); }, limits_);
   const auto* failure = std::get_if<ChildFailure>(&outcome);
   return failure != nullptr ? failure_text(*failure) : std::get<std::string>(outcome);
 }
@@ -231,6 +226,7 @@ std::optional<Row> parse_row(const std::string& line) {
     return std::nullopt;
   row.point = static_cast<std::size_t>(std::get<std::int64_t>(point->content));
   row.ok = std::get<bool>(ok->content);
+  row.line = line;
   return row;
 }
 

@@ -15,19 +15,13 @@
 
 namespace windtunnel {
 
-/// Limits of one point.
-struct PointLimits {
-  std::optional<Seconds> time;
-  std::optional<Bytes> memory;
-};
-
 /// One line of results, a JSON object without a line end. The same for the same point, whoever computes it:
 ///   {"point": 3, "id": "…", "/nodes": 8, "ok": true, "gpus": 64, "iteration_time_s": 16.31, …, "fits": true, "checksum": "…"}
 ///   {"point": 4, "id": "…", "/nodes": 16, "ok": false, "failure": "bad_input", "error": "…", "checksum": "…"}
 /// What goes wrong becomes part of the row. The checksum is of the row before it and of the sweep.
 class RowMaker {
  public:
-  RowMaker(const Sweep& sweep, const PointLimits& limits);
+  RowMaker(const Sweep& sweep, const ChildLimits& limits);
   /// Reads the point and simulates it; in a child process where its time or memory is limited.
   std::string row(std::size_t point) const;
   /// The row of a point that no process survived.
@@ -42,18 +36,19 @@ class RowMaker {
   std::string outcome_of(const Scenario& scenario) const;
 
   const Sweep* sweep_;
-  PointLimits limits_;
+  ChildLimits limits_;
   MeasuredErrors evidence_;
 };
 
 /// The id of a point that cannot be read: of its values, where the others' is of the resolved scenario.
 std::string id_of_unreadable(const Sweep& sweep, std::size_t point);
 
-/// A row as the summary and the plot need it.
+/// A row that was read.
 struct Row {
   std::size_t point = 0;
   bool ok = false;
   JsonValue content;
+  std::string line;  ///< as it was written
 };
 /// Reads a row; nothing when the text is none.
 std::optional<Row> parse_row(const std::string& line);

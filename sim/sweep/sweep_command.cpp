@@ -141,14 +141,14 @@ std::deque<std::size_t> points_to_do(const Sweep& sweep, const Shard& shard, con
 }
 
 int verdict(const PartRows& rows, const Shard& shard) {
-  for (const auto& [point, entry] : rows.by_point)
-    if (shard.holds(point) && !entry.ok) return exit_negative;
+  for (const auto& [point, row] : rows.by_point)
+    if (shard.holds(point) && !row.ok) return exit_negative;
   return exit_done;
 }
 
 void print(const SweepRequest& request, const Sweep& sweep, const PartRows& rows, std::ostream& out,
            std::ostream& messages) {
-  const bool is_json = request.format == SweepFormat::json;
+  const bool is_json = request.format == ResultFormat::json;
   const std::string same = is_json ? same_text(sweep, rows) : "";
   if (!same.empty() && request.progress != ProgressStyle::hidden)
     messages << "warning: " << same << std::endl;
@@ -203,7 +203,7 @@ class SweepRun {
 
   int list_points() {
     const Doing listing("listing the points", "points");
-    out_ << (request_.format == SweepFormat::json ? points_json(sweep_) : points_text(sweep_));
+    out_ << (request_.format == ResultFormat::json ? points_json(sweep_) : points_text(sweep_));
     return exit_done;
   }
 
@@ -220,8 +220,8 @@ class SweepRun {
     sweep_.expect_a_readable_point();
     open_manifest(request_.directory, sweep_, request_.version);
     std::set<std::size_t> known;
-    for (const auto& [point, entry] : read_parts(request_.directory, sweep_).by_point)
-      if (entry.ok || !request_.retry_failed) known.insert(point);
+    for (const auto& [point, row] : read_parts(request_.directory, sweep_).by_point)
+      if (row.ok || !request_.retry_failed) known.insert(point);
     return serve_points(sweep_, {request_.directory, limits_,
                                  [&](std::size_t point) { return known.count(point) == 1; },
                                  STDIN_FILENO, STDOUT_FILENO});
@@ -237,17 +237,19 @@ class SweepRun {
     if (const JsonValue* noise = sweep_.written().find("noise");
         noise != nullptr && !noise->is_null())
       note("iterations are simulated without noise; run --steps N simulates N with it");
-    const PartRows before = read_parts(request_.directory, sweep_);
-    if (before.num_torn > 0)
-      note(count_text(before.num_torn, "unfinished line") + " of an earlier run " +
-           is_or_are(before.num_torn) + " ignored; " +
-           (before.num_torn == 1 ? "its point is" : "their points are") + " done again");
-    warn_of_left_out(before);
     PoolTask task;
-    task.points = points_to_do(sweep_, shard, before, request_.retry_failed);
-    if (!before.by_point.empty())
-      note(count_text(before.by_point.size(), "point") + " " + is_or_are(before.by_point.size()) +
-           " done already, " + std::to_string(task.points.size()) + " to do");
+    {
+      const PartRows before = read_parts(request_.directory, sweep_);
+      if (before.num_torn > 0)
+        note(count_text(before.num_torn, "unfinished line") + " of an earlier run " +
+             is_or_are(before.num_torn) + " ignored; " +
+             (before.num_torn == 1 ? "its point is" : "their points are") + " done again");
+      warn_of_left_out(before);
+      task.points = points_to_do(sweep_, shard, before, request_.retry_failed);
+      if (!before.by_point.empty())
+        note(count_text(before.by_point.size(), "point") + " " + is_or_are(before.by_point.size()) +
+             " done already, " + std::to_string(task.points.size()) + " to do");
+    }
     if (!task.points.empty() && play(std::move(task)) == PoolEnd::interrupted) return interrupted();
     const PartRows rows = merge_results(request_.directory, sweep_);
     print(request_, sweep_, rows, out_, messages_);
@@ -295,7 +297,7 @@ class SweepRun {
 
   const SweepRequest& request_;
   Sweep sweep_;
-  PointLimits limits_;
+  ChildLimits limits_;
   std::ostream& out_;
   std::ostream& messages_;
 };

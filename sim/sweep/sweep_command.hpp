@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "report/progress_line.hpp"
+#include "report/summary_text.hpp"
 #include "scenario/scenario.hpp"
 #include "simulate/tasks.hpp"
 #include "sweep/sweep.hpp"
@@ -39,7 +40,6 @@ enum class SweepMode {
   status,   ///< merge what is there and count
   worker,   ///< do the points that stdin names
 };
-enum class SweepFormat { text, json };
 
 /// Command line of `sweep`.
 struct SweepRequest {
@@ -55,7 +55,7 @@ struct SweepRequest {
   bool retry_failed = false;     ///< do failed points again
   std::string version;           ///< of the program, for the manifest
   std::filesystem::path report;  ///< takes the page; empty: none
-  SweepFormat format = SweepFormat::text;
+  ResultFormat format = ResultFormat::text;
   ProgressStyle progress = ProgressStyle::hidden;
   std::function<std::string(const std::string&)> variable;  ///< of the environment
 };

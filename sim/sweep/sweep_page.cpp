@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "core/json_number.hpp"
@@ -75,23 +74,25 @@ struct SweepContent {
 
   const Sweep& sweep;
   const PartRows& rows;
-  /// What fits before what does not, that before what failed; among these the most tokens a second first.
-  std::vector<Row> ranked;
-  std::size_t num_failed = 0, num_fitting = 0;
+  RankedRows ranked;
+  std::vector<const Row*> shown;  ///< the first of the ranked
   std::optional<PlotData> data;
   std::vector<ExplainedPoint> explained;
 
-  bool has_best() const { return num_fitting > 0; }
-  const Row& best() const { return ranked.front(); }
-  /// The row of a point; null where it is not among the ranked.
-  const Row* row_of(std::size_t point) const;
+  bool has_best() const { return ranked.fitting > 0; }
+  const Row& best() const { return *shown.front(); }
+  const JsonValue& row_of(const ExplainedPoint& each) const {
+    return rows.by_point.at(each.point).content;
+  }
   /// Its label, or "nodes 512, micro_batch 1".
-  std::string name_of(const JsonValue& row) const;
+  std::string name_of(const JsonValue& row) const {
+    return point_name(row, sweep.points().columns());
+  }
   /// Whether every row has a label, which is then shown in place of its values.
   bool all_named() const {
     return sweep.points().has_labels() &&
-           std::all_of(ranked.begin(), ranked.end(),
-                       [](const Row& row) { return row.content.find("label") != nullptr; });
+           std::all_of(shown.begin(), shown.end(),
+                       [](const Row* row) { return row->content.find("label") != nullptr; });
   }
   /// The reports of the explained points, in the page's data "explained".
   html::DataViews reports() const {
@@ -102,31 +103,15 @@ struct SweepContent {
   }
 
  private:
-  void rank_rows();
   /// The fastest at each place of the axis, at most ten, and the best of all.
   std::vector<std::size_t> points_to_explain() const;
 };
 
 SweepContent::SweepContent(const Sweep& its_sweep, const PartRows& its_rows)
-    : sweep(its_sweep), rows(its_rows) {
-  rank_rows();
+    : sweep(its_sweep), rows(its_rows), ranked(ranked_rows(sweep, rows)), shown(ranked.rows) {
+  if (shown.size() > most_page_rows) shown.resize(most_page_rows);
   data = plot_data(rows, sweep.points().columns());
   explained = explain_points(sweep, points_to_explain());
-}
-
-void SweepContent::rank_rows() {
-  for (const auto& [point, entry] : rows.by_point)
-    if (std::optional<Row> row = parse_row(entry.row)) {
-      if (!row->ok) ++num_failed;
-      if (row->ok && fits(row->content)) ++num_fitting;
-      ranked.push_back(std::move(*row));
-    }
-  const auto key = [&](const Row& row) {
-    return std::tuple(!row.ok, row.ok && !fits(row.content), penalty_of(sweep, row.content));
-  };
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [&](const Row& a, const Row& b) { return key(a) < key(b); });
-  if (ranked.size() > most_page_rows) ranked.resize(most_page_rows);
 }
 
 std::vector<std::size_t> SweepContent::points_to_explain() const {
@@ -137,30 +122,18 @@ std::vector<std::size_t> SweepContent::points_to_explain() const {
     const std::size_t count = std::min(most, fastest.size());
     for (std::size_t i = 0; i < count; ++i)
       points.push_back(fastest[count == 1 ? 0 : i * (fastest.size() - 1) / (count - 1)].point);
-  } else if (!ranked.empty() && ranked.front().ok) {
-    points.push_back(ranked.front().point);
+  } else if (ranked.ok() > 0) {
+    points.push_back(shown.front()->point);
   }
   if (has_best() && std::find(points.begin(), points.end(), best().point) == points.end())
     points.push_back(best().point);
   return points;
 }
 
-const Row* SweepContent::row_of(std::size_t point) const {
-  const auto found = std::find_if(ranked.begin(), ranked.end(),
-                                  [&](const Row& row) { return row.point == point; });
-  return found == ranked.end() ? nullptr : &*found;
-}
-
-std::string SweepContent::name_of(const JsonValue& row) const {
-  return point_name(row, sweep.points().columns());
-}
-
 std::string best_headline(const SweepContent& page) {
   if (!page.has_best())
     return std::string("<h1><span class=\"big\">No point</span> ") +
-           (page.ranked.empty() || !page.ranked.front().ok ? "could be simulated"
-                                                           : "fits in memory") +
-           "</h1>\n";
+           (page.ranked.ok() == 0 ? "could be simulated" : "fits in memory") + "</h1>\n";
   const JsonValue& row = page.best().content;
   return "<h1><span class=\"big\">" +
          point_number(0, "tokens_per_s", grouped_text(figure(row, "tokens_per_s"))) +
@@ -196,27 +169,27 @@ std::string scaling_text(const SweepContent& page) {
 /// A card of the fitting point whose figure is the smallest, or with a negative sign the largest.
 std::string extreme(const SweepContent& page, const char* key, const char* label, double sign,
                     const std::function<std::string(double)>& text) {
-  std::size_t found = page.ranked.size();
-  for (std::size_t i = 0;
-       i < page.ranked.size() && page.ranked[i].ok && fits(page.ranked[i].content); ++i)
-    if (found == page.ranked.size() ||
-        sign * figure(page.ranked[i].content, key) < sign * figure(page.ranked[found].content, key))
-      found = i;
-  if (found == page.ranked.size()) return "";
-  return card(label, point_number(found, key, text(figure(page.ranked[found].content, key))),
-              escaped("point " + std::to_string(page.ranked[found].point)));
+  const auto end = page.shown.begin() +
+                   static_cast<std::ptrdiff_t>(std::min(page.ranked.fitting, page.shown.size()));
+  const auto found = std::min_element(page.shown.begin(), end, [&](const Row* a, const Row* b) {
+    return sign * figure(a->content, key) < sign * figure(b->content, key);
+  });
+  if (found == end) return "";
+  return card(label,
+              point_number(static_cast<std::size_t>(found - page.shown.begin()), key,
+                           text(figure((*found)->content, key))),
+              escaped("point " + std::to_string((*found)->point)));
 }
 
 std::string headline(const SweepContent& page) {
   const std::size_t total = page.sweep.points().size(), left = total - page.rows.by_point.size();
-  const std::size_t ok = page.rows.by_point.size() - page.num_failed;
   std::string html = "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" +
                      escaped(page.sweep.name()) + "</p>\n" + best_headline(page) +
                      scaling_text(page);
   if (left > 0)
     html += warning("doubtful", whole(left) + " of " + whole(total) + " points are left to do");
-  if (page.num_failed > 0)
-    html += warning("bad", whole(page.num_failed) + " of " + whole(total) +
+  if (page.ranked.failed > 0)
+    html += warning("bad", whole(page.ranked.failed) + " of " + whole(total) +
                                " points could not be simulated; the reasons stand below");
   if (const std::string words = baseline_text(page.sweep, page.rows); !words.empty())
     html += "<p class=\"job\">" + escaped(words) + "</p>\n";
@@ -224,9 +197,9 @@ std::string headline(const SweepContent& page) {
     html += warning("doubtful", same);
   html += "</div>\n<div class=\"cards\">\n" +
           card("points", number("/points", whole(total)), "of the sweep") +
-          card("simulated", number("/ok", whole(ok)), "") +
-          card("failed", number("/failed", whole(page.num_failed)), "each with its reason") +
-          card("too large", number("/does_not_fit", whole(ok - page.num_fitting)),
+          card("simulated", number("/ok", whole(page.ranked.ok())), "") +
+          card("failed", number("/failed", whole(page.ranked.failed)), "each with its reason") +
+          card("too large", number("/does_not_fit", whole(page.ranked.too_large)),
                "do not fit in memory");
   html += extreme(page, "mfu", "best MFU", -1, [](double v) { return percent_text(v); });
   html += extreme(page, "iteration_time_s", "shortest iteration", 1,
@@ -264,14 +237,13 @@ std::string curves(const SweepContent& page) {
 
 /// "512 GPUs, micro_batch 2"; the point's label where it has one.
 std::string label_of(const SweepContent& page, const ExplainedPoint& explained) {
-  const Row* row = page.row_of(explained.point);
-  if (row == nullptr) return "point " + std::to_string(explained.point);
+  const JsonValue& row = page.row_of(explained);
   const bool by_gpus = page.data && page.data->x_counts_gpus;
-  if (!by_gpus || row->content.find("label") != nullptr) return page.name_of(row->content);
+  if (!by_gpus || row.find("label") != nullptr) return page.name_of(row);
   std::vector<std::string> others = page.sweep.points().columns();
   std::erase(others, "/nodes");
-  const std::string name = point_name(row->content, others);
-  return grouped_text(figure(row->content, "gpus")) + " GPUs" + (name.empty() ? "" : ", " + name);
+  const std::string name = point_name(row, others);
+  return grouped_text(figure(row, "gpus")) + " GPUs" + (name.empty() ? "" : ", " + name);
 }
 
 std::string breakdown_chart(const SweepContent& page) {
@@ -279,10 +251,8 @@ std::string breakdown_chart(const SweepContent& page) {
   for (const html::DataView& report : page.reports()) {
     const ExplainedPoint& explained = page.explained[rows.size()];
     const Seconds time{report.amount("/iteration_time_s")};
-    const Row* row = page.row_of(explained.point);
     rows.push_back(
-        {"<span class=\"name\" title=\"" +
-             escaped(row == nullptr ? "" : page.name_of(row->content)) + "\">" +
+        {"<span class=\"name\" title=\"" + escaped(page.name_of(page.row_of(explained))) + "\">" +
              escaped(label_of(page, explained)) + "</span>",
          html::stacked_bar(html::breakdown_pieces(report.find("/breakdown_s"), time, time),
                            "where the time of point " + std::to_string(explained.point) + " goes"),
@@ -342,8 +312,8 @@ struct FigureColumn {
 /// The unit that suits the longest iteration.
 FigureColumn time_column(const SweepContent& page) {
   double longest = 0;
-  for (const Row& row : page.ranked)
-    longest = std::max(longest, figure(row.content, "iteration_time_s"));
+  for (const Row* row : page.shown)
+    longest = std::max(longest, figure(row->content, "iteration_time_s"));
   constexpr double ms = 1e-3, us = 1e-6;
   if (longest >= 1 || longest == 0)
     return {"iteration_time_s", "s/iteration", 1, 3, "s", "ascending"};
@@ -406,13 +376,13 @@ std::string table_head(const SweepContent& page, const std::vector<FigureColumn>
             escaped(each.title) + "</th>";
   if (page.sweep.choices().plan == JobPlan::best) html += "<th data-key=\"plan\">best plan</th>";
   html += "<th data-key=\"fits\">fits</th>";
-  if (page.num_failed > 0) html += "<th data-key=\"error\">error</th>";
+  if (page.ranked.failed > 0) html += "<th data-key=\"error\">error</th>";
   return html;
 }
 
 std::string table_row(const SweepContent& page, std::size_t place,
                       const std::vector<FigureColumn>& figures) {
-  const Row& row = page.ranked[place];
+  const Row& row = *page.shown[place];
   const JsonValue& content = row.content;
   std::string html = row.ok && !fits(row.content) ? "<tr class=\"large\">" : "<tr>";
   html += "<td class=\"n\">" + point_number(place, "point", whole(row.point)) + "</td>";
@@ -445,22 +415,22 @@ std::string table_row(const SweepContent& page, std::size_t place,
                   !row.ok             ? ""
                   : fits(row.content) ? "yes"
                                       : "<strong class=\"bad\">NO</strong>");
-  if (page.num_failed > 0)
+  if (page.ranked.failed > 0)
     html += element("td", "class=\"error-text\"", escaped(text_at(content, "error")));
   return html + "</tr>\n";
 }
 
 std::string point_section(const SweepContent& page) {
-  if (page.ranked.empty()) return "<p>No point has been done yet.</p>\n";
+  if (page.shown.empty()) return "<p>No point has been done yet.</p>\n";
   const std::vector<FigureColumn> figures = figure_columns(page);
   std::string body;
-  for (std::size_t i = 0; i < std::min(first_page_rows, page.ranked.size()); ++i)
+  for (std::size_t i = 0; i < std::min(first_page_rows, page.shown.size()); ++i)
     body += table_row(page, i, figures);
   std::string note = std::string(order_words(page.sweep.choices().objective)) +
                      " first; what does not fit in memory, then what failed, last.";
-  if (page.rows.by_point.size() > page.ranked.size())
+  if (page.rows.by_point.size() > page.shown.size())
     note += " Of " + whole(page.rows.by_point.size()) + " points these are the first " +
-            whole(page.ranked.size()) + "; results.csv has all.";
+            whole(page.shown.size()) + "; results.csv has all.";
   std::vector<PricedPoint> priced;
   for (const FrontPoint& each : front_of(page.rows, page.sweep.points().columns()))
     priced.push_back(each.priced);
@@ -474,19 +444,20 @@ std::string point_section(const SweepContent& page) {
 
 /// Failed points with the same reason together, the commonest first.
 std::string failure_section(const SweepContent& page) {
-  if (page.num_failed == 0) return "";
+  if (page.ranked.failed == 0) return "";
   struct Group {
     std::string kind, error;
     std::vector<const Row*> rows;
   };
   std::vector<Group> groups;
   std::map<std::pair<std::string, std::string>, std::size_t> places;
-  for (const Row& row : page.ranked) {
-    if (row.ok) continue;
-    const std::string kind = text_at(row.content, "failure"), error = text_at(row.content, "error");
+  for (const Row* row : page.shown) {
+    if (row->ok) continue;
+    const std::string kind = text_at(row->content, "failure"),
+                      error = text_at(row->content, "error");
     const auto [place, is_new] = places.try_emplace({kind, error}, groups.size());
     if (is_new) groups.push_back({kind, error, {}});
-    groups[place->second].rows.push_back(&row);
+    groups[place->second].rows.push_back(row);
   }
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.rows.size() > b.rows.size(); });
@@ -542,8 +513,7 @@ std::string scenario_section(const SweepContent& page) {
 
 std::string points_json_text(const SweepContent& page) {
   std::string text;
-  for (const Row& row : page.ranked)
-    text += (text.empty() ? "[" : ",\n") + page.rows.by_point.at(row.point).row;
+  for (const Row* row : page.shown) text += (text.empty() ? "[" : ",\n") + row->line;
   return (text.empty() ? "[" : text) + "]";
 }
 

@@ -15,7 +15,7 @@ PartRows rows_of(const Sweep& sweep) {
   PartRows rows;
   for (std::size_t point = 0; point < sweep.points().size(); ++point) {
     const std::string row = maker.row(point);
-    rows.by_point[point] = {parse_row(row)->ok, row};
+    rows.by_point[point] = *parse_row(row);
   }
   return rows;
 }
@@ -69,9 +69,9 @@ TEST_CASE("the rows stand in the page as results.jsonl has them, the best first"
   const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
   const PartRows rows = rows_of(sweep);
   const std::string page = page_of(sweep, rows);
-  for (const auto& [point, entry] : rows.by_point) CHECK(contains(page, entry.row));
-  const auto first = parse_row(rows.by_point.at(0).row),
-             second = parse_row(rows.by_point.at(1).row);
+  for (const auto& [point, entry] : rows.by_point) CHECK(contains(page, entry.line));
+  const auto first = parse_row(rows.by_point.at(0).line),
+             second = parse_row(rows.by_point.at(1).line);
   const bool second_is_faster = std::get<double>(second->content.find("tokens_per_s")->content) >
                                 std::get<double>(first->content.find("tokens_per_s")->content);
   CHECK(contains(page, second_is_faster ? "Best point, 1: nodes 2" : "Best point, 0: nodes 1"));
@@ -106,12 +106,12 @@ TEST_CASE("a thousand points make a page of bounded size that keeps the first ro
   const Sweep sweep = fixture.sweep(R"({"matrix": {"/training/global_batch": [)" + values + "]}}");
   PartRows rows;
   for (std::size_t i = 0; i < 1000; ++i)
-    rows.by_point[i] = {true, "{\"point\": " + std::to_string(i) +
+    rows.by_point[i] = *parse_row("{\"point\": " + std::to_string(i) +
                                   ", \"/training/global_batch\": " + std::to_string(i + 1) +
                                   ", \"ok\": true, \"gpus\": 8, \"iteration_time_s\": 1.5, "
                                   "\"tokens_per_s\": " +
                                   std::to_string(1000 + i) +
-                                  ", \"mfu\": 0.4, \"memory_max_bytes\": 1e10, \"fits\": true}"};
+                                  ", \"mfu\": 0.4, \"memory_max_bytes\": 1e10, \"fits\": true}");
   const std::string page = page_of(sweep, rows);
   std::size_t lines = 0;
   for (std::size_t at = page.find("<tr><td class=\"n\">"); at != std::string::npos;

@@ -20,11 +20,11 @@ PartRows rows_of(const std::vector<Drawn>& all) {
   PartRows rows;
   for (const Drawn& each : all) {
     const std::size_t point = rows.by_point.size();
-    rows.by_point[point] = {true,
-                            "{\"point\": " + std::to_string(point) + ", " + each.values +
-                                ", \"ok\": true, \"gpus\": " + std::to_string(each.gpus) +
-                                ", \"tokens_per_s\": " + std::to_string(each.tokens) +
-                                ", \"mfu\": 0.4, \"memory_max_bytes\": 1e10, \"fits\": true}"};
+    rows.by_point[point] =
+        *parse_row("{\"point\": " + std::to_string(point) + ", " + each.values +
+                   ", \"ok\": true, \"gpus\": " + std::to_string(each.gpus) +
+                   ", \"tokens_per_s\": " + std::to_string(each.tokens) +
+                   ", \"mfu\": 0.4, \"memory_max_bytes\": 1e10, \"fits\": true}");
   }
   return rows;
 }

@@ -6,6 +6,7 @@
 
 #include "core/testing.hpp"
 #include "report/report_json.hpp"
+#include "report/text_table.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/results.hpp"
 #include "sweep/row.hpp"
@@ -207,7 +208,7 @@ TEST_CASE("points whose values make the same scenario are named") {
   const RowMaker maker(sweep, {});
   PartRows rows;
   for (std::size_t point = 0; point < sweep.points().size(); ++point)
-    rows.by_point[point] = {true, maker.row(point)};
+    rows.by_point[point] = *parse_row(maker.row(point));
   CHECK(same_scenarios(rows) == SameScenarios{{0, 2, 4}, {1, 3}});
   CHECK(same_text(sweep, rows) ==
         "5 points are 2 different scenarios\n"
@@ -315,12 +316,11 @@ TEST_CASE("fields of a table stand in quotes where they must") {
 TEST_CASE(
     "the table has a column for each swept pointer and figure, empty where there is nothing") {
   PartRows rows;
-  rows.by_point[0] = {true,
-                      R"({"point": 0, "id": "aa", "/nodes": 8, "ok": true, "gpus": 64,
+  rows.by_point[0] = *parse_row(R"({"point": 0, "id": "aa", "/nodes": 8, "ok": true, "gpus": 64,
                           "iteration_time_s": 1.5, "iteration_time_interval_s": [1, 2.5],
-                          "fits": true})"};
-  rows.by_point[1] = {false, R"({"point": 1, "id": "bb", "/nodes": null, "ok": false,
-                                 "failure": "bad_input", "error": "no, \"no\""})"};
+                          "fits": true})");
+  rows.by_point[1] = *parse_row(R"({"point": 1, "id": "bb", "/nodes": null, "ok": false,
+                                 "failure": "bad_input", "error": "no, \"no\""})");
   CHECK(results_csv(rows, {"/nodes", "/parallel/tensor"}) ==
         "point,id,/nodes,/parallel/tensor,ok,gpus,iteration_time_s,iteration_time_low_s,"
         "iteration_time_high_s,samples_per_s,tokens_per_s,model_tflops_per_gpu,mfu,"
@@ -331,9 +331,9 @@ TEST_CASE(
 
 TEST_CASE("no text in the table is a formula, and numbers stay numbers") {
   PartRows rows;
-  rows.by_point[0] = {false, R"({"point": 0, "id": "aa", "/a": "=1+1", "/b": "@x", "/c": "+1.5",
+  rows.by_point[0] = *parse_row(R"({"point": 0, "id": "aa", "/a": "=1+1", "/b": "@x", "/c": "+1.5",
                                  "/d": "-cmd|' /C calc'!A0", "/e": -5, "/f": "\t=1", "ok": false,
-                                 "failure": "bad_input", "error": "-"})"};
+                                 "failure": "bad_input", "error": "-"})");
   const std::string table = results_csv(rows, {"/a", "/b", "/c", "/d", "/e", "/f"});
   CHECK(table.find("0,aa,'=1+1,'@x,'+1.5,'-cmd|' /C calc'!A0,-5,'\t=1,false") != std::string::npos);
   CHECK(table.ends_with(",bad_input,'-\n"));
@@ -341,9 +341,9 @@ TEST_CASE("no text in the table is a formula, and numbers stay numbers") {
 
 TEST_CASE("what would act on a terminal is spelt out in the table, and is then no formula either") {
   PartRows rows;
-  rows.by_point[0] = {
-      false, R"({"point": 0, "id": "aa", "/a": "\u001b[31mred", "/b": "a\u009bb", "/c": "\u202ex",
-                                 "/d": ["\u202e"], "/e": "\r=1", "ok": false, "failure": "crash"})"};
+  rows.by_point[0] = *parse_row(
+      R"({"point": 0, "id": "aa", "/a": "\u001b[31mred", "/b": "a\u009bb", "/c": "\u202ex",
+                                 "/d": ["\u202e"], "/e": "\r=1", "ok": false, "failure": "crash"})");
   const std::string table = results_csv(rows, {"/a", "/b", "/c", "/d", "/e", "/\u202e"});
   CHECK(table.starts_with("point,id,/a,/b,/c,/d,/e,/\\u202e,ok"));
   CHECK(table.find("0,aa,\\u001b[31mred,a\\u009bb,\\u202ex,\"[\"\"\\u202e\"\"]\",\\u000d=1,") !=

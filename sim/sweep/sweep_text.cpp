@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "core/count_text.hpp"
 #include "core/json_number.hpp"
+#include "core/text_list.hpp"
 #include "core/work_note.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
@@ -66,11 +68,9 @@ SameScenarios same_scenarios(const std::map<std::size_t, std::string>& ids) {
 
 SameScenarios same_scenarios(const PartRows& rows) {
   std::map<std::size_t, std::string> ids;
-  for (const auto& [point, entry] : rows.by_point) {
-    const std::optional<Row> row = parse_row(entry.row);
-    const JsonValue* id = row ? row->content.find("id") : nullptr;
-    if (id != nullptr && id->is_string()) ids[point] = id->string();
-  }
+  for (const auto& [point, row] : rows.by_point)
+    if (const JsonValue* id = row.content.find("id"); id != nullptr && id->is_string())
+      ids[point] = id->string();
   return same_scenarios(ids);
 }
 
@@ -96,50 +96,31 @@ std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& po
 
 namespace {
 
-constexpr std::size_t most_listed = 5;  ///< best points, and kinds of failures
-
-/// What there is to say about all rows together.
-struct Tally {
-  std::size_t ok = 0, failed = 0, too_large = 0;
-  std::vector<JsonValue> best;                               ///< that fit, by the sweep's objective
-  std::vector<std::pair<std::string, std::size_t>> reasons;  ///< of failures, the commonest first
-};
-
-void count_reason(Tally& tally, const std::string& reason) {
-  const auto found = std::find_if(tally.reasons.begin(), tally.reasons.end(),
-                                  [&](const auto& each) { return each.first == reason; });
-  if (found == tally.reasons.end())
-    tally.reasons.emplace_back(reason, 1);
-  else
-    ++found->second;
+/// The best points that fit.
+std::vector<JsonValue> best_of(const RankedRows& ranked) {
+  constexpr std::size_t most_listed = 5;
+  std::vector<JsonValue> best;
+  for (std::size_t i = 0; i < std::min(most_listed, ranked.fitting); ++i)
+    best.push_back(ranked.rows[i]->content);
+  return best;
 }
 
-Tally tally_of(const Sweep& sweep, const PartRows& rows) {
-  Tally tally;
-  const auto is_better = [&](const JsonValue& a, const JsonValue& b) {
-    return penalty_of(sweep, a) < penalty_of(sweep, b);
-  };
-  for (const auto& [point, entry] : rows.by_point) {
-    const std::optional<Row> row = parse_row(entry.row);
-    if (!row) continue;
-    if (!row->ok) {
-      ++tally.failed;
-      count_reason(tally, text_at(row->content, "failure"));
-      continue;
-    }
-    ++tally.ok;
-    if (!fits(row->content)) {
-      ++tally.too_large;
-      continue;
-    }
-    const auto place =
-        std::upper_bound(tally.best.begin(), tally.best.end(), row->content, is_better);
-    tally.best.insert(place, row->content);
-    if (tally.best.size() > most_listed) tally.best.pop_back();
+/// "2 bad_input, 1 crash": why points failed, the commonest reason first.
+std::string reasons_text(const RankedRows& ranked) {
+  std::vector<std::pair<std::string, std::size_t>> reasons;
+  for (std::size_t i = ranked.ok(); i < ranked.rows.size(); ++i) {
+    const std::string reason = text_at(ranked.rows[i]->content, "failure");
+    const auto known = std::find_if(reasons.begin(), reasons.end(),
+                                    [&](const auto& each) { return each.first == reason; });
+    if (known == reasons.end())
+      reasons.emplace_back(reason, 1);
+    else
+      ++known->second;
   }
-  std::stable_sort(tally.reasons.begin(), tally.reasons.end(),
+  std::stable_sort(reasons.begin(), reasons.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
-  return tally;
+  return listed(reasons,
+                [](const auto& each) { return std::to_string(each.second) + " " + each.first; });
 }
 
 std::string between_text(std::pair<double, double> ends) {
@@ -157,12 +138,12 @@ std::string speedup_text(const JsonValue& row) {
          (interval ? " (" + between_text(*interval) + ")" : "");
 }
 
-std::string best_text(const Sweep& sweep, const Tally& tally) {
+std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   const std::vector<std::string>& columns = sweep.points().columns();
   const bool has_labels = sweep.points().has_labels();
-  const bool has_intervals = std::any_of(
-      tally.best.begin(), tally.best.end(),
-      [](const JsonValue& row) { return interval_of(row, time_interval_key).has_value(); });
+  const bool has_intervals = std::any_of(best.begin(), best.end(), [](const JsonValue& row) {
+    return interval_of(row, time_interval_key).has_value();
+  });
   std::vector<TextRow> lines{{"point"}};
   if (has_labels)
     lines[0].emplace_back("name");
@@ -172,7 +153,7 @@ std::string best_text(const Sweep& sweep, const Tally& tally) {
   if (has_intervals) lines[0].emplace_back("90 % interval");
   lines[0].insert(lines[0].end(), {"tokens/s", "MFU %", "GiB"});
   for (const std::string& figure : sweep.asked_figures()) lines[0].push_back(figure);
-  for (const JsonValue& row : tally.best) {
+  for (const JsonValue& row : best) {
     TextRow& line = lines.emplace_back(TextRow{text_at(row, "point")});
     const auto add_text = [&](const std::string& text) {
       const std::string shown = text_for_message(JsonValue(text));
@@ -202,6 +183,21 @@ std::string best_text(const Sweep& sweep, const Tally& tally) {
 }
 
 }  // namespace
+
+RankedRows ranked_rows(const Sweep& sweep, const PartRows& rows) {
+  using Rank = std::tuple<bool, bool, double>;
+  RankedRows ranked;
+  std::vector<std::pair<Rank, const Row*>> sorted;
+  for (const auto& [point, row] : rows.by_point) {
+    const bool is_large = row.ok && !fits(row.content);
+    ++(!row.ok ? ranked.failed : is_large ? ranked.too_large : ranked.fitting);
+    sorted.push_back({{!row.ok, is_large, penalty_of(sweep, row.content)}, &row});
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [rank, row] : sorted) ranked.rows.push_back(row);
+  return ranked;
+}
 
 const char* order_words(Objective objective) {
   switch (objective) {
@@ -243,8 +239,7 @@ namespace {
 /// What stands beside speed-ups, where something does.
 std::string words_of_intervals(const PartRows& rows) {
   const auto has_one = [](const auto& each) {
-    const std::optional<Row> row = parse_row(each.second.row);
-    return row && interval_of(row->content, speedup_interval_key);
+    return interval_of(each.second.content, speedup_interval_key).has_value();
   };
   if (std::none_of(rows.by_point.begin(), rows.by_point.end(), has_one)) return {};
   return "; in brackets its 90 % interval, ~ where it is not known which is faster";
@@ -258,8 +253,7 @@ std::string baseline_text(const Sweep& sweep, const PartRows& rows) {
   const std::string point = "point " + std::to_string(*baseline);
   const auto found = rows.by_point.find(*baseline);
   if (found == rows.by_point.end()) return "no speed-ups yet: the baseline, " + point + ", is left";
-  const std::optional<Row> row = parse_row(found->second.row);
-  const std::string name = row ? point_name(row->content, sweep.points().columns()) : "";
+  const std::string name = point_name(found->second.content, sweep.points().columns());
   return found->second.ok
              ? "speedup: tokens/s over those of " + point + ", " + name + words_of_intervals(rows)
              : "no speed-ups: the baseline, " + point + ", could not be simulated";
@@ -267,34 +261,30 @@ std::string baseline_text(const Sweep& sweep, const PartRows& rows) {
 
 std::string sweep_text(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory) {
-  const Tally tally = tally_of(sweep, rows);
+  const RankedRows ranked = ranked_rows(sweep, rows);
   const std::size_t total = sweep.points().size();
   std::string text = sweep.name() + ": " + count_text(total, "point") + ", " +
-                     std::to_string(tally.ok) + " simulated";
-  if (tally.too_large > 0)
-    text += " (" + std::to_string(tally.too_large) + " of them do not fit in memory)";
-  if (tally.failed > 0) {
-    text += ", " + std::to_string(tally.failed) + " failed (";
-    for (const auto& [reason, times] : tally.reasons)
-      text += (text.back() == '(' ? "" : ", ") + std::to_string(times) + " " + reason;
-    text += ")";
-  }
+                     std::to_string(ranked.ok()) + " simulated";
+  if (ranked.too_large > 0)
+    text += " (" + std::to_string(ranked.too_large) + " of them do not fit in memory)";
+  if (ranked.failed > 0)
+    text += ", " + std::to_string(ranked.failed) + " failed (" + reasons_text(ranked) + ")";
   const std::size_t left = total - rows.by_point.size();
   if (left > 0) text += ", " + std::to_string(left) + " left to do";
   text += "\n";
   if (const std::string same = same_text(sweep, rows); !same.empty())
     text += "warning: " + same + "\n";
   if (const std::string words = baseline_text(sweep, rows); !words.empty()) text += words + "\n";
-  if (!tally.best.empty())
-    text +=
-        "\n" + std::string(order_words(sweep.choices().objective)) + "\n" + best_text(sweep, tally);
+  if (ranked.fitting > 0)
+    text += "\n" + std::string(order_words(sweep.choices().objective)) + "\n" +
+            best_text(sweep, best_of(ranked));
   text += front_text(front_of(rows, sweep.points().columns()));
   return text + "\nAll of it: " + (directory / "results.csv").string() + "\n";
 }
 
 std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory) {
-  const Tally tally = tally_of(sweep, rows);
+  const RankedRows ranked = ranked_rows(sweep, rows);
   const std::size_t total = sweep.points().size();
   const auto numbers = [](const std::vector<std::size_t>& points) {
     return array_of(points, json_of<std::size_t>);
@@ -307,14 +297,14 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                                 {"name", sweep.name()},
                                 {"sweep_hash", sweep.hash()},
                                 {"points", total},
-                                {"ok", tally.ok},
-                                {"failed", tally.failed},
-                                {"does_not_fit", tally.too_large},
+                                {"ok", ranked.ok()},
+                                {"failed", ranked.failed},
+                                {"does_not_fit", ranked.too_large},
                                 {"left", total - rows.by_point.size()},
                                 {"same_scenarios", array_of(same_scenarios(rows), numbers)},
                                 {"baseline", sweep.points().baseline()},
                                 {"results", (directory / "results.jsonl").string()},
-                                {"best", JsonValue(tally.best)},
+                                {"best", JsonValue(best_of(ranked))},
                                 {"front", only_if(!priced.empty(), numbers(front))}})) +
          "\n";
 }

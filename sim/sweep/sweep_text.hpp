@@ -26,6 +26,16 @@ SameScenarios same_scenarios(const PartRows& rows);
 std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& points,
                                 std::size_t num_known);
 
+/// The rows from the best to the worst: what fits, by the sweep's objective, then what does not fit in memory, then what failed. Those
+/// that are alike in this are in the order of the points.
+struct RankedRows {
+  std::vector<const Row*> rows;
+  std::size_t fitting = 0, too_large = 0, failed = 0;
+
+  std::size_t ok() const { return fitting + too_large; }
+};
+RankedRows ranked_rows(const Sweep& sweep, const PartRows& rows);
+
 /// What comes first where points are ordered by the objective: "Most tokens a second", "Least cost of a token".
 const char* order_words(Objective objective);
 

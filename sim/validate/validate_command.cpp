@@ -46,7 +46,7 @@ ValidatedSet validate_with_progress(const MeasurementSet& set, Prediction predic
 }
 
 std::string result_text(const std::vector<ValidatedSet>& sets, const ValidateRequest& request) {
-  if (request.format == OutputFormat::json) return validation_json(sets);
+  if (request.format == ResultFormat::json) return validation_json(sets);
   if (request.detail != ValidateDetail::rows)
     return validation_summary(
         sets, request.detail == ValidateDetail::summary ? Legend::shown : Legend::hidden);

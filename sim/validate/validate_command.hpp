@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "report/progress_line.hpp"
+#include "report/summary_text.hpp"
 #include "scenario/scenario.hpp"
 #include "validate/validate.hpp"
 
 namespace windtunnel {
-
-enum class OutputFormat { text, json };
 
 /// How much of the result the text has.
 enum class ValidateDetail {
@@ -32,7 +31,7 @@ struct ValidateRequest {
   std::string report;       ///< file that takes the page; empty: none
   std::string
       residuals;  ///< residuals' file whose errors of differences become those of the sets; empty: none
-  OutputFormat format = OutputFormat::text;
+  ResultFormat format = ResultFormat::text;
   ValidateDetail detail = ValidateDetail::summary;
   ProgressStyle progress =
       ProgressStyle::hidden;  ///< a counter on `messages` after a second; for terminals only

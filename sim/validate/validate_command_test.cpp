@@ -68,7 +68,7 @@ double predicted(const JsonValue& point) {
 TEST_CASE("a value set on the command line changes every point, and the score says so") {
   ValidateRequest request;
   request.sets = {"megatron-2020-tensor-scaling"};
-  request.format = OutputFormat::json;
+  request.format = ResultFormat::json;
   const auto document = [&] {
     std::ostringstream out, messages;
     REQUIRE(run_validate(request, Library{source_dir()}, out, messages) == 0);

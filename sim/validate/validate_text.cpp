@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "core/text_list.hpp"
 #include "report/number_text.hpp"
 #include "report/text_table.hpp"
 #include "units/quantity_reader.hpp"
@@ -119,12 +120,6 @@ std::string collective_groups_text(const std::vector<ScoredRow>& comparisons) {
   return "\n" + text_table("lr", rows);
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list;
-}
-
 /// One line for each kind of reading, one for each timer.
 std::string other_scores_text(const ValidatedSet& set) {
   std::vector<TextRow> rows;
@@ -156,7 +151,7 @@ std::string fitted_text(const ValidatedSet& set) {
   const std::set<std::string>& numbers = set.fitted_numbers;
   if (numbers.empty())
     return set.never_fitted ? "\n  never fitted: no constant was chosen with this set\n" : "";
-  return "\n  fitted on this set: " + listed({numbers.begin(), numbers.end()}) + "\n";
+  return "\n  fitted on this set: " + listed(numbers) + "\n";
 }
 
 /// The first line of a reason is enough for a list; what follows shows where the text stands.

@@ -13,7 +13,7 @@ ExitCode codec_command(const CommandLine& line) {
   if (!line.arguments.empty()) request.file = line.arguments.front();
   request.seed = line.seed;
   request.output = line.output;
-  request.format = line.format == ResultFormat::json ? CodecFormat::json : CodecFormat::text;
+  request.format = line.format;
   std::ostringstream result, quiet;
   run_codec(request, result, line.verbosity == Verbosity::quiet ? quiet : std::cerr);
   print_result(line, result.str());

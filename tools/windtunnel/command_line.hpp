@@ -14,7 +14,6 @@
 
 namespace windtunnel {
 
-enum class ResultFormat { text, json };
 enum class Verbosity { normal, quiet };
 enum class ColourChoice { automatic, always, never };
 

@@ -39,7 +39,7 @@ ExitCode sweep_command(const CommandLine& line) {
   request.memory_limit = line.memory_limit;
   request.retry_failed = line.retry_failed;
   request.version = version_text();
-  request.format = line.format == ResultFormat::json ? SweepFormat::json : SweepFormat::text;
+  request.format = line.format;
   request.progress = progress_style(line);
   request.variable = [](const std::string& name) {
     const char* value = std::getenv(name.c_str());

@@ -16,7 +16,7 @@ ExitCode validate_command(const CommandLine& line) {
   request.svg = line.svg;
   request.report = line.report;
   request.residuals = line.residuals;
-  request.format = line.format == ResultFormat::json ? OutputFormat::json : OutputFormat::text;
+  request.format = line.format;
   request.detail = line.details                         ? ValidateDetail::rows
                    : line.verbosity == Verbosity::quiet ? ValidateDetail::table
                                                         : ValidateDetail::summary;
