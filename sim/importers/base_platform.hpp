@@ -10,6 +10,7 @@
 #include "core/problem.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"
+#include "importers/log_text.hpp"
 #include "platform/platform.hpp"
 #include "platform/source_json.hpp"
 #include "report/json_object.hpp"
@@ -95,7 +96,7 @@ class PlatformImport {
   }
   void warn(std::string text) { imported_.warnings.push_back(std::move(text)); }
   void problem(const Origin& place, std::string message, std::string suggestion) {
-    problems_.add({place, {}, std::move(message), std::move(suggestion)});
+    add_problem(problems_, place, std::move(message), std::move(suggestion));
   }
   /// That the base is the wrong one.
   InputError base_error(std::string why, std::string suggestion) const;

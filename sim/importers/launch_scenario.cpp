@@ -1,7 +1,6 @@
 #include "importers/launch_scenario.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
 #include "importers/base_platform.hpp"
+#include "importers/log_text.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 
@@ -20,15 +20,8 @@ namespace {
 JsonValue value_of(const std::string& text) {
   if (text == "true" || text == "True") return JsonValue(true);
   if (text == "false" || text == "False") return JsonValue(false);
-  std::int64_t whole = 0;
-  const char* const end = text.data() + text.size();
-  if (const auto [last, error] = std::from_chars(text.data(), end, whole);
-      error == std::errc{} && last == end)
-    return JsonValue(whole);
-  double number = 0;
-  if (const auto [last, error] = std::from_chars(text.data(), end, number);
-      error == std::errc{} && last == end)
-    return JsonValue(number);
+  if (const auto whole = whole_in(text)) return JsonValue(*whole);
+  if (const auto number = number_in(text)) return JsonValue(*number);
   return JsonValue(text);
 }
 

@@ -176,10 +176,6 @@ Origin LogText::end() const {
   return at(lines_.back(), lines_.back().words.back());
 }
 
-void LogText::problem(const Origin& place, std::string message, std::string suggestion) const {
-  problems_->add({place, {}, std::move(message), std::move(suggestion)});
-}
-
 std::string file_and_line(const Origin& place) {
   return place.source->name + ":" + std::to_string(place.line);
 }
@@ -210,11 +206,16 @@ std::optional<double> number_in(std::string_view word) {
   return number;
 }
 
-std::optional<long long> count_in(std::string_view word) {
-  long long number = 0;
+std::optional<std::int64_t> whole_in(std::string_view word) {
+  std::int64_t number = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc{} || end != word.data() + word.size() || number < 0) return std::nullopt;
+  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
   return number;
+}
+
+std::optional<long long> count_in(std::string_view word) {
+  const auto number = whole_in(word);
+  return number && *number >= 0 ? std::optional<long long>(*number) : std::nullopt;
 }
 
 bool is_missing(std::string_view word) {

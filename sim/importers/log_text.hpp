@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,12 @@
 #include "core/problem.hpp"
 
 namespace windtunnel {
+
+/// What is wrong at a place, and what to write instead.
+inline void add_problem(Problems& problems, const Origin& place, std::string message,
+                        std::string suggestion = {}) {
+  problems.add({place, {}, std::move(message), std::move(suggestion)});
+}
 
 /// One word of a line, and where it stands in the file as it was written.
 struct LogWord {
@@ -49,7 +56,9 @@ class LogText {
   Origin at(const LogLine& line) const;  ///< of the whole line
   Origin end() const;                    ///< of the last word
 
-  void problem(const Origin& place, std::string message, std::string suggestion = {}) const;
+  void problem(const Origin& place, std::string message, std::string suggestion = {}) const {
+    add_problem(*problems_, place, std::move(message), std::move(suggestion));
+  }
   void problem(const LogLine& line, const LogWord& word, std::string message,
                std::string suggestion = {}) const {
     problem(at(line, word), std::move(message), std::move(suggestion));
@@ -71,7 +80,8 @@ std::string file_and_line(const Origin& place);
 
 /// A finite decimal number that is the whole word.
 std::optional<double> number_in(std::string_view word);
-/// A whole number >= 0 that is the whole word.
+/// A whole number that is the whole word, and one that is 0 or more.
+std::optional<std::int64_t> whole_in(std::string_view word);
 std::optional<long long> count_in(std::string_view word);
 /// "N/A", "nan", "-" or nothing: a value that was not measured.
 bool is_missing(std::string_view word);

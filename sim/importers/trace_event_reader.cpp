@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "core/json_value.hpp"
+#include "importers/log_text.hpp"
 
 namespace windtunnel::detail {
 namespace {
@@ -19,13 +19,6 @@ constexpr std::size_t argument_depth = 4;  ///< and its args
 constexpr std::int64_t latest = std::int64_t{1} << 62;
 
 using Kind = TraceValue::Kind;
-
-std::optional<std::int64_t> to_whole(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::string pointer_of(const TraceEvent& event, const std::string& key) {
   return "/traceEvents/" + std::to_string(event.number) + "/" + key;
@@ -53,11 +46,9 @@ std::optional<std::int64_t> to_nanoseconds_exactly(std::string_view text) {
   std::string_view digits = text.substr(negative ? 1 : 0);
   if (digits.empty()) return std::nullopt;
   if (digits.find_first_not_of("0123456789.") != std::string_view::npos) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
     constexpr double nanoseconds_per_microsecond = 1000;
-    value *= nanoseconds_per_microsecond;
+    const double value =
+        number_in(text).value_or(static_cast<double>(latest)) * nanoseconds_per_microsecond;
     if (!(std::abs(value) < static_cast<double>(latest))) return std::nullopt;
     return std::llround(value);
   }
@@ -66,7 +57,7 @@ std::optional<std::int64_t> to_nanoseconds_exactly(std::string_view text) {
   std::string rest(point == std::string_view::npos ? std::string_view() : digits.substr(point + 1));
   const bool round_up = rest.size() > decimals && rest[decimals] >= '5';
   rest.resize(decimals, '0');
-  const auto value = to_whole(whole + rest);
+  const auto value = whole_in(whole + rest);
   if (!value || *value >= latest) return std::nullopt;
   return (negative ? -1 : 1) * (*value + (round_up ? 1 : 0));
 }
@@ -90,12 +81,12 @@ const std::string& TraceEvent::argument(std::string_view key) const {
 }
 
 std::optional<std::int64_t> TraceEvent::whole_argument(std::string_view key) const {
-  return to_whole(argument(key));
+  return whole_in(argument(key));
 }
 
 std::int64_t TraceEvent::correlation() const {
   const TraceValue* value = find(arguments, "correlation");
-  return value != nullptr && value->kind == Kind::number ? to_whole(value->text).value_or(0) : 0;
+  return value != nullptr && value->kind == Kind::number ? whole_in(value->text).value_or(0) : 0;
 }
 
 void TraceEventReader::read(std::function<void(const TraceEvent&)> take) {
@@ -175,7 +166,7 @@ std::optional<std::int64_t> TraceEventReader::time(const TraceEvent& event,
 std::optional<std::int64_t> TraceEventReader::whole(const TraceEvent& event,
                                                     const std::string& key) {
   if (!has(event, key)) return std::nullopt;
-  const auto number = to_whole(event.field(key));
+  const auto number = whole_in(event.field(key));
   if (number && *number >= 0) return number;
   problem(pointer_of(event, key), key + " is " + event.field(key),
           "the number of a GPU belongs here");
@@ -243,13 +234,13 @@ void TraceEventReader::take_head_value(const std::string& value, Kind kind) {
   const std::string& key = keys_.back();
   const bool is_number = kind == Kind::number;
   if (part == "distributedInfo" && keys_.size() == 2 && is_number) {
-    if (key == "rank") head_.rank = to_whole(value).value_or(-1);
-    if (key == "world_size") head_.world_size = to_whole(value).value_or(-1);
+    if (key == "rank") head_.rank = whole_in(value).value_or(-1);
+    if (key == "world_size") head_.world_size = whole_in(value).value_or(-1);
   } else if (part == "distributedInfo" && keys_.size() == 4 && keys_[1] == "pg_config") {
     if (key == "pg_name") group_name_ = value;
     if (key == "pg_desc") group_description_ = value;
   } else if (part == "deviceProperties" && keys_.size() == 3) {
-    if (key == "id" && is_number) gpu_ = to_whole(value).value_or(-1);
+    if (key == "id" && is_number) gpu_ = whole_in(value).value_or(-1);
     if (key == "name" && gpu_ >= 0) head_.gpus[gpu_] = value;
   } else if (part == "otherData" && keys_.size() == 2) {
     if (key == "generator") head_.generator = value;

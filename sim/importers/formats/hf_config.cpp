@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"
+#include "importers/log_text.hpp"
 #include "importers/tables.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
@@ -319,9 +319,7 @@ class ConfigReader {
     if (mark == std::string::npos) return on ? std::optional(JsonValue(true)) : JsonValue(false);
     if (!on) return std::nullopt;
     const std::string word = text.substr(mark + 1);
-    std::int64_t number = 0;
-    const char* const end = word.data() + word.size();
-    if (std::from_chars(word.data(), end, number).ptr == end) return JsonValue(number);
+    if (const auto number = whole_in(word)) return JsonValue(*number);
     return JsonValue(word);
   }
 

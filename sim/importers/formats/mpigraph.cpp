@@ -254,17 +254,15 @@ NodeRates rates_of_nodes(const RateTable& table, Problems& problems) {
   }
   const auto [least, most] = std::minmax_element(processes.begin(), processes.end());
   if (*least != *most)
-    problems.add({table.origin,
-                  {},
-                  "nodes have different numbers of processes, from " + std::to_string(*least) +
-                      " to " + std::to_string(*most),
-                  "run mpiGraph with as many on each"});
+    add_problem(problems, table.origin,
+                "nodes have different numbers of processes, from " + std::to_string(*least) +
+                    " to " + std::to_string(*most),
+                "run mpiGraph with as many on each");
   if (result.nodes.size() < 2)
-    problems.add({table.origin,
-                  {},
-                  "the table is of one node, " + result.nodes.front() +
-                      ": there is no rate between nodes in it",
-                  "run mpiGraph on two nodes or more"});
+    add_problem(problems, table.origin,
+                "the table is of one node, " + result.nodes.front() +
+                    ": there is no rate between nodes in it",
+                "run mpiGraph on two nodes or more");
   result.processes_per_node = *most;
 
   const std::size_t n = result.nodes.size();

@@ -56,11 +56,9 @@ std::optional<CollectiveKind> collective_of(const std::string& name, const Origi
                                     CollectiveKind::reduce_scatter, CollectiveKind::all_to_all})
     if (name == std::string(nccl_name_of(each)) + "_perf") return each;
   if (!name.empty()) {
-    problems.add({place,
-                  {},
-                  name + " says nothing that a platform file holds",
-                  "import runs of all_reduce_perf, all_gather_perf, reduce_scatter_perf and "
-                  "alltoall_perf"});
+    add_problem(problems, place, name + " says nothing that a platform file holds",
+                "import runs of all_reduce_perf, all_gather_perf, reduce_scatter_perf and "
+                "alltoall_perf");
     return std::nullopt;
   }
   std::vector<double> factors;
@@ -71,10 +69,9 @@ std::optional<CollectiveKind> collective_of(const std::string& name, const Origi
   if (!factors.empty() && ranks > 2)
     for (const CollectiveKind each : {CollectiveKind::all_reduce, CollectiveKind::all_gather})
       if (agree(median_of(factors), bus_factor(each, ranks))) return each;
-  problems.add({place,
-                {},
-                "the file does not say which collective it is of, and its bandwidths do not tell",
-                "keep the line \"# Collective test starting: all_reduce_perf\", or write it"});
+  add_problem(problems, place,
+              "the file does not say which collective it is of, and its bandwidths do not tell",
+              "keep the line \"# Collective test starting: all_reduce_perf\", or write it");
   return std::nullopt;
 }
 
@@ -104,12 +101,10 @@ void add_gpu(const std::string& name, const Origin& place, NcclRun& run) {
 void add_lines(const std::vector<NcclLine>& lines, const std::string& name, const Origin& place,
                NcclRun& run, Problems& problems) {
   if (run.ranks < 2) {
-    problems.add({place,
-                  {},
-                  "one GPU alone has no collective",
-                  run.hosts_known ? "run on two GPUs or more"
-                                  : "keep the lines \"#  Rank 0 ... on HOST device 0\" of "
-                                    "nccl-tests if there were more"});
+    add_problem(problems, place, "one GPU alone has no collective",
+                run.hosts_known ? "run on two GPUs or more"
+                                : "keep the lines \"#  Rank 0 ... on HOST device 0\" of "
+                                  "nccl-tests if there were more");
     return;
   }
   const auto collective = collective_of(name, place, lines, run.ranks, problems);
@@ -117,13 +112,12 @@ void add_lines(const std::vector<NcclLine>& lines, const std::string& name, cons
   run.collective = *collective;
   for (const NcclLine& line : lines) {
     if (line.wrong != 0) {
-      problems.add({line.origin,
-                    {},
-                    "nccl-tests found " + significant_text(line.wrong, 6) +
-                        " wrong values: the times of such a run mean nothing",
-                    "repair it and run again"});
+      add_problem(problems, line.origin,
+                  "nccl-tests found " + significant_text(line.wrong, 6) +
+                      " wrong values: the times of such a run mean nothing",
+                  "repair it and run again");
     } else if (const auto what = contradiction(line, run.collective, run.ranks)) {
-      problems.add({line.origin, {}, *what, "is a column missing, or in another unit?"});
+      add_problem(problems, line.origin, *what, "is a column missing, or in another unit?");
     }
     run.times.push_back({Bytes{line.bytes}, Seconds{line.time_us * microsecond}, line.origin});
   }
