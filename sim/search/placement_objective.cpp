@@ -236,19 +236,19 @@ void PlacementObjective::set_operation_collectives(int replica, int stage) {
 }
 
 /// What the rings of a stage's gradients do: a codec in two parts all-reduces both, sharded or not.
-RingWork PlacementObjective::ring_work(int stage) const {
+RingKind PlacementObjective::ring_work(int stage) const {
   const int first = unit(0, stage, 0);
   const std::uint32_t second = has_buckets_
                                    ? windtunnel::slot_of(ChunkCollective::bucket_second, 0)
                                    : windtunnel::slot_of(CollectiveSlot::gradient_reduce_second);
   const bool scatters =
       tables_->plan().parallel.zero_stage > 0 && tables_->collective(first, second) == nullptr;
-  return scatters ? RingWork::scatter_or_gather : RingWork::all_reduce;
+  return scatters ? RingKind::reduce_scatter : RingKind::all_reduce;
 }
 
 /// Through all replicas, one for each part.
 PlacedRings PlacementObjective::rings_of_stage(int stage, std::uint32_t number,
-                                               RingWork work) const {
+                                               RingKind work) const {
   PlacedRings rings;
   for (int part = 0; part < parts_; ++part) {
     std::vector<int> members;
@@ -274,7 +274,7 @@ PlacedRings PlacementObjective::embedding_rings() const {
       WT_EXPECT(like != nullptr);
       if (members.size() < like->members.size()) continue;
       all.add(std::exchange(members, {}), *like,
-              {RingWork::all_reduce, collective_algorithms().front().steps});
+              {RingKind::all_reduce, collective_algorithms().front().steps});
     }
   }
   return all;
@@ -293,7 +293,7 @@ std::size_t PlacementObjective::bucket_ring(int stage, int chunk, ChunkCollectiv
 
 /// In the order of ring_of() and bucket_ring().
 void PlacementObjective::add_rings() {
-  const auto add = [&](bool exists, int stage, std::uint32_t number, RingWork work) {
+  const auto add = [&](bool exists, int stage, std::uint32_t number, RingKind work) {
     rings_.push_back(exists ? rings_of_stage(stage, number, work) : PlacedRings{});
   };
   using windtunnel::slot_of;
@@ -302,7 +302,7 @@ void PlacementObjective::add_rings() {
   for (int stage = 0; stage < pipeline_; ++stage)
     add(has_rings_, stage, slot_of(CollectiveSlot::gradient_reduce_second), ring_work(stage));
   for (int stage = 0; stage < pipeline_; ++stage)
-    add(has_gather_, stage, slot_of(CollectiveSlot::parameter_gather), RingWork::scatter_or_gather);
+    add(has_gather_, stage, slot_of(CollectiveSlot::parameter_gather), RingKind::all_gather);
   for (int stage = 0; stage < pipeline_; ++stage)
     for (int chunk = 0; chunk < tables_->layout().chunks; ++chunk)
       for (const ChunkCollective which : {ChunkCollective::bucket, ChunkCollective::bucket_second})

@@ -117,7 +117,7 @@ struct RingCost {
 class PlacedRings {
  public:
   struct Kind {
-    RingWork work = RingWork::all_reduce;
+    RingKind work = RingKind::all_reduce;
     std::function<CollectiveSteps(const CollectiveTask&)> steps;
   };
   /// One more: through the units `members`, moving as much as `like`, which stands in the plan's own placement and must
@@ -272,7 +272,7 @@ class PlacementObjective {
   void set_works(int replica, int stage);
   void add_messages();
   void add_rings();
-  PlacedRings rings_of_stage(int stage, std::uint32_t number, RingWork work) const;
+  PlacedRings rings_of_stage(int stage, std::uint32_t number, RingKind work) const;
   PlacedRings embedding_rings() const;
   void set_messages(int stage, int channel);
   void set_operation_collectives(int replica, int stage);
@@ -283,7 +283,7 @@ class PlacementObjective {
   void refresh_ends();
   std::size_t ring_of(AfterPasses which, int stage) const;
   std::size_t bucket_ring(int stage, int chunk, ChunkCollective which) const;
-  RingWork ring_work(int stage) const;
+  RingKind ring_work(int stage) const;
   void serve(AfterPasses which, std::vector<Seconds>& ends);
   void add_slowest(std::uint16_t row, std::vector<Seconds>& ends) const;
   Seconds total();
