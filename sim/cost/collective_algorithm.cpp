@@ -18,7 +18,18 @@ namespace collectives {
 #undef WT_COLLECTIVE
 }  // namespace collectives
 
-double share_of(RingWork work) { return work == RingWork::all_reduce ? 1.0 : 0.5; }
+double share_of(RingKind work) { return work == RingKind::all_reduce ? 1.0 : 0.5; }
+
+RingKind ring_kind_of(Label label) {
+  switch (row_of(label).kind) {
+    case OperationKind::all_reduce:
+      return RingKind::all_reduce;
+    case OperationKind::reduce_scatter:
+      return RingKind::reduce_scatter;
+    default:
+      return RingKind::all_gather;
+  }
+}
 
 Bytes ring_traffic(const CollectiveTask& task) {
   const int members = task.layout->num_members();
@@ -37,7 +48,7 @@ std::vector<MemberFlow> edge_flows(const RingLayout& layout, Bytes volume) {
 }
 
 CollectiveTask collective_task(const Platform& platform, const CollectiveMembers& members,
-                               Bytes payload, RingWork work, double copies) {
+                               Bytes payload, RingKind work, double copies) {
   CollectiveTask task;
   task.work = work;
   task.payload = payload;
@@ -46,26 +57,37 @@ CollectiveTask collective_task(const Platform& platform, const CollectiveMembers
   task.layout = &members.layout;
   task.hop = platform.fabric.collective_latency;
   task.hop_in_node = hop_in_node(members.type_of(0).interconnect);
+  task.switch_channels = members.type_of(0).interconnect.switch_channels;
   const std::vector<std::vector<std::size_t>>& by_node = members.layout.by_node;
-  task.reduced_in_switch = std::all_of(by_node.begin(), by_node.end(), [&](const auto& here) {
-    return members.type_of(here.front()).interconnect.reduces_in_switch;
-  });
-  task.in_node = [&members, copies](Bytes bytes, RingWork part) {
-    Seconds longest{};
-    for (const std::vector<std::size_t>& here : members.layout.by_node) {
-      std::vector<int> gpus;
-      for (const std::size_t member : here) {
-        const std::vector<int>& all = members.gpus_of(member);
-        const auto taking_part = static_cast<std::ptrdiff_t>(std::ceil(copies));
-        gpus.insert(gpus.end(), all.begin(), all.begin() + std::min(taking_part, std::ssize(all)));
-      }
-      const Interconnect& wires = members.type_of(here.front()).interconnect;
-      longest =
-          std::max(longest, part == RingWork::all_reduce ? in_node_all_reduce(wires, gpus, bytes)
-                                                         : in_node_all_gather(wires, gpus, bytes));
+  const auto gpus_on = [&members, copies](const std::vector<std::size_t>& here) {
+    std::vector<int> gpus;
+    for (const std::size_t member : here) {
+      const std::vector<int>& all = members.gpus_of(member);
+      const auto taking_part = static_cast<std::ptrdiff_t>(std::ceil(copies));
+      gpus.insert(gpus.end(), all.begin(), all.begin() + std::min(taking_part, std::ssize(all)));
     }
-    return longest;
+    return gpus;
   };
+  /// The slowest node's.
+  const auto longest = [&members, gpus_on](const auto& time) {
+    Seconds most{};
+    for (const std::vector<std::size_t>& here : members.layout.by_node)
+      most = std::max(most, time(members.type_of(here.front()).interconnect, gpus_on(here)));
+    return most;
+  };
+  task.in_node = [longest](Bytes bytes, RingKind part) {
+    return longest([&](const Interconnect& wires, const std::vector<int>& gpus) {
+      return in_node_ring(wires, gpus, bytes, part);
+    });
+  };
+  if (std::all_of(by_node.begin(), by_node.end(), [&](const auto& here) {
+        return reduces_in_switch(members.type_of(here.front()).interconnect, gpus_on(here).size());
+      }))
+    task.in_switch = [longest, nodes = members.layout.num_nodes()](Bytes bytes) {
+      return longest([&](const Interconnect& wires, const std::vector<int>& gpus) {
+        return in_switch_all_reduce(wires, gpus.size(), bytes, nodes);
+      });
+    };
   task.exit = [&platform, &members] { return slowest_exit(platform, members); };
   return task;
 }

@@ -6,32 +6,36 @@
 #include <vector>
 
 #include "cost/ring_layout.hpp"
+#include "operations/label.hpp"
+#include "plan/codec.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
 
-/// What a collective does: all of an all-reduce, or the half of it that is a reduce-scatter or an all-gather.
-enum class RingWork { all_reduce, scatter_or_gather };
-/// The part of an all-reduce's volume and steps that the work has.
-double share_of(RingWork work);
+/// The part of an all-reduce's volume and steps that a collective has: all of them, or half.
+double share_of(RingKind work);
+/// Of a label whose collective is a ring.
+RingKind ring_kind_of(Label label);
 
 /// A collective to be split into steps.
 struct CollectiveTask {
-  RingWork work = RingWork::all_reduce;
+  RingKind work = RingKind::all_reduce;
   Bytes payload{};               ///< what one rank holds: the whole reduced or gathered tensor
   double ranks_per_member = 1;   ///< over `copies_per_member`, as many collectives run side by side
   double copies_per_member = 1;  ///< ranks of a member that take part in the same collective
   const RingLayout* layout = nullptr;
-  Seconds hop{}, hop_in_node{};    ///< latency of a step between nodes, and of one inside
-  bool reduced_in_switch = false;  ///< Interconnect::reduces_in_switch, of all nodes
-  /// Work on so many bytes among the members of each node; the slowest node's.
-  std::function<Seconds(Bytes payload, RingWork work)> in_node;
+  Seconds hop{}, hop_in_node{};  ///< latency of a step between nodes, and of one inside
+  /// Rings over so many bytes among the members of each node; the slowest node's.
+  std::function<Seconds(Bytes payload, RingKind work)> in_node;
+  /// An all-reduce by the nodes' switches, where all have such.
+  std::function<Seconds(Bytes payload)> in_switch;
+  int switch_channels = 1;         ///< Interconnect::switch_channels
   std::function<NodeExit()> exit;  ///< out of a node: slowest_exit()
 };
 
 /// The task of these members, which are to outlive it.
 CollectiveTask collective_task(const Platform& platform, const CollectiveMembers& members,
-                               Bytes payload, RingWork work, double copies = 1);
+                               Bytes payload, RingKind work, double copies = 1);
 
 /// Bytes from one member to another, in different nodes.
 struct MemberFlow {

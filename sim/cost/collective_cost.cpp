@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -10,54 +11,109 @@
 namespace windtunnel {
 namespace {
 
-/// GPUs at which half_size is given, and the most that the tables behind group_loss have.
+/// GPUs at which half_size is given.
 constexpr double fitted_group = 8;
 
 /// Rings that NVLink lanes inside the group allow. A group without one relays messages through its members; without lanes between
 /// all of them it goes through a neighbour or the host, as one ring.
 int usable_rings(const Interconnect& interconnect, const std::vector<int>& gpus) {
+  if (interconnect.kind != Interconnect::Kind::mesh) return 1;
   const int rings = num_rings(interconnect, gpus);
   return rings > 0 ? rings : std::max(num_relayed_rings(interconnect, gpus), 1);
 }
 
-/// Of the protocol that NCCL takes for a payload of this size.
-BytesPerSecond bus_bandwidth(const Interconnect& interconnect, const std::vector<int>& gpus,
-                             Bytes payload) {
-  const BytesPerSecond saturated = saturated_bus_bandwidth(interconnect, gpus);
-  const double rings =
-      interconnect.kind == Interconnect::Kind::mesh ? usable_rings(interconnect, gpus) : 1;
-  const Bytes share = payload / (static_cast<double>(gpus.size()) * rings);
-  if (share >= interconnect.switch_size) return saturated;
-  return std::min(saturated, interconnect.small_bandwidth * rings);
+Seconds with_floor(const Interconnect& interconnect, Seconds floor, Seconds transfer) {
+  return interconnect.floor == Interconnect::Floor::added ? floor + transfer
+                                                          : std::max(floor, transfer);
+}
+
+/// The part of group_loss that a reduce-scatter or an all-gather has; an all-reduce has both.
+double idle_steps(RingKind kind) {
+  constexpr double of_scatter = 0.69;
+  return kind == RingKind::all_reduce       ? 1
+         : kind == RingKind::reduce_scatter ? of_scatter
+                                            : 1 - of_scatter;
+}
+
+/// Most GPUs of a node that each reduce a part in the switch (NCCL_MAX_NVLS_ARITY).
+constexpr int most_heads = 32;
+
+/// Chunks of which a payload has too few are smaller: below so many rounds of `operations` chunks each, so large.
+struct ChunkStep {
+  double rounds;
+  Bytes chunk;
+};
+Bytes chunk_of_payload(Bytes payload, Bytes largest, double operations,
+                       std::initializer_list<ChunkStep> steps) {
+  Bytes chunk = largest;
+  for (const auto& [rounds, less] : steps)
+    if (payload < chunk * (rounds * operations)) chunk = std::min(chunk, less);
+  return chunk;
 }
 
 }  // namespace
 
 BytesPerSecond saturated_bus_bandwidth(const Interconnect& interconnect,
                                        const std::vector<int>& gpus) {
-  if (interconnect.kind == Interconnect::Kind::mesh)
-    return interconnect.saturated_bandwidth * static_cast<double>(usable_rings(interconnect, gpus));
-  const double n = std::min(static_cast<double>(gpus.size()), fitted_group);
-  return interconnect.saturated_bandwidth / (1 + interconnect.group_loss / n);
+  const double steps = 2 * (std::max(static_cast<double>(gpus.size()), 2.0) - 1);
+  return interconnect.saturated_bandwidth *
+         (usable_rings(interconnect, gpus) / (1 + interconnect.group_loss / steps));
+}
+
+Seconds in_node_ring(const Interconnect& interconnect, const std::vector<int>& gpus, Bytes payload,
+                     RingKind kind) {
+  const auto n = static_cast<double>(gpus.size());
+  if (n <= 1 || payload <= Bytes{0}) return {};
+  const double rings = usable_rings(interconnect, gpus);
+  const BytesPerSecond wires = interconnect.saturated_bandwidth * rings;
+  const double steps = n - 1, halves = kind == RingKind::all_reduce ? 2 : 1;
+  const Bytes chunk = payload / n;
+  Seconds transfer = chunk * (steps * halves + interconnect.group_loss * idle_steps(kind)) / wires;
+  if (chunk / rings < interconnect.switch_size)
+    transfer =
+        std::max(transfer, chunk * (steps * halves) / (interconnect.small_bandwidth * rings));
+  const Bytes half =
+      interconnect.half_size * std::pow(n / fitted_group, interconnect.half_size_exponent);
+  const Seconds ramp =
+      chunk * (2 * steps) / wires * std::pow(half / payload, interconnect.sharpness);
+  return with_floor(interconnect, interconnect.floor_base + interconnect.floor_per_gpu * n,
+                    transfer + ramp);
+}
+
+bool reduces_in_switch(const Interconnect& interconnect, std::size_t gpus) {
+  constexpr std::size_t most_without = 2;
+  return interconnect.reduces_in_switch && gpus > most_without;
+}
+
+Bytes nvls_chunks(Bytes payload, int nodes, int heads, int channels) {
+  constexpr int few_nodes = 4;
+  const double operations = channels * std::min(heads, most_heads);
+  return operations * (nodes == 1
+                           ? chunk_of_payload(payload, 1_MiB / 8, operations,
+                                              {{64, 1_MiB / 16}, {8, 1_MiB / 32}, {2, 1_MiB / 64}})
+                           : chunk_of_payload(payload, 1_MiB / (nodes >= few_nodes ? 16 : 8),
+                                              operations, {{4, 1_MiB / 16}, {1, 1_MiB / 32}}));
+}
+
+Seconds in_switch_all_reduce(const Interconnect& interconnect, std::size_t gpus, Bytes payload,
+                             int nodes) {
+  constexpr int stages = 3;  // scattered, reduced and broadcast, gathered
+  constexpr Seconds handshakes{4.5e-6};
+  if (payload <= Bytes{0}) return {};
+  const int n = static_cast<int>(gpus), heads = std::min(n, most_heads);
+  const Bytes chunks =
+      std::min(payload, nvls_chunks(payload, nodes, n, interconnect.switch_channels));
+  const Seconds transfer = chunks * (1 + 1.0 / heads) /
+                           (interconnect.saturated_bandwidth * interconnect.switch_efficiency);
+  return interconnect.floor_base + (transfer + handshakes) * (payload / chunks + (stages - 1));
 }
 
 Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<int>& gpus,
                            Bytes payload) {
-  const int n = static_cast<int>(gpus.size());
-  if (n <= 1 || payload <= Bytes{0}) return {};
-  const Seconds floor = interconnect.floor_base + interconnect.floor_per_gpu * n;
-  const Bytes half =
-      interconnect.half_size * std::pow(n / fitted_group, interconnect.half_size_exponent);
-  const Seconds transfer = ring_all_reduce_volume(payload, n) /
-                           bus_bandwidth(interconnect, gpus, payload) *
-                           (1 + std::pow(half / payload, interconnect.sharpness));
-  return interconnect.floor == Interconnect::Floor::added ? floor + transfer
-                                                          : std::max(floor, transfer);
-}
-
-Seconds in_node_all_gather(const Interconnect& interconnect, const std::vector<int>& gpus,
-                           Bytes payload) {
-  return in_node_all_reduce(interconnect, gpus, payload / 2);
+  const Seconds ring = in_node_ring(interconnect, gpus, payload, RingKind::all_reduce);
+  return reduces_in_switch(interconnect, gpus.size())
+             ? std::min(ring, in_switch_all_reduce(interconnect, gpus.size(), payload))
+             : ring;
 }
 
 Bytes ring_all_reduce_volume(Bytes payload, int members) {
@@ -81,17 +137,6 @@ Seconds hop_in_node(const Interconnect& interconnect) { return interconnect.floo
 Bytes tree_chunk(int nics) {
   constexpr int channels_per_nic = 2, most_channels = 32;
   return 1_MiB / 2 * std::min(channels_per_nic * nics, most_channels);
-}
-
-Bytes nvls_tree_chunk(Bytes payload, int nodes, int heads) {
-  constexpr int channels = 16, most_heads = 32, few_nodes = 4;
-  const double at_once = channels * std::min(heads, most_heads);
-  // Below so many rounds of a chunk it is halved, one step after the other.
-  constexpr std::pair<double, Bytes> steps[]{{4, 1_MiB / 16}, {1, 1_MiB / 32}};
-  Bytes chunk = 1_MiB / (nodes >= few_nodes ? 16 : 8);
-  for (const auto& [rounds, less] : steps)
-    if (payload < chunk * (rounds * at_once)) chunk = std::min(chunk, less);
-  return chunk * at_once;
 }
 
 std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task) {
@@ -130,12 +175,12 @@ std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task) {
       {"tree", "LL", in_tree * ll_bytes,
        task.hop * (up_and_down * ll_tree) + task.hop_in_node * (chain * ll_tree_in_node),
        std::max(tree_in_node, payload * 2.0 / ll_bus)});
-  if (!task.reduced_in_switch) return crossings;
+  if (!task.in_switch) return crossings;
   const double sent = task.nodes == 2 ? 1 : task.nodes == 3 ? 1.5 : 2;
   const Bytes in_switch =
-      nvls_tree_chunk(payload, task.nodes, static_cast<int>(std::ceil(per_node)));
+      nvls_chunks(payload, task.nodes, static_cast<int>(std::ceil(per_node)), task.switch_channels);
   crossings.push_back({"NVLS tree", "Simple", payload * sent,
-                       (task.hop + in_switch / task.rate) * up_and_down, inside});
+                       (task.hop + in_switch / task.rate) * up_and_down, task.in_switch(payload)});
   return crossings;
 }
 

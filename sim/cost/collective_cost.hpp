@@ -4,29 +4,46 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/codec.hpp"
 #include "platform/platform.hpp"
 
 namespace windtunnel {
 
-/// All-reduce of `payload` bytes among GPUs of one node, by floor and saturating bus bandwidth:
-///   T = max( T0(n), w/Binf * (1 + (S0(n)/S)^g) ),   w = 2 S (n-1)/n
-/// or, where the floor is added,  T = T0(n) + w/Binf * (1 + (S0(n)/S)^g).
-/// w: bytes a GPU sends in a ring (Patarasuk & Yuan, J. Parallel Distrib. Comput. 69(2), 117-124,
-/// 2009). T0, Binf, S0, g: fits to NCCL tables, 1 MiB to 1 GiB (docs/model.md); nothing below 1
-/// MiB is constrained. Binf grows with n on a switch, up to the 8 GPUs of the tables: ncclTopoTuneModel
-/// (src/graph/tuning.cc, NCCL 2.30) gives rings and NVLS a bus bandwidth that n does not change. It grows with the number of rings on an NVLink
-/// mesh: num_rings(). Small messages go by a protocol of less
-/// bandwidth: the tables show NCCL change over at 3 MiB a GPU (A100) and 0.28 MiB a GPU and ring
+/// A collective among n GPUs of one node, as a ring of NVLinks by which a GPU sends S (n-1)/n, twice of it in an all-reduce; `payload` S is
+/// the whole reduced or gathered tensor:
+///   T = max( T0(n), S/n * (k (n-1) + l) / B + 2 S (n-1)/n / B * (S0(n)/S)^g ),   k = 2 in an all-reduce, 1 in its halves
+/// or, where the floor is added,  T0(n) + ...
+/// B: what NVLink carries one way. l: a block of NCCL's kernels goes through the steps of a ring one after the other, and the last of a
+/// scatter (recvReduceCopy) and of a gather (recv) send nothing (src/device/reduce_scatter.h and all_gather.h, NCCL 2.8 to 2.30); they last as
+/// long as l steps that send, of which a reduce-scatter has 0.69, an all-gather 0.31 and an all-reduce all (fitted on 2 and 8 H100, 60
+/// rows). S0, g: what is lost to launches and small chunks, in a gather as much as in an all-reduce of the same payload
+/// (nccl-tests-a100). Fits to NCCL tables, 1 MiB to 1 GiB (docs/model.md); nothing below 1 MiB is constrained. A mesh has num_rings() of
+/// them. Small messages go by a protocol of less bandwidth: the tables show NCCL change over at 3 MiB a GPU (A100) and 0.28 MiB a GPU and ring
 /// (V100), whatever n is.
+Seconds in_node_ring(const Interconnect& interconnect, const std::vector<int>& gpus, Bytes payload,
+                     RingKind kind);
+
+/// Whether NCCL lets the switch reduce (NVLS): among more than 2 GPUs (ncclNvlsInit, src/transport/nvls.cc, NCCL 2.26).
+bool reduces_in_switch(const Interconnect& interconnect, std::size_t gpus);
+
+/// All-reduce of S bytes by the switch (NVLS): in rounds of C = nvls_chunks() bytes, each scattered over h GPUs, reduced by the switch and
+/// broadcast, and gathered, while the next follow:
+///   T = base of the floor + (S/C + 2) * (C (1 + 1/h) / (e B) + 4.5 us)
+/// The switch takes C from a GPU to reduce it and C/h to broadcast it. e: switch_efficiency. 4.5 us: handshakes of the three in a round, fitted on
+/// every other row of 8 H100 in collectives-h100 (24 rows; the others 9 % off, what the two sources differ by). `nodes` over which it is a tree.
+Seconds in_switch_all_reduce(const Interconnect& interconnect, std::size_t gpus, Bytes payload,
+                             int nodes = 1);
+
+/// C: each channel deals a chunk to each of `heads` GPUs of a node, 32 at most (NCCL_MAX_NVLS_ARITY). A chunk is 128 KiB (NCCL_NVLS_CHUNKSIZE), of a
+/// tree over four nodes and more 64, and less where a payload has too few of them: calcCollChunking (src/enqueue.cc, NCCL 2.26; the tree's in
+/// computeCollChunkInfo, 2.20).
+Bytes nvls_chunks(Bytes payload, int nodes, int heads, int channels);
+
+/// An all-reduce as NCCL makes it: by the switch, or a ring where that is shorter.
 Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<int>& gpus,
                            Bytes payload);
 
-/// All-gather or reduce-scatter: a GPU sends (n-1)/n of the payload, as in an all-reduce of half of it, and pays the same
-/// floor. `payload` is the whole gathered or reduced tensor. Checked on nccl-tests-a100 (docs/accuracy.md), not fitted.
-Seconds in_node_all_gather(const Interconnect& interconnect, const std::vector<int>& gpus,
-                           Bytes payload);
-
-/// Bus bandwidth at infinite size for this group.
+/// Bus bandwidth of an all-reduce in rings at infinite size for this group.
 BytesPerSecond saturated_bus_bandwidth(const Interconnect& interconnect,
                                        const std::vector<int>& gpus);
 
@@ -45,11 +62,13 @@ Seconds hop_in_node(const Interconnect& interconnect);
 struct CrossingTask {
   Bytes payload{};
   int members = 0, nodes = 0;
-  bool reduced_in_switch = false;  ///< Interconnect::reduces_in_switch, of all nodes
-  BytesPerSecond rate{};           ///< out of a node, for this all-reduce alone
-  int nics = 1;                    ///< by which its members leave a node
-  Seconds hop{}, hop_in_node{};    ///< latency of a step between nodes, and of one inside
-  std::function<Seconds(Bytes payload)> in_node;  ///< an all-reduce among the members of a node
+  BytesPerSecond rate{};         ///< out of a node, for this all-reduce alone
+  int nics = 1;                  ///< by which its members leave a node
+  Seconds hop{}, hop_in_node{};  ///< latency of a step between nodes, and of one inside
+  std::function<Seconds(Bytes payload)> in_node;  ///< a ring all-reduce among the members of a node
+  std::function<Seconds(Bytes payload)>
+      in_switch;  ///< the same by the switch; nothing: not all nodes have one that reduces
+  int switch_channels = 1;  ///< Interconnect::switch_channels
 };
 
 /// What it takes:  latency + max(in_node, volume / rate),  since what NICs send has been reduced in the node before: a pipeline of chunks,
@@ -67,17 +86,13 @@ struct NodeCrossing {
 /// there are two a NIC (ncclTopoPostset, src/graph/connect.cc) and 32 at most (MAXCHANNELS). NCCL 2.8 to 2.26.
 Bytes tree_chunk(int nics);
 
-/// The same in an NVLS tree: each of 16 channels deals `heads` chunks, one to each GPU of the node, 32 at most (NCCL_MAX_NVLS_ARITY). A chunk
-/// is 128 KiB, 64 from four nodes on, and less where a payload has too few of them: computeCollChunkInfo (src/enqueue.cc, NCCL 2.20).
-Bytes nvls_tree_chunk(Bytes payload, int nodes, int heads);
-
 /// NCCL's algorithms for an all-reduce of S over N nodes with n members, r a node; volumes and hops as ncclTopoTuneModel (src/graph/tuning.cc,
 /// NCCL 2.26; the same since 2.8, NVLS trees since 2.18) counts them:
 ///   ring       2 (n-1)/n S leave a node, ring_all_reduce_latency(); in a node a ring
 ///   tree       two binary trees of nodes, a chain through the members of each: S leave a node of two, 2 S a node of more, at 0.92 of
 ///              what a ring attains; 2 log2 N hops between nodes and 2 (r-1) inside, each with a tree_chunk() at the rate there; in a node
 ///              2 S at 0.92 of the ring's bus bandwidth
-///   NVLS tree  where switches reduce in the node: S, 1.5 S or 2 S leave a node of 2, 3 or more; 2 log2 N hops with an nvls_tree_chunk();
+///   NVLS tree  where switches reduce in the node: S, 1.5 S or 2 S leave a node of 2, 3 or more; 2 log2 N hops with its nvls_chunks();
 ///              in a node what it takes alone, whose own chunks are in its curve
 /// Each node is an inner node of one tree and a leaf of the other (ncclGetDtree, src/graph/trees.cc): as the former it sends S/2 to its
 /// parent and S/2 to each child, as the latter S/2. Two nodes are each the other's child.

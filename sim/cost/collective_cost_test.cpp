@@ -65,10 +65,57 @@ TEST_CASE("one GPU alone reduces nothing") {
   CHECK(in_node_all_reduce(nvswitch(), {3}, 1_GB) == Seconds{0});
 }
 
-TEST_CASE("an all-gather is an all-reduce of half the payload, floor included") {
-  CHECK(in_node_all_gather(nvswitch(), gpus(4), 1_GB) ==
-        in_node_all_reduce(nvswitch(), gpus(4), 500_MB));
-  CHECK(in_node_all_gather(nvswitch(), gpus(8), 1_B) >= 50_us);  // 10 us + 8 * 5 us
+TEST_CASE("a gather takes half the steps of an all-reduce, and all of its floor and ramp") {
+  // 3/4 GB at 200 GB/s, and twice of it times 8 MiB over 1 GB.
+  CHECK(in_node_ring(nvswitch(), gpus(4), 1_GB, RingKind::all_gather).value() ==
+        doctest::Approx(3.75e-3 * (1 + 2 * 8.388608e-3)));
+  CHECK(in_node_ring(nvswitch(), gpus(8), 1_B, RingKind::all_gather) >= 50_us);  // 10 us + 8 * 5 us
+}
+
+TEST_CASE("the last steps of a scatter and of a gather send nothing, and an all-reduce has both") {
+  Interconnect wires = nvswitch();
+  wires.half_size = Bytes{0};
+  wires.group_loss = 2;
+  const auto time = [&](int n, RingKind kind) {
+    return in_node_ring(wires, gpus(n), 1_GB, kind).value();
+  };
+  // Two GPUs: a step of 0.5 GB at 200 GB/s, and 2 * 0.69 or 2 * 0.31 that do not send.
+  CHECK(time(2, RingKind::reduce_scatter) == doctest::Approx(2.5e-3 * 2.38));
+  CHECK(time(2, RingKind::all_gather) == doctest::Approx(2.5e-3 * 1.62));
+  for (const int n : {2, 3, 8, 72})
+    CHECK(time(n, RingKind::all_reduce) ==
+          doctest::Approx(time(n, RingKind::reduce_scatter) + time(n, RingKind::all_gather)));
+  // As an all-reduce's bus bandwidth: 2 steps of 4, 14 of 16, 142 of 144.
+  CHECK(saturated_bus_bandwidth(wires, gpus(2)).value() == doctest::Approx(100e9));
+  CHECK(saturated_bus_bandwidth(wires, gpus(8)).value() == doctest::Approx(175e9));
+  CHECK(saturated_bus_bandwidth(wires, gpus(72)).value() == doctest::Approx(200e9 * 142 / 144));
+}
+
+TEST_CASE("a switch that reduces takes each byte of a GPU once, in rounds that follow each other") {
+  Interconnect wires = nvswitch();
+  wires.reduces_in_switch = true;
+  wires.switch_efficiency = 0.5;
+  // 1 GiB, 8 GPUs, 16 channels: 64 rounds of 16 MiB and two more to fill, 9/8 of it at 100 GB/s; 10 us to begin.
+  const double round = 16777216 * 1.125 / 100e9 + 4.5e-6;
+  CHECK(in_switch_all_reduce(wires, 8, 1_GiB).value() == doctest::Approx(10e-6 + 66 * round));
+  // A payload of less than two rounds of the smallest chunks: 1 MiB is half of one.
+  CHECK(in_switch_all_reduce(wires, 8, 1_MiB).value() ==
+        doctest::Approx(10e-6 + 3 * (1048576 * 1.125 / 100e9 + 4.5e-6)));
+  // Twice the channels: rounds of twice the bytes.
+  wires.switch_channels = 32;
+  CHECK(in_switch_all_reduce(wires, 8, 2_GiB).value() ==
+        doctest::Approx(10e-6 + 66 * (2 * 16777216 * 1.125 / 100e9 + 4.5e-6)));
+}
+
+TEST_CASE("an all-reduce in a node goes through the switch where that is shorter") {
+  Interconnect wires = nvswitch();
+  wires.reduces_in_switch = true;
+  // 8 GPUs: 14/8 of 1 GiB in a ring, 9/8 at 0.85 through the switch.
+  CHECK(in_node_all_reduce(wires, gpus(8), 1_GiB) == in_switch_all_reduce(wires, 8, 1_GiB));
+  // Two GPUs have no switch to reduce in, and of three a ring sends 4/3, the switch takes 4/3 at 0.85.
+  for (const int n : {2, 3})
+    CHECK(in_node_all_reduce(wires, gpus(n), 1_GiB) ==
+          in_node_ring(wires, gpus(n), 1_GiB, RingKind::all_reduce));
 }
 
 TEST_CASE("a mesh has as many rings as cycles through the group share no lane") {
@@ -109,7 +156,10 @@ CrossingTask crossing(int members, int nodes, BytesPerSecond rate, bool reduced_
                       Bytes payload = 1_GB) {
   const double here = static_cast<double>(members) / nodes;
   const auto in_node = [here](Bytes bytes) { return bytes * (2 * (here - 1) / here) / 100_GBps; };
-  return {payload, members, nodes, reduced_in_switch, rate, 1, 10_us, Seconds{0}, in_node};
+  return {payload,    members, nodes,
+          rate,       1,       10_us,
+          Seconds{0}, in_node, reduced_in_switch ? in_node : std::function<Seconds(Bytes)>{},
+          16};
 }
 
 TEST_CASE("over two nodes an all-reduce is a tree, in which each node sends the payload once") {
@@ -182,6 +232,25 @@ TEST_CASE("one algorithm alone is taken where the nodes have it") {
   CHECK(taken(8, false, "NVLS tree") == "ring");
 }
 
+/// NVLS in a node, in calcCollChunking (src/enqueue.cc, NCCL 2.26.2), line by line.
+std::uint64_t bytes_of_round(std::uint64_t payload, int heads, int channels) {
+  const std::uint64_t operations = static_cast<std::uint64_t>(channels * heads);
+  std::uint64_t chunk = 131072;
+  if (payload < 64 * (operations * chunk) && chunk > 65536) chunk = 65536;
+  if (payload < 8 * (operations * chunk) && chunk > 32768) chunk = 32768;
+  if (payload < 2 * (operations * chunk) && chunk > 16384) chunk = 16384;
+  return operations * chunk;
+}
+
+TEST_CASE("chunks of NVLS shrink with the payload as NCCL has it") {
+  for (const int channels : {16, 32})
+    for (const int heads : {3, 8, 32})
+      for (std::uint64_t payload = 1 << 16; payload <= std::uint64_t{1} << 36; payload *= 2)
+        for (const std::uint64_t off : {payload - 1, payload})
+          CHECK(nvls_chunks(Bytes{static_cast<double>(off)}, 1, heads, channels).value() ==
+                static_cast<double>(bytes_of_round(off, heads, channels)));
+}
+
 /// NVLS trees in computeCollChunkInfo (src/enqueue.cc, NCCL 2.20.5), line by line, with the defaults of NCCL_NVLS_CHUNKSIZE and
 /// NCCL_NVLSTREE_MAX_CHUNKSIZE and 16 channels.
 std::uint64_t bytes_at_once(std::uint64_t payload, int nodes, int heads) {
@@ -201,9 +270,9 @@ TEST_CASE("chunks of an NVLS tree shrink with the payload as NCCL has it") {
     for (const int heads : {1, 4, 8, 32})
       for (std::uint64_t payload = 1 << 16; payload <= std::uint64_t{1} << 34; payload *= 2)
         for (const std::uint64_t off : {payload - 1, payload})
-          CHECK(nvls_tree_chunk(Bytes{static_cast<double>(off)}, nodes, heads).value() ==
+          CHECK(nvls_chunks(Bytes{static_cast<double>(off)}, nodes, heads, 16).value() ==
                 static_cast<double>(bytes_at_once(off, nodes, heads)));
-  CHECK(nvls_tree_chunk(1_GiB, 2, 72) == nvls_tree_chunk(1_GiB, 2, 32));
+  CHECK(nvls_chunks(1_GiB, 2, 72, 16) == nvls_chunks(1_GiB, 2, 32, 16));
   // Four NICs have 8 channels, 32 of them no more than 32.
   CHECK(tree_chunk(4) == 4_MiB);
   CHECK(tree_chunk(32) == 16_MiB);
@@ -220,15 +289,6 @@ TEST_CASE("faster links, in a node or out of it, never make an all-reduce slower
         before = time;
       }
     }
-}
-
-TEST_CASE(
-    "on a switch the bus bandwidth of a group grows up to the eight GPUs that were measured") {
-  Interconnect wires = nvswitch();
-  wires.group_loss = 2;
-  CHECK(saturated_bus_bandwidth(wires, gpus(2)).value() == doctest::Approx(100e9));
-  CHECK(saturated_bus_bandwidth(wires, gpus(8)).value() == doctest::Approx(160e9));
-  CHECK(saturated_bus_bandwidth(wires, gpus(72)).value() == doctest::Approx(160e9));
 }
 
 }  // namespace

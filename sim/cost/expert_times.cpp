@@ -15,7 +15,7 @@ std::array<Seconds, 2> cut_expert_times(const StageCostInputs& in, Bytes payload
   const int ways = in.plan->parallel.expert_tensor;
   std::vector<int> gpus(static_cast<std::size_t>(std::min(ways, in.node->gpus)));
   std::iota(gpus.begin(), gpus.end(), 0);
-  const Seconds inside = in_node_all_gather(in.node->interconnect, gpus, payload);
+  const Seconds inside = in_node_ring(in.node->interconnect, gpus, payload, RingKind::all_gather);
   if (ways <= in.node->gpus) return {inside, Seconds{0}};
   const double share = static_cast<double>(ways - 1) / ways;
   return {inside, payload * (share * in.node->gpus) /

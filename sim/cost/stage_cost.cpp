@@ -7,6 +7,7 @@
 #include "core/contracts.hpp"
 #include "cost/adapters.hpp"
 #include "cost/codec_cost.hpp"
+#include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/end_of_iteration.hpp"
 #include "cost/expert_times.hpp"
@@ -147,34 +148,46 @@ Encoded encode(const StageCostInputs& in, Label label, Bytes payload) {
 Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Operation& operation) {
   const Bytes payload = operation.payload;
   if (group.members == 1 || payload == Bytes{0}) return {};
-  const bool whole = row_of(operation.label).kind == OperationKind::all_reduce;
+  const RingKind kind = ring_kind_of(operation.label);
+  const bool whole = kind == RingKind::all_reduce;
+  const Interconnect& wires = in.node->interconnect;
   const auto in_node = [&](Bytes bytes) {
-    return whole ? in_node_all_reduce(in.node->interconnect, group.gpus_in_node, bytes)
-                 : in_node_all_gather(in.node->interconnect, group.gpus_in_node, bytes);
+    return in_node_ring(wires, group.gpus_in_node, bytes, kind);
   };
-  if (group.nodes == 1) return in_node(payload);
+  if (group.nodes == 1)
+    return whole ? in_node_all_reduce(wires, group.gpus_in_node, payload) : in_node(payload);
   const double t = in.plan->parallel.tensor / group.ranks_of_tensor_group;  // rings side by side
   const double of_node =
       std::min(1.0, static_cast<double>(group.gpus_in_node.size()) * t / in.node->gpus);
   const BytesPerSecond rate = in.node->effective_nic_rate() * (of_node * in.node->nics / t);
-  const Seconds hop = in.fabric->collective_latency, inside = hop_in_node(in.node->interconnect);
+  const Seconds hop = in.fabric->collective_latency, inside = hop_in_node(wires);
   if (!whole)
     return (in.fabric->latency +
             ring_all_reduce_latency(group.members, group.nodes, hop, inside) / 2) *
                operation.calls +
            std::max(in_node(payload), ring_all_reduce_volume(payload, group.members) / 2 / rate);
-  const CrossingTask task{
-      payload,     group.members,
-      group.nodes, in.node->interconnect.reduces_in_switch,
-      rate,        std::max(1, static_cast<int>(std::lround(of_node * in.node->nics))),
-      hop,         inside,
-      in_node};
+  CrossingTask task{payload,
+                    group.members,
+                    group.nodes,
+                    rate,
+                    std::max(1, static_cast<int>(std::lround(of_node * in.node->nics))),
+                    hop,
+                    inside,
+                    in_node,
+                    {},
+                    wires.switch_channels};
+  if (reduces_in_switch(wires, group.gpus_in_node.size()))
+    task.in_switch = [&](Bytes bytes) {
+      return in_switch_all_reduce(wires, group.gpus_in_node.size(), bytes, group.nodes);
+    };
   return in.fabric->latency * 2 + time_alone(task, all_reduce_crossing(task));
 }
 
-/// A tensor all-reduce in the node, without the stack's overhead.
-Seconds in_node_time(const StageCostInputs& in, Bytes payload) {
-  return in_node_all_reduce(in.node->interconnect, in.tensor_gpus, payload) *
+/// A tensor collective in the node, without the stack's overhead.
+Seconds in_node_time(const StageCostInputs& in, Bytes payload, RingKind kind) {
+  const Interconnect& wires = in.node->interconnect;
+  return (kind == RingKind::all_reduce ? in_node_all_reduce(wires, in.tensor_gpus, payload)
+                                       : in_node_ring(wires, in.tensor_gpus, payload, kind)) *
          (in.software->in_node_collective_slowdown * in.node->in_node_collective_slowdown);
 }
 
@@ -236,13 +249,14 @@ Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
   }
   if (in.plan->nodes_per_tensor_group > 1) return crossing_time(in, operation);
   if (operation.label == Label::gather_message)
-    return in_node_time(in, activation_size(*in.model, layer_shape(*in.plan, *in.software))) / 2;
+    return in_node_time(in, activation_size(*in.model, layer_shape(*in.plan, *in.software)),
+                        RingKind::all_gather);
   const Seconds overhead =
       in.software->tensor_collective_overhead * in.node->collective_overhead_factor;
-  const Seconds time = in_node_time(in, operation.payload);
+  const Seconds time = in_node_time(in, operation.payload, ring_kind_of(operation.label));
   if (operation.label == Label::reduce_activation) return time + overhead;
-  if (operation.products > Seconds{0}) return overhead + time_in_pieces(in, operation, time / 2);
-  return time / 2 + overhead + copy_time(in, operation.payload);
+  if (operation.products > Seconds{0}) return overhead + time_in_pieces(in, operation, time);
+  return time + overhead + copy_time(in, operation.payload);
 }
 
 void set_collective_times(const StageCostInputs& in, PassOperations& pass) {

@@ -30,8 +30,8 @@ PipelineShape shape_of(PipelineSend send, int stages, int microbatches, Compress
 Seconds iteration(const PipelineShape& shape, Seconds hop, Seconds codec = Seconds{0}) {
   ProgramSet set;
   set.work = {testing::work(1_s), testing::work(2_s)};
-  set.work.resize(num_chunk_rows + num_device_rows);
-  set.work.insert(set.work.end(), num_codec_rows + num_bucket_rows, testing::work(codec));
+  set.work.resize(num_work_rows(1, false));
+  set.work.resize(num_work_rows(1, true), testing::work(codec));
   const Bytes whole = 1_B * (hop / 1_s);
   set.message_bytes = {whole, whole, 0_B, 0_B, 0_B, 0_B};
   testing::add_stages(set, shape, schedule_named("1f1b"), BytesPerSecond{1});

@@ -28,12 +28,16 @@ constexpr Bytes least_half_size{1024.0};    ///< smaller ones are switched off
 
 using Constant = FittedConstant<Interconnect>;
 
+RingKind half_kind(CollectiveKind kind) {
+  return kind == CollectiveKind::reduce_scatter ? RingKind::reduce_scatter : RingKind::all_gather;
+}
+
 Seconds predict(const Interconnect& interconnect, const FittedTime& time) {
   std::vector<int> gpus(static_cast<std::size_t>(time.ranks));
   std::iota(gpus.begin(), gpus.end(), 0);
   return time.collective == CollectiveKind::all_reduce
              ? in_node_all_reduce(interconnect, gpus, time.bytes)
-             : in_node_all_gather(interconnect, gpus, time.bytes);
+             : in_node_ring(interconnect, gpus, time.bytes, half_kind(time.collective));
 }
 
 /// The run's times, each with its role in the fit.
@@ -138,16 +142,22 @@ Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, in
   }
   if (run.collective != CollectiveKind::all_reduce)
     return {"a ring", ring_all_reduce_volume(payload, run.ranks) / 2,
-            in_node_all_gather(wires, gpus, payload)};
-  const CrossingTask task{payload,
-                          run.ranks,
-                          nodes,
-                          wires.reduces_in_switch,
-                          node.effective_nic_rate() * cards,
-                          cards,
-                          base.fabric.collective_latency,
-                          hop_in_node(wires),
-                          [&](Bytes bytes) { return in_node_all_reduce(wires, gpus, bytes); }};
+            in_node_ring(wires, gpus, payload, half_kind(run.collective))};
+  CrossingTask task{
+      payload,
+      run.ranks,
+      nodes,
+      node.effective_nic_rate() * cards,
+      cards,
+      base.fabric.collective_latency,
+      hop_in_node(wires),
+      [&](Bytes bytes) { return in_node_ring(wires, gpus, bytes, RingKind::all_reduce); },
+      {},
+      wires.switch_channels};
+  if (reduces_in_switch(wires, gpus.size()))
+    task.in_switch = [&](Bytes bytes) {
+      return in_switch_all_reduce(wires, gpus.size(), bytes, nodes);
+    };
   const NodeCrossing taken = all_reduce_crossing(task, run.is_always_ring ? "ring" : "");
   const std::string algorithm(taken.algorithm);
   return {(algorithm == "NVLS tree" ? "an " : "a ") + algorithm, taken.volume, taken.in_node};

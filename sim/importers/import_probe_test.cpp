@@ -153,7 +153,8 @@ class MadeFile {
               time);
         };
         measured("all_reduce", in_node_all_reduce(constants_->inside, gpus, Bytes{size}));
-        measured("reduce_scatter", in_node_all_gather(constants_->inside, gpus, Bytes{size}));
+        measured("reduce_scatter",
+                 in_node_ring(constants_->inside, gpus, Bytes{size}, RingKind::reduce_scatter));
       }
     }
     // 16 GPUs on two nodes with eight cards of 25 GB/s each.

@@ -26,7 +26,7 @@ CollectiveMembers CollectiveBuilder::placed(const std::vector<DeviceId>& members
 }
 
 Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<DeviceId>& members,
-                                      Bytes payload, RingWork work, double copies) const {
+                                      Bytes payload, RingKind work, double copies) const {
   const CollectiveMembers on_nodes = placed(members);
   const CollectiveSteps made =
       steps(collective_task(*in_->platform, on_nodes, payload, work, copies));
@@ -39,19 +39,19 @@ Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<Devi
 }
 
 Collective CollectiveBuilder::flat(const std::vector<DeviceId>& members, Bytes payload,
-                                   RingWork work, double copies) const {
+                                   RingKind work, double copies) const {
   return made_of([](const CollectiveTask& task) { return flat_collective(task); }, members, payload,
                  work, copies);
 }
 
 Collective CollectiveBuilder::gradients(const std::vector<DeviceId>& members, Bytes payload,
-                                        RingWork work, double copies) const {
+                                        RingKind work, double copies) const {
   return made_of(collective_algorithm(in_->plan->parallel.gradient_ring).steps, members, payload,
                  work, copies);
 }
 
 Collective CollectiveBuilder::sharded_ring(const std::vector<DeviceId>& members, Bytes payload,
-                                           RingWork work, double copies, int calls) const {
+                                           RingKind work, double copies, int calls) const {
   Collective collective = flat(members, payload, work, copies);
   if (payload == Bytes{0}) return {collective.members, {}, {}, {}, {}, {}};
   if (collective.flows.empty()) return collective;
@@ -66,8 +66,7 @@ Collective CollectiveBuilder::broadcasts(const std::vector<DeviceId>& members, B
                                          int owners) const {
   const auto n = static_cast<double>(members.size());
   // A gather of n shards moves n - 1 of them over each edge, a broadcast all that its owner has.
-  Collective collective =
-      flat(members, payload * (n / (n - 1) / owners), RingWork::scatter_or_gather);
+  Collective collective = flat(members, payload * (n / (n - 1) / owners), RingKind::all_gather);
   collective.payload = payload;
   collective.fixed *= owners;
   collective.latency *= owners;
@@ -187,10 +186,7 @@ Collective OperationCollectives::made_of(const std::vector<DeviceId>& members,
                                          const Operation& operation) const {
   if (group_of(operation.label) == GroupKind::experts) return exchange(members, operation);
   if (!is_of_tensor_group(operation.label))
-    return collectives_.sharded_ring(members, operation.payload,
-                                     row_of(operation.label).kind == OperationKind::all_reduce
-                                         ? RingWork::all_reduce
-                                         : RingWork::scatter_or_gather,
+    return collectives_.sharded_ring(members, operation.payload, ring_kind_of(operation.label),
                                      group_of(operation.label) == GroupKind::expert_data
                                          ? expert_copies_in_tensor_group(plan_.parallel)
                                          : 1,
@@ -278,7 +274,7 @@ void PlanCollectives::add_shard_reductions(const std::vector<DeviceId>& members)
     const int pieces = at_end ? 1 : gradient_buckets(plan_, device(members.front()).stage);
     if (shards != nullptr)
       add(collectives_.gradients(members, shards->payload / static_cast<double>(pieces),
-                                 RingWork::all_reduce),
+                                 RingKind::all_reduce),
           slot_of(ReductionSlot::shards, {chunk}));
   }
 }
@@ -293,7 +289,7 @@ void PlanCollectives::add_parameter_gather(const std::vector<DeviceId>& members)
   add(plan_.broadcasts_parameters()
           ? collectives_.broadcasts(members, payload,
                                     static_cast<int>(std::min(members.size(), tensors)))
-          : collectives_.gradients(members, payload, RingWork::scatter_or_gather),
+          : collectives_.gradients(members, payload, RingKind::all_gather),
       slot_of(CollectiveSlot::parameter_gather));
 }
 
@@ -301,8 +297,8 @@ void PlanCollectives::add_reduction(const std::vector<DeviceId>& members, const 
                                     Reduction of) {
   const EncodedCollective encoded = codecs_.reduced(codec, of);
   const bool two_parts = codecs_.parts_of(codec, of.of_experts) == CodecParts::two;
-  const RingWork work =
-      plan_.scatters_gradients() && !two_parts ? RingWork::scatter_or_gather : RingWork::all_reduce;
+  const RingKind work =
+      plan_.scatters_gradients() && !two_parts ? RingKind::reduce_scatter : RingKind::all_reduce;
   // Ranks of a member that hold the same gradients.
   const double copies = of.of_experts ? expert_copies_in_tensor_group(plan_.parallel) : 1;
   add(collectives_.gradients(members, encoded.payload, work, copies),
@@ -335,7 +331,7 @@ void PlanCollectives::add_expert_reductions(const std::vector<DeviceId>& members
     if (group_of(operation.label) != GroupKind::expert_data) continue;
     if (operation.label == Label::gather_expert_parameters)
       add(collectives_.gradients(members, codecs_.gathered_experts(codec).payload,
-                                 RingWork::scatter_or_gather,
+                                 RingKind::reduce_scatter,
                                  expert_copies_in_tensor_group(plan_.parallel)),
           end_place(operation.label).slot);
     else
@@ -369,7 +365,7 @@ void PlanCollectives::add_embedding_syncs() {
 void PlanCollectives::add_embedding_sync(const std::vector<DeviceId>& members) {
   const Operation* const sync = find(cost(members.front()).end, Label::synchronise_embedding);
   WT_EXPECT(sync != nullptr);
-  add(collectives_.flat(members, sync->payload, RingWork::all_reduce), end_place(sync->label).slot);
+  add(collectives_.flat(members, sync->payload, RingKind::all_reduce), end_place(sync->label).slot);
 }
 
 }  // namespace windtunnel

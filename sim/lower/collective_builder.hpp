@@ -48,16 +48,16 @@ class CollectiveBuilder {
       : in_(&inputs), routes_(&routes) {}
 
   /// flat_collective() through the members.
-  Collective flat(const std::vector<DeviceId>& members, Bytes payload, RingWork work,
+  Collective flat(const std::vector<DeviceId>& members, Bytes payload, RingKind work,
                   double copies = 1) const;
 
   /// As the plan reduces gradients. `copies`: ranks of one member that hold the same (expert_copies_in_tensor_group).
-  Collective gradients(const std::vector<DeviceId>& members, Bytes payload, RingWork work,
+  Collective gradients(const std::vector<DeviceId>& members, Bytes payload, RingKind work,
                        double copies = 1) const;
 
   /// A layer's parameters gathered, or its gradients scattered, on their way through a pass: flat(), and the latency of a message (of two
   /// for an all-reduce), as ring_time() in cost/stage_cost.cpp; all latencies `calls` times.
-  Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload, RingWork work,
+  Collective sharded_ring(const std::vector<DeviceId>& members, Bytes payload, RingKind work,
                           double copies = 1, int calls = 1) const;
 
   /// `payload` bytes that so many owners among the members broadcast one after the other, each its share, in a ring:
@@ -82,7 +82,7 @@ class CollectiveBuilder {
   CollectiveMembers placed(const std::vector<DeviceId>& members) const;
   using Steps = std::function<CollectiveSteps(const CollectiveTask&)>;
   Collective made_of(const Steps& steps, const std::vector<DeviceId>& members, Bytes payload,
-                     RingWork work, double copies) const;
+                     RingKind work, double copies) const;
 
   const BuildInputs* in_;
   const DeviceRoutes* routes_;

@@ -45,7 +45,7 @@ struct World {
     node.interconnect.half_size = Bytes{0};
     return {node, node};
   }
-  Collective ring(RingWork work) {
+  Collective ring(RingKind work) {
     return with_builder(
         [&](const CollectiveBuilder& builder) { return builder.gradients(members, 120_MB, work); });
   }
@@ -64,7 +64,7 @@ void check_flows(const Collective& collective, Bytes each) {
 }
 
 TEST_CASE("over two nodes a flat all-reduce is NCCL's tree, inside and between as a pipeline") {
-  const Collective tree = World("flat").ring(RingWork::all_reduce);
+  const Collective tree = World("flat").ring(RingKind::all_reduce);
   // Inside: 2 * 120 MB at 0.92 of 100 GB/s. Between nodes: 120 MB at 0.92 of the rate on two lanes, up and down.
   // First a chunk of two channels of 512 KiB goes up and down, at 10 GB/s between the nodes and 100 inside.
   const double fill = 2 * (5e-6 + 1048576 / 10e9) + 2 * 1048576 / 100e9;
@@ -78,7 +78,7 @@ TEST_CASE("a flat ring goes through all replicas, inside and between nodes as a 
   World world("flat");
   for (NodeType& node : world.nodes)
     node.interconnect.saturated_bandwidth = 12_GBps;  // too little for a tree
-  const Collective ring = world.ring(RingWork::all_reduce);
+  const Collective ring = world.ring(RingKind::all_reduce);
   // Inside: 2 * 1/2 * 120 MB at 12 GB/s. An edge between nodes: 2 * 3/4 * 120 MB on two lanes. 3 of 6 hops cross.
   CHECK(ring.fixed.value() == doctest::Approx(15e-6 + 10e-3).epsilon(1e-12));
   CHECK(ring.latency.value() == doctest::Approx(15e-6).epsilon(1e-12));
@@ -86,22 +86,14 @@ TEST_CASE("a flat ring goes through all replicas, inside and between nodes as a 
   CHECK(ring.traffic_bytes / 720_MB == doctest::Approx(1).epsilon(1e-12));
 }
 
-TEST_CASE("where switches reduce, an all-reduce is a tree of nodes, a scatter is still a ring") {
+TEST_CASE("a switch does not reduce what two GPUs of a node have") {
   World world("flat");
   for (NodeType& node : world.nodes) node.interconnect.reduces_in_switch = true;
-  const Collective tree = world.ring(RingWork::all_reduce);
-  // Up and down, with 16 channels' chunks of 128 KiB to each of two GPUs
-  const double fill = 2 * (5e-6 + 4 * 1048576 / 10e9);
-  CHECK(tree.latency.value() == doctest::Approx(fill).epsilon(1e-12));
-  CHECK(tree.fixed.value() == doctest::Approx(fill + 1.2e-3).epsilon(1e-12));
-  check_flows(tree, 60_MB);
-  check_flows(world.ring(RingWork::scatter_or_gather), 45_MB);
-  world.nodes.front().interconnect.reduces_in_switch = false;
-  check_flows(world.ring(RingWork::all_reduce), 60_MB / 0.92);
+  check_flows(world.ring(RingKind::all_reduce), 60_MB / 0.92);
 }
 
 TEST_CASE("a hierarchical ring scatters inside, reduces between nodes, gathers inside") {
-  const Collective ring = World("hierarchical").ring(RingWork::all_reduce);
+  const Collective ring = World("hierarchical").ring(RingKind::all_reduce);
   // Inside, twice: 1/2 * 120 MB at 100 GB/s; then 2 (2-1) hops. Between nodes: 2 * 1/2 * 120 MB on two lanes.
   CHECK(ring.fixed == Seconds{0});
   CHECK(ring.latency.value() == doctest::Approx(2 * 0.6e-3 + 10e-6).epsilon(1e-12));
@@ -110,11 +102,11 @@ TEST_CASE("a hierarchical ring scatters inside, reduces between nodes, gathers i
 }
 
 TEST_CASE("a scatter or a gather is half of it") {
-  const Collective flat = World("flat").ring(RingWork::scatter_or_gather);
+  const Collective flat = World("flat").ring(RingKind::all_gather);
   CHECK(flat.fixed.value() == doctest::Approx(7.5e-6 + 0.6e-3).epsilon(1e-12));
   CHECK(flat.latency.value() == doctest::Approx(7.5e-6).epsilon(1e-12));
   check_flows(flat, 45_MB);
-  const Collective layered = World("hierarchical").ring(RingWork::scatter_or_gather);
+  const Collective layered = World("hierarchical").ring(RingKind::all_gather);
   CHECK(layered.latency.value() == doctest::Approx(0.6e-3 + 5e-6).epsilon(1e-12));
   check_flows(layered, 30_MB);
 }
@@ -126,8 +118,7 @@ TEST_CASE("what a pass gathers pays a message, and the hops of its ring, for eac
   const auto latency = [&](Bytes payload, int calls) {
     return world
         .with_builder([&](const CollectiveBuilder& builder) {
-          return builder.sharded_ring(world.members, payload, RingWork::scatter_or_gather, 1,
-                                      calls);
+          return builder.sharded_ring(world.members, payload, RingKind::all_gather, 1, calls);
         })
         .latency.value();
   };
@@ -163,7 +154,7 @@ TEST_CASE("with one replica a node, or one node, both rings are the same") {
        {std::vector{DeviceId{0}, DeviceId{2}}, std::vector{DeviceId{0}, DeviceId{1}}}) {
     World flat("flat"), layered("hierarchical");
     flat.members = layered.members = members;
-    const Collective a = flat.ring(RingWork::all_reduce), b = layered.ring(RingWork::all_reduce);
+    const Collective a = flat.ring(RingKind::all_reduce), b = layered.ring(RingKind::all_reduce);
     CHECK(a.fixed == b.fixed);
     CHECK(a.latency == b.latency);
     REQUIRE(a.flows.size() == b.flows.size());

@@ -80,6 +80,8 @@ Interconnect read_interconnect(ObjectReader reader, std::optional<int> gpus,
   given(reader, "floor", interconnect.floor, floors);
   given(reader, "all_to_all", interconnect.all_to_all);
   given(reader, "reduces_in_switch", interconnect.reduces_in_switch);
+  given(reader, "switch_efficiency", interconnect.switch_efficiency, 0.01, 1);
+  given(reader, "switch_channels", interconnect.switch_channels, 1, 64);
   if (reader.has("switch_size") || reader.has("small_bandwidth")) {
     required(reader, "switch_size", interconnect.switch_size);
     required(reader, "small_bandwidth", interconnect.small_bandwidth);

@@ -14,16 +14,18 @@
 namespace windtunnel {
 
 /// How the GPUs of a node reach each other, and how fast its collectives are
-/// (floor + saturating bus bandwidth; docs/model.md):  T = max( T0(n), w/Binf(n) * (1 + (S0(n)/S)^g) ),  w = 2 S (n-1)/n.
+/// (in_node_ring() and in_switch_all_reduce(), cost/collective_cost.hpp; docs/model.md).
 struct Interconnect {
   enum class Kind {
-    nvswitch,  ///< Binf(n) = saturated_bandwidth / (1 + group_loss/min(n, 8))
-    mesh,      ///< Binf(n) = num_rings(group) * saturated_bandwidth (mesh_rings.hpp)
+    nvswitch,  ///< a ring has all of saturated_bandwidth
+    mesh,      ///< each of num_rings(group) rings has saturated_bandwidth (mesh_rings.hpp)
     pcie,      ///< as nvswitch, through the host
   };
   Kind kind = Kind::nvswitch;
-  BytesPerSecond saturated_bandwidth{};  ///< Binf at large n, or of one ring (mesh)
-  double group_loss = 0;
+  BytesPerSecond
+      saturated_bandwidth{};  ///< B: what a GPU's links carry one way, or a ring's (mesh)
+  double group_loss =
+      0;  ///< l: the steps of a ring that send nothing last as long as so many that send
   Seconds floor_base{};  ///< T0(n) = floor_base + n * floor_per_gpu
   Seconds floor_per_gpu{};
   Bytes half_size{};              ///< S0 at 8 GPUs
@@ -43,9 +45,12 @@ struct Interconnect {
   Seconds point_to_point_latency{};
   /// What one GPU sends while all of a group exchange tokens with each other. 0: the bus bandwidth of collectives.
   BytesPerSecond all_to_all{};
-  /// The switch adds up what GPUs send it (NVLink SHARP): NCCL's trees of all-reduces over several nodes are NVLS trees
-  /// (all_reduce_crossings()).
+  /// The switch adds up what GPUs send it (NVLink SHARP): NCCL all-reduces by NVLS in a node (in_switch_all_reduce()), and by NVLS trees
+  /// over several (all_reduce_crossings()). It attains a share of saturated_bandwidth, fed by so many thread blocks of each GPU: nvlsEfficiency
+  /// (src/graph/tuning.cc, NCCL 2.28) and NVLS_NCHANNELS_SM90 (src/transport/nvls.cc, NCCL 2.26) of Hopper.
   bool reduces_in_switch = false;
+  double switch_efficiency = 0.85;
+  int switch_channels = 16;
 };
 
 /// The host's memory as the GPUs of a node see it.

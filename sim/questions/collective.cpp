@@ -208,9 +208,10 @@ PlayedCollective play_collective(const CollectiveRun& run, const Platform& platf
   on.members.type_of = [&on](std::size_t i) -> const NodeType& {
     return on.job.type_of(on.members.nodes[i]);
   };
-  const RingWork work = run.operation == CollectiveOperation::all_reduce
-                            ? RingWork::all_reduce
-                            : RingWork::scatter_or_gather;
+  const RingKind work = run.operation == CollectiveOperation::all_reduce ? RingKind::all_reduce
+                        : run.operation == CollectiveOperation::all_gather
+                            ? RingKind::all_gather
+                            : RingKind::reduce_scatter;
   const CollectiveSteps steps =
       run.operation == CollectiveOperation::all_to_all
           ? all_to_all(run, on)

@@ -183,7 +183,10 @@ TEST_CASE("a played collective says its algorithm") {
   across.algorithm = "ring";
   CHECK(algorithm(across, platform) == "ring");
   platform.node_types.front().interconnect.reduces_in_switch = true;
+  platform.node_types.front().interconnect.switch_efficiency =
+      1;  // 5/4 of the payload, in a ring 6/4
   CHECK(algorithm(run_of(CollectiveOperation::all_reduce, 4, 1), platform) == "NVLS");
+  CHECK(algorithm(run_of(CollectiveOperation::all_gather, 4, 1), platform) == "ring");
   across.algorithm = "flat";
   CHECK(algorithm(across, platform) == "NVLS tree");
 }

@@ -246,18 +246,18 @@ void PlacementObjective::set_operation_collectives(int replica, int stage) {
 }
 
 /// What the rings of a stage's gradients do: a codec in two parts all-reduces both, sharded or not.
-RingWork PlacementObjective::ring_work(int stage) const {
+RingKind PlacementObjective::ring_work(int stage) const {
   const int first = unit(0, stage, 0);
   const std::uint32_t second =
       windtunnel::slot_of(ReductionSlot::second, {has_buckets_ ? 0 : at_the_end});
   const bool scatters =
       tables_->plan().parallel.zero_stage > 0 && tables_->collective(first, second) == nullptr;
-  return scatters ? RingWork::scatter_or_gather : RingWork::all_reduce;
+  return scatters ? RingKind::reduce_scatter : RingKind::all_reduce;
 }
 
 /// Through all replicas, one for each part.
 PlacedRings PlacementObjective::rings_of_stage(int stage, std::uint32_t number,
-                                               RingWork work) const {
+                                               RingKind work) const {
   PlacedRings rings;
   for (int part = 0; part < parts_; ++part) {
     std::vector<int> members;
@@ -283,7 +283,7 @@ PlacedRings PlacementObjective::embedding_rings() const {
       WT_EXPECT(like != nullptr);
       if (members.size() < like->members.size()) continue;
       all.add(std::exchange(members, {}), *like,
-              {RingWork::all_reduce, collective_algorithms().front().steps});
+              {RingKind::all_reduce, collective_algorithms().front().steps});
     }
   }
   return all;
@@ -298,8 +298,8 @@ void PlacementObjective::add_rings() {
   const std::uint32_t gather = windtunnel::slot_of(CollectiveSlot::parameter_gather);
   for (int stage = 0; stage < pipeline_; ++stage)
     for (const std::uint32_t number : ring_numbers_)
-      rings_[ring_of(stage, number)] = rings_of_stage(
-          stage, number, number == gather ? RingWork::scatter_or_gather : ring_work(stage));
+      rings_[ring_of(stage, number)] =
+          rings_of_stage(stage, number, number == gather ? RingKind::all_gather : ring_work(stage));
   if (ties_embeddings_)
     rings_[ring_of(embedding_stage_, windtunnel::slot_of(CollectiveSlot::embedding_sync))] =
         embedding_rings();

@@ -117,7 +117,7 @@ struct RingCost {
 class PlacedRings {
  public:
   struct Kind {
-    RingWork work = RingWork::all_reduce;
+    RingKind work = RingKind::all_reduce;
     std::function<CollectiveSteps(const CollectiveTask&)> steps;
   };
   /// One more: through the units `members`, moving as much as `like`, which stands in the plan's own placement and must
@@ -269,7 +269,7 @@ class PlacementObjective {
   void set_works(int replica, int stage);
   void add_messages();
   void add_rings();
-  PlacedRings rings_of_stage(int stage, std::uint32_t number, RingWork work) const;
+  PlacedRings rings_of_stage(int stage, std::uint32_t number, RingKind work) const;
   PlacedRings embedding_rings() const;
   void set_messages(int stage, int channel);
   void set_operation_collectives(int replica, int stage);
@@ -279,7 +279,7 @@ class PlacementObjective {
   void refresh_ends();
   /// In rings_: those that a stage enters as its collective of this number.
   std::size_t ring_of(int stage, std::uint32_t number) const;
-  RingWork ring_work(int stage) const;
+  RingKind ring_work(int stage) const;
   void serve(std::uint32_t number, std::vector<Seconds>& ends);
   void add_slowest(std::uint16_t row, std::vector<Seconds>& ends) const;
   Seconds total();

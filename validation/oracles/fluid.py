@@ -264,22 +264,22 @@ class Job:
     # Collectives
     def add_rings(self):
         if len(self.replicas) > 1:
-            sharded = self.parallel["zero_stage"] > 0
+            reduces = "scatter" if self.parallel["zero_stage"] > 0 else "all_reduce"
             for stage in self.stages:
                 members = [(r, stage) for r in self.replicas]
                 for step in self.schedule.orders[stage]:
                     for piece in range(self.buckets(stage)):
-                        self.add_ring(("bucket", stage, step, piece), members, self.gradients(stage, step[2]) / self.buckets(stage), not sharded)
-                    self.add_ring(("gradients", stage, step), members, self.gradients(stage, step[2]), not sharded)
-                self.add_ring(("gradients", stage), members, sum(self.gradients(stage, c) for c in self.chunks), not sharded)
-                self.add_ring(("parameters", stage), members, self.pages[0].e * self.stage_parameters(stage), False)
+                        self.add_ring(("bucket", stage, step, piece), members, self.gradients(stage, step[2]) / self.buckets(stage), reduces)
+                    self.add_ring(("gradients", stage, step), members, self.gradients(stage, step[2]), reduces)
+                self.add_ring(("gradients", stage), members, sum(self.gradients(stage, c) for c in self.chunks), reduces)
+                self.add_ring(("parameters", stage), members, self.pages[0].e * self.stage_parameters(stage), "gather")
                 if self.plays_layers():
                     self.add_sharded_rings(members)
         if self.tied:
             edges = [[(r, end) for end in self.ends] for r in self.replicas]
             payload = self.embedding_width * self.pages[0].word_embedding()
             for replica, members in enumerate([sum(edges, [])] if self.fused else edges):
-                self.add_ring(("embedding", replica), members, payload, True, "flat")
+                self.add_ring(("embedding", replica), members, payload, "all_reduce", "flat")
 
     def add_sharded_rings(self, members):
         page = self.pages[0]
@@ -287,29 +287,32 @@ class Job:
             for part in ["edges", *range(self.layers(0))]:
                 weights = page.edges() if part == "edges" else page.matrix_weights()
                 for what, element in (("gather", page.e), ("scatter", self.gradient_width)):
-                    self.add_ring((what, step, part), members, element * weights, False, "sharded")
+                    self.add_ring((what, step, part), members, element * weights, what, "sharded")
 
-    def add_ring(self, name, members, payload, both_halves, shape=None):
+    def add_ring(self, name, members, payload, kind, shape=None):
         self.rings.members[name] = len(members)
-        self.ring_of[name] = members, payload, 1 if both_halves else 0.5, shape or self.parallel["gradient_ring"]
+        self.ring_of[name] = members, payload, kind, shape or self.parallel["gradient_ring"]
 
-    def in_node(self, by_node, payload):
+    def in_node(self, by_node, payload, kind="all_reduce"):
         """The longest part of a ring inside a node."""
-        return max(self.pages[self.cluster.types[node]].in_node(payload, len(there)) for node, there in by_node.items())
+        return max(self.pages[self.cluster.types[node]].in_node(payload, len(there), kind) for node, there in by_node.items())
 
     def play_ring(self, clock, name, done):
-        members, payload, share, shape = self.ring_of[name]
+        members, payload, kind, shape = self.ring_of[name]
+        share = 1 if kind == "all_reduce" else 0.5
         by_node = collections.OrderedDict()
         for member in members:
             by_node.setdefault(self.places[member].node, []).append(member)
         n, nodes = len(members), len(by_node)
-        inside = self.in_node(by_node, payload * share)
+        inside = self.in_node(by_node, payload, kind)
         if nodes == 1:
             return clock.after(inside, done)
         latency, page = amount(self.cluster.fabric["collective_latency"]), self.page(*members[0])
         if shape == "hierarchical" and nodes < n:
             # Gather and scatter inside the nodes, one after the other with the ring through the nodes.
-            first, before, volume = 0.0, 2 * share * self.in_node(by_node, payload / 2) + share * 2 * (nodes - 1) * latency, 2 * (nodes - 1) / nodes * payload
+            halves = ("scatter", "gather") if kind == "all_reduce" else (kind,)
+            first, volume = 0.0, 2 * (nodes - 1) / nodes * payload
+            before = sum(self.in_node(by_node, payload, half) for half in halves) + share * 2 * (nodes - 1) * latency
         else:
             message = amount(self.cluster.fabric["latency"]) if shape == "sharded" else 0
             before, volume = share * page.hops(n, nodes), 2 * (n - 1) / n * payload

@@ -130,35 +130,41 @@ class Page:
         return sum(self.product(K, N, M) for M, N, K in self.products()) + self.accumulation()
 
     # Section 4
-    def in_node(self, payload, n):
+    def in_node(self, payload, n, kind="all_reduce"):
+        """A ring in a node: an all-reduce, or the "scatter" or "gather" that is half of one."""
         if n == 1:
             return 0.0
         wires = self.wires
         rings = mesh_rings(wires["lanes"], n) if wires["kind"] == "mesh" else 1
-        Binf = amount(wires["saturated_bandwidth"]) * (rings if wires["kind"] == "mesh" else 1 / (1 + wires["group_loss"] / n))
+        B = amount(wires["saturated_bandwidth"]) * rings
+        sends, idle = {"all_reduce": (2 * (n - 1), 1), "scatter": (n - 1, 0.69), "gather": (n - 1, 0.31)}[kind]
+        transfer = payload / n * (sends + idle * wires.get("group_loss", 0)) / B
         if "switch_size" in wires and payload / (n * rings) < amount(wires["switch_size"]):
-            Binf = min(Binf, amount(wires["small_bandwidth"]) * rings)
+            transfer = max(transfer, payload / n * sends / (amount(wires["small_bandwidth"]) * rings))
         S0 = amount(wires["half_size"]) * (n / 8) ** wires["half_size_exponent"]
         T0 = amount(wires["floor_base"]) + n * amount(wires["floor_per_gpu"])
-        transfer = 2 * payload * (n - 1) / n / Binf * (1 + (S0 / payload) ** wires["sharpness"])
+        transfer += 2 * payload * (n - 1) / n / B * (S0 / payload) ** wires["sharpness"]
         return T0 + transfer if wires.get("floor") == "added" else max(T0, transfer)
 
     def activation(self):
         """Bytes of one activation: of a tensor all-reduce, and of a message between stages that is not scattered."""
         return self.e * self.T * self.h
 
-    def transfer(self):
-        """A tensor all-reduce, without the stack's overhead."""
+    def transfer(self, kind="all_reduce"):
+        """A tensor collective, without the stack's overhead."""
         slowdown = self.software["in_node_collective_slowdown"] * self.node["in_node_collective_slowdown"]
-        return self.in_node(self.activation(), self.t) * slowdown
+        return self.in_node(self.activation(), self.t, kind) * slowdown
 
     def overhead(self):
         """Of one collective."""
         return amount(self.software["tensor_collective_overhead"]) * self.node["collective_overhead_factor"] if self.t > 1 else 0
 
+    def half(self, kind):
+        return self.transfer(kind) + self.overhead()
+
     def all_reduce(self):
         """Or the gather and scatter that take its place."""
-        return self.transfer() + self.overhead() * (2 if self.sequence_parallel else 1)
+        return self.half("gather") + self.half("scatter") if self.sequence_parallel else self.half("all_reduce")
 
     def regathers(self):
         """Whether a half layer gathers its input once more backward."""
@@ -167,10 +173,9 @@ class Page:
     def exposed(self, hides):
         """One backward all-reduce, behind weight gradients of length `hides`; the second gather of sequence parallelism, behind as much of input
         gradients."""
-        AR = self.all_reduce()
-        gathered = AR / 2 if self.sequence_parallel else 0  # each with its overhead
-        again = max(0, AR / 2 - hides) if self.regathers() else 0
-        return gathered + again + max(0, AR - gathered - hides)
+        gathered = self.half("gather") if self.sequence_parallel else 0
+        again = max(0, gathered - hides) if self.regathers() else 0
+        return gathered + again + max(0, self.all_reduce() - gathered - hides)
 
     def hiding(self):
         return self.backward_products() / 4 if self.software["overlap_backward_tensor_collectives"] else 0
@@ -182,7 +187,7 @@ class Page:
             return 0
         came = self.software["gather_scattered_messages"] and (direction == "F" or scattered is True)
         sent = direction == "B" and self.software.get("regathers_outputs", False)
-        return (came + sent) * self.transfer() / 2
+        return (came + sent) * self.transfer("gather")
 
     def batch_read(self, first, last):
         """What the GPU waits for before a forward pass while the host reads a microbatch."""
@@ -194,12 +199,12 @@ class Page:
         return launches + read["collectives"] * self.in_node(1, self.t if self.t <= self.node["gpus"] else 1) / 2
 
     # Section 6
-    def gather(self, weights, element=None):
+    def gather(self, weights, element=None, kind="gather"):
         if self.parallel["zero_stage"] < 3 or self.d == 1:
             return 0.0
         size = (element or self.e) * weights
         NICs = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
-        inside = self.in_node(size / 2, self.fullest)
+        inside = self.in_node(size, self.fullest, kind)
         if self.nodes == 1:
             return inside
         return amount(self.fabric["latency"]) + self.hops(self.d, self.nodes) / 2 + max(inside, (self.d - 1) / self.d * self.t * size / NICs)
@@ -212,11 +217,11 @@ class Page:
     def reduced_alone(self, payload, fullest, nodes, scatters):
         """Section 5: gradients of d replicas, `fullest` of them on the node with most, on an idle network."""
         if nodes == 1:
-            return self.in_node(payload / (2 if scatters else 1), fullest)
+            return self.in_node(payload, fullest, "scatter" if scatters else "all_reduce")
         cards = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
         rate, message = cards * min(1, fullest * self.t / self.node["gpus"]) / self.t, amount(self.fabric["latency"])
         if scatters:
-            return message + self.hops(self.d, nodes) / 2 + max(self.in_node(payload / 2, fullest), (self.d - 1) / self.d * payload / rate)
+            return message + self.hops(self.d, nodes) / 2 + max(self.in_node(payload, fullest, "scatter"), (self.d - 1) / self.d * payload / rate)
         out = max(1, round(min(1, fullest * self.t / self.node["gpus"]) * self.node["nics"]))
         inside, latency, sent = self.all_reduce_over(payload, self.d, nodes, lambda size: self.in_node(size, fullest), rate, out)
         return 2 * message + latency + max(inside, sent / rate)
@@ -237,7 +242,7 @@ class Page:
         return min(ways, key=lambda way: way[1] + max(way[0], way[2] / rate))
 
     def scatter(self, weights):
-        return self.gather(weights, 4 if self.training["gradient_dtype"] == "fp32" else 2)
+        return self.gather(weights, 4 if self.training["gradient_dtype"] == "fp32" else 2, "scatter")
 
     def span(self, f, collectives, kind):
         """A layer on the stream of its kernels, which take f and are slowed by collectives beside them: with its all-reduces, which hide behind
@@ -252,7 +257,7 @@ class Page:
         """What a layer still waits for its last all-reduce when its kernels have ended, and its gradients can be scattered."""
         if kind != "B" or not self.hiding():
             return 0
-        hidden = self.all_reduce() / (2 if self.sequence_parallel else 1)
+        hidden = self.half("scatter" if self.sequence_parallel else "all_reduce")
         return max(0, hidden - self.hiding() * self.slowed(f, collectives) / f)
 
     def waits(self, l, f, g, s, kind):
@@ -388,7 +393,10 @@ class Page:
         return first if direction == "F" else last
 
     def edge_exchanges(self, first, last, direction):
-        return self.edge_collectives(first, last, direction) * self.all_reduce() / (2 if self.sequence_parallel else 1)
+        if not self.sequence_parallel:
+            return self.edge_collectives(first, last, direction) * self.all_reduce()
+        gather, scatter = self.half("gather"), self.half("scatter")
+        return first * scatter + last * gather if direction == "F" else first * gather + last * (scatter + self.regathers() * gather)
 
     def forward_parts(self, l, first, last):
         f, g = self.layer_forward(), self.gather(self.matrix_weights())

@@ -11,21 +11,26 @@ CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view alg
   CollectiveSteps steps;
   steps.traffic = ring_traffic(task);
   if (nodes == 1) {
-    if (task.reduced_in_switch && task.work == RingWork::all_reduce && algorithm != "ring")
-      steps.algorithm = "NVLS";
     steps.fixed = task.in_node(task.payload, task.work);
+    if (!task.in_switch || task.work != RingKind::all_reduce || algorithm == "ring" ||
+        algorithm == "tree")
+      return steps;
+    const Seconds in_switch = task.in_switch(task.payload);
+    if (algorithm.empty() && steps.fixed < in_switch) return steps;
+    steps.algorithm = "NVLS";
+    steps.fixed = in_switch;
     return steps;
   }
   const double share = share_of(task.work);
   const int ranks = static_cast<int>(std::lround(members * task.copies_per_member));
   const double rings = task.ranks_per_member / task.copies_per_member;
   NodeCrossing crossing;
-  if (task.work == RingWork::all_reduce) {
-    const auto in_node = [&](Bytes payload) { return task.in_node(payload, RingWork::all_reduce); };
+  if (task.work == RingKind::all_reduce) {
+    const auto in_node = [&](Bytes payload) { return task.in_node(payload, RingKind::all_reduce); };
     const NodeExit exit = task.exit();
     crossing =
-        all_reduce_crossing({task.payload, ranks, nodes, task.reduced_in_switch, exit.rate / rings,
-                             exit.nics, task.hop, task.hop_in_node, in_node},
+        all_reduce_crossing({task.payload, ranks, nodes, exit.rate / rings, exit.nics, task.hop,
+                             task.hop_in_node, in_node, task.in_switch, task.switch_channels},
                             algorithm);
   } else {
     crossing.volume = ring_all_reduce_volume(task.payload, ranks);

@@ -15,8 +15,10 @@ CollectiveSteps steps(const CollectiveTask& task) {
   CollectiveSteps steps;
   steps.algorithm = "hierarchical";
   steps.traffic = ring_traffic(task);
-  steps.latency = task.in_node(task.payload, RingWork::scatter_or_gather) * (2 * share) +
-                  task.hop * (share * ring_all_reduce_crossings(nodes, nodes));
+  steps.latency = task.hop * (share * ring_all_reduce_crossings(nodes, nodes));
+  for (const RingKind half : {RingKind::reduce_scatter, RingKind::all_gather})
+    if (task.work == half || task.work == RingKind::all_reduce)
+      steps.latency += task.in_node(task.payload, half);
   const double rings = task.ranks_per_member / task.copies_per_member;
   steps.flows = edge_flows(layout, ring_all_reduce_volume(task.payload, nodes) * (share * rings));
   return steps;
