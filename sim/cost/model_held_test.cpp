@@ -185,6 +185,7 @@ TEST_CASE(
   model.family = "llama";
   model.sequence = 16;
   model.hidden = 64;
+  model.heads = model.kv_heads = 4;
   Plan plan;
   plan.training.micro_batch = 1;
   const auto more = [&](const auto& held_by) {

@@ -22,8 +22,7 @@ std::vector<std::string> plan_items(const Report& report);
 /// The same, separated by commas.
 std::string plan_text(const Training& training, const Parallel& parallel);
 /// What at_risk means.
-inline constexpr const char* at_risk_meaning =
-    "such plans ran out of memory about as often as they ran";
+inline constexpr const char* at_risk_meaning = "predictions of memory miss by as much as is left";
 /// How a verdict is marked: "✓", "~" or "✗", in the tone of that name.
 struct VerdictMark {
   const char* mark;

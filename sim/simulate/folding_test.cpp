@@ -88,10 +88,10 @@ TEST_CASE("a folded iteration equals the whole one, under any schedule that repe
   CHECK(check_fold(scheduled("blocking_pairs", one_f_one_b)) > 0);
   CHECK(check_fold(scheduled("eager", zero_bubble)) > 0);
   CHECK(check_fold(scheduled("blocking_pairs", zero_bubble)) > 0);
+  CHECK(check_fold(scheduled("eager", v_shaped)) > 0);
 }
 
 TEST_CASE("a stage whose activations and gradients leave at the same time is not folded") {
-  CHECK(check_fold(scheduled("eager", v_shaped)) == 0);
   CHECK(check_fold(scheduled("blocking_pairs", interleaved)) == 0);
 }
 
