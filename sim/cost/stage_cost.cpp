@@ -225,7 +225,7 @@ Seconds crossing_time(const StageCostInputs& in, const Operation& operation) {
 }
 
 /// Of a collective while nobody else is on the network; nothing for tensor groups across nodes. A scattered message is gathered as
-/// it was, whatever the codec of activations: half of an uncompressed all-reduce.
+/// it was, whatever the codec of activations.
 Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
   switch (group_of(operation.label)) {
     case GroupKind::axis: {

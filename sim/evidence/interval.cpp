@@ -206,7 +206,7 @@ Novelty novelty_of(const Neighbourhood& near, const UnseenErrors& unseen, Eviden
     case EvidenceAxis::cluster:
       if (platforms.contains(traits.platform))
         return {"platform " + traits.platform + " unlike it was measured (" + reasons + ")", ""};
-      return {"platform " + traits.platform + ", never measured",
+      return {"platform " + traits.platform + ", not among those fitted",
               "measured " + listed(platforms) + ": " + reasons};
     case EvidenceAxis::job:
       return {reasons, ""};

@@ -331,7 +331,7 @@ void PlanCollectives::add_expert_reductions(const std::vector<DeviceId>& members
     if (group_of(operation.label) != GroupKind::expert_data) continue;
     if (operation.label == Label::gather_expert_parameters)
       add(collectives_.gradients(members, codecs_.gathered_experts(codec).payload,
-                                 RingKind::reduce_scatter,
+                                 ring_kind_of(operation.label),
                                  expert_copies_in_tensor_group(plan_.parallel)),
           end_place(operation.label).slot);
     else

@@ -456,8 +456,9 @@ bool knows_allocations(const EagerStage& stage) {
   const bool has_loss =
       !stage.role.last ||
       (training.cross_entropy == CrossEntropy::vocab_parallel_copied && training.loss_parallel);
-  const bool is_split =
-      parallel.context == 1 && parallel.virtual_pipeline == 1 && parallel.zero_stage < 2;
+  const bool is_split = parallel.context == 1 && parallel.virtual_pipeline == 1 &&
+                        parallel.zero_stage < 2 && !parallel.schedule->splits_backward &&
+                        !has_codecs(stage.plan.compression);
   return stage.software.waiting_collectives > 0 && is_plain && is_kept && has_loss && is_split;
 }
 

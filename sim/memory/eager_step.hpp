@@ -20,7 +20,7 @@ struct EagerStage {
 };
 
 /// Whether the order is known in which the stack allocates and frees in a step of this plan: nanotron's (`waiting_collectives` of the
-/// profile), of dense layers with flash attention and a gated MLP, each recomputed whole or not at all.
+/// profile), of dense layers with flash attention and a gated MLP, each recomputed whole or not at all, without codecs, and with backward passes in one piece.
 bool knows_allocations(const EagerStage& stage);
 
 /// The most that PyTorch's allocator reserves: two steps are played request by request (docs/memory.md, section 10), as the optimizer's

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "cost/codec_table.hpp"
 #include "memory/memory_fixtures.hpp"
 
 namespace windtunnel {
@@ -107,6 +108,13 @@ TEST_CASE("of other steps the account has the slack") {
   SUBCASE("of another stack") { world.software.waiting_collectives = 0; }
   SUBCASE("recomputed by operations") { world.plan.training.recompute = Recompute::selective; }
   SUBCASE("without a gate") { world.model.gated_mlp = false; }
+  SUBCASE("with backward passes in two") {
+    world.plan.parallel.schedule = schedule_named("zero_bubble_h1");
+  }
+  SUBCASE("with codecs") {
+    Compressor& codec = world.plan.compression.data_gradients.emplace();
+    codec.codec = &codec_named("int8");
+  }
   const StageMemory stage = account_stage(world.inputs(), StageId{0});
   CHECK(stage.reserved == stage.pool * world.software.allocator_slack);
 }

@@ -308,7 +308,8 @@ TEST_CASE("a library without residuals gives no interval, one with them writes i
   REQUIRE(report.assumptions.size() == 1);
   CHECK(report.assumptions[0].evidence == Evidence::assumed);
   REQUIRE(report.warnings.size() == 1);
-  CHECK(report.warnings[0].find("platform selene-a100, never measured") != std::string::npos);
+  CHECK(report.warnings[0].find("platform selene-a100, not among those fitted") !=
+        std::string::npos);
 }
 
 /// What the shipped residuals say of a shipped scenario after some changes.
