@@ -116,6 +116,12 @@ Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<i
              : ring;
 }
 
+Seconds in_node_collective(const Interconnect& interconnect, const std::vector<int>& gpus,
+                           Bytes payload, RingKind kind) {
+  return kind == RingKind::all_reduce ? in_node_all_reduce(interconnect, gpus, payload)
+                                      : in_node_ring(interconnect, gpus, payload, kind);
+}
+
 Bytes ring_all_reduce_volume(Bytes payload, int members) {
   WT_EXPECT(members > 0);
   return payload * (2.0 * (members - 1) / members);

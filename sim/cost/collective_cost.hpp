@@ -18,8 +18,8 @@ namespace windtunnel {
 /// long as l steps that send, of which a reduce-scatter has 0.69, an all-gather 0.31 and an all-reduce all (fitted on 2 and 8 H100, 60
 /// rows). S0, g: what is lost to launches and small chunks, in a gather as much as in an all-reduce of the same payload
 /// (nccl-tests-a100). Fits to NCCL tables, 1 MiB to 1 GiB (docs/model.md); nothing below 1 MiB is constrained. A mesh has num_rings() of
-/// them. Small messages go by a protocol of less bandwidth: the tables show NCCL change over at 3 MiB a GPU (A100) and 0.28 MiB a GPU and ring
-/// (V100), whatever n is.
+/// them. Small messages go by a protocol of less bandwidth: the tables show NCCL change over at 0.28 MiB a GPU and ring on V100, whatever n
+/// is.
 Seconds in_node_ring(const Interconnect& interconnect, const std::vector<int>& gpus, Bytes payload,
                      RingKind kind);
 
@@ -42,6 +42,10 @@ Bytes nvls_chunks(Bytes payload, int nodes, int heads, int channels);
 /// An all-reduce as NCCL makes it: by the switch, or a ring where that is shorter.
 Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<int>& gpus,
                            Bytes payload);
+
+/// An all-reduce as NCCL makes it, or one of its halves, which are rings.
+Seconds in_node_collective(const Interconnect& interconnect, const std::vector<int>& gpus,
+                           Bytes payload, RingKind kind);
 
 /// Bus bandwidth of an all-reduce in rings at infinite size for this group.
 BytesPerSecond saturated_bus_bandwidth(const Interconnect& interconnect,

@@ -154,8 +154,7 @@ Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Opera
   const auto in_node = [&](Bytes bytes) {
     return in_node_ring(wires, group.gpus_in_node, bytes, kind);
   };
-  if (group.nodes == 1)
-    return whole ? in_node_all_reduce(wires, group.gpus_in_node, payload) : in_node(payload);
+  if (group.nodes == 1) return in_node_collective(wires, group.gpus_in_node, payload, kind);
   const double t = in.plan->parallel.tensor / group.ranks_of_tensor_group;  // rings side by side
   const double of_node =
       std::min(1.0, static_cast<double>(group.gpus_in_node.size()) * t / in.node->gpus);
@@ -185,9 +184,7 @@ Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Opera
 
 /// A tensor collective in the node, without the stack's overhead.
 Seconds in_node_time(const StageCostInputs& in, Bytes payload, RingKind kind) {
-  const Interconnect& wires = in.node->interconnect;
-  return (kind == RingKind::all_reduce ? in_node_all_reduce(wires, in.tensor_gpus, payload)
-                                       : in_node_ring(wires, in.tensor_gpus, payload, kind)) *
+  return in_node_collective(in.node->interconnect, in.tensor_gpus, payload, kind) *
          (in.software->in_node_collective_slowdown * in.node->in_node_collective_slowdown);
 }
 

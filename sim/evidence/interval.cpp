@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -151,15 +151,11 @@ struct Novelty {
   std::string brief, details;
 };
 
-/// How far off predictions of each set were without any fit.
-std::map<std::string, double> mean_errors(
-    const std::map<std::string, std::vector<double>>& residuals_by_set) {
-  std::map<std::string, double> means;
-  for (const auto& [set, residuals] : residuals_by_set) {
-    for (const double residual : residuals)
-      means[set] += std::abs(std::exp(-residual) - 1) / static_cast<double>(residuals.size());
-  }
-  return means;
+/// How far off predictions were on average.
+double mean_error(const std::vector<double>& residuals) {
+  double sum = 0;
+  for (const double residual : residuals) sum += std::abs(std::exp(-residual) - 1);
+  return sum / static_cast<double>(residuals.size());
 }
 
 /// A stack that nothing was fitted on: what sets say that ran it, or that there are none, and how far the nearest fitted one is.
@@ -167,19 +163,18 @@ Novelty novelty_of_stack(const Neighbourhood& near, const UnseenErrors& unseen,
                          const std::string& software) {
   const auto sets = unseen.of_software(software);
   Novelty novelty{"no measured runs of software " + software, ""};
-  if (!sets.empty()) {
-    const auto means = mean_errors(sets);
-    const auto [least, most] =
-        std::minmax_element(means.begin(), means.end(),
-                            [](const auto& a, const auto& b) { return a.second < b.second; });
-    novelty.brief = "software " + software +
-                    " has no fitted runs, and predictions without a fit were " +
-                    (means.size() > 1 ? percent_text(least->second) + " to " : "") +
-                    percent_text(most->second) + " off";
-    for (const auto& [set, residuals] : sets)
-      novelty.details += std::to_string(residuals.size()) + " runs in " + set + " " +
-                         percent_text(means.at(set)) + "; ";
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const auto& [set, residuals] : sets) {
+    const double off = mean_error(residuals);
+    least = std::min(least, off);
+    most = std::max(most, off);
+    novelty.details +=
+        std::to_string(residuals.size()) + " runs in " + set + " " + percent_text(off) + "; ";
   }
+  if (!sets.empty())
+    novelty.brief =
+        "software " + software + " has no fitted runs, and predictions without a fit were " +
+        (sets.size() > 1 ? percent_text(least) + " to " : "") + percent_text(most) + " off";
   const Neighbour& nearest = near.nearest.front();
   const std::size_t apart = num_of_stack(nearest);
   novelty.details += "the nearest stack, " + nearest.regime->software + ", differs in " +

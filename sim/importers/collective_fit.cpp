@@ -28,16 +28,16 @@ constexpr Bytes least_half_size{1024.0};    ///< smaller ones are switched off
 
 using Constant = FittedConstant<Interconnect>;
 
-RingKind half_kind(CollectiveKind kind) {
-  return kind == CollectiveKind::reduce_scatter ? RingKind::reduce_scatter : RingKind::all_gather;
+RingKind ring_kind_of(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce       ? RingKind::all_reduce
+         : kind == CollectiveKind::reduce_scatter ? RingKind::reduce_scatter
+                                                  : RingKind::all_gather;
 }
 
 Seconds predict(const Interconnect& interconnect, const FittedTime& time) {
   std::vector<int> gpus(static_cast<std::size_t>(time.ranks));
   std::iota(gpus.begin(), gpus.end(), 0);
-  return time.collective == CollectiveKind::all_reduce
-             ? in_node_all_reduce(interconnect, gpus, time.bytes)
-             : in_node_ring(interconnect, gpus, time.bytes, half_kind(time.collective));
+  return in_node_collective(interconnect, gpus, time.bytes, ring_kind_of(time.collective));
 }
 
 /// The run's times, each with its role in the fit.
@@ -142,7 +142,7 @@ Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, in
   }
   if (run.collective != CollectiveKind::all_reduce)
     return {"a ring", ring_all_reduce_volume(payload, run.ranks) / 2,
-            in_node_ring(wires, gpus, payload, half_kind(run.collective))};
+            in_node_ring(wires, gpus, payload, ring_kind_of(run.collective))};
   CrossingTask task{
       payload,
       run.ranks,

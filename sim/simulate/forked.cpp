@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -86,7 +87,7 @@ EnvironmentError refused(const char* what) {
   return EnvironmentError(std::string("cannot ") + what + ": " + std::strerror(errno));
 }
 
-/// Reads all that the child says; false where its time is over before.
+/// Reads all that the child says; false where its time is over before. EnvironmentError where it cannot be read.
 bool hear(int descriptor, std::optional<Seconds> most_time, std::string& answer) {
   constexpr double longest = 1e9;  // milliseconds, 11 days; what poll() can wait for at once
   const auto start = Clock::now();
@@ -102,7 +103,8 @@ bool hear(int descriptor, std::optional<Seconds> most_time, std::string& answer)
     const int ready = poll(&pipe, 1, patience);
     if (ready == 0) return false;
     const ssize_t count = ready < 0 ? ready : read(descriptor, buffer.data(), buffer.size());
-    if (count == 0 || (count < 0 && errno != EINTR)) return true;
+    if (count == 0) return true;
+    if (count < 0 && errno != EINTR) throw refused("hear a process");
     if (count > 0) answer.append(buffer.data(), static_cast<std::size_t>(count));
   }
 }
@@ -129,6 +131,9 @@ ChildOutcome outcome_of(int status, std::string answer, const ChildLimits& limit
 }  // namespace
 
 ChildOutcome run_in_child(const std::function<std::string()>& work, const ChildLimits& limits) {
+  // A child that another thread starts meanwhile would hold the writing end, too, and this one's answer would not end before that child does.
+  static std::mutex one_at_a_time;
+  std::unique_lock lock(one_at_a_time);
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw refused("make a pipe");
   const pid_t process = fork();
@@ -142,12 +147,23 @@ ChildOutcome run_in_child(const std::function<std::string()>& work, const ChildL
     throw error;
   }
   close(ends[1]);
+  lock.unlock();
+  const auto end = [&](bool kills) {
+    if (kills) kill(process, SIGKILL);
+    close(ends[0]);
+    int status = 0;
+    while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+    return status;
+  };
   std::string answer;
-  const bool is_in_time = hear(ends[0], limits.time, answer);
-  if (!is_in_time) kill(process, SIGKILL);
-  close(ends[0]);
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
+  bool is_in_time = false;
+  try {
+    is_in_time = hear(ends[0], limits.time, answer);
+  } catch (...) {
+    end(true);
+    throw;
+  }
+  const int status = end(!is_in_time);
   if (!is_in_time)
     return ChildFailure{FailureKind::out_of_time, "the simulation took longer than the " +
                                                       to_text(*limits.time) + " it may take"};
