@@ -12,6 +12,7 @@ with a range of their own, say "x-minimum" and "x-maximum". A definition whose w
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -149,7 +150,11 @@ class Reference:
             return
         kind = self.kind(raw if "$ref" in raw and raw["$ref"].rsplit("/", 1)[1] in AMOUNTS else node)
         meaning = node.get("description", "")
-        example = json.dumps(node.get("examples", [""])[0], ensure_ascii=False)
+        first = node.get("examples", [""])[0]
+        folder = re.search("a name from ([a-z/]+)/", meaning)
+        if folder and isinstance(first, str) and not (ROOT / folder[1] / f"{first}.json").exists():
+            self.undescribed.append(f"{pointers[0]} (example: no {first}.json in {folder[1]}/)")
+        example = json.dumps(first, ensure_ascii=False)
         if kind.startswith(NEEDS_EXAMPLE) and "default" not in node and "…" not in example:
             meaning += f" (`{example}`)"
         unit = f" {node['x-unit']}" if "x-unit" in node else ""
