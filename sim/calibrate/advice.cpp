@@ -514,6 +514,9 @@ std::string advice_text(const Advice& advice, const std::string& file, const std
                      count_text(advice.num_rows, "measured row") + "\n" + skipped_text(advice) +
                      constants_text(advice);
   if (advice.decision) text += "\n  " + decision_text(*advice.decision, against) + "\n";
+  if (advice.num_candidates == 0)
+    return text + "\n  Nothing to measure: no cut of the plan fits on one to four nodes\n" +
+           refused_text(advice);
   if (advice.runs.empty())
     return text + "\n  No run on one to four nodes would narrow it by a twentieth: " +
            count_text(advice.num_candidates, "configuration") + " tried\n" + refused_text(advice);
@@ -528,7 +531,9 @@ std::string advice_text(const Advice& advice, const std::string& file, const std
                                    cases_text(run.sure_after)
                              : "") +
             "\n       " + command_of(run, file) + "\n";
-  return text;
+  return text +
+         "  Measure three or more of them: calibrate seldom believes one or two, whose errors it "
+         "cannot tell from a constant's.\n";
 }
 
 std::string advice_json(const Advice& advice) {

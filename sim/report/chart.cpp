@@ -176,9 +176,9 @@ class ChartDrawing {
     for (const Chart::Rule& rule : chart_.rules) {
       if (rule.is_of_y) {
         const double y = y_of(rule.at);
-        svg +=
-            svg_rule(left_, y, right_edge, y, "stroke-dasharray=\"4 3\"") +
-            svg_text(right_edge - 2, y - 4, rule.name, "text-anchor=\"end\" class=\"over-rules\"");
+        svg += svg_rule(left_, y, right_edge, y, "stroke-dasharray=\"4 3\"") +
+               svg_text(right_edge - 2, rule.is_named_below ? y + 14 : y - 4, rule.name,
+                        "text-anchor=\"end\" class=\"over-rules\"");
         continue;
       }
       const double x = x_of(rule.at);

@@ -57,6 +57,7 @@ struct Chart {
     double at = 0;
     std::string name;
     bool is_of_y = false;
+    bool is_named_below = false;  ///< a rule of y that the line stays above
   };
   std::string label;  ///< for those who do not see it
   Shape shape = Shape::line;

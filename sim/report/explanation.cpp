@@ -13,6 +13,7 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
+#include "report/summary_text.hpp"
 #include "report/text_table.hpp"
 #include "report/trace_names.hpp"
 #include "units/quantity_reader.hpp"
@@ -333,8 +334,8 @@ std::vector<Slack> by_need(std::vector<Slack> list) {
 std::string explanation_text(const Explanation& e, Colour colour) {
   const Painter paint(colour);
   const Seconds whole = e.report.iteration_time;
-  std::string text = paint(Tone::headline, e.report.name) + "\n" + std::string(indent) +
-                     paint(Tone::headline, to_text(whole) + " per iteration") + "\n";
+  std::string text = paint(Tone::headline, e.report.name) + "\n" + headline_text(e.report, colour);
+  if (!e.report.memory.fits) text += verdict_line(e.report, colour);
   text += path_text(e, paint);
   text += slack_text(by_need(e.stages), whole,
                      "Stages: how busy, and their slack (a delay that lengthens nothing)", paint);

@@ -8,9 +8,11 @@
 
 #include "core/contracts.hpp"
 #include "core/text_list.hpp"
+#include "report/chart.hpp"
 #include "report/figures.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
+#include "report/memory_counter.hpp"
 #include "report/memory_text.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
@@ -309,6 +311,47 @@ std::string breakdown_table(const Report& report, const DataView& view) {
   return html::table(table);
 }
 
+/// What a device of the fullest stage holds over the iteration, the most in each thousandth of it. Empty where none was played.
+Chart memory_chart(const PlayedIteration& played, const MemoryAccount& memory) {
+  constexpr double most_points = 1000, gib = 1ull << 30;
+  const auto text = [](double value) { return significant_text(value, 3); };
+  const std::string stage = "stage " + std::to_string(memory.worst_stage.index());
+  Chart chart{"Memory allocated on a GPU of " + stage + " over the iteration",
+              Chart::Shape::line,
+              {0, played.timeline->end / 1_s, text, "s"},
+              {}};
+  const auto device =
+      std::find_if(played.plan->devices.begin(), played.plan->devices.end(),
+                   [&](const auto& each) { return each.stage == memory.worst_stage; });
+  const auto account =
+      std::find_if(memory.stages.begin(), memory.stages.end(),
+                   [&](const StageMemory& each) { return each.stage == memory.worst_stage; });
+  if (device == played.plan->devices.end() || account == memory.stages.end()) return chart;
+  const auto& samples = detail::memory_counters(
+      *played.timeline, *played.plan,
+      memory)[static_cast<std::size_t>(device - played.plan->devices.begin())];
+  for (const detail::MemorySample& sample : samples) {
+    const double at = static_cast<double>(sample.at) / 1e9,
+                 held = static_cast<double>(sample.bytes) / gib;
+    if (chart.points.size() > 1 && at - chart.points.back().x < chart.x.high / most_points) {
+      chart.points.back().y = std::max(chart.points.back().y, held);
+      continue;
+    }
+    if (!chart.points.empty()) chart.points.push_back({at, chart.points.back().y});
+    chart.points.push_back({at, held});
+  }
+  if (chart.points.empty()) return chart;
+  chart.points.push_back({chart.x.high, chart.points.back().y});
+  const double states = (account->weights + account->gradients + account->optimizer) / Bytes{gib},
+               room = (account->usable - account->context) / Bytes{gib};
+  chart.rules = {{states, "weights, gradients, optimizer", true, true},
+                 {room, "usable", true, true}};
+  chart.y = axis_from_zero({account->allocated / Bytes{gib}, room});
+  chart.y.text = text;
+  chart.y.title = "GiB allocated, " + stage;
+  return chart;
+}
+
 /// The tensors of each stage at its peak, folded away; stages that read the same once.
 std::string tensor_tables(const MemoryAccount& memory) {
   std::string tables;
@@ -439,7 +482,9 @@ std::string run_page(const RunPage& page) {
                "viewer.</p></noscript></div>\n");
   html.add("stages", "Stages", "Stages",
            html::stage_times({view}) + "<h3>Memory of a GPU, GiB</h3>\n" + html::verdict(report) +
-               html::stage_memory({view}) + html::tensor_tables(report.memory));
+               html::stage_memory({view}) +
+               chart_svg(html::memory_chart(page.played, report.memory)) +
+               html::tensor_tables(report.memory));
   html.add("network", "Network", "Network",
            html::busiest_links({view}, most_links) + html::traffic_table(view));
   html.add("inputs", "Inputs", "Inputs and their sources",

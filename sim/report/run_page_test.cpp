@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
 #include "core/testing.hpp"
 #include "report/report_json.hpp"
 #include "report/testing.hpp"
@@ -45,6 +49,28 @@ TEST_CASE("the JSON report stands in the page but for the time it took to make i
   const PlayedRun world;
   CHECK(contains(world.page(),
                  "id=\"report\">" + without_wall_time(to_json(world.report)) + "</script>"));
+}
+
+TEST_CASE(
+    "memory over the iteration rises with each microbatch in flight and falls back to where it "
+    "began") {
+  PlayedRun world;
+  world.report.memory.worst_stage = StageId(1);
+  const std::string page = world.page();
+  const std::size_t chart = page.find("Memory allocated on a GPU of stage 1 over the iteration");
+  REQUIRE(chart != std::string::npos);
+  CHECK(page.find("weights, gradients, optimizer", chart) != std::string::npos);
+  const std::size_t begin = page.find("<polyline points=\"", chart) + 18;
+  std::istringstream points(page.substr(begin, page.find('"', begin) - begin));
+  std::vector<double> heights;  // downwards
+  for (double x = 0, y = 0; points >> x && points.ignore() && points >> y;) heights.push_back(y);
+  REQUIRE(heights.size() > 4);
+  CHECK(heights.front() == heights.back());
+  CHECK(*std::min_element(heights.begin(), heights.end()) < heights.front());
+  CHECK(*std::max_element(heights.begin(), heights.end()) == heights.front());
+
+  world.report.memory.stages.clear();
+  CHECK(!contains(world.page(), "over the iteration\""));
 }
 
 TEST_CASE("every assumption is in the page with its source") {

@@ -20,17 +20,6 @@ using detail::time_text;
 using detail::Tone;
 using detail::with_spaces;
 
-std::string headline(const Report& report, const Painter& paint) {
-  std::string line = std::string(indent) +
-                     paint(Tone::headline, to_text(report.iteration_time) + " per iteration");
-  if (report.iteration_time_interval)
-    line += paint(Tone::quiet, "        90 %: " + to_text(report.iteration_time_interval->first) +
-                                   " to " + to_text(report.iteration_time_interval->second));
-  line += "\n";
-  if (!report.memory.fits) line += marked("✗", "if it fitted in memory", Tone::bad, paint);
-  return line;
-}
-
 std::string job(const Report& report) { return detail::paragraph(detail::job_text(report)); }
 
 std::string plan(const Report& report) {
@@ -66,6 +55,22 @@ TextRow memory_row(const StageMemory& stage) {
 }
 
 /// Neighbouring stages that read the same share a row.
+std::string headline(const Report& report, const Painter& paint) {
+  std::string line = std::string(indent) +
+                     paint(Tone::headline, to_text(report.iteration_time) + " per iteration");
+  if (report.iteration_time_interval)
+    line += paint(Tone::quiet, "        90 %: " + to_text(report.iteration_time_interval->first) +
+                                   " to " + to_text(report.iteration_time_interval->second));
+  line += "\n";
+  if (!report.memory.fits) line += marked("✗", "if it fitted in memory", Tone::bad, paint);
+  return line;
+}
+
+std::string verdict(const Report& report, const Painter& paint) {
+  const detail::VerdictMark mark = detail::mark_of(report.memory.verdict);
+  return marked(mark.mark, detail::verdict_text(report.memory), mark.tone, paint);
+}
+
 std::string memory(const Report& report, const Painter& paint) {
   if (report.memory.stages.empty()) return "";
   std::vector<TextRow> rows{{"stage", "weights", "gradients", "optimizer", "activations", "buffers",
@@ -88,8 +93,7 @@ std::string memory(const Report& report, const Painter& paint) {
   const std::vector<std::string> lines = table_lines("l7r7", rows);
   for (std::size_t i = 0; i < lines.size(); ++i)
     text += std::string(indent) + paint(tones[i], lines[i]) + "\n";
-  const detail::VerdictMark mark = detail::mark_of(report.memory.verdict);
-  return text + marked(mark.mark, detail::verdict_text(report.memory), mark.tone, paint);
+  return text + verdict(report, paint);
 }
 
 std::string warnings(const Report& report, const Painter& paint) {
@@ -113,6 +117,14 @@ std::string summary_text(const Report& report, Colour colour) {
          listed(detail::speed_items(report)) + "\n" + job(report) + plan(report) +
          breakdown(report, paint) + memory(report, paint) + warnings(report, paint) +
          assumptions(report, paint);
+}
+
+std::string headline_text(const Report& report, Colour colour) {
+  return headline(report, Painter(colour));
+}
+
+std::string verdict_line(const Report& report, Colour colour) {
+  return verdict(report, Painter(colour));
 }
 
 }  // namespace windtunnel

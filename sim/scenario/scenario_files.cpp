@@ -182,9 +182,12 @@ bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::
 
 bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
                                   const std::string& pointer) {
-  const bool is_software = std::string_view(kind.name) == software_files.name;
-  const bool may_extend = is_software || std::string_view(kind.name) == platform_files.name;
-  const JsonValue* const extends = may_extend ? part.find("extends") : nullptr;
+  const std::string_view name = kind.name;
+  void (*overlay)(JsonValue&, const JsonValue&) = nullptr;
+  if (name == software_files.name) overlay = overlay_software;
+  if (name == platform_files.name) overlay = overlay_platform;
+  if (name == model_files.name) overlay = overlay_json;
+  const JsonValue* const extends = overlay != nullptr ? part.find("extends") : nullptr;
   if (failed_.count(pointer) != 0 || extends == nullptr) return failed_.count(pointer) == 0;
   JsonValue base = *extends;
   part.erase("extends");
@@ -198,7 +201,7 @@ bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
             "extends is more than " + std::to_string(max_extends_depth) + " files deep");
   else if (expand(base, kind, pointer)) {
     --depth_of_parts_;
-    is_software ? overlay_software(base, part) : overlay_platform(base, part);
+    overlay(base, part);
     part = std::move(base);
     return true;
   }

@@ -366,6 +366,16 @@ TEST_CASE(
   CHECK(platform.sources.at("fabric/oversubscription").text == "the plan of the switches");
 }
 
+TEST_CASE("a model extends another: what it says replaces, and its name stays") {
+  const Scenario whole = read("plain", {{"/model", R"("tiny")"}});
+  const Scenario part = read("plain", {{"/model", R"({"extends": "tiny", "vocab": 32000})"}});
+  CHECK(part.model.vocab == 32000);
+  CHECK(part.model.layers == whole.model.layers);
+  CHECK(part.model.name == whole.model.name);
+  CHECK_THROWS_AS(read("plain", {{"/model", R"({"extends": "nothing"})"}}), const InputError&);
+  CHECK_THROWS_AS(read("plain", {{"/model", R"({"extends": ["tiny"]})"}}), const InputError&);
+}
+
 TEST_CASE(
     "a platform that extends none that is known is a mistake, as is one that extends a number") {
   CHECK_THROWS_AS(read("plain", {{"/platform", R"({"extends": "nothing"})"}}), const InputError&);

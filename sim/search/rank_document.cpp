@@ -400,6 +400,16 @@ document::Section plans_section(const RankResult& result, const JsonValue& data)
   return section;
 }
 
+/// Whether no plan shares out experts, though the stack could: those that cannot list the key.
+bool holds_all_experts(const Scenario& base, const std::vector<TriedKey>& tried) {
+  const auto may_share = [](const TriedKey& each) {
+    return std::string(each.key->name()) == "expert" && each.is_searched();
+  };
+  return base.model.moe && base.plan.parallel.expert == 1 &&
+         std::none_of(tried.begin(), tried.end(), may_share) &&
+         find_at(base.resolved, "/software/supports/expert") == nullptr;
+}
+
 /// What was searched, what was held fixed, and what is known of the result.
 document::Section search_section(const Scenario& base, const RankResult& result,
                                  const JsonValue& data) {
@@ -419,6 +429,11 @@ document::Section search_section(const Scenario& base, const RankResult& result,
            " of the rest simulated",
        Words(), "searched: " + (searched.empty() ? "nothing" : searched),
        "held fixed: " + tried_text(tried, false)}};
+  if (holds_all_experts(base, tried))
+    section.parts.emplace_back(
+        Verdict{"!",
+                "each GPU holds all experts: --set '/search/expert=[1, 8]' tries groups that share "
+                "them out"});
   if (result.plans.empty()) {
     section.parts.emplace_back(why_none(result));
     return section;

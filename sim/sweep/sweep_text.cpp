@@ -13,6 +13,7 @@
 #include "core/work_note.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/terminal_text.hpp"
 #include "report/text_table.hpp"
 #include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
@@ -105,22 +106,41 @@ std::vector<JsonValue> best_of(const RankedRows& ranked) {
   return best;
 }
 
+/// Counts one more of `text`; the commonest stay first.
+void count_in(std::vector<std::pair<std::string, std::size_t>>& counts, const std::string& text) {
+  auto known = std::find_if(counts.begin(), counts.end(),
+                            [&](const auto& each) { return each.first == text; });
+  if (known == counts.end()) known = counts.insert(known, {text, 0});
+  ++known->second;
+  std::stable_sort(counts.begin(), counts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+}
+
 /// "2 bad_input, 1 crash": why points failed, the commonest reason first.
 std::string reasons_text(const RankedRows& ranked) {
   std::vector<std::pair<std::string, std::size_t>> reasons;
-  for (std::size_t i = ranked.ok(); i < ranked.rows.size(); ++i) {
-    const std::string reason = text_at(ranked.rows[i]->content, "failure");
-    const auto known = std::find_if(reasons.begin(), reasons.end(),
-                                    [&](const auto& each) { return each.first == reason; });
-    if (known == reasons.end())
-      reasons.emplace_back(reason, 1);
-    else
-      ++known->second;
-  }
-  std::stable_sort(reasons.begin(), reasons.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (std::size_t i = ranked.ok(); i < ranked.rows.size(); ++i)
+    count_in(reasons, text_at(ranked.rows[i]->content, "failure"));
   return listed(reasons,
                 [](const auto& each) { return std::to_string(each.second) + " " + each.first; });
+}
+
+/// The first line of each error, those of most points first.
+std::string errors_text(const RankedRows& ranked) {
+  constexpr std::size_t most_shown = 3;
+  std::vector<std::pair<std::string, std::size_t>> errors;
+  for (std::size_t i = ranked.ok(); i < ranked.rows.size(); ++i) {
+    std::string error = text_at(ranked.rows[i]->content, "error");
+    count_in(errors, error.substr(0, error.find('\n')));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most_shown, errors.size()); ++i)
+    text += detail::marked("✗", count_text(errors[i].second, "point") + ": " + errors[i].first,
+                           detail::Tone::bad, detail::Painter(Colour::never));
+  return errors.size() > most_shown
+             ? text +
+                   detail::paragraph("and " + count_text(errors.size() - most_shown, "other error"))
+             : text;
 }
 
 std::string between_text(std::pair<double, double> ends) {
@@ -271,7 +291,7 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
     text += ", " + std::to_string(ranked.failed) + " failed (" + reasons_text(ranked) + ")";
   const std::size_t left = total - rows.by_point.size();
   if (left > 0) text += ", " + std::to_string(left) + " left to do";
-  text += "\n";
+  text += "\n" + errors_text(ranked);
   if (const std::string same = same_text(sweep, rows); !same.empty())
     text += "warning: " + same + "\n";
   if (const std::string words = baseline_text(sweep, rows); !words.empty()) text += words + "\n";

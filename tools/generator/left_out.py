@@ -7,6 +7,7 @@ LEFT_OUT = {
     "source": LABEL,
     **{f"/compression/{traffic}/{key}": "of powersgd and topk, which compress gradients only"
        for traffic in ("pipeline_forward", "tensor_activations", "zero_gather") for key in ("rank", "density", "error_feedback")},
+    "/model/extends": "files that are put together; a test of the reader has it",
     "/platform/extends": "files that are put together; a test of the reader has it",
     **{f"/software/experts/elsewhere{key}": BY_NAME
        for key in ("", *(f"/N/{name}" for name in ("models", "models/N/name", "models/N/layers", "models/N/hidden", "models/N/experts", "devices",

@@ -18,7 +18,8 @@ namespace windtunnel {
 namespace {
 
 constexpr const char* commands_there_are =
-    "run, check, show, list, compare, rank, schedule, sweep, job, validate, calibrate, explain, "
+    "run, new, check, show, list, compare, rank, schedule, sweep, job, validate, calibrate, "
+    "explain, "
     "import, device, probe, codec, collective, completion and help";
 
 constexpr const char* list_kinds =

@@ -77,7 +77,7 @@ ExitCode new_command(const CommandLine& line) {
   const std::string text =
       line.format == ResultFormat::json ? pretty_text(made.document) + "\n" : made.text;
   if (line.output.empty()) {
-    print_result(line, text);
+    print_result(text);  // a scenario: no line of it may be broken
     return exit_done;
   }
   if (!write_new_file_atomically(line.output, text))
