@@ -317,34 +317,6 @@ contention_table() {
     }' whole_medians="$scratch/whole_medians" fsdp_activities="$fsdp_activities" "$scratch/contention.csv"
 }
 
-# engine_table SIZE...: times and peak memories of all engines for PIPELINExDATAxMICROBATCHESxMESSAGE
-engine_table() {
-  echo "| pipeline × data × microbatches | message, MB | computes + flows | heap, ms | native, ms | simgrid, ms | peak memory of each, MB |"
-  echo "|---|---|---|---|---|---|---|"
-  # shellcheck disable=SC2016
-  awk -F, "$read_medians"'
-    part[1] == "play_pipeline" {
-      for (i = 3; i <= 6; ++i) sub(/.*:/, "", part[i])
-      size = part[3] "x" part[4] "x" part[5] "x" part[6]
-      label[size] = part[3] " × " part[4] " × " part[5] " | " part[6] " | " $column["computes"] + $column["flows"]
-      time[size, part[2]] = $column["real_time"]
-      memory[size, part[2]] = $column["peak_MB"]
-    }
-    END {
-      num_sizes = split(sizes, size_of, " "); num_engines = split("heap native simgrid", engine_of, " ")
-      for (i = 1; i <= num_sizes; ++i) {
-        size = size_of[i]; times = ""; memories = ""
-        for (e = 1; e <= num_engines; ++e) {
-          ms = time[size, engine_of[e]]
-          if (ms == 0) { print "error: no measurement of " size " on " engine_of[e] > "/dev/stderr"; exit 2 }
-          times = times sprintf(" | %.*f", ms < 10 ? 1 : 0, ms)
-          memories = memories sprintf("%s%.0f", e == 1 ? "" : ", ", memory[size, engine_of[e]])
-        }
-        printf "| %s%s | %s |\n", label[size], times, memories
-      }
-    }' sizes="$*" "$scratch/engine.csv"
-}
-
 # replace MARKER TABLE: puts the table between the markers of the page
 replace() {
   awk -v table="$2" -v marker="$1" '
@@ -367,11 +339,10 @@ cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
   echo "|---|---|---|---|"
   goals
 } >"$scratch/goals"
-engine_table 8x8x256x50 64x6x512x50 64x6x512x400 64x256x64x50 >"$scratch/engine"
 fsdp_activities=$("$windtunnel" run "$scratch/fsdp.json" --engine native --json 2>/dev/null | awk '/"activities":/ { print $2 + 0; exit }')
 contention_table >"$scratch/contention"
-for table in goals engine contention; do replace "$table-bench" "$scratch/$table"; done
-cat "$scratch/goals" "$scratch/engine" "$scratch/contention"
+for table in goals contention; do replace "$table-bench" "$scratch/$table"; done
+cat "$scratch/goals" "$scratch/contention"
 if grep -q '\*\*no\*\*' "$scratch/goals"; then
   echo "a goal was missed: see the first table" >&2
   exit 1
