@@ -245,10 +245,10 @@ goals() {
       while ((getline line < whole_medians) > 0) { split(line, field, " "); whole[field[1]] = field[2] / 1e3 }
       engine_row("pipeline 64 × data 6 × 512 microbatches, unequal links (3,072 GPUs; 781 k activities)", "64x6x512x50", 3, 0.25, 60)
       engine_row("16,384 simulated devices × 64 microbatches (131 k GPUs at tensor 8)", "64x256x64x50", 4, 2, 150)
-      whole_row("1T model on 3,072 GPUs, from file to report, whole process", "trillion", 0.5)
+      whole_row("1T model on 3,072 GPUs, from file to report", "trillion", 0.5)
       printf "| the same with the HTML page of every activity (`--report`) | | %.3f s | |\n", whole["trillion_page"]
       if (whole["open_page"] > 0)
-        row("that page opened and drawn in Chromium, whole process", "≤ 2 s, ≤ 5 MB", sprintf("%.2f s (%.2f s with an empty page), %.1f MB",
+        row("that page opened and drawn in Chromium", "≤ 2 s, ≤ 5 MB", sprintf("%.2f s (%.2f s with an empty page), %.1f MB",
             whole["open_page"], whole["open_blank"], whole["page_MB"]), whole["open_page"] <= 2 && whole["page_MB"] <= 5)
       falls = rate["512x4", "native"] / rate["16x4", "native"]
       falls = falls > 0 ? 1 / falls : 0
@@ -258,16 +258,16 @@ goals() {
           tapered["512x4", "native"] > 0 && tapered["512x4", "native"] <= 4 && falls > 0 && falls <= 3)
       gain = tapered["64x4", "native"] > 0 ? tapered["64x4", "simgrid"] / tapered["64x4", "native"] : 0
       row("2,048 of them against the solver of SimGrid", "≥ 10 × faster", sprintf("%.0f ×", gain), gain >= 10)
-      row("FSDP of 1,024 GPUs placed at random, 80 layers, 4:1 taper, with SimGrid, whole process", "≤ 2 s of CPU",
+      row("FSDP of 1,024 GPUs placed at random, 80 layers, 4:1 taper, with SimGrid", "≤ 2 s of CPU",
           sprintf("%.2f s", whole["fsdp_at_random"]), whole["fsdp_at_random"] > 0 && whole["fsdp_at_random"] <= 2)
-      whole_row("GPT-39B on 512 GPUs with SimGrid, whole process", "gpt_39b", 0.06)
+      whole_row("GPT-39B on 512 GPUs with SimGrid", "gpt_39b", 0.06)
       whole_row("the same with `--engine native`", "gpt_39b_native", 0.01)
-      whole_row("`windtunnel --version`, whole process", "version", 0.003)
-      whole_row("`rank` of GPT-39B on 512 GPUs, whole process", "rank_39b", 0.05)
-      whole_row("`rank` of GPT-530B on 2,240 GPUs, whole process", "rank_530b", 0.15)
-      whole_row("`rank` of GPT-1T on 12,288 GPUs, 5,292 plans, whole process", "rank_trillion", 1)
+      whole_row("`windtunnel --version`", "version", 0.003)
+      whole_row("`rank` of GPT-39B on 512 GPUs", "rank_39b", 0.05)
+      whole_row("`rank` of GPT-530B on 2,240 GPUs", "rank_530b", 0.15)
+      whole_row("`rank` of GPT-1T on 12,288 GPUs, 5,292 plans", "rank_trillion", 1)
       whole_row("`explain` with 256 kinds of node", "explain", 5)
-      whole_row("DeepSeek-V3 on 1,024 GPUs, 61 layers of 256 experts over 64 of them, CPU time of the whole process", "experts", 0.2)
+      whole_row("DeepSeek-V3 on 1,024 GPUs, 61 layers of 256 experts over 64 of them, CPU time", "experts", 0.2)
       whole_row("the same, tokens not spread evenly (a Zipf exponent of 0.5)", "experts_uneven", 0.2)
       whole_row("the same with one slow link and `--engine native`, 3.6 million flows", "experts_flows", 2)
       whole_row("placement on 512 nodes, a bandwidth for each pair", "placement", 10)
@@ -280,7 +280,7 @@ goals() {
       row("sweep, pipeline 8 × data 8, 11.7 k activities on average, start-up included",
           "≥ 60,000 candidates a minute and core", sprintf("%d,%03d", points_a_minute / 1000, points_a_minute % 1000), points_a_minute >= 60000)
       ratio = whole["microbatches_256"] > 0 ? whole["microbatches_32768"] / whole["microbatches_256"] : 0
-      row("32,768 microbatches on 8 stages, whole process", "≤ 1.2 × the time of 256",
+      row("32,768 microbatches on 8 stages", "≤ 1.2 × the time of 256",
           sprintf("%.2f × (%.3f s, %.3f s)", ratio, whole["microbatches_32768"], whole["microbatches_256"]),
           ratio > 0 && ratio <= 1.2)
     }' whole_medians="$scratch/whole_medians" "$scratch/engine.csv" "$scratch/contention.csv" "$scratch/sweep.csv"
@@ -309,7 +309,7 @@ contention_table() {
       num_engines = split("heap native simgrid", engine_of, " ")
       for (e = 1; e <= num_engines; ++e)
         if (whole["fsdp_" engine_of[e]] > 0)
-          add("FSDP of 1,024 GPUs, 4:1 taper, whole process", engine_of[e], fsdp_activities, whole["fsdp_" engine_of[e]])
+          add("FSDP of 1,024 GPUs, 4:1 taper", engine_of[e], fsdp_activities, whole["fsdp_" engine_of[e]])
       for (i = 1; i <= num_cases; ++i) {
         what = case_of[i]
         printf "| %s | %d | %s | %s | %s |\n", what, activities_of[what], time[what, "heap"], time[what, "native"], time[what, "simgrid"]
@@ -333,7 +333,7 @@ sort -k1,1 -k2,2n "$scratch/whole" |
 cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 {
   echo "Machine: $(nproc) × ${cpu:-unknown CPU}; load average before the start: $load."
-  echo "Made by \`tools/bench.sh\`: medians of $repetitions repetitions, of $whole_repetitions for whole processes; each is a process of its own."
+  echo "Made by \`tools/bench.sh\`: medians of $repetitions repetitions, of $whole_repetitions for commands, which are timed from start to end."
   echo
   echo "| case | wanted | measured | reached |"
   echo "|---|---|---|---|"
