@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how fast programs are played, sweeps done and the whole program answers, and writes the tables of docs/performance.md:
+# Measures how fast programs are played, sweeps done and the whole program answers, and writes the table of docs/performance.md:
 #   tools/bench.sh [BUILD_DIRECTORY]      (default: build/release)
 # Medians, each repetition a process of its own; about five minutes. Only what stands between the markers of the page is replaced.
 # Exit codes: 0 done; 1 done, and a goal was missed; 2 the page has no markers; 3 something is not built.
@@ -96,7 +96,7 @@ sweep_program=$(built windtunnel_sweep_bench)
 windtunnel=$(built windtunnel)
 
 measure "$engine_program" engine.csv --benchmark_filter="^play_pipeline"
-measure "$engine_program" contention.csv --benchmark_filter="^play_(tapered/.*/tensor:4/|slow_link|all_to_all)"
+measure "$engine_program" contention.csv --benchmark_filter="^play_tapered/.*/tensor:4/"
 measure "$sweep_program" sweep.csv
 trillion=(gpt3-175b-512xa100 --set /model=gpt-1t --set /nodes=384 --set /training/global_batch=3072
   --set /parallel/pipeline=64 --set /parallel/data=6)
@@ -151,7 +151,6 @@ for ((i = 0; i < whole_repetitions; ++i)); do
   cpu experts "$windtunnel" run "$scratch/experts.json" --quiet
   cpu experts_uneven "$windtunnel" run "$scratch/experts.json" --quiet --set '/model/moe/balance={"zipf": 0.5}'
   cpu experts_flows "$windtunnel" run "$scratch/experts.json" --quiet --engine native --set "$slow_link"
-  for engine in heap native simgrid; do cpu "fsdp_$engine" "$windtunnel" run "$scratch/fsdp.json" --engine "$engine"; done
 done
 for ((i = 0; i < repetitions; ++i)); do
   whole rank_trillion "$windtunnel" rank "${rank_trillion[@]}"
@@ -286,37 +285,6 @@ goals() {
     }' whole_medians="$scratch/whole_medians" "$scratch/engine.csv" "$scratch/contention.csv" "$scratch/sweep.csv"
 }
 
-# CPU times of all engines for what shares links.
-contention_table() {
-  echo "| case | activities | heap | native | simgrid |"
-  echo "|---|---|---|---|---|"
-  # shellcheck disable=SC2016
-  awk -F, "$read_medians"'
-    function add(what, engine, activities, ms) {
-      if (!(what in activities_of)) case_of[++num_cases] = what
-      activities_of[what] = activities
-      time[what, engine] = sprintf("%.*f", ms < 10 ? 1 : 0, ms)
-    }
-    {
-      for (i = 3; i <= 6; ++i) sub(/.*:/, "", part[i])
-      what = part[1] == "play_tapered" ? sprintf("4:1 taper, %d GPUs at tensor 4", part[3] * part[4] * 4) \
-           : part[1] == "play_slow_link" ? sprintf("one slow card, %d GPUs at tensor 8", part[3] * part[4] * 8) \
-           : sprintf("all-to-all, %d × %d cards", part[3], part[4])
-      add(what, part[2], $column["computes"] + $column["flows"], $column["real_time"])
-    }
-    END {
-      while ((getline line < whole_medians) > 0) { split(line, field, " "); whole[field[1]] = field[2] }
-      num_engines = split("heap native simgrid", engine_of, " ")
-      for (e = 1; e <= num_engines; ++e)
-        if (whole["fsdp_" engine_of[e]] > 0)
-          add("FSDP of 1,024 GPUs, 4:1 taper", engine_of[e], fsdp_activities, whole["fsdp_" engine_of[e]])
-      for (i = 1; i <= num_cases; ++i) {
-        what = case_of[i]
-        printf "| %s | %d | %s | %s | %s |\n", what, activities_of[what], time[what, "heap"], time[what, "native"], time[what, "simgrid"]
-      }
-    }' whole_medians="$scratch/whole_medians" fsdp_activities="$fsdp_activities" "$scratch/contention.csv"
-}
-
 # replace MARKER TABLE: puts the table between the markers of the page
 replace() {
   awk -v table="$2" -v marker="$1" '
@@ -339,11 +307,9 @@ cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
   echo "|---|---|---|---|"
   goals
 } >"$scratch/goals"
-fsdp_activities=$("$windtunnel" run "$scratch/fsdp.json" --engine native --json 2>/dev/null | awk '/"activities":/ { print $2 + 0; exit }')
-contention_table >"$scratch/contention"
-for table in goals contention; do replace "$table-bench" "$scratch/$table"; done
-cat "$scratch/goals" "$scratch/contention"
+replace goals-bench "$scratch/goals"
+cat "$scratch/goals"
 if grep -q '\*\*no\*\*' "$scratch/goals"; then
-  echo "a goal was missed: see the first table" >&2
+  echo "a goal was missed: see the table" >&2
   exit 1
 fi
