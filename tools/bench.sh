@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how fast programs are played, sweeps done and the whole program answers, and writes the tables of docs/performance.md:
+# Measures how fast programs are played, sweeps done and the whole program answers, and writes the table of docs/performance.md:
 #   tools/bench.sh [BUILD_DIRECTORY]      (default: build/release)
 # Medians, each repetition a process of its own; about five minutes. Only what stands between the markers of the page is replaced.
 # Exit codes: 0 done; 1 done, and a goal was missed; 2 the page has no markers; 3 something is not built.
@@ -96,7 +96,7 @@ sweep_program=$(built windtunnel_sweep_bench)
 windtunnel=$(built windtunnel)
 
 measure "$engine_program" engine.csv --benchmark_filter="^play_pipeline"
-measure "$engine_program" contention.csv --benchmark_filter="^play_(tapered/.*/tensor:4/|slow_link|all_to_all)"
+measure "$engine_program" contention.csv --benchmark_filter="^play_tapered/.*/tensor:4/"
 measure "$sweep_program" sweep.csv
 trillion=(gpt3-175b-512xa100 --set /model=gpt-1t --set /nodes=384 --set /training/global_batch=3072
   --set /parallel/pipeline=64 --set /parallel/data=6)
@@ -151,7 +151,6 @@ for ((i = 0; i < whole_repetitions; ++i)); do
   cpu experts "$windtunnel" run "$scratch/experts.json" --quiet
   cpu experts_uneven "$windtunnel" run "$scratch/experts.json" --quiet --set '/model/moe/balance={"zipf": 0.5}'
   cpu experts_flows "$windtunnel" run "$scratch/experts.json" --quiet --engine native --set "$slow_link"
-  for engine in heap native simgrid; do cpu "fsdp_$engine" "$windtunnel" run "$scratch/fsdp.json" --engine "$engine"; done
 done
 for ((i = 0; i < repetitions; ++i)); do
   whole rank_trillion "$windtunnel" rank "${rank_trillion[@]}"
@@ -245,10 +244,10 @@ goals() {
       while ((getline line < whole_medians) > 0) { split(line, field, " "); whole[field[1]] = field[2] / 1e3 }
       engine_row("pipeline 64 × data 6 × 512 microbatches, unequal links (3,072 GPUs; 781 k activities)", "64x6x512x50", 3, 0.25, 60)
       engine_row("16,384 simulated devices × 64 microbatches (131 k GPUs at tensor 8)", "64x256x64x50", 4, 2, 150)
-      whole_row("1T model on 3,072 GPUs, from file to report, whole process", "trillion", 0.5)
+      whole_row("1T model on 3,072 GPUs, from file to report", "trillion", 0.5)
       printf "| the same with the HTML page of every activity (`--report`) | | %.3f s | |\n", whole["trillion_page"]
       if (whole["open_page"] > 0)
-        row("that page opened and drawn in Chromium, whole process", "≤ 2 s, ≤ 5 MB", sprintf("%.2f s (%.2f s with an empty page), %.1f MB",
+        row("that page opened and drawn in Chromium", "≤ 2 s, ≤ 5 MB", sprintf("%.2f s (%.2f s with an empty page), %.1f MB",
             whole["open_page"], whole["open_blank"], whole["page_MB"]), whole["open_page"] <= 2 && whole["page_MB"] <= 5)
       falls = rate["512x4", "native"] / rate["16x4", "native"]
       falls = falls > 0 ? 1 / falls : 0
@@ -258,16 +257,16 @@ goals() {
           tapered["512x4", "native"] > 0 && tapered["512x4", "native"] <= 4 && falls > 0 && falls <= 3)
       gain = tapered["64x4", "native"] > 0 ? tapered["64x4", "simgrid"] / tapered["64x4", "native"] : 0
       row("2,048 of them against the solver of SimGrid", "≥ 10 × faster", sprintf("%.0f ×", gain), gain >= 10)
-      row("FSDP of 1,024 GPUs placed at random, 80 layers, 4:1 taper, with SimGrid, whole process", "≤ 2 s of CPU",
+      row("FSDP of 1,024 GPUs placed at random, 80 layers, 4:1 taper, with SimGrid", "≤ 2 s of CPU",
           sprintf("%.2f s", whole["fsdp_at_random"]), whole["fsdp_at_random"] > 0 && whole["fsdp_at_random"] <= 2)
-      whole_row("GPT-39B on 512 GPUs with SimGrid, whole process", "gpt_39b", 0.06)
+      whole_row("GPT-39B on 512 GPUs with SimGrid", "gpt_39b", 0.06)
       whole_row("the same with `--engine native`", "gpt_39b_native", 0.01)
-      whole_row("`windtunnel --version`, whole process", "version", 0.003)
-      whole_row("`rank` of GPT-39B on 512 GPUs, whole process", "rank_39b", 0.05)
-      whole_row("`rank` of GPT-530B on 2,240 GPUs, whole process", "rank_530b", 0.15)
-      whole_row("`rank` of GPT-1T on 12,288 GPUs, 5,292 plans, whole process", "rank_trillion", 1)
+      whole_row("`windtunnel --version`", "version", 0.003)
+      whole_row("`rank` of GPT-39B on 512 GPUs", "rank_39b", 0.05)
+      whole_row("`rank` of GPT-530B on 2,240 GPUs", "rank_530b", 0.15)
+      whole_row("`rank` of GPT-1T on 12,288 GPUs, 5,292 plans", "rank_trillion", 1)
       whole_row("`explain` with 256 kinds of node", "explain", 5)
-      whole_row("DeepSeek-V3 on 1,024 GPUs, 61 layers of 256 experts over 64 of them, CPU time of the whole process", "experts", 0.2)
+      whole_row("DeepSeek-V3 on 1,024 GPUs, 61 layers of 256 experts over 64 of them, CPU time", "experts", 0.2)
       whole_row("the same, tokens not spread evenly (a Zipf exponent of 0.5)", "experts_uneven", 0.2)
       whole_row("the same with one slow link and `--engine native`, 3.6 million flows", "experts_flows", 2)
       whole_row("placement on 512 nodes, a bandwidth for each pair", "placement", 10)
@@ -280,69 +279,10 @@ goals() {
       row("sweep, pipeline 8 × data 8, 11.7 k activities on average, start-up included",
           "≥ 60,000 candidates a minute and core", sprintf("%d,%03d", points_a_minute / 1000, points_a_minute % 1000), points_a_minute >= 60000)
       ratio = whole["microbatches_256"] > 0 ? whole["microbatches_32768"] / whole["microbatches_256"] : 0
-      row("32,768 microbatches on 8 stages, whole process", "≤ 1.2 × the time of 256",
+      row("32,768 microbatches on 8 stages", "≤ 1.2 × the time of 256",
           sprintf("%.2f × (%.3f s, %.3f s)", ratio, whole["microbatches_32768"], whole["microbatches_256"]),
           ratio > 0 && ratio <= 1.2)
     }' whole_medians="$scratch/whole_medians" "$scratch/engine.csv" "$scratch/contention.csv" "$scratch/sweep.csv"
-}
-
-# CPU times of all engines for what shares links.
-contention_table() {
-  echo "| case | activities | heap | native | simgrid |"
-  echo "|---|---|---|---|---|"
-  # shellcheck disable=SC2016
-  awk -F, "$read_medians"'
-    function add(what, engine, activities, ms) {
-      if (!(what in activities_of)) case_of[++num_cases] = what
-      activities_of[what] = activities
-      time[what, engine] = sprintf("%.*f", ms < 10 ? 1 : 0, ms)
-    }
-    {
-      for (i = 3; i <= 6; ++i) sub(/.*:/, "", part[i])
-      what = part[1] == "play_tapered" ? sprintf("4:1 taper, %d GPUs at tensor 4", part[3] * part[4] * 4) \
-           : part[1] == "play_slow_link" ? sprintf("one slow card, %d GPUs at tensor 8", part[3] * part[4] * 8) \
-           : sprintf("all-to-all, %d × %d cards", part[3], part[4])
-      add(what, part[2], $column["computes"] + $column["flows"], $column["real_time"])
-    }
-    END {
-      while ((getline line < whole_medians) > 0) { split(line, field, " "); whole[field[1]] = field[2] }
-      num_engines = split("heap native simgrid", engine_of, " ")
-      for (e = 1; e <= num_engines; ++e)
-        if (whole["fsdp_" engine_of[e]] > 0)
-          add("FSDP of 1,024 GPUs, 4:1 taper, whole process", engine_of[e], fsdp_activities, whole["fsdp_" engine_of[e]])
-      for (i = 1; i <= num_cases; ++i) {
-        what = case_of[i]
-        printf "| %s | %d | %s | %s | %s |\n", what, activities_of[what], time[what, "heap"], time[what, "native"], time[what, "simgrid"]
-      }
-    }' whole_medians="$scratch/whole_medians" fsdp_activities="$fsdp_activities" "$scratch/contention.csv"
-}
-
-# engine_table SIZE...: times and peak memories of all engines for PIPELINExDATAxMICROBATCHESxMESSAGE
-engine_table() {
-  echo "| pipeline × data × microbatches | message, MB | computes + flows | heap, ms | native, ms | simgrid, ms | peak memory of each, MB |"
-  echo "|---|---|---|---|---|---|---|"
-  # shellcheck disable=SC2016
-  awk -F, "$read_medians"'
-    part[1] == "play_pipeline" {
-      for (i = 3; i <= 6; ++i) sub(/.*:/, "", part[i])
-      size = part[3] "x" part[4] "x" part[5] "x" part[6]
-      label[size] = part[3] " × " part[4] " × " part[5] " | " part[6] " | " $column["computes"] + $column["flows"]
-      time[size, part[2]] = $column["real_time"]
-      memory[size, part[2]] = $column["peak_MB"]
-    }
-    END {
-      num_sizes = split(sizes, size_of, " "); num_engines = split("heap native simgrid", engine_of, " ")
-      for (i = 1; i <= num_sizes; ++i) {
-        size = size_of[i]; times = ""; memories = ""
-        for (e = 1; e <= num_engines; ++e) {
-          ms = time[size, engine_of[e]]
-          if (ms == 0) { print "error: no measurement of " size " on " engine_of[e] > "/dev/stderr"; exit 2 }
-          times = times sprintf(" | %.*f", ms < 10 ? 1 : 0, ms)
-          memories = memories sprintf("%s%.0f", e == 1 ? "" : ", ", memory[size, engine_of[e]])
-        }
-        printf "| %s%s | %s |\n", label[size], times, memories
-      }
-    }' sizes="$*" "$scratch/engine.csv"
 }
 
 # replace MARKER TABLE: puts the table between the markers of the page
@@ -361,18 +301,15 @@ sort -k1,1 -k2,2n "$scratch/whole" |
 cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 {
   echo "Machine: $(nproc) × ${cpu:-unknown CPU}; load average before the start: $load."
-  echo "Made by \`tools/bench.sh\`: medians of $repetitions repetitions, of $whole_repetitions for whole processes; each is a process of its own."
+  echo "Made by \`tools/bench.sh\`: medians of $repetitions repetitions, of $whole_repetitions for commands, which are timed from start to end."
   echo
   echo "| case | wanted | measured | reached |"
   echo "|---|---|---|---|"
   goals
 } >"$scratch/goals"
-engine_table 8x8x256x50 64x6x512x50 64x6x512x400 64x256x64x50 >"$scratch/engine"
-fsdp_activities=$("$windtunnel" run "$scratch/fsdp.json" --engine native --json 2>/dev/null | awk '/"activities":/ { print $2 + 0; exit }')
-contention_table >"$scratch/contention"
-for table in goals engine contention; do replace "$table-bench" "$scratch/$table"; done
-cat "$scratch/goals" "$scratch/engine" "$scratch/contention"
+replace goals-bench "$scratch/goals"
+cat "$scratch/goals"
 if grep -q '\*\*no\*\*' "$scratch/goals"; then
-  echo "a goal was missed: see the first table" >&2
+  echo "a goal was missed: see the table" >&2
   exit 1
 fi
