@@ -47,7 +47,7 @@ const char* name_of(MemoryVerdict verdict) {
   WT_UNREACHABLE();
 }
 
-MemoryAccount account_without_advice(const MemoryInputs& inputs) {
+MemoryAccount account_memory(const MemoryInputs& inputs) {
   expect_complete(inputs);
   MemoryAccount account;
   for (int stage = 0; stage < inputs.plan->parallel.pipeline; ++stage) {
@@ -61,13 +61,6 @@ MemoryAccount account_without_advice(const MemoryInputs& inputs) {
   account.worst_stage = worst.stage;
   account.capacity = inputs.device_of_stage[worst.stage.index()]->memory_capacity;
   account.fits = account.verdict != MemoryVerdict::does_not_fit;
-  return account;
-}
-
-MemoryAccount account_memory(const MemoryInputs& inputs) {
-  MemoryAccount account = account_without_advice(inputs);
-  if (!account.fits)
-    account.advice = memory_advice(inputs, account.stages[account.worst_stage.index()]);
   return account;
 }
 
