@@ -53,7 +53,7 @@ ask() {
   image_tool run --volume "$folder:/work" "$container" -- windtunnel "$@"
 }
 mkdir "$work/mine"
-hash=$(git rev-parse --short=12 HEAD)
+hash=$(git -C "$work/clone" rev-parse --short=12 HEAD)
 ask "$work/mine" --version | grep -F "($hash," || fail "--version does not name commit $hash"
 ask "$work/mine" run gpt-8.3b-128xa100 | grep 'per iteration' || fail "run gpt-8.3b-128xa100"
 ask "$work/mine" run gpt-8.3b-128xa100 --engine simgrid --quiet | grep 'per iteration' >/dev/null || fail "run --engine simgrid"

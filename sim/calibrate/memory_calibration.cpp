@@ -108,8 +108,8 @@ struct RunRows {
   std::vector<MemoryRow> allocated, reserved, fullest;
 };
 RunRows rows_of(const MeasurementPoint& point, const Scenario& scenario) {
-  const MemoryInputs inputs =
-      memory_inputs(scenario, scenario.plan, count_in_flight(scenario.plan));
+  MemoryInputs inputs = memory_inputs(scenario, scenario.plan, count_in_flight(scenario.plan));
+  inputs.correction = nullptr;
   const MemoryAccount account = account_memory(inputs);
   const auto row = [&](const StageMemory& stage, Bytes measured, Bytes accounted) {
     return MemoryRow{point.id, point.group.empty() ? point.id : point.group,

@@ -122,8 +122,10 @@ Divisible<Bytes> ModelHeld::attention_tensors() const {
   const bool is_read =
       keeps_input_of({LoraTarget::q_proj, LoraTarget::k_proj, LoraTarget::v_proj}) ||
       (model_.norms == 1 && keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}));
-  // Of keys and values once more.
-  const double copies = copies_.copies_heads && groups == 1 ? 2 : 0;
+  // Of keys and values once more, or of those that are repeated.
+  const double copies = copies_.copies_heads && groups == 1 ? 2
+                        : copies_.repeats_heads             ? 2 - 2 * groups
+                                                            : 0;
   return {
       elements(inputs + (is_read ? 1 : 0)) + tokens(d_) + between_adapters(LayerHalf::attention),
       elements((1 + 2 * groups + copies + normed + outputs) * width)};

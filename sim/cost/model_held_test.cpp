@@ -102,6 +102,22 @@ TEST_CASE("a stack that copies heads keeps keys and values twice, but for groupe
   CHECK(more() == Bytes{});
 }
 
+TEST_CASE("a stack that repeats grouped keys and values keeps those of all heads") {
+  Transformer model = small_model();
+  Plan plan;
+  plan.training.micro_batch = 2;
+  plan.training.precision = Precision::bf16;
+  plan.training.attention = Attention::flash;
+  const auto kept = [&](KeptCopies copies) {
+    return ModelHeld(model, plan, copies).attention().at(Kept::tensors).divided;
+  };
+  const Bytes of_equal_heads = kept({});
+  CHECK(kept({.repeats_heads = true}) == of_equal_heads);
+  model.kv_heads = model.heads / 2;
+  CHECK(kept({}) == of_equal_heads - Bytes{2.0 * 2 * 128 * 256});  // half of keys and values
+  CHECK(kept({.repeats_heads = true}) == of_equal_heads);
+}
+
 TEST_CASE("flash attention with the batch first keeps its output in two orders") {
   const Transformer model = small_model();
   Plan plan;

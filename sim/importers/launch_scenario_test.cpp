@@ -175,6 +175,13 @@ TEST_CASE(
                  "/training/recompute_layers/first") == "4");
   CHECK(megatron("--fp8-format e4m3 --fp8-recipe blockwise", "/training/fp8_recipe") ==
         "\"block\"");
+  const char* const loss = "/training/cross_entropy";
+  CHECK(megatron("--cross-entropy-loss-fusion", loss) == "\"vocab_parallel_compiled\"");
+  CHECK(megatron("--cross-entropy-loss-fusion --cross-entropy-fusion-impl native", loss) ==
+        "\"vocab_parallel_compiled\"");
+  CHECK(megatron("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te", loss) ==
+        "\"in_place\"");
+  CHECK(megatron("--cross-entropy-fusion-impl te", loss) == "none");  // says nothing alone
   ImportRun run = launch("torchtitan");
   run.request.options.gpus = 8;
   run.with("run.toml",
@@ -185,6 +192,24 @@ TEST_CASE(
   CHECK(json_at(run, "/training/recompute") == "\"full\"");
   CHECK(json_at(run, "/training/recompute_layers/every") == "2");
   CHECK(json_at(run, "/training/loss_parallel") == "false");
+}
+
+TEST_CASE("groups of uniformly recomputed layers are told not to be used") {
+  const auto messages = [](const std::string& layers) {
+    ImportRun run = launch("megatron");
+    run.with("run.sh",
+             "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 16 --hidden-size 1024 "
+             "--num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 "
+             "--micro-batch-size 1 --global-batch-size 8 --vocab-size 50000 --bf16 "
+             "--recompute-granularity full --recompute-method uniform --recompute-num-layers " +
+                 layers + "\n")
+        .run();
+    CHECK(json_at(run, "/training/recompute") == "\"full\"");
+    CHECK(json_at(run, "/training/recompute_layers") == "none");
+    return run.messages;
+  };
+  CHECK(contains(messages("4"), "recompute-num-layers 4 of recompute-method uniform is not used"));
+  CHECK_FALSE(contains(messages("1"), "is not used"));
 }
 
 TEST_CASE("a configuration of NeMo becomes a scenario") {

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "cost/codec_table.hpp"
+#include "memory/memory_correction.hpp"
 #include "memory/memory_fixtures.hpp"
 
 namespace windtunnel {
@@ -117,6 +120,40 @@ TEST_CASE("of other steps the account has the slack") {
   }
   const StageMemory stage = account_stage(world.inputs(), StageId{0});
   CHECK(stage.reserved == stage.pool * world.software.allocator_slack);
+}
+
+/// Multiplies every account by `factor`.
+MemoryCorrection constant_correction(double factor) {
+  MemoryCorrection correction;
+  correction.mean.assign(memory_feature_names().size(), 0);
+  correction.scale.assign(memory_feature_names().size(), 1);
+  correction.most = std::abs(std::log(factor));
+  correction.output = {1000 * std::log(factor)};  // saturates: exp(most)
+  correction.held_out = {10, 5, 0.02, 0.01};
+  return correction;
+}
+
+TEST_CASE("a correction is the same as a device that is smaller by its factor") {
+  fixtures::World world = eager_world(2, 1, 1);
+  for (const double factor : {0.93, 1.05}) {
+    const MemoryCorrection correction = constant_correction(factor);
+    // From where tensors alone do not fit to where nothing is ever returned to the device.
+    for (int percent = 95; percent < 150; percent += 1) {
+      world.device.usable_memory = 80_GiB;
+      MemoryInputs inputs = world.inputs();
+      const StageMemory alone = account_stage(inputs, StageId{0});
+      const Bytes for_allocator = alone.allocated * (percent / 100.0);
+      world.device.usable_memory = alone.context + for_allocator;
+      const StageMemory smaller = account_stage(inputs, StageId{0});
+      world.device.usable_memory = alone.context + for_allocator * factor;
+      inputs.correction = &correction;
+      const StageMemory corrected = account_stage(inputs, StageId{0});
+      CAPTURE(percent);
+      CHECK(corrected.verdict == smaller.verdict);
+      CHECK(corrected.is_played == smaller.is_played);
+      CHECK(corrected.reserved / smaller.reserved == doctest::Approx(factor));
+    }
+  }
 }
 
 TEST_CASE("sequences that are not divided cost each rank of a tensor group whole ones") {

@@ -175,9 +175,8 @@ TEST_CASE("advice names the host where it takes states or activations, and how m
   const Bytes needed = world.account().stages.front().required;
   world.device.usable_memory = needed - 200_MiB;
   const auto advice = [&world](bool has_host) {
-    MemoryInputs inputs = world.inputs();
-    inputs.has_host = has_host;
-    return account_memory(inputs).advice;
+    world.has_host = has_host;
+    return world.account().advice;
   };
   // Others fit too; they are named first.
   CHECK(advice(true).find("pipeline 4") != std::string::npos);
@@ -190,9 +189,8 @@ TEST_CASE("advice names the host where it takes states or activations, and how m
   // 0.19 of the optimizer's bytes: two tenths.
   tight.device.usable_memory =
       stage.required - stage.optimizer * (0.19 * tight.software.fragmentation);
-  MemoryInputs inputs = tight.inputs();
-  CHECK(account_memory(inputs).advice.find("offload") == std::string::npos);
-  inputs.has_host = true;
-  CHECK(account_memory(inputs).advice.find("fits with optimizer_offload_fraction 0.2") !=
+  CHECK(tight.account().advice.find("offload") == std::string::npos);
+  tight.has_host = true;
+  CHECK(tight.account().advice.find("fits with optimizer_offload_fraction 0.2") !=
         std::string::npos);
 }

@@ -47,7 +47,7 @@ const char* name_of(MemoryVerdict verdict) {
   WT_UNREACHABLE();
 }
 
-MemoryAccount account_without_advice(const MemoryInputs& inputs) {
+MemoryAccount account_memory(const MemoryInputs& inputs) {
   expect_complete(inputs);
   MemoryAccount account;
   for (int stage = 0; stage < inputs.plan->parallel.pipeline; ++stage) {
@@ -61,13 +61,6 @@ MemoryAccount account_without_advice(const MemoryInputs& inputs) {
   account.worst_stage = worst.stage;
   account.capacity = inputs.device_of_stage[worst.stage.index()]->memory_capacity;
   account.fits = account.verdict != MemoryVerdict::does_not_fit;
-  return account;
-}
-
-MemoryAccount account_memory(const MemoryInputs& inputs) {
-  MemoryAccount account = account_without_advice(inputs);
-  if (!account.fits)
-    account.advice = memory_advice(inputs, account.stages[account.worst_stage.index()]);
   return account;
 }
 
@@ -478,25 +471,26 @@ void add_up(StageMemory& memory) {
   }
 }
 
-/// What a trained correction adds to the allocator's figures, if it speaks, stands among the buffers.
-void correct(StageMemory& memory, const MemoryInputs& inputs) {
-  if (inputs.correction == nullptr || !inputs.correction->is_better()) return;
+/// Multiplies all tensors by the factor of a trained correction, if it speaks; what it adds stands among the buffers. Returns the factor.
+double correct(StageMemory& memory, const MemoryInputs& inputs) {
+  if (inputs.correction == nullptr || !inputs.correction->is_better()) return 1;
   const double factor = correction_factor(*inputs.correction, memory_features(inputs, memory));
   memory.tensors.push_back(
       {HeldKind::correction, Label::whole_pass, memory.allocated * (factor - 1), 1, always});
   add_up(memory);
   memory.pool *= factor;
-  memory.reserved *= factor;
-  memory.reserved_in_step *= factor;
+  return factor;
 }
 
-/// What the allocator reserves.
-void reserve(StageMemory& memory, const MemoryInputs& inputs, const Stage& stage) {
+/// What the allocator reserves for corrected tensors. A step whose tensors are all `factor` times as large fits into a device as the step of
+/// the account fits into one that is smaller by as much.
+void reserve(StageMemory& memory, const MemoryInputs& inputs, const Stage& stage, double factor) {
   const Device& device = *inputs.device_of_stage[stage.id.index()];
   const SoftwareProfile& software = stage.software;
   memory.reserved = memory.reserved_in_step = memory.pool;
   // Nothing has been recycled yet in the first step: no slack.
   if (inputs.reading == MemoryReading::first_step) return;
+  const Bytes capacity = device.usable_memory - device.context - software.extra_context;
   const EagerStage eager{
       *inputs.model,
       stage.plan,
@@ -504,12 +498,12 @@ void reserve(StageMemory& memory, const MemoryInputs& inputs, const Stage& stage
       stage.role,
       static_cast<int>(std::ceil(inputs.in_flight[stage.id.index()])),
       !inputs.is_launch_bound.empty() && inputs.is_launch_bound[stage.id.index()],
-      device.usable_memory - device.context - software.extra_context};
-  const bool may_fit = software.fragmentation * memory.allocated <= eager.capacity;
+      capacity / factor};
+  const bool may_fit = software.fragmentation * memory.allocated <= capacity;
   if (may_fit && knows_allocations(eager)) {
     const EagerReserved played = reserved_by_eager_step(eager);
-    memory.reserved = std::max(played.most, memory.allocated);
-    memory.reserved_in_step = played.in_step;
+    memory.reserved = std::max(played.most * factor, memory.allocated);
+    memory.reserved_in_step = played.in_step * factor;
     memory.is_played = true;
     return;
   }
@@ -552,8 +546,7 @@ std::vector<HeldTensor> StageMemory::tensors_at_peak() const {
 StageMemory account_stage(const MemoryInputs& inputs, StageId id) {
   const Stage stage = stage_of(inputs, id);
   StageMemory memory = add_up_stage(inputs, stage);
-  reserve(memory, inputs, stage);
-  correct(memory, inputs);
+  reserve(memory, inputs, stage, correct(memory, inputs));
   judge(memory, inputs, *inputs.device_of_stage[id.index()]);
   WT_ENSURE(memory.total > Bytes{});
   return memory;

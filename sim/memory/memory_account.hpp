@@ -78,7 +78,7 @@ struct MemoryAccount {
   StageId worst_stage;  ///< the one with the least room, or that misses by the most
   bool fits = true;
   MemoryVerdict verdict = MemoryVerdict::fits;
-  std::string advice;  ///< what would make it fit; empty when it does
+  std::string advice;  ///< what would make it fit; empty when it does, or nobody asked
 };
 
 struct MemoryCorrection;
@@ -112,7 +112,7 @@ struct MemoryInputs {
 /// Bytes per rank of one stage. Formulas and their evidence: docs/memory.md.
 StageMemory account_stage(const MemoryInputs& inputs, StageId stage);
 
-/// Bytes per rank of every stage, the verdict, and what would make the plan fit when it does not.
+/// Bytes per rank of every stage, and the verdict. Without advice, which takes longer to find (memory/memory_advice.hpp).
 MemoryAccount account_memory(const MemoryInputs& inputs);
 
 /// States of a rank that keeps them of so many parameters.

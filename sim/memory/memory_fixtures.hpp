@@ -1,11 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "memory/memory_account.hpp"
+#include "memory/memory_advice.hpp"
 #include "schedule/in_flight.hpp"
 
 namespace windtunnel::fixtures {
@@ -89,6 +93,7 @@ struct World {
   SoftwareProfile software = contiguous_half_gradients();
   Device device = a100_80gb();
   MemoryReading reading = MemoryReading::steady_state;
+  bool has_host = false;
 
   World(Transformer transformer, int tensor, int pipeline, int data, int micro_batch,
         int microbatches)
@@ -112,13 +117,31 @@ struct World {
     inputs.plan = &plan;
     inputs.software = &software;
     inputs.reading = reading;
+    inputs.has_host = has_host;
     inputs.device_of_stage.assign(static_cast<std::size_t>(plan.parallel.pipeline), &device);
     const InFlightOfStages held = count_in_flight(plan);
     inputs.in_flight = held.all;
     inputs.in_flight_with_gradients = held.with_gradients;
     return inputs;
   }
-  MemoryAccount account() const { return account_memory(inputs()); }
+  /// With advice on nodes as of the plan, as many as a change needs.
+  MemoryAccount account() const {
+    MemoryAccount account = account_memory(inputs());
+    if (account.fits) return account;
+    account.advice = memory_advice(
+        inputs(), account, [this](const PlanChoice& choice) -> std::optional<MemoryAccount> {
+          const auto ranks = static_cast<int>(choice.parallel.num_ranks());
+          const ClusterShape cluster{
+              std::vector<int>(static_cast<std::size_t>(std::max(1, ranks / plan.gpus_per_node)),
+                               plan.gpus_per_node)};
+          auto made = make_plan(model, choice.training, choice.parallel, cluster, software);
+          if (!std::holds_alternative<Plan>(made)) return std::nullopt;
+          World changed = *this;
+          changed.plan = std::get<Plan>(std::move(made));
+          return account_memory(changed.inputs());
+        });
+    return account;
+  }
 };
 
 /// t 1, p 2, D 1, b 1, m 4; four layers of h 1024 on each stage; sbh = 1024 * 1024 = 1 MiB; no constant part, so that sums are round.

@@ -338,6 +338,7 @@ void read_memory(ObjectReader reader, Stack& stack) {
   given(reader, "frees_outputs", stack.frees_outputs);
   given(reader, "transposes_attention", stack.copies.transposes_attention);
   given(reader, "copies_heads", stack.copies.copies_heads);
+  given(reader, "repeats_heads", stack.copies.repeats_heads);
   given(reader, "keeps_gate", stack.copies.keeps_gate);
   given(reader, "keeps_norms", stack.copies.keeps_norms);
   given(reader, "sharded_parameters", stack.sharded_parameters, sharded_parameters);

@@ -117,6 +117,8 @@ struct KeptCopies {
   /// Attention with a key for each query copies queries, keys and values into one tensor, of which the queries are a view, and keys and
   /// values once more into another, and keeps both.
   bool copies_heads = false;
+  /// Attention's kernel takes a key and a value for each query: grouped ones are repeated for all heads, and only the repeated are kept.
+  bool repeats_heads = false;
   /// Gated MLPs run their nonlinearity and product apart: what the first gives is kept as well.
   bool keeps_gate = false;
   /// RMSNorm runs operation by operation: in place of its input it keeps an fp32 copy of it, and the normalised values before they are

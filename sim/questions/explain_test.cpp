@@ -222,6 +222,27 @@ TEST_CASE("each what-if of a compressed scenario is what a run of the changed fi
                     "data_gradients": {"codec": "int8", "stages": 2}, "embedding_sync": {"fused": true},
                     "zero_gather": {"codec": "zfp", "rate": 8}, "tensor_activations": {"codec": "mpc", "ratio": 1.1}})"));
 }
+TEST_CASE("chunks of another size recompute the same share of their layers") {
+  // Of 6 layers of a stage the first 3; of chunks of 3 layers the first 2.
+  std::string text = small_text;
+  const std::string full = R"("recompute": "full")";
+  text.replace(text.find(full), full.size(), full + R"(, "recompute_layers": {"first": 3})");
+  int in_chunks = 0;
+  for (const WhatIf& change : what_ifs(read_explained(text), library())) {
+    const auto value_of = [&](const std::string& pointer) {
+      for (const auto& [at, value] : change.overrides)
+        if (at == pointer) return value;
+      return std::string();
+    };
+    if (change.kind != WhatIfKind::schedule) continue;
+    CAPTURE(change.what);
+    const bool has_chunks = value_of("/parallel/virtual_pipeline") == "2";
+    CHECK(value_of("/training/recompute_layers") == (has_chunks ? R"({"first":2})" : ""));
+    CHECK(change.what.ends_with("the first 2 layers of each chunk recomputed") == has_chunks);
+    in_chunks += has_chunks ? 1 : 0;
+  }
+  CHECK(in_chunks > 0);
+}
 TEST_CASE(
     "each what-if of a cluster of two kinds of GPUs is what a run of the changed file gives") {
   const std::string text = scenario_text(R"("aws-t4-v100-mixed")", R"(

@@ -606,7 +606,21 @@ class Questions {
       title += eager ? ", messages that leave by themselves" : ", exchanges in blocking pairs";
       overrides.emplace_back("/parallel/pipeline_send", eager ? "eager" : "blocking_pairs");
     }
+    keep_recomputed(schedule, chunks, title, overrides);
     add(WhatIfKind::schedule, std::move(title), std::move(overrides));
+  }
+  /// Chunks of another size recompute the same share of their layers, to the next whole one: "first" counts in each chunk.
+  void keep_recomputed(const Schedule& schedule, int chunks, std::string& title,
+                       Overrides& overrides) const {
+    const int first = plan_.training.recompute_layers.first;
+    const int parts = plan_.chunk_map().num_positions(),
+              others =
+                  ChunkMap(plan_.parallel.pipeline, chunks, schedule.chunk_path).num_positions();
+    const int kept = (first * parts + others - 1) / others;
+    if (kept == first) return;
+    title += ", the first " + std::to_string(kept) + " layers of each chunk recomputed";
+    overrides.emplace_back("/training/recompute_layers",
+                           R"({"first":)" + std::to_string(kept) + "}");
   }
 
   /// For each traffic class of the plan: one run without its codec, one with every other codec, and one at half the bytes for nothing.

@@ -956,6 +956,7 @@ void reject_misplaced_keys(ObjectReader& reader) {
   };
   for (const Key& key : key_table()) check(key.pointer, key.name());
   check("/nodes", "nodes");
+  check("/training/cross_entropy", "loss");  // its name before the third edition
 }
 
 std::string text_of(const Key& key, int value) {

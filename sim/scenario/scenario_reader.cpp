@@ -518,19 +518,24 @@ std::vector<const NodeType*> PlanReader::types_in_use(std::string_view part_of_n
   return known;
 }
 
-/// Every GPU in use must have a rate for the precision.
+/// Every GPU in use must have a rate for the precision. Of fp8 with the recipe "mx", which is mxfp8, the recipe is wrong where fp8 is known.
 void PlanReader::check_precision() {
   if (!findings_.is_sound("/training/precision")) return;
-  const Precision precision = training_.precision;
+  const JsonValue* const written = find_at(root_->value(), "/training/precision");
+  const bool is_fp8 = written != nullptr && written->is_string() && written->string() == "fp8";
   for (const NodeType* const node : types_in_use("device/peak")) {
     const auto& peak = node->device.peak;
+    const bool is_recipe = is_fp8 && training_.precision == Precision::mxfp8;
+    const bool blames_recipe = is_recipe && peak.contains(Precision::fp8);
+    const Precision precision = is_recipe && !blames_recipe ? Precision::fp8 : training_.precision;
     if (peak.contains(precision) && peak.contains(base_precision(precision))) continue;
     const std::string known = listed(peak, [](const auto& each) { return name_of(each.first); });
     return findings_.reject(
-        {"/training/precision",
+        {blames_recipe ? plan_keys::fp8_recipe : "/training/precision",
          std::string("device ") + node->device.name + " has no " +
-             name_of(peak.contains(precision) ? base_precision(precision) : precision) + " rate",
-         "it has " + known});
+             name_of(peak.contains(precision) ? base_precision(precision) : precision) + " rate" +
+             (blames_recipe ? ", which recipe \"mx\" computes with" : ""),
+         blames_recipe ? "write \"tensor\"" : "it has " + known});
   }
 }
 

@@ -9,6 +9,7 @@
 #include "cost/collective_cost.hpp"
 #include "schedule/in_flight.hpp"
 #include "schedule/pipeline_program.hpp"
+#include "simulate/memory_inputs.hpp"
 
 namespace windtunnel {
 namespace {
@@ -622,14 +623,8 @@ void PlacementTables::fill_works() {
 
 /// Every stage as if all its replicas were on this device.
 std::vector<StageMemory> PlacementTables::memory_on(const Device& device) const {
-  MemoryInputs inputs;
-  inputs.model = &scenario_->model;
-  inputs.plan = &plan();
-  inputs.software = &scenario_->software;
-  inputs.device_of_stage.assign(static_cast<std::size_t>(plan().parallel.pipeline), &device);
-  const InFlightOfStages held = count_in_flight(plan());
-  inputs.in_flight = held.all;
-  inputs.in_flight_with_gradients = held.with_gradients;
+  MemoryInputs inputs = memory_inputs(*scenario_, plan(), count_in_flight(plan()));
+  inputs.device_of_stage.assign(inputs.device_of_stage.size(), &device);
   return account_memory(inputs).stages;
 }
 

@@ -137,8 +137,7 @@ MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMar
 
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin,
                          const InFlightOfStages& in_flight) {
-  MemoryInputs inputs = memory_inputs(base, plan, in_flight);
-  inputs.correction = base.memory_correction.get();
+  const MemoryInputs inputs = memory_inputs(base, plan, in_flight);
   MemoryCheck check;
   for (int s = 0; s < plan.parallel.pipeline; ++s) {
     // Of a plan that does not fit, nobody asks what the other stages reserve.

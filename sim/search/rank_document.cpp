@@ -139,6 +139,9 @@ JsonValue rank_data(const Scenario& base, const RankResult& result) {
     else if (!tried.values.empty())
       fixed.set(tried.key->name(), value(tried.values.front()));
   }
+  const JsonValue training = training_value({base.plan.training, {}});
+  if (const JsonValue* layers = training.find("recompute_layers"))
+    fixed.set("recompute_layers", *layers);
   const bool is_any = !result.plans.empty(), by_time = result.objective == Objective::time;
   JsonValue::Array plans;
   for (const RankedPlan& plan : result.plans) {
@@ -410,6 +413,15 @@ bool holds_all_experts(const Scenario& base, const std::vector<TriedKey>& tried)
          find_at(base.resolved, "/software/supports/expert") == nullptr;
 }
 
+/// " · recompute_layers first 4 of each chunk", which is another share of the layers where chunks are of another size; empty for all layers.
+std::string recomputed_text(const RecomputedLayers& layers) {
+  if (layers.are_all()) return "";
+  return " · recompute_layers " + (layers.first > 0
+                                       ? "first " + std::to_string(layers.first) + " of each chunk"
+                                       : "every " + std::to_string(layers.every));
+>>>>>>> refs/heads/mends
+}
+
 /// What was searched, what was held fixed, and what is known of the result.
 document::Section search_section(const Scenario& base, const RankResult& result,
                                  const JsonValue& data) {
@@ -428,7 +440,8 @@ document::Section search_section(const Scenario& base, const RankResult& result,
            " do not fit in memory with the margin, " + count("/simulated") +
            " of the rest simulated",
        Words(), "searched: " + (searched.empty() ? "nothing" : searched),
-       "held fixed: " + tried_text(tried, false)}};
+       "held fixed: " + tried_text(tried, false) +
+           recomputed_text(base.plan.training.recompute_layers)}};
   if (holds_all_experts(base, tried))
     section.parts.emplace_back(
         Verdict{"!",

@@ -385,7 +385,17 @@ TEST_CASE("the table has a column for each key that is searched, and the counts 
   CHECK(text.find("recompute  ") == std::string::npos);  // no column
   CHECK(text.find("searched: pipeline 1, 2") != std::string::npos);
   CHECK(text.find("held fixed: tensor 8") != std::string::npos);
+  CHECK(text.find("recompute_layers") == std::string::npos);  // all of them
   CHECK(text.find("the table is proven") != std::string::npos);
+}
+
+TEST_CASE("what is held fixed names the layers that are recomputed") {
+  Scenario scenario = small(R"({"tensor": [8], "pipeline": [1, 2], "micro_batch": [2]})");
+  scenario.plan.training.recompute_layers.first = 3;
+  const document::Document found = rank_document(scenario, rank_plans(scenario, top(3)));
+  CHECK(canonical_text(*find_at(found.data, "/fixed/recompute_layers")) == R"({"first":3})");
+  CHECK(rank_text(scenario, rank_plans(scenario, top(3)))
+            .find("recompute_layers first 3 of each chunk") != std::string::npos);
 }
 
 }  // namespace

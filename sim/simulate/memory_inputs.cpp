@@ -1,8 +1,17 @@
 #include "simulate/memory_inputs.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "cost/stage_cost.hpp"
+#include "lower/stage_choice.hpp"
+#include "memory/memory_advice.hpp"
+#include "plan/nvlink_groups.hpp"
+#include "scenario/cluster_shape.hpp"
 
 namespace windtunnel {
 namespace {
@@ -58,7 +67,56 @@ MemoryInputs memory_inputs(const Scenario& scenario, const Plan& plan,
   result.is_launch_bound = launch_bound_stages(scenario, plan);
   result.in_flight = in_flight.all;
   result.in_flight_with_gradients = in_flight.with_gradients;
+  result.correction = scenario.memory_correction.get();
   return result;
+}
+
+MemoryAccount account_memory(const Scenario& scenario, const Plan& plan,
+                             const InFlightOfStages& in_flight) {
+  return account_memory(memory_inputs(scenario, plan, in_flight));
+}
+
+namespace {
+
+/// The platform's first nodes for so many GPUs; nothing where it has too few.
+std::optional<std::vector<NodeType>> nodes_for(const Scenario& scenario, std::int64_t gpus) {
+  if (gpus == scenario.plan.num_ranks()) return scenario.nodes;
+  const Platform machine = machine_of(scenario.platform);
+  const std::optional<int> trays = nodes_needed(machine, gpus);
+  if (!trays || machine.domain_nodes == 1)
+    return trays ? std::optional(types_of_nodes(machine, *trays)) : std::nullopt;
+  const Platform job = in_segments(machine, *trays, scenario.nodes.front().trays);
+  return types_of_nodes(job, job.available_nodes());
+}
+
+ClusterShape shape_of(const std::vector<NodeType>& nodes) {
+  ClusterShape cluster;
+  for (const NodeType& node : nodes) cluster.gpus_by_node.push_back(node.gpus);
+  return cluster;
+}
+
+}  // namespace
+
+std::string memory_advice(const Scenario& scenario, const Plan& plan,
+                          const MemoryAccount& account) {
+  Scenario changed = scenario;
+  const auto account_of = [&](PlanChoice choice) -> std::optional<MemoryAccount> {
+    const auto ranks = static_cast<std::size_t>(choice.parallel.num_ranks());
+    std::vector<int>& placement = choice.parallel.placement;
+    if (!scenario.placement_note.empty()) placement.clear();  // a search finds another one
+    auto nodes = nodes_for(scenario, choice.parallel.num_ranks());
+    if (!nodes || (!placement.empty() && placement.size() != ranks)) return std::nullopt;
+    changed.nodes = std::move(*nodes);
+    auto made = make_plan(scenario.model, choice.training, choice.parallel, shape_of(changed.nodes),
+                          scenario.software);
+    if (!std::holds_alternative<Plan>(made)) return std::nullopt;
+    changed.plan = std::get<Plan>(std::move(made));
+    changed.plan.compression = scenario.plan.compression;
+    const PlanWithStages with_stages(
+        {&changed.model, &changed.platform, &changed.nodes, &changed.software, &changed.plan});
+    return account_memory(changed, with_stages.plan(), count_in_flight(with_stages.plan()));
+  };
+  return memory_advice(memory_inputs(scenario, plan, {}), account, account_of);
 }
 
 }  // namespace windtunnel

@@ -1,14 +1,24 @@
 #pragma once
 
+#include <string>
+
 #include "memory/memory_account.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/in_flight.hpp"
 
 namespace windtunnel {
 
-/// What the memory account of a plan on the scenario's nodes is made of. A stage is judged by the one with the least memory of all
-/// devices that hold it: replicas may stand on different kinds of nodes. Refers to both; without a learned correction.
+/// What the memory account of a plan on the scenario's nodes is made of, with the correction that the scenario names. A stage is judged by the
+/// one with the least memory of all devices that hold it: replicas may stand on different kinds of nodes. Refers to both.
 MemoryInputs memory_inputs(const Scenario& scenario, const Plan& plan,
                            const InFlightOfStages& in_flight);
+
+/// The memory of a plan of the scenario, without advice. `plan`: with its compressed stages chosen.
+MemoryAccount account_memory(const Scenario& scenario, const Plan& plan,
+                             const InFlightOfStages& in_flight);
+
+/// What would make `plan` fit, whose account says that it does not: changes whose figures and verdicts are what account_memory() gives for
+/// the scenario with the change made, on as many of the platform's nodes as that needs.
+std::string memory_advice(const Scenario& scenario, const Plan& plan, const MemoryAccount& account);
 
 }  // namespace windtunnel

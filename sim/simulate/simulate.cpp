@@ -19,7 +19,6 @@
 #include "evidence/interval.hpp"
 #include "lower/program_builder.hpp"
 #include "lower/stage_choice.hpp"
-#include "memory/memory_advice.hpp"
 #include "plan/nvlink_groups.hpp"
 #include "report/number_text.hpp"
 #include "scenario/unsupported.hpp"
@@ -149,13 +148,6 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
     }
   }
   return traffic;
-}
-
-/// `plan`: with its compressed stages chosen. `played`: the same, or a fold of it, which has as many passes in flight.
-MemoryInputs account_inputs(const Scenario& scenario, const Plan& plan, const Plan& played) {
-  MemoryInputs inputs = memory_inputs(scenario, plan, count_in_flight(played));
-  inputs.correction = scenario.memory_correction.get();
-  return inputs;
 }
 
 /// Every link that carried anything, the highest utilisation first; among equals in the network's order.
@@ -438,7 +430,8 @@ Report make_key_report(const Outcome& o) {
   report.iteration_time = o.played->end;
   report.num_gpus = scenario.plan.num_ranks();
   report.gpu_family = device_family(scenario.nodes);
-  report.memory = account_without_advice(account_inputs(scenario, *o.whole_plan, *o.plan));
+  // A fold has as many passes in flight.
+  report.memory = account_memory(scenario, *o.whole_plan, count_in_flight(*o.plan));
   report.activities = o.played->activities;
   report.flows = o.played->flows;
   report.played_replicas = played_replicas(o);
@@ -449,8 +442,7 @@ Report make_report(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   Report report = make_key_report(o);
   if (!report.memory.fits)
-    report.memory.advice = memory_advice(account_inputs(scenario, *o.whole_plan, *o.plan),
-                                         report.memory.stages[report.memory.worst_stage.index()]);
+    report.memory.advice = memory_advice(scenario, *o.whole_plan, report.memory);
   report.plan = scenario.plan;
   report.model_name = scenario.model.name;
   report.platform_name = scenario.platform.name;
@@ -585,8 +577,8 @@ PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
   const NativeRun run = built.fold ? std::move(built.fold->run) : play_natively(built.programs);
   const DeviceId last = built.programs.played_as(run.played.last_device);
   PlanFigures figures{run.played.end,
-                      account_without_advice(account_inputs(
-                          scenario, built.plan, built.fold ? built.fold->plan : built.plan)),
+                      account_memory(scenario, built.plan,
+                                     count_in_flight(built.fold ? built.fold->plan : built.plan)),
                       run.breakdowns.of(last)};
   if (built.fold) {
     figures.iteration_time += built.fold->left_out();

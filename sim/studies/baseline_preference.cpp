@@ -157,7 +157,7 @@ bool fits(const Scenario& scenario, Counted counted) {
   const std::vector<double> one(static_cast<std::size_t>(scenario.plan.parallel.pipeline), 1);
   const InFlightOfStages held =
       counted == Counted::schedule ? count_in_flight(scenario.plan) : InFlightOfStages{one, one};
-  return account_memory(memory_inputs(scenario, scenario.plan, held)).fits;
+  return account_memory(scenario, scenario.plan, held).fits;
 }
 
 /// The loops of llm_train_strategy_assignment_total_v3.py: tp_range, micro_range, and pp from the number of servers down, of which it

@@ -200,6 +200,19 @@ TEST_CASE("a --set that swept values replace is refused with what to write") {
         }) == "no problem");
 }
 
+TEST_CASE("objects are swept, and shown as they are written") {
+  const SweepFixture fixture;
+  const Sweep sweep =
+      fixture.sweep(R"({"matrix": {"/training/recompute_layers": [{"first": 1}, {"every": 1}]}})",
+                    {{"/training/recompute", "full"}});
+  const RowMaker maker(sweep, {});
+  PartRows rows;
+  for (std::size_t point = 0; point < sweep.points().size(); ++point)
+    rows.by_point[point] = *parse_row(maker.row(point));
+  CHECK(contains(sweep_text(sweep, rows, "out"), R"( {"first":1} )"));
+  CHECK(contains(results_csv(rows, sweep.points().columns()), R"(,"{""first"":1}",)"));
+}
+
 TEST_CASE("points whose values make the same scenario are named") {
   const SweepFixture fixture;
   const Sweep sweep = fixture.sweep(

@@ -37,7 +37,8 @@ std::string value_at(const PointValues& values, const std::string& pointer) {
   const auto found = std::find_if(values.begin(), values.end(),
                                   [&](const auto& value) { return value.first == pointer; });
   if (found == values.end()) return "as in the file";
-  return text_for_message(found->second);
+  const JsonValue& value = found->second;
+  return value.is_array() || value.is_object() ? canonical_text(value) : text_for_message(value);
 }
 
 /// "/parallel/virtual_pipeline (1, 2)": what the points set differently.
@@ -176,8 +177,11 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   for (const JsonValue& row : best) {
     TextRow& line = lines.emplace_back(TextRow{text_at(row, "point")});
     const auto add_text = [&](const std::string& text) {
-      const std::string shown = text_for_message(JsonValue(text));
-      line.push_back(shown.substr(1, shown.size() - 2));  // no quotes in a table
+      std::string shown = text_for_message(JsonValue(text));
+      shown = shown.substr(1, shown.size() - 2);  // no quotes around text in a table
+      for (std::size_t at = 0; (at = shown.find("\\\"", at)) != std::string::npos; ++at)
+        shown.erase(at, 1);  // nor are those in it escaped
+      line.push_back(std::move(shown));
     };
     if (has_labels) add_text(point_name(row, columns));
     if (!has_labels)

@@ -36,17 +36,22 @@ void set_precision(LaunchScenario& scenario) {
     scenario.set("/training/fp8_recipe", "block");
 }
 
+/// _checkpointed_forward() of megatron/core/transformer/transformer_block.py: `block` recomputes the first layers of a chunk one by one, `uniform`
+/// all layers in groups.
 void set_recomputation(LaunchScenario& scenario) {
-  const bool is_block = scenario.text("recompute-method") == "block" ||
+  const bool is_full = scenario.is("/training/recompute", "full"),
+             is_block = scenario.text("recompute-method") == "block" ||
                         scenario.text("activations-checkpoint-method") == "block";
-  if (is_block && scenario.is("/training/recompute", "full")) {
-    const int first = std::max(scenario.number("recompute-num-layers"),
-                               scenario.number("activations-checkpoint-num-layers"));
-    if (first > 0)
-      scenario.set("/training/recompute_layers/first", first);
-    else
-      scenario.warn("recompute-method block needs recompute-num-layers; all layers are recomputed");
-  }
+  const int layers = std::max(scenario.number("recompute-num-layers"),
+                              scenario.number("activations-checkpoint-num-layers"));
+  if (is_full && is_block && layers > 0)
+    scenario.set("/training/recompute_layers/first", layers);
+  else if (is_full && is_block)
+    scenario.warn("recompute-method block needs recompute-num-layers; all layers are recomputed");
+  else if (is_full && layers > 1)
+    scenario.warn("recompute-num-layers " + std::to_string(layers) +
+                  " of recompute-method uniform is not used: here each layer keeps its input and "
+                  "is recomputed alone, there each group of as many layers");
   const std::map<std::string, const char*> modules{
       {"core_attn", "attention_core"},     {"layernorm", "norms"},
       {"mla_up_proj", "up_projection"},    {"mlp", "mlp"},
@@ -64,6 +69,16 @@ void set_recomputation(LaunchScenario& scenario) {
     rest.erase(0, end + 1);
   }
   if (!list.empty()) scenario.set("/training/recompute_modules", JsonValue(list));
+}
+
+/// --cross-entropy-fusion-impl, "native" where it is left out, says which fusion --cross-entropy-loss-fusion asks for, and nothing alone:
+/// fused_vocab_parallel_cross_entropy of megatron/core/fusions/fused_cross_entropy.py, or "te", Transformer Engine's kernel, which writes
+/// gradients over the logits (compute_language_model_loss() in megatron/core/models/common/language_module/language_module.py).
+void set_cross_entropy(LaunchScenario& scenario) {
+  if (scenario.is_on("cross-entropy-loss-fusion"))
+    scenario.set("/training/cross_entropy", scenario.text("cross-entropy-fusion-impl") == "te"
+                                                ? "in_place"
+                                                : "vocab_parallel_compiled");
 }
 
 /// Megatron-FSDP and FSDP2 over the distributed optimizer.
@@ -167,6 +182,7 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   const int replicas = std::max(1, gpus / std::max(1, ways));  // context counted
   set_precision(scenario);
   set_recomputation(scenario);
+  set_cross_entropy(scenario);
   set_sharding(scenario, replicas);
   set_chunks(scenario);
   set_widths(scenario, request.kind == "megatron");
