@@ -449,7 +449,7 @@ std::string import_text(const Shelf& library, const std::string& kind,
        number_at("sequence"), text_at("model"), text_at("args"), number_at("gpus")}};
   return beside_others([&] {
     std::ostringstream result, messages;
-    run_import(request, ImportFormat::json, library, result, messages);
+    run_import(request, ResultFormat::json, library, result, messages);
     return result.str();
   });
 }

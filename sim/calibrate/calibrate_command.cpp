@@ -379,7 +379,7 @@ int run_advise(const CalibrateRequest& request, const Library& library, std::ost
                         line.show("calibrate: " + std::to_string(done) + " iterations simulated");
                       }};
   const Advice advice = advise(asked, sets, library);
-  out << (request.format == CalibrationFormat::json
+  out << (request.format == ResultFormat::json
               ? advice_json(advice)
               : advice_text(advice, request.advise_name, request.against_name))
       << std::flush;
@@ -389,7 +389,7 @@ int run_advise(const CalibrateRequest& request, const Library& library, std::ost
 std::string result_text(const CalibrateRequest& request, const CalibrationPoints& points,
                         const Calibration& calibration, std::size_t num_predictions,
                         const std::optional<JsonValue>& prediction) {
-  if (request.format == CalibrationFormat::text)
+  if (request.format == ResultFormat::text)
     return calibration_text(calibration, points, num_predictions) +
            (prediction ? prediction_text(*prediction, request.predict_name, points.points.size())
                        : "");
@@ -407,7 +407,7 @@ int run_draws(const CalibrateRequest& request, const std::vector<CalibrationPoin
         {});
   const JsonValue draws = draws_value(draw_calibrations(points, plan, *request.draws, predictor),
                                       *request.draws, points.size());
-  out << (request.format == CalibrationFormat::json ? pretty_text(draws) + "\n" : draws_text(draws))
+  out << (request.format == ResultFormat::json ? pretty_text(draws) + "\n" : draws_text(draws))
       << std::flush;
   return 0;
 }

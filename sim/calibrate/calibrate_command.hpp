@@ -10,6 +10,7 @@
 #include "calibrate/calibration_points.hpp"
 #include "calibrate/draw_check.hpp"
 #include "report/progress_line.hpp"
+#include "report/summary_text.hpp"
 #include "simulate/tasks.hpp"
 
 namespace windtunnel {
@@ -31,8 +32,6 @@ std::string fitted_file_text(const FittedFile& file, const Calibration& calibrat
 /// "fitted: vtrain-a100-multi-node (emax; 54 rows, 5.1 % in-sample, leave one size out 5.3 %)".
 std::string provenance(const Calibration& calibration, const std::vector<CalibrationPoint>& points);
 
-enum class CalibrationFormat { text, json };
-
 /// Command line of `calibrate`.
 struct CalibrateRequest {
   std::vector<std::string> sets;   ///< paths or names, at least one
@@ -51,7 +50,7 @@ struct CalibrateRequest {
   /// very rows, and nothing would be held out.
   std::optional<PriorKind> prior;
   std::uint64_t seed = 0;  ///< of the random folds and draws
-  CalibrationFormat format = CalibrationFormat::text;
+  ResultFormat format = ResultFormat::text;
   ProgressStyle progress = ProgressStyle::hidden;
 };
 

@@ -81,7 +81,7 @@ TEST_CASE(
   request.prior = PriorKind::none;
   request.file = FittedFile{"--device", "a100-sxm-80gb", folder.path() / "mine.json"};
   request.residuals = folder.path() / "residuals.json";
-  request.format = CalibrationFormat::json;
+  request.format = ResultFormat::json;
   std::ostringstream out, messages;
   CHECK(run_calibrate(request, library(), out, messages) == 0);
 
@@ -136,7 +136,7 @@ TEST_CASE("a constant at its bound is an error with the bound in it, and nothing
   CHECK_FALSE(fs::exists(folder.path() / "residuals.json"));
 
   std::ostringstream json, ignored;
-  request.format = CalibrationFormat::json;
+  request.format = ResultFormat::json;
   CHECK(run_calibrate(request, library(), json, ignored) == 1);
   CHECK(json.str().find("\"at_bound\": true") != std::string::npos);
 }

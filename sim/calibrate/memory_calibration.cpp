@@ -53,8 +53,8 @@ JsonValue value_of(const MemoryCorrection& correction) {
                     {"speaks", correction.is_better() ? "correction" : "account"}});
 }
 
-std::string result_of(const std::vector<MemoryCorrection>& corrections, CalibrationFormat format) {
-  if (format == CalibrationFormat::text)
+std::string result_of(const std::vector<MemoryCorrection>& corrections, ResultFormat format) {
+  if (format == ResultFormat::text)
     return joined(corrections, "\n", [](const MemoryCorrection& each) { return text_of(each); });
   return pretty_text(object_of({{"schema", "windtunnel/memory-calibration-v1"},
                                 {"corrections", array_of(corrections, value_of)}})) +

@@ -9,10 +9,6 @@
 
 namespace windtunnel {
 
-const char* name_of(ElementType type) {
-  return type == ElementType::float16 ? "float16" : "float32";
-}
-
 Bytes size_of(ElementType type) { return type == ElementType::float16 ? 2_B : 4_B; }
 
 void expect_finite(const Tensor& tensor, const std::vector<float>& arrived) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
@@ -13,7 +14,6 @@ inline constexpr std::size_t most_tensor_values = std::size_t{1} << 27;
 
 /// In what a tensor's numbers are sent when they are not compressed.
 enum class ElementType { float16, float32 };
-const char* name_of(ElementType type);
 Bytes size_of(ElementType type);
 
 /// A message to compress: a matrix, row after row. float16 numbers are held as the float32 numbers they are.

@@ -36,18 +36,111 @@ class Scanner {
   Scanner(std::string_view text, Comments comments) : text_(text), comments_(comments) {}
 
   /// JsonSyntaxError at bytes that are not UTF-8, and at strings and comments that are malformed or not closed.
-  Token next();
+  Token next() {
+    skip_blanks();
+    const std::size_t begin = at_;
+    if (!at_end() && is_word_character(peek()))
+      while (!at_end() && is_word_character(peek())) ++at_;
+    else if (peek() == '"')
+      skip_string();
+    else if (!at_end())
+      skip_character();
+    return {begin, text_.substr(begin, at_ - begin)};
+  }
+
   std::size_t position() const { return at_; }
 
  private:
   bool at_end() const { return at_ == text_.size(); }
   char peek() const { return at_end() ? '\0' : text_[at_]; }
-  void skip_blanks();
-  void skip_comment();
-  void skip_string();
-  void skip_escape();
-  unsigned skip_hexadecimal(std::size_t escape);
-  void skip_character();
+  void skip_blanks() {
+    while (!at_end() && (peek() == ' ' || peek() == '\t' || is_line_end(peek()) ||
+                         (peek() == '/' && comments_ == Comments::skipped))) {
+      if (peek() == '/')
+        skip_comment();
+      else
+        ++at_;
+    }
+  }
+
+  void skip_comment() {
+    const std::string_view comment = text_.substr(at_);
+    if (comment.starts_with("//")) {
+      at_ += std::min(comment.find_first_of("\r\n"), comment.size());
+    } else if (!comment.starts_with("/*")) {
+      throw JsonSyntaxError{at_, 1, "/ is not expected here", {}};
+    } else {
+      const std::size_t end = comment.find("*/", 2);
+      if (end == std::string_view::npos)
+        throw JsonSyntaxError{at_, 2, "this comment is never closed", "add */ at its end"};
+      at_ += end + 2;
+    }
+  }
+
+  void skip_string() {
+    const std::size_t begin = at_++;
+    for (; at_end() || peek() != '"';) {
+      if (at_end() || is_line_end(peek()))
+        throw JsonSyntaxError{begin, characters_since(begin), "this string is never closed",
+                              "add \" at its end"};
+      if (peek() == '\\')
+        skip_escape();
+      else if (peek() > 0 && peek() < ' ')
+        throw JsonSyntaxError{
+            at_, 1, "control character U+" + hexadecimal(peek(), 4) + " is not allowed in a string",
+            peek() == '\t' ? "write \\t" : "write \\u" + hexadecimal(peek(), 4)};
+      else
+        skip_character();
+    }
+    ++at_;
+  }
+
+  void skip_escape() {
+    const std::size_t begin = at_++;
+    if (at_end() || is_line_end(peek())) return;  // which skip_string() reports
+    if (peek() != 'u') {
+      const bool has_meaning =
+          std::string_view("\"\\/bfnrt").find(peek()) != std::string_view::npos;
+      skip_character();
+      if (has_meaning) return;
+      throw JsonSyntaxError{
+          begin, characters_since(begin),
+          std::string(text_.substr(begin, at_ - begin)) + " means nothing in a JSON string",
+          "a backslash is written \\\\"};
+    }
+    const auto is_half = [](unsigned code, unsigned first) {
+      return code >= first && code < first + 0x400;
+    };
+    constexpr unsigned high = 0xD800, low = 0xDC00;
+    const unsigned first = skip_hexadecimal(begin);
+    if (!is_half(first, high) && !is_half(first, low)) return;
+    const bool is_pair = is_half(first, high) && text_.substr(at_).starts_with("\\u");
+    if (is_pair) ++at_;
+    if (!is_pair || !is_half(skip_hexadecimal(begin), low))
+      throw JsonSyntaxError{
+          begin, characters_since(begin), "half a surrogate pair is not a character",
+          R"(a pair is \uD800 to \uDBFF, then \uDC00 to \uDFFF (RFC 8259, section 7))"};
+  }
+
+  unsigned skip_hexadecimal(std::size_t escape) {
+    constexpr std::size_t digits = 4;
+    ++at_;  // the u
+    const std::size_t first = at_;
+    while (at_ < first + digits && std::isxdigit(static_cast<unsigned char>(peek())) != 0) ++at_;
+    if (at_ < first + digits)
+      throw JsonSyntaxError{
+          escape, characters_since(escape), "\\u needs four hexadecimal digits", {}};
+    return static_cast<unsigned>(std::stoul(std::string(text_.substr(first, digits)), nullptr, 16));
+  }
+
+  void skip_character() {
+    const std::size_t length = utf8_length_at(text_, at_);
+    if (length == 0 || peek() == '\0')
+      throw JsonSyntaxError{at_, 1, "byte 0x" + hexadecimal(peek(), 2) + " is not UTF-8 text",
+                            "save the file as UTF-8"};
+    at_ += length;
+  }
+
   int characters_since(std::size_t begin) const {
     return utf8_count(text_.substr(begin, at_ - begin));
   }
@@ -56,105 +149,6 @@ class Scanner {
   Comments comments_;
   std::size_t at_ = 0;
 };
-
-Token Scanner::next() {
-  skip_blanks();
-  const std::size_t begin = at_;
-  if (!at_end() && is_word_character(peek()))
-    while (!at_end() && is_word_character(peek())) ++at_;
-  else if (peek() == '"')
-    skip_string();
-  else if (!at_end())
-    skip_character();
-  return {begin, text_.substr(begin, at_ - begin)};
-}
-
-void Scanner::skip_blanks() {
-  while (!at_end() && (peek() == ' ' || peek() == '\t' || is_line_end(peek()) ||
-                       (peek() == '/' && comments_ == Comments::skipped))) {
-    if (peek() == '/')
-      skip_comment();
-    else
-      ++at_;
-  }
-}
-
-void Scanner::skip_comment() {
-  const std::string_view comment = text_.substr(at_);
-  if (comment.starts_with("//")) {
-    at_ += std::min(comment.find_first_of("\r\n"), comment.size());
-  } else if (!comment.starts_with("/*")) {
-    throw JsonSyntaxError{at_, 1, "/ is not expected here", {}};
-  } else {
-    const std::size_t end = comment.find("*/", 2);
-    if (end == std::string_view::npos)
-      throw JsonSyntaxError{at_, 2, "this comment is never closed", "add */ at its end"};
-    at_ += end + 2;
-  }
-}
-
-void Scanner::skip_character() {
-  const std::size_t length = utf8_length_at(text_, at_);
-  if (length == 0 || peek() == '\0')
-    throw JsonSyntaxError{at_, 1, "byte 0x" + hexadecimal(peek(), 2) + " is not UTF-8 text",
-                          "save the file as UTF-8"};
-  at_ += length;
-}
-
-void Scanner::skip_string() {
-  const std::size_t begin = at_++;
-  for (; at_end() || peek() != '"';) {
-    if (at_end() || is_line_end(peek()))
-      throw JsonSyntaxError{begin, characters_since(begin), "this string is never closed",
-                            "add \" at its end"};
-    if (peek() == '\\')
-      skip_escape();
-    else if (peek() > 0 && peek() < ' ')
-      throw JsonSyntaxError{
-          at_, 1, "control character U+" + hexadecimal(peek(), 4) + " is not allowed in a string",
-          peek() == '\t' ? "write \\t" : "write \\u" + hexadecimal(peek(), 4)};
-    else
-      skip_character();
-  }
-  ++at_;
-}
-
-void Scanner::skip_escape() {
-  const std::size_t begin = at_++;
-  if (at_end() || is_line_end(peek())) return;  // which skip_string() reports
-  if (peek() != 'u') {
-    const bool has_meaning = std::string_view("\"\\/bfnrt").find(peek()) != std::string_view::npos;
-    skip_character();
-    if (has_meaning) return;
-    throw JsonSyntaxError{
-        begin, characters_since(begin),
-        std::string(text_.substr(begin, at_ - begin)) + " means nothing in a JSON string",
-        "a backslash is written \\\\"};
-  }
-  const auto is_half = [](unsigned code, unsigned first) {
-    return code >= first && code < first + 0x400;
-  };
-  constexpr unsigned high = 0xD800, low = 0xDC00;
-  const unsigned first = skip_hexadecimal(begin);
-  if (!is_half(first, high) && !is_half(first, low)) return;
-  const bool is_pair = is_half(first, high) && text_.substr(at_).starts_with("\\u");
-  if (is_pair) ++at_;
-  if (!is_pair || !is_half(skip_hexadecimal(begin), low))
-    throw JsonSyntaxError{
-        begin, characters_since(begin), "half a surrogate pair is not a character",
-        R"(a pair is \uD800 to \uDBFF, then \uDC00 to \uDFFF (RFC 8259, section 7))"};
-}
-
-unsigned Scanner::skip_hexadecimal(std::size_t escape) {
-  constexpr std::size_t digits = 4;
-  ++at_;  // the u
-  const std::size_t first = at_;
-  while (at_ < first + digits && std::isxdigit(static_cast<unsigned char>(peek())) != 0) ++at_;
-  if (at_ < first + digits)
-    throw JsonSyntaxError{
-        escape, characters_since(escape), "\\u needs four hexadecimal digits", {}};
-  return static_cast<unsigned>(std::stoul(std::string(text_.substr(first, digits)), nullptr, 16));
-}
 
 JsonSyntaxError at(const Token& token, std::string message, std::string suggestion = {}) {
   return {token.begin, std::max(1, utf8_count(token.text)), std::move(message),

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "core/json_value.hpp"
 
 namespace windtunnel {
@@ -49,12 +50,12 @@ class ObjectReader {
 
   /// One of `names`; the problem names the nearest and lists them all.
   template <class Enum>
-  Enum required_enum(std::string_view key, const std::vector<std::pair<std::string, Enum>>& names) {
+  Enum required_enum(std::string_view key, const Names<Enum>& names = all_names<Enum>()) {
     return names[choose(key, name_list(names), std::nullopt)].second;
   }
   template <class Enum>
   Enum optional_enum(std::string_view key, Enum fallback,
-                     const std::vector<std::pair<std::string, Enum>>& names) {
+                     const Names<Enum>& names = all_names<Enum>()) {
     std::size_t fallback_index = 0;
     for (std::size_t i = 0; i < names.size(); ++i)
       if (names[i].second == fallback) fallback_index = i;
@@ -102,8 +103,7 @@ class ObjectReader {
                bool silent);
 
   template <class Enum>
-  static std::vector<std::string> name_list(
-      const std::vector<std::pair<std::string, Enum>>& names) {
+  static std::vector<std::string> name_list(const Names<Enum>& names) {
     std::vector<std::string> list;
     list.reserve(names.size());
     for (const auto& [name, unused] : names) list.push_back(name);

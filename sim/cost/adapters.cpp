@@ -10,26 +10,6 @@ bool is_of(LoraTarget target, LayerHalf half) {
   return in_attention == (half == LayerHalf::attention);
 }
 
-MatrixShape shape_of(const Transformer& model, LoraTarget target) {
-  const double h = model.hidden, ffn = model.ffn_hidden,
-               keys = static_cast<double>(model.kv_heads) * model.head_size();
-  switch (target) {
-    case LoraTarget::q_proj:
-      return {model.heads_width(), h};
-    case LoraTarget::k_proj:
-    case LoraTarget::v_proj:
-      return {keys, h};
-    case LoraTarget::o_proj:
-      return {h, model.heads_width()};
-    case LoraTarget::gate_proj:
-    case LoraTarget::up_proj:
-      return {ffn, h};
-    case LoraTarget::down_proj:
-      return {h, ffn};
-  }
-  WT_UNREACHABLE();
-}
-
 /// What the matrix reads is divided among a tensor group, and not what it gives.
 bool is_row_parallel(LoraTarget target) {
   return target == LoraTarget::o_proj || target == LoraTarget::down_proj;
@@ -49,7 +29,7 @@ struct AdapterProducts {
 
 AdapterProducts products_of(const Transformer& model, const Lora& lora, LoraTarget target,
                             const LayerShape& shape) {
-  const MatrixShape matrix = shape_of(model, target);
+  const MatrixShape matrix = matrix_shape(model, target);
   const double t = shape.tensor, r = lora.rank,
                n = static_cast<double>(shape.microbatch) * model.sequence / shape.context;
   if (is_row_parallel(target)) return {{n, r, matrix.columns / t}, {n, matrix.rows / t, r}};
@@ -63,10 +43,31 @@ Bytes added(const LayerShape& shape, double values) {
 
 }  // namespace
 
+MatrixShape matrix_shape(const Transformer& model, LoraTarget target) {
+  const double h = model.hidden, ffn = model.ffn_hidden,
+               keys = static_cast<double>(model.kv_heads) * model.head_size();
+  switch (target) {
+    case LoraTarget::q_proj:
+      return {model.heads_width(), h};
+    case LoraTarget::k_proj:
+    case LoraTarget::v_proj:
+      return {keys, h};
+    case LoraTarget::o_proj:
+      return {h, model.heads_width()};
+    case LoraTarget::gate_proj:
+    case LoraTarget::up_proj:
+      return {ffn, h};
+    case LoraTarget::down_proj:
+      return {h, ffn};
+  }
+  WT_UNREACHABLE();
+}
+
 std::vector<MatrixShape> adapted_matrices(const Transformer& model, const Lora& lora,
                                           LayerHalf half) {
   std::vector<MatrixShape> shapes;
-  for (const LoraTarget target : targets_of(lora, half)) shapes.push_back(shape_of(model, target));
+  for (const LoraTarget target : targets_of(lora, half))
+    shapes.push_back(matrix_shape(model, target));
   return shapes;
 }
 

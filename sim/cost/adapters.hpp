@@ -10,7 +10,10 @@ namespace windtunnel {
 /// The two halves of a layer.
 enum class LayerHalf { attention, feed_forward };
 
-/// The matrices of a half that have adapters, undivided: rows give the output, columns the input.
+/// A matrix of a layer, undivided: rows give the output, columns the input.
+MatrixShape matrix_shape(const Transformer& model, LoraTarget target);
+
+/// The matrices of a half that have adapters.
 std::vector<MatrixShape> adapted_matrices(const Transformer& model, const Lora& lora,
                                           LayerHalf half);
 

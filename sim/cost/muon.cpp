@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost/adapters.hpp"
 #include "cost/stage_cost.hpp"
 
 namespace windtunnel {
@@ -12,9 +13,9 @@ constexpr int steps = 5;
 /// Of a layer's attention.
 std::vector<MatrixShape> split_attention_shapes(const Transformer& model) {
   if (model.mla) return attention_shapes(model, 1);
-  const double h = model.hidden, queries = model.heads_width(),
-               keys = static_cast<double>(model.kv_heads) * model.head_size();
-  return {{queries, h}, {keys, h}, {keys, h}, {h, queries}};
+  using enum LoraTarget;
+  return {matrix_shape(model, q_proj), matrix_shape(model, k_proj), matrix_shape(model, v_proj),
+          matrix_shape(model, o_proj)};
 }
 
 MatrixShape lying(const MatrixShape& matrix) {

@@ -41,7 +41,22 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
         use_(network.links().size()),
         shared_(network.links(), most_links(network, links_)) {}
   std::string_view name() const override { return "native"; }
-  void run(EventHandler& handler) override;
+  void run(EventHandler& handler) override {
+    handler_ = &handler;
+    constexpr Seconds never{std::numeric_limits<double>::infinity()};
+    while (true) {
+      const Seconds next_due = queue_.empty() ? never : queue_.next_time();
+      settle_before(std::min(next_due, shared_.next_end()));
+      if (next_due > shared_.next_end()) {
+        end_shared_flow();
+      } else if (!queue_.empty()) {
+        play_next_of_queue();
+      } else {
+        break;
+      }
+    }
+    handler_ = nullptr;
+  }
 
  private:
   friend FlowEngine;
@@ -50,105 +65,81 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
     for (const PathId path : {up, down})
       for (const LinkId link : links_.of(path)) visit(use_[link.index()], link);
   }
-  bool meet_others(PathId up, PathId down);
-  void enter_links(std::uint32_t index, bool alone);
-  void share(std::uint32_t index, Bytes bytes);
-  void settle_before(Seconds next);
-  void play_next_of_queue();
-  void end_shared_flow();
-  void tell_end(std::uint32_t index);
+
+  bool meet_others(PathId up, PathId down) {
+    bool met = false;
+    for_each_link(up, down, [&](LinkUse& use, LinkId) {
+      if (use.alone != LinkUse::nobody) {
+        Flow& flow = flows_[use.alone];
+        const Seconds left = flow.end - now_;
+        if (left > simultaneous) {
+          ++flow.generation;
+          share(use.alone, left * flow.rate);
+        }
+      }
+      if (use.num_shared > 0) met = true;
+    });
+    return met;
+  }
+
+  void enter_links(std::uint32_t index, bool alone) {
+    Flow& flow = flows_[index];
+    flow.number = num_flows();
+    if (alone) for_each_link(flow.up, flow.down, [&](LinkUse& use, LinkId) { use.alone = index; });
+  }
+
+  void share(std::uint32_t index, Bytes bytes) {
+    Flow& flow = flows_[index];
+    flow.state = Flow::State::shared;
+    for_each_link(flow.up, flow.down, [&](LinkUse& use, LinkId) {
+      if (use.alone == index) use.alone = LinkUse::nobody;
+      ++use.num_shared;
+    });
+    if (shared_.settled()) unsettled_since_ = now_;
+    shared_.enter(now_, {index, flow.number, bytes}, links_.of(flow.up), links_.of(flow.down));
+  }
+
+  void settle_before(Seconds next) {
+    if (shared_.settled()) return;
+    if (next > unsettled_since_ + simultaneous + now_ * clock_rounding) shared_.settle(now_);
+  }
+
+  void play_next_of_queue() {
+    const auto event = pop_due();
+    if (!event.payload.is_flow()) {
+      now_ = std::max(now_, event.time);
+      handler_->on_event(event.payload.token());
+      return;
+    }
+    const std::uint32_t index = event.payload.flow();
+    Flow& flow = flows_[index];
+    if (flow.generation != event.payload.generation()) return;
+    now_ = std::max(now_, event.time);
+    for_each_link(flow.up, flow.down, [&](LinkUse& use, LinkId) {
+      if (use.alone == index) use.alone = LinkUse::nobody;
+    });
+    tell_end(index);
+  }
+
+  void end_shared_flow() {
+    now_ = std::max(now_, shared_.next_end());
+    const std::uint32_t index = shared_.next_flow();
+    Flow& flow = flows_[index];
+    for_each_link(flow.up, flow.down, [](LinkUse& use, LinkId) { --use.num_shared; });
+    if (shared_.settled()) unsettled_since_ = now_;
+    shared_.leave(now_, index);
+    tell_end(index);
+  }
+
+  void tell_end(std::uint32_t index) {
+    free_flow(index);
+    handler_->on_event(flows_[index].token);
+  }
 
   std::vector<LinkUse> use_;
   MaxMin shared_;
   Seconds unsettled_since_{};  ///< unless `shared_` is settled
 };
-
-void NativeEngine::enter_links(std::uint32_t index, bool alone) {
-  Flow& flow = flows_[index];
-  flow.number = num_flows();
-  if (alone) for_each_link(flow.up, flow.down, [&](LinkUse& use, LinkId) { use.alone = index; });
-}
-
-bool NativeEngine::meet_others(PathId up, PathId down) {
-  bool met = false;
-  for_each_link(up, down, [&](LinkUse& use, LinkId) {
-    if (use.alone != LinkUse::nobody) {
-      Flow& flow = flows_[use.alone];
-      const Seconds left = flow.end - now_;
-      if (left > simultaneous) {
-        ++flow.generation;
-        share(use.alone, left * flow.rate);
-      }
-    }
-    if (use.num_shared > 0) met = true;
-  });
-  return met;
-}
-
-void NativeEngine::share(std::uint32_t index, Bytes bytes) {
-  Flow& flow = flows_[index];
-  flow.state = Flow::State::shared;
-  for_each_link(flow.up, flow.down, [&](LinkUse& use, LinkId) {
-    if (use.alone == index) use.alone = LinkUse::nobody;
-    ++use.num_shared;
-  });
-  if (shared_.settled()) unsettled_since_ = now_;
-  shared_.enter(now_, {index, flow.number, bytes}, links_.of(flow.up), links_.of(flow.down));
-}
-
-void NativeEngine::settle_before(Seconds next) {
-  if (shared_.settled()) return;
-  if (next > unsettled_since_ + simultaneous + now_ * clock_rounding) shared_.settle(now_);
-}
-
-void NativeEngine::run(EventHandler& handler) {
-  handler_ = &handler;
-  constexpr Seconds never{std::numeric_limits<double>::infinity()};
-  while (true) {
-    const Seconds next_due = queue_.empty() ? never : queue_.next_time();
-    settle_before(std::min(next_due, shared_.next_end()));
-    if (next_due > shared_.next_end()) {
-      end_shared_flow();
-    } else if (!queue_.empty()) {
-      play_next_of_queue();
-    } else {
-      break;
-    }
-  }
-  handler_ = nullptr;
-}
-
-void NativeEngine::play_next_of_queue() {
-  const auto event = pop_due();
-  if (!event.payload.is_flow()) {
-    now_ = std::max(now_, event.time);
-    handler_->on_event(event.payload.token());
-    return;
-  }
-  const std::uint32_t index = event.payload.flow();
-  Flow& flow = flows_[index];
-  if (flow.generation != event.payload.generation()) return;
-  now_ = std::max(now_, event.time);
-  for_each_link(flow.up, flow.down, [&](LinkUse& use, LinkId) {
-    if (use.alone == index) use.alone = LinkUse::nobody;
-  });
-  tell_end(index);
-}
-
-void NativeEngine::end_shared_flow() {
-  now_ = std::max(now_, shared_.next_end());
-  const std::uint32_t index = shared_.next_flow();
-  Flow& flow = flows_[index];
-  for_each_link(flow.up, flow.down, [](LinkUse& use, LinkId) { --use.num_shared; });
-  if (shared_.settled()) unsettled_since_ = now_;
-  shared_.leave(now_, index);
-  tell_end(index);
-}
-
-void NativeEngine::tell_end(std::uint32_t index) {
-  free_flow(index);
-  handler_->on_event(flows_[index].token);
-}
 
 }  // namespace
 }  // namespace windtunnel::detail

@@ -125,37 +125,176 @@ SimGridEngine* the_engine = nullptr;
 
 class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
  public:
-  explicit SimGridEngine(const Network& network);
+  explicit SimGridEngine(const Network& network)
+      : FlowEngine(network), network_(network), flows_on_(network.links().size()) {
+    static bool was_made = false;
+    WT_EXPECT(!was_made);  // SimGrid's clock is never reset: one in a process, ever
+    was_made = true;
+    the_engine = this;
+  }
+
   ~SimGridEngine() override {
     for (s4u::Activity* const last : ended_) last->unref();
     the_engine = nullptr;
   }
+
   SimGridEngine(const SimGridEngine&) = delete;
   SimGridEngine& operator=(const SimGridEngine&) = delete;
   std::string_view name() const override { return "simgrid"; }
-  void run(EventHandler& handler) override;
+  void run(EventHandler& handler) override {
+    handler_ = &handler;
+    reach(0);
+    if (!waiting_.empty() || num_parts_ > 0) simgrid().engine->run();
+    handler_ = nullptr;
+    if (failure_) std::rethrow_exception(failure_);
+  }
 
   /// How long after `clock` the next event of the queue is; negative when it has none.
-  double time_to_next(double clock) const;
+  double time_to_next(double clock) const {
+    constexpr double nothing = -1;
+    if (!waiting_.empty()) return std::max(0.0, waiting_since_.value() - clock);
+    return queue_.empty() ? nothing : std::max(0.0, queue_.next_time().value() - clock);
+  }
+
   /// SimGrid's clock has come to `clock`: plays what is due.
-  void reach(double clock);
-  void on_completion(const s4u::Activity& activity);
+  void reach(double clock) {
+    Seconds due_until{clock + clock * clock_rounding};
+    if (!waiting_.empty() && waiting_since_ <= due_until)
+      for (const std::uint32_t index : std::exchange(waiting_, {})) start_part(index);
+    while (!queue_.empty()) {
+      if (queue_.next_time() > due_until) {
+        if (!may_run_ahead()) return;
+        due_until = queue_.next_time();
+      }
+      const auto event = pop_due();
+      on_due(event.time, event.payload);
+    }
+  }
+
+  /// A Comm is freed with its last reference, which must not happen while SimGrid reports its end: ours are given back at the next end.
+  void on_completion(const s4u::Activity& activity) {
+    for (s4u::Activity* const old : std::exchange(ended_, {})) old->unref();
+    const auto data = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
+    WT_EXPECT(data > 0);
+    ended_.push_back(const_cast<s4u::Activity*>(&activity));
+    const auto index = static_cast<std::uint32_t>(data - 1);
+    --num_parts_;
+    now_ = std::max(now_, Seconds{s4u::Engine::get_clock()});
+    if (flows_[index].unsent > Bytes{0}) {
+      start_part(index);
+    } else {
+      end_flow(index);
+    }
+  }
+
   bool has_parts() const { return num_parts_ > 0; }
 
  private:
   friend FlowEngine;
-  bool meet_others(PathId up, PathId down);
-  bool meet_others(LinkId link);
-  void enter_links(std::uint32_t index, bool alone);
-  void share(std::uint32_t index, Bytes bytes);
-  void start_part(std::uint32_t index);
-  SimGridNetwork& simgrid();
+  bool meet_others(PathId up, PathId down) {
+    bool met = false;
+    for (const PathId path : {up, down})
+      for (const LinkId link : links_.of(path))
+        if (meet_others(link)) met = true;
+    return met;
+  }
+
+  bool meet_others(LinkId link) {
+    bool met = false;
+    flows_on_.for_each(link, [&](std::uint32_t index) {
+      Flow& flow = flows_[index];
+      if (flow.state == Flow::State::alone) {
+        const Seconds left = flow.end - now_;
+        if (left <= simultaneous) return;
+        ++flow.generation;
+        share(index, left * flow.rate);
+      }
+      met = true;
+    });
+    return met;
+  }
+
+  void enter_links(std::uint32_t index, bool) {
+    const Flow& flow = flows_[index];
+    for (const PathId path : {flow.up, flow.down})
+      for (const LinkId link : links_.of(path)) flows_on_.enter(link, index);
+  }
+
+  /// SimGrid starts flows at its clock, which stands still while events are played ahead of it.
+  void share(std::uint32_t index, Bytes bytes) {
+    flows_[index].state = Flow::State::shared;
+    flows_[index].unsent = bytes;
+    const double clock = simgrid_ == nullptr ? 0 : s4u::Engine::get_clock();
+    if (now_.value() <= clock + clock * clock_rounding) {
+      start_part(index);
+      return;
+    }
+    waiting_since_ = now_;
+    waiting_.push_back(index);
+  }
+
+  /// Moves the next part of the flow's bytes, all of them unless there are very many.
+  void start_part(std::uint32_t index) {
+    ++num_parts_;
+    work_ += num_parts_;
+    if (work_ > most_work)
+      fail(std::make_exception_ptr(TooManySharedFlows("too many flows share links for SimGrid")));
+    Flow& flow = flows_[index];
+    const Bytes part = std::min(flow.unsent, longest_part);
+    flow.unsent -= part;
+    const auto units = static_cast<std::uint64_t>(std::llround(part.value() * units_per_byte));
+    SimGridNetwork& network = simgrid();
+    const s4u::CommPtr comm = s4u::Comm::sendto_init();
+    comm->set_payload_size(std::max<std::uint64_t>(units, 1));
+    comm->set_data(reinterpret_cast<void*>(std::uintptr_t{index} + 1));  // 0 is none
+    comm->add_ref();  // given back in on_completion
+    comm->set_source(network.host_of_path[flow.up.index()]);
+    comm->set_destination(network.host_of_path[flow.down.index()]);  // starts it
+  }
+
+  SimGridNetwork& simgrid() {
+    if (simgrid_ == nullptr)
+      simgrid_ = std::make_unique<SimGridNetwork>(network_, std::make_shared<QueueModel>(*this));
+    return *simgrid_;
+  }
+
   /// Whether SimGrid has nothing under way, and what is due can be played ahead of its clock.
   bool may_run_ahead() const { return num_parts_ == 0 && waiting_.empty(); }
-  void on_due(Seconds time, Due due);
-  void end_flow(std::uint32_t index);
-  void tell_handler(std::uint64_t token);
-  void fail(std::exception_ptr failure);
+  void on_due(Seconds time, Due due) {
+    if (!due.is_flow()) {
+      now_ = std::max(now_, time);
+      tell_handler(due.token());
+    } else if (flows_[due.flow()].generation == due.generation()) {
+      now_ = std::max(now_, time);
+      end_flow(due.flow());
+    }
+  }
+
+  void end_flow(std::uint32_t index) {
+    const Flow& flow = flows_[index];
+    for (const PathId path : {flow.up, flow.down})
+      for (const LinkId link : links_.of(path)) flows_on_.leave(link, index);
+    free_flow(index);
+    tell_handler(flow.token);
+  }
+
+  /// An exception must not cross SimGrid's loop: it is kept, nothing more is played, and run() throws
+  /// it.
+  void tell_handler(std::uint64_t token) {
+    if (failure_) return;
+    try {
+      handler_->on_event(token);
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+
+  /// Nothing more is played, and run() throws this.
+  void fail(std::exception_ptr failure) {
+    if (!failure_) failure_ = std::move(failure);
+    queue_.clear();
+    waiting_.clear();
+  }
 
   const Network& network_;
   std::unique_ptr<SimGridNetwork> simgrid_;
@@ -210,20 +349,6 @@ SimGridNetwork::SimGridNetwork(const Network& network, std::shared_ptr<QueueMode
   zone->seal();
 }
 
-SimGridEngine::SimGridEngine(const Network& network)
-    : FlowEngine(network), network_(network), flows_on_(network.links().size()) {
-  static bool was_made = false;
-  WT_EXPECT(!was_made);  // SimGrid's clock is never reset: one in a process, ever
-  was_made = true;
-  the_engine = this;
-}
-
-SimGridNetwork& SimGridEngine::simgrid() {
-  if (simgrid_ == nullptr)
-    simgrid_ = std::make_unique<SimGridNetwork>(network_, std::make_shared<QueueModel>(*this));
-  return *simgrid_;
-}
-
 double QueueModel::next_occurring_event(double now) {
   const double next = engine_.time_to_next(now);
   if (!engine_.has_parts()) return next;
@@ -234,147 +359,6 @@ double QueueModel::next_occurring_event(double now) {
 void QueueModel::update_actions_state(double now, double /*delta*/) {
   precision_.reach(now);
   engine_.reach(now);
-}
-
-void SimGridEngine::enter_links(std::uint32_t index, bool) {
-  const Flow& flow = flows_[index];
-  for (const PathId path : {flow.up, flow.down})
-    for (const LinkId link : links_.of(path)) flows_on_.enter(link, index);
-}
-
-bool SimGridEngine::meet_others(PathId up, PathId down) {
-  bool met = false;
-  for (const PathId path : {up, down})
-    for (const LinkId link : links_.of(path))
-      if (meet_others(link)) met = true;
-  return met;
-}
-
-bool SimGridEngine::meet_others(LinkId link) {
-  bool met = false;
-  flows_on_.for_each(link, [&](std::uint32_t index) {
-    Flow& flow = flows_[index];
-    if (flow.state == Flow::State::alone) {
-      const Seconds left = flow.end - now_;
-      if (left <= simultaneous) return;
-      ++flow.generation;
-      share(index, left * flow.rate);
-    }
-    met = true;
-  });
-  return met;
-}
-
-/// SimGrid starts flows at its clock, which stands still while events are played ahead of it.
-void SimGridEngine::share(std::uint32_t index, Bytes bytes) {
-  flows_[index].state = Flow::State::shared;
-  flows_[index].unsent = bytes;
-  const double clock = simgrid_ == nullptr ? 0 : s4u::Engine::get_clock();
-  if (now_.value() <= clock + clock * clock_rounding) {
-    start_part(index);
-    return;
-  }
-  waiting_since_ = now_;
-  waiting_.push_back(index);
-}
-
-/// Moves the next part of the flow's bytes, all of them unless there are very many.
-void SimGridEngine::start_part(std::uint32_t index) {
-  ++num_parts_;
-  work_ += num_parts_;
-  if (work_ > most_work)
-    fail(std::make_exception_ptr(TooManySharedFlows("too many flows share links for SimGrid")));
-  Flow& flow = flows_[index];
-  const Bytes part = std::min(flow.unsent, longest_part);
-  flow.unsent -= part;
-  const auto units = static_cast<std::uint64_t>(std::llround(part.value() * units_per_byte));
-  SimGridNetwork& network = simgrid();
-  const s4u::CommPtr comm = s4u::Comm::sendto_init();
-  comm->set_payload_size(std::max<std::uint64_t>(units, 1));
-  comm->set_data(reinterpret_cast<void*>(std::uintptr_t{index} + 1));  // 0 is none
-  comm->add_ref();  // given back in on_completion
-  comm->set_source(network.host_of_path[flow.up.index()]);
-  comm->set_destination(network.host_of_path[flow.down.index()]);  // starts it
-}
-
-double SimGridEngine::time_to_next(double clock) const {
-  constexpr double nothing = -1;
-  if (!waiting_.empty()) return std::max(0.0, waiting_since_.value() - clock);
-  return queue_.empty() ? nothing : std::max(0.0, queue_.next_time().value() - clock);
-}
-
-void SimGridEngine::reach(double clock) {
-  Seconds due_until{clock + clock * clock_rounding};
-  if (!waiting_.empty() && waiting_since_ <= due_until)
-    for (const std::uint32_t index : std::exchange(waiting_, {})) start_part(index);
-  while (!queue_.empty()) {
-    if (queue_.next_time() > due_until) {
-      if (!may_run_ahead()) return;
-      due_until = queue_.next_time();
-    }
-    const auto event = pop_due();
-    on_due(event.time, event.payload);
-  }
-}
-
-void SimGridEngine::on_due(Seconds time, Due due) {
-  if (!due.is_flow()) {
-    now_ = std::max(now_, time);
-    tell_handler(due.token());
-  } else if (flows_[due.flow()].generation == due.generation()) {
-    now_ = std::max(now_, time);
-    end_flow(due.flow());
-  }
-}
-
-/// A Comm is freed with its last reference, which must not happen while SimGrid reports its end: ours are given back at the next end.
-void SimGridEngine::on_completion(const s4u::Activity& activity) {
-  for (s4u::Activity* const old : std::exchange(ended_, {})) old->unref();
-  const auto data = reinterpret_cast<std::uintptr_t>(activity.get_data<void>());
-  WT_EXPECT(data > 0);
-  ended_.push_back(const_cast<s4u::Activity*>(&activity));
-  const auto index = static_cast<std::uint32_t>(data - 1);
-  --num_parts_;
-  now_ = std::max(now_, Seconds{s4u::Engine::get_clock()});
-  if (flows_[index].unsent > Bytes{0}) {
-    start_part(index);
-  } else {
-    end_flow(index);
-  }
-}
-
-void SimGridEngine::end_flow(std::uint32_t index) {
-  const Flow& flow = flows_[index];
-  for (const PathId path : {flow.up, flow.down})
-    for (const LinkId link : links_.of(path)) flows_on_.leave(link, index);
-  free_flow(index);
-  tell_handler(flow.token);
-}
-
-/// An exception must not cross SimGrid's loop: it is kept, nothing more is played, and run() throws
-/// it.
-void SimGridEngine::tell_handler(std::uint64_t token) {
-  if (failure_) return;
-  try {
-    handler_->on_event(token);
-  } catch (...) {
-    fail(std::current_exception());
-  }
-}
-
-/// Nothing more is played, and run() throws this.
-void SimGridEngine::fail(std::exception_ptr failure) {
-  if (!failure_) failure_ = std::move(failure);
-  queue_.clear();
-  waiting_.clear();
-}
-
-void SimGridEngine::run(EventHandler& handler) {
-  handler_ = &handler;
-  reach(0);
-  if (!waiting_.empty() || num_parts_ > 0) simgrid().engine->run();
-  handler_ = nullptr;
-  if (failure_) std::rethrow_exception(failure_);
 }
 
 }  // namespace

@@ -53,9 +53,7 @@ MeasuredMemory read_measured_memory(ObjectReader& measured) {
   memory.allocated = read_memory_by_rank(measured, "max_allocated_mib_by_rank");
   memory.reserved = read_memory_by_rank(measured, "max_reserved_mib_by_rank");
   if (measured.has("memory_reading"))
-    memory.reading = measured.required_enum<MemoryReading>(
-        "memory_reading",
-        {{"steady_state", MemoryReading::steady_state}, {"first_step", MemoryReading::first_step}});
+    memory.reading = measured.required_enum<MemoryReading>("memory_reading");
   return memory;
 }
 
@@ -68,11 +66,7 @@ std::map<std::string, Seconds> read_measured_timers(ObjectReader& measured) {
 
 CollectiveRun read_collective_run(ObjectReader& point) {
   CollectiveRun run;
-  run.operation = point.required_enum<CollectiveOperation>(
-      "collective", {{"all_reduce", CollectiveOperation::all_reduce},
-                     {"all_gather", CollectiveOperation::all_gather},
-                     {"reduce_scatter", CollectiveOperation::reduce_scatter},
-                     {"all_to_all", CollectiveOperation::all_to_all}});
+  run.operation = point.required_enum<CollectiveOperation>("collective");
   run.gpus = point.required_int("gpus", 1, most_ranks);
   run.nodes = point.required_int("nodes", 1, most_ranks);
   run.payload = Bytes{point.required_number("bytes", 1, most_bytes)};

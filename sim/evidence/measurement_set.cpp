@@ -161,9 +161,7 @@ MeasurementSet read_measurement_set(JsonValue value, const fs::path& folder) {
     ObjectReader reader(value, {}, problems);
     read_schema(reader);
     set.name = reader.required_string("name");
-    set.kind = reader.required_enum<MeasurementKind>(
-        "kind",
-        {{"iteration", MeasurementKind::iteration}, {"collective", MeasurementKind::collective}});
+    set.kind = reader.required_enum<MeasurementKind>("kind");
     ObjectReader source = reader.child("source");
     set.citation = source.required_text("citation");
     set.licence = source.required_text("licence");

@@ -1,6 +1,7 @@
 #include "evidence/used_values.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -55,7 +56,9 @@ class ValueCollector {
   void add_habit(const char* key, const char* label, std::string word, bool is_used = true) {
     values_.habits[key] = {label, is_used, std::move(word)};
   }
-  void add_habit(const char* key, const char* label, bool habit, bool is_used = true) {
+  /// For a bool alone: a word, being an address, would convert to one.
+  void add_habit(const char* key, const char* label, std::same_as<bool> auto habit,
+                 bool is_used = true) {
     add_habit(key, label, std::string(habit ? "yes" : "no"), is_used);
   }
   UsedValues take() { return std::move(values_); }
@@ -74,18 +77,6 @@ std::vector<const NodeType*> types_in_use(const Scenario& scenario) {
     nodes = type.count == 0 ? scenario.nodes.size() : nodes + static_cast<std::size_t>(type.count);
   }
   return types;
-}
-
-std::string name_of(GradientType type) {
-  switch (type) {
-    case GradientType::fp16:
-      return "fp16";
-    case GradientType::bf16:
-      return "bf16";
-    case GradientType::fp32:
-      return "fp32";
-  }
-  WT_UNREACHABLE();
 }
 
 std::string name_of(ScatteredMessages messages) {
@@ -151,7 +142,7 @@ void add_node(const NodeType& node, const Plan& plan, ValueCollector& values) {
   values.add("nics", "NICs per node", node.nics, has_network);
   values.add("nic_rate", "attained NIC rate", attained, node.effective_nic_rate(), has_network);
   if (!node.nic_of_gpu.empty())  // in order on all measured clusters
-    values.add_habit("nic_of_gpu", "NICs of GPUs", std::string("given one by one"), has_network);
+    values.add_habit("nic_of_gpu", "NICs of GPUs", "given one by one", has_network);
   const Training& training = plan.training;
   const bool offloads = training.optimizer_offload > 0 || training.activation_offload > 0;
   if (!node.host || !offloads) return;

@@ -454,12 +454,6 @@ const char* name_of(GpuWork work) {
   return names[static_cast<std::size_t>(work)];
 }
 
-const char* name_of(CollectiveKind kind) {
-  constexpr std::array names{"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
-                             "broadcast",  "message",    "other"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
 CollectiveKind collective_kind_of(std::string_view name) {
   std::string letters;
   for (const char c : lower_case(name))
@@ -484,11 +478,6 @@ double bus_factor(CollectiveKind kind, double num_ranks) {
                             kind == CollectiveKind::reduce_scatter ||
                             kind == CollectiveKind::all_to_all;
   return sends_shares ? share : 1;
-}
-
-const char* name_of(ComputePhase phase) {
-  constexpr std::array names{"forward", "backward", "optimizer", "codec", "unknown"};
-  return names[static_cast<std::size_t>(phase)];
 }
 
 double GpuTrace::unknown_share() const {

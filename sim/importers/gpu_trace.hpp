@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "core/problem.hpp"
 #include "core/text_input.hpp"
 
@@ -41,7 +42,6 @@ const char* name_of(GpuWork work);
 /// Which part of training launched a kernel; unknown where the trace holds no launches.
 enum class ComputePhase { forward, backward, optimizer, codec, unknown };
 inline constexpr int num_compute_phases = 5;
-const char* name_of(ComputePhase phase);
 
 /// Times from begin to end, in nanoseconds of the trace's clock.
 using Intervals = std::vector<std::pair<std::int64_t, std::int64_t>>;
@@ -70,7 +70,6 @@ enum class CollectiveKind {
   message,
   other
 };
-const char* name_of(CollectiveKind kind);  ///< "all-reduce"
 /// The kind that PyTorch ("_allgather_base"), NCCL's kernel ("AllGather") or nccl-tests ("alltoall") calls so.
 CollectiveKind collective_kind_of(std::string_view name);
 /// The factor from algorithm bandwidth to bus bandwidth (nccl-tests, doc/PERFORMANCE.md): what a rank sends in a ring, or to its

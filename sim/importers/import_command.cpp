@@ -156,7 +156,7 @@ std::span<const Importer> importers() {
   return table;
 }
 
-void run_import(const ImportRequest& request, ImportFormat format, const Library& library,
+void run_import(const ImportRequest& request, ResultFormat format, const Library& library,
                 std::ostream& out, std::ostream& messages) {
   const Importer& importer = importer_of(request.kind);
   check(request, importer);
@@ -167,7 +167,7 @@ void run_import(const ImportRequest& request, ImportFormat format, const Library
   for (const std::string& warning : imported.warnings)
     messages << "import: warning: " << warning << "\n";
   if (!imported.document.is_null()) messages << "import: wrote " << request.output.string() << "\n";
-  out << (format == ImportFormat::json ? json_of(request, imported) : imported.text);
+  out << (format == ResultFormat::json ? json_of(request, imported) : imported.text);
 }
 
 }  // namespace windtunnel

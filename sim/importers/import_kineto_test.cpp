@@ -43,7 +43,7 @@ std::string text_of_import(const std::vector<std::filesystem::path>& files) {
   ImportRun run("kineto");
   for (const auto& file : files) run.with(file);
   std::ostringstream out, notes;
-  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
   return out.str();
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("exchanges of experts without NCCL are communication, hidden where pro
   ImportRun run("kineto");
   run.with("t.json", "{\"traceEvents\": [" + events + "]}");
   std::ostringstream out, notes;
-  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
   CHECK(contains(notes.str(),
                  "28.6 % of the kernels' time is in kernels whose names say nothing; it counts as "
                  "computing (mystery)"));
@@ -256,11 +256,11 @@ TEST_CASE(
   ImportRun run("kineto");
   run.with(sample("trace-v100-rank1.json.gz")).with(sample("trace-v100-rank0.json.gz"));
   std::ostringstream out, notes;
-  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
   CHECK(out.str().find("rank 0, GPU 0") < out.str().find("rank 1, GPU 1"));
   CHECK(contains(notes.str(), "64 kernels were launched before the trace began"));
   run.with(sample("trace-1-step.json.gz"));
-  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
   CHECK(contains(notes.str(), "both say that they are of rank 0"));
   CHECK(contains(notes.str(), "jobs of different sizes"));
 }
@@ -305,7 +305,7 @@ TEST_CASE("a trace that was cut off is refused, packed or not") {
   run.with("trace.json.gz", text_of(sample("trace-1-step.json.gz")).substr(0, 4000));
   std::ostringstream out, notes;
   try {
-    run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+    run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
     FAIL("not refused");
   } catch (const InputError& error) {
     CHECK(contains(error.what(),

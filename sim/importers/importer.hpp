@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "report/summary_text.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -57,12 +58,10 @@ struct Importer {
 /// Every importer; a new one is a file of formats/, which defines its function, and a line of formats.def.
 std::span<const Importer> importers();
 
-enum class ImportFormat { text, json };
-
 /// `windtunnel import`: reads the files, writes the result whole or not at all, prints to `out` what
 /// was found in them, and to `messages` what was inferred, left out or could not be known. Throws
 /// InputError and EnvironmentError.
-void run_import(const ImportRequest& request, ImportFormat format, const Library& library,
+void run_import(const ImportRequest& request, ResultFormat format, const Library& library,
                 std::ostream& out, std::ostream& messages);
 
 }  // namespace windtunnel

@@ -491,12 +491,6 @@ class RankJudge {
 
 }  // namespace
 
-const char* name_of(RankFinding::Kind kind) {
-  constexpr std::array names{"slow-rank", "slow-node", "slow-link", "slow-network-of-node",
-                             "slow-group"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
 std::string rank_list(const std::vector<std::int64_t>& ranks) {
   constexpr std::size_t most_named = 8;
   return listed(

@@ -107,7 +107,6 @@ struct RankFinding {
       0;  ///< s per step: waited for by others, or longer transfers; of parts that wait together, the longest
   std::string text;  ///< "rank 11 computes 25.1 % slower than its peers and costs 22.4 ms a step"
 };
-const char* name_of(RankFinding::Kind kind);  ///< "slow-rank"
 
 /// How far the traces tell a slow rank from chance.
 struct RankPower {

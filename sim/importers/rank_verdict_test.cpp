@@ -270,7 +270,7 @@ RankVerdict verdict_of(const std::vector<std::string>& traces) {
 std::string found_in(const RankVerdict& verdict) {
   std::string text;
   for (const RankFinding& finding : verdict.findings) {
-    text += name_of(finding.kind);
+    text += dashed_name(finding.kind);
     for (const std::int64_t place : finding.places) text += " " + std::to_string(place);
     text += "; ";
   }
@@ -405,10 +405,10 @@ TEST_CASE("one rank of 64 and one link are named with what they cost") {
   for (std::size_t rank = 0; rank < traces.size(); ++rank)
     run.with("rank" + std::to_string(rank) + ".json", traces[rank]);
   std::ostringstream out, json, notes;
-  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
   CHECK(contains(out.str(), "Verdict\n  rank 11 computes 2"));
   CHECK(contains(out.str(), "\n  the link between nodes 3 and 5 moves "));
-  run_import(run.request, ImportFormat::json, shipped_library(), json, notes);
+  run_import(run.request, ResultFormat::json, shipped_library(), json, notes);
   CHECK(contains(json.str(), "\"kind\": \"slow-link\""));
 }
 
@@ -444,11 +444,11 @@ TEST_CASE(
   for (std::size_t i = 0; i < given.size(); ++i)
     run.with("rank" + std::to_string(i) + ".json", given[i]);
   std::ostringstream out, json, notes;
-  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
   CHECK(contains(out.str(), "cannot judge whether a rank is slow"));
   CHECK(contains(out.str(), "Suspect rank 40, for which others wait "));
   CHECK_FALSE(contains(out.str(), "none: "));
-  run_import(run.request, ImportFormat::json, shipped_library(), json, notes);
+  run_import(run.request, ResultFormat::json, shipped_library(), json, notes);
   CHECK(contains(json.str(), "\"suspect\": 40"));
 }
 

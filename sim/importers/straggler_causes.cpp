@@ -523,8 +523,8 @@ class WhatIf {
     analysis.step_time = mean_of(actual_);
     analysis.ideal_time =
         mean_of(replayed([&](const JobOperation& operation) { return times_.ideal(operation); }));
-    for (int i = 0; i < num_straggler_causes; ++i)
-      analysis.causes.push_back(cost_of(static_cast<StragglerCause>(i)));
+    for (const StragglerCause cause : enumerators<StragglerCause>())
+      analysis.causes.push_back(cost_of(cause));
     std::stable_sort(analysis.causes.begin(), analysis.causes.end(),
                      [](const CauseCost& a, const CauseCost& b) { return a.saved > b.saved; });
     add_workers(analysis);
@@ -625,11 +625,6 @@ class WhatIf {
 };
 
 }  // namespace
-
-const char* name_of(StragglerCause cause) {
-  constexpr std::array names{"slow-worker", "uneven-stages", "uneven-batches", "communication"};
-  return names[static_cast<std::size_t>(cause)];
-}
 
 StragglerAnalysis analyse_stragglers(const JobTrace& trace) { return WhatIf(trace).analysis(); }
 

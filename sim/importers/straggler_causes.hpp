@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "core/text_input.hpp"
 
 namespace windtunnel {
@@ -26,7 +27,7 @@ enum class JobWork {
   optimizer,
   garbage_collection
 };
-inline constexpr int num_job_works = 14;
+inline constexpr int num_job_works = enumerators<JobWork>().size();
 const char* name_of(JobWork work);  ///< "forward-compute"
 
 /// A forward or backward pass of one microbatch.
@@ -95,8 +96,6 @@ enum class StragglerCause {
   uneven_batches,  ///< microbatches of one worker take different times, as with sequences of different lengths
   communication,  ///< transfers take longer than most of their kind
 };
-inline constexpr int num_straggler_causes = 4;
-const char* name_of(StragglerCause cause);  ///< "slow-worker"
 
 /// Cost of a cause: the time that a step would save without it alone, all else as it was.
 struct CauseCost {

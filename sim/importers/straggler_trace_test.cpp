@@ -70,7 +70,7 @@ std::string verdict_of(const std::string& job) {
   ImportRun run("straggler-trace");
   run.with(sample("straggler-" + job + ".json.gz"));
   std::ostringstream out, notes;
-  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
   return out.str().substr(out.str().find("Verdict"));
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("a long stage may be a slow worker where it has but one, and the verdi
     ImportRun run("straggler-trace");
     run.with("t.json", job(data_ranks));
     std::ostringstream out, notes;
-    run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+    run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
     return out.str();
   };
   CHECK(contains(verdict(1), "the last stage of 2 has too much to do"));
@@ -169,7 +169,7 @@ TEST_CASE("a job without stragglers gets no verdict") {
   ImportRun run("straggler-trace");
   run.with("even.json", two_stages(4));
   std::ostringstream out, notes;
-  run_import(run.request, ImportFormat::text, shipped_library(), out, notes);
+  run_import(run.request, ResultFormat::text, shipped_library(), out, notes);
   CHECK(contains(out.str(), "none: stragglers make a step less than 10.0 % longer"));
 }
 

@@ -74,7 +74,7 @@ class ImportRun {
   void run() {
     std::ostringstream out, notes;
     request.output = folder_->path() / "result.json";
-    run_import(request, ImportFormat::text, shipped_library(), out, notes);
+    run_import(request, ResultFormat::text, shipped_library(), out, notes);
     text = out.str();
     messages = notes.str();
   }

@@ -132,43 +132,9 @@ GroupKind group_of(Label label) {
 }
 
 const char* name_of(Stream stream) {
-  switch (stream) {
-    case Stream::compute:
-      return "compute";
-    case Stream::tensor:
-      return "comm:tensor";
-    case Stream::pipeline:
-      return "comm:pipeline";
-    case Stream::data:
-      return "comm:data";
-    case Stream::codec:
-      return "codec";
-  }
-  return "?";
-}
-
-const char* name_of(Traffic traffic) {
-  switch (traffic) {
-    case Traffic::pipeline_forward:
-      return "pipeline_forward";
-    case Traffic::pipeline_backward:
-      return "pipeline_backward";
-    case Traffic::data_gradients:
-      return "data_gradients";
-    case Traffic::embedding_sync:
-      return "embedding_sync";
-    case Traffic::tensor_activations:
-      return "tensor_activations";
-    case Traffic::expert_dispatch:
-      return "expert_dispatch";
-    case Traffic::expert_combine:
-      return "expert_combine";
-    case Traffic::zero_gather:
-      return "zero_gather";
-    case Traffic::context:
-      return "context";
-  }
-  return "?";
+  constexpr std::array<const char*, num_streams> names{"compute", "comm:tensor", "comm:pipeline",
+                                                       "comm:data", "codec"};
+  return names.at(static_cast<std::size_t>(stream));
 }
 
 }  // namespace windtunnel

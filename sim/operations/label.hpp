@@ -2,11 +2,13 @@
 
 #include <cstdint>
 
+#include "core/enum_names.hpp"
+
 namespace windtunnel {
 
 /// The queues of a device, like the streams of a GPU. Each plays its ops in order; different streams run at the same time.
 enum class Stream : std::uint8_t { compute, tensor, pipeline, data, codec };
-inline constexpr int num_streams = 5;
+inline constexpr int num_streams = enumerators<Stream>().size();
 /// "compute", "comm:tensor", "comm:pipeline", "comm:data", "codec"
 const char* name_of(Stream stream);
 
@@ -22,8 +24,7 @@ enum class Traffic : std::uint8_t {
   expert_combine,
   context,  ///< keys and values, or heads, within a context group
 };
-inline constexpr int num_traffic_classes = 9;
-const char* name_of(Traffic traffic);
+inline constexpr int num_traffic_classes = enumerators<Traffic>().size();
 /// Whether documents list the class even if there is no such traffic.
 inline bool is_always_written(Traffic traffic) {
   return traffic != Traffic::context && traffic != Traffic::expert_dispatch &&
@@ -42,7 +43,7 @@ enum class Part : std::uint8_t {
   expert_comm,
   context_comm,
 };
-inline constexpr int num_parts = 8;
+inline constexpr int num_parts = enumerators<Part>().size();
 
 /// Names of operations. A label's row of the table (row_of) has its text and the classes under which it is counted.
 enum class Label : std::uint8_t {

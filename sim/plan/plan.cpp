@@ -13,13 +13,6 @@
 
 namespace windtunnel {
 
-const char* name_of(LoraTarget target) {
-  constexpr std::array names{"q_proj",    "k_proj",  "v_proj",   "o_proj",
-                             "gate_proj", "up_proj", "down_proj"};
-  static_assert(names.size() == Lora::all_targets.size());
-  return names[static_cast<std::size_t>(target)];
-}
-
 namespace {
 
 std::string text(int number) { return std::to_string(number); }
@@ -188,20 +181,6 @@ std::vector<Step> schedule_order(const Plan& plan, StageId stage) {
   WT_EXPECT(shape.microbatches > 0 && static_cast<int>(stage.index()) < shape.stages);
   WT_EXPECT(plan.parallel.schedule->takes(shape.chunks));
   return plan.parallel.schedule->order(shape, stage);
-}
-
-const char* name_of(Fp8Recipe recipe) {
-  switch (recipe) {
-    case Fp8Recipe::tensor:
-      return "tensor";
-    case Fp8Recipe::row:
-      return "row";
-    case Fp8Recipe::block:
-      return "block";
-    case Fp8Recipe::mx:
-      return "mx";
-  }
-  WT_UNREACHABLE();
 }
 
 int RecomputedLayers::left_out(int before, int layers) const {

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "core/id.hpp"
 #include "layout/layout.hpp"
 #include "plan/chunk_map.hpp"
@@ -38,7 +39,7 @@ enum class MomentType : std::uint8_t {
 
 /// The copy of the weights that the optimizer steps.
 enum class MainParameters : std::uint8_t {
-  of_profile,  ///< as the software profile counts its states
+  profile,  ///< as the software profile counts its states
   fp32,
   fp32_remainder,  ///< the 16 bits of an fp32 copy that the bf16 weights do not have
   fp16,
@@ -55,8 +56,6 @@ enum class LoraTarget : std::uint8_t {
   up_proj,
   down_proj,
 };
-/// "q_proj"
-const char* name_of(LoraTarget target);
 
 /// How weights are kept that are not trained.
 enum class FrozenType : std::uint8_t {
@@ -67,9 +66,7 @@ enum class FrozenType : std::uint8_t {
 /// Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): each target matrix W [out, in] is frozen, and B A beside it is trained, B [out, r]
 /// and A [r, in]. Nothing else is trained.
 struct Lora {
-  static constexpr std::array all_targets{
-      LoraTarget::q_proj,    LoraTarget::k_proj,  LoraTarget::v_proj,   LoraTarget::o_proj,
-      LoraTarget::gate_proj, LoraTarget::up_proj, LoraTarget::down_proj};
+  static constexpr auto all_targets = enumerators<LoraTarget>();
   int rank = 0;  ///< r; 0: all parameters are trained
   std::vector<LoraTarget> targets{LoraTarget::q_proj, LoraTarget::v_proj};
   FrozenType frozen_type = FrozenType::as_passes;
@@ -82,13 +79,12 @@ struct Lora {
 /// Values of an operand in eight bits that share a scale.
 enum class Fp8Recipe {
   tensor,  ///< all of them; weights and activations may be gathered as operands
-  row,  ///< those that a product sums over: an operand is cast anew for each product, and gathered as it was
   /// 128 of a row of an input or gradient, 128 x 128 of a weight: the largest of a block is found as it is cast, not in a pass of its own
   /// (Float8BlockScaling of Transformer Engine 2.3; DeepSeek-V3, arXiv:2412.19437, section 3.3.2).
   block,
-  mx,  ///< 32 of a row, as precision mxfp8
+  row,  ///< those that a product sums over: an operand is cast anew for each product, and gathered as it was
+  mx,   ///< 32 of a row, as precision mxfp8
 };
-const char* name_of(Fp8Recipe recipe);
 
 /// Which layers recomputation is for, where not for all of them.
 struct RecomputedLayers {
@@ -113,7 +109,7 @@ struct Training {
   bool scales_rows() const { return precision == Precision::fp8 && fp8_recipe == Fp8Recipe::row; }
   GradientType gradient_type = GradientType::fp32;
   Optimizer optimizer = Optimizer::adam;
-  MainParameters main_parameters = MainParameters::of_profile;
+  MainParameters main_parameters = MainParameters::profile;
   MomentType first_moment = MomentType::fp32, second_moment = MomentType::fp32;
   double optimizer_offload = 0;  ///< share of the optimizer's states that the host keeps and steps
   bool overlap_optimizer_offload =

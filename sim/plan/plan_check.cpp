@@ -468,8 +468,7 @@ void check_muon(const PlanInputs& plan, PlanFindings& findings) {
 
 void check_main_parameters(const PlanInputs& plan, PlanFindings& findings) {
   const MainParameters main = plan.training.main_parameters;
-  if (main == MainParameters::of_profile || !findings.are_sound({main_parameters, precision}))
-    return;
+  if (main == MainParameters::profile || !findings.are_sound({main_parameters, precision})) return;
   const Precision base = base_precision(plan.training.precision);
   const bool is_narrow = main == MainParameters::fp32_remainder || main == MainParameters::fp16;
   if (element_size(base) == element_size(Precision::fp32))

@@ -66,7 +66,7 @@ StateBytes without_main_parameters(StateBytes states, const Training& training) 
 /// writes the passes' weights itself: FusedAdam.step in transformer_engine/pytorch/optimizers/fused_adam.py, Transformer Engine 2.1.
 StateBytes with_main_parameters(StateBytes states, const Training& training) {
   const MainParameters main = training.main_parameters;
-  if (main == MainParameters::of_profile) return states;
+  if (main == MainParameters::profile) return states;
   states.stale_gradients = 0;
   states.step_temporary = 0;
   switch (main) {
@@ -79,7 +79,7 @@ StateBytes with_main_parameters(StateBytes states, const Training& training) {
     case MainParameters::fp16:
       states.master = half_bytes;
       return states;
-    case MainParameters::of_profile:
+    case MainParameters::profile:
       break;
   }
   WT_UNREACHABLE();
@@ -139,7 +139,7 @@ StateBytes state_bytes(const Training& training, const SoftwareProfile& software
 double step_bytes(const Training& training, const SoftwareProfile& software) {
   Training usual = training;
   usual.optimizer = Optimizer::adam;
-  usual.main_parameters = MainParameters::of_profile;
+  usual.main_parameters = MainParameters::profile;
   usual.first_moment = usual.second_moment = MomentType::fp32;
   const auto kept = [&](const Training& of) {
     const StateBytes states = state_bytes(of, software);

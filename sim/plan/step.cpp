@@ -3,39 +3,23 @@
 namespace windtunnel {
 
 const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::forward:
-      return "forward";
-    case Phase::backward:
-      return "backward";
-    case Phase::weight_gradient:
-      return "weight gradient";
-    case Phase::optimizer:
-      return "optimizer";
-    case Phase::activation:
-      return "activation";
-    case Phase::gradient:
-      return "gradient";
-    case Phase::tensor_reduce:
-      return "tensor all-reduce";
-    case Phase::context_exchange:
-      return "context exchange";
-    case Phase::gradient_reduce:
-      return "gradient all-reduce";
-    case Phase::embedding_sync:
-      return "embedding all-reduce";
-    case Phase::parameter_gather:
-      return "parameter all-gather";
-    case Phase::encode:
-      return "encode";
-    case Phase::decode:
-      return "decode";
-    case Phase::overhead:
-      return "overhead";
-    case Phase::expert_exchange:
-      return "expert exchange";
-  }
-  return "?";
+  constexpr std::array names{"forward",
+                             "backward",
+                             "weight gradient",
+                             "optimizer",
+                             "activation",
+                             "gradient",
+                             "tensor all-reduce",
+                             "context exchange",
+                             "gradient all-reduce",
+                             "embedding all-reduce",
+                             "parameter all-gather",
+                             "encode",
+                             "decode",
+                             "overhead",
+                             "expert exchange"};
+  static_assert(names.size() == enumerators<Phase>().size());
+  return names.at(static_cast<std::size_t>(phase));
 }
 
 std::size_t end_of_block(const std::vector<Step>& order, std::size_t first) {

@@ -17,20 +17,6 @@ double GemmEfficiency::inner_half_size_of(Precision precision) const {
                                  : inner_half_size;
 }
 
-const char* name_of(FlashKernel kernel) {
-  switch (kernel) {
-    case FlashKernel::flash2:
-      return "flash2";
-    case FlashKernel::flash3:
-      return "flash3";
-    case FlashKernel::cudnn:
-      return "cudnn";
-    case FlashKernel::fp8:
-      return "fp8";
-  }
-  WT_UNREACHABLE();
-}
-
 bool AttentionKernel::is(FlashKernel kernel, Precision other) const {
   const auto is_half = [](Precision each) {
     return each == Precision::bf16 || each == Precision::fp16;  // one rate on all tensor cores

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "units/quantity.hpp"
 #include "workload/transformer.hpp"
 
@@ -12,7 +13,6 @@ namespace windtunnel {
 
 /// Where a number comes from. Every number of a device, platform or software file carries one.
 enum class Evidence { measured, datasheet, fitted, assumed };
-const char* name_of(Evidence evidence);
 
 /// A number's provenance as its file states it: "fitted on vtrain-a100-multi-node (…)".
 struct Source {
@@ -54,8 +54,6 @@ enum class FlashKernel {
   cudnn,   ///< cuDNN's, in 16 bits: what Transformer Engine calls on Hopper and Blackwell
   fp8,  ///< cuDNN's in fp8, where the linear layers are quantised: NVTE's fp8_dpa, FP8_DPA of NVIDIA's recipes
 };
-/// "flash2", "flash3", "cudnn", "fp8"
-const char* name_of(FlashKernel kernel);
 
 /// Fused attention at one precision and head size.
 struct AttentionKernel {

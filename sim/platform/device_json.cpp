@@ -13,15 +13,10 @@ namespace {
 
 constexpr double least_ratio = 1e-3;  ///< of an efficiency
 
-const std::vector<std::pair<std::string_view, Precision>> precision_keys = {
-    {"fp16", Precision::fp16},  {"bf16", Precision::bf16}, {"tf32", Precision::tf32},
-    {"fp32", Precision::fp32},  {"fp8", Precision::fp8},   {"mxfp8", Precision::mxfp8},
-    {"nvfp4", Precision::nvfp4}};
-
 void read_peak(ObjectReader reader, Device& device) {
-  for (const auto& [key, precision] : precision_keys) {
+  for (const Precision precision : enumerators<Precision>()) {
     std::optional<FlopsPerSecond> rate;
-    given(reader, std::string(key), rate);
+    given(reader, name_of(precision), rate);
     if (rate) device.peak[precision] = *rate;
   }
   end_object(reader, "peak/", device.sources);
@@ -55,13 +50,13 @@ std::vector<FlashKernel> read_kernels(ObjectReader& reader, Precision precision)
   if (is_quantized(precision)) return {FlashKernel::fp8};
   const JsonValue* list = reader.take("kernels");
   if (list == nullptr) return {FlashKernel::cudnn};
-  const auto& known = flash_kernels();
   std::vector<FlashKernel> kernels;
   if (list->is_array())
     for (const JsonValue& name : list->array())
-      for (const auto& [text, kernel] : known)
-        if (name.is_string() && name.string() == text && kernel != FlashKernel::fp8)
-          kernels.push_back(kernel);
+      if (const auto kernel =
+              name.is_string() ? enumerator_named<FlashKernel>(name.string()) : std::nullopt;
+          kernel && kernel != FlashKernel::fp8)
+        kernels.push_back(*kernel);
   if (!list->is_array() || kernels.empty() || kernels.size() != list->array().size())
     reader.problem("kernels", R"(expected a list of "flash2", "flash3" and "cudnn")");
   return kernels;
@@ -70,10 +65,8 @@ std::vector<FlashKernel> read_kernels(ObjectReader& reader, Precision precision)
 AttentionKernel read_attention_kernel(ObjectReader reader, const std::string& prefix,
                                       Sources& sources) {
   constexpr double most_head_size = 1e5;
-  const std::vector<std::pair<std::string, Precision>> precisions(precision_keys.begin(),
-                                                                  precision_keys.end());
   AttentionKernel kernel;
-  kernel.precision = reader.required_enum<Precision>("precision", precisions);
+  kernel.precision = reader.required_enum<Precision>("precision");
   kernel.kernels = read_kernels(reader, kernel.precision);
   kernel.head_size = reader.required_number("head_size", 1, most_head_size);
   kernel.forward = read_attention_rate(reader, "forward");
@@ -108,10 +101,10 @@ void read_gemm(ObjectReader reader, Device& device) {
   defaulted(reader, "long_run_factor", gemm.long_run_factor, least_ratio, 1);
   given(reader, "tile_rows", gemm.tile_rows, 1, most_tile);
   given(reader, "tile_columns", gemm.tile_columns, 1, most_tile);
-  for (const auto& [key, precision] : precision_keys) {
+  for (const Precision precision : enumerators<Precision>()) {
     std::optional<double> fraction;
     if (is_quantized(precision))
-      given(reader, std::string(key) + "_peak_fraction", fraction, least_ratio, 1);
+      given(reader, std::string(name_of(precision)) + "_peak_fraction", fraction, least_ratio, 1);
     if (fraction) gemm.quantized_peak_fraction[precision] = *fraction;
   }
   given(reader, "quantized_inner_half_size", gemm.quantized_inner_half_size, 0, 1e6);
@@ -152,14 +145,6 @@ CodecSpeeds read_codecs(ObjectReader reader) {
 }
 
 }  // namespace
-
-std::vector<std::pair<std::string, FlashKernel>> flash_kernels() {
-  std::vector<std::pair<std::string, FlashKernel>> kernels;
-  for (const FlashKernel each :
-       {FlashKernel::flash2, FlashKernel::flash3, FlashKernel::cudnn, FlashKernel::fp8})
-    kernels.emplace_back(name_of(each), each);
-  return kernels;
-}
 
 Device read_device(JsonValue& value, const std::string& pointer, Problems& problems) {
   ObjectReader reader(value, pointer, problems);

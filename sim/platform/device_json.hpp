@@ -7,9 +7,6 @@
 
 namespace windtunnel {
 
-/// Fused attention by the names under which files write it.
-std::vector<std::pair<std::string, FlashKernel>> flash_kernels();
-
 /// Reads a file of platforms/devices/, or the same object written inline; docs/platforms.md lists
 /// the keys. What is wrong goes to `problems`, and the device then holds stand-ins.
 Device read_device(JsonValue& value, const std::string& pointer, Problems& problems);

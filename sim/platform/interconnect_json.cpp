@@ -59,17 +59,12 @@ void read_lanes(ObjectReader& reader, std::optional<int> gpus, Interconnect& int
   interconnect.lanes = lanes;
 }
 
-using Kind = Interconnect::Kind;
-using Floor = Interconnect::Floor;
-const Names<Kind> kinds{{"nvswitch", Kind::nvswitch}, {"mesh", Kind::mesh}, {"pcie", Kind::pcie}};
-const Names<Floor> floors{{"least", Floor::least}, {"added", Floor::added}};
-
 }  // namespace
 
 Interconnect read_interconnect(ObjectReader reader, std::optional<int> gpus,
                                const std::string& prefix, Sources& sources) {
   Interconnect interconnect;
-  required(reader, "kind", interconnect.kind, kinds);
+  required(reader, "kind", interconnect.kind);
   required(reader, "saturated_bandwidth", interconnect.saturated_bandwidth);
   defaulted(reader, "group_loss", interconnect.group_loss, 0, 1e3);
   required(reader, "floor_base", interconnect.floor_base);
@@ -77,7 +72,7 @@ Interconnect read_interconnect(ObjectReader reader, std::optional<int> gpus,
   required(reader, "half_size", interconnect.half_size, AmountRange{"1 B", "1 TB"});
   defaulted(reader, "half_size_exponent", interconnect.half_size_exponent, -2, 2);
   defaulted(reader, "sharpness", interconnect.sharpness, 0.1, 10);
-  given(reader, "floor", interconnect.floor, floors);
+  given(reader, "floor", interconnect.floor);
   given(reader, "all_to_all", interconnect.all_to_all);
   given(reader, "reduces_in_switch", interconnect.reduces_in_switch);
   given(reader, "switch_efficiency", interconnect.switch_efficiency, 0.01, 1);
@@ -88,7 +83,7 @@ Interconnect read_interconnect(ObjectReader reader, std::optional<int> gpus,
   }
   required(reader, "point_to_point", interconnect.point_to_point);
   required(reader, "point_to_point_latency", interconnect.point_to_point_latency);
-  if (interconnect.kind == Kind::mesh) read_lanes(reader, gpus, interconnect);
+  if (interconnect.kind == Interconnect::Kind::mesh) read_lanes(reader, gpus, interconnect);
   if (!reader.are_sound({"kind"})) reader.take("lanes");  // a misspelt mesh has them
   end_object(reader, prefix, sources);
   return interconnect;

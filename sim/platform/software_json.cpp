@@ -28,25 +28,6 @@ constexpr double most_room = 1'000;
 using Stack = SoftwareProfile;
 using Experts = Stack::Experts;
 
-const Names<ExpertDispatch> dispatches{{"all_to_all", ExpertDispatch::all_to_all},
-                                       {"one_copy_per_node", ExpertDispatch::one_copy_per_node}};
-const Names<ExpertActivation> expert_activations{{"fused", ExpertActivation::fused},
-                                                 {"clamped_apart", ExpertActivation::clamped_apart},
-                                                 {"by_operation", ExpertActivation::by_operation}};
-const Names<ExpertKernels> expert_kernels{{"each_expert", ExpertKernels::each_expert},
-                                          {"all_experts", ExpertKernels::all_experts}};
-const Names<GradientType> gradient_types{
-    {"fp16", GradientType::fp16}, {"bf16", GradientType::bf16}, {"fp32", GradientType::fp32}};
-const Names<PipelineSend> pipeline_sends{{"eager", PipelineSend::eager},
-                                         {"blocking_pairs", PipelineSend::blocking_pairs}};
-const Names<RecomputedUnit> recomputed_units{{"modules", RecomputedUnit::modules},
-                                             {"operations", RecomputedUnit::operations}};
-const Names<ShardedParameters> sharded_parameters{{"uncounted", ShardedParameters::uncounted},
-                                                  {"flat", ShardedParameters::flat},
-                                                  {"each", ShardedParameters::each}};
-const Names<RingMerging> ring_mergings{{"uncounted", RingMerging::uncounted},
-                                       {"fused", RingMerging::fused},
-                                       {"by_operation", RingMerging::by_operation}};
 /// Whether scales are current.
 const Names<bool> fp8_scalings{{"delayed", false}, {"current", true}};
 
@@ -85,13 +66,13 @@ std::vector<Precision> read_precisions(ObjectReader& reader) {
 
 /// How kernels of experts are launched, and what runs beside exchanges.
 void read_launches(ObjectReader& reader, Experts& experts) {
-  given(reader, "kernels", experts.kernels, expert_kernels);
+  given(reader, "kernels", experts.kernels);
   given(reader, "loop_launch", experts.loop_launch);
   given(reader, "overlap_exchanges", experts.overlap_exchanges);
   given(reader, "exchange_slowdown", experts.exchange_slowdown, 1, most_slowdown);
   given(reader, "pads_tokens", experts.pads_tokens);
   given(reader, "adds_biases", experts.adds_biases);
-  given(reader, "activation", experts.activation, expert_activations);
+  given(reader, "activation", experts.activation);
   given(reader, "room", experts.room, 1, most_room);
 }
 
@@ -115,7 +96,7 @@ void read_elsewhere(ObjectReader& reader, SoftwareProfile& profile) {
   for (ObjectReader& entry : reader.entries("elsewhere", "expected a list of exceptions", 0)) {
     SoftwareProfile::ExpertsElsewhere other{read_models(entry), read_devices(entry, "devices"),
                                             read_precisions(entry), profile.experts};
-    given(entry, "dispatch", other.experts.dispatch, dispatches);
+    given(entry, "dispatch", other.experts.dispatch);
     given(entry, "exchange_multiprocessors", other.experts.exchange_multiprocessors, 0,
           most_multiprocessors);
     read_launches(entry, other.experts);
@@ -126,7 +107,7 @@ void read_elsewhere(ObjectReader& reader, SoftwareProfile& profile) {
 
 void read_experts(ObjectReader reader, SoftwareProfile& profile) {
   Experts& experts = profile.experts;
-  defaulted(reader, "dispatch", experts.dispatch, dispatches);
+  defaulted(reader, "dispatch", experts.dispatch);
   defaulted(reader, "fp8_dispatch", experts.fp8_dispatch);
   defaulted(reader, "fp8_gradient_dispatch", experts.fp8_gradient_dispatch);
   defaulted(reader, "overlap_shared", experts.overlap_shared);
@@ -247,7 +228,7 @@ void read_compute(ObjectReader& reader, Stack& stack) {
   given(reader, "copies_gradients", stack.copies_gradients);
   given(reader, "gradient_bucket", stack.gradient_bucket, 0, most_values);
   given(reader, "broadcast_tensors", stack.broadcast_tensors, 0, most_launches);
-  defaulted(reader, "cross_entropy", stack.cross_entropy, cross_entropies());
+  defaulted(reader, "cross_entropy", stack.cross_entropy);
   defaulted(reader, "cross_entropy_bytes", stack.cross_entropy_bytes, 0, most_factor);
   defaulted(reader, "fused_kernels", stack.fused_kernels);
   defaulted(reader, "iteration_overhead", stack.iteration_overhead, AmountRange{"0 s", "1 h"});
@@ -256,9 +237,9 @@ void read_compute(ObjectReader& reader, Stack& stack) {
   defaulted(reader, "fp8_parameters", stack.fp8_parameters);
   given(reader, "row_cast_efficiency", stack.row_cast_efficiency, least_ratio, 1);
   given(reader, "flash_attention", stack.flash_attention);
-  defaulted(reader, "attention_kernel", stack.attention_kernel, flash_kernels());
-  given(reader, "recomputed_unit", stack.recomputed_unit, recomputed_units);
-  given(reader, "ring_merging", stack.ring_merging, ring_mergings);
+  defaulted(reader, "attention_kernel", stack.attention_kernel);
+  given(reader, "recomputed_unit", stack.recomputed_unit);
+  given(reader, "ring_merging", stack.ring_merging);
   defaulted(reader, "nvfp4_first_bf16_layers", stack.nvfp4_first_bf16_layers, 0, most_layers);
   defaulted(reader, "nvfp4_last_bf16_layers", stack.nvfp4_last_bf16_layers, 0, most_layers);
 }
@@ -275,15 +256,15 @@ void read_communication(ObjectReader& reader, Stack& stack) {
   given(reader, "exposed_gather_factor", stack.exposed_gather_factor, 0, most_factor);
   given(reader, "fp8_tensor_gathers", stack.fp8_tensor_gathers);
   defaulted(reader, "regathers_inputs", stack.regathers_inputs);
-  defaulted(reader, "pipeline_send", stack.pipeline_send, pipeline_sends);
+  defaulted(reader, "pipeline_send", stack.pipeline_send);
   given(reader, "alternates_one_group", stack.alternates_one_group);
   read_scattered(reader, stack);
   defaulted(reader, "gather_scattered_messages", stack.gather_scattered_messages);
   given(reader, "regathers_outputs", stack.regathers_outputs);
   given(reader, "sends_mask", stack.sends_mask);
-  defaulted(reader, "gradient_type", stack.gradient_type, gradient_types);
-  given(reader, "bf16_gradient_type", stack.bf16_gradient_type, gradient_types);
-  given(reader, "embedding_gradient_type", stack.embedding_gradient_type, gradient_types);
+  defaulted(reader, "gradient_type", stack.gradient_type);
+  given(reader, "bf16_gradient_type", stack.bf16_gradient_type);
+  given(reader, "embedding_gradient_type", stack.embedding_gradient_type);
 }
 
 void read_launch(ObjectReader reader, Stack& stack) {
@@ -341,7 +322,7 @@ void read_memory(ObjectReader reader, Stack& stack) {
   given(reader, "repeats_heads", stack.copies.repeats_heads);
   given(reader, "keeps_gate", stack.copies.keeps_gate);
   given(reader, "keeps_norms", stack.copies.keeps_norms);
-  given(reader, "sharded_parameters", stack.sharded_parameters, sharded_parameters);
+  given(reader, "sharded_parameters", stack.sharded_parameters);
   given(reader, "workspaces", stack.workspaces);
   given(reader, "gather_buffers", stack.gather_buffers, 0, 100);
   given(reader, "waiting_collectives", stack.waiting_collectives, 0, 10'000);
@@ -381,10 +362,10 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
     given(entry, "sequence_parallel", read.sequence_parallel);
     given(entry, "overlap_gradient_reduce", read.overlap_gradient_reduce);
     given(entry, "scales_gradients", read.scales_gradients);
-    given(entry, "cross_entropy", read.cross_entropy, cross_entropies());
+    given(entry, "cross_entropy", read.cross_entropy);
     given(entry, "cross_entropy_bytes", read.cross_entropy_bytes, 0, most_factor);
-    given(entry, "attention_kernel", read.attention_kernel, flash_kernels());
-    given(entry, "gradient_type", read.gradient_type, gradient_types);
+    given(entry, "attention_kernel", read.attention_kernel);
+    given(entry, "gradient_type", read.gradient_type);
     if (entry.take("states_bf16") != nullptr)
       read.states_bf16 = read_states(entry.child("states_bf16"), place + "states_bf16/",
                                      read.sources, &profile.states_bf16);
@@ -399,16 +380,6 @@ void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
 }
 
 }  // namespace
-
-std::vector<std::pair<std::string, CrossEntropy>> cross_entropies() {
-  return {{"in_place", CrossEntropy::in_place},
-          {"fused", CrossEntropy::fused},
-          {"vocab_parallel", CrossEntropy::vocab_parallel},
-          {"vocab_parallel_compiled", CrossEntropy::vocab_parallel_compiled},
-          {"vocab_parallel_copied", CrossEntropy::vocab_parallel_copied},
-          {"plain", CrossEntropy::plain},
-          {"chunked", CrossEntropy::chunked}};
-}
 
 SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Problems& problems) {
   ObjectReader reader(value, pointer, problems);

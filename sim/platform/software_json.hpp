@@ -14,9 +14,6 @@ namespace windtunnel {
 /// keys and defaults. What is wrong goes to `problems`, and the profile then holds stand-ins.
 SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Problems& problems);
 
-/// What scenarios and profiles call each way of computing the loss.
-std::vector<std::pair<std::string, CrossEntropy>> cross_entropies();
-
 /// Which release of a stack the values of a profile are.
 struct SoftwareRelease {
   std::string name;  ///< as asked for, or the newest that is known: "26.08"

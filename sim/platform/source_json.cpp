@@ -1,7 +1,6 @@
 #include "platform/source_json.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -12,22 +11,14 @@ namespace windtunnel {
 namespace {
 
 constexpr std::string_view wildcard = "*";
-constexpr std::array<std::pair<std::string_view, Evidence>, 4> evidence_names{
-    {{"measured", Evidence::measured},
-     {"datasheet", Evidence::datasheet},
-     {"fitted", Evidence::fitted},
-     {"assumed", Evidence::assumed}}};
 
 std::optional<Source> parse_source(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
-  for (const auto& [name, evidence] : evidence_names)
-    if (text.substr(0, colon) == name) {
-      const std::size_t start = text.find_first_not_of(' ', colon + 1);
-      if (start == std::string_view::npos) return std::nullopt;
-      return Source{evidence, std::string(text.substr(start))};
-    }
-  return std::nullopt;
+  const auto evidence = enumerator_named<Evidence>(text.substr(0, colon));
+  const std::size_t start = text.find_first_not_of(' ', colon + 1);
+  if (!evidence || start == std::string_view::npos) return std::nullopt;
+  return Source{*evidence, std::string(text.substr(start))};
 }
 
 /// The entries of "source" as written, key -> Source; a single text stands under the wildcard.
@@ -73,12 +64,6 @@ std::optional<Source> source_of(const JsonValue::Member& member, const Sources& 
 }
 
 }  // namespace
-
-const char* name_of(Evidence evidence) {
-  for (const auto& [name, each] : evidence_names)
-    if (each == evidence) return name.data();  // a literal: ends with a zero
-  WT_UNREACHABLE();
-}
 
 bool carries_number(const JsonValue& value) {
   if (value.is_string())

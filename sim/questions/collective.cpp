@@ -227,27 +227,6 @@ Platform read_platform(const JsonValue& scenario, const std::filesystem::path& f
   return machine_of(read_scenario(platform_scenario(scenario), folder, library, reading).platform);
 }
 
-const char* name_of(CollectiveOperation operation) {
-  switch (operation) {
-    case CollectiveOperation::all_reduce:
-      return "all-reduce";
-    case CollectiveOperation::all_gather:
-      return "all-gather";
-    case CollectiveOperation::reduce_scatter:
-      return "reduce-scatter";
-    case CollectiveOperation::all_to_all:
-      return "all-to-all";
-  }
-  WT_UNREACHABLE();
-}
-
-const std::vector<CollectiveOperation>& collective_operations() {
-  static const std::vector<CollectiveOperation> all{
-      CollectiveOperation::all_reduce, CollectiveOperation::all_gather,
-      CollectiveOperation::reduce_scatter, CollectiveOperation::all_to_all};
-  return all;
-}
-
 BytesPerSecond bus_bandwidth(const CollectiveRun& run, Seconds time) {
   const double half = run.operation == CollectiveOperation::all_reduce ? 1.0 : 0.5;
   return ring_all_reduce_volume(run.payload, run.gpus * run.nodes) * half / time;
@@ -274,7 +253,7 @@ document::Document collective_document(const CollectiveQuestion& question,
                      {"algorithm_bandwidth_bytes_per_s", (payload / played.time).value()},
                      {"bus_bandwidth_bytes_per_s", bus_bandwidth(run, played.time).value()}}));
     }
-  const std::string kind = name_of(question.operation);
+  const std::string kind = dashed_name(question.operation);
   const JsonValue data = object_of({{"schema", "windtunnel/collective-v1"},
                                     {"version", WINDTUNNEL_VERSION},
                                     {"kind", kind},

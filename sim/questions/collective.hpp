@@ -26,10 +26,6 @@ PlayedCollective play_collective(const CollectiveRun& run, const Platform& platf
 Platform read_platform(const JsonValue& scenario, const std::filesystem::path& folder,
                        const Library& library, const ReadOptions& reading = {});
 
-/// "all-reduce"
-const char* name_of(CollectiveOperation operation);
-const std::vector<CollectiveOperation>& collective_operations();
-
 /// Bytes over time, counted as nccl-tests do so that they compare with the rate of a link whatever the number of GPUs n:
 ///   all-reduce 2 (n-1)/n payload / time;   the others (n-1)/n payload / time
 /// Source: doc/PERFORMANCE.md of NVIDIA/nccl-tests.

@@ -31,40 +31,6 @@ struct NodeKind {
   std::size_t num_nodes = 0;       ///< that hold a part of the plan
 };
 
-/// The kinds of node that a plan uses, and the platform's node types as a person would write them.
-class NodeKinds {
- public:
-  /// The scenario must outlive it.
-  NodeKinds(const Scenario& scenario, const Library& library);
-
-  const std::vector<NodeKind>& kinds() const { return kinds_; }
-  const NodeType& first_of(const NodeKind& kind) const { return types()[kind.types.front()]; }
-  const NodeType& type(std::size_t place) const { return types()[place]; }
-  /// The file has one type for all domains of a platform, of which the last may be smaller.
-  bool has_domains() const { return scenario_.platform.domain_nodes > 1; }
-  /// A kind of node in use: its device, or where several types have that device, its nodes.
-  std::string label_of(const NodeKind& kind) const;
-  /// The platform's node types when the GPUs of each node in use are `factor(node)` times as fast; nothing where they are not written
-  /// as a list, or where NVLink joins nodes, whose domains the list does not tell apart.
-  std::optional<std::string> types_with(const std::function<double(std::size_t)>& factor) const;
-  /// The platform's node types when all nodes are of this kind.
-  std::optional<std::string> all_of(const NodeKind& kind) const;
-
- private:
-  const std::vector<NodeType>& types() const { return scenario_.platform.node_types; }
-  std::size_t num_nodes() const { return scenario_.nodes.size(); }
-  void find_kinds();
-  /// Where it cannot be told, each type is a kind of its own.
-  std::string text_without_count(std::size_t type) const;
-  std::string nodes_text(std::size_t type) const;
-
-  const Scenario& scenario_;
-  JsonValue types_;  ///< node types as written
-  std::vector<std::size_t> type_of_node_;
-  std::vector<NodeKind> kinds_;
-  std::map<std::string, std::size_t> types_with_device_;  ///< in use, by name of the device
-};
-
 /// Whether everything in `value` was read from the file, or is a default.
 bool is_all_of(const SourceText* file, const JsonValue& value) {
   if (value.origin.kind != OriginKind::defaulted &&
@@ -111,89 +77,113 @@ JsonValue written(const JsonValue& value, const Library& library) {
   return object;
 }
 
-NodeKinds::NodeKinds(const Scenario& scenario, const Library& library) : scenario_(scenario) {
-  if (const JsonValue* list = scenario.resolved.find("platform")->find("node_types"))
-    types_ = written(*list, library);
-  find_kinds();
-}
-
-void NodeKinds::find_kinds() {
-  std::set<std::size_t> nodes_in_use;
-  for (const PlanDevice& device : scenario_.plan.devices) nodes_in_use.insert(device.node.index());
-  for (std::size_t node = 0; node < num_nodes(); ++node)
-    type_of_node_.push_back(
-        static_cast<std::size_t>(&scenario_.platform.type_of(NodeId{node}) - types().data()));
-  std::map<std::size_t, std::size_t> nodes_of_type;
-  for (const std::size_t node : nodes_in_use) ++nodes_of_type[type_of_node_[node]];
-  std::map<std::string, std::size_t> known;
-  for (const auto& [type, nodes] : nodes_of_type) {
-    const auto [found, is_new] = known.try_emplace(text_without_count(type), kinds_.size());
-    if (is_new) kinds_.emplace_back();
-    kinds_[found->second].types.push_back(type);
-    kinds_[found->second].num_nodes += nodes;
-    ++types_with_device_[types()[type].device.name];
+/// The kinds of node that a plan uses, and the platform's node types as a person would write them.
+class NodeKinds {
+ public:
+  /// The scenario must outlive it.
+  NodeKinds(const Scenario& scenario, const Library& library) : scenario_(scenario) {
+    if (const JsonValue* list = scenario.resolved.find("platform")->find("node_types"))
+      types_ = written(*list, library);
+    find_kinds();
   }
-}
 
-std::string NodeKinds::text_without_count(std::size_t type) const {
-  if (has_domains()) return {};
-  if (!types_.is_array()) return std::to_string(type);
-  JsonValue text = types_.array()[type];
-  text.erase("count");
-  return canonical_text(text);
-}
-
-std::string NodeKinds::label_of(const NodeKind& kind) const {
-  constexpr std::size_t most_named = 3;
-  if (types_with_device_.at(types()[kind.types.front()].device.name) == kind.types.size())
-    return types()[kind.types.front()].device.name;
-  std::string label;
-  for (std::size_t i = 0; i < std::min(most_named, kind.types.size()); ++i)
-    label += (i == 0 ? "" : ", ") + nodes_text(kind.types[i]);
-  return kind.types.size() > most_named ? label + " and others like them" : label;
-}
-
-std::string NodeKinds::nodes_text(std::size_t type) const {
-  const auto first = std::find(type_of_node_.begin(), type_of_node_.end(), type);
-  const auto end =
-      std::find_if(first, type_of_node_.end(), [&](std::size_t other) { return other != type; });
-  const auto number = [&](auto node) { return std::to_string(node - type_of_node_.begin()); };
-  return first + 1 == end ? "node " + number(first)
-                          : "nodes " + number(first) + " to " + number(end - 1);
-}
-
-std::optional<std::string> NodeKinds::types_with(
-    const std::function<double(std::size_t)>& factor) const {
-  if (!types_.is_array() || has_domains()) return std::nullopt;
-  JsonValue::Array changed;
-  std::vector<int> used(types().size());
-  for (std::size_t node = 0, end = 0; node < num_nodes(); node = end) {
-    const std::size_t type = type_of_node_[node];
-    for (end = node;
-         end < num_nodes() && type_of_node_[end] == type && factor(end) == factor(node);)
-      ++end;
-    JsonValue& run = changed.emplace_back(types_.array()[type]);
-    run.set("count", JsonValue(static_cast<std::int64_t>(end - node)));
-    if (factor(node) != 1)
-      run.set("compute_efficiency", JsonValue(types()[type].compute_efficiency * factor(node)));
-    used[type] += static_cast<int>(end - node);
+  const std::vector<NodeKind>& kinds() const { return kinds_; }
+  const NodeType& first_of(const NodeKind& kind) const { return types()[kind.types.front()]; }
+  const NodeType& type(std::size_t place) const { return types()[place]; }
+  /// The file has one type for all domains of a platform, of which the last may be smaller.
+  bool has_domains() const { return scenario_.platform.domain_nodes > 1; }
+  /// A kind of node in use: its device, or where several types have that device, its nodes.
+  std::string label_of(const NodeKind& kind) const {
+    constexpr std::size_t most_named = 3;
+    if (types_with_device_.at(types()[kind.types.front()].device.name) == kind.types.size())
+      return types()[kind.types.front()].device.name;
+    std::string label;
+    for (std::size_t i = 0; i < std::min(most_named, kind.types.size()); ++i)
+      label += (i == 0 ? "" : ", ") + nodes_text(kind.types[i]);
+    return kind.types.size() > most_named ? label + " and others like them" : label;
   }
-  for (std::size_t type = type_of_node_[num_nodes() - 1]; type < types().size(); ++type) {
-    const int count = types()[type].count;
-    if (count <= used[type]) continue;  // 0 means: every node that the job asks for
-    JsonValue& rest = changed.emplace_back(types_.array()[type]);
-    rest.set("count", JsonValue(std::int64_t{count - used[type]}));
-  }
-  return canonical_text(JsonValue(std::move(changed)));
-}
 
-std::optional<std::string> NodeKinds::all_of(const NodeKind& kind) const {
-  if (!types_.is_array()) return std::nullopt;
-  JsonValue one = types_.array()[kind.types.front()];
-  one.set("count", JsonValue(static_cast<std::int64_t>(std::max(
-                       scenario_.platform.available_nodes(), static_cast<int>(num_nodes())))));
-  return canonical_text(JsonValue(JsonValue::Array{one}));
-}
+  /// The platform's node types when the GPUs of each node in use are `factor(node)` times as fast; nothing where they are not written
+  /// as a list, or where NVLink joins nodes, whose domains the list does not tell apart.
+  std::optional<std::string> types_with(const std::function<double(std::size_t)>& factor) const {
+    if (!types_.is_array() || has_domains()) return std::nullopt;
+    JsonValue::Array changed;
+    std::vector<int> used(types().size());
+    for (std::size_t node = 0, end = 0; node < num_nodes(); node = end) {
+      const std::size_t type = type_of_node_[node];
+      for (end = node;
+           end < num_nodes() && type_of_node_[end] == type && factor(end) == factor(node);)
+        ++end;
+      JsonValue& run = changed.emplace_back(types_.array()[type]);
+      run.set("count", JsonValue(static_cast<std::int64_t>(end - node)));
+      if (factor(node) != 1)
+        run.set("compute_efficiency", JsonValue(types()[type].compute_efficiency * factor(node)));
+      used[type] += static_cast<int>(end - node);
+    }
+    for (std::size_t type = type_of_node_[num_nodes() - 1]; type < types().size(); ++type) {
+      const int count = types()[type].count;
+      if (count <= used[type]) continue;  // 0 means: every node that the job asks for
+      JsonValue& rest = changed.emplace_back(types_.array()[type]);
+      rest.set("count", JsonValue(std::int64_t{count - used[type]}));
+    }
+    return canonical_text(JsonValue(std::move(changed)));
+  }
+
+  /// The platform's node types when all nodes are of this kind.
+  std::optional<std::string> all_of(const NodeKind& kind) const {
+    if (!types_.is_array()) return std::nullopt;
+    JsonValue one = types_.array()[kind.types.front()];
+    one.set("count", JsonValue(static_cast<std::int64_t>(std::max(
+                         scenario_.platform.available_nodes(), static_cast<int>(num_nodes())))));
+    return canonical_text(JsonValue(JsonValue::Array{one}));
+  }
+
+ private:
+  const std::vector<NodeType>& types() const { return scenario_.platform.node_types; }
+  std::size_t num_nodes() const { return scenario_.nodes.size(); }
+  void find_kinds() {
+    std::set<std::size_t> nodes_in_use;
+    for (const PlanDevice& device : scenario_.plan.devices)
+      nodes_in_use.insert(device.node.index());
+    for (std::size_t node = 0; node < num_nodes(); ++node)
+      type_of_node_.push_back(
+          static_cast<std::size_t>(&scenario_.platform.type_of(NodeId{node}) - types().data()));
+    std::map<std::size_t, std::size_t> nodes_of_type;
+    for (const std::size_t node : nodes_in_use) ++nodes_of_type[type_of_node_[node]];
+    std::map<std::string, std::size_t> known;
+    for (const auto& [type, nodes] : nodes_of_type) {
+      const auto [found, is_new] = known.try_emplace(text_without_count(type), kinds_.size());
+      if (is_new) kinds_.emplace_back();
+      kinds_[found->second].types.push_back(type);
+      kinds_[found->second].num_nodes += nodes;
+      ++types_with_device_[types()[type].device.name];
+    }
+  }
+
+  /// Where it cannot be told, each type is a kind of its own.
+  std::string text_without_count(std::size_t type) const {
+    if (has_domains()) return {};
+    if (!types_.is_array()) return std::to_string(type);
+    JsonValue text = types_.array()[type];
+    text.erase("count");
+    return canonical_text(text);
+  }
+
+  std::string nodes_text(std::size_t type) const {
+    const auto first = std::find(type_of_node_.begin(), type_of_node_.end(), type);
+    const auto end =
+        std::find_if(first, type_of_node_.end(), [&](std::size_t other) { return other != type; });
+    const auto number = [&](auto node) { return std::to_string(node - type_of_node_.begin()); };
+    return first + 1 == end ? "node " + number(first)
+                            : "nodes " + number(first) + " to " + number(end - 1);
+  }
+
+  const Scenario& scenario_;
+  JsonValue types_;  ///< node types as written
+  std::vector<std::size_t> type_of_node_;
+  std::vector<NodeKind> kinds_;
+  std::map<std::string, std::size_t> types_with_device_;  ///< in use, by name of the device
+};
 
 constexpr double faster = what_if_faster,
                  slower = 0.9;  // ten percent: enough to see, little enough to be near

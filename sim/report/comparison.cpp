@@ -293,16 +293,14 @@ std::string comparison_text(const Comparison& comparison, Colour colour) {
 namespace {
 
 JsonValue break_even_value(const BreakEven& found) {
-  constexpr std::array outcomes{"crosses", "always_faster", "always_slower", "always_equal"};
   const bool crosses = found.outcome == BreakEven::Outcome::crosses;
-  return object_of(
-      {{"what", found.what},
-       {"network", found.part == NetworkPart::between_nodes ? "between_nodes" : "inside_nodes"},
-       {"outcome", outcomes.at(static_cast<std::size_t>(found.outcome))},
-       {"bandwidth_now_bytes_per_s", found.bandwidth_now.value()},
-       {"factor", only_if(crosses, found.factor)},
-       {"bandwidth_bytes_per_s", only_if(crosses, found.bandwidth.value())},
-       {"faster", only_if(crosses, found.faster_below ? "below" : "above")}});
+  return object_of({{"what", found.what},
+                    {"network", name_of(found.part)},
+                    {"outcome", name_of(found.outcome)},
+                    {"bandwidth_now_bytes_per_s", found.bandwidth_now.value()},
+                    {"factor", only_if(crosses, found.factor)},
+                    {"bandwidth_bytes_per_s", only_if(crosses, found.bandwidth.value())},
+                    {"faster", only_if(crosses, found.faster_below ? "below" : "above")}});
 }
 
 JsonValue codec_value(const CodecBreakEven& codec) {

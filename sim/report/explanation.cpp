@@ -148,12 +148,6 @@ std::string shell_word(const std::string& word) {
 
 }  // namespace
 
-const char* name_of(WhatIfKind kind) {
-  static constexpr std::array<const char*, num_what_if_kinds> names{
-      "gpu", "link", "nic", "straggler", "software", "stage", "training", "schedule", "codec"};
-  return names.at(static_cast<std::size_t>(kind));
-}
-
 bool is_choice(WhatIfKind kind) {
   return kind == WhatIfKind::training || kind == WhatIfKind::schedule || kind == WhatIfKind::codec;
 }
@@ -344,14 +338,9 @@ std::string explanation_text(const Explanation& e, Colour colour) {
 }
 namespace {
 
-const char* name_of_kind(Activity::Kind kind) {
-  static constexpr std::array names{"compute", "message", "collective", "event"};
-  return names.at(static_cast<std::size_t>(kind));
-}
-
 JsonValue share_value(const PathShare& share, Seconds whole) {
   JsonValue value = object_of({{"what", share.what},
-                               {"kind", name_of_kind(share.kind)},
+                               {"kind", name_of(share.kind)},
                                {"line", name_of(share.line)},
                                {"time_s", share.time},
                                {"share", share.time / whole},
@@ -367,7 +356,7 @@ JsonValue share_value(const PathShare& share, Seconds whole) {
 }
 
 JsonValue segment_value(const PathSegment& segment) {
-  JsonValue value = object_of({{"what", segment.what}, {"kind", name_of_kind(segment.kind)}});
+  JsonValue value = object_of({{"what", segment.what}, {"kind", name_of(segment.kind)}});
   if (!segment.where.empty()) value.set("where", JsonValue(segment.where));
   add_members(value,
               {{"begin_s", segment.begin}, {"end_s", segment.end}, {"steps", segment.steps}});

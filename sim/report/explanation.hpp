@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "core/json_value.hpp"
 #include "plan/plan.hpp"
 #include "report/ordering.hpp"
@@ -51,10 +52,8 @@ enum class WhatIfKind {
   schedule,   ///< order of passes, exchange of messages, overlap
   codec,      ///< compression of a traffic class
 };
-const char* name_of(WhatIfKind kind);
 /// Whether it is another way of doing the work, of which a model may have the sign wrong; else it is the same at another rate.
 bool is_choice(WhatIfKind kind);
-inline constexpr int num_what_if_kinds = 9;
 
 /// A change of a scenario whose effect is worth knowing, as `--set` would make it.
 struct WhatIf {

@@ -28,11 +28,6 @@ std::string between_text(double low, double high) {
 
 }  // namespace
 
-const char* name_of(OrderVerdict verdict) {
-  constexpr std::array names{"faster", "slower", "about_the_same", "not_known"};
-  return names.at(static_cast<std::size_t>(verdict));
-}
-
 detail::VerdictMark mark_of(const Ordering& ordering) {
   if (ordering.is_known()) return {"✓", detail::Tone::good, "good"};
   return {"~", detail::Tone::doubtful, "doubtful"};

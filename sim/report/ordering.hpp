@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/enum_names.hpp"
 #include "core/json_value.hpp"
 #include "report/report_words.hpp"
 
@@ -15,7 +16,6 @@ enum class OrderVerdict {
   about_the_same,  ///< most likely within 3 % of each other
   not_known,       ///< none of these
 };
-const char* name_of(OrderVerdict verdict);  ///< "faster", "slower", "about_the_same", "not_known"
 
 /// A run set against another, with the errors of such differences in validation.
 struct Ordering {

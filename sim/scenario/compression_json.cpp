@@ -104,9 +104,7 @@ void read_message_keys(ObjectReader& reader, Compressor& compressor) {
                        compressor.codec->name() +
                        " needs a whole message before it can send any of it",
                    "leave chunks out, or take another codec");
-  compressor.stream = reader.optional_enum<CodecStream>(
-      "stream", CodecStream::compute,
-      {{"compute", CodecStream::compute}, {"codec", CodecStream::codec}});
+  compressor.stream = reader.optional_enum("stream", CodecStream::compute);
 }
 
 /// The entry of a class with a codec; nothing when it is absent, or when its codec is not known.
@@ -117,9 +115,7 @@ std::optional<Compressor> read_class(ObjectReader& block, const char* name,
   const std::string_view key = name;
   Compressor compressor = read_compressor(*reader);
   if (key == "pipeline_backward")
-    compression.backward_messages = reader->optional_enum<CompressedMessages>(
-        "messages", CompressedMessages::all,
-        {{"all", CompressedMessages::all}, {"epilogue", CompressedMessages::epilogue}});
+    compression.backward_messages = reader->optional_enum("messages", CompressedMessages::all);
   if (key == "pipeline_forward") reader->optional_enum<bool>("messages", false, {{"all", false}});
   if (key == "pipeline_backward" || key == "pipeline_forward")
     read_message_keys(*reader, compressor);

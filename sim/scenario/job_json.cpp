@@ -36,10 +36,6 @@ void read_length(ObjectReader& reader, JobBlock& job) {
   reader.take("steps");
 }
 
-const Names<JobPlan> plans{{"given", JobPlan::given}, {"best", JobPlan::best}};
-const Names<CheckpointKind> checkpoint_kinds{{"synchronous", CheckpointKind::synchronous},
-                                             {"asynchronous", CheckpointKind::asynchronous}};
-
 void read_start(ObjectReader reader, JobBlock& job) {
   given(reader, "time", job.start_time, waiting);
   defaulted(reader, "warm_up", job.warm_up, waiting);
@@ -53,7 +49,7 @@ void read_evaluation(ObjectReader reader, JobBlock& job) {
 }
 
 void read_checkpoint(ObjectReader reader, JobBlock& job) {
-  defaulted(reader, "kind", job.checkpoint_kind, checkpoint_kinds);
+  defaulted(reader, "kind", job.checkpoint_kind);
   defaulted(reader, "sharded", job.sharded);
   given(reader, "interval", job.interval, interval_range);
   defaulted(reader, "storage_bandwidth", job.storage_bandwidth, storage_range);
@@ -101,28 +97,10 @@ JobBlock::Power read_power(ObjectReader reader) {
 
 }  // namespace
 
-const char* name_of(FailingPart part) {
-  switch (part) {
-    case FailingPart::gpu:
-      return "gpu";
-    case FailingPart::memory:
-      return "memory";
-    case FailingPart::nic:
-      return "nic";
-    case FailingPart::network:
-      return "network";
-    case FailingPart::node:
-      return "node";
-    case FailingPart::software:
-      return "software";
-  }
-  return "";
-}
-
 JobBlock read_job(ObjectReader reader) {
   JobBlock job;
   read_length(reader, job);
-  defaulted(reader, "plan", job.plan, plans);
+  defaulted(reader, "plan", job.plan);
   if (job.plan == JobPlan::best && reader.has("step_time"))
     reader.problem("plan", "plan is \"best\", and step_time is that of one plan",
                    "leave out one of them");

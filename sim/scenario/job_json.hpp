@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/enum_names.hpp"
 #include "core/object_reader.hpp"
 #include "units/quantity.hpp"
 
@@ -13,7 +14,6 @@ namespace windtunnel {
 /// Parts that fail. Each part has a rate of its own, and all but software take a node out of service.
 enum class FailingPart { gpu, memory, nic, network, node, software };
 inline constexpr std::size_t num_failing_parts = 6;
-const char* name_of(FailingPart part);  ///< "gpu", ... as in files
 
 enum class CheckpointKind {
   synchronous,   ///< training waits until the checkpoint is on storage

@@ -317,14 +317,6 @@ constexpr int most_samples = 1'000'000'000;
 constexpr int most_adapter_rank = 65'536;
 constexpr int most_model_chunks = 1'000;
 
-/// `values` under their own names.
-template <class Value>
-Names<Value> named(const std::vector<Value>& values) {
-  Names<Value> names;
-  for (const Value& value : values) names.emplace_back(name_of(value), value);
-  return names;
-}
-
 Names<RankOrder> rank_order_names() {
   Names<RankOrder> names;
   for (const RankOrder& order : rank_orders()) names.emplace_back(text_of(order), order);
@@ -344,14 +336,6 @@ KeyValue placement_words() {
           .words = {"megatron", "search"},
           .get = [](const PlanChoice&) { return 0; },
           .set = [](PlanChoice&, int) {}};
-}
-
-Names<MomentType> moment_types() {
-  return {{"fp32", MomentType::fp32},
-          {"bf16", MomentType::bf16},
-          {"fp16", MomentType::fp16},
-          {"fp8", MomentType::fp8},
-          {"int8", MomentType::int8}};
 }
 
 /// Where weights are stepped themselves, moments are made as wide as they are.
@@ -412,10 +396,7 @@ std::vector<Key> training_keys() {
       {.pointer = "/training/precision",
        .meaning = "number format of weights and activations; `fp8`, `mxfp8` and `nvfp4` apply to "
                   "the linear layers' products, all else is bf16",
-       .value = word(
-           &Training::precision,
-           named<Precision>({Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16,
-                             Precision::fp8, Precision::mxfp8, Precision::nvfp4})),
+       .value = word(&Training::precision),
        .example = R"("bf16")",
        .launch = launch_precision,
        .is_choice = always},
@@ -423,17 +404,15 @@ std::vector<Key> training_keys() {
        .meaning = "scales with precision `fp8`: per `tensor`; per `block` of 128 values (128 x 128 "
                   "of a weight), as fast as `tensor` with delayed scaling; per `row` (torchao's "
                   "rowwise recipe); `mx`: as precision `mxfp8`",
-       .value = word(&Training::fp8_recipe, named<Fp8Recipe>({Fp8Recipe::tensor, Fp8Recipe::block,
-                                                              Fp8Recipe::row, Fp8Recipe::mx})),
+       .value = word(&Training::fp8_recipe),
        .example = R"("row")",
        .read = read_fp8_recipe,
        .is_choice = always},
       {.pointer = "/training/gradient_dtype",
        .meaning = "format in which gradients are reduced",
-       .value =
-           word<Training, GradientType>(&Training::gradient_type, {{"fp32", GradientType::fp32},
-                                                                   {"fp16", GradientType::fp16},
-                                                                   {"bf16", GradientType::bf16}}),
+       .value = word(&Training::gradient_type, {{"fp32", GradientType::fp32},
+                                                {"fp16", GradientType::fp16},
+                                                {"bf16", GradientType::bf16}}),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
              choice.training.gradient_type = software.gradients_of(choice.training.precision);
@@ -450,17 +429,14 @@ std::vector<Key> step_keys() {
   return {
       {.pointer = "/training/optimizer",
        .meaning = "states and step of it",
-       .value = word<Training, Optimizer>(
-           &Training::optimizer,
-           {{"adam", Optimizer::adam}, {"sgd", Optimizer::sgd}, {"muon", Optimizer::muon}}),
+       .value = word(&Training::optimizer),
        .example = R"("adam")",
        .launch = options({{}, {"--optimizer sgd"}, {"--optimizer muon"}}),
        .is_choice = always},
       {.pointer = "/training/recompute",
        .meaning = "activations recomputed in the backward pass: none, those of "
                   "`recompute_modules`, or all but each layer's input",
-       .value = word(&Training::recompute,
-                     named<Recompute>({Recompute::none, Recompute::selective, Recompute::full})),
+       .value = word(&Training::recompute),
        .example = R"("selective")",
        .launch = launch_recompute,
        .is_choice = always},
@@ -486,8 +462,7 @@ std::vector<Key> step_keys() {
       {.pointer = "/training/attention",
        .meaning = "`flash`: scores never reach memory, and only the causal half is computed; needs "
                   "the device's `attention` or the profile's two flash efficiencies",
-       .value = word<Training, Attention>(
-           &Training::attention, {{"standard", Attention::standard}, {"flash", Attention::flash}}),
+       .value = word(&Training::attention),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
              const bool in_32_bits = choice.training.precision == Precision::fp32 ||
@@ -512,7 +487,7 @@ std::vector<Key> step_keys() {
                   "`in_place`, `fused` (logits and gradients), `vocab_parallel` (and an fp32 copy; "
                   "`_compiled`: two; `_copied`: fp32 logits and a copy), `plain` (PyTorch's own) "
                   "or `chunked` (an eighth of the tokens at a time)",
-       .value = word<Training, CrossEntropy>(&Training::cross_entropy, cross_entropies()),
+       .value = word(&Training::cross_entropy),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
              const bool is_eager =
@@ -532,7 +507,7 @@ std::vector<Key> step_keys() {
       {.pointer = "/training/attention_kernel",
        .meaning = "with attention `flash`: FlashAttention 2 or 3, cuDNN's kernel, or cuDNN's in "
                   "fp8 (if the linear layers are quantised)",
-       .value = word<Training, FlashKernel>(&Training::attention_kernel, flash_kernels()),
+       .value = word(&Training::attention_kernel),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
              const bool quantized = is_quantized(choice.training.precision);
@@ -553,12 +528,7 @@ std::vector<Key> fitting_keys() {
        .meaning = "copy of the weights that the optimizer steps: as in the software `profile`; "
                   "`fp32_remainder`: the 16 bits that bf16 weights lack (Megatron-Core's "
                   "precision-aware optimizer); `none`: the weights themselves",
-       .value = word<Training, MainParameters>(&Training::main_parameters,
-                                               {{"profile", MainParameters::of_profile},
-                                                {"fp32", MainParameters::fp32},
-                                                {"fp32_remainder", MainParameters::fp32_remainder},
-                                                {"fp16", MainParameters::fp16},
-                                                {"none", MainParameters::none}}),
+       .value = word(&Training::main_parameters),
        .example = R"("fp32_remainder")",
        .idle_by_default = true,
        .launch = launch_states,
@@ -566,7 +536,7 @@ std::vector<Key> fitting_keys() {
       {.pointer = "/training/exp_avg_dtype",
        .meaning = "Adam's first moment, or SGD's momentum; `int8` has an fp32 scale per 256 values "
                   "(8-bit Adam of bitsandbytes and torchao)",
-       .value = word(&Training::first_moment, moment_types()),
+       .value = word(&Training::first_moment),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile&) {
              choice.training.first_moment = usual_moment(choice.training);
@@ -577,7 +547,7 @@ std::vector<Key> fitting_keys() {
        .is_choice = always},
       {.pointer = "/training/exp_avg_sq_dtype",
        .meaning = "Adam's second moment",
-       .value = word(&Training::second_moment, moment_types()),
+       .value = word(&Training::second_moment),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile&) {
              choice.training.second_moment = usual_moment(choice.training);
@@ -674,9 +644,7 @@ std::vector<Key> schedule_keys() {
       {.pointer = "/parallel/pipeline_send",
        .meaning = "`eager`: a message leaves when it is ready; `blocking_pairs`: Megatron-LM's "
                   "batched exchange, in which both ends wait",
-       .value = word<Parallel, PipelineSend>(
-           &Parallel::pipeline_send,
-           {{"eager", PipelineSend::eager}, {"blocking_pairs", PipelineSend::blocking_pairs}}),
+       .value = word(&Parallel::pipeline_send),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
              choice.parallel.pipeline_send = usual_send(*choice.parallel.schedule, software);
@@ -763,9 +731,7 @@ std::vector<Key> cut_keys() {
       {.pointer = "/parallel/context_method",
        .meaning = "keys and values of other parts circulate in a `ring`, or an `all_to_all` trades "
                   "tokens for heads",
-       .value = word(&Parallel::context_method,
-                     Names<ContextMethod>{{"ring", ContextMethod::ring},
-                                          {"all_to_all", ContextMethod::all_to_all}}),
+       .value = word(&Parallel::context_method),
        .example = R"("all_to_all")",
        .launch = launch_context_method,
        .is_choice = cuts_sequences},

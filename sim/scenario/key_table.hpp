@@ -54,7 +54,7 @@ KeyValue whole(int Block::*member, int least, int most) {
 
 /// One of `names`; -1 for a value that has none.
 template <class Block, class Value>
-KeyValue word(Value Block::*member, const Names<Value>& names) {
+KeyValue word(Value Block::*member, const Names<Value>& names = all_names<Value>()) {
   KeyValue value{.kind = KeyValue::Kind::word, .most = static_cast<int>(names.size()) - 1};
   for (const auto& [name, named] : names) value.words.push_back(name);
   value.get = [=](const PlanChoice& choice) {

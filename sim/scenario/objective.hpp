@@ -12,8 +12,6 @@ enum class Objective {
   energy_per_token,   ///< job/power of every GPU and node, J
   days,               ///< that the job's steps take, without starts and failures
 };
-inline constexpr int num_objectives = 5;
-const char* name_of(Objective objective);  ///< "time", "tokens_per_second", ... as in files
 /// "s", "tokens/s", "per token", "J/token", "days"
 const char* unit_of(Objective objective);
 

@@ -7,6 +7,7 @@
 #include "core/object_reader.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "scenario/key_table.hpp"
+#include "workload/model_json.hpp"
 
 namespace windtunnel {
 
@@ -15,9 +16,6 @@ struct GivenGpus {
   int count = 0;
   std::string text;  ///< "64 nodes * 8 = 512 GPUs"
 };
-
-/// The most layers that a key may name.
-inline constexpr int most_layers = 100'000;
 
 /// Contents of the `parallel` block by itself; the rest takes the model and the cluster.
 struct ParallelBlock {

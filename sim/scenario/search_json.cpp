@@ -136,9 +136,7 @@ SearchBlock read_search(ObjectReader reader) {
   SearchBlock block;
   block.values = read_lists(reader);
   block.memory_margin = read_margin(reader);
-  block.placement = reader.optional_enum<PlacementChoice>(
-      "placement", PlacementChoice::megatron,
-      {{"megatron", PlacementChoice::megatron}, {"search", PlacementChoice::search}});
+  block.placement = reader.optional_enum("placement", PlacementChoice::megatron);
   block.objective = read_objective(reader, Objective::time);
   reader.reject_unknown_keys();
   return block;

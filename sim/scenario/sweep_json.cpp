@@ -122,9 +122,7 @@ SweepChoices read_choices(ObjectReader& reader) {
   SweepChoices choices;
   if (reader.take("objective") != nullptr)
     choices.objective = read_objective(reader, choices.objective);
-  if (reader.take("plan") != nullptr)
-    choices.plan = reader.optional_enum<JobPlan>(
-        "plan", choices.plan, {{"given", JobPlan::given}, {"best", JobPlan::best}});
+  if (reader.take("plan") != nullptr) choices.plan = reader.optional_enum("plan", choices.plan);
   return choices;
 }
 

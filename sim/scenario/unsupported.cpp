@@ -38,7 +38,7 @@ const Device* device_without_flash(const Scenario& scenario) {
 std::string known_kernels(const Scenario& scenario, const Device& device) {
   const Precision precision = scenario.plan.training.precision;
   std::string names;
-  for (const auto& [name, kernel] : flash_kernels())
+  for (const auto& [name, kernel] : all_names<FlashKernel>())
     if (scenario.software.knows_attention(device, kernel, precision) &&
         (kernel != FlashKernel::fp8 || is_quantized(precision)))
       names += (names.empty() ? "" : ", ") + name;

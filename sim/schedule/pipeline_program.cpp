@@ -17,34 +17,6 @@
 
 namespace windtunnel {
 namespace detail {
-
-/// Appends ops to the streams of a stage's program.
-class OpWriter {
- public:
-  void add(Stream stream, const Op& op);
-  /// A row of the work table on the stream of the kernels.
-  void work(Phase phase, std::uint16_t row, const Step& step);
-  /// An encoder or decoder.
-  void codec(Stream stream, Phase phase, std::uint16_t row, Traffic traffic, const Step& step);
-  void collective(Stream stream, std::uint32_t slot, Phase phase, Traffic traffic,
-                  const Step& step);
-  /// Messages that are posted together, and end together.
-  void exchange(const std::vector<Op>& messages);
-
-  std::uint32_t new_event() { return program_.num_events++; }
-  /// `kind`: record or wait. The traffic is what the event stands for.
-  void event(Stream stream, OpKind kind, std::uint32_t number, Traffic traffic);
-  /// `later` goes on when `earlier` has come so far.
-  void order(Stream earlier, Stream later, Traffic traffic);
-
-  std::vector<Op>& ops(Stream stream) { return program_.streams[static_cast<std::size_t>(stream)]; }
-  StageProgram& program() { return program_; }
-  StageProgram take() { return std::move(program_); }
-
- private:
-  StageProgram program_;
-};
-
 namespace {
 
 Phase phase_of(Traffic traffic) {
@@ -63,75 +35,135 @@ Op op_of(Phase phase, const Step& step) {
   return op;
 }
 
-}  // namespace
+/// Appends ops to the streams of a stage's program.
+class OpWriter {
+ public:
+  void add(Stream stream, const Op& op) {
+    constexpr std::size_t between_checks = 4096;
+    if (ops(stream).size() % between_checks == 0) expect_not_interrupted();
+    ops(stream).push_back(op);
+  }
 
-void OpWriter::add(Stream stream, const Op& op) {
-  constexpr std::size_t between_checks = 4096;
-  if (ops(stream).size() % between_checks == 0) expect_not_interrupted();
-  ops(stream).push_back(op);
-}
+  /// A row of the work table on the stream of the kernels.
+  void work(Phase phase, std::uint16_t row, const Step& step) {
+    Op op = op_of(phase, step);
+    op.work = row;
+    add(Stream::compute, op);
+  }
 
-void OpWriter::work(Phase phase, std::uint16_t row, const Step& step) {
-  Op op = op_of(phase, step);
-  op.work = row;
-  add(Stream::compute, op);
-}
+  /// An encoder or decoder.
+  void codec(Stream stream, Phase phase, std::uint16_t row, Traffic traffic, const Step& step) {
+    Op op = op_of(phase, step);
+    op.traffic = traffic;
+    op.work = row;
+    add(stream, op);
+  }
 
-void OpWriter::codec(Stream stream, Phase phase, std::uint16_t row, Traffic traffic,
-                     const Step& step) {
-  Op op = op_of(phase, step);
-  op.traffic = traffic;
-  op.work = row;
-  add(stream, op);
-}
+  void collective(Stream stream, std::uint32_t slot, Phase phase, Traffic traffic,
+                  const Step& step) {
+    Op op = op_of(phase, step);
+    op.kind = OpKind::collective;
+    op.traffic = traffic;
+    op.slot = slot;
+    add(stream, op);
+  }
 
-void OpWriter::collective(Stream stream, std::uint32_t slot, Phase phase, Traffic traffic,
-                          const Step& step) {
-  Op op = op_of(phase, step);
-  op.kind = OpKind::collective;
-  op.traffic = traffic;
-  op.slot = slot;
-  add(stream, op);
-}
+  /// Messages that are posted together, and end together.
+  void exchange(const std::vector<Op>& messages) {
+    if (messages.empty()) return;
+    Op head = messages.front();
+    head.kind = OpKind::exchange;
+    head.slot = static_cast<std::uint32_t>(messages.size());
+    add(Stream::compute, head);
+    for (const Op& op : messages) add(Stream::compute, op);
+  }
 
-void OpWriter::exchange(const std::vector<Op>& messages) {
-  if (messages.empty()) return;
-  Op head = messages.front();
-  head.kind = OpKind::exchange;
-  head.slot = static_cast<std::uint32_t>(messages.size());
-  add(Stream::compute, head);
-  for (const Op& op : messages) add(Stream::compute, op);
-}
+  std::uint32_t new_event() { return program_.num_events++; }
+  /// `kind`: record or wait. The traffic is what the event stands for.
+  void event(Stream stream, OpKind kind, std::uint32_t number, Traffic traffic) {
+    Op op = op_of(phase_of(traffic), {});
+    op.kind = kind;
+    op.traffic = traffic;
+    op.slot = number;
+    add(stream, op);
+  }
 
-void OpWriter::event(Stream stream, OpKind kind, std::uint32_t number, Traffic traffic) {
-  Op op = op_of(phase_of(traffic), {});
-  op.kind = kind;
-  op.traffic = traffic;
-  op.slot = number;
-  add(stream, op);
-}
+  /// `later` goes on when `earlier` has come so far.
+  void order(Stream earlier, Stream later, Traffic traffic) {
+    const std::uint32_t number = new_event();
+    event(earlier, OpKind::record, number, traffic);
+    event(later, OpKind::wait, number, traffic);
+  }
 
-void OpWriter::order(Stream earlier, Stream later, Traffic traffic) {
-  const std::uint32_t number = new_event();
-  event(earlier, OpKind::record, number, traffic);
-  event(later, OpKind::wait, number, traffic);
-}
+  std::vector<Op>& ops(Stream stream) { return program_.streams[static_cast<std::size_t>(stream)]; }
+  StageProgram& program() { return program_; }
+  StageProgram take() { return std::move(program_); }
+
+ private:
+  StageProgram program_;
+};
 
 /// The messages of one stage: what each of its passes receives and sends, in which of the slots, compressed or not. There is one
 /// channel to each neighbour, for activations and gradients alike.
 class StageMessages {
  public:
   /// Adds the stages that it sends to to `targets`.
-  StageMessages(const PipelineShape& shape, StageId stage, std::vector<StageId>& targets);
+  StageMessages(const PipelineShape& shape, StageId stage, std::vector<StageId>& targets)
+      : shape_(&shape),
+        stage_(stage),
+        map_(shape.chunk_map()),
+        neighbours_(neighbours_of(map_, stage, shape.chunks)),
+        microbatches_(static_cast<std::uint32_t>(shape.microbatches)),
+        second_slots_(2 * microbatches_ * static_cast<std::uint32_t>(shape.chunks)),
+        up_(add_target(true, targets)),
+        down_(add_target(false, targets)) {}
 
   /// Places in which messages arrive.
-  std::uint32_t num_slots() const;
+  std::uint32_t num_slots() const {
+    const bool two_parts = shape_->compressed.activations == CodecParts::two ||
+                           shape_->compressed.gradients == CodecParts::two;
+    return (two_parts ? 2 : 1) * second_slots_;
+  }
 
-  std::optional<Op> receive(const Step& step) const;
-  std::optional<Op> send(const Step& step) const;
+  std::optional<Op> receive(const Step& step) const {
+    if (step.phase == Phase::weight_gradient) return std::nullopt;
+    const Phase phase = step.phase == Phase::forward ? Phase::activation : Phase::gradient;
+    if (!sender(phase, step.chunk)) return std::nullopt;
+    return message(OpKind::receive, phase, step, step.chunk);
+  }
+
+  std::optional<Op> send(const Step& step) const {
+    if (step.phase == Phase::weight_gradient) return std::nullopt;
+    const Phase phase = step.phase == Phase::forward ? Phase::activation : Phase::gradient;
+    const auto to = receiver(phase, step.chunk);
+    if (!to) return std::nullopt;
+    return message(OpKind::send, phase, step, to->chunk);
+  }
+
   /// Adds a message in the parts in which its codec sends it.
-  void add_parts(Op message, std::vector<Op>& ops) const;
-  bool is_compressed(const Op& message) const;
+  void add_parts(Op message, std::vector<Op>& ops) const {
+    const bool activation = message.phase == Phase::activation;
+    if (!is_compressed(message)) return ops.push_back(message);
+    message.work = static_cast<std::uint16_t>(activation ? MessageRow::encoded_activation
+                                                         : MessageRow::encoded_gradient);
+    ops.push_back(message);
+    if (parts_of(message) == CodecParts::one) return;
+    message.work = static_cast<std::uint16_t>(activation ? MessageRow::encoded_activation_second
+                                                         : MessageRow::encoded_gradient_second);
+    message.slot += second_slots_;
+    ops.push_back(message);
+  }
+
+  bool is_compressed(const Op& message) const {
+    if (parts_of(message) == CodecParts::none) return false;
+    const auto& chosen = shape_->compressed.gradient_messages;
+    if (message.phase == Phase::activation || chosen.empty()) return true;
+    const ChunkPlace from = message.kind == OpKind::send ? ChunkPlace{stage_, message.chunk}
+                                                         : *sender(message.phase, message.chunk);
+    return chosen[from.stage.index()]
+                 [static_cast<std::size_t>(from.chunk) * microbatches_ + message.microbatch];
+  }
+
   /// Whether any message may be.
   bool compresses() const {
     return shape_->compressed.activations != CodecParts::none ||
@@ -143,18 +175,67 @@ class StageMessages {
   struct Neighbours {
     std::optional<ChunkPlace> before, behind;
   };
-  static std::vector<Neighbours> neighbours_of(const ChunkMap& map, StageId stage, int chunks);
+  static std::vector<Neighbours> neighbours_of(const ChunkMap& map, StageId stage, int chunks) {
+    const auto elsewhere = [stage](const std::optional<ChunkPlace>& place) {
+      return place && place->stage != stage ? place : std::nullopt;
+    };
+    std::vector<Neighbours> neighbours;
+    for (int chunk = 0; chunk < chunks; ++chunk)
+      neighbours.push_back(
+          {elsewhere(map.previous({stage, chunk})), elsewhere(map.next({stage, chunk}))});
+    return neighbours;
+  }
+
   /// Who gets a chunk's activations or gradients, and who sends them to it.
-  const std::optional<ChunkPlace>& receiver(Phase phase, int chunk) const;
-  const std::optional<ChunkPlace>& sender(Phase phase, int chunk) const;
+  const std::optional<ChunkPlace>& receiver(Phase phase, int chunk) const {
+    const Neighbours& neighbours = neighbours_[static_cast<std::size_t>(chunk)];
+    return phase == Phase::activation ? neighbours.behind : neighbours.before;
+  }
+
+  const std::optional<ChunkPlace>& sender(Phase phase, int chunk) const {
+    const Neighbours& neighbours = neighbours_[static_cast<std::size_t>(chunk)];
+    return phase == Phase::activation ? neighbours.before : neighbours.behind;
+  }
+
   /// Whether a chunk sends towards higher stages, round from the last to the first.
   bool sends_up(Phase phase, int chunk) const {
     return map_.goes_up(chunk) == (phase == Phase::activation);
   }
+
   /// A channel to one of the neighbours, if any message goes there.
-  std::uint8_t add_target(bool up, std::vector<StageId>& targets) const;
-  Op message(OpKind kind, Phase phase, const Step& step, int receiving_chunk) const;
-  CodecParts parts_of(const Op& message) const;
+  std::uint8_t add_target(bool up, std::vector<StageId>& targets) const {
+    for (int chunk = 0; chunk < shape_->chunks; ++chunk) {
+      for (const Phase phase : {Phase::activation, Phase::gradient}) {
+        const auto to = receiver(phase, chunk);
+        if (!to || sends_up(phase, chunk) != up) continue;
+        targets.push_back(to->stage);
+        return static_cast<std::uint8_t>(targets.size() - 1);
+      }
+    }
+    return 0;
+  }
+
+  Op message(OpKind kind, Phase phase, const Step& step, int receiving_chunk) const {
+    const bool activation = phase == Phase::activation;
+    const auto list =
+        static_cast<std::uint32_t>(activation ? receiving_chunk : shape_->chunks + receiving_chunk);
+    Op op;
+    op.kind = kind;
+    op.phase = phase;
+    op.traffic = row_of(activation ? Label::activation_message : Label::gradient_message).traffic;
+    op.peer = sends_up(phase, step.chunk) ? up_ : down_;  // of a send; a receive has none
+    op.chunk = step.chunk;
+    op.work =
+        static_cast<std::uint16_t>(activation ? MessageRow::activation : MessageRow::gradient);
+    op.microbatch = step.microbatch;
+    op.slot = list * microbatches_ + step.microbatch;
+    return op;
+  }
+
+  CodecParts parts_of(const Op& message) const {
+    return message.phase == Phase::activation ? shape_->compressed.activations
+                                              : shape_->compressed.gradients;
+  }
 
   const PipelineShape* shape_;
   StageId stage_;
@@ -165,267 +246,113 @@ class StageMessages {
   std::uint8_t up_, down_;      ///< channels to the neighbours, where there are any
 };
 
-StageMessages::StageMessages(const PipelineShape& shape, StageId stage,
-                             std::vector<StageId>& targets)
-    : shape_(&shape),
-      stage_(stage),
-      map_(shape.chunk_map()),
-      neighbours_(neighbours_of(map_, stage, shape.chunks)),
-      microbatches_(static_cast<std::uint32_t>(shape.microbatches)),
-      second_slots_(2 * microbatches_ * static_cast<std::uint32_t>(shape.chunks)),
-      up_(add_target(true, targets)),
-      down_(add_target(false, targets)) {}
-
-std::uint8_t StageMessages::add_target(bool up, std::vector<StageId>& targets) const {
-  for (int chunk = 0; chunk < shape_->chunks; ++chunk) {
-    for (const Phase phase : {Phase::activation, Phase::gradient}) {
-      const auto to = receiver(phase, chunk);
-      if (!to || sends_up(phase, chunk) != up) continue;
-      targets.push_back(to->stage);
-      return static_cast<std::uint8_t>(targets.size() - 1);
-    }
-  }
-  return 0;
-}
-
-std::vector<StageMessages::Neighbours> StageMessages::neighbours_of(const ChunkMap& map,
-                                                                    StageId stage, int chunks) {
-  const auto elsewhere = [stage](const std::optional<ChunkPlace>& place) {
-    return place && place->stage != stage ? place : std::nullopt;
-  };
-  std::vector<Neighbours> neighbours;
-  for (int chunk = 0; chunk < chunks; ++chunk)
-    neighbours.push_back(
-        {elsewhere(map.previous({stage, chunk})), elsewhere(map.next({stage, chunk}))});
-  return neighbours;
-}
-
-const std::optional<ChunkPlace>& StageMessages::receiver(Phase phase, int chunk) const {
-  const Neighbours& neighbours = neighbours_[static_cast<std::size_t>(chunk)];
-  return phase == Phase::activation ? neighbours.behind : neighbours.before;
-}
-const std::optional<ChunkPlace>& StageMessages::sender(Phase phase, int chunk) const {
-  const Neighbours& neighbours = neighbours_[static_cast<std::size_t>(chunk)];
-  return phase == Phase::activation ? neighbours.before : neighbours.behind;
-}
-
-std::uint32_t StageMessages::num_slots() const {
-  const bool two_parts = shape_->compressed.activations == CodecParts::two ||
-                         shape_->compressed.gradients == CodecParts::two;
-  return (two_parts ? 2 : 1) * second_slots_;
-}
-
-Op StageMessages::message(OpKind kind, Phase phase, const Step& step, int receiving_chunk) const {
-  const bool activation = phase == Phase::activation;
-  const auto list =
-      static_cast<std::uint32_t>(activation ? receiving_chunk : shape_->chunks + receiving_chunk);
-  Op op;
-  op.kind = kind;
-  op.phase = phase;
-  op.traffic = row_of(activation ? Label::activation_message : Label::gradient_message).traffic;
-  op.peer = sends_up(phase, step.chunk) ? up_ : down_;  // of a send; a receive has none
-  op.chunk = step.chunk;
-  op.work = static_cast<std::uint16_t>(activation ? MessageRow::activation : MessageRow::gradient);
-  op.microbatch = step.microbatch;
-  op.slot = list * microbatches_ + step.microbatch;
-  return op;
-}
-
-std::optional<Op> StageMessages::receive(const Step& step) const {
-  if (step.phase == Phase::weight_gradient) return std::nullopt;
-  const Phase phase = step.phase == Phase::forward ? Phase::activation : Phase::gradient;
-  if (!sender(phase, step.chunk)) return std::nullopt;
-  return message(OpKind::receive, phase, step, step.chunk);
-}
-
-std::optional<Op> StageMessages::send(const Step& step) const {
-  if (step.phase == Phase::weight_gradient) return std::nullopt;
-  const Phase phase = step.phase == Phase::forward ? Phase::activation : Phase::gradient;
-  const auto to = receiver(phase, step.chunk);
-  if (!to) return std::nullopt;
-  return message(OpKind::send, phase, step, to->chunk);
-}
-
-void StageMessages::add_parts(Op message, std::vector<Op>& ops) const {
-  const bool activation = message.phase == Phase::activation;
-  if (!is_compressed(message)) return ops.push_back(message);
-  message.work = static_cast<std::uint16_t>(activation ? MessageRow::encoded_activation
-                                                       : MessageRow::encoded_gradient);
-  ops.push_back(message);
-  if (parts_of(message) == CodecParts::one) return;
-  message.work = static_cast<std::uint16_t>(activation ? MessageRow::encoded_activation_second
-                                                       : MessageRow::encoded_gradient_second);
-  message.slot += second_slots_;
-  ops.push_back(message);
-}
-
-CodecParts StageMessages::parts_of(const Op& message) const {
-  return message.phase == Phase::activation ? shape_->compressed.activations
-                                            : shape_->compressed.gradients;
-}
-
-bool StageMessages::is_compressed(const Op& message) const {
-  if (parts_of(message) == CodecParts::none) return false;
-  const auto& chosen = shape_->compressed.gradient_messages;
-  if (message.phase == Phase::activation || chosen.empty()) return true;
-  const ChunkPlace from = message.kind == OpKind::send ? ChunkPlace{stage_, message.chunk}
-                                                       : *sender(message.phase, message.chunk);
-  return chosen[from.stage.index()]
-               [static_cast<std::size_t>(from.chunk) * microbatches_ + message.microbatch];
-}
-
 /// Writes how the replicas of a stage reduce their gradients: at the end, in buckets beside the backward pass that completes them, or on every
 /// microbatch.
 class ReductionWriter {
  public:
-  ReductionWriter(const PipelineShape& shape, const std::vector<Step>& order, bool splits_backward);
+  ReductionWriter(const PipelineShape& shape, const std::vector<Step>& order, bool splits_backward)
+      : shape_(&shape),
+        splits_backward_(splits_backward),
+        last_pass_(static_cast<std::size_t>(shape.chunks)) {
+    for (const Step& step : order)
+      if (step.phase != Phase::forward) last_pass_[step.chunk] = step;
+  }
 
   /// Whether gradients of the step's chunk are reduced in this pass.
-  bool reduces(const Step& step) const;
+  bool reduces(const Step& step) const {
+    switch (shape_->gradient_reduction) {
+      case GradientReduction::none:
+        return false;
+      case GradientReduction::per_iteration:
+        return overlaps() && step == last_pass_[step.chunk];
+      case GradientReduction::per_microbatch:
+        return step.phase == (splits_backward_ ? Phase::weight_gradient : Phase::backward);
+    }
+    return false;
+  }
+
   /// Whether they are reduced beside it, in buckets.
-  bool overlaps() const;
+  bool overlaps() const {
+    return !shape_->reductions.empty() && !shape_->reductions.front().empty() &&
+           shape_->reductions.front().front().overlap == Overlap::trailing;
+  }
 
   /// A pass in pieces, each followed by its bucket's reduction on the data stream.
-  void pass_in_pieces(const Step& step, OpWriter& writer) const;
+  void pass_in_pieces(const Step& step, OpWriter& writer) const {
+    for (int piece = 0; piece < shape_->gradient_buckets; ++piece) {
+      writer.work(step.phase, row_of(ChunkRow::last_piece, step.chunk), step);
+      reduce_bucket(piece, step, writer);
+    }
+  }
+
   /// Behind a piece: the reduction of its bucket on the data stream, for which the next piece's kernels have fewer multiprocessors.
-  void reduce_bucket(int bucket, const Step& step, OpWriter& writer) const;
+  void reduce_bucket(int bucket, const Step& step, OpWriter& writer) const {
+    if (bucket > 0) writer.work(step.phase, row_of(ChunkRow::beside_reduction, step.chunk), step);
+    writer.order(Stream::compute, Stream::data, Traffic::data_gradients);
+    reduce_chunk(Stream::data, step, writer);
+  }
+
   /// The reduction of a chunk's gradients on this stream.
-  void reduce_chunk(Stream stream, const Step& step, OpWriter& writer) const;
-  void wait_for_buckets(OpWriter& writer) const;
+  void reduce_chunk(Stream stream, const Step& step, OpWriter& writer) const {
+    for (const Operation& reduction : shape_->reductions[step.chunk])
+      if (reduction.label == Label::reduce_shards)
+        writer.collective(stream, slot_of(ReductionSlot::shards, {step.chunk}),
+                          Phase::gradient_reduce, Traffic::data_gradients, step);
+      else
+        reduce(stream, {step.chunk, group_of(reduction.label) == GroupKind::expert_data}, step,
+               writer);
+  }
+
+  void wait_for_buckets(OpWriter& writer) const {
+    writer.order(Stream::data, Stream::compute, Traffic::data_gradients);
+  }
+
   /// A reduction with its codec: encoded and reduced, in two parts where the codec has them, then decoded.
-  void reduce(Stream stream, Reduction of, const Step& step, OpWriter& writer) const;
+  void reduce(Stream stream, Reduction of, const Step& step, OpWriter& writer) const {
+    const CodecParts parts =
+        of.of_experts ? shape_->compressed.expert_gradients : shape_->compressed.reduced_gradients;
+    const auto codec = [&](Phase phase, ReductionRow row) {
+      if (parts != CodecParts::none)
+        writer.codec(stream, phase, row_of(row, of, shape_->chunks), Traffic::data_gradients, step);
+    };
+    const auto collective = [&](ReductionSlot slot) {
+      writer.collective(stream, slot_of(slot, of), Phase::gradient_reduce, Traffic::data_gradients,
+                        step);
+    };
+    codec(Phase::encode, ReductionRow::encode);
+    collective(ReductionSlot::first);
+    if (parts == CodecParts::two) {
+      codec(Phase::encode, ReductionRow::encode_second);
+      collective(ReductionSlot::second);
+    }
+    codec(Phase::decode, ReductionRow::decode);
+  }
+
   /// Behind the last pass: the whole reduction, or what is left of it.
-  void at_end(OpWriter& writer) const;
+  void at_end(OpWriter& writer) const {
+    if (shape_->gradient_reduction != GradientReduction::per_iteration) return;
+    if (overlaps()) return wait_for_buckets(writer);
+    reduce(Stream::compute, {}, {}, writer);
+  }
+
   /// Behind a step that has updated shards; of experts or of all else.
-  void gather_parameters(OpWriter& writer, Label label) const;
+  void gather_parameters(OpWriter& writer, Label label) const {
+    const bool experts = label == Label::gather_expert_parameters;
+    const auto codec = [&](Phase phase, DeviceRow row) {
+      if (shape_->compressed.gathered_parameters != CodecParts::none)
+        writer.codec(Stream::compute, phase, row_of(row, shape_->chunks), Traffic::zero_gather, {});
+    };
+    codec(Phase::encode, experts ? DeviceRow::encode_gathered_experts : DeviceRow::encode_gathered);
+    writer.collective(Stream::compute, end_place(label).slot, Phase::parameter_gather,
+                      Traffic::zero_gather, {});
+    codec(Phase::decode, experts ? DeviceRow::decode_gathered_experts : DeviceRow::decode_gathered);
+  }
 
  private:
   const PipelineShape* shape_;
   bool splits_backward_;
   std::vector<Step> last_pass_;  ///< by chunk: where its gradients are complete
 };
-
-ReductionWriter::ReductionWriter(const PipelineShape& shape, const std::vector<Step>& order,
-                                 bool splits_backward)
-    : shape_(&shape),
-      splits_backward_(splits_backward),
-      last_pass_(static_cast<std::size_t>(shape.chunks)) {
-  for (const Step& step : order)
-    if (step.phase != Phase::forward) last_pass_[step.chunk] = step;
-}
-
-bool ReductionWriter::reduces(const Step& step) const {
-  switch (shape_->gradient_reduction) {
-    case GradientReduction::none:
-      return false;
-    case GradientReduction::per_iteration:
-      return overlaps() && step == last_pass_[step.chunk];
-    case GradientReduction::per_microbatch:
-      return step.phase == (splits_backward_ ? Phase::weight_gradient : Phase::backward);
-  }
-  return false;
-}
-
-bool ReductionWriter::overlaps() const {
-  return !shape_->reductions.empty() && !shape_->reductions.front().empty() &&
-         shape_->reductions.front().front().overlap == Overlap::trailing;
-}
-
-void ReductionWriter::pass_in_pieces(const Step& step, OpWriter& writer) const {
-  for (int piece = 0; piece < shape_->gradient_buckets; ++piece) {
-    writer.work(step.phase, row_of(ChunkRow::last_piece, step.chunk), step);
-    reduce_bucket(piece, step, writer);
-  }
-}
-
-void ReductionWriter::reduce_bucket(int bucket, const Step& step, OpWriter& writer) const {
-  if (bucket > 0) writer.work(step.phase, row_of(ChunkRow::beside_reduction, step.chunk), step);
-  writer.order(Stream::compute, Stream::data, Traffic::data_gradients);
-  reduce_chunk(Stream::data, step, writer);
-}
-
-void ReductionWriter::reduce_chunk(Stream stream, const Step& step, OpWriter& writer) const {
-  for (const Operation& reduction : shape_->reductions[step.chunk])
-    if (reduction.label == Label::reduce_shards)
-      writer.collective(stream, slot_of(ReductionSlot::shards, {step.chunk}),
-                        Phase::gradient_reduce, Traffic::data_gradients, step);
-    else
-      reduce(stream, {step.chunk, group_of(reduction.label) == GroupKind::expert_data}, step,
-             writer);
-}
-
-void ReductionWriter::reduce(Stream stream, Reduction of, const Step& step,
-                             OpWriter& writer) const {
-  const CodecParts parts =
-      of.of_experts ? shape_->compressed.expert_gradients : shape_->compressed.reduced_gradients;
-  const auto codec = [&](Phase phase, ReductionRow row) {
-    if (parts != CodecParts::none)
-      writer.codec(stream, phase, row_of(row, of, shape_->chunks), Traffic::data_gradients, step);
-  };
-  const auto collective = [&](ReductionSlot slot) {
-    writer.collective(stream, slot_of(slot, of), Phase::gradient_reduce, Traffic::data_gradients,
-                      step);
-  };
-  codec(Phase::encode, ReductionRow::encode);
-  collective(ReductionSlot::first);
-  if (parts == CodecParts::two) {
-    codec(Phase::encode, ReductionRow::encode_second);
-    collective(ReductionSlot::second);
-  }
-  codec(Phase::decode, ReductionRow::decode);
-}
-
-void ReductionWriter::wait_for_buckets(OpWriter& writer) const {
-  writer.order(Stream::data, Stream::compute, Traffic::data_gradients);
-}
-
-void ReductionWriter::at_end(OpWriter& writer) const {
-  if (shape_->gradient_reduction != GradientReduction::per_iteration) return;
-  if (overlaps()) return wait_for_buckets(writer);
-  reduce(Stream::compute, {}, {}, writer);
-}
-
-void ReductionWriter::gather_parameters(OpWriter& writer, Label label) const {
-  const bool experts = label == Label::gather_expert_parameters;
-  const auto codec = [&](Phase phase, DeviceRow row) {
-    if (shape_->compressed.gathered_parameters != CodecParts::none)
-      writer.codec(Stream::compute, phase, row_of(row, shape_->chunks), Traffic::zero_gather, {});
-  };
-  codec(Phase::encode, experts ? DeviceRow::encode_gathered_experts : DeviceRow::encode_gathered);
-  writer.collective(Stream::compute, end_place(label).slot, Phase::parameter_gather,
-                    Traffic::zero_gather, {});
-  codec(Phase::decode, experts ? DeviceRow::decode_gathered_experts : DeviceRow::decode_gathered);
-}
-
-/// Writes passes operation by operation.
-class OperationWriter {
- public:
-  /// `crosses_nodes`: collectives of tensor groups are played on the network.
-  OperationWriter(const StageOperations& chunks, bool splits_backward, bool crosses_nodes);
-
-  std::uint32_t num_slots() const { return places_.num_slots(); }
-  void pass(const Step& step, OpWriter& writer);
-  /// A pass that reduces its chunk's gradients: each bucket on the data stream when its share of the layers has ended, the last when the pass has.
-  void pass_with_buckets(const Step& step, int buckets, const ReductionWriter& reductions,
-                         OpWriter& writer);
-  /// A forward pass and the backward pass of the other chunk, at once.
-  void block(std::span<const Step> block, OpWriter& writer);
-
- private:
-  /// The operations of `direction` in a chunk; `step_of` says which pass each of them belongs to, `before` hears of each before it is written.
-  template <class StepOf, class Before>
-  void play(int chunk, Direction direction, const StepOf& step_of, const Before& before,
-            OpWriter& writer);
-  const PlacedPass& placed(int chunk, Direction direction);
-  Op op_of(const Step& step, int chunk, Direction direction, const PlacedOperation& placed) const;
-
-  const StageOperations* chunks_;
-  bool splits_backward_, crosses_nodes_;
-  OperationPlaces places_;
-  std::vector<std::array<std::optional<PlacedPass>, num_directions>> placed_;  ///< by chunk
-};
-
-namespace {
 
 /// Which operations of a pass are awaited, and the event at the end of each of them.
 class Ends {
@@ -461,106 +388,119 @@ Phase phase_of(Label label) {
                                                        : Phase::gradient_reduce;
 }
 
+/// Writes passes operation by operation.
+class OperationWriter {
+ public:
+  /// `crosses_nodes`: collectives of tensor groups are played on the network.
+  OperationWriter(const StageOperations& chunks, bool splits_backward, bool crosses_nodes)
+      : chunks_(&chunks),
+        splits_backward_(splits_backward),
+        crosses_nodes_(crosses_nodes),
+        places_(chunks, directions_of(splits_backward)),
+        placed_(chunks.size()) {}
+
+  std::uint32_t num_slots() const { return places_.num_slots(); }
+  void pass(const Step& step, OpWriter& writer) {
+    play(
+        step.chunk, direction_of(step, splits_backward_),
+        [&step](const Operation&) { return step; }, [](const PlacedOperation&) {}, writer);
+  }
+
+  /// A pass that reduces its chunk's gradients: each bucket on the data stream when its share of the layers has ended, the last when the pass has.
+  void pass_with_buckets(const Step& step, int buckets, const ReductionWriter& reductions,
+                         OpWriter& writer) {
+    const int layers = (*chunks_)[step.chunk]->at(direction_of(step, splits_backward_)).layers;
+    int reduced = 0;
+    const auto reduce_to = [&](int bucket) {
+      for (; reduced < bucket; ++reduced) reductions.reduce_bucket(reduced, step, writer);
+    };
+    play(
+        step.chunk, direction_of(step, splits_backward_),
+        [&step](const Operation&) { return step; },
+        [&](const PlacedOperation& next) {
+          if (next.stream == Stream::compute && next.layer > 1)
+            reduce_to(buckets * (next.layer - 1) / layers);
+        },
+        writer);
+    reduce_to(buckets);
+  }
+
+  /// A forward pass and the backward pass of the other chunk, at once.
+  void block(std::span<const Step> block, OpWriter& writer) {
+    const auto step_of = [block](const Operation& operation) {
+      const auto number = static_cast<std::size_t>(operation.of) - 1;  // forward, then the halves
+      WT_EXPECT(number < block.size());
+      return block[number];
+    };
+    play(
+        block.front().chunk, Direction::overlapped, step_of, [](const PlacedOperation&) {}, writer);
+  }
+
+ private:
+  /// The operations of `direction` in a chunk; `step_of` says which pass each of them belongs to, `before` hears of each before it is written.
+  template <class StepOf, class Before>
+  void play(int chunk, Direction direction, const StepOf& step_of, const Before& before,
+            OpWriter& writer) {
+    const PlacedPass& pass = placed(chunk, direction);
+    const PassOperations& operations = (*chunks_)[static_cast<std::size_t>(chunk)]->at(direction);
+    Ends ends(pass);
+    const auto traffic_of = [&](std::size_t number) {
+      return event_traffic(operations[pass.operations[number].number].label);
+    };
+    // A wait of kernels is for what they wait for; one of a collective's stream is counted nowhere.
+    const auto wait_for = [&](Stream stream, int awaited, std::size_t waiter) {
+      if (awaited == PlacedOperation::nothing) return;
+      const auto number = static_cast<std::size_t>(awaited);
+      writer.event(stream, OpKind::wait, ends.event_of(number),
+                   traffic_of(stream == Stream::compute ? number : waiter));
+    };
+    for (std::size_t i = 0; i < pass.operations.size(); ++i) {
+      const PlacedOperation& here = pass.operations[i];
+      before(here);
+      for (const int awaited : here.after) wait_for(here.stream, awaited, i);
+      writer.add(here.stream, op_of(step_of(operations[here.number]), chunk, direction, here));
+      if (!ends.is_awaited(i)) continue;
+      ends.event_of(i) = writer.new_event();
+      writer.event(here.stream, OpKind::record, ends.event_of(i), traffic_of(i));
+    }
+    wait_for(Stream::compute, pass.awaited_at_end, 0);
+  }
+
+  const PlacedPass& placed(int chunk, Direction direction) {
+    auto& placed = placed_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(direction)];
+    if (!placed)
+      placed = place_operations((*chunks_)[static_cast<std::size_t>(chunk)]->at(direction));
+    return *placed;
+  }
+
+  Op op_of(const Step& step, int chunk, Direction direction, const PlacedOperation& placed) const {
+    const Label label =
+        (*chunks_)[static_cast<std::size_t>(chunk)]->at(direction)[placed.number].label;
+    Op op;
+    op.chunk = step.chunk;
+    op.microbatch = step.microbatch;
+    op.peer = static_cast<std::uint8_t>(label);
+    op.traffic = row_of(label).traffic;
+    op.phase = placed.stream == Stream::compute ? step.phase : phase_of(label);
+    if (is_played_on_network(label, crosses_nodes_)) {
+      op.kind = OpKind::collective;
+      op.phase = phase_of(label);
+      op.slot = places_.slot(chunk, direction, placed.number);
+      op.work = placed.layer;
+    } else {
+      op.work = places_.row(chunk, direction, placed);
+      op.slot = placed.layer;
+    }
+    return op;
+  }
+
+  const StageOperations* chunks_;
+  bool splits_backward_, crosses_nodes_;
+  OperationPlaces places_;
+  std::vector<std::array<std::optional<PlacedPass>, num_directions>> placed_;  ///< by chunk
+};
+
 }  // namespace
-
-OperationWriter::OperationWriter(const StageOperations& chunks, bool splits_backward,
-                                 bool crosses_nodes)
-    : chunks_(&chunks),
-      splits_backward_(splits_backward),
-      crosses_nodes_(crosses_nodes),
-      places_(chunks, directions_of(splits_backward)),
-      placed_(chunks.size()) {}
-
-const PlacedPass& OperationWriter::placed(int chunk, Direction direction) {
-  auto& placed = placed_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(direction)];
-  if (!placed)
-    placed = place_operations((*chunks_)[static_cast<std::size_t>(chunk)]->at(direction));
-  return *placed;
-}
-
-void OperationWriter::pass(const Step& step, OpWriter& writer) {
-  play(
-      step.chunk, direction_of(step, splits_backward_), [&step](const Operation&) { return step; },
-      [](const PlacedOperation&) {}, writer);
-}
-
-void OperationWriter::pass_with_buckets(const Step& step, int buckets,
-                                        const ReductionWriter& reductions, OpWriter& writer) {
-  const int layers = (*chunks_)[step.chunk]->at(direction_of(step, splits_backward_)).layers;
-  int reduced = 0;
-  const auto reduce_to = [&](int bucket) {
-    for (; reduced < bucket; ++reduced) reductions.reduce_bucket(reduced, step, writer);
-  };
-  play(
-      step.chunk, direction_of(step, splits_backward_), [&step](const Operation&) { return step; },
-      [&](const PlacedOperation& next) {
-        if (next.stream == Stream::compute && next.layer > 1)
-          reduce_to(buckets * (next.layer - 1) / layers);
-      },
-      writer);
-  reduce_to(buckets);
-}
-
-void OperationWriter::block(std::span<const Step> block, OpWriter& writer) {
-  const auto step_of = [block](const Operation& operation) {
-    const auto number = static_cast<std::size_t>(operation.of) - 1;  // forward, then the halves
-    WT_EXPECT(number < block.size());
-    return block[number];
-  };
-  play(
-      block.front().chunk, Direction::overlapped, step_of, [](const PlacedOperation&) {}, writer);
-}
-
-template <class StepOf, class Before>
-void OperationWriter::play(int chunk, Direction direction, const StepOf& step_of,
-                           const Before& before, OpWriter& writer) {
-  const PlacedPass& pass = placed(chunk, direction);
-  const PassOperations& operations = (*chunks_)[static_cast<std::size_t>(chunk)]->at(direction);
-  Ends ends(pass);
-  const auto traffic_of = [&](std::size_t number) {
-    return event_traffic(operations[pass.operations[number].number].label);
-  };
-  // A wait of kernels is for what they wait for; one of a collective's stream is counted nowhere.
-  const auto wait_for = [&](Stream stream, int awaited, std::size_t waiter) {
-    if (awaited == PlacedOperation::nothing) return;
-    const auto number = static_cast<std::size_t>(awaited);
-    writer.event(stream, OpKind::wait, ends.event_of(number),
-                 traffic_of(stream == Stream::compute ? number : waiter));
-  };
-  for (std::size_t i = 0; i < pass.operations.size(); ++i) {
-    const PlacedOperation& here = pass.operations[i];
-    before(here);
-    for (const int awaited : here.after) wait_for(here.stream, awaited, i);
-    writer.add(here.stream, op_of(step_of(operations[here.number]), chunk, direction, here));
-    if (!ends.is_awaited(i)) continue;
-    ends.event_of(i) = writer.new_event();
-    writer.event(here.stream, OpKind::record, ends.event_of(i), traffic_of(i));
-  }
-  wait_for(Stream::compute, pass.awaited_at_end, 0);
-}
-
-Op OperationWriter::op_of(const Step& step, int chunk, Direction direction,
-                          const PlacedOperation& placed) const {
-  const Label label =
-      (*chunks_)[static_cast<std::size_t>(chunk)]->at(direction)[placed.number].label;
-  Op op;
-  op.chunk = step.chunk;
-  op.microbatch = step.microbatch;
-  op.peer = static_cast<std::uint8_t>(label);
-  op.traffic = row_of(label).traffic;
-  op.phase = placed.stream == Stream::compute ? step.phase : phase_of(label);
-  if (is_played_on_network(label, crosses_nodes_)) {
-    op.kind = OpKind::collective;
-    op.phase = phase_of(label);
-    op.slot = places_.slot(chunk, direction, placed.number);
-    op.work = placed.layer;
-  } else {
-    op.work = places_.row(chunk, direction, placed);
-    op.slot = placed.layer;
-  }
-  return op;
-}
-
 }  // namespace detail
 namespace {
 

@@ -436,10 +436,6 @@ class Ranking {
 
 }  // namespace
 
-const char* name_of(RankMethod method) {
-  return method == RankMethod::simulated ? "simulated" : "estimated";
-}
-
 RankResult rank_plans(const Scenario& base, const RankOptions& options) {
   return Ranking(base, options).rank();
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "report/ordering.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/in_flight.hpp"
@@ -49,7 +50,6 @@ std::string text_of(const MemoryCheck& check);
 
 /// How the time of a ranked plan is known.
 enum class RankMethod { simulated, estimated };
-const char* name_of(RankMethod method);
 
 /// Where a search stands, for a progress bar.
 struct RankProgress {

@@ -419,7 +419,6 @@ std::string recomputed_text(const RecomputedLayers& layers) {
   return " · recompute_layers " + (layers.first > 0
                                        ? "first " + std::to_string(layers.first) + " of each chunk"
                                        : "every " + std::to_string(layers.every));
->>>>>>> refs/heads/mends
 }
 
 /// What was searched, what was held fixed, and what is known of the result.

@@ -10,11 +10,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr std::array<std::pair<const char*, Baseline>, 4> names{{{"amp", Baseline::amp},
-                                                                 {"varuna", Baseline::varuna},
-                                                                 {"pipette", Baseline::pipette},
-                                                                 {"megatron", Baseline::megatron}}};
-
 void expect_complete(const BaselineInputs& in) {
   WT_EXPECT(in.microbatches > 0 && in.data > 0 && !in.stages.empty());
   for (const auto& pipeline : in.hops) WT_EXPECT(pipeline.size() + 1 == in.stages.size());
@@ -157,18 +152,6 @@ class PipelineReplay {
 };
 
 }  // namespace
-
-const char* name_of(Baseline baseline) {
-  return std::find_if(names.begin(), names.end(),
-                      [&](const auto& entry) { return entry.second == baseline; })
-      ->first;
-}
-
-std::optional<Baseline> find_baseline(const std::string& name) {
-  for (const auto& [known, baseline] : names)
-    if (name == known) return baseline;
-  return std::nullopt;
-}
 
 Seconds amp_estimate(const BaselineInputs& in, const BaselineOptions& options) {
   expect_complete(in);

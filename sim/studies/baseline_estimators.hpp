@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "plan/plan.hpp"
 #include "units/quantity.hpp"
 #include "workload/transformer.hpp"
@@ -19,8 +20,6 @@ enum class Baseline {
   megatron,  ///< the rules of Narayanan et al., SC 2021, arXiv:2104.04473, section 3
 };
 /// "amp", "varuna", "pipette", "megatron"
-const char* name_of(Baseline baseline);
-std::optional<Baseline> find_baseline(const std::string& name);
 
 /// One pipeline stage as the formulas see it.
 struct BaselineStage {

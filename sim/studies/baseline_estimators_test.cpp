@@ -70,8 +70,8 @@ BaselineInputs shipped_job() {
 TEST_CASE("a baseline is found by its name") {
   for (const Baseline baseline :
        {Baseline::amp, Baseline::varuna, Baseline::pipette, Baseline::megatron})
-    CHECK(find_baseline(name_of(baseline)) == baseline);
-  CHECK(!find_baseline("Pipette"));
+    CHECK(enumerator_named<Baseline>(name_of(baseline)) == baseline);
+  CHECK(!enumerator_named<Baseline>("Pipette"));
 }
 
 TEST_CASE("Pipette's shipped job has 2.493 GB of gradients a rank, a third more than it needs") {

@@ -70,7 +70,12 @@ std::string point_number(std::size_t place, const char* key, const std::string& 
 
 /// Contents of a sweep's page.
 struct SweepContent {
-  SweepContent(const Sweep& its_sweep, const PartRows& its_rows);
+  SweepContent(const Sweep& its_sweep, const PartRows& its_rows)
+      : sweep(its_sweep), rows(its_rows), ranked(ranked_rows(sweep, rows)), shown(ranked.rows) {
+    if (shown.size() > most_page_rows) shown.resize(most_page_rows);
+    data = plot_data(rows, sweep.points().columns());
+    explained = explain_points(sweep, points_to_explain());
+  }
 
   const Sweep& sweep;
   const PartRows& rows;
@@ -84,16 +89,19 @@ struct SweepContent {
   const JsonValue& row_of(const ExplainedPoint& each) const {
     return rows.by_point.at(each.point).content;
   }
+
   /// Its label, or "nodes 512, micro_batch 1".
   std::string name_of(const JsonValue& row) const {
     return point_name(row, sweep.points().columns());
   }
+
   /// Whether every row has a label, which is then shown in place of its values.
   bool all_named() const {
     return sweep.points().has_labels() &&
            std::all_of(shown.begin(), shown.end(),
                        [](const Row* row) { return row->content.find("label") != nullptr; });
   }
+
   /// The reports of the explained points, in the page's data "explained".
   html::DataViews reports() const {
     html::DataViews views;
@@ -104,31 +112,22 @@ struct SweepContent {
 
  private:
   /// The fastest at each place of the axis, at most ten, and the best of all.
-  std::vector<std::size_t> points_to_explain() const;
-};
-
-SweepContent::SweepContent(const Sweep& its_sweep, const PartRows& its_rows)
-    : sweep(its_sweep), rows(its_rows), ranked(ranked_rows(sweep, rows)), shown(ranked.rows) {
-  if (shown.size() > most_page_rows) shown.resize(most_page_rows);
-  data = plot_data(rows, sweep.points().columns());
-  explained = explain_points(sweep, points_to_explain());
-}
-
-std::vector<std::size_t> SweepContent::points_to_explain() const {
-  constexpr std::size_t most = 10;
-  std::vector<std::size_t> points;
-  if (data) {
-    const std::vector<PlotPoint> fastest = fastest_points(*data);
-    const std::size_t count = std::min(most, fastest.size());
-    for (std::size_t i = 0; i < count; ++i)
-      points.push_back(fastest[count == 1 ? 0 : i * (fastest.size() - 1) / (count - 1)].point);
-  } else if (ranked.ok() > 0) {
-    points.push_back(shown.front()->point);
+  std::vector<std::size_t> points_to_explain() const {
+    constexpr std::size_t most = 10;
+    std::vector<std::size_t> points;
+    if (data) {
+      const std::vector<PlotPoint> fastest = fastest_points(*data);
+      const std::size_t count = std::min(most, fastest.size());
+      for (std::size_t i = 0; i < count; ++i)
+        points.push_back(fastest[count == 1 ? 0 : i * (fastest.size() - 1) / (count - 1)].point);
+    } else if (ranked.ok() > 0) {
+      points.push_back(shown.front()->point);
+    }
+    if (has_best() && std::find(points.begin(), points.end(), best().point) == points.end())
+      points.push_back(best().point);
+    return points;
   }
-  if (has_best() && std::find(points.begin(), points.end(), best().point) == points.end())
-    points.push_back(best().point);
-  return points;
-}
+};
 
 std::string best_headline(const SweepContent& page) {
   if (!page.has_best())

@@ -1,6 +1,7 @@
 #include "sweep/sweep_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -224,19 +225,10 @@ RankedRows ranked_rows(const Sweep& sweep, const PartRows& rows) {
 }
 
 const char* order_words(Objective objective) {
-  switch (objective) {
-    case Objective::time:
-      return "Shortest iteration";
-    case Objective::tokens_per_second:
-      return "Most tokens a second";
-    case Objective::cost_per_token:
-      return "Least cost of a token";
-    case Objective::energy_per_token:
-      return "Least energy for a token";
-    case Objective::days:
-      return "Fewest days";
-  }
-  return "";
+  constexpr std::array words{"Shortest iteration", "Most tokens a second", "Least cost of a token",
+                             "Least energy for a token", "Fewest days"};
+  static_assert(words.size() == enumerators<Objective>().size());
+  return words.at(static_cast<std::size_t>(objective));
 }
 
 namespace {

@@ -41,36 +41,6 @@ Awaited awaited_with(Phase cause) {
 
 }  // namespace
 
-const char* name_of(Line line) {
-  switch (line) {
-    case Line::compute:
-      return "compute";
-    case Line::tensor_comm:
-      return "tensor_comm";
-    case Line::pipeline_comm:
-      return "pipeline_comm";
-    case Line::pipeline_bubble:
-      return "pipeline_bubble";
-    case Line::data_comm:
-      return "data_comm";
-    case Line::context_comm:
-      return "context_comm";
-    case Line::embedding_sync:
-      return "embedding_sync";
-    case Line::codec:
-      return "codec";
-    case Line::optimizer:
-      return "optimizer";
-    case Line::other:
-      return "other";
-    case Line::expert_comm:
-      return "expert_comm";
-    case Line::peer_wait:
-      return "peer_wait";
-  }
-  return "?";
-}
-
 Line line_of(Part part) {
   switch (part) {
     case Part::compute:

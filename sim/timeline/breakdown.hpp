@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "engine/player.hpp"
 
 namespace windtunnel {
@@ -24,12 +25,8 @@ enum class Line {
   context_comm,
   peer_wait,  ///< waiting for a collective that slower GPUs have not entered
 };
-inline constexpr std::array all_lines{
-    Line::compute,   Line::tensor_comm,    Line::pipeline_comm, Line::pipeline_bubble,
-    Line::data_comm, Line::embedding_sync, Line::codec,         Line::optimizer,
-    Line::other,     Line::expert_comm,    Line::context_comm,  Line::peer_wait};
+inline constexpr auto all_lines = enumerators<Line>();
 inline constexpr int num_lines = static_cast<int>(all_lines.size());
-const char* name_of(Line line);  ///< "compute", "tensor_comm", …
 
 /// Whether files have the line where nothing is on it too.
 inline bool is_always_written(Line line) { return line < Line::expert_comm; }

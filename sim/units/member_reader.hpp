@@ -21,9 +21,6 @@
 ///   given(reader, "scales_gradients", stack.scales_gradients);  // absent: what the member has; nothing is written back
 namespace windtunnel {
 
-template <class Value>
-using Names = std::vector<std::pair<std::string, Value>>;
-
 namespace detail {
 
 template <class Value>

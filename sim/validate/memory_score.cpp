@@ -43,18 +43,6 @@ void compare_ranks(const MeasurementPoint& point, const PointPrediction& predict
 
 }  // namespace
 
-const char* name_of(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::allocated:
-      return "allocated";
-    case MemoryKind::reserved:
-      return "reserved";
-    case MemoryKind::nvidia_smi:
-      return "nvidia-smi";
-  }
-  return "";
-}
-
 const char* rank_class(int stage, int stages) {
   if (stage == 0) return "first stage";
   if (stage == stages - 1) return "last stage";

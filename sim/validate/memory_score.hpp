@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "evidence/measurement_set.hpp"
 #include "validate/point_prediction.hpp"
 
@@ -16,7 +17,6 @@ enum class MemoryKind {
   nvidia_smi,  ///< what nvidia-smi shows of the fullest GPU
 };
 /// "allocated", "reserved", "nvidia-smi"
-const char* name_of(MemoryKind kind);
 
 /// Measured memory beside predicted memory: means over the ranks of a class, or the fullest GPU.
 struct MemoryComparison {

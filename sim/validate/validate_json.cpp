@@ -110,7 +110,7 @@ JsonValue point_json(const ValidatedSet& set, const ScoredRow& row) {
 JsonValue memory_json(const ValidatedSet& set, const MemoryComparison& comparison) {
   return object_of({{"set", set.name},
                     {"id", comparison.id},
-                    {"kind", name_of(comparison.kind)},
+                    {"kind", dashed_name(comparison.kind)},
                     {"ranks", comparison.ranks},
                     {"measured_bytes", comparison.measured.value()},
                     {"predicted_bytes", comparison.predicted.value()},

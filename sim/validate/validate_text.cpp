@@ -131,7 +131,7 @@ std::string other_scores_text(const ValidatedSet& set) {
                         ", bias " + signed_percent_text(all.bias)});
   };
   for (const MemoryKind kind : memory_kinds)
-    add(std::string("memory, ") + name_of(kind), memory_errors(set.memory, kind));
+    add("memory, " + dashed_name(kind), memory_errors(set.memory, kind));
   for (const auto& [name, errors] : timer_errors(set.timers)) add("timer " + name, errors);
   return rows.empty() ? "" : "\n" + text_table("lrl", rows);
 }
@@ -228,7 +228,7 @@ std::vector<TextRow> rows_of_memory(const std::vector<ValidatedSet>& sets) {
       const std::vector<double> errors = memory_errors(set.memory, kind);
       if (errors.empty()) continue;
       const Score all = score_errors(errors);
-      rows.push_back({set.name + ", " + name_of(kind), std::to_string(all.scored),
+      rows.push_back({set.name + ", " + dashed_name(kind), std::to_string(all.scored),
                       in_percent(all.mape), in_percent(all.worst_ape),
                       signed_in_percent(all.bias)});
     }

@@ -16,7 +16,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr int most_layers = 100'000;
 constexpr int most_hidden =
     1 << 20;  ///< keeps 4 * hidden and products of two sizes far from overflow
 constexpr int most_sequence = 1 << 28;  ///< tokens

@@ -7,6 +7,9 @@
 
 namespace windtunnel {
 
+/// Layers of the largest model that is read.
+inline constexpr int most_layers = 100'000;
+
 /// Reads a file of models/, or the same object written inline in a scenario. Keys and defaults
 /// (CONTRACT section 3): layers, hidden, heads, sequence, vocab are required; family gpt, kv_heads
 /// = heads, ffn_hidden = 4 hidden, gated_mlp false, tied_embeddings true, rotary false,

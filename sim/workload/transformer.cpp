@@ -229,62 +229,10 @@ void add_merging(KernelWork& work, const Transformer& model, const LayerShape& s
 
 }  // namespace
 
-const char* name_of(RecomputedModule module) {
-  switch (module) {
-    case RecomputedModule::attention_core:
-      return "attention_core";
-    case RecomputedModule::norms:
-      return "norms";
-    case RecomputedModule::up_projection:
-      return "up_projection";
-    case RecomputedModule::mlp:
-      return "mlp";
-    case RecomputedModule::shared_experts:
-      return "shared_experts";
-    case RecomputedModule::expert_activation:
-      return "expert_activation";
-    case RecomputedModule::experts:
-      return "experts";
-  }
-  WT_UNREACHABLE();
-}
-
 RecomputedModules RecomputedModules::of_selective() {
   RecomputedModules modules;
   modules.add(RecomputedModule::attention_core);
   return modules;
-}
-
-const char* name_of(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::none:
-      return "none";
-    case Recompute::selective:
-      return "selective";
-    case Recompute::full:
-      return "full";
-  }
-  return "?";
-}
-
-const char* name_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp32:
-      return "fp32";
-    case Precision::tf32:
-      return "tf32";
-    case Precision::fp16:
-      return "fp16";
-    case Precision::bf16:
-      return "bf16";
-    case Precision::fp8:
-      return "fp8";
-    case Precision::mxfp8:
-      return "mxfp8";
-    case Precision::nvfp4:
-      return "nvfp4";
-  }
-  return "?";
 }
 
 bool is_quantized(Precision precision) { return base_precision(precision) != precision; }

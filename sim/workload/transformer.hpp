@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "units/divisible.hpp"
 #include "units/quantity.hpp"
 
@@ -22,7 +23,6 @@ enum class Precision {
   mxfp8,  ///< E4M3 with a scale byte for 32 values (OCP MX)
   nvfp4,  ///< E2M1 with an E4M3 scale for 16 values, and one scale a tensor
 };
-const char* name_of(Precision precision);
 /// Whether linear layers cast the operands of their products: fp8, mxfp8, nvfp4.
 bool is_quantized(Precision precision);
 /// What everything beside those products is computed in: bf16 of a quantised format, else the format itself.
@@ -39,8 +39,6 @@ enum class Recompute {
   selective,  ///< some modules of a layer, of themselves its attention core (RecomputedModule)
   full,       ///< only the input of each layer is kept
 };
-/// "none", "selective", "full"
-const char* name_of(Recompute recompute);
 
 /// Part of a layer that selective recomputation computes again: --recompute-modules of Megatron-Core 0.15.
 enum class RecomputedModule : std::uint8_t {
@@ -52,8 +50,6 @@ enum class RecomputedModule : std::uint8_t {
   expert_activation,  ///< nonlinearity of the experts ("moe_act")
   experts,            ///< router, exchanges and experts ("moe")
 };
-/// "attention_core", "norms", …
-const char* name_of(RecomputedModule module);
 
 /// Modules of one plan.
 class RecomputedModules {
@@ -62,11 +58,7 @@ class RecomputedModules {
   void add(RecomputedModule module) { bits_ |= bit(module); }
   bool operator==(const RecomputedModules&) const = default;
 
-  static constexpr std::array all{
-      RecomputedModule::attention_core, RecomputedModule::norms,
-      RecomputedModule::up_projection,  RecomputedModule::mlp,
-      RecomputedModule::shared_experts, RecomputedModule::expert_activation,
-      RecomputedModule::experts};
+  static constexpr auto all = enumerators<RecomputedModule>();
   /// The core of attention alone, as of Korthikanti et al. 2022, section 5.
   static RecomputedModules of_selective();
   static RecomputedModules none() { return {}; }

@@ -1,7 +1,6 @@
-#include "calibrate/calibrate_command.hpp"
-
 #include <iostream>
 #include <sstream>
+#include <utility>
 
 #include "calibrate/memory_calibration.hpp"
 #include "windtunnel/commands.hpp"
@@ -21,26 +20,17 @@ std::optional<FittedFile> fitted_file(const CommandLine& line) {
 }  // namespace
 
 ExitCode calibrate_command(const CommandLine& line) {
-  const bool is_json = line.format == ResultFormat::json;
   std::ostringstream result, quiet;
   std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
   const Library library = Library::find();
-  CalibrateRequest request;
+  CalibrateRequest request = line.calibrate;
   request.sets = line.arguments;
-  request.fit = line.fit;
   request.file = fitted_file(line);
-  if (!line.advise.empty()) {
-    request.advise = scenario_file_for(line.advise, library);
-    request.advise_name = line.advise;
-    if (!line.against.empty()) request.against = scenario_file_for(line.against, library);
-    request.against_name = line.against;
-  }
-  if (!line.predict.empty()) {
-    request.predict = scenario_file_for(line.predict, library);
-    request.predict_name = line.predict;
-  }
-  if (!line.prior.empty())
-    request.prior = line.prior == "none" ? PriorKind::none : PriorKind::shipped;
+  for (const auto& [name, file] : {std::pair{&request.advise_name, &request.advise},
+                                   {&request.against_name, &request.against},
+                                   {&request.predict_name, &request.predict}})
+    if (!name->empty()) *file = scenario_file_for(*name, library);
+  request.prior = enumerator_named<PriorKind>(line.prior);
   if (line.fit_draws > 0)
     request.draws =
         DrawPlan{line.fit_draws,
@@ -48,7 +38,7 @@ ExitCode calibrate_command(const CommandLine& line) {
   request.residuals = line.residuals;
   request.overrides = line.overrides;
   request.seed = line.seed;
-  request.format = is_json ? CalibrationFormat::json : CalibrationFormat::text;
+  request.format = line.format;
   request.progress = progress_style(line);
   const int code = line.memory
                        ? run_memory_calibration(request, line.output, library, result, messages)

@@ -28,8 +28,8 @@ ExitCode collective_command(const CommandLine& line) {
   question.gpus = line.gpus;
   if (!line.algorithm.empty()) question.algorithm = line.algorithm;
   for (const std::string& text : line.bytes) question.bytes.push_back(bytes_of(text));
-  for (const CollectiveOperation operation : collective_operations())
-    if (line.arguments.front() == name_of(operation)) question.operation = operation;
+  for (const CollectiveOperation operation : enumerators<CollectiveOperation>())
+    if (line.arguments.front() == dashed_name(operation)) question.operation = operation;
   JsonValue scenario{JsonValue::Object{}};
   scenario.set("platform", JsonValue(line.platform));
   ReadOptions reading;

@@ -49,24 +49,24 @@ void check_validate(const CommandLine& line) {
 }
 
 void check_calibrate(const CommandLine& line) {
-  if (!line.advise.empty()) {
-    if (line.memory || !line.residuals.empty() || !line.output.empty() || !line.predict.empty() ||
-        !line.prior.empty() || line.fit_draws > 0)
+  if (!line.calibrate.advise_name.empty()) {
+    if (line.memory || !line.residuals.empty() || !line.output.empty() ||
+        !line.calibrate.predict_name.empty() || !line.prior.empty() || line.fit_draws > 0)
       throw UsageError("--advise writes no file: it goes with SETs and --fit alone");
     return;
   }
-  if (!line.against.empty())
+  if (!line.calibrate.against_name.empty())
     throw UsageError("--against names the plan that the one of --advise is decided against");
-  if (line.fit_draws > 0 && (line.memory || line.fit.empty() || !line.residuals.empty() ||
-                             !line.output.empty() || !line.predict.empty()))
+  if (line.fit_draws > 0 && (line.memory || line.calibrate.fit.empty() || !line.residuals.empty() ||
+                             !line.output.empty() || !line.calibrate.predict_name.empty()))
     throw UsageError("--draws tries fits and keeps none: it goes with SETs and --fit alone");
   if (line.fit_rows > 0 && line.fit_draws == 0)
     throw UsageError("--rows says how many rows a draw has: it goes with --draws");
   if (line.arguments.empty())
     throw UsageError("calibrate needs a SET (a path, or a name as validate takes it)");
   if (line.memory) {
-    if (!line.fit.empty() || !line.residuals.empty() || !line.device.empty() ||
-        !line.software.empty() || !line.platform.empty() || !line.predict.empty() ||
+    if (!line.calibrate.fit.empty() || !line.residuals.empty() || !line.device.empty() ||
+        !line.software.empty() || !line.platform.empty() || !line.calibrate.predict_name.empty() ||
         !line.prior.empty())
       throw UsageError("--memory fits no constants: it goes with -o alone");
     return;
@@ -106,12 +106,12 @@ void check_codec(const CommandLine& line) {
 }
 
 void check_collective(const CommandLine& line) {
-  const auto name = [](CollectiveOperation operation) { return name_of(operation); };
-  const std::string kinds = listed(collective_operations(), name);
+  const auto known = enumerators<CollectiveOperation>();
+  const std::string kinds = listed(known, dashed_name<CollectiveOperation>);
   if (line.arguments.size() != 1) throw UsageError("collective takes one KIND: " + kinds);
-  const auto& known = collective_operations();
-  if (std::none_of(known.begin(), known.end(),
-                   [&](CollectiveOperation each) { return line.arguments[0] == name_of(each); }))
+  if (std::none_of(known.begin(), known.end(), [&](CollectiveOperation each) {
+        return line.arguments[0] == dashed_name(each);
+      }))
     throw UsageError("there is no collective " + in_quotes(line.arguments[0]) + " (write " + kinds +
                      ")");
   if (line.platform.empty())
@@ -140,8 +140,9 @@ void check_schedule(const CommandLine& line) {
 }
 
 void check_emit(const CommandLine& line) {
-  if (!line.host_map.empty() && line.emit.empty()) throw UsageError("--host-map belongs to --emit");
-  if (!line.emit.empty() && !line.why.empty())
+  if (!line.rank.host_map.empty() && line.emit.empty())
+    throw UsageError("--host-map belongs to --emit");
+  if (!line.emit.empty() && !line.rank.why.empty())
     throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
 }
 

@@ -8,8 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "calibrate/calibrate_command.hpp"
 #include "codec/codec_command.hpp"
 #include "importers/importer.hpp"
+#include "search/rank_command.hpp"
+#include "sweep/sweep_command.hpp"
 #include "windtunnel/completion_text.hpp"
 
 namespace windtunnel {
@@ -58,29 +61,23 @@ struct CommandLine {
   int stages = 0, microbatches = 0, chunks = 0;
   std::string svg;  ///< of schedule draw and of validate
 
-  // Of rank.
-  int top = 10;
-  std::optional<std::size_t> budget;
-  std::string why, emit, host_map, method;
+  RankRequest rank;  ///< what it has in common with other commands stands elsewhere here
+  std::optional<std::size_t> budget;  ///< of rank and explain
+  std::string emit;                   ///< of rank
 
   std::size_t jobs = 0;  ///< of rank, sweep, job and run --steps; 0: one a core
   int draws = 1000;      ///< of job
   int steps = 0;         ///< of run and explain: how many iterations, with noise; 0: one, without
   std::string csv;       ///< of job: the draws as a table; of run: the steps
 
-  // Of sweep; empty: not given.
-  std::string shard, time_limit, memory_limit;
-  std::string baseline;  ///< of a sweep: a label, a number, or values as JSON
-  bool retry_failed = false, dry_run = false, status = false, worker = false;
+  SweepRequest sweep;    ///< as rank
+  std::string baseline;  ///< of a sweep: a label, a number, or values as JSON; empty: not given
+  bool dry_run = false, status = false, worker = false;
 
-  // Of calibrate.
-  std::vector<std::string> fit;
+  CalibrateRequest calibrate;  ///< as rank
   std::string device, software,
       platform;  ///< the file that takes the fitted numbers, at most one; platform also of collective
-  std::string output, residuals;  ///< output: of import too
-  std::string advise,
-      against;  ///< the scenario that runs are advised for, and the one that it is decided against
-  std::string predict;                           ///< the scenario that is predicted with the fit
+  std::string output, residuals;                 ///< output: of import too
   std::string prior;                             ///< "shipped", "none" or empty: the default
   int fit_draws = 0, fit_rows = 0;               ///< of --draws and --rows; 0: not given
   ImportOptions import;                          ///< of import

@@ -154,18 +154,20 @@ void add_explain_options(CLI::App* explain, CommandLine& line) {
 
 void add_rank_options(CLI::App* rank, CommandLine& line) {
   Options options(rank);
-  options.number("--top", line.top, 1, most_plans, "How many plans to print (default 10)", "K");
+  options.number("--top", line.rank.top, 1, most_plans, "How many plans to print (default 10)",
+                 "K");
   options.number("--budget", line.budget, 0, most_plans,
                  "Most simulations (default: until the table is proven)");
   options.number("--jobs", line.jobs, 1, most_jobs,
                  "Simulations at the same time (default: one per core)");
-  options.value("--why", line.why, "PLAN",
+  options.value("--why", line.rank.why, "PLAN",
                 "Explain the place of one plan, such as tensor=8,pipeline=4,micro_batch=2");
-  options.word("--method", line.method, "amp|varuna|pipette|megatron",
+  options.word("--method", line.rank.method, "amp|varuna|pipette|megatron",
                "Show which plan another method would pick, and simulate it");
   options.word("--emit", line.emit, "megatron|deepspeed|torchtitan",
                "Print the launch arguments or configuration of the best plan");
-  options.value("--host-map", line.host_map, "OUT", "With --emit: write which GPU runs which rank");
+  options.value("--host-map", line.rank.host_map, "OUT",
+                "With --emit: write which GPU runs which rank");
   add_report(rank, line);
 }
 
@@ -207,16 +209,16 @@ void add_sweep_options(CLI::App* sweep, CommandLine& line) {
   options.number("--jobs", line.jobs, 1, 1 << 16,
                  "Points simulated at the same time (default: one per core)");
   options.value(
-      "--shard", line.shard, "i/n",
+      "--shard", line.sweep.shard, "i/n",
       "Simulate only part i of n (default: as Slurm, Open MPI or PMI number this process)");
-  options.value("--time-limit", line.time_limit, "TIME",
+  options.value("--time-limit", line.sweep.time_limit, "TIME",
                 "Longest time for one point, such as \"90 s\": 1 us to 240 h");
-  options.value("--memory-limit", line.memory_limit, "SIZE",
+  options.value("--memory-limit", line.sweep.memory_limit, "SIZE",
                 "Most memory for one point, such as \"4 GB\": 64 MB to 1 PB");
   options.value("--baseline", line.baseline, "POINT",
                 "Show speed-ups over this point: its label, its number, or its values as "
                 "'{\"/nodes\": 8}'");
-  options.flag("--retry-failed", line.retry_failed, "Simulate failed points again");
+  options.flag("--retry-failed", line.sweep.retry_failed, "Simulate failed points again");
   options.flag("--dry-run", line.dry_run, "List the points and stop");
   options.flag("--status", line.status, "Merge and count the results so far, and stop");
   sweep->add_flag("--worker", line.worker)->group("");
@@ -239,19 +241,19 @@ void add_validate_options(CLI::App* validate, CommandLine& line) {
 void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
   Options options(calibrate);
   constexpr int most = 1 << 20;
-  options.list("--fit", line.fit, "NAME[=LOW..HIGH][,NAME]",
+  options.list("--fit", line.calibrate.fit, "NAME[=LOW..HIGH][,NAME]",
                "Constants to fit: emax, memory_efficiency, nic_efficiency, "
                "in_node_collective_slowdown (arf), compute_efficiency, tensor_collective_overhead, "
                "kernel_launch, flash_forward, flash_backward, or a "
                "JSON pointer to any number of a scenario; may be repeated");
-  options.value("--advise", line.advise, "FILE",
+  options.value("--advise", line.calibrate.advise_name, "FILE",
                 "Fit nothing: name the runs to measure next that make the prediction of this "
                 "scenario most certain");
-  options.value("--against", line.against, "FILE",
+  options.value("--against", line.calibrate.against_name, "FILE",
                 "With --advise: name the runs that make it most certain which of the two "
                 "scenarios, of one stack and platform, is the faster one");
   options.value(
-      "--predict", line.predict, "FILE",
+      "--predict", line.calibrate.predict_name, "FILE",
       "Predict this scenario with the fitted constants, anchored by measured rows near it");
   options
       .value("--prior", line.prior, "shipped|none",

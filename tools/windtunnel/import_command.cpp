@@ -17,9 +17,7 @@ ExitCode import_command(const CommandLine& line) {
   request.options = line.import;
   std::ostringstream result, quiet;
   std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
-  const bool is_json = line.format == ResultFormat::json;
-  run_import(request, is_json ? ImportFormat::json : ImportFormat::text, Library::find(), result,
-             messages);
+  run_import(request, line.format, Library::find(), result, messages);
   print_result(line, result.str());
   return exit_done;
 }

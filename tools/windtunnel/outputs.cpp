@@ -35,8 +35,8 @@ std::vector<std::string> names_in_out(const std::string& command) {
 
 std::vector<fs::path> named_outputs(const CommandLine& line) {
   std::vector<fs::path> outputs;
-  for (const std::string& name :
-       {line.trace, line.report, line.svg, line.host_map, line.output, line.residuals, line.csv})
+  for (const std::string& name : {line.trace, line.report, line.svg, line.rank.host_map,
+                                  line.output, line.residuals, line.csv})
     if (!name.empty()) outputs.emplace_back(name);
   if (!line.out.empty())
     for (const std::string& name : names_in_out(line.command))

@@ -1,5 +1,3 @@
-#include "search/rank_command.hpp"
-
 #include <iostream>
 #include <sstream>
 
@@ -15,23 +13,16 @@ ExitCode rank_command(const CommandLine& line) {
   const Scenario base =
       on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
   note_noise(line, base);
-  RankRequest request;
-  request.top = line.top;
+  RankRequest request = line.rank;
   request.budget = line.budget;
   request.jobs = line.jobs;
-  request.why = line.why;
-  request.method = line.method;
   request.evidence = read_evidence(Library::find());
-  request.host_map = line.host_map;
-  if (!line.emit.empty())
-    request.emit = line.emit == "megatron"    ? LaunchFormat::megatron
-                   : line.emit == "deepspeed" ? LaunchFormat::deepspeed
-                                              : LaunchFormat::torchtitan;
+  request.emit = enumerator_named<LaunchFormat>(line.emit).value_or(LaunchFormat::none);
   request.launch_as_json = line.format == ResultFormat::json;
   request.progress = progress_style(line);
   std::ostringstream quiet;
   std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
-  const auto run = line.method.empty() ? run_rank : run_method;
+  const auto run = line.rank.method.empty() ? run_rank : run_method;
   const RankAnswer answer = run(base, request, messages);
   write_outputs(line, {{line.report, [&] { return page_of(answer.document); }}});
   if (answer.launch.empty())

@@ -1,5 +1,3 @@
-#include "sweep/sweep_command.hpp"
-
 #include <cstdlib>
 #include <iostream>
 #include <sstream>
@@ -24,7 +22,7 @@ SweepMode mode_of(const CommandLine& line) {
 
 ExitCode sweep_command(const CommandLine& line) {
   const Library library = Library::find();
-  SweepRequest request;
+  SweepRequest request = line.sweep;
   request.file = scenario_file_for(line.arguments.front(), library);
   request.directory = line.out;
   request.report = line.report;
@@ -33,11 +31,7 @@ ExitCode sweep_command(const CommandLine& line) {
   if (!line.baseline.empty()) request.overrides.emplace_back("/sweep/baseline", line.baseline);
   request.seed = line.seed;
   request.jobs = line.jobs;
-  request.shard = line.shard;
   request.choose_plan = plan_chooser("/sweep/plan");
-  request.time_limit = line.time_limit;
-  request.memory_limit = line.memory_limit;
-  request.retry_failed = line.retry_failed;
   request.version = version_text();
   request.format = line.format;
   request.progress = progress_style(line);

@@ -127,9 +127,25 @@ void decode_as(const std::vector<std::uint8_t>& bytes, std::vector<float>& value
 /// left out; its ratio can differ a little from theirs. A last chunk that is not full is filled up with its last word.
 class MpcCodec final : public TensorCodec {
  public:
-  void encode(const Tensor& tensor) override;
+  void encode(const Tensor& tensor) override {
+    element_ = tensor.element;
+    count_ = tensor.size();
+    bytes_.clear();
+    if (element_ == ElementType::float16)
+      encode_as<std::uint16_t>(tensor.values, bytes_);
+    else
+      encode_as<std::uint32_t>(tensor.values, bytes_);
+  }
+
   Bytes size() const override { return Bytes{static_cast<double>(bytes_.size())}; }
-  const std::vector<float>& decode() override;
+  const std::vector<float>& decode() override {
+    decoded_.resize(count_);
+    if (element_ == ElementType::float16)
+      decode_as<std::uint16_t>(bytes_, decoded_);
+    else
+      decode_as<std::uint32_t>(bytes_, decoded_);
+    return decoded_;
+  }
 
  private:
   ElementType element_ = ElementType::float32;
@@ -137,25 +153,6 @@ class MpcCodec final : public TensorCodec {
   std::vector<std::uint8_t> bytes_;
   std::vector<float> decoded_;
 };
-
-void MpcCodec::encode(const Tensor& tensor) {
-  element_ = tensor.element;
-  count_ = tensor.size();
-  bytes_.clear();
-  if (element_ == ElementType::float16)
-    encode_as<std::uint16_t>(tensor.values, bytes_);
-  else
-    encode_as<std::uint32_t>(tensor.values, bytes_);
-}
-
-const std::vector<float>& MpcCodec::decode() {
-  decoded_.resize(count_);
-  if (element_ == ElementType::float16)
-    decode_as<std::uint16_t>(bytes_, decoded_);
-  else
-    decode_as<std::uint32_t>(bytes_, decoded_);
-  return decoded_;
-}
 
 std::unique_ptr<TensorCodec> make(double /*setting*/, std::uint64_t /*seed*/) {
   return std::make_unique<MpcCodec>();

@@ -49,9 +49,32 @@ class PowerSgd final : public TensorCodec {
  public:
   PowerSgd(int rank, std::uint64_t seed) : rank_(rank), seed_(seed) {}
 
-  void encode(const Tensor& tensor) override;
-  Bytes size() const override;
-  const std::vector<float>& decode() override;
+  void encode(const Tensor& tensor) override {
+    const auto rows = static_cast<Eigen::Index>(tensor.rows);
+    const auto columns = static_cast<Eigen::Index>(tensor.columns);
+    const Eigen::Index rank = std::min({rank_, rows, columns});
+    if (q_.size() == 0) {
+      const auto count = static_cast<std::size_t>(columns * rank);
+      const std::vector<float> numbers = normal_numbers(count, seed_);
+      q_ = Eigen::Map<const Matrix>(numbers.data(), columns, rank);
+    }
+    WT_EXPECT(q_.rows() == columns && q_.cols() == rank);
+    const Eigen::Map<const RowMajor> message(tensor.values.data(), rows, columns);
+    orthogonalise(q_);
+    p_.noalias() = message * q_;
+    orthogonalise(p_);
+    q_.noalias() = message.transpose() * p_;
+  }
+
+  Bytes size() const override {
+    return Bytes{sizeof(float) * static_cast<double>(p_.size() + q_.size())};
+  }
+
+  const std::vector<float>& decode() override {
+    decoded_.resize(static_cast<std::size_t>(p_.rows() * q_.rows()));
+    Eigen::Map<RowMajor>(decoded_.data(), p_.rows(), q_.rows()).noalias() = p_ * q_.transpose();
+    return decoded_;
+  }
 
  private:
   using Matrix = Eigen::MatrixXf;
@@ -60,33 +83,6 @@ class PowerSgd final : public TensorCodec {
   Matrix p_, q_;
   std::vector<float> decoded_;
 };
-
-void PowerSgd::encode(const Tensor& tensor) {
-  const auto rows = static_cast<Eigen::Index>(tensor.rows);
-  const auto columns = static_cast<Eigen::Index>(tensor.columns);
-  const Eigen::Index rank = std::min({rank_, rows, columns});
-  if (q_.size() == 0) {
-    const auto count = static_cast<std::size_t>(columns * rank);
-    const std::vector<float> numbers = normal_numbers(count, seed_);
-    q_ = Eigen::Map<const Matrix>(numbers.data(), columns, rank);
-  }
-  WT_EXPECT(q_.rows() == columns && q_.cols() == rank);
-  const Eigen::Map<const RowMajor> message(tensor.values.data(), rows, columns);
-  orthogonalise(q_);
-  p_.noalias() = message * q_;
-  orthogonalise(p_);
-  q_.noalias() = message.transpose() * p_;
-}
-
-Bytes PowerSgd::size() const {
-  return Bytes{sizeof(float) * static_cast<double>(p_.size() + q_.size())};
-}
-
-const std::vector<float>& PowerSgd::decode() {
-  decoded_.resize(static_cast<std::size_t>(p_.rows() * q_.rows()));
-  Eigen::Map<RowMajor>(decoded_.data(), p_.rows(), q_.rows()).noalias() = p_ * q_.transpose();
-  return decoded_;
-}
 
 std::unique_ptr<TensorCodec> make(double rank, std::uint64_t seed) {
   return std::make_unique<PowerSgd>(static_cast<int>(rank), seed);

@@ -34,9 +34,19 @@ class ZfpCodec final : public TensorCodec {
  public:
   explicit ZfpCodec(double rate) : rate_(rate) {}
 
-  void encode(const Tensor& tensor) override;
+  void encode(const Tensor& tensor) override {
+    count_ = tensor.size();
+    size_ = zfp().encode(tensor.values, rate_, buffer_);
+    WT_ENSURE(size_ > 0);
+  }
+
   Bytes size() const override { return Bytes{static_cast<double>(size_)}; }
-  const std::vector<float>& decode() override;
+  const std::vector<float>& decode() override {
+    decoded_.resize(count_);
+    const bool read = zfp().decode(buffer_, rate_, decoded_);
+    WT_ENSURE(read);
+    return decoded_;
+  }
 
  private:
   double rate_;
@@ -44,19 +54,6 @@ class ZfpCodec final : public TensorCodec {
   std::vector<std::uint64_t> buffer_;
   std::vector<float> decoded_;
 };
-
-void ZfpCodec::encode(const Tensor& tensor) {
-  count_ = tensor.size();
-  size_ = zfp().encode(tensor.values, rate_, buffer_);
-  WT_ENSURE(size_ > 0);
-}
-
-const std::vector<float>& ZfpCodec::decode() {
-  decoded_.resize(count_);
-  const bool read = zfp().decode(buffer_, rate_, decoded_);
-  WT_ENSURE(read);
-  return decoded_;
-}
 
 std::unique_ptr<TensorCodec> make(double rate, std::uint64_t /*seed*/) {
   return std::make_unique<ZfpCodec>(rate);

@@ -69,7 +69,6 @@ std::string why_hf_type_is_refused(const std::string& model_type) {
 }
 
 // As the reader of model files has them.
-constexpr std::int64_t most_layers = 100'000;
 constexpr std::int64_t most_hidden = 1 << 20;
 constexpr std::int64_t most_ffn_hidden = 16 * most_hidden;
 constexpr std::int64_t most_tokens = 1 << 28;

@@ -134,7 +134,7 @@ std::string groups_text(const RankVerdict& verdict) {
   for (const auto& [key, rates] : alike) {
     const auto& [name, size, kind, bytes] = key;
     rows.push_back({"  " + name + ", " + std::to_string(size) + " ranks",
-                    std::to_string(rates.size()), windtunnel::name_of(kind),
+                    std::to_string(rates.size()), dashed_name(kind),
                     to_text(Bytes{static_cast<double>(bytes)}), rate_text(median_of(rates)),
                     rate_text(*std::min_element(rates.begin(), rates.end()))});
   }
@@ -163,7 +163,7 @@ std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<Rank
 
 JsonValue json_of(const RankFinding& finding) {
   const bool is_rate = finding.bandwidth > 0;
-  return object_of({{"kind", windtunnel::name_of(finding.kind)},
+  return object_of({{"kind", dashed_name(finding.kind)},
                     {"places", array_of(finding.places)},
                     {"cost_s", finding.cost},
                     {"bandwidth", only_if(is_rate, finding.bandwidth)},
@@ -216,7 +216,7 @@ JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& rank
         {{"group", name_of(group)},
          {"ranks", array_of(group.members, rank_of)},
          {"calls", rate.num_calls},
-         {"call", windtunnel::name_of(rate.kind)},
+         {"call", dashed_name(rate.kind)},
          {"bytes", rate.bytes},
          {"bus_bandwidth", rate.bus_bandwidth},
          {"peers_bus_bandwidth", only_if(rate.peers_bandwidth > 0, rate.peers_bandwidth)}});

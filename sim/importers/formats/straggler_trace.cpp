@@ -136,7 +136,7 @@ std::string text_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
 }
 
 JsonValue json_of(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  return object_of({{"cause", windtunnel::name_of(cost.cause)},
+  return object_of({{"cause", dashed_name(cost.cause)},
                     {"saved_s", cost.saved},
                     {"standard_error_s", cost.standard_error},
                     {"share", analysis.share(cost)}});

@@ -263,10 +263,6 @@ using Kind = Interconnect::Kind;
 /// the bonds of a GPU to all its peers need more, they go through a switch and share its links.
 constexpr int most_links_of_a_gpu = 18;
 
-const char* name_of(Kind kind) {
-  return kind == Kind::nvswitch ? "nvswitch" : kind == Kind::mesh ? "mesh" : "pcie";
-}
-
 /// What the table says of the links between GPUs.
 struct GpuLinks {
   Kind kind = Kind::pcie;
