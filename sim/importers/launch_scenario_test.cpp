@@ -249,6 +249,22 @@ TEST_CASE("what a configuration of torchtitan leaves out is torchtitan's default
   CHECK(json_at(longer, "/model") == "\"llama3-8b\"");
 }
 
+TEST_CASE("schedules of several stages have torchtitan's two of a rank") {
+  const auto chunks = [](const std::string& schedule) {
+    ImportRun run = launch("torchtitan");
+    run.request.options.gpus = 8;
+    run.with("run.toml",
+             "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\n"
+             "pipeline_parallel_degree = 4\npipeline_parallel_schedule = \"" +
+                 schedule + "\"\n")
+        .run();
+    return json_at(run, "/parallel/virtual_pipeline");
+  };
+  CHECK(chunks("Interleaved1F1B") == "2");
+  CHECK(chunks("ZBVZeroBubble") == "2");
+  CHECK(chunks("1F1B") == "none");
+}
+
 TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it leaves open") {
   const std::string config =
       R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "overlap_comm": true,
