@@ -140,6 +140,29 @@ TEST_CASE("latent attention without sizes has Megatron-LM's") {
   CHECK(json_at(run, "/training/attention") == "none");  // no flash attention in 32 bits
 }
 
+TEST_CASE("a switch that a script of Megatron-LM does not give is off, whatever the profile has") {
+  const auto megatron = [](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 16;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --tensor-model-parallel-size 8 " + options + "\n").run();
+    CHECK_FALSE(contains(run.messages, "no key of a scenario"));
+    return json_at(run, pointer);
+  };
+  CHECK(megatron("--bf16", "/parallel/sequence_parallel") == "false");
+  CHECK(megatron("--bf16 --sequence-parallel", "/parallel/sequence_parallel") == "true");
+  CHECK(megatron("--bf16", "/parallel/overlap_gradient_reduce") == "false");
+  CHECK(megatron("--bf16 --overlap-grad-reduce", "/parallel/overlap_gradient_reduce") == "true");
+  const char* const gradients = "/training/gradient_dtype";
+  CHECK(megatron("--bf16", gradients) == "\"fp32\"");
+  CHECK(megatron("--bf16 --grad-reduce-in-bf16", gradients) == "\"bf16\"");
+  CHECK(megatron("--fp16", gradients) == "\"fp16\"");
+  CHECK(megatron("--fp16 --accumulate-allreduce-grads-in-fp32", gradients) == "\"fp32\"");
+  const char* const offload = "/training/optimizer_offload_fraction";
+  CHECK(megatron("--bf16 --optimizer-cpu-offload", offload) == "1");
+  CHECK(megatron("--bf16 --optimizer-offload-fraction 0.5", offload) == "none");
+}
+
 TEST_CASE("layers of Megatron's own keep the scores of attention") {
   const auto attention = [](const std::string& more) {
     ImportRun run = launch("megatron");
@@ -249,6 +272,22 @@ TEST_CASE("what a configuration of torchtitan leaves out is torchtitan's default
               "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nseq_len = 8_192\n");
   longer.run();
   CHECK(json_at(longer, "/model") == "\"llama3-8b\"");
+}
+
+TEST_CASE("schedules of several stages have torchtitan's two of a rank") {
+  const auto chunks = [](const std::string& schedule) {
+    ImportRun run = launch("torchtitan");
+    run.request.options.gpus = 8;
+    run.with("run.toml",
+             "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\n"
+             "pipeline_parallel_degree = 4\npipeline_parallel_schedule = \"" +
+                 schedule + "\"\n")
+        .run();
+    return json_at(run, "/parallel/virtual_pipeline");
+  };
+  CHECK(chunks("Interleaved1F1B") == "2");
+  CHECK(chunks("ZBVZeroBubble") == "2");
+  CHECK(chunks("1F1B") == "none");
 }
 
 TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it leaves open") {

@@ -170,6 +170,29 @@ void set_edge_stages(LaunchScenario& scenario) {
   scenario.set("/parallel/stage_layers", JsonValue(layers));
 }
 
+/// What Megatron-LM does unless a switch says otherwise (megatron/training/arguments.py): a script says all that is on, and a software profile's own
+/// defaults are those of recipes. Gradients are fp32 with bf16 weights (validate_args()), else as the weights.
+void set_unsaid_switches(LaunchScenario& scenario) {
+  // Of experts with tensor ways the profile knows: no stack runs them otherwise.
+  if (!scenario.has("/model/moe") || scenario.at("/parallel/tensor", 1) == 1)
+    scenario.set_default("/parallel/sequence_parallel", false);
+  scenario.set_default("/parallel/overlap_gradient_reduce", false);
+  if (scenario.is_on("bf16"))
+    scenario.set_default("/training/gradient_dtype", "fp32");
+  else if (scenario.is_on("fp16"))
+    scenario.set_default("/training/gradient_dtype",
+                         scenario.is_on("accumulate-allreduce-grads-in-fp32") ? "fp32" : "fp16");
+}
+
+/// --optimizer-cpu-offload: all states, unless --optimizer-offload-fraction says how many, which means nothing without it.
+void set_offload(LaunchScenario& scenario) {
+  const char* const fraction = "/training/optimizer_offload_fraction";
+  if (scenario.is_on("optimizer-cpu-offload")) return scenario.set_default(fraction, 1);
+  if (!scenario.has(fraction)) return;
+  scenario.erase(fraction);
+  scenario.note("optimizer-offload-fraction has no effect without optimizer-cpu-offload");
+}
+
 }  // namespace
 
 Imported megatron_scenario(const ImportRequest& request, const Library& library,
@@ -188,6 +211,10 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   set_widths(scenario, request.kind == "megatron");
   if (scenario.number("ds-sequence-parallel-size") > 1)  // Ulysses
     scenario.set("/parallel/context_method", "all_to_all");
+  if (software == "megatron-core-2026") {
+    set_unsaid_switches(scenario);
+    set_offload(scenario);
+  }
   set_latent_attention(scenario);
   set_edge_stages(scenario);
   set_dense_layers(scenario);

@@ -33,6 +33,16 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
                                        {"/training/recompute", JsonValue("selective")},
                                        {"/training/compile", JsonValue(false)}})
     scenario.set_default(pointer, value);
+  // pipeline_llm() in torchtitan/distributed/pipeline_parallel.py, torchtitan 0.2: schedules of several stages have 2 of a rank.
+  const bool has_chunks = scenario.is("/parallel/schedule", "interleaved_1f1b") ||
+                          scenario.is("/parallel/schedule", "zero_bubble_v") ||
+                          scenario.is("/parallel/schedule", "dualpipe_v");
+  if (has_chunks && scenario.at("/parallel/pipeline", 1) > 1) {
+    scenario.set_default("/parallel/virtual_pipeline", 2);
+    if (scenario.number("parallelism.pipeline-parallel-layers-per-stage") > 0)
+      scenario.warn(
+          "pipeline_parallel_layers_per_stage is not read: 2 stages of a rank are assumed");
+  }
   const auto says = [&](const char* key, const char* value) {
     return scenario.text(key).find(value) != std::string::npos;
   };
