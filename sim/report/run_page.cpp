@@ -327,7 +327,7 @@ Chart memory_chart(const PlayedIteration& played, const MemoryAccount& memory) {
       std::find_if(memory.stages.begin(), memory.stages.end(),
                    [&](const StageMemory& each) { return each.stage == memory.worst_stage; });
   if (device == played.plan->devices.end() || account == memory.stages.end()) return chart;
-  const auto& samples = detail::memory_counters(
+  const std::vector<detail::MemorySample> samples = detail::memory_counters(
       *played.timeline, *played.plan,
       memory)[static_cast<std::size_t>(device - played.plan->devices.begin())];
   for (const detail::MemorySample& sample : samples) {

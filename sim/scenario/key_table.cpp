@@ -172,6 +172,16 @@ void launch_precision(const Plan& plan, int, LaunchArguments& launch) {
     launch.notes.emplace_back("tf32 is a setting of PyTorch, not an argument");
 }
 
+/// Megatron-LM keeps fp32 gradients with --bf16 and fp16 ones with --fp16, unless it is told otherwise.
+void launch_gradient_type(const Plan& plan, int, LaunchArguments& launch) {
+  const GradientType type = plan.training.gradient_type;
+  const Precision base = base_precision(plan.training.precision);
+  if (base == Precision::bf16 && type == GradientType::bf16)
+    launch.arguments.emplace_back("--grad-reduce-in-bf16");
+  if (base == Precision::fp16 && type == GradientType::fp32)
+    launch.arguments.emplace_back("--accumulate-allreduce-grads-in-fp32");
+}
+
 /// Types of states, which Transformer Engine's Adam has, and offloading, for which its code is used too.
 void launch_states(const Plan& plan, int, LaunchArguments& launch) {
   const Training& training = plan.training;
@@ -421,6 +431,7 @@ std::vector<Key> training_keys() {
            "the software profile's `gradient_type`, or `bf16_gradient_type`; fp32 with fp32 and "
            "tf32",
        .example = R"("fp32")",
+       .launch = launch_gradient_type,
        .is_choice = has_replicas},
   };
 }

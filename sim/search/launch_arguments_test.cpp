@@ -49,6 +49,21 @@ TEST_CASE("what a plan adds, Megatron-LM is told") {
   }
 }
 
+TEST_CASE("gradients of another format than Megatron-LM's own are an argument") {
+  const auto of = [](const char* precision, const char* gradients) {
+    return words(megatron_arguments(
+        plan_of(R"({"data": 16})", std::string(R"(, "precision": ")") + precision +
+                                       R"(", "gradient_dtype": ")" + gradients + '"')));
+  };
+  const auto says = [](const std::string& text, const char* argument) {
+    return text.find(argument) != std::string::npos;
+  };
+  CHECK(says(of("bf16", "bf16"), "--grad-reduce-in-bf16"));
+  CHECK(says(of("fp16", "fp32"), "--accumulate-allreduce-grads-in-fp32"));
+  CHECK(!says(of("bf16", "fp32"), "grad"));
+  CHECK(!says(of("fp16", "fp16"), "grad"));
+}
+
 TEST_CASE("recomputation of some layers is Megatron-LM's method block, or left out with a word") {
   const auto of = [](const char* layers) {
     return megatron_arguments(
