@@ -86,6 +86,17 @@ std::string drawn_scenario() {
          (tensor > 1 ? "true" : "false") + "}}";
 }
 
+TEST_CASE("advice that takes more trays of an NVLink domain is laid out on them") {
+  const Scenario scenario = testing::read_text(
+      R"({"platform": "gb200-nvl72", "software": "nanotron-2024@0.4",
+          "model": {"extends": "kimi-k2", "layers": 26, "mtp_layers": 1},
+          "training": {"global_batch": 2, "micro_batch": 2, "precision": "bf16"},
+          "parallel": {"tensor": 4, "pipeline": 6, "stage_layers": [2, 4, 10, 4, 4, 2]},
+          "compression": {"data_gradients": {"codec": "sign", "stages": "auto"}}})",
+      {});
+  CHECK(!simulate(scenario, {}).report.memory.fits);
+}
+
 TEST_CASE("advice keeps its promise: the changed scenario needs the figure and gets the verdict") {
   int promised = 0;
   const bool holds = rc::check([&] {

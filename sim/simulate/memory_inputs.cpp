@@ -78,15 +78,20 @@ MemoryAccount account_memory(const Scenario& scenario, const Plan& plan,
 
 namespace {
 
-/// The platform's first nodes for so many GPUs; nothing where it has too few.
-std::optional<std::vector<NodeType>> nodes_for(const Scenario& scenario, std::int64_t gpus) {
-  if (gpus == scenario.plan.num_ranks()) return scenario.nodes;
+/// Puts `changed` on the first nodes of the scenario's machine for so many GPUs; false where it has too few.
+bool lay_out(Scenario& changed, const Scenario& scenario, std::int64_t gpus) {
+  changed.platform = scenario.platform;
+  changed.nodes = scenario.nodes;
+  if (gpus == scenario.plan.num_ranks()) return true;
   const Platform machine = machine_of(scenario.platform);
-  const std::optional<int> trays = nodes_needed(machine, gpus);
-  if (!trays || machine.domain_nodes == 1)
-    return trays ? std::optional(types_of_nodes(machine, *trays)) : std::nullopt;
-  const Platform job = in_segments(machine, *trays, scenario.nodes.front().trays);
-  return types_of_nodes(job, job.available_nodes());
+  std::optional<int> nodes = nodes_needed(machine, gpus);
+  if (!nodes) return false;
+  if (machine.domain_nodes > 1) {
+    changed.platform = in_segments(machine, *nodes, scenario.nodes.front().trays);
+    nodes = changed.platform.available_nodes();
+  }
+  changed.nodes = types_of_nodes(changed.platform, *nodes);
+  return true;
 }
 
 ClusterShape shape_of(const std::vector<NodeType>& nodes) {
@@ -104,9 +109,9 @@ std::string memory_advice(const Scenario& scenario, const Plan& plan,
     const auto ranks = static_cast<std::size_t>(choice.parallel.num_ranks());
     std::vector<int>& placement = choice.parallel.placement;
     if (!scenario.placement_note.empty()) placement.clear();  // a search finds another one
-    auto nodes = nodes_for(scenario, choice.parallel.num_ranks());
-    if (!nodes || (!placement.empty() && placement.size() != ranks)) return std::nullopt;
-    changed.nodes = std::move(*nodes);
+    if ((!placement.empty() && placement.size() != ranks) ||
+        !lay_out(changed, scenario, choice.parallel.num_ranks()))
+      return std::nullopt;
     auto made = make_plan(scenario.model, choice.training, choice.parallel, shape_of(changed.nodes),
                           scenario.software);
     if (!std::holds_alternative<Plan>(made)) return std::nullopt;

@@ -393,7 +393,7 @@ exits 0 run --seed 7 $good --json; prints '"seed": 7'
 
 # Wrong usage: 2, nothing on stdout, a suggestion.
 exits 2 rnu $good; says 'unknown command "rnu" (did you mean "run"?)'; silent stdout
-exits 2 frobnicate; says "there are run, check"
+exits 2 frobnicate; says "there are run, new, check"
 exits 2 run $good --jsn; says 'unknown option "--jsn" (did you mean "--json"?)'
 exits 2 run $good --tarce t.json; says '(did you mean "--trace"?)'
 exits 2 check $good --trace t.json; says 'unknown option "--trace"'
