@@ -204,7 +204,7 @@ TEST_CASE(
         "\"vocab_parallel_compiled\"");
   CHECK(megatron("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te", loss) ==
         "\"in_place\"");
-  CHECK(megatron("--cross-entropy-fusion-impl te", loss) == "none");  // says nothing alone
+  CHECK(megatron("--cross-entropy-fusion-impl te", loss) == "\"vocab_parallel\"");  // no fusion
   ImportRun run = launch("torchtitan");
   run.request.options.gpus = 8;
   run.with("run.toml",

@@ -606,8 +606,9 @@ class Questions {
     const int parts = plan_.chunk_map().num_positions(),
               others =
                   ChunkMap(plan_.parallel.pipeline, chunks, schedule.chunk_path).num_positions();
-    const int kept = (first * parts + others - 1) / others;
-    if (kept == first) return;
+    const int in_chunk = (scenario_.model.layers + parts - 1) / parts;
+    const int kept = (std::min(first, in_chunk) * parts + others - 1) / others;
+    if (first == 0 || kept * others == first * parts) return;
     title += ", the first " + std::to_string(kept) + " layers of each chunk recomputed";
     overrides.emplace_back("/training/recompute_layers",
                            R"({"first":)" + std::to_string(kept) + "}");

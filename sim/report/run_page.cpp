@@ -330,18 +330,20 @@ Chart memory_chart(const PlayedIteration& played, const MemoryAccount& memory) {
   const std::vector<detail::MemorySample> samples = detail::memory_counters(
       *played.timeline, *played.plan,
       memory)[static_cast<std::size_t>(device - played.plan->devices.begin())];
+  double last = 0;
   for (const detail::MemorySample& sample : samples) {
     const double at = static_cast<double>(sample.at) / 1e9,
                  held = static_cast<double>(sample.bytes) / gib;
     if (chart.points.size() > 1 && at - chart.points.back().x < chart.x.high / most_points) {
       chart.points.back().y = std::max(chart.points.back().y, held);
-      continue;
+    } else {
+      if (!chart.points.empty()) chart.points.push_back({at, last});
+      chart.points.push_back({at, held});
     }
-    if (!chart.points.empty()) chart.points.push_back({at, chart.points.back().y});
-    chart.points.push_back({at, held});
+    last = held;
   }
   if (chart.points.empty()) return chart;
-  chart.points.push_back({chart.x.high, chart.points.back().y});
+  chart.points.push_back({chart.x.high, last});
   const double states = (account->weights + account->gradients + account->optimizer) / Bytes{gib},
                room = (account->usable - account->context) / Bytes{gib};
   chart.rules = {{states, "weights, gradients, optimizer", true, true},

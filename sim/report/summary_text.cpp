@@ -54,7 +54,6 @@ TextRow memory_row(const StageMemory& stage) {
   return row;
 }
 
-/// Neighbouring stages that read the same share a row.
 std::string headline(const Report& report, const Painter& paint) {
   std::string line = std::string(indent) +
                      paint(Tone::headline, to_text(report.iteration_time) + " per iteration");
@@ -71,6 +70,7 @@ std::string verdict(const Report& report, const Painter& paint) {
   return marked(mark.mark, detail::verdict_text(report.memory), mark.tone, paint);
 }
 
+/// Neighbouring stages that read the same share a row.
 std::string memory(const Report& report, const Painter& paint) {
   if (report.memory.stages.empty()) return "";
   std::vector<TextRow> rows{{"stage", "weights", "gradients", "optimizer", "activations", "buffers",

@@ -180,6 +180,10 @@ void launch_gradient_type(const Plan& plan, int, LaunchArguments& launch) {
     launch.arguments.emplace_back("--grad-reduce-in-bf16");
   if (base == Precision::fp16 && type == GradientType::fp32)
     launch.arguments.emplace_back("--accumulate-allreduce-grads-in-fp32");
+  if ((base == Precision::bf16 && type == GradientType::fp16) ||
+      (base == Precision::fp16 && type == GradientType::bf16))
+    launch.notes.push_back(std::string("Megatron-LM has no gradients in ") + name_of(type) +
+                           " with weights in " + name_of(base));
 }
 
 /// Types of states, which Transformer Engine's Adam has, and offloading, for which its code is used too.

@@ -140,6 +140,9 @@ void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& 
 void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue value,
                  ScenarioFiles& files, Problems& problems) {
   const Origin origin = value.origin;
+  if (pointer == "/model/extends")  // what is named is already laid over what it extends
+    return problems.add({origin, pointer, "a model's extends cannot be changed alone",
+                         R"(write the model: '/model={"extends": "llama3-70b", "layers": 20}')"});
   expand_names(scenario, files, pointer);
   const std::string software = "/software";
   JsonValue* const profile = find_at(scenario, software);

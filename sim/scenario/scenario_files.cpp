@@ -192,21 +192,26 @@ bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
   JsonValue base = *extends;
   part.erase("extends");
   if (base.is_null()) return true;
-  if (!base.is_string())
+  bool is_whole = false;
+  if (!base.is_string()) {
     problem(base.origin, pointer + extends_pointer,
             "extends is " + text_for_message(base) + ", which is no " + kind.noun,
             std::string("write the name of a ") + kind.noun + ", or a path");
-  else if (++depth_of_parts_ > max_extends_depth)
+  } else if (depth_of_parts_ == max_extends_depth) {
     problem(base.origin, pointer + extends_pointer,
             "extends is more than " + std::to_string(max_extends_depth) + " files deep");
-  else if (expand(base, kind, pointer)) {
+  } else {
+    ++depth_of_parts_;
+    is_whole = expand(base, kind, pointer);
     --depth_of_parts_;
-    overlay(base, part);
-    part = std::move(base);
-    return true;
   }
-  failed_.insert(pointer);
-  return false;
+  if (!is_whole) {
+    failed_.insert(pointer);
+    return false;
+  }
+  overlay(base, part);
+  part = std::move(base);
+  return true;
 }
 
 JsonValue ScenarioFiles::read_once(const fs::path& path, const JsonValue& reference,

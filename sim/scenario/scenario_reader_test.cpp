@@ -374,6 +374,7 @@ TEST_CASE("a model extends another: what it says replaces, and its name stays") 
   CHECK(part.model.name == whole.model.name);
   CHECK_THROWS_AS(read("plain", {{"/model", R"({"extends": "nothing"})"}}), const InputError&);
   CHECK_THROWS_AS(read("plain", {{"/model", R"({"extends": ["tiny"]})"}}), const InputError&);
+  CHECK_THROWS_AS(read("plain", {{"/model/extends", "tiny"}}), const InputError&);
 }
 
 TEST_CASE(

@@ -377,8 +377,10 @@ void warn_of_absent_nodes(const Outcome& o, std::vector<std::string>& warnings) 
   const int nodes = o.scenario->plan.num_nodes;
   const auto warn = [&](const char* key, NodeId node) {
     if (static_cast<int>(node.index()) < nodes) return;
-    warnings.push_back(std::string(key) + " of node " + std::to_string(node.index()) +
-                       " change nothing: the job has nodes 0 to " + std::to_string(nodes - 1));
+    std::string warning = std::string(key) + " of node " + std::to_string(node.index()) +
+                          " change nothing: the job has nodes 0 to " + std::to_string(nodes - 1);
+    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+      warnings.push_back(std::move(warning));
   };
   for (const NicFault& fault : platform.faults) warn("faults", fault.node);
   for (const LinkOverride& link : platform.link_overrides)

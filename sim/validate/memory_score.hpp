@@ -16,7 +16,6 @@ enum class MemoryKind {
   reserved,    ///< torch.cuda.max_memory_reserved
   nvidia_smi,  ///< what nvidia-smi shows of the fullest GPU
 };
-/// "allocated", "reserved", "nvidia-smi"
 
 /// Measured memory beside predicted memory: means over the ranks of a class, or the fullest GPU.
 struct MemoryComparison {

@@ -50,8 +50,8 @@ void set_recomputation(LaunchScenario& scenario) {
     scenario.warn("recompute-method block needs recompute-num-layers; all layers are recomputed");
   else if (is_full && layers > 1)
     scenario.warn("recompute-num-layers " + std::to_string(layers) +
-                  " of recompute-method uniform is not used: here each layer keeps its input and "
-                  "is recomputed alone, there each group of as many layers");
+                  " of recompute-method uniform is not used: each layer is recomputed from its own "
+                  "input, and not groups of layers");
   const std::map<std::string, const char*> modules{
       {"core_attn", "attention_core"},     {"layernorm", "norms"},
       {"mla_up_proj", "up_projection"},    {"mlp", "mlp"},
@@ -177,11 +177,9 @@ void set_unsaid_switches(LaunchScenario& scenario) {
   if (!scenario.has("/model/moe") || scenario.at("/parallel/tensor", 1) == 1)
     scenario.set_default("/parallel/sequence_parallel", false);
   scenario.set_default("/parallel/overlap_gradient_reduce", false);
-  if (scenario.is_on("bf16"))
-    scenario.set_default("/training/gradient_dtype", "fp32");
-  else if (scenario.is_on("fp16"))
-    scenario.set_default("/training/gradient_dtype",
-                         scenario.is_on("accumulate-allreduce-grads-in-fp32") ? "fp32" : "fp16");
+  scenario.set_default("/training/cross_entropy", "vocab_parallel");
+  if (scenario.is_on("bf16") || scenario.is_on("fp16"))
+    scenario.set_default("/training/gradient_dtype", scenario.is_on("bf16") ? "fp32" : "fp16");
 }
 
 /// --optimizer-cpu-offload: all states, unless --optimizer-offload-fraction says how many, which means nothing without it.
@@ -200,6 +198,13 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   LaunchScenario scenario(request, library, std::move(settings), detail::megatron_table);
   if (scenario.is_on("deepspeed") || scenario.is_on("deepspeed-config"))
     software = "megatron-deepspeed-2022";
+  if (software == "megatron-deepspeed-2022" &&
+      scenario.is_on("accumulate-allreduce-grads-in-fp32")) {
+    scenario.erase("/training/gradient_dtype");
+    scenario.note(
+        "accumulate-allreduce-grads-in-fp32 is not used: the DeepSpeed configuration says the "
+        "format of gradients");
+  }
   const int gpus = scenario.gpus(num_gpus(scenario));
   const int ways = scenario.at("/parallel/tensor", 1) * scenario.at("/parallel/pipeline", 1);
   const int replicas = std::max(1, gpus / std::max(1, ways));  // context counted
