@@ -13,6 +13,14 @@ Transformer small_model() {
   return model;
 }
 
+Plan flash_plan() {
+  Plan plan;
+  plan.training.micro_batch = 2;
+  plan.training.precision = Precision::bf16;
+  plan.training.attention = Attention::flash;
+  return plan;
+}
+
 TEST_CASE("eight bits halve what is kept of the inputs of products") {
   Transformer model = small_model();
   model.ffn_hidden = 1024;
@@ -89,10 +97,7 @@ TEST_CASE("what a recomputed module gives is a part of what is kept") {
 
 TEST_CASE("a stack that copies heads keeps keys and values twice, but for grouped queries") {
   Transformer model = small_model();
-  Plan plan;
-  plan.training.micro_batch = 2;
-  plan.training.precision = Precision::bf16;
-  plan.training.attention = Attention::flash;
+  const Plan plan = flash_plan();
   const auto more = [&] {
     return ModelHeld(model, plan, {.copies_heads = true}).attention().at(Kept::tensors).divided -
            ModelHeld(model, plan).attention().at(Kept::tensors).divided;
@@ -104,10 +109,7 @@ TEST_CASE("a stack that copies heads keeps keys and values twice, but for groupe
 
 TEST_CASE("a stack that repeats grouped keys and values keeps those of all heads") {
   Transformer model = small_model();
-  Plan plan;
-  plan.training.micro_batch = 2;
-  plan.training.precision = Precision::bf16;
-  plan.training.attention = Attention::flash;
+  const Plan plan = flash_plan();
   const auto kept = [&](KeptCopies copies) {
     return ModelHeld(model, plan, copies).attention().at(Kept::tensors).divided;
   };

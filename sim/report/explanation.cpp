@@ -328,8 +328,9 @@ std::vector<Slack> by_need(std::vector<Slack> list) {
 std::string explanation_text(const Explanation& e, Colour colour) {
   const Painter paint(colour);
   const Seconds whole = e.report.iteration_time;
-  std::string text = paint(Tone::headline, e.report.name) + "\n" + headline_text(e.report, colour);
-  if (!e.report.memory.fits) text += verdict_line(e.report, colour);
+  std::string text =
+      paint(Tone::headline, e.report.name) + "\n" + detail::headline(e.report, paint);
+  if (!e.report.memory.fits) text += detail::verdict_line(e.report, paint);
   text += path_text(e, paint);
   text += slack_text(by_need(e.stages), whole,
                      "Stages: how busy, and their slack (a delay that lengthens nothing)", paint);

@@ -10,6 +10,26 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
+namespace detail {
+
+std::string headline(const Report& report, const Painter& paint) {
+  std::string line = std::string(indent) +
+                     paint(Tone::headline, to_text(report.iteration_time) + " per iteration");
+  if (report.iteration_time_interval)
+    line += paint(Tone::quiet, "        90 %: " + to_text(report.iteration_time_interval->first) +
+                                   " to " + to_text(report.iteration_time_interval->second));
+  line += "\n";
+  if (!report.memory.fits) line += marked("✗", "if it fitted in memory", Tone::bad, paint);
+  return line;
+}
+
+std::string verdict_line(const Report& report, const Painter& paint) {
+  const VerdictMark mark = mark_of(report.memory.verdict);
+  return marked(mark.mark, verdict_text(report.memory), mark.tone, paint);
+}
+
+}  // namespace detail
+
 namespace {
 
 using detail::indent;
@@ -54,22 +74,6 @@ TextRow memory_row(const StageMemory& stage) {
   return row;
 }
 
-std::string headline(const Report& report, const Painter& paint) {
-  std::string line = std::string(indent) +
-                     paint(Tone::headline, to_text(report.iteration_time) + " per iteration");
-  if (report.iteration_time_interval)
-    line += paint(Tone::quiet, "        90 %: " + to_text(report.iteration_time_interval->first) +
-                                   " to " + to_text(report.iteration_time_interval->second));
-  line += "\n";
-  if (!report.memory.fits) line += marked("✗", "if it fitted in memory", Tone::bad, paint);
-  return line;
-}
-
-std::string verdict(const Report& report, const Painter& paint) {
-  const detail::VerdictMark mark = detail::mark_of(report.memory.verdict);
-  return marked(mark.mark, detail::verdict_text(report.memory), mark.tone, paint);
-}
-
 /// Neighbouring stages that read the same share a row.
 std::string memory(const Report& report, const Painter& paint) {
   if (report.memory.stages.empty()) return "";
@@ -93,7 +97,7 @@ std::string memory(const Report& report, const Painter& paint) {
   const std::vector<std::string> lines = table_lines("l7r7", rows);
   for (std::size_t i = 0; i < lines.size(); ++i)
     text += std::string(indent) + paint(tones[i], lines[i]) + "\n";
-  return text + verdict(report, paint);
+  return text + detail::verdict_line(report, paint);
 }
 
 std::string warnings(const Report& report, const Painter& paint) {
@@ -113,18 +117,10 @@ std::string assumptions(const Report& report, const Painter& paint) {
 
 std::string summary_text(const Report& report, Colour colour) {
   const Painter paint(colour);
-  return paint(Tone::heading, report.name) + "\n\n" + headline(report, paint) + "\n" +
+  return paint(Tone::heading, report.name) + "\n\n" + detail::headline(report, paint) + "\n" +
          listed(detail::speed_items(report)) + "\n" + job(report) + plan(report) +
          breakdown(report, paint) + memory(report, paint) + warnings(report, paint) +
          assumptions(report, paint);
-}
-
-std::string headline_text(const Report& report, Colour colour) {
-  return headline(report, Painter(colour));
-}
-
-std::string verdict_line(const Report& report, Colour colour) {
-  return verdict(report, Painter(colour));
 }
 
 }  // namespace windtunnel

@@ -41,9 +41,12 @@ enum class Colour { never, always };
 ///     12 inputs: 5 measured, 3 fitted, 4 assumed (--json lists them)
 std::string summary_text(const Report& report, Colour colour = Colour::never);
 
+namespace detail {
+class Painter;
 /// Its first line: how long, how sure, and that the time is a supposition where the plan does not fit.
-std::string headline_text(const Report& report, Colour colour);
+std::string headline(const Report& report, const Painter& paint);
 /// The verdict of the memory account as a line.
-std::string verdict_line(const Report& report, Colour colour);
+std::string verdict_line(const Report& report, const Painter& paint);
+}  // namespace detail
 
 }  // namespace windtunnel

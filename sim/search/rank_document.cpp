@@ -403,7 +403,7 @@ document::Section plans_section(const RankResult& result, const JsonValue& data)
   return section;
 }
 
-/// Whether no plan shares out experts, though the stack could: those that cannot list the key.
+/// Whether no plan shares out experts, though the stack could: profiles of stacks that cannot list `expert` under `supports`.
 bool holds_all_experts(const Scenario& base, const std::vector<TriedKey>& tried) {
   const auto may_share = [](const TriedKey& each) {
     return std::string(each.key->name()) == "expert" && each.is_searched();

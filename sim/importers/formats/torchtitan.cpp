@@ -33,7 +33,7 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
                                        {"/training/recompute", JsonValue("selective")},
                                        {"/training/compile", JsonValue(false)}})
     scenario.set_default(pointer, value);
-  // pipeline_llm() in torchtitan/distributed/pipeline_parallel.py, torchtitan 0.2: schedules of several stages have 2 of a rank.
+  // pipeline_llm() in torchtitan/distributed/pipeline_parallel.py at 02ef790c: schedules of several stages have 2 of a rank.
   const bool has_chunks = scenario.is("/parallel/schedule", "interleaved_1f1b") ||
                           scenario.is("/parallel/schedule", "zero_bubble_v") ||
                           scenario.is("/parallel/schedule", "dualpipe_v");
