@@ -44,6 +44,7 @@ fuzz_smoke() {
   local corpus=build/fuzz/corpus program
   mkdir -p "$corpus"
   program=$(find build/sanitize -type f -name windtunnel_scenario_fuzz -perm -u+x -print -quit)
+  [[ -n $program ]] || { echo "windtunnel_scenario_fuzz was not built"; return 1; }
   "$program" -max_total_time=10 -timeout=10 -print_final_stats=1 -verbosity=0 -artifact_prefix=build/fuzz/ \
     "$corpus" sim/scenario/corpus/good sim/scenario/corpus/bad >build/fuzz/log 2>&1 || { tail -40 build/fuzz/log; return 1; }
   grep number_of_executed_units build/fuzz/log

@@ -1,5 +1,9 @@
 #include "plan/step.hpp"
 
+#include <array>
+
+#include "core/enum_names.hpp"
+
 namespace windtunnel {
 
 const char* name_of(Phase phase) {

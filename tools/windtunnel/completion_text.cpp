@@ -1,6 +1,7 @@
 #include "windtunnel/completion_text.hpp"
 
 #include <functional>
+#include <vector>
 
 #include "core/text_list.hpp"
 #include "windtunnel/command_line.hpp"
