@@ -31,7 +31,7 @@ inline Transformer gpt(int layers, int hidden, int heads, int sequence, int voca
           .norm_bias = {}};
 }
 
-/// Usable memory and context of the docs/memory.md, section 3 (the latter without a stack's
+/// Usable memory and context of docs/memory.md, section 5 (the latter without a stack's
 /// buckets).
 inline Device v100_32gb() {
   Device device;
@@ -50,7 +50,7 @@ inline Device a100_80gb() {
   return device;
 }
 
-/// Stack A of the docs/memory.md, section 2: ungrouped fp16 gradients; 2 + 2 + 6 stale + 12 = 22
+/// Stack A of docs/memory.md, section 2: ungrouped fp16 gradients; 2 + 2 + 6 stale + 12 = 22
 /// bytes a parameter.
 inline SoftwareProfile megatron_lm_2021() {
   SoftwareProfile software;
@@ -61,7 +61,7 @@ inline SoftwareProfile megatron_lm_2021() {
   return software;
 }
 
-/// Stacks E (fp16: 4 + 12/D, step 4/D) and F (bf16: 8 + 12/D) of the docs/memory.md, section 2.
+/// Stacks E (fp16: 4 + 12/D, step 4/D) and F (bf16: 8 + 12/D) of docs/memory.md, section 2.
 /// Context 3.24 GiB on A100.
 inline SoftwareProfile megatron_deepspeed_2022() {
   SoftwareProfile software;
@@ -74,7 +74,7 @@ inline SoftwareProfile megatron_deepspeed_2022() {
   return software;
 }
 
-/// Stack C of the docs/memory.md, section 2: 2 + 2 + 12, and an fp32 copy of the gradients in the
+/// Stack C of docs/memory.md, section 2: 2 + 2 + 12, and an fp32 copy of the gradients in the
 /// step.
 inline SoftwareProfile contiguous_half_gradients() {
   SoftwareProfile software;

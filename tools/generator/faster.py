@@ -67,7 +67,7 @@ def with_shaken_links(document, part, library):
 def may_be_slower(document, kind):
     """Whether the program chooses something by a rule of thumb, which may choose worse where something is faster; or takes off a codec's
     time what messages in chunks take on their way (docs/compression.md), of which a faster way leaves less; or waits for copies to the host, which
-    are interpolated between the emptiest and the fullest draw of unevenly loaded experts (docs/memory.md, section 11)."""
+    are interpolated between the emptiest and the fullest draw of unevenly loaded experts (docs/moe.md, Uneven token distribution)."""
     compression = document.get("compression", {})
     text = json.dumps(document.get("parallel", {})) + json.dumps(compression)
     experts = document.get("model", {}).get("moe") or {} if isinstance(document.get("model"), dict) else {}
