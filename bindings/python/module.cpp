@@ -423,11 +423,9 @@ std::string codec_text(const std::string& file, const std::string& synthetic, st
                        const std::map<std::string, std::vector<double>>& settings, int messages,
                        std::uint64_t seed) {
   return beside_others([&] {
-    const CodecRequest request{file,     synthetic, rows, columns, codecs,
-                               settings, messages,  seed, {},      ResultFormat::json};
-    std::ostringstream result, notes;
-    run_codec(request, result, notes);
-    return result.str();
+    std::ostringstream notes;
+    return json_of(
+        run_codec({file, synthetic, rows, columns, codecs, settings, messages, seed}, notes));
   });
 }
 

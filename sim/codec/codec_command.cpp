@@ -7,7 +7,6 @@
 #include "codec/measured_codec.hpp"
 #include "codec/npy.hpp"
 #include "codec/synthetic.hpp"
-#include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "core/problem.hpp"
 #include "core/work_note.hpp"
@@ -120,7 +119,7 @@ std::vector<FeedbackMeasurement> feedback_of(const std::vector<CodecChoice>& cho
 
 }  // namespace
 
-void run_codec(const CodecRequest& request, std::ostream& out, std::ostream& messages) {
+document::Document run_codec(const CodecRequest& request, std::ostream& messages) {
   const Doing measuring("measuring codecs");
   const std::vector<CodecChoice> choices = choices_of(request, messages);
   CodecReport report;
@@ -131,9 +130,7 @@ void run_codec(const CodecRequest& request, std::ostream& out, std::ostream& mes
     report.codecs.push_back(measure_codec(choice, report.tensor, request.seed));
   report.feedback_messages = request.feedback_messages;
   if (request.feedback_messages > 0) report.feedback = feedback_of(choices, request, report.tensor);
-  const document::Document document = codec_document(report);
-  if (!request.output.empty()) write_file_atomically(request.output, json_of(document));
-  out << (request.format == ResultFormat::json ? json_of(document) : text_of(document));
+  return codec_document(report);
 }
 
 }  // namespace windtunnel

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "report/summary_text.hpp"
+#include "report/document.hpp"
 
 namespace windtunnel {
 
@@ -21,13 +21,11 @@ struct CodecRequest {
   std::map<std::string, std::vector<double>> settings;
   int feedback_messages = 0;  ///< 0: error feedback is not looked at
   std::uint64_t seed = 0;
-  std::string output;  ///< file that takes the JSON document; empty: none
-  ResultFormat format = ResultFormat::text;
 };
 
-/// `windtunnel codec`: encodes and decodes the tensor with each codec and writes a table or one JSON document to `out`. Throws
-/// InputError on unknown codecs and bad files, EnvironmentError on files that cannot be read or written, and when a
-/// codec is asked for that this build cannot run (among all, it is left out with a line on `messages`).
-void run_codec(const CodecRequest& request, std::ostream& out, std::ostream& messages);
+/// `windtunnel codec`: encodes and decodes the tensor with each codec. Throws InputError on unknown codecs and bad files,
+/// EnvironmentError on files that cannot be read, and when a codec is asked for that this build cannot run (among all, it is left
+/// out with a line on `messages`).
+document::Document run_codec(const CodecRequest& request, std::ostream& messages);
 
 }  // namespace windtunnel

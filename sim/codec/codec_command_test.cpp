@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "codec/measured_codec.hpp"
-#include "core/file_io.hpp"
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
 #include "core/testing.hpp"
@@ -19,7 +18,6 @@ CodecRequest small_gradient() {
   request.synthetic = "gradient";
   request.rows = 32;
   request.columns = 48;
-  request.format = ResultFormat::json;
   return request;
 }
 
@@ -32,9 +30,8 @@ JsonValue parse(const std::string& text) {
 }
 
 JsonValue result_of(const CodecRequest& request) {
-  std::ostringstream out, messages;
-  run_codec(request, out, messages);
-  return parse(out.str());
+  std::ostringstream messages;
+  return parse(json_of(run_codec(request, messages)));
 }
 
 std::string text_at(JsonValue& value, const char* pointer) {
@@ -117,18 +114,27 @@ TEST_CASE("unknown names are refused with the nearest known one") {
   CHECK(refusal(request).find("did you mean \"gradient\"?") != std::string::npos);
 }
 
-TEST_CASE("the table and the file are of the same measurement") {
-  const TemporaryFolder folder;
+TEST_CASE("text, JSON and page are of the same measurement") {
+  CodecRequest request = small_gradient();
+  request.codecs = {"mpc", "topk"};
+  std::ostringstream messages;
+  const document::Document document = run_codec(request, messages);
+  JsonValue written = parse(json_of(document));
+  CHECK(text_at(written, "/codecs/0/codec") == "\"mpc\"");
+  const std::string text = text_of(document), page = page_of(document);
+  CHECK(text.find("synthetic gradient: 32 x 48 float32") != std::string::npos);
+  CHECK(text.find("mpc") != std::string::npos);
+  CHECK(page.find("data-at=\"/codecs/1/relative_error\"") != std::string::npos);
+  // mpc loses nothing, so that the chart of errors has topk alone.
+  CHECK(page.find("<title>topk") != std::string::npos);
+  CHECK(page.find("<title>mpc") == std::string::npos);
+}
+
+TEST_CASE("codecs that lose nothing have no chart of errors") {
   CodecRequest request = small_gradient();
   request.codecs = {"mpc"};
-  request.format = ResultFormat::text;
-  request.output = (folder.path() / "codec.json").string();
-  std::ostringstream out, messages;
-  run_codec(request, out, messages);
-  JsonValue written = parse(read_source(request.output)->text);
-  CHECK(out.str().find("synthetic gradient: 32 x 48 float32") != std::string::npos);
-  CHECK(out.str().find("mpc") != std::string::npos);
-  CHECK(text_at(written, "/codecs/0/codec") == "\"mpc\"");
+  std::ostringstream messages;
+  CHECK(page_of(run_codec(request, messages)).find("Relative error over") == std::string::npos);
 }
 
 }  // namespace

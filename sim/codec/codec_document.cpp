@@ -2,11 +2,14 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "codec/codec_bench.hpp"
 #include "codec/measured_codec.hpp"
 #include "core/json_build.hpp"
 #include "cost/codec_table.hpp"
+#include "report/chart.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
@@ -115,48 +118,79 @@ JsonValue codec_data(const CodecReport& report) {
 /// "4.21e-01": three digits of an error, whatever its size.
 std::string error_text(double error) { return significant_text(error, 3); }
 
+std::string ratio_text(double ratio) { return fixed_text(ratio, 2); }
+std::string speed_text(double bytes_per_s) { return to_text(BytesPerSecond{bytes_per_s}); }
+
+/// What each codec saves against what it loses; one that loses nothing has no place on an axis of errors.
+std::vector<document::Part> error_chart(const std::vector<CodecMeasurement>& codecs) {
+  Chart chart{"Relative error over compression ratio", Chart::Shape::dots, {}, {}};
+  std::vector<double> ratios, errors;
+  for (const CodecMeasurement& codec : codecs) {
+    if (codec.error.relative <= 0) continue;
+    chart.points.push_back({codec.ratio, codec.error.relative, codec.choice.label()});
+    ratios.push_back(codec.ratio);
+    errors.push_back(codec.error.relative);
+  }
+  if (chart.points.empty()) return {};
+  chart.x = logarithmic_axis(ratios);
+  chart.y = logarithmic_axis(errors);
+  chart.x.title = "bytes of the message over bytes sent";
+  chart.y.title = "relative error";
+  chart.x.text = chart.y.text = error_text;
+  return {chart};
+}
+
 }  // namespace
 
 document::Document codec_document(const CodecReport& report) {
   const Tensor& tensor = report.tensor;
-  const TensorScale scale = scale_of(tensor);
+  JsonValue data = codec_data(report);
+  const auto cell = [&data](const std::string& list, std::size_t place, const char* key,
+                            std::string (*format)(double)) {
+    return document::figure(data, list + "/" + std::to_string(place) + "/" + key, format);
+  };
   document::Table codecs{"lr",
                          {{"codec", "ratio", "error", "first", "largest", "encode", "decode"}}};
-  for (const CodecMeasurement& codec : report.codecs)
-    codecs.rows.push_back({codec.choice.label(), fixed_text(codec.ratio, 2),
-                           error_text(codec.error.relative),
-                           starts_warm(codec.choice) ? error_text(codec.cold.relative) : "",
-                           error_text(codec.error.largest), to_text(codec.speed.encode),
-                           to_text(codec.speed.decode)});
-  document::Table feedback{"lr", {{"codec", "without", "with", "residual", "telescoping"}}};
-  for (const FeedbackMeasurement& codec : report.feedback)
-    feedback.rows.push_back({codec.choice.label(), error_text(codec.without.sum_error),
-                             error_text(codec.with.sum_error), error_text(codec.with.residual),
-                             error_text(codec.with.telescoping)});
+  for (std::size_t i = 0; i < report.codecs.size(); ++i)
+    codecs.rows.push_back({report.codecs[i].choice.label(), cell("/codecs", i, "ratio", ratio_text),
+                           cell("/codecs", i, "relative_error", error_text),
+                           cell("/codecs", i, "first_relative_error", error_text),
+                           cell("/codecs", i, "largest_error", error_text),
+                           cell("/wall/speeds", i, "encode_bytes_per_s", speed_text),
+                           cell("/wall/speeds", i, "decode_bytes_per_s", speed_text)});
+  std::vector<document::Part> message = error_chart(report.codecs);
+  message.insert(message.end(),
+                 {codecs,
+                  "error: relative, Frobenius; first: PowerSGD's first message; largest: over the "
+                  "largest number",
+                  "encode, decode: real time on one core of this machine, not on a GPU"});
   document::Section sums{"feedback", "Error feedback", "", {}};
   if (report.feedback_messages > 0) {
+    document::Table feedback{"lr", {{"codec", "without", "with", "residual", "telescoping"}}};
+    for (std::size_t i = 0; i < report.feedback.size(); ++i) {
+      document::TableRow row{report.feedback[i].choice.label()};
+      for (const char* key : {"error_without", "error_with", "residual", "telescoping"})
+        row.push_back(cell("/error_feedback/codecs", i, key, error_text));
+      feedback.rows.push_back(std::move(row));
+    }
     sums.title = "Sum of " + std::to_string(report.feedback_messages) +
                  " messages: error without and with error feedback";
     sums.parts = {
         feedback,
         "telescoping: what the residual does not explain, over what float32 rounding allows"};
   }
-  return {codec_data(report),
+  const std::string opening = std::to_string(tensor.rows) + " x " + std::to_string(tensor.columns) +
+                              " " + name_of(tensor.element) + ", " + to_text(tensor.bytes()) +
+                              ", rms " + document::figure(data, "/tensor/rms", error_text).text() +
+                              ", largest " +
+                              document::figure(data, "/tensor/largest", error_text).text();
+  return {std::move(data),
           "codec",
           tensor.source,
-          {std::to_string(tensor.rows) + " x " + std::to_string(tensor.columns) + " " +
-           name_of(tensor.element) + ", " + to_text(tensor.bytes()) + ", rms " +
-           significant_text(scale.rms, 3) + ", largest " + significant_text(scale.largest, 3)},
+          {opening},
           "",
           {},
-          {{"codecs",
-            "Codecs",
-            "One message",
-            {codecs,
-             "error: relative, Frobenius; first: PowerSGD's first message; largest: over the "
-             "largest number",
-             "encode, decode: real time on one core of this machine, not on a GPU"}},
-           sums},
+          {{"codecs", "Codecs", "One message", std::move(message)}, sums},
           "windtunnel codec --json"};
 }
 

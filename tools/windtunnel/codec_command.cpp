@@ -5,6 +5,7 @@
 
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
+#include "windtunnel/outputs.hpp"
 
 namespace windtunnel {
 
@@ -12,13 +13,12 @@ ExitCode codec_command(const CommandLine& line) {
   CodecRequest request = line.codec;
   if (!line.arguments.empty()) request.file = line.arguments.front();
   request.seed = line.seed;
-  request.output = line.output;
-  request.format = line.format;
-  std::ostringstream result, quiet;
-  run_codec(request, result, line.verbosity == Verbosity::quiet ? quiet : std::cerr);
-  print_result(line, result.str());
-  if (!line.output.empty() && line.verbosity == Verbosity::normal)
-    print_message("wrote " + line.output);
+  std::ostringstream quiet;
+  const document::Document document =
+      run_codec(request, line.verbosity == Verbosity::quiet ? quiet : std::cerr);
+  write_outputs(line, {{line.output, [&] { return json_of(document); }},
+                       {line.report, [&] { return page_of(document); }}});
+  print_result(line, document);
   return exit_done;
 }
 

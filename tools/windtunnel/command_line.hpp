@@ -35,13 +35,13 @@ struct CommandLine {
   bool pointers = false;  ///< of show: what --set can change, instead of the scenario
   bool network = false;   ///< of show: the fabric and its bisection bandwidth
 
-  std::string trace, out;     ///< of run; out also of sweep
-  std::string rank_traces;    ///< of run
-  bool trace_all = false;     ///< of run
-  bool lists_memory = false;  ///< of run
-  bool by_layer = false;      ///< --detail layer, of run
-  std::string engine;         ///< of `run`: engine_named(); empty: simgrid
-  std::string report;  ///< --report: the page; of run, compare, explain, sweep, job and validate
+  std::string trace, out;               ///< of run; out also of sweep
+  std::string rank_traces;              ///< of run
+  bool trace_all = false;               ///< of run
+  bool lists_memory = false;            ///< of run
+  bool by_layer = false;                ///< --detail layer, of run
+  std::string engine;                   ///< of `run`: engine_named(); empty: simgrid
+  std::string report;                   ///< --report: the page, of all commands that have one
   std::vector<std::string> fail_above;  ///< of validate
   bool details = false;                 ///< of validate
 
@@ -49,7 +49,7 @@ struct CommandLine {
   std::string toggle;  ///< JSON pointer of what one of two runs goes without; empty: none
   bool break_even = false;
 
-  CodecRequest codec;  ///< of codec; file, seed and output stand elsewhere here
+  CodecRequest codec;  ///< of codec; file and seed stand elsewhere here
 
   // Of collective.
   std::vector<std::string> bytes;

@@ -342,6 +342,7 @@ void add_codec_options(CLI::App* codec, CommandLine& line) {
   options.number("--error-feedback", request.feedback_messages, 1, 1 << 20,
                  "Also compare the sums of N messages without and with error feedback");
   options.value("-o,--output", line.output, "OUT", "Write the JSON document into a file");
+  add_report(codec, line);
 }
 
 const std::string& import_kinds() {

@@ -244,8 +244,9 @@ std::vector<Command> make_commands() {
        .check = check_codec,
        .examples = {{"windtunnel codec gradient.npy --codec powersgd --rank 4",
                      "on a tensor of your own"},
-                    {"windtunnel codec --synthetic gradient --rows 256 --columns 256",
-                     "on a synthetic tensor"}}},
+                    {"windtunnel codec --synthetic gradient --rows 256 --columns 256 --report "
+                     "codecs.html",
+                     "on a synthetic tensor, with a page"}}},
       {.name = "completion",
        .summary = "Print a script that completes commands in a shell",
        .argument = "SHELL",
