@@ -46,7 +46,7 @@ class UsageFormatter final : public CLI::Formatter {
     for (const CLI::Option* option : app->get_options())
       if (option->get_positional()) usage += " " + option->get_name(true);
     return usage +
-           (app->get_name() == "show"    ? " --resolved|--pointers|--network"
+           (app->get_name() == "show"    ? " --resolved|--pointers|--network|--simgrid"
             : app->get_name() == "probe" ? " --script"
                                          : "") +
            " [OPTIONS]\n";
@@ -138,6 +138,7 @@ class Grammar {
     show->add_flag(
         "--network", line_.network,
         "The fabric between the nodes, and what it carries from half of them to the rest");
+    show->add_flag("--simgrid", line_.simgrid, "The machine as a platform file for SimGrid");
   }
 
   /// Not app_.help(): that is the help of the command which was typed.
@@ -229,10 +230,12 @@ class Grammar {
     expect_independent(line_.overrides);
     command_named(line_.command).check(line_);
     check_emit(line_);
-    const int shown = int{resolved_} + int{line_.pointers} + int{line_.network};
+    const int shown =
+        int{resolved_} + int{line_.pointers} + int{line_.network} + int{line_.simgrid};
     if (line_.command == "show" && shown != 1)
-      throw UsageError(shown > 1 ? "show prints one thing: --resolved, --pointers or --network"
-                                 : "show needs to be told what (write show --resolved FILE)");
+      throw UsageError(shown > 1
+                           ? "show prints one thing: --resolved, --pointers, --network or --simgrid"
+                           : "show needs to be told what (write show --resolved FILE)");
     check_outputs(line_);
   }
 

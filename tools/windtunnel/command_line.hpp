@@ -34,6 +34,7 @@ struct CommandLine {
 
   bool pointers = false;  ///< of show: what --set can change, instead of the scenario
   bool network = false;   ///< of show: the fabric and its bisection bandwidth
+  bool simgrid = false;   ///< of show: the machine as a platform file
 
   std::string trace, out;               ///< of run; out also of sweep
   std::string rank_traces;              ///< of run

@@ -1,4 +1,5 @@
 #include "core/json_value.hpp"
+#include "platform/simgrid_platform.hpp"
 #include "questions/bisection.hpp"
 #include "scenario/known_pointers.hpp"
 #include "scenario/resolved_text.hpp"
@@ -21,11 +22,24 @@ ExitCode show_pointers(const CommandLine& line) {
   return exit_done;
 }
 
+ExitCode show_simgrid(const Scenario& scenario) {
+  int gpus = 0;
+  for (const NodeType& node : scenario.nodes) gpus += node.gpus;
+  if (gpus > most_simgrid_hosts)
+    throw UsageError("show --simgrid writes the way between each two GPUs: " +
+                     std::to_string(most_simgrid_hosts) + " GPUs at the most, and these are " +
+                     std::to_string(gpus) + " (write --set /nodes=8)");
+  print_result(simgrid_platform(scenario.platform, static_cast<int>(scenario.nodes.size()),
+                                base_precision(scenario.plan.training.precision)));
+  return exit_done;
+}
+
 }  // namespace
 
 ExitCode show_command(const CommandLine& line) {
   if (line.pointers) return show_pointers(line);
   const Scenario scenario = read_placed_scenario_argument(line);
+  if (line.simgrid) return show_simgrid(scenario);
   if (line.network) {
     print_result(line.format == ResultFormat::json ? pretty_text(network_json(scenario)) + "\n"
                                                    : network_text(scenario));
