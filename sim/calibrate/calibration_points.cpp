@@ -44,10 +44,10 @@ CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& m
   point.id = measured.id;
   point.scenario = scenario_of(set, measured);
   point.folder = set.folder;
-  point.measured = *measured.iteration_time;
   ReadOptions options;
   options.overrides = reading.overrides;
   Scenario scenario = read_scenario(point.scenario, point.folder, *reading.library, options);
+  point.measured = measured_time(measured, iteration_work(scenario)).value();
   point.traits = traits_of(scenario);
   point.place = anchor_place(scenario);
   if (scenario.software.profiled) point.stack = StackKnowledge::known;

@@ -70,8 +70,10 @@ InputError same_outputs(const fs::path& first, const fs::path& second) {
 void announce_outputs(const std::vector<fs::path>& outputs) {
   expect_different(outputs);
   guarded_outputs().clear();
+  // As it will be written: "missing/../file" is "file", though nobody finds it by that name.
   for (const fs::path& path : outputs)
-    if (const auto id = id_of(path)) guarded_outputs().push_back({path, *id, {}});
+    if (const auto id = id_of(detail::file_behind(path)))
+      guarded_outputs().push_back({path, *id, {}});
 }
 
 void expect_no_output(const fs::path& input) {

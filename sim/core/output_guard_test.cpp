@@ -37,6 +37,13 @@ TEST_CASE("an announced output is not read, whatever it is called") {
   }
 }
 
+TEST_CASE("an output that leaves a folder which is not there is the file that will be written") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.write("a.json", "{}");
+  const Announced outputs({folder.path() / "missing" / ".." / "a.json"});
+  CHECK_THROWS_AS(read_source(file), InputError);
+}
+
 TEST_CASE("what was asked for as input is not written, even where the refusal was caught") {
   const TemporaryFolder folder;
   const fs::path file = folder.write("a.json", "{}");

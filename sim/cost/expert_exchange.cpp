@@ -74,6 +74,7 @@ TokenCopies token_copies(const Transformer::Experts& moe, const ExpertGroup& gro
                          ExpertDispatch dispatch) {
   const double k = moe.top_k;
   if (dispatch == ExpertDispatch::all_to_all) return {k, k};
+  if (dispatch == ExpertDispatch::all_gather) return {1.0 * group.ranks, 1.0 * group.ranks};
   const double all = moe.experts, nodes = group.nodes;
   const double open = moe.node_limit > 0 ? std::min<double>(moe.node_limit, nodes) : nodes;
   const double pool = std::max(k, all * open / nodes), reached = open / nodes;
@@ -87,6 +88,11 @@ ExchangeBytes exchange_bytes(Bytes payload, const TokenCopies& copies, const Exp
   const double away = 1 - group.fewest_in_node / n;
   if (dispatch == ExpertDispatch::all_to_all)
     return {payload * ((r - 1) / n), payload * away, payload * ((n - 1) / n)};
+  if (dispatch == ExpertDispatch::all_gather) {
+    const Bytes sent = payload * ((n - 1) / n);
+    const Bytes between_nodes = group.nodes > 1 ? sent / r : Bytes{0};
+    return {sent - between_nodes, between_nodes, sent, true};
+  }
   const Bytes in_node = payload * ((r - 1) / r),
               between_nodes = payload * (copies.nodes / copies.gpus * away);
   return {in_node, between_nodes, in_node + between_nodes};
@@ -101,7 +107,7 @@ ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
   if (bytes.in_node > Bytes{0}) {
     std::vector<int> gpus(static_cast<std::size_t>(std::min(group.most_in_node, node.gpus)));
     std::iota(gpus.begin(), gpus.end(), 0);
-    const BytesPerSecond rate = wires.all_to_all > BytesPerSecond{0}
+    const BytesPerSecond rate = wires.all_to_all > BytesPerSecond{0} && !bytes.in_ring
                                     ? wires.all_to_all
                                     : saturated_bus_bandwidth(wires, gpus);
     time.fixed = wires.floor_base + wires.floor_per_gpu * group.most_in_node + bytes.in_node / rate;
@@ -135,6 +141,10 @@ std::vector<double> expert_loads(const Transformer::Experts& moe, int ways) {
   }
   last = std::move(answer);
   return last.loads;
+}
+
+double exchanged_load(ExpertDispatch dispatch, double load) {
+  return dispatch == ExpertDispatch::all_gather ? 1 : load;
 }
 
 double kept_share(const Transformer::Experts& moe) {

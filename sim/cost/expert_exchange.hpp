@@ -24,7 +24,7 @@ struct TokenCopies {
 /// Expected, for tokens that choose their top_k of E experts, all alike:
 ///   copies = n (1 - C(E - E/n, k) / C(E, k))   to n places of E/n experts each
 /// With a node limit of M among N nodes, the choice is among the experts of M nodes drawn first. Sending a copy for every expert, both
-/// are k.
+/// are k; all to all ranks, n.
 TokenCopies token_copies(const Transformer::Experts& moe, const ExpertGroup& group,
                          ExpertDispatch dispatch);
 
@@ -33,10 +33,12 @@ struct ExchangeBytes {
   Bytes in_node{};        ///< over NVLink, what it forwards for other nodes included
   Bytes between_nodes{};  ///< through NICs
   Bytes sent{};           ///< both, of the mean rank
+  bool in_ring = false;   ///< at the rate of collectives, not of an all-to-all
 };
 /// `payload` is what its tokens weigh, a copy for each GPU. Of r ranks a node and N nodes:
 ///   one_copy_per_node   in the node  payload (r-1)/r,   between  payload nodes/GPUs (1 - r/n)
 ///   all_to_all          in the node  payload (r-1)/n,   between  payload (1 - r/n),   sent  payload (n-1)/n
+///   all_gather          sent  payload (n-1)/n, over several nodes 1/r of it between them: a ring through each NIC
 /// Source: DeepEP's README of 2025, whose figures count the copies of a token so.
 ExchangeBytes exchange_bytes(Bytes payload, const TokenCopies& copies, const ExpertGroup& group,
                              ExpertDispatch dispatch);
@@ -57,6 +59,9 @@ ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
 /// sharing out busy experts among ranks, drawn from a fixed seed. All ranks of a group wait for the fullest. Where tokens are spread evenly,
 /// one value if experts drop some of them (`capacity` below 1), and none otherwise. The mean is of all tokens, before any is dropped.
 std::vector<double> expert_loads(const Transformer::Experts& moe, int ways);
+
+/// The same of what an exchange moves: an all-gather sends all tokens to all ranks, however full these are.
+double exchanged_load(ExpertDispatch dispatch, double load);
 
 /// Share of the copies of tokens that experts take; a capacity drops the others.
 double kept_share(const Transformer::Experts& moe);

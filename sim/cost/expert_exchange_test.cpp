@@ -68,6 +68,20 @@ TEST_CASE("sending a copy for every expert, a token leaves as often as it has ex
   CHECK(copies.nodes == 8);
 }
 
+TEST_CASE("an all-gather takes every token through the ring of each NIC: 4 GPUs, 2 nodes") {
+  // 3,000 tokens of 100 bytes, four copies each. A rank hands on three ranks' tokens, half of them in either of two rings, of which one leaves
+  // the node after it.
+  const ExpertGroup group{4, 2, 2, 2};
+  const TokenCopies copies = token_copies(experts(4, 2), group, all_gather);
+  CHECK(copies.gpus == 4);
+  const ExchangeBytes bytes = exchange_bytes(Bytes{1'200'000}, copies, group, all_gather);
+  CHECK(bytes.sent.value() == doctest::Approx(900'000).epsilon(1e-12));
+  CHECK(bytes.between_nodes.value() == doctest::Approx(450'000).epsilon(1e-12));
+  CHECK(bytes.in_node.value() == doctest::Approx(450'000).epsilon(1e-12));
+  CHECK(exchange_bytes(Bytes{1'200'000}, copies, {4, 1, 4, 4}, all_gather).between_nodes ==
+        Bytes{0});
+}
+
 TEST_CASE("bytes in nodes and between them: 4 GPUs, 2 nodes, 4 experts, top 2") {
   // A rank with 3,000 tokens of 100 bytes, two copies each: 600,000 bytes. A copy goes to each of its GPUs with probability 1/2.
   const ExpertGroup group{4, 2, 2, 2};

@@ -62,13 +62,12 @@ double expert_load_of(const StageCostInputs& in) {
 
 std::array<Seconds, 2> expert_collective_times(const StageCostInputs& in,
                                                const Operation& operation, double load) {
-  if (group_of(operation.label) == GroupKind::expert_tensor)
-    return cut_expert_times(in, operation.payload * load);
   const ExpertDispatch dispatch = experts_of(in).dispatch;
+  const Bytes payload = operation.payload * exchanged_load(dispatch, load);
+  if (group_of(operation.label) == GroupKind::expert_tensor) return cut_expert_times(in, payload);
   const TokenCopies copies = token_copies(*in.model->moe, in.experts, dispatch);
-  const ExchangeTime time =
-      exchange_time(exchange_bytes(operation.payload * load, copies, in.experts, dispatch),
-                    in.experts, *in.node, *in.fabric);
+  const ExchangeTime time = exchange_time(exchange_bytes(payload, copies, in.experts, dispatch),
+                                          in.experts, *in.node, *in.fabric);
   return {time.fixed, time.latency + time.nics};
 }
 

@@ -28,11 +28,12 @@ void add_exchanges(const StageCostInputs& in, PassBytes& bytes) {
   const Bytes element = element_size(in.plan->training.precision);
   const SoftwareProfile::Experts& stack = experts_of(in);
   const double copies = token_copies(moe, in.experts, stack.dispatch).gpus;
+  const double gathered = stack.dispatch == ExpertDispatch::all_gather ? copies : moe.top_k;
   bytes.combine = element * (copies * values);
   const Bytes quantized{fp8_value * copies * values};
   bytes.dispatch = stack.fp8_dispatch ? quantized : bytes.combine;
   bytes.gradient_dispatch = stack.fp8_gradient_dispatch ? quantized : bytes.combine;
-  bytes.expert_inputs = element * (values * moe.top_k * in.plan->parallel.expert_tensor);
+  bytes.expert_inputs = element * (values * gathered * in.plan->parallel.expert_tensor);
 }
 
 /// Of one rank.
@@ -68,7 +69,7 @@ double exchanged_share(const StageCostInputs& in) {
   const ExpertDispatch dispatch = experts_of(in).dispatch;
   return exchange_bytes(Bytes{1}, token_copies(moe, in.experts, dispatch), in.experts, dispatch)
              .sent /
-         Bytes{1} * kept_share(moe);
+         Bytes{1} * exchanged_load(dispatch, kept_share(moe));
 }
 
 /// How a ring inside a pass is compressed.

@@ -39,6 +39,13 @@ std::map<int, Bytes> read_memory_by_rank(ObjectReader& reader, std::string_view 
 
 }  // namespace
 
+std::optional<double> read_measured_number(ObjectReader& measured, std::string_view key) {
+  if (!measured.has(key)) return std::nullopt;
+  const double number = measured.required_number(key, 0, most_bytes);
+  if (number <= 0) measured.problem(key, "a measurement is above zero");
+  return number;
+}
+
 std::optional<Seconds> read_measured_time(ObjectReader& measured, std::string_view key) {
   if (!measured.has(key)) return std::nullopt;
   const double seconds = measured.required_number(key, 0, longest_time_s);
@@ -52,6 +59,10 @@ MeasuredMemory read_measured_memory(ObjectReader& measured) {
     memory.nvidia_smi = measured.required_number("nvidia_smi_gib", 0, most_memory_gib) * 1_GiB;
   memory.allocated = read_memory_by_rank(measured, "max_allocated_mib_by_rank");
   memory.reserved = read_memory_by_rank(measured, "max_reserved_mib_by_rank");
+  if (const auto gigabytes = read_measured_number(measured, "max_memory_usage_gb"))
+    memory.most_allocated = *gigabytes * 1_GB;
+  if (const auto gib = read_measured_number(measured, "max_reserved_gib"))
+    memory.most_reserved = *gib * 1_GiB;
   if (measured.has("memory_reading"))
     memory.reading = measured.required_enum<MemoryReading>("memory_reading");
   return memory;

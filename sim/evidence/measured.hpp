@@ -16,11 +16,16 @@ struct MeasuredMemory {
   std::optional<Bytes> nvidia_smi;  ///< of the fullest GPU: `nvidia_smi_gib`
   /// Of the allocator, by rank: `max_allocated_mib_by_rank`, `max_reserved_mib_by_rank`.
   std::map<int, Bytes> allocated, reserved;
+  /// The same of the fullest GPU, whichever it is: `max_memory_usage_gb`, PyTorch's peak in 10^9 bytes as NeMo logs it, and `max_reserved_gib`.
+  std::optional<Bytes> most_allocated, most_reserved;
   /// `memory_reading`: what the allocator's maxima are to be compared with, "steady_state" unless
   /// the log is known to print those of the first step ("first_step").
   MemoryReading reading = MemoryReading::steady_state;
 
-  bool empty() const { return !nvidia_smi && allocated.empty() && reserved.empty(); }
+  bool empty() const {
+    return !nvidia_smi && allocated.empty() && reserved.empty() && !most_allocated &&
+           !most_reserved;
+  }
 };
 
 /// Operation of a collective; names as in the sets, "all_reduce", …
@@ -37,6 +42,8 @@ struct CollectiveRun {
   std::string algorithm = "flat";  ///< of collective_algorithms(): another under NCCL_ALGO
 };
 
+/// Member `key`, a number above zero; none when it is absent.
+std::optional<double> read_measured_number(ObjectReader& measured, std::string_view key);
 /// Member `key`, a time above zero in seconds; none when it is absent.
 std::optional<Seconds> read_measured_time(ObjectReader& measured, std::string_view key);
 MeasuredMemory read_measured_memory(ObjectReader& measured);

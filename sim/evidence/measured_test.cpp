@@ -38,6 +38,27 @@ TEST_CASE("memory is read in GiB for nvidia-smi and in MiB by rank for the alloc
   CHECK(iteration("{}").memory.empty());
 }
 
+TEST_CASE("a throughput is a time of the work of an iteration") {
+  const IterationWork work{.samples = 64, .tokens_of_gpu = 8192};
+  CHECK(*measured_time(iteration(R"({"tokens_per_s_per_gpu": 4096})"), work) == Seconds{2});
+  CHECK(*measured_time(iteration(R"({"samples_per_s": 128})"), work) == Seconds{0.5});
+  CHECK(*measured_time(iteration(R"({"samples_per_s": 128, "iteration_time_s": 3})"), work) ==
+        Seconds{3});
+  CHECK_FALSE(measured_time(iteration("{}"), work));
+  CHECK(iteration(R"({"samples_per_s": 128})").has_time());
+  CHECK_THROWS_WITH_AS(iteration(R"({"samples_per_s": 0})"), doctest::Contains("above zero"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(iteration(R"({"iteration_time": 3})"),
+                       doctest::Contains("did you mean \"iteration_time_s\"?"), InputError);
+}
+
+TEST_CASE("the fullest GPU's memory is in gigabytes where NeMo logs it, and reserved in GiB") {
+  const MeasurementPoint point =
+      iteration(R"({"max_memory_usage_gb": 92.1, "max_reserved_gib": 70.5})");
+  CHECK(*point.memory.most_allocated == 92.1 * 1_GB);
+  CHECK(*point.memory.most_reserved == 70.5 * 1_GiB);
+}
+
 TEST_CASE("a log that prints the first step's maximum says so") {
   CHECK(iteration(R"({"memory_reading": "first_step"})").memory.reading ==
         MemoryReading::first_step);

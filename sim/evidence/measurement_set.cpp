@@ -38,6 +38,8 @@ void read_schema(ObjectReader& reader) {
 /// The members of `measured` that are compared with predictions. The others stay as they are.
 void read_measured(ObjectReader& reader, MeasurementPoint& point) {
   point.iteration_time = read_measured_time(reader, "iteration_time_s");
+  point.tokens_per_s_per_gpu = read_measured_number(reader, "tokens_per_s_per_gpu");
+  point.samples_per_s = read_measured_number(reader, "samples_per_s");
   point.memory = read_measured_memory(reader);
   point.timers = read_measured_timers(reader);
   point.out_of_memory = reader.optional_bool("out_of_memory", false);
@@ -45,10 +47,9 @@ void read_measured(ObjectReader& reader, MeasurementPoint& point) {
 }
 
 /// What its authors wrote beside our keys stands where it is, but for what looks like a slip of the pen.
-void reject_misspelt_keys(ObjectReader& reader, const JsonValue& point) {
-  static const std::vector<std::string> ours = {
-      "id", "group", "scenario", "note", "collective", "gpus", "nodes", "bytes", "measured"};
-  for (const JsonValue::Member& member : point.object()) {
+void reject_misspelt_keys(ObjectReader& reader, const std::vector<std::string>& ours) {
+  if (!reader.value().is_object()) return;
+  for (const JsonValue::Member& member : reader.value().object()) {
     if (std::find(ours.begin(), ours.end(), member.key) != ours.end()) continue;
     if (const std::string nearest = closest_match(member.key, ours); !nearest.empty())
       reader.problem(member.key, "unknown key \"" + member.key + "\"",
@@ -76,9 +77,15 @@ MeasurementPoint read_point(JsonValue& value, const std::string& pointer, Measur
     point.measured = *measured;
     ObjectReader child = reader.child("measured");
     read_measured(child, point);
+    reject_misspelt_keys(
+        child, {"iteration_time_s", "tokens_per_s_per_gpu", "samples_per_s", "nvidia_smi_gib",
+                "max_allocated_mib_by_rank", "max_reserved_mib_by_rank", "max_memory_usage_gb",
+                "max_reserved_gib", "memory_reading", "megatron_timers_ms", "out_of_memory",
+                "failed", "time_s"});
   }
   point.release = release_of(value);
-  if (value.is_object()) reject_misspelt_keys(reader, value);
+  reject_misspelt_keys(reader, {"id", "group", "scenario", "note", "collective", "gpus", "nodes",
+                                "bytes", "measured"});
   return point;
 }
 
@@ -185,8 +192,21 @@ std::string why_not_scored(const MeasurementSet& set, const MeasurementPoint& po
   if (set.kind == MeasurementKind::collective) return "a collective is no iteration";
   if (const std::string why = why_not_predicted(point); !why.empty()) return why;
   if (point.out_of_memory) return "the run ended out of memory: no time to compare";
-  if (!point.iteration_time) return "no iteration_time_s was measured";
+  if (!point.has_time()) return "no iteration_time_s was measured";
   return {};
+}
+
+IterationWork iteration_work(const Scenario& scenario) {
+  const double samples = scenario.plan.training.global_batch;
+  return {samples,
+          samples * static_cast<double>(scenario.model.sequence) / scenario.plan.num_ranks()};
+}
+
+std::optional<Seconds> measured_time(const MeasurementPoint& point, const IterationWork& work) {
+  if (point.iteration_time) return point.iteration_time;
+  if (point.tokens_per_s_per_gpu) return Seconds{work.tokens_of_gpu / *point.tokens_per_s_per_gpu};
+  if (point.samples_per_s) return Seconds{work.samples / *point.samples_per_s};
+  return std::nullopt;
 }
 
 JsonValue scenario_of(const MeasurementSet& set, const MeasurementPoint& point) {

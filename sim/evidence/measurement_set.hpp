@@ -8,6 +8,7 @@
 
 #include "core/json_value.hpp"
 #include "evidence/measured.hpp"
+#include "scenario/scenario.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
@@ -27,12 +28,23 @@ struct MeasurementPoint {
   std::string
       release;  ///< of the software, from the row's `container` where that names one: "26.04"; empty: not stated
   std::optional<Seconds> iteration_time;
+  std::optional<double> tokens_per_s_per_gpu, samples_per_s;  ///< where no time is stated
   MeasuredMemory memory;
   std::map<std::string, Seconds> timers;    ///< Megatron's, of the last rank
   std::optional<CollectiveRun> collective;  ///< of a set of collectives
   bool out_of_memory = false;               ///< the run ended for want of memory
   bool failed = false;                      ///< the run ended, nobody knows why: never scored
+
+  bool has_time() const { return iteration_time || tokens_per_s_per_gpu || samples_per_s; }
 };
+
+/// Work of an iteration, which a measured throughput makes a time of.
+struct IterationWork {
+  double samples = 0, tokens_of_gpu = 0;
+};
+IterationWork iteration_work(const Scenario& scenario);
+/// The time as measured, or of the work at the measured rate; none where neither is stated.
+std::optional<Seconds> measured_time(const MeasurementPoint& point, const IterationWork& work);
 
 /// Published measurements in the format windtunnel/measurements-v1, with where they come from.
 struct MeasurementSet {

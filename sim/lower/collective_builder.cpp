@@ -220,13 +220,15 @@ Collective OperationCollectives::exchange(const std::vector<DeviceId>& members,
                                                    plan_.training.precision, *in_.model)
                                       .dispatch;
   const TokenCopies copies = token_copies(*in_.model->moe, group, dispatch);
-  const Bytes payload = operation.payload * (expert_load_ / operation.share);
+  const Bytes payload =
+      operation.payload * (exchanged_load(dispatch, expert_load_) / operation.share);
   const auto with = [&](Bytes of_fullest) {
     return collectives_.exchange(members, operation,
                                  exchange_bytes(of_fullest, copies, group, dispatch), group);
   };
   Collective collective = with(payload);
-  collective.varying = with(payload * 2.0).fixed - collective.fixed;  // all but the floor
+  if (dispatch != ExpertDispatch::all_gather)
+    collective.varying = with(payload * 2.0).fixed - collective.fixed;  // all but the floor
   return collective;
 }
 

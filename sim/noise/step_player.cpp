@@ -26,14 +26,23 @@ std::optional<Seconds> play_uniform_step(const BuiltPrograms& built, const Noise
   return end <= first_stall ? std::optional(end) : std::nullopt;
 }
 
-BuiltPrograms build(const Scenario& scenario, const StepOptions& options) {
+/// Operation by operation where links change from step to step and a number in a pass would hide what passes send over them.
+Detail detail_of(const Plan& plan, const NoiseBlock& noise, Detail asked) {
+  const Parallel& parallel = plan.parallel;
+  const bool sends_in_passes =
+      parallel.gathers_in_passes() || parallel.expert > 1 || parallel.context > 1;
+  const bool links_change = noise.links.rate > 0 || noise.links.latency > 0;
+  return links_change && sends_in_passes && plan.num_nodes > 1 ? Detail::layer : asked;
+}
+
+BuiltPrograms build(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options) {
   return build_programs({&scenario.model,
                          &scenario.platform,
                          &scenario.nodes,
                          &scenario.software,
                          &scenario.plan,
                          options.replicas,
-                         options.detail,
+                         detail_of(scenario.plan, noise, options.detail),
                          {Tokens::Draws::by_seed, scenario.seed}});
 }
 
@@ -42,7 +51,7 @@ BuiltPrograms build(const Scenario& scenario, const StepOptions& options) {
 StepPlayer::StepPlayer(const Scenario& scenario, const NoiseBlock& noise,
                        const StepOptions& options)
     : options_(options),
-      built_(build(scenario, options)),
+      built_(build(scenario, noise, options)),
       without_noise_(play(built_, make_native_engine).end),
       noise_(noise, options.seed, scenario.plan, scenario.nodes, without_noise_) {}
 

@@ -100,6 +100,19 @@ TEST_CASE("one slow GPU slows the job as much as if every GPU that waits for it 
   CHECK(one < usual * 1.25);
 }
 
+TEST_CASE("links that change from step to step change what passes gather over them") {
+  const Overrides sharded{
+      {"/parallel", R"({"tensor": 1, "pipeline": 1, "data": 32, "zero_stage": 3})"},
+      {"/software", "pytorch-fsdp-2024"},
+      {"/platform/node_types/0/nic_rate", "10 Gbps"}};
+  for (const char* noise : {R"({"links": {"rate": 0.5}})", R"({"links": {"latency": 0.5}})"}) {
+    const StepSeries series = series_of(scenario_with(noise, sharded), 4);
+    CHECK(series.without_noise.value() ==
+          doctest::Approx(simulated(scenario_with(noise, sharded)).value()).epsilon(1e-9));
+    for (std::size_t i = 1; i < series.times.size(); ++i) CHECK(series.times[i] != series.times[0]);
+  }
+}
+
 TEST_CASE("a slow node is one whose GPUs have lower rates") {
   // Kernels that wait for launches, or run beside a collective, wait less or hide more where they are slower: noise says so of whole passes, and a
   // scenario of single operations.

@@ -321,12 +321,10 @@ int Plan::most_chunk_layers(StageId stage) const {
   return most;
 }
 
-std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& model,
-                                                         const Training& training,
-                                                         const Parallel& parallel,
-                                                         const ClusterShape& cluster,
-                                                         const SoftwareProfile& software) {
-  PlanMaker maker(model, cluster, software);
+std::variant<Plan, std::vector<PlanRejection>> make_plan(
+    const Transformer& model, const Training& training, const Parallel& parallel,
+    const ClusterShape& cluster, const SoftwareProfile& software, Compression compression) {
+  PlanMaker maker(model, cluster, software, std::move(compression));
   auto made = maker.make(training, parallel);
   if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&made))
     return std::move(*rejections);
@@ -357,6 +355,7 @@ std::variant<const Plan*, std::vector<PlanRejection>> PlanMaker::make(const Trai
   check_states(inputs, rejections);
   check_adapters(inputs, rejections);
   check_work(inputs, rejections);
+  check_compression(plan_.compression, parallel, rejections);
   if (!rejections.all().empty()) return rejections.all();
 
   const bool has_devices = has_devices_of(parallel);

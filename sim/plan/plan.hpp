@@ -385,12 +385,10 @@ struct ClusterShape {
 };
 
 /// Lays the plan out: the GPU of each rank, layers per stage, devices. Rejects products that do not match the cluster, layers that do not divide,
-/// batches that do not multiply out; one rejection for one mistake (plan/plan_check.hpp).
-std::variant<Plan, std::vector<PlanRejection>> make_plan(const Transformer& model,
-                                                         const Training& training,
-                                                         const Parallel& parallel,
-                                                         const ClusterShape& cluster,
-                                                         const SoftwareProfile& software);
+/// batches that do not multiply out, codecs that the plan does not take; one rejection for one mistake (plan/plan_check.hpp).
+std::variant<Plan, std::vector<PlanRejection>> make_plan(
+    const Transformer& model, const Training& training, const Parallel& parallel,
+    const ClusterShape& cluster, const SoftwareProfile& software, Compression compression = {});
 
 /// Layers of each stage and, where a stage does not divide its own evenly, of each chunk by position.
 struct LayerSplit {

@@ -8,6 +8,7 @@
 
 #include "core/count_text.hpp"
 #include "core/problem.hpp"
+#include "plan/codec.hpp"
 
 namespace windtunnel {
 
@@ -690,6 +691,37 @@ void check_work(const PlanInputs& plan, PlanFindings& findings) {
   check_recipe(plan, findings);
   check_compile(plan, findings);
   check_async(plan, findings);
+}
+
+namespace {
+
+void check_compressed_stages(const CompressedStages& stages, int num_stages,
+                             PlanFindings& findings) {
+  const std::string place = "/compression/data_gradients/stages";
+  if (!findings.are_sound({place, pipeline})) return;
+  const auto beyond = std::find_if(stages.listed.begin(), stages.listed.end(),
+                                   [num_stages](int stage) { return stage >= num_stages; });
+  if (beyond == stages.listed.end()) return;
+  findings.reject({place,
+                   "there is no stage " + text(*beyond) + ": pipeline is " + text(num_stages),
+                   "stages count from 0"});
+}
+
+}  // namespace
+
+void check_compression(const Compression& compression, const Parallel& parallel,
+                       PlanFindings& findings) {
+  check_compressed_stages(compression.gradient_stages, parallel.pipeline, findings);
+  const std::optional<Compressor>& c = compression.data_gradients;
+  const std::string place = "/compression/data_gradients/codec";
+  if (!c || !c->codec->sends_factors() || parallel.zero_stage < 2) return;
+  if (!findings.are_sound({place, zero_stage})) return;
+  findings.reject({place,
+                   std::string(c->codec->name()) +
+                       " all-reduces its factors and needs whole gradients on every replica, "
+                       "but zero_stage " +
+                       text(parallel.zero_stage) + " shards them",
+                   "use zero_stage 0 or 1, or another codec"});
 }
 
 }  // namespace windtunnel

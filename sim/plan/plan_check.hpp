@@ -117,6 +117,9 @@ void check_adapters(const PlanInputs& plan, PlanFindings& findings);
 void check_product(const PlanInputs& plan, const ClusterShape& cluster, PlanFindings& findings);
 /// stages, chunks, schedule and batch fit each other, and the stack says what the plan's gathers cost,
 void check_work(const PlanInputs& plan, PlanFindings& findings);
+/// Codecs that send factors need whole gradients on every replica; and stages that the pipeline does not have.
+void check_compression(const Compression& compression, const Parallel& parallel,
+                       PlanFindings& findings);
 /// and no tensor group is cut unevenly by the borders of nodes. This one lays the plan out, so its values must be sound.
 void check_borders(const Parallel& parallel, const ClusterShape& cluster, PlanFindings& findings);
 

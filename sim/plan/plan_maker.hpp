@@ -12,8 +12,11 @@ namespace windtunnel {
 class PlanMaker {
  public:
   /// The referred objects must outlive it.
-  PlanMaker(const Transformer& model, const ClusterShape& cluster, const SoftwareProfile& software)
-      : model_(&model), cluster_(&cluster), software_(&software) {}
+  PlanMaker(const Transformer& model, const ClusterShape& cluster, const SoftwareProfile& software,
+            Compression compression = {})
+      : model_(&model), cluster_(&cluster), software_(&software) {
+    plan_.compression = std::move(compression);
+  }
 
   /// The plan, until the next call, or why there is none.
   std::variant<const Plan*, std::vector<PlanRejection>> make(const Training& training,

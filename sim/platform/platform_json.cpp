@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -252,6 +253,13 @@ void read_link_overrides(ObjectReader& reader, Platform& platform) {
     platform.link_overrides.push_back(
         read_override(entry, knows_counts(reader, platform) ? platform.available_nodes() : 0,
                       place_in(reader, entry), platform.sources));
+  if (!reader.are_sound({"link_overrides"})) return;
+  std::set<std::pair<NodeId, NodeId>> pairs;
+  for (const LinkOverride& link : platform.link_overrides)
+    if (!pairs.emplace(link.from, link.to).second)
+      reader.problem("link_overrides", "the link from node " + std::to_string(link.from.index()) +
+                                           " to node " + std::to_string(link.to.index()) +
+                                           " has two rates; leave one out");
 }
 
 NicFault read_fault(ObjectReader reader, const Platform& platform, int nodes,

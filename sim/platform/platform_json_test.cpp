@@ -318,6 +318,11 @@ TEST_CASE("an override joins two nodes of the platform") {
         Messages{"to is 2, which is too large at /platform/link_overrides/0/to"});
   CHECK(problems_of(with(text, "TO", "0")) ==
         Messages{"a link joins two different nodes at /platform/link_overrides/0/to"});
+  const std::string again =
+      R"(1, 'bandwidth': '1 GB/s', 'source': 'assumed: x'}, {'from': 0, 'to': 1)";
+  CHECK(problems_of(with(text, "TO", again)) ==
+        Messages{"the link from node 0 to node 1 has two rates; leave one out at "
+                 "/platform/link_overrides"});
 }
 
 TEST_CASE("a fault is of a NIC that there is, one of each, and leaves one to the node") {

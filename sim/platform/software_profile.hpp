@@ -53,6 +53,9 @@ enum class ExpertDispatch {
   /// One copy for every node that has an expert of the token, from the GPU of the same number; that one forwards one copy to each GPU
   /// of its node: DeepEP's normal kernels (github.com/deepseek-ai/DeepEP, csrc/kernels/internode.cu), and Hybrid-EP.
   one_copy_per_node,
+  /// Every token to every rank that shares the experts, as an all-gather does, and a reduce-scatter back; each rank picks the tokens of its
+  /// experts: MoEAllGatherTokenDispatcher of the same file, what Megatron-LM does unless a script chooses otherwise.
+  all_gather,
 };
 
 /// How a stack computes the cross-entropy of its output head's logits, by the copies of them that it holds at its peak. e: bytes of a logit.

@@ -317,8 +317,10 @@ std::vector<std::optional<Ordering>> orderings_of(const std::vector<ComparedRun>
   };
   constexpr double rounding = 1e-9;
   for (std::size_t i = 1; i < runs.size(); ++i) {
-    std::optional<Ordering>& ordering =
-        orderings.emplace_back(order(judged(runs.front()), judged(runs[i]), errors));
+    std::optional<Ordering>& ordering = orderings.emplace_back();
+    const std::string hash = runs[i].text("/scenario_hash");
+    if (!hash.empty() && hash == runs.front().text("/scenario_hash")) continue;  // itself
+    ordering = order(judged(runs.front()), judged(runs[i]), errors);
     if (ordering)
       ordering->per_token =
           std::abs(runs.front().iteration_time() / runs[i].iteration_time() / ordering->ratio - 1) >

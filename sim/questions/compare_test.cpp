@@ -68,6 +68,20 @@ TEST_CASE("a report and the scenario it came from compare as equal") {
         without_wall_time(pretty_text(comparison.runs[1].report)));
 }
 
+TEST_CASE("a run is as fast as itself, whatever predictions miss by") {
+  const Library shipped{source_dir()};
+  const auto read = [&](const Overrides& overrides) {
+    return read_compare_input(source_dir() / "scenarios/gpt-39b-512xa100.json", shipped,
+                              {.overrides = overrides});
+  };
+  const Overrides slower{{"/platform/node_types/0/nic_rate", "50 Gbps"}};
+  const Comparison same = compare({read({}), read({})}, shipped),
+                   other = compare({read({}), read(slower)}, shipped);
+  CHECK(same.orderings.empty());
+  REQUIRE(other.orderings.size() == 2);
+  CHECK(other.orderings[1].has_value());
+}
+
 TEST_CASE("against a report the differences are those of the job") {
   const TemporaryFolder folder;
   const auto file = folder.write("plain.json", plain);

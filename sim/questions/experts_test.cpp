@@ -54,6 +54,28 @@ TEST_CASE("4 GPUs, 2 nodes, 4 experts, top 2: exchanges to the microsecond") {
         doctest::Approx(4 * 2 * 4194304 * 0.75).epsilon(1e-12));
 }
 
+TEST_CASE(
+    "4 GPUs, 2 nodes, 4 experts: an all-gather takes every token to every rank, however many its "
+    "experts take") {
+  // A rank's 2,097,152 bytes of tokens pass three links of each of two rings, one through each NIC: 3,145,728 B / 25 GB/s and 20 us.
+  constexpr double paper = 4 * (20e-6 + 3 * 1024 * 2048 / 2.0 / 25e9);
+  const auto with_all_gather = [](Overrides more = {}) {
+    more.emplace_back("/software/experts/dispatch", "all_gather");
+    return testing::read_text(four_gpus, more);
+  };
+  for (const Detail detail : {Detail::pass, Detail::layer}) {
+    const Report report = play(with_all_gather(), detail);
+    CHECK(report.breakdown.of(Line::expert_comm).value() == doctest::Approx(paper).epsilon(1e-6));
+    for (const Traffic traffic : {Traffic::expert_dispatch, Traffic::expert_combine})
+      CHECK(report.traffic[static_cast<std::size_t>(traffic)].value() ==
+            doctest::Approx(4 * 2 * 3 * 1024 * 2048).epsilon(1e-12));
+  }
+  const Report half = play(with_all_gather({{"/model/moe/capacity", "0.5"}}));
+  CHECK(half.breakdown.of(Line::expert_comm).value() == doctest::Approx(paper).epsilon(1e-6));
+  CHECK(half.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)].value() ==
+        doctest::Approx(4 * 2 * 3 * 1024 * 2048).epsilon(1e-12));
+}
+
 TEST_CASE("experts that take half of their tokens get half of the bytes, and half of the time") {
   const Scenario all = read(four_gpus), half = read(four_gpus, {{"/model/moe/capacity", "0.5"}}),
                  nearly =

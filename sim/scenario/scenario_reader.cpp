@@ -114,13 +114,6 @@ class PlanReader {
   bool asks_for_balance_ = false;
 };
 
-/// Inputs of the checks of a compression block.
-struct CompressionInputs {
-  const Compression& compression;
-  const Parallel& parallel;
-  std::vector<const NodeType*> types;  ///< of the nodes in use
-};
-
 std::string class_place(const std::string& name) { return "/compression/" + name; }
 std::string codec_place(const std::string& name) { return class_place(name) + "/codec"; }
 
@@ -143,40 +136,12 @@ void check_sums(const std::string& name, const std::optional<Compressor>& c,
                    other_codecs()});
 }
 
-void check_speeds(const CompressionInputs& inputs, const std::string& name,
+void check_speeds(const std::vector<const NodeType*>& types, const std::string& name,
                   const std::optional<Compressor>& c, PlanFindings& findings) {
   if (!c || !findings.is_sound(class_place(name))) return;
-  for (const NodeType* const node : inputs.types)
+  for (const NodeType* const node : types)
     if (const auto missing = missing_speed(*c, node->device))
       return findings.reject({codec_place(name), *missing, "add it to the device with its source"});
-}
-
-void check_stages(const CompressionInputs& inputs, PlanFindings& findings) {
-  const std::string place = class_place("data_gradients") + "/stages";
-  if (!findings.are_sound({place, "/parallel/pipeline"})) return;
-  const CompressedStages& stages = inputs.compression.gradient_stages;
-  const int pipeline = inputs.parallel.pipeline;
-  const auto beyond = std::find_if(stages.listed.begin(), stages.listed.end(),
-                                   [pipeline](int stage) { return stage >= pipeline; });
-  if (beyond == stages.listed.end()) return;
-  findings.reject(
-      {place,
-       "there is no stage " + std::to_string(*beyond) + ": pipeline is " + std::to_string(pipeline),
-       "stages count from 0"});
-}
-
-void check_sharding(const CompressionInputs& inputs, PlanFindings& findings) {
-  const auto& c = inputs.compression.data_gradients;
-  const int zero = inputs.parallel.zero_stage;
-  const std::string place = codec_place("data_gradients");
-  if (!c || !c->codec->sends_factors() || zero < 2) return;
-  if (!findings.are_sound({place, "/parallel/zero_stage"})) return;
-  findings.reject({place,
-                   std::string(c->codec->name()) +
-                       " all-reduces its factors and needs whole gradients on every replica, "
-                       "but zero_stage " +
-                       std::to_string(zero) + " shards them",
-                   "use zero_stage 0 or 1, or another codec"});
 }
 
 /// Rejects everything that the compression block asks for and cannot be:
@@ -185,19 +150,18 @@ void check_sharding(const CompressionInputs& inputs, PlanFindings& findings) {
 ///  - factors are all-reduced, so that every replica needs whole gradients: no ZeRO 2 or 3;
 ///  - stages that the pipeline does not have;
 ///  - a codec for which a device in use has no speed.
-void check_compression(const CompressionInputs& inputs, PlanFindings& findings) {
-  const Compression& c = inputs.compression;
+void check_compression_block(const Compression& c, const Parallel& parallel,
+                             const std::vector<const NodeType*>& types, PlanFindings& findings) {
   check_sums("pipeline_forward", c.pipeline_forward, "an activation is used once, whole", findings);
   check_sums("tensor_activations", c.tensor_activations, "an activation is used once, whole",
              findings);
   check_sums("zero_gather", c.zero_gather, "parameters are used whole", findings);
-  check_sharding(inputs, findings);
-  check_stages(inputs, findings);
-  check_speeds(inputs, "pipeline_forward", c.pipeline_forward, findings);
-  check_speeds(inputs, "pipeline_backward", c.pipeline_backward, findings);
-  check_speeds(inputs, "data_gradients", c.data_gradients, findings);
-  check_speeds(inputs, "tensor_activations", c.tensor_activations, findings);
-  check_speeds(inputs, "zero_gather", c.zero_gather, findings);
+  check_compression(c, parallel, findings);
+  check_speeds(types, "pipeline_forward", c.pipeline_forward, findings);
+  check_speeds(types, "pipeline_backward", c.pipeline_backward, findings);
+  check_speeds(types, "data_gradients", c.data_gradients, findings);
+  check_speeds(types, "tensor_activations", c.tensor_activations, findings);
+  check_speeds(types, "zero_gather", c.zero_gather, findings);
 }
 
 using namespace plan_keys;
@@ -480,14 +444,13 @@ void PlanReader::lay_out(const ClusterShape& cluster) {
       check_borders(parallel, cluster, findings_);
     return;
   }
-  auto made = make_plan(scenario_->model, training_, parallel, cluster, scenario_->software);
+  auto made = make_plan(scenario_->model, training_, parallel, cluster, scenario_->software,
+                        scenario_->plan.compression);
   if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&made)) {
     for (PlanRejection& rejection : *rejections) findings_.reject(std::move(rejection));
     return;
   }
-  Plan& plan = std::get<Plan>(made);
-  plan.compression = std::move(scenario_->plan.compression);
-  scenario_->plan = std::move(plan);
+  scenario_->plan = std::move(std::get<Plan>(made));
   const Plan& made_plan = scenario_->plan;
   const bool by_part = made_plan.parallel.schedule->is_both_ways();
   const bool by_chunk = !by_part && !made_plan.position_layers.empty();
@@ -556,7 +519,7 @@ void PlanReader::check_host() {
 
 void PlanReader::check_codecs() {
   const Compression& compression = scenario_->plan.compression;
-  check_compression({compression, block_.parallel, types_in_use("device/codecs")}, findings_);
+  check_compression_block(compression, block_.parallel, types_in_use("device/codecs"), findings_);
   if (!training_.lora.is_used() || !findings_.is_sound(plan_keys::lora_rank)) return;
   for (const auto& [name, codec] : {std::pair{"data_gradients", &compression.data_gradients},
                                     std::pair{"zero_gather", &compression.zero_gather}})

@@ -486,6 +486,20 @@ const Channel& LeastTimes::channel(const StageMessage& message) const {
   WT_UNREACHABLE();
 }
 
+Bytes LeastTimes::bytes(const StageMessage& message) const {
+  const auto size = [this](MessageRow row) {
+    return built_.programs.message_bytes[static_cast<std::size_t>(row)];
+  };
+  const Compression& codecs = plan_.compression;
+  if (message.size == MessageRow::activation && codecs.pipeline_forward)
+    return std::min(size(MessageRow::activation), size(MessageRow::encoded_activation) +
+                                                      size(MessageRow::encoded_activation_second));
+  if (message.size == MessageRow::gradient && codecs.pipeline_backward)
+    return std::min(size(MessageRow::gradient),
+                    size(MessageRow::encoded_gradient) + size(MessageRow::encoded_gradient_second));
+  return size(message.size);
+}
+
 Seconds LeastTimes::message(const StageMessage& message) const {
   const Channel& way = channel(message);
   if (bytes(message) == Bytes{0}) return way.latency;

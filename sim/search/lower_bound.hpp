@@ -82,9 +82,8 @@ class LeastTimes {
 
  private:
   const Channel& channel(const StageMessage& message) const;
-  Bytes bytes(const StageMessage& message) const {
-    return built_.programs.message_bytes[static_cast<std::size_t>(message.size)];
-  }
+  /// Of messages of which some are compressed: the fewest bytes that one of them has.
+  Bytes bytes(const StageMessage& message) const;
   Seconds collective_in(DeviceId device, std::uint32_t slot) const;
   /// A pass that is played operation by operation, alone on the network, with each collective at its least.
   Seconds operations(DeviceId device, int chunk, Direction direction) const;

@@ -78,6 +78,35 @@ TEST_CASE("the bound is never above the simulated time, and near it on average")
   CHECK(sum / (batches * batch) > 0.925);
 }
 
+TEST_CASE("the bound holds for messages, rings and gathers that are compressed") {
+  const std::string codecs[] = {
+      R"({"pipeline_forward": {"codec": "fixed", "ratio": 8}, "pipeline_backward": {"codec": "fixed", "ratio": 8}})",
+      R"({"pipeline_forward": {"codec": "zfp", "rate": 8}, "pipeline_backward": {"codec": "zfp", "rate": 8}})",
+      R"({"pipeline_backward": {"codec": "powersgd", "rank": 16, "messages": "epilogue"}})",
+      R"({"data_gradients": {"codec": "powersgd", "rank": 16}})",
+      R"({"data_gradients": {"codec": "int8"}, "zero_gather": {"codec": "int8"}})",
+      R"({"data_gradients": {"codec": "fixed", "ratio": 1000}, "tensor_activations": {"codec": "fixed", "ratio": 4}})"};
+  for (const std::string& codec : codecs)
+    for (const int tensor : {1, 4, 16})
+      for (const int pipeline : {1, 2})
+        for (const int zero_stage : {0, 1}) {
+          const int data = 32 / (tensor * pipeline);
+          const Scenario scenario = scenario_from(
+              R"({"model": "gpt-3.6b", "platform": "a100-80gb-4hdr", "nodes": 4,
+                  "training": {"global_batch": 64, "micro_batch": 1}, "compression": )" +
+                  codec + R"(, "parallel": {"tensor": )" + std::to_string(tensor) +
+                  R"(, "pipeline": )" + std::to_string(pipeline) + R"(, "data": )" +
+                  std::to_string(data) + R"(, "zero_stage": )" + std::to_string(zero_stage) + "}}",
+              {});
+          SimulateOptions options;
+          options.make_engine = make_native_engine;
+          CAPTURE(codec);
+          CAPTURE(tensor);
+          CAPTURE(pipeline);
+          CHECK(bound_of(scenario) <= simulate(scenario, options).report.iteration_time);
+        }
+}
+
 /// Two stages of eight GPUs, a node each; no latency, no overhead, nothing hidden.
 Scenario two_stages(const std::string& schedule, int micro_batches) {
   return scenario_from(

@@ -245,11 +245,10 @@ Scenario placed(const Scenario& scenario, const std::vector<int>& placement) {
   parallel.placement = placement;
   ClusterShape cluster = first_nodes(scenario.platform, scenario.plan.num_nodes);
   cluster.nodes_given = true;
-  auto made =
-      make_plan(scenario.model, scenario.plan.training, parallel, cluster, scenario.software);
+  auto made = make_plan(scenario.model, scenario.plan.training, parallel, cluster,
+                        scenario.software, scenario.plan.compression);
   WT_ENSURE(std::holds_alternative<Plan>(made));
   result.plan = std::get<Plan>(std::move(made));
-  result.plan.compression = scenario.plan.compression;
   return result;
 }
 

@@ -217,7 +217,7 @@ std::vector<PlanChoice> enumerate_plans(const Scenario& base, const SearchSpace&
 std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
                                                        const SearchSpace& space,
                                                        const PlanChoice& choice) {
-  PlanMaker maker(base.model, space.cluster, base.software);
+  PlanMaker maker(base.model, space.cluster, base.software, base.plan.compression);
   auto laid_out = lay_out(base, space, choice, maker);
   if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out))
     return std::move(*rejections);

@@ -225,7 +225,7 @@ class Ranking {
   /// The plans of one head place their ranks alike.
   Considered consider_plans_of(const PlanChoice& head) const {
     Considered considered;
-    PlanMaker maker(base_.model, result_.space.cluster, base_.software);
+    PlanMaker maker(base_.model, result_.space.cluster, base_.software, base_.plan.compression);
     InFlightTable in_flight;
     for (const PlanChoice& choice : enumerate_plans(base_, result_.space, head)) {
       ++considered.plans;

@@ -177,6 +177,38 @@ TEST_CASE("a searched plan has the figures that simulating its scenario gives, b
   }
 }
 
+TEST_CASE("plans are searched with the file's codecs, and refused where they cannot have them") {
+  const auto searched = [](const Overrides& codecs) {
+    return scenario_from(
+        R"({"model": "gpt-3.6b", "platform": "a100-80gb-4hdr", "nodes": 2, "software": "megatron-lm-2021",
+            "training": {"global_batch": 64, "micro_batch": 1},
+            "parallel": {"tensor": 2, "pipeline": 2, "data": 4},
+            "search": {"tensor": [1, 2], "pipeline": [2, 4], "micro_batch": [1], "recompute": ["none"]}})",
+        codecs);
+  };
+  const Scenario base =
+      searched({{"/compression/data_gradients", R"({"codec": "fixed", "ratio": 1000})"}});
+  const RankResult compressed = rank_plans(base, top(all));
+  REQUIRE(compressed.plans.size() > 1);
+  for (const RankedPlan& plan : compressed.plans) {
+    Scenario chosen = base;
+    chosen.plan = std::get<Plan>(lay_out(searched({}), search_space(base), plan.choice));
+    chosen.plan.compression = base.plan.compression;
+    CHECK(simulate(chosen, {}).report.iteration_time == plan.time);
+    CHECK(plan.bound <= plan.time);
+  }
+  CHECK(compressed.plans.front().time < rank_plans(searched({}), top(1)).plans.front().time);
+
+  const Scenario factors =
+      searched({{"/compression/data_gradients", R"({"codec": "powersgd", "rank": 4})"}});
+  PlanChoice sharded{factors.plan.training, factors.plan.parallel};
+  sharded.parallel.zero_stage = 2;
+  const auto made = lay_out(factors, search_space(factors), sharded);
+  REQUIRE(std::holds_alternative<std::vector<PlanRejection>>(made));
+  CHECK(std::get<std::vector<PlanRejection>>(made).front().key ==
+        "/compression/data_gradients/codec");
+}
+
 TEST_CASE("what is considered is rejected for one reason, or could be ranked") {
   const Scenario scenario = small(R"({"micro_batch": [1, 2, 4, 8, 16, 32]})");
   const RankResult result = rank_plans(scenario, top(all));

@@ -71,11 +71,10 @@ Scenario on_segment_of_search(Scenario base) {
   const int nodes = platform.available_nodes();
   ClusterShape cluster = first_nodes(platform, nodes);
   cluster.nodes_given = true;
-  auto made = make_plan(base.model, base.plan.training, base.plan.parallel, cluster, base.software);
+  auto made = make_plan(base.model, base.plan.training, base.plan.parallel, cluster, base.software,
+                        base.plan.compression);
   if (!std::holds_alternative<Plan>(made)) return base;  // the file's own plan needs its segment
-  Plan plan = std::get<Plan>(std::move(made));
-  plan.compression = base.plan.compression;
-  base.plan = std::move(plan);
+  base.plan = std::get<Plan>(std::move(made));
   base.platform = std::move(platform);
   base.nodes = types_of_nodes(base.platform, nodes);
   used->content = std::int64_t{best};

@@ -113,10 +113,9 @@ std::string memory_advice(const Scenario& scenario, const Plan& plan,
         !lay_out(changed, scenario, choice.parallel.num_ranks()))
       return std::nullopt;
     auto made = make_plan(scenario.model, choice.training, choice.parallel, shape_of(changed.nodes),
-                          scenario.software);
+                          scenario.software, scenario.plan.compression);
     if (!std::holds_alternative<Plan>(made)) return std::nullopt;
     changed.plan = std::get<Plan>(std::move(made));
-    changed.plan.compression = scenario.plan.compression;
     const PlanWithStages with_stages(
         {&changed.model, &changed.platform, &changed.nodes, &changed.software, &changed.plan});
     return account_memory(changed, with_stages.plan(), count_in_flight(with_stages.plan()));

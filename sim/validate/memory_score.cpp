@@ -41,6 +41,17 @@ void compare_ranks(const MeasurementPoint& point, const PointPrediction& predict
                            sums.predicted / static_cast<double>(sums.ranks)});
 }
 
+/// The fullest GPU's, where no rank is told apart.
+void compare_most(const MeasurementPoint& point, const PointPrediction& predicted, MemoryKind kind,
+                  const std::optional<Bytes>& measured,
+                  std::vector<MemoryComparison>& comparisons) {
+  if (!measured) return;
+  Bytes most{};
+  for (const StageReading& stage : predicted.stages)
+    most = std::max(most, predicted_of(stage, kind, point.memory.reading));
+  comparisons.push_back({point.id, kind, "fullest GPU", *measured, most});
+}
+
 }  // namespace
 
 const char* rank_class(int stage, int stages) {
@@ -54,6 +65,10 @@ std::vector<MemoryComparison> compare_memory(const MeasurementPoint& point,
   std::vector<MemoryComparison> comparisons;
   compare_ranks(point, predicted, MemoryKind::allocated, comparisons);
   compare_ranks(point, predicted, MemoryKind::reserved, comparisons);
+  if (point.memory.allocated.empty())
+    compare_most(point, predicted, MemoryKind::allocated, point.memory.most_allocated, comparisons);
+  if (point.memory.reserved.empty())
+    compare_most(point, predicted, MemoryKind::reserved, point.memory.most_reserved, comparisons);
   if (point.memory.nvidia_smi)
     comparisons.push_back({point.id, MemoryKind::nvidia_smi, "fullest GPU",
                            *point.memory.nvidia_smi, predicted.memory_max});
@@ -78,10 +93,10 @@ void CapacityVerdicts::add(const MeasurementPoint& point, MemoryVerdict verdict)
   const bool fits = verdict != MemoryVerdict::does_not_fit;
   Ends& ends = by_verdict[static_cast<std::size_t>(verdict)];
   ends.out_of_memory += point.out_of_memory ? 1 : 0;
-  ends.ran += !point.out_of_memory && point.iteration_time ? 1 : 0;
+  ends.ran += !point.out_of_memory && point.has_time() ? 1 : 0;
   if (point.out_of_memory)
     (fits ? missed : caught).push_back(point.id);
-  else if (point.iteration_time)
+  else if (point.has_time())
     (fits ? ran : refused_that_ran).push_back(point.id);
 }
 

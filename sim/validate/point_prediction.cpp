@@ -74,6 +74,7 @@ PointPrediction predict_by_simulation(const JsonValue& value, const std::filesys
   if (evidence != nullptr && !evidence->regimes.empty()) add_interval(scenario, *evidence, report);
   PointPrediction prediction;
   prediction.time = report.iteration_time;
+  prediction.work = iteration_work(scenario);
   prediction.ideal_work = ideal_work(
       report.hardware_flops_per_gpu * report.iteration_time * plan.num_ranks(), plan.num_ranks(),
       plan.parallel.pipeline, plan.microbatches, plan.parallel.virtual_pipeline);

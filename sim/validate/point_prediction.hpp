@@ -28,6 +28,7 @@ struct FittedNumber {
 /// Prediction of one point.
 struct PointPrediction {
   Seconds time{};                        ///< of the iteration or collective
+  IterationWork work = {};               ///< of an iteration
   Flops ideal_work{};                    ///< see score.hpp
   std::optional<JudgedRun> judged = {};  ///< of an iteration
   std::optional<std::pair<Seconds, Seconds>> interval;

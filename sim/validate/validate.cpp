@@ -39,15 +39,15 @@ std::vector<TaskOutcome<PointPrediction>> predict_points(
 }
 
 /// The measured time of a point; none where there is nothing to compare with.
-std::optional<Seconds> measured_time(const MeasurementPoint& point) {
+std::optional<Seconds> compared_time(const MeasurementPoint& point, const IterationWork& work) {
   if (point.collective) return point.collective->measured;
-  return point.out_of_memory ? std::nullopt : point.iteration_time;
+  return point.out_of_memory ? std::nullopt : measured_time(point, work);
 }
 
 void add_point(const MeasurementSet& set, const MeasurementPoint& point,
                const PointPrediction& predicted, ValidatedSet& validated) {
   const std::vector<MemoryComparison> memory = compare_memory(point, predicted);
-  if (const auto measured = measured_time(point)) {
+  if (const auto measured = compared_time(point, predicted.work)) {
     validated.comparisons.push_back({point.id, point.group, *measured, predicted.time,
                                      predicted.ideal_work, predicted.interval, predicted.judged});
   } else if (memory.empty()) {

@@ -414,6 +414,7 @@ for sets in "--set $nics=8 --set /platform=boxes" "--set /platform=boxes --set $
 done
 exits 0 check $good --set /training/micro_batch=4 --set /training/micro_batch=2; prints " 16 microbatches"
 exits 2 run $good --set; says "--set needs a value"
+exits 2 run $good --trace one.json --trace two.json; says "--trace is given twice"
 exits 2 run $good --set /nodes; says 'which has no "="'
 exits 2 run $good --set tensor=4; says "did you mean /parallel/tensor?"
 exits 2 run $good --set /parallel/tensr=4; says '(did you mean "tensor"?)'

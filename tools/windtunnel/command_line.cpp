@@ -73,7 +73,9 @@ class Grammar {
       app_.parse(argc, argv);
     } catch (const CLI::ArgumentMismatch& error) {
       const std::string what = error.what();
-      throw UsageError("option " + what.substr(0, what.find(':')) + " needs a value");
+      const bool is_repeated = what.find("At Most") != std::string::npos;
+      throw UsageError("option " + what.substr(0, what.find(':')) +
+                       (is_repeated ? " is given twice" : " needs a value"));
     } catch (const CLI::ParseError& error) {
       throw UsageError(error.what());
     }
