@@ -166,12 +166,16 @@ void LaunchScenario::complete_model(JsonValue& model) {
        " are assumed: see /model/vocab");
 }
 
-/// Whole nodes where the GPUs are some; else the replicas alone.
-void LaunchScenario::place_on(int gpus) {
+int LaunchScenario::gpus_per_node() const {
   const BasePlatform base(request_.options.base, library_);
   const std::vector<NodeType>& types = base.platform().node_types;
-  const int gpus_per_node = types.size() == 1 ? types.front().gpus : 0;
-  if (gpus_per_node > 0 && gpus % gpus_per_node == 0) return set("/nodes", gpus / gpus_per_node);
+  return types.size() == 1 ? types.front().gpus : 0;
+}
+
+/// Whole nodes where the GPUs are some; else the replicas alone.
+void LaunchScenario::place_on(int gpus) {
+  const int of_node = gpus_per_node();
+  if (of_node > 0 && gpus % of_node == 0) return set("/nodes", gpus / of_node);
   set("/parallel/data", gpus / gpus_of_replica());
 }
 

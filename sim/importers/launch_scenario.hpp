@@ -38,6 +38,8 @@ class LaunchScenario {
   int gpus_of_replica() const;
   /// --gpus, or else what the file says (0: nothing). Throws InputError where neither does.
   int gpus(int said) const;
+  /// Of the base's nodes; 0 where they differ.
+  int gpus_per_node() const;
   template <class Value>
   void set(const std::string& pointer, const Value& value) {
     set_at(tree_, pointer, json_of(value));

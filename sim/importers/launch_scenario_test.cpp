@@ -140,6 +140,41 @@ TEST_CASE("latent attention without sizes has Megatron-LM's") {
   CHECK(json_at(run, "/training/attention") == "none");  // no flash attention in 32 bits
 }
 
+TEST_CASE("GPUs are counted as torchrun, srun, mpirun or sbatch count them, and a guess is said") {
+  std::string messages;
+  const auto nodes = [&](const std::string& before, const std::string& launcher,
+                         const std::string& arguments = {}) {
+    ImportRun run = launch("megatron");
+    run.request.options.model = "llama2-7b";
+    run.request.options.arguments = arguments;
+    run.with("run.sh", before + launcher + " pretrain_gpt.py --bf16\n").run();
+    messages = run.messages;
+    return json_at(run, "/nodes");
+  };
+  const auto guesses = [&] { return contains(messages, "does not say how many nodes: 1 of"); };
+  const std::string torchrun = "torchrun --nproc_per_node 8 --nnodes $NNODES";
+  CHECK(nodes("", torchrun) == "1");
+  CHECK(guesses());
+  CHECK(contains(messages, "give --gpus N"));
+  CHECK(nodes("", torchrun, "NNODES=4") == "4");
+  CHECK_FALSE(guesses());
+  CHECK(nodes("NNODES=1\n", torchrun) == "1");
+  CHECK_FALSE(guesses());
+  CHECK(nodes("", "srun -N 16 --ntasks-per-node=8 python -u") == "16");
+  CHECK_FALSE(contains(messages, "not used"));
+  CHECK(nodes("", "srun -l -N4 " + torchrun) == "4");  // one torchrun of a node
+  CHECK(nodes("", "srun --nodes=4 -n 32 --exclusive python") == "4");
+  CHECK(nodes("", "mpirun -np 64 -x PATH /usr/bin/python3") == "8");
+  CHECK(contains(messages, "64, the ranks that srun or mpirun start"));
+  CHECK(nodes("", "mpiexec -n 64 -ppn 8 bash -c 'python t.py --bf16' #") == "8");
+  CHECK(nodes("#SBATCH -N 8 --ntasks-per-node 8\n", "srun python") == "8");
+  CHECK(nodes("#SBATCH --nodes=8\n#SBATCH --gres=gpu:a100:8 --ntasks-per-node=1\n",
+              "srun deepspeed") == "8");
+  CHECK(nodes("#SBATCH --nodes=2 --gpus-per-node=8\n", "srun -N 4 python") == "4");
+  CHECK(nodes("#SBATCH -N 8 --ntasks-per-node 8\n",
+              "torchrun --nnodes $((SLURM_NTASKS / 8)) --nproc_per_node gpu") == "8");
+}
+
 TEST_CASE("a switch that a script of Megatron-LM does not give is off, whatever the profile has") {
   const auto megatron = [](const std::string& options, const char* pointer) {
     ImportRun run = launch("megatron");

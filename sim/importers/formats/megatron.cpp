@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
@@ -12,17 +13,34 @@
 namespace windtunnel {
 namespace {
 
-/// GPUs as launchers count them: nodes times processes per node, or what Slurm is asked for.
-int num_gpus(const LaunchScenario& scenario) {
+/// GPUs as launchers count them: nodes times processes per node, or the ranks that srun or mpirun start. A note says what was not torchrun's own; 0: the
+/// file does not say.
+int num_gpus(LaunchScenario& scenario) {
   const auto first = [&](std::initializer_list<const char*> keys) {
     for (const char* key : keys)
       if (const int number = scenario.number(key); number > 0) return number;
     return 0;
   };
-  const int nodes = first({"nnodes", "num-nodes", "sbatch-nodes"});
-  const int of_node = first(
-      {"nproc-per-node", "num-gpus", "devices", "sbatch-gpus-per-node", "sbatch-ntasks-per-node"});
-  return of_node == 0 ? first({"sbatch-gpus"}) : std::max(nodes, 1) * of_node;
+  const int nodes = first({"nnodes", "num-nodes", "launcher-nodes"});
+  const int tasks = scenario.number("launcher-ntasks");
+  const int tasks_of_node = scenario.number("launcher-ntasks-per-node");
+  const bool has_torchrun = scenario.settings().find("nproc-per-node") != nullptr;
+  int of_node = first({"nproc-per-node", "num-gpus", "devices"});
+  if (of_node == 0 && !has_torchrun && tasks_of_node <= 1 && tasks > std::max(1, nodes)) {
+    scenario.note("GPUs: " + std::to_string(tasks) + ", the ranks that srun or mpirun start");
+    return tasks;
+  }
+  const std::string launched = scenario.text("nproc-per-node");
+  if (of_node == 0 && !has_torchrun && tasks_of_node > 1) of_node = tasks_of_node;
+  if (of_node == 0) of_node = first({"launcher-gpus-per-node"});
+  if (of_node == 0 && (launched == "gpu" || launched == "auto")) of_node = scenario.gpus_per_node();
+  if (of_node == 0 && !has_torchrun) of_node = tasks_of_node;
+  if (of_node == 0) return scenario.number("launcher-gpus");
+  if (nodes == 0)
+    scenario.note(
+        "the file does not say how many nodes: 1 of " + count_text(of_node, "GPU") +
+        " is assumed; give --gpus N, or --args \"NNODES=N\" for a variable of the script");
+  return std::max(nodes, 1) * of_node;
 }
 
 /// 8-bit and 4-bit formats win over --bf16, in whichever order they come.
@@ -205,7 +223,7 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
         "accumulate-allreduce-grads-in-fp32 is not used: the DeepSpeed configuration says the "
         "format of gradients");
   }
-  const int gpus = scenario.gpus(num_gpus(scenario));
+  const int gpus = scenario.gpus(request.options.gpus > 0 ? 0 : num_gpus(scenario));
   const int ways = scenario.at("/parallel/tensor", 1) * scenario.at("/parallel/pipeline", 1);
   const int replicas = std::max(1, gpus / std::max(1, ways));  // context counted
   set_precision(scenario);
