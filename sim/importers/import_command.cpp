@@ -161,12 +161,16 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
   const Importer& importer = importer_of(request.kind);
   check(request, importer);
   const Imported imported = import_with(importer, request, library);
+  std::error_code no_such_file;
+  const bool is_replaced = std::filesystem::is_regular_file(request.output, no_such_file);
   if (!imported.document.is_null())
     write_file_atomically(request.output, pretty_text(imported.document) + "\n");
   for (const std::string& note : imported.notes) messages << "import: " << note << "\n";
   for (const std::string& warning : imported.warnings)
     messages << "import: warning: " << warning << "\n";
-  if (!imported.document.is_null()) messages << "import: wrote " << request.output.string() << "\n";
+  if (!imported.document.is_null())
+    messages << "import: " << (is_replaced ? "replaced " : "wrote ") << request.output.string()
+             << "\n";
   out << (format == ResultFormat::json ? json_of(request, imported) : imported.text);
 }
 

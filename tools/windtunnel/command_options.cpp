@@ -279,8 +279,10 @@ void add_import_options(CLI::App* command, CommandLine& line) {
   Options options(command);
   ImportOptions& import = line.import;
   constexpr int most = 1 << 28;
-  options.value("-o,--output", line.output, "OUT",
-                "Where to write the platform, model, scenario or measured set");
+  options.value(
+      "-o,--output", line.output, "OUT",
+      "Where to write the platform, model, scenario or measured set; a file that is there "
+      "is replaced");
   options.value(
       "--base", import.base, "PLATFORM",
       "Platform with the same GPU, or that a launch script is for, or the scenario of traced "
