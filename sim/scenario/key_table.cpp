@@ -162,6 +162,10 @@ void launch_precision(const Plan& plan, int, LaunchArguments& launch) {
   if (base == Precision::fp16 || base == Precision::bf16)
     launch.arguments.push_back(std::string("--") + name_of(base));
   if (precision == Precision::fp8) launch.arguments.emplace_back("--fp8-format hybrid");
+  if (precision == Precision::fp8 && plan.training.fp8_recipe == Fp8Recipe::block)
+    launch.arguments.emplace_back("--fp8-recipe blockwise");
+  if (precision == Precision::fp8 && plan.training.fp8_recipe == Fp8Recipe::row)
+    launch.notes.emplace_back("Megatron-LM has no fp8 recipe with a scale for each row");
   if (precision == Precision::mxfp8)
     for (const char* argument : {"--fp8-format e4m3", "--fp8-recipe mxfp8"})
       launch.arguments.emplace_back(argument);
@@ -184,6 +188,20 @@ void launch_gradient_type(const Plan& plan, int, LaunchArguments& launch) {
       (base == Precision::fp16 && type == GradientType::bf16))
     launch.notes.push_back(std::string("Megatron-LM has no gradients in ") + name_of(type) +
                            " with weights in " + name_of(base));
+}
+
+/// Megatron-LM's own cross entropy needs no argument; of the others it has two.
+void launch_cross_entropy(const Plan& plan, int, LaunchArguments& launch) {
+  const CrossEntropy kind = plan.training.cross_entropy;
+  if (kind == CrossEntropy::vocab_parallel) return;
+  const bool is_compiled = kind == CrossEntropy::vocab_parallel_compiled;
+  if (kind != CrossEntropy::in_place && !is_compiled) {
+    launch.notes.push_back(std::string("Megatron-LM has no cross entropy ") + name_of(kind) +
+                           ", and runs its own");
+    return;
+  }
+  launch.arguments.emplace_back("--cross-entropy-loss-fusion");
+  if (!is_compiled) launch.arguments.emplace_back("--cross-entropy-fusion-impl te");
 }
 
 /// Types of states, which Transformer Engine's Adam has, and offloading, for which its code is used too.
@@ -512,7 +530,8 @@ std::vector<Key> step_keys() {
            },
        .fallback_words =
            "the software profile's; `plain` where that is `fused` and `compile` is false",
-       .example = R"("plain")"},
+       .example = R"("plain")",
+       .launch = launch_cross_entropy},
       {.pointer = "/training/loss_parallel",
        .meaning = "a tensor group computes the loss on shares of the vocabulary; else each rank "
                   "gathers all logits (torchtitan's `disable_loss_parallel`)",

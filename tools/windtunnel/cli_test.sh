@@ -312,6 +312,8 @@ exits 0 rank $good --emit deepspeed --set '/search={"pipeline": [2], "schedule":
 exits 3 rank $good --emit megatron --host-map my.hosts/none
 exits 2 rank $good --emit nemo; says "nemo"; silent stdout
 exits 2 rank $good --host-map x; says "--host-map belongs to --emit"
+exits 2 rank $good --place 2; says "--place belongs to --emit"
+exits 2 rank $good --emit megatron --place 9z; says "no plan of the table has that place (there are 1"
 exits 2 rank $good --emit megatron --why tensor=2; says "use one of them"
 exits 2 rank $good --top 0; says "not in range"
 exits 0 rank $good --emit deepspeed --report plans.html; parses; says "wrote plans.html"; is "the page has the plans" grep -q '<h2>Plans</h2>' plans.html
