@@ -59,16 +59,26 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
   std::vector<std::string> unused;
   std::map<std::string, const LaunchSetting*> last;
   for (const LaunchSetting& setting : settings_.settings) last[setting.key] = &setting;
+  const auto is_open = [](const LaunchSetting& setting) {
+    return setting.value.find("${") != std::string::npos;
+  };
   for (const LaunchSetting& setting : settings_.settings) {
     if (last[setting.key] != &setting) continue;  // given again later
     if (const JsonValue* const meaning = known.find("keys")->find(setting.key))
-      translate(setting, *meaning);
+      is_open(setting) ? note_open(setting, *meaning) : translate(setting, *meaning);
     else if (std::none_of(harmless.begin(), harmless.end(), [&](const JsonValue& beginning) {
                return setting.key.starts_with(beginning.string());
              }))
       unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
+  std::erase_if(settings_.settings, is_open);
+}
+
+void LaunchScenario::note_open(const LaunchSetting& setting, const JsonValue& meaning) {
+  if (meaning.is_string() && meaning.string().empty()) return;
+  note("line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
+       " cannot be evaluated, and is left out");
 }
 
 void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {

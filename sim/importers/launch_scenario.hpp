@@ -59,6 +59,8 @@ class LaunchScenario {
 
  private:
   void translate(const LaunchSetting& setting, const JsonValue& meaning);
+  /// Says that a value holds a "${…}" that could not be evaluated.
+  void note_open(const LaunchSetting& setting, const JsonValue& meaning);
   void choose_model();
   void complete_model(JsonValue& model);
   void place_on(int gpus);

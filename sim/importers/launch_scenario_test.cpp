@@ -270,6 +270,37 @@ TEST_CASE("groups of uniformly recomputed layers are told not to be used") {
   CHECK_FALSE(contains(messages("1"), "is not used"));
 }
 
+TEST_CASE("sums and references of a NeMo configuration are evaluated, or named") {
+  const auto value = [](const std::string& text) {
+    const std::string file =
+        "trainer:\n  num_nodes: 2\nmodel:\n  hidden_size: 64\n  a: {}\n  data:\n"
+        "    b: 3\n    c: ${model.hidden_size}\n    x: " +
+        text + "\n  y: 7\n";
+    return read_yaml_settings(SourceText{"n.yaml", file, {}}).text("model.data.x");
+  };
+  CHECK(value("${multiply:4,${model.hidden_size}}") == "256");
+  CHECK(value("${multiply:${..hidden_size}, ${.b}}") == "192");
+  CHECK(value("${divide:${.c},${trainer.num_nodes}}") == "32");
+  CHECK(value("${divide_ceil:${.b},2}") == "2");
+  CHECK(value("${int_div:${.b},2}") == "1");
+  CHECK(value("${add:1,2,${..y}}") == "10");
+  CHECK(value("${div:${.b},2}") == "1.500000");
+  CHECK(value("n${.b}-${..y}") == "n3-7");
+  CHECK(value("${oc.env:NODES,5}") == "5");
+  for (const char* text : {"${oc.env:NODES}", "${nowhere}", "${divide:1,0}", "${.x}",
+                           "${strange:1}", "${multiply:a,2}", "${.x}${.x}", "${"})
+    CHECK(value(text) == text);
+  ImportRun run = launch("nemo");
+  run.with("n.yaml",
+           replaced(text_of(sample("launch-nemo.yaml")), "hidden_size: 2048",
+                    "hidden_size: 2048\n  ffn_hidden_size: ${multiply:3,${.hidden_size}}\n"
+                    "  kv_channels: ${strange:1}\n  tokenizer_name: ${strange:2}\n"))
+      .run();
+  CHECK(json_at(run, "/model/ffn_hidden") == "6144");
+  CHECK(contains(run.messages, "kv-channels ${strange:1} cannot be evaluated, and is left out"));
+  CHECK_FALSE(contains(run.messages, "strange:2"));  // changes nothing
+}
+
 TEST_CASE("a configuration of NeMo becomes a scenario") {
   ImportRun run = launch("nemo");
   run.with(sample("launch-nemo.yaml")).run();
