@@ -49,7 +49,8 @@ int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
 LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& library,
                                LaunchSettings settings, const detail::Asset& table)
     : request_(request), library_(library), settings_(std::move(settings)) {
-  if (settings_.settings.empty())
+  if (std::all_of(settings_.settings.begin(), settings_.settings.end(),
+                  [](const LaunchSetting& each) { return each.key.starts_with("launcher-"); }))
     throw option_error("import", request.kind,
                        request.inputs.front().string() + " has no settings of a training program",
                        "give the script that starts it, with its options, or its configuration");
@@ -211,10 +212,29 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
   document.set("model", *find_at(tree_, "/model"));
   add_members(document, {{"platform", absolute_if_path(request_.options.base)}});
   if (has("/nodes")) document.set("nodes", *find_at(tree_, "/nodes"));
-  add_members(document, {{"software", software}});
+  // What the file says of the stack itself is laid over the profile.
+  JsonValue stack = object_of({{"extends", software}});
+  if (const JsonValue* const own = tree_.find("software"))
+    for (const JsonValue::Member& member : own->object()) stack.set(member.key, member.value);
+  document.set("software", stack.object().size() > 1 ? stack : JsonValue(software));
   for (const char* block : {"training", "parallel"})
     if (const JsonValue* value = tree_.find(block)) document.set(block, *value);
-  const Scenario scenario = read_scenario(document, request_.output.parent_path(), library_);
+  const Scenario scenario = [&] {
+    try {
+      return read_scenario(document, request_.output.parent_path(), library_);
+    } catch (const InputError& error) {
+      if (request_.options.gpus > 0) throw;
+      std::vector<Problem> problems = error.problems();
+      problems.front().message += " (on " + count_text(gpus, "GPU") +
+                                  ", as the file is read; --gpus N gives another number)";
+      throw InputError(std::move(problems));
+    }
+  }();
+  if (!has("/parallel/sequence_parallel") && scenario.plan.parallel.sequence_parallel)
+    note("sequence_parallel is on, though the file does not say so: " +
+         std::string(scenario.model.moe && scenario.plan.parallel.tensor > 1
+                         ? "no stack runs experts with tensor parallelism otherwise"
+                         : "it is the default of " + software));
   imported_.document = document;
   const double parameters = total_parameters(scenario.model);
   imported_.found = object_of({{"gpus", gpus}, {"parameters", parameters}, {"software", software}});

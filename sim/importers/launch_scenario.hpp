@@ -53,7 +53,7 @@ class LaunchScenario {
   void note(std::string text) { imported_.notes.push_back(std::move(text)); }
   void warn(std::string text) { imported_.warnings.push_back(std::move(text)); }
 
-  /// Adds the stack and what follows from the rest (replicas or nodes, the schedule of several chunks, the model's vocabulary), and reads the scenario
+  /// Adds the stack, with what was set below /software laid over it, and what follows from the rest (replicas or nodes, the schedule of several chunks, the model's vocabulary), and reads the scenario
   /// as `run` would. Throws InputError where it is none.
   Imported finish(const std::string& software, int gpus);
 

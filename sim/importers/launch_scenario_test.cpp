@@ -64,6 +64,8 @@ TEST_CASE("a program in quotes, in a here document or in a loop is found") {
   CHECK(said("srun bash -c \"python train.py --x 1\"\n") == "x=1");
   CHECK(said("cat >job.sh <<EOF\ntorchrun train.py --x 1\nEOF\nsbatch job.sh\n") == "x=1");
   CHECK(said("CMD=\"torchrun train.py --x 1\"\neval $CMD\n") == "x=1");
+  CHECK(said("CMD=\"cd /a;\npython t.py --x 1\"\nsbatch <<E\nsrun bash -c \"${CMD}\"\nE\n") ==
+        "x=1");
   CHECK(said("for TP in 2 4; do\npython train.py --x $TP\ndone\n") == "x=2");
   CHECK(script("for TP in 2 4; do\npython train.py --x $TP\ndone\n").notes.size() == 1);
 }
@@ -196,6 +198,188 @@ TEST_CASE("a switch that a script of Megatron-LM does not give is off, whatever 
   const char* const offload = "/training/optimizer_offload_fraction";
   CHECK(megatron("--bf16 --optimizer-cpu-offload", offload) == "1");
   CHECK(megatron("--bf16 --optimizer-offload-fraction 0.5", offload) == "none");
+}
+
+TEST_CASE("lists of layers with experts or windows are read, in quotes or not") {
+  std::string messages;
+  const auto moe = [&](const std::string& frequency, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.with("run.sh",
+             "A=\"--num-experts 8 --moe-router-topk 2\"\ntorchrun --nproc-per-node 8 --nnodes 1 "
+             "pretrain_gpt.py --num-layers 12 --hidden-size 1024 --num-attention-heads 16 "
+             "--seq-length 4096 --micro-batch-size 1 --vocab-size 50000 " +
+                 frequency + " --bf16 $A\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const char* const dense = "/model/moe/dense_layers";
+  CHECK(moe("--moe-layer-freq ([0]*3+[1]*9)", dense) == "3");
+  CHECK(moe("--moe-layer-freq '([0]*3+[1]*9)'", dense) == "3");
+  CHECK(moe("--moe-layer-freq \\(\\[0\\]*3+\\[1\\]*9\\)", dense) == "3");
+  CHECK(moe("--moe-layer-freq [0]+[1]*11", dense) == "1");
+  CHECK(moe("--moe-layer-freq ([1]+[0]*1)*6", "/model/moe/every") == "2");
+  CHECK(moe("--moe-layer-freq ([0,1]*6)", "/model/moe/every") == "2");
+  CHECK(moe("--moe-layer-freq ([0,1]*6)", dense) == "1");
+  CHECK_FALSE(contains(messages, "moe-layer-freq"));
+  for (const char* other : {"[1]*6+[0]*6", "([0]*3+[1]*58)", "[0]*12", "[1", "[1]*12*99999999"}) {
+    moe(std::string("--moe-layer-freq ") + other, dense);
+    CHECK(contains(messages, "cannot be simulated: experts are in every layer here"));
+  }
+  // With the token itself; 3 of 4 layers are one of 4/3.
+  CHECK(moe("--window-size 127,0", "/model/window") == R"({"size":128})");
+  CHECK(moe("--window-size (127,0) --window-attn-skip-freq 2", "/model/window") ==
+        R"({"every":2,"size":128})");
+  CHECK(moe("--window-size 127,0 --window-attn-skip-freq [1,0]*6", "/model/window/every") == "2");
+  CHECK(moe("--window-size -1,0", "/model/window") == "none");
+}
+
+TEST_CASE("states of the precision-aware optimizer have the formats that a script gives them") {
+  std::string messages;
+  const auto training = [&](const std::string& options, const char* key) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --bf16 --use-distributed-optimizer " + options + "\n").run();
+    messages = run.messages;
+    return json_at(run, (std::string("/training/") + key).c_str());
+  };
+  const std::string aware = "--use-precision-aware-optimizer ";
+  CHECK(training(aware, "main_params_dtype") == "\"fp32_remainder\"");
+  CHECK(training(aware + "--main-params-dtype fp16", "main_params_dtype") == "\"fp16\"");
+  CHECK(training(aware + "--exp-avg-dtype bf16", "exp_avg_dtype") == "\"bf16\"");
+  CHECK(training(aware + "--exp-avg-sq-dtype fp8", "exp_avg_sq_dtype") == "\"fp8\"");
+  CHECK(training(aware + "--main-grads-dtype bf16", "gradient_dtype") == "\"bf16\"");
+  CHECK(training(aware + "--main-grads-dtype fp32", "gradient_dtype") == "\"fp32\"");
+  CHECK_FALSE(contains(messages, "not used"));
+  CHECK(training("--main-params-dtype fp32", "main_params_dtype") == "none");
+  CHECK_FALSE(contains(messages, "no effect"));
+  CHECK(training("--exp-avg-dtype bf16", "exp_avg_dtype") == "none");
+  CHECK(contains(messages, "exp-avg-dtype has no effect without use-precision-aware-optimizer"));
+}
+
+TEST_CASE("what is no file of the importer is named, with the importer that reads it") {
+  const auto problem = [](const char* kind, const std::string& file, const std::string& text) {
+    ImportRun run = launch(kind);
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    return run.with(file, text).problem();
+  };
+  const std::string script = text_of(sample("launch-megatron.sh"));
+  const std::string nemo = text_of(sample("launch-nemo.yaml"));
+  CHECK(contains(problem("megatron", "n.yaml", nemo), "is a configuration of NeMo"));
+  CHECK(contains(problem("megatron", "n.yaml", nemo), "windtunnel import nemo"));
+  CHECK(contains(problem("nemo", "m.sh", script), "windtunnel import megatron"));
+  CHECK(contains(problem("deepspeed", "neox.json", R"({"pipe-parallel-size": 1})"), "GPT-NeoX"));
+  CHECK(contains(problem("nemo", "r.py", "from nemo.collections import llm\n"), "NeMo 2"));
+  CHECK(problem("nemo", "n.sh",
+                "#!/bin/bash\npython t.py model.global_batch_size=8 "
+                "trainer.num_nodes=1 trainer.devices=8\n") == "");
+  const std::string mamba =
+      problem("megatron", "m.sh", "torchrun t.py --bf16 --hybrid-override-pattern M-M*-\n");
+  CHECK(contains(mamba, "state-space (Mamba) layers (hybrid-override-pattern)"));
+  CHECK(contains(mamba, "cannot be simulated"));
+  CHECK(contains(problem("megatron", "b.sh", "torchrun a/pretrain_bert.py --bf16\n"),
+                 "an encoder (pretrain_bert.py)"));
+  CHECK(contains(problem("megatron", "p.sh", "torchrun t.py --num-experts 64 64 128\n"),
+                 "layers that differ (num-experts 64 64 128)"));
+}
+
+TEST_CASE("what a configuration says and cannot be simulated is a warning, not passed over") {
+  ImportRun run = launch("torchtitan");
+  run.request.options.gpus = 8;
+  run.with("run.toml",
+           "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nenable_cpu_offload = true\n"
+           "mixed_precision_reduce = \"bfloat16\"\n[optimizer]\nname = \"AdamW\"\n"
+           "early_step_in_backward = false\n[compile]\nenable = true\ncomponents = [\"loss\"]\n"
+           "[parallelism]\nexpert_tensor_parallel_degree = 1\n")
+      .run();
+  CHECK(json_at(run, "/training/compile") == "false");
+  CHECK(contains(run.messages, "the model is not compiled"));
+  CHECK_FALSE(contains(run.messages, "expert-tensor"));
+  CHECK(contains(run.messages, "training.enable-cpu-offload true cannot be simulated"));
+  CHECK_FALSE(contains(run.messages, "early-step"));
+  CHECK(json_at(run, "/training/gradient_dtype") == "\"bf16\"");
+  ImportRun half = launch("torchtitan");
+  half.request.options.gpus = 8;
+  half.with("run.toml",
+            "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = "
+            "[\"float8\"]\n[training]\ndtype "
+            "= \"bfloat16\"\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n")
+      .run();
+  CHECK(json_at(half, "/training/main_params_dtype") == "\"none\"");
+  CHECK(json_at(half, "/training/fp8_recipe") == "\"row\"");
+  ImportRun other = launch("deepspeed");
+  other.request.options.gpus = 8;
+  other.request.options.model = "llama2-7b";
+  other
+      .with("ds.json",
+            R"({"bf16": {"enabled": true}, "optimizer": {"type": "OneBitAdam", "params": {"lr": 1}},
+                           "communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "fp32"}})")
+      .run();
+  CHECK(contains(other.messages, "optimizer.type OneBitAdam cannot be simulated"));
+  CHECK(contains(other.messages, "data-types.grad-accum-dtype fp32"));
+  CHECK_FALSE(contains(other.messages, "params.lr"));
+  CHECK(json_at(other, "/training/gradient_dtype") == "\"fp32\"");
+}
+
+TEST_CASE("experts of Megatron-DeepSpeed have its options and its defaults") {
+  const auto moe = [](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 64;
+    run.with(
+           "run.sh",
+           "deepspeed pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 "
+           "--seq-length 2048 --micro-batch-size 8 --global-batch-size 512 --fp16 --num-experts "
+           "128 "
+           "--moe-expert-parallel-size 64 --deepspeed --deepspeed_config ds.json " +
+               options + "\n")
+        .run();
+    CHECK(contains(run.messages, "deepspeed_config ds.json is not read"));
+    CHECK_FALSE(contains(run.messages, "not used"));
+    return json_at(run, pointer);
+  };
+  CHECK(moe("", "/parallel/expert") == "64");
+  CHECK(moe("", "/model/moe/top_k") == "1");
+  CHECK(moe("", "/model/moe/every") == "2");
+  CHECK(moe("", "/model/moe/capacity") == "1");
+  CHECK(moe("--topk 2 --expert-interval 1", "/model/moe/top_k") == "2");
+  CHECK(moe("--expert-interval 1", "/model/moe/every") == "1");
+  CHECK(moe("--moe-train-capacity-factor 1.5", "/model/moe/capacity") == "1.5");
+}
+
+TEST_CASE("a plan that is none on the GPUs of the script says how many those are") {
+  const auto problem = [](int gpus) {
+    ImportRun run = launch("megatron");
+    run.request.options.model = "mixtral-8x7b";
+    run.request.options.gpus = gpus;
+    return run
+        .with("run.sh",
+              "torchrun --nnodes ${SLURM_NNODES:-1} --nproc_per_node 8 pretrain_gpt.py --bf16 "
+              "--pipeline-model-parallel-size 4 --expert-model-parallel-size 8\n")
+        .problem();
+  };
+  CHECK(contains(problem(0), "on 8 GPUs, as the file is read; --gpus N gives another number"));
+  CHECK_FALSE(contains(problem(16), "--gpus N"));
+}
+
+TEST_CASE("sizes of words, gates and exchanges are read from a launch script") {
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 64;
+  run.with("run.sh",
+           "python pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 "
+           "--seq-length 2048 --num-experts 64 --moe-router-topk 4 --bf16 --quick-geglu "
+           "--vocab-size 129000 --make-vocab-size-divisible-by 3232 --use-megatron-fsdp "
+           "--moe-flex-dispatcher-backend deepep --megatron-fsdp-grad-comm-dtype bf16 "
+           "--expert-model-parallel-size 8 --fsdp-double-buffer\n")
+      .run();
+  CHECK(json_at(run, "/model/gated_mlp") == "true");
+  CHECK(json_at(run, "/model/vocab_divisor") == "3232");
+  CHECK(json_at(run, "/software/experts/dispatch") == "\"one_copy_per_node\"");
+  CHECK(json_at(run, "/training/gradient_dtype") == "\"bf16\"");
+  CHECK(contains(run.messages, "not used, as no key of a scenario says it: fsdp-double-buffer"));
+  CHECK(
+      contains(run.messages, "moe-token-dispatcher-type is allgather where the file does not say"));
 }
 
 TEST_CASE("layers of Megatron's own keep the scores of attention") {
@@ -376,6 +560,9 @@ TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it
 TEST_CASE("a launch script that does not say enough is refused with what to give") {
   CHECK(contains(launch("megatron").with("run.sh", "echo hello\n").problem(),
                  "no settings of a training program"));
+  CHECK(contains(
+      launch("megatron").with("run.sh", "#SBATCH --nodes=4\nsrun -N 4 hostname\n").problem(),
+      "no settings of a training program"));
   CHECK(contains(launch("deepspeed").with("ds.json", "[1]").problem(), "holds no object"));
   CHECK(contains(launch("megatron").with("run.sh", "python t.py --num-layers 8\n").problem(),
                  "give --gpus N"));

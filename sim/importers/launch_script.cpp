@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdint>
 #include <initializer_list>
 #include <iterator>
 #include <map>
@@ -238,7 +239,7 @@ class ShellReader {
   }
 
   LaunchSettings result() {
-    LaunchSettings found{std::move(directives_), std::move(notes_)};
+    LaunchSettings found{std::move(directives_), std::move(notes_), program_name_};
     std::move(program_.begin(), program_.end(), std::back_inserter(found.settings));
     return found;
   }
@@ -305,7 +306,8 @@ class ShellReader {
     set(said.text("launcher-nodes"), {"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NODES"});
     set(said.text("launcher-gpus-per-node"), {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"});
     set(said.text("launcher-ntasks-per-node"), {"SLURM_NTASKS_PER_NODE"});
-    const int tasks = said.number("launcher-nodes") * said.number("launcher-ntasks-per-node");
+    const std::int64_t tasks =
+        std::int64_t{said.number("launcher-nodes")} * said.number("launcher-ntasks-per-node");
     set(tasks > 0 ? std::to_string(tasks) : said.text("launcher-ntasks"),
         {"SLURM_NTASKS", "SLURM_NPROCS"});
   }
@@ -479,6 +481,10 @@ class ShellReader {
           at_ += 2;  // a function, whose body is read where it stands
           return true;
         }
+        if (token().text == "(" && !words.empty() && is_python(at_ + 1)) {
+          words.push_back(parenthesized());
+          continue;
+        }
         break;
       }
       if (only_assignments && assign(active)) continue;
@@ -497,8 +503,28 @@ class ShellReader {
     if (words.front() == "false") return false;
     if (words.front() == "echo" || words.front() == "printf") return true;
     add_program(words, line);
-    if (document.find(".py") != std::string::npos) run(document, line + 1);
+    const bool is_script = words.front() == "sbatch" || words.front() == "bash" ||
+                           document.find(".py") != std::string::npos;
+    if (is_script) run(document, line + 1);
     return true;
+  }
+
+  /// "[0]*3+[1]*58" or "127,0" of a value in Python that was not quoted.
+  bool is_python(std::size_t at) const {
+    return at < tokens_.size() && !tokens_[at].is_operator &&
+           (tokens_[at].text[0] == '[' ||
+            std::isdigit(static_cast<unsigned char>(tokens_[at].text[0])) != 0);
+  }
+
+  /// Words and parentheses from the "(" at `at_` to its ")", joined; `at_` moves to that.
+  std::string parenthesized() {
+    std::string text;
+    for (int depth = 0; !at_end() && token().text != "\n"; ++at_) {
+      text += token().text;
+      if (is_operator("(")) ++depth;
+      if (is_operator(")") && --depth == 0) break;
+    }
+    return text;
   }
 
   /// The file, or "&1", that a redirection at `at_` names; of "2>&1" also the "2" before it.
@@ -534,7 +560,10 @@ class ShellReader {
     if (raw.empty() && is_operator_at(at_ + 1, "(")) {
       is_array = true;
       for (at_ += 2; !at_end() && !is_operator(")"); ++at_)
-        if (!token().is_operator && active) append(value, expand(token().text));
+        if (is_operator("(") && is_python(at_ + 1))
+          value.push_back(parenthesized());
+        else if (!token().is_operator && active)
+          append(value, expand(token().text));
     } else if (active) {
       value = {text_of(raw)};
     }
@@ -807,7 +836,11 @@ class ShellReader {
         settings.push_back(std::move(setting));
       }
     }
-    if (settings.size() > program_.size()) program_ = std::move(settings);
+    if (settings.size() <= program_.size()) return;
+    program_ = std::move(settings);
+    const auto file = std::find_if(words.begin(), words.end(),
+                                   [](const std::string& word) { return word.ends_with(".py"); });
+    program_name_ = file == words.end() ? "" : file->substr(file->rfind('/') + 1);
   }
 
   std::vector<ShellToken> tokens_;
@@ -818,6 +851,7 @@ class ShellReader {
   std::vector<LaunchSetting> directives_;
   std::vector<LaunchSetting> launcher_;  ///< of the srun or mpirun whose program is read
   std::vector<LaunchSetting> program_;   ///< of the one with the most
+  std::string program_name_;
   std::vector<std::string> notes_;
 };
 

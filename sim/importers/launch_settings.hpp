@@ -19,6 +19,7 @@ struct LaunchSetting {
 struct LaunchSettings {
   std::vector<LaunchSetting> settings;
   std::vector<std::string> notes;  ///< parts of the file that could not be followed
+  std::string program = {};        ///< "pretrain_gpt.py", of a script that starts one
 
   /// The last setting of `key`; null: none.
   const LaunchSetting* find(std::string_view key) const;
