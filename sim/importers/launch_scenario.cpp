@@ -195,6 +195,12 @@ int LaunchScenario::gpus_of_replica() const {
       1, at("/parallel/tensor", 1) * at("/parallel/pipeline", 1) * at("/parallel/context", 1));
 }
 
+bool LaunchScenario::has_experts() const {
+  const std::string& name = request_.options.model;
+  if (name.empty()) return has("/model/moe");
+  return file_of_option("--model", name, model_files, library_).find("moe") != nullptr;
+}
+
 Imported LaunchScenario::finish(const std::string& software, int gpus) {
   if (gpus % gpus_of_replica() != 0)
     throw option_error(

@@ -34,6 +34,8 @@ class LaunchScenario {
   /// Whether the text at a pointer of the scenario is `text`.
   bool is(const std::string& pointer, std::string_view text) const;
   bool has(const std::string& pointer) const;
+  /// Whether the model has experts, also where --model names it.
+  bool has_experts() const;
   /// Tensor, pipeline and context degrees, multiplied.
   int gpus_of_replica() const;
   /// --gpus, or else what the file says (0: nothing). Throws InputError where neither does.

@@ -323,6 +323,50 @@ TEST_CASE("what a configuration says and cannot be simulated is a warning, not p
   CHECK(json_at(other, "/training/gradient_dtype") == "\"fp32\"");
 }
 
+TEST_CASE("a script of Megatron-LM has nothing of the recipes of its profile's releases") {
+  ImportRun run = launch("megatron");
+  const auto imported = [&](const std::string& options) {
+    run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --bf16 --use-distributed-optimizer " + options + "\n").run();
+    return read_scenario(run.request.output, shipped_library());
+  };
+  const Scenario plain = imported("");
+  CHECK(json_at(run, "/software/extends") == "\"megatron-core-2026@0\"");
+  CHECK(plain.software.scales_gradients);
+  CHECK(plain.software.cross_entropy_bytes == 30);
+  CHECK(plain.software.launch.kernel == 8_us);
+  CHECK(plain.plan.training.gradient_type == GradientType::fp32);
+  CHECK(imported("--cuda-graph-impl local").software.launch.kernel == 3_us);
+  CHECK(json_at(run, "/software") == "\"megatron-core-2026@0\"");
+  const SoftwareProfile fp8 = imported("--fp8-format hybrid").software;
+  CHECK_FALSE(fp8.current_scaling);
+  CHECK_FALSE(fp8.fp8_parameters);
+  const SoftwareProfile current =
+      imported("--fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather").software;
+  CHECK(current.current_scaling);
+  CHECK(current.fp8_parameters);
+}
+
+TEST_CASE("sequence parallelism that a file does not ask for is said") {
+  std::string messages;
+  const auto sequence = [&](const std::string& options, const char* model) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = model;
+    run.with("run.sh", "python t.py --bf16 --tensor-model-parallel-size 2 " + options + "\n").run();
+    messages = run.messages;
+    return read_scenario(run.request.output, shipped_library()).plan.parallel.sequence_parallel;
+  };
+  CHECK(sequence("", "mixtral-8x7b"));
+  CHECK(contains(messages, "sequence_parallel is on, though the file does not say so"));
+  CHECK(sequence("--sequence-parallel", "mixtral-8x7b"));
+  CHECK_FALSE(contains(messages, "though the file"));
+  CHECK_FALSE(sequence("", "llama2-7b"));
+  CHECK_FALSE(contains(messages, "though the file"));
+}
+
 TEST_CASE("experts of Megatron-DeepSpeed have its options and its defaults") {
   const auto moe = [](const std::string& options, const char* pointer) {
     ImportRun run = launch("megatron");

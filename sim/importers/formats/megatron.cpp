@@ -351,14 +351,37 @@ void set_edge_stages(LaunchScenario& scenario) {
   scenario.set("/parallel/stage_layers", JsonValue(layers));
 }
 
-constexpr const char* megatron_core = "megatron-core-2026";
+/// Release 0 of its profile is Megatron-LM with its own scripts; later ones have the settings of Megatron-Bridge's recipes (gradients in bf16, Transformer
+/// Engine's cross entropy, DeepEP), which no script has that does not ask for them.
+constexpr const char* megatron_core = "megatron-core-2026@0";
 constexpr const char* megatron_deepspeed = "megatron-deepspeed-2022";
 
-/// What Megatron-LM does unless a switch says otherwise (megatron/training/arguments.py): a script says all that is on, and a software profile's own
-/// defaults are those of recipes. Gradients are fp32 with bf16 weights (validate_args()), else as the weights.
+/// What that release still has of recipes, and what a script must ask for (megatron/training/arguments.py): CUDA graphs, scales of fp8 from the tensor
+/// itself, and parameters kept in fp8.
+void set_stack(LaunchScenario& scenario) {
+  const std::string graphs = scenario.text("cuda-graph-impl");
+  const bool has_graphs = scenario.is_on("enable-cuda-graph") ||
+                          scenario.is_on("external-cuda-graph") ||
+                          (!graphs.empty() && graphs != "none");
+  if (!has_graphs)
+    scenario.set("/software/launch",
+                 object_of({{"kernel", "8 us"},
+                            {"collective", "20 us"},
+                            {"source",
+                             "assumed: as megatron-core-2024, a script that asks for no "
+                             "CUDA graphs"}}));
+  if (!scenario.is("/training/precision", "fp8")) return;
+  const std::string recipe = scenario.text("fp8-recipe");
+  if (recipe.empty() || recipe == "delayed") scenario.set("/software/fp8_scaling", "delayed");
+  if (!scenario.is_on("fp8-param-gather") && !scenario.is_on("fp8-param"))
+    scenario.set("/software/fp8_parameters", false);
+}
+
+/// What Megatron-LM does unless a switch says otherwise (megatron/training/arguments.py): a script says all that is on, and stays as it is when the
+/// scenario is given another profile. Gradients are fp32 with bf16 weights (validate_args()), else as the weights.
 void set_unsaid_switches(LaunchScenario& scenario) {
-  // Of experts with tensor ways the profile knows: no stack runs them otherwise.
-  if (!scenario.has("/model/moe") || scenario.at("/parallel/tensor", 1) == 1)
+  // Experts with tensor ways have it on: no stack runs them otherwise.
+  if (!scenario.has_experts() || scenario.at("/parallel/tensor", 1) == 1)
     scenario.set_default("/parallel/sequence_parallel", false);
   scenario.set_default("/parallel/overlap_gradient_reduce", false);
   scenario.set_default("/training/cross_entropy", "vocab_parallel");
@@ -413,6 +436,7 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   if (scenario.number("ds-sequence-parallel-size") > 1)  // Ulysses
     scenario.set("/parallel/context_method", "all_to_all");
   if (software == megatron_core) {
+    set_stack(scenario);
     set_states(scenario);
     set_unsaid_switches(scenario);
     set_offload(scenario);
