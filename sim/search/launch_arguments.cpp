@@ -106,10 +106,8 @@ LaunchArguments deepspeed_config(const Plan& plan) {
     return only_if(is_enabled, object_of({{"enabled", true}}));
   };
   const double share = training.optimizer_offload;
-  const char* const weights = base == Precision::fp16   ? "fp16"
-                              : base == Precision::bf16 ? "bf16"
-                                                        : "fp32";
-  const std::string gradients = name_of(training.gradient_type);
+  const bool wide_weights = base == Precision::fp32 || base == Precision::tf32;
+  const bool wide_gradients = training.gradient_type == GradientType::fp32;
   LaunchArguments launch;
   launch.arguments.push_back(
       pretty_text(object_of(
@@ -122,7 +120,8 @@ LaunchArguments deepspeed_config(const Plan& plan) {
                        {"offload_optimizer",
                         only_if(share > 0, object_of({{"device", "cpu"},
                                                       {"ratio", only_if(share < 1, share)}}))}})},
-           {"communication_data_type", only_if(gradients != weights, gradients)},
+           {"communication_data_type",
+            only_if(wide_gradients != wide_weights, name_of(training.gradient_type))},
            {"fp16", enabled_if(base == Precision::fp16)},
            {"bf16", enabled_if(base == Precision::bf16)}})) +
       "\n");

@@ -199,6 +199,10 @@ TEST_CASE("what DeepSpeed's JSON cannot say is in the notes") {
           .arguments.front();
   CHECK(says(config, R"("communication_data_type": "fp32")"));
   CHECK_FALSE(says(config, "offload_optimizer"));
+  CHECK_FALSE(says(deepspeed_config(plan_of(R"({"data": 16})", R"(, "precision": "bf16",
+                       "gradient_dtype": "bf16")"))
+                       .arguments.front(),
+                   "communication_data_type"));
   CHECK(says(notes(R"({"data": 16})", R"(, "exp_avg_dtype": "bf16")"), "optimizer's states"));
 }
 
