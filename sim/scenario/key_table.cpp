@@ -318,6 +318,12 @@ void launch_recomputed_modules(const Plan& plan, int, LaunchArguments& launch) {
   launch.arguments.push_back(argument);
 }
 
+/// Megatron-LM cuts experts as all else where it is not told.
+void launch_expert_tensor(const Plan& plan, int ways, LaunchArguments& launch) {
+  if (ways > 1 || (plan.parallel.expert > 1 && plan.parallel.tensor > 1))
+    launch.arguments.push_back("--expert-tensor-parallel-size " + std::to_string(ways));
+}
+
 void launch_zero_group(const Plan& plan, int group, LaunchArguments& launch) {
   if (group > 0 && group < plan.parallel.replicas())
     launch.arguments.push_back("--num-distributed-optimizer-instances " +
@@ -783,7 +789,7 @@ std::vector<Key> cut_keys() {
        .own_label = "expert tensor",
        .value = whole(&Parallel::expert_tensor, 1, most_ranks),
        .example = "1",
-       .launch = option_above_one("--expert-tensor-parallel-size"),
+       .launch = launch_expert_tensor,
        .is_choice = shares_experts},
       {.pointer = "/parallel/zero_prefetch",
        .meaning = "with zero_stage 3: layers gathered ahead; 0 hides nothing",

@@ -104,6 +104,10 @@ TEST_CASE("ways of sharing out and cutting experts are arguments where there are
           .plan;
   CHECK(has(megatron_arguments(plan), "--expert-model-parallel-size 8"));
   CHECK(has(megatron_arguments(plan), "--expert-tensor-parallel-size 2"));
+  Plan whole = plan;
+  whole.parallel.tensor = 2;
+  whole.parallel.expert_tensor = 1;
+  CHECK(has(megatron_arguments(whole), "--expert-tensor-parallel-size 1"));
   CHECK(words(megatron_arguments(plan_of(R"({"tensor": 8, "pipeline": 2})"))).find("expert") ==
         std::string::npos);
 }
