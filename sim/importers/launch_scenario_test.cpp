@@ -151,6 +151,7 @@ TEST_CASE("GPUs are counted as torchrun, srun, mpirun or sbatch count them, and 
     run.request.options.arguments = arguments;
     run.with("run.sh", before + launcher + " pretrain_gpt.py --bf16\n").run();
     messages = run.messages;
+    CHECK(contains(messages, "does not say the microbatch: 1 sample is assumed"));
     return json_at(run, "/nodes");
   };
   const auto guesses = [&] { return contains(messages, "does not say how many nodes: 1 of"); };
@@ -305,8 +306,10 @@ TEST_CASE("what a configuration says and cannot be simulated is a warning, not p
   half.with("run.toml",
             "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = "
             "[\"float8\"]\n[training]\ndtype "
-            "= \"bfloat16\"\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n")
+            "= \"bfloat16\"\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n"
+            "enable_fsdp_float8_all_gather = true\n")
       .run();
+  CHECK(contains(half.messages, "float8-all-gather true cannot be simulated"));
   CHECK(json_at(half, "/training/main_params_dtype") == "\"none\"");
   CHECK(json_at(half, "/training/fp8_recipe") == "\"row\"");
   ImportRun other = launch("deepspeed");
@@ -390,6 +393,28 @@ TEST_CASE("experts of Megatron-DeepSpeed have its options and its defaults") {
   CHECK(moe("--topk 2 --expert-interval 1", "/model/moe/top_k") == "2");
   CHECK(moe("--expert-interval 1", "/model/moe/every") == "1");
   CHECK(moe("--moe-train-capacity-factor 1.5", "/model/moe/capacity") == "1.5");
+}
+
+TEST_CASE("experts are cut as attention is where a script of Megatron-LM does not say") {
+  std::string messages;
+  const auto ways = [&](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 16;
+    run.request.options.model = "mixtral-8x7b";
+    run.with("run.sh", "python t.py --bf16 --sequence-parallel --expert-model-parallel-size 4 " +
+                           options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, "/parallel/expert_tensor");
+  };
+  CHECK(ways("--tensor-model-parallel-size 2") == "2");
+  CHECK(contains(messages, "expert-tensor-parallel-size is the tensor degree, 2"));
+  CHECK(ways("--tensor-model-parallel-size 2 --expert-tensor-parallel-size 1") == "1");
+  CHECK_FALSE(contains(messages, "expert-tensor-parallel-size is"));
+  CHECK(ways("--tensor-model-parallel-size 1") == "none");
+  CHECK(ways("--tensor-model-parallel-size 2 --deepspeed") == "none");
+  CHECK(ways("--tensor-model-parallel-size 2 --deepspeed --enable-expert-tensor-parallelism") ==
+        "2");
 }
 
 TEST_CASE("a plan that is none on the GPUs of the script says how many those are") {

@@ -246,6 +246,18 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
   if (every > 1) scenario.set("/model/moe/every", static_cast<int>(every));
 }
 
+/// --expert-tensor-parallel-size is the tensor degree where it is left out (megatron/training/arguments.py); Megatron-DeepSpeed cuts experts with
+/// --enable-expert-tensor-parallelism alone.
+void set_expert_ways(LaunchScenario& scenario, bool is_deepspeed) {
+  const int tensor = scenario.at("/parallel/tensor", 1);
+  if (!scenario.has_experts() || tensor == 1 || scenario.has("/parallel/expert_tensor")) return;
+  if (is_deepspeed && !scenario.is_on("enable-expert-tensor-parallelism")) return;
+  scenario.set("/parallel/expert_tensor", tensor);
+  if (!is_deepspeed)
+    scenario.note("expert-tensor-parallel-size is the tensor degree, " + std::to_string(tensor) +
+                  ", where the file does not say");
+}
+
 /// --window-size "127,0": a token attends to itself and as many before it (Transformer Engine's DotProductAttention), in all layers, or in those that
 /// --window-attn-skip-freq leaves: 4 is three of four, "[1,0]*18" those with 1.
 void set_window(LaunchScenario& scenario) {
@@ -444,6 +456,9 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   set_latent_attention(scenario);
   set_edge_stages(scenario);
   set_dense_layers(scenario, software == megatron_deepspeed);
+  set_expert_ways(scenario, software == megatron_deepspeed);
+  if (!scenario.has("/training/micro_batch"))
+    scenario.note("the file does not say the microbatch: 1 sample is assumed");
   scenario.set_default("/training/micro_batch", 1);
   scenario.set_default("/training/global_batch",
                        scenario.at("/training/micro_batch", 1) * replicas /
