@@ -83,7 +83,7 @@ is "the help lists commands" test "$(wc -w <<<"$commands")" -ge 15
 for command in $commands; do
   exits 0 "$command" --help; prints "Usage: windtunnel $command"; silent stderr; fits 80 "$command" --help
   for section in "Options of every command:" "Examples:" "Exit codes:"; do is "$command: $section" grep -qx "$section" stdout; done
-  prints "--set /POINTER=VALUE"; prints "  0   done"; cp stdout of_command.txt
+  prints "  --json"; prints "  0   done"; cp stdout of_command.txt
   exits 0 help "$command"; is "help $command is $command --help" cmp stdout of_command.txt
 done
 exits 0 run --help; prints "--trace"; prints "  1   done; the plan does not fit"
