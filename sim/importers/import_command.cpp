@@ -27,10 +27,13 @@ const JsonValue* other_signature(const std::filesystem::path& file, const std::s
   const std::string_view text = input.beginning();
   const JsonValue* first = nullptr;
   for (const JsonValue& known : known_files.array()) {
+    const auto is_in_text = [&](const JsonValue& word) {
+      return text.find(word.string()) != std::string_view::npos;
+    };
     const JsonValue::Array& words = known.find("words")->array();
-    if (!std::all_of(words.begin(), words.end(), [&](const JsonValue& word) {
-          return text.find(word.string()) != std::string_view::npos;
-        }))
+    const JsonValue* const without = known.find("without");
+    if (!std::all_of(words.begin(), words.end(), is_in_text) ||
+        (without != nullptr && is_in_text(*without)))
       continue;
     const JsonValue* const reader = known.find("importer");
     if (reader != nullptr && importer == reader->string()) return nullptr;
@@ -99,22 +102,30 @@ void check(const ImportRequest& request, const Importer& importer) {
                        "a name that `windtunnel list platforms` prints, or a path");
 }
 
-/// Imports, and says what a file is where that is why it could not be read.
+/// Throws where an input is a known kind of file that `importer` does not read.
+void refuse_other_files(const Importer& importer, const ImportRequest& request) {
+  for (const std::filesystem::path& input : request.inputs) {
+    const JsonValue* const file = other_signature(input, request.kind);
+    if (file == nullptr) continue;
+    const JsonValue* const other = file->find("importer");
+    throw option_error(
+        "import", request.kind,
+        input.string() + " is " + file->find("what")->string() + ", not " + importer.input,
+        other == nullptr ? "no importer reads such a file yet"
+                         : "windtunnel import " + other->string());
+  }
+}
+
+/// Imports, and says what a file is where that is why it could not be read. Readers of settings find some in many files, and are not asked.
 Imported import_with(const Importer& importer, const ImportRequest& request,
                      const Library& library) {
+  const std::vector<std::string>& options = importer.options;
+  const bool reads_settings = std::count(options.begin(), options.end(), "--gpus") > 0;
+  if (reads_settings) refuse_other_files(importer, request);
   try {
     return importer.import(request, library);
   } catch (const InputError&) {
-    for (const std::filesystem::path& input : request.inputs) {
-      const JsonValue* const file = other_signature(input, request.kind);
-      if (file == nullptr) continue;
-      const JsonValue* const other = file->find("importer");
-      throw option_error(
-          "import", request.kind,
-          input.string() + " is " + file->find("what")->string() + ", not " + importer.input,
-          other == nullptr ? "no importer reads such a file yet"
-                           : "windtunnel import " + other->string());
-    }
+    refuse_other_files(importer, request);
     throw;
   }
 }
@@ -161,12 +172,16 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
   const Importer& importer = importer_of(request.kind);
   check(request, importer);
   const Imported imported = import_with(importer, request, library);
+  std::error_code no_such_file;
+  const bool is_replaced = std::filesystem::is_regular_file(request.output, no_such_file);
   if (!imported.document.is_null())
     write_file_atomically(request.output, pretty_text(imported.document) + "\n");
   for (const std::string& note : imported.notes) messages << "import: " << note << "\n";
   for (const std::string& warning : imported.warnings)
     messages << "import: warning: " << warning << "\n";
-  if (!imported.document.is_null()) messages << "import: wrote " << request.output.string() << "\n";
+  if (!imported.document.is_null())
+    messages << "import: " << (is_replaced ? "replaced " : "wrote ") << request.output.string()
+             << "\n";
   out << (format == ResultFormat::json ? json_of(request, imported) : imported.text);
 }
 

@@ -109,6 +109,22 @@ TEST_CASE("other sizes of those families become the shipped models too") {
   }
 }
 
+TEST_CASE("a size that cannot be read is one error, without what would follow from it") {
+  for (const char* key : {"hidden_size", "num_attention_heads", "num_key_value_heads"}) {
+    const std::string config = text_of(sample("hf/llama2-70b.config.json"));
+    const std::size_t begin =
+        config.find("\"" + std::string(key) + "\": ") + std::string(key).size() + 4;
+    const std::size_t end = config.find_first_of(",\n", begin);
+    const std::string quoted = '"' + config.substr(begin, end - begin) + '"';
+    const std::string problem =
+        ImportRun("hf-config")
+            .with("c.json", std::string(config).replace(begin, end - begin, quoted))
+            .problem();
+    CHECK(contains(problem, key + (" is " + quoted)));
+    CHECK_FALSE(contains(problem, "does not divide"));
+  }
+}
+
 TEST_CASE("Qwen1.5-MoE-A2.7B: 14.3 billion parameters, 2.7 billion of them active") {
   const std::string config = R"({"model_type": "qwen2_moe", "hidden_size": 2048,
     "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16,

@@ -198,6 +198,13 @@ TEST_CASE("bad tables are refused with the line, and nothing is written") {
   refused(replaced(good, "14493.357", "-14493.357"), "5:14", "rates are above 0");
   refused(replaced(good, "14493.357", "0.000"), "5:14", "a rate of 0.000");
   refused(replaced(good, "14493.357", "14493x"), "5:14", "is no rate");
+  refused(replaced(good, "14493.357", "nan"), "5:14", "\"nan\" is no rate");
+  refused(replaced(good, "14493.357", "-NaN"), "5:14", "is no rate");
+  // 0.118 MiB/s are 124 kB/s, and 1 Mb/s is 125.
+  refused(replaced(good, "14493.357", "0.118"), "5:14", "a rate of 124 kB/s between two nodes is");
+  refused(replaced(good, "14493.357", "1e12"), "5:14", "too large");
+  refused(",a,b\na,0,nan\nb,0.118,0\n", "2:5", "\"nan\" is no rate");
+  refused(",a,b\na,0,nan\nb,0.118,0\n", "3:3", "too small");
   refused(replaced(good, "14493.357\t", ""), "5:8", "has 1 rates, the header names 2");
   refused(good.substr(0, good.find("b:1 to")), "4:1", "there are none of b:1");
   refused(replaced(good, "b:1 to", "c:1 to"), "6:1", "which no column is of");

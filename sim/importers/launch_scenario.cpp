@@ -49,7 +49,8 @@ int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
 LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& library,
                                LaunchSettings settings, const detail::Asset& table)
     : request_(request), library_(library), settings_(std::move(settings)) {
-  if (settings_.settings.empty())
+  if (std::all_of(settings_.settings.begin(), settings_.settings.end(),
+                  [](const LaunchSetting& each) { return each.key.starts_with("launcher-"); }))
     throw option_error("import", request.kind,
                        request.inputs.front().string() + " has no settings of a training program",
                        "give the script that starts it, with its options, or its configuration");
@@ -59,16 +60,26 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
   std::vector<std::string> unused;
   std::map<std::string, const LaunchSetting*> last;
   for (const LaunchSetting& setting : settings_.settings) last[setting.key] = &setting;
+  const auto is_open = [](const LaunchSetting& setting) {
+    return setting.value.find("${") != std::string::npos;
+  };
   for (const LaunchSetting& setting : settings_.settings) {
     if (last[setting.key] != &setting) continue;  // given again later
     if (const JsonValue* const meaning = known.find("keys")->find(setting.key))
-      translate(setting, *meaning);
+      is_open(setting) ? note_open(setting, *meaning) : translate(setting, *meaning);
     else if (std::none_of(harmless.begin(), harmless.end(), [&](const JsonValue& beginning) {
                return setting.key.starts_with(beginning.string());
              }))
       unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
+  std::erase_if(settings_.settings, is_open);
+}
+
+void LaunchScenario::note_open(const LaunchSetting& setting, const JsonValue& meaning) {
+  if (meaning.is_string() && meaning.string().empty()) return;
+  note("line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
+       " cannot be evaluated, and is left out");
 }
 
 void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {
@@ -166,18 +177,28 @@ void LaunchScenario::complete_model(JsonValue& model) {
        " are assumed: see /model/vocab");
 }
 
-/// Whole nodes where the GPUs are some; else the replicas alone.
-void LaunchScenario::place_on(int gpus) {
+int LaunchScenario::gpus_per_node() const {
   const BasePlatform base(request_.options.base, library_);
   const std::vector<NodeType>& types = base.platform().node_types;
-  const int gpus_per_node = types.size() == 1 ? types.front().gpus : 0;
-  if (gpus_per_node > 0 && gpus % gpus_per_node == 0) return set("/nodes", gpus / gpus_per_node);
+  return types.size() == 1 ? types.front().gpus : 0;
+}
+
+/// Whole nodes where the GPUs are some; else the replicas alone.
+void LaunchScenario::place_on(int gpus) {
+  const int of_node = gpus_per_node();
+  if (of_node > 0 && gpus % of_node == 0) return set("/nodes", gpus / of_node);
   set("/parallel/data", gpus / gpus_of_replica());
 }
 
 int LaunchScenario::gpus_of_replica() const {
   return std::max(
       1, at("/parallel/tensor", 1) * at("/parallel/pipeline", 1) * at("/parallel/context", 1));
+}
+
+bool LaunchScenario::has_experts() const {
+  const std::string& name = request_.options.model;
+  if (name.empty()) return has("/model/moe");
+  return file_of_option("--model", name, model_files, library_).find("moe") != nullptr;
 }
 
 Imported LaunchScenario::finish(const std::string& software, int gpus) {
@@ -197,10 +218,29 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
   document.set("model", *find_at(tree_, "/model"));
   add_members(document, {{"platform", absolute_if_path(request_.options.base)}});
   if (has("/nodes")) document.set("nodes", *find_at(tree_, "/nodes"));
-  add_members(document, {{"software", software}});
+  // What the file says of the stack itself is laid over the profile.
+  JsonValue stack = object_of({{"extends", software}});
+  if (const JsonValue* const own = tree_.find("software"))
+    for (const JsonValue::Member& member : own->object()) stack.set(member.key, member.value);
+  document.set("software", stack.object().size() > 1 ? stack : JsonValue(software));
   for (const char* block : {"training", "parallel"})
     if (const JsonValue* value = tree_.find(block)) document.set(block, *value);
-  const Scenario scenario = read_scenario(document, request_.output.parent_path(), library_);
+  const Scenario scenario = [&] {
+    try {
+      return read_scenario(document, request_.output.parent_path(), library_);
+    } catch (const InputError& error) {
+      if (request_.options.gpus > 0) throw;
+      std::vector<Problem> problems = error.problems();
+      problems.front().message += " (on " + count_text(gpus, "GPU") +
+                                  ", as the file is read; --gpus N gives another number)";
+      throw InputError(std::move(problems));
+    }
+  }();
+  if (!has("/parallel/sequence_parallel") && scenario.plan.parallel.sequence_parallel)
+    note("sequence_parallel is on, though the file does not say so: " +
+         std::string(scenario.model.moe && scenario.plan.parallel.tensor > 1
+                         ? "no stack runs experts with tensor parallelism otherwise"
+                         : "it is the default of " + software));
   imported_.document = document;
   const double parameters = total_parameters(scenario.model);
   imported_.found = object_of({{"gpus", gpus}, {"parameters", parameters}, {"software", software}});

@@ -34,10 +34,14 @@ class LaunchScenario {
   /// Whether the text at a pointer of the scenario is `text`.
   bool is(const std::string& pointer, std::string_view text) const;
   bool has(const std::string& pointer) const;
+  /// Whether the model has experts, also where --model names it.
+  bool has_experts() const;
   /// Tensor, pipeline and context degrees, multiplied.
   int gpus_of_replica() const;
   /// --gpus, or else what the file says (0: nothing). Throws InputError where neither does.
   int gpus(int said) const;
+  /// Of the base's nodes; 0 where they differ.
+  int gpus_per_node() const;
   template <class Value>
   void set(const std::string& pointer, const Value& value) {
     set_at(tree_, pointer, json_of(value));
@@ -51,12 +55,14 @@ class LaunchScenario {
   void note(std::string text) { imported_.notes.push_back(std::move(text)); }
   void warn(std::string text) { imported_.warnings.push_back(std::move(text)); }
 
-  /// Adds the stack and what follows from the rest (replicas or nodes, the schedule of several chunks, the model's vocabulary), and reads the scenario
+  /// Adds the stack, with what was set below /software laid over it, and what follows from the rest (replicas or nodes, the schedule of several chunks, the model's vocabulary), and reads the scenario
   /// as `run` would. Throws InputError where it is none.
   Imported finish(const std::string& software, int gpus);
 
  private:
   void translate(const LaunchSetting& setting, const JsonValue& meaning);
+  /// Says that a value holds a "${…}" that could not be evaluated.
+  void note_open(const LaunchSetting& setting, const JsonValue& meaning);
   void choose_model();
   void complete_model(JsonValue& model);
   void place_on(int gpus);

@@ -64,6 +64,8 @@ TEST_CASE("a program in quotes, in a here document or in a loop is found") {
   CHECK(said("srun bash -c \"python train.py --x 1\"\n") == "x=1");
   CHECK(said("cat >job.sh <<EOF\ntorchrun train.py --x 1\nEOF\nsbatch job.sh\n") == "x=1");
   CHECK(said("CMD=\"torchrun train.py --x 1\"\neval $CMD\n") == "x=1");
+  CHECK(said("CMD=\"cd /a;\npython t.py --x 1\"\nsbatch <<E\nsrun bash -c \"${CMD}\"\nE\n") ==
+        "x=1");
   CHECK(said("for TP in 2 4; do\npython train.py --x $TP\ndone\n") == "x=2");
   CHECK(script("for TP in 2 4; do\npython train.py --x $TP\ndone\n").notes.size() == 1);
 }
@@ -140,6 +142,42 @@ TEST_CASE("latent attention without sizes has Megatron-LM's") {
   CHECK(json_at(run, "/training/attention") == "none");  // no flash attention in 32 bits
 }
 
+TEST_CASE("GPUs are counted as torchrun, srun, mpirun or sbatch count them, and a guess is said") {
+  std::string messages;
+  const auto nodes = [&](const std::string& before, const std::string& launcher,
+                         const std::string& arguments = {}) {
+    ImportRun run = launch("megatron");
+    run.request.options.model = "llama2-7b";
+    run.request.options.arguments = arguments;
+    run.with("run.sh", before + launcher + " pretrain_gpt.py --bf16\n").run();
+    messages = run.messages;
+    CHECK(contains(messages, "does not say the microbatch: 1 sample is assumed"));
+    return json_at(run, "/nodes");
+  };
+  const auto guesses = [&] { return contains(messages, "does not say how many nodes: 1 of"); };
+  const std::string torchrun = "torchrun --nproc_per_node 8 --nnodes $NNODES";
+  CHECK(nodes("", torchrun) == "1");
+  CHECK(guesses());
+  CHECK(contains(messages, "give --gpus N"));
+  CHECK(nodes("", torchrun, "NNODES=4") == "4");
+  CHECK_FALSE(guesses());
+  CHECK(nodes("NNODES=1\n", torchrun) == "1");
+  CHECK_FALSE(guesses());
+  CHECK(nodes("", "srun -N 16 --ntasks-per-node=8 python -u") == "16");
+  CHECK_FALSE(contains(messages, "not used"));
+  CHECK(nodes("", "srun -l -N4 " + torchrun) == "4");  // one torchrun of a node
+  CHECK(nodes("", "srun --nodes=4 -n 32 --exclusive python") == "4");
+  CHECK(nodes("", "mpirun -np 64 -x PATH /usr/bin/python3") == "8");
+  CHECK(contains(messages, "64, the ranks that srun or mpirun start"));
+  CHECK(nodes("", "mpiexec -n 64 -ppn 8 bash -c 'python t.py --bf16' #") == "8");
+  CHECK(nodes("#SBATCH -N 8 --ntasks-per-node 8\n", "srun python") == "8");
+  CHECK(nodes("#SBATCH --nodes=8\n#SBATCH --gres=gpu:a100:8 --ntasks-per-node=1\n",
+              "srun deepspeed") == "8");
+  CHECK(nodes("#SBATCH --nodes=2 --gpus-per-node=8\n", "srun -N 4 python") == "4");
+  CHECK(nodes("#SBATCH -N 8 --ntasks-per-node 8\n",
+              "torchrun --nnodes $((SLURM_NTASKS / 8)) --nproc_per_node gpu") == "8");
+}
+
 TEST_CASE("a switch that a script of Megatron-LM does not give is off, whatever the profile has") {
   const auto megatron = [](const std::string& options, const char* pointer) {
     ImportRun run = launch("megatron");
@@ -161,6 +199,256 @@ TEST_CASE("a switch that a script of Megatron-LM does not give is off, whatever 
   const char* const offload = "/training/optimizer_offload_fraction";
   CHECK(megatron("--bf16 --optimizer-cpu-offload", offload) == "1");
   CHECK(megatron("--bf16 --optimizer-offload-fraction 0.5", offload) == "none");
+}
+
+TEST_CASE("lists of layers with experts or windows are read, in quotes or not") {
+  std::string messages;
+  const auto moe = [&](const std::string& frequency, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.with("run.sh",
+             "A=\"--num-experts 8 --moe-router-topk 2\"\ntorchrun --nproc-per-node 8 --nnodes 1 "
+             "pretrain_gpt.py --num-layers 12 --hidden-size 1024 --num-attention-heads 16 "
+             "--seq-length 4096 --micro-batch-size 1 --vocab-size 50000 " +
+                 frequency + " --bf16 $A\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const char* const dense = "/model/moe/dense_layers";
+  CHECK(moe("--moe-layer-freq ([0]*3+[1]*9)", dense) == "3");
+  CHECK(moe("--moe-layer-freq '([0]*3+[1]*9)'", dense) == "3");
+  CHECK(moe("--moe-layer-freq \\(\\[0\\]*3+\\[1\\]*9\\)", dense) == "3");
+  CHECK(moe("--moe-layer-freq [0]+[1]*11", dense) == "1");
+  CHECK(moe("--moe-layer-freq ([1]+[0]*1)*6", "/model/moe/every") == "2");
+  CHECK(moe("--moe-layer-freq ([0,1]*6)", "/model/moe/every") == "2");
+  CHECK(moe("--moe-layer-freq ([0,1]*6)", dense) == "1");
+  CHECK_FALSE(contains(messages, "moe-layer-freq"));
+  for (const char* other : {"[1]*6+[0]*6", "([0]*3+[1]*58)", "[0]*12", "[1", "[1]*12*99999999"}) {
+    moe(std::string("--moe-layer-freq ") + other, dense);
+    CHECK(contains(messages, "cannot be simulated: experts are in every layer here"));
+  }
+  // With the token itself; 3 of 4 layers are one of 4/3.
+  CHECK(moe("--window-size 127,0", "/model/window") == R"({"size":128})");
+  CHECK(moe("--window-size (127,0) --window-attn-skip-freq 2", "/model/window") ==
+        R"({"every":2,"size":128})");
+  CHECK(moe("--window-size 127,0 --window-attn-skip-freq [1,0]*6", "/model/window/every") == "2");
+  CHECK(moe("--window-size -1,0", "/model/window") == "none");
+}
+
+TEST_CASE("states of the precision-aware optimizer have the formats that a script gives them") {
+  std::string messages;
+  const auto training = [&](const std::string& options, const char* key) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --bf16 --use-distributed-optimizer " + options + "\n").run();
+    messages = run.messages;
+    return json_at(run, (std::string("/training/") + key).c_str());
+  };
+  const std::string aware = "--use-precision-aware-optimizer ";
+  CHECK(training(aware, "main_params_dtype") == "\"fp32_remainder\"");
+  CHECK(training(aware + "--main-params-dtype fp16", "main_params_dtype") == "\"fp16\"");
+  CHECK(training(aware + "--exp-avg-dtype bf16", "exp_avg_dtype") == "\"bf16\"");
+  CHECK(training(aware + "--exp-avg-sq-dtype fp8", "exp_avg_sq_dtype") == "\"fp8\"");
+  CHECK(training(aware + "--main-grads-dtype bf16", "gradient_dtype") == "\"bf16\"");
+  CHECK(training(aware + "--main-grads-dtype fp32", "gradient_dtype") == "\"fp32\"");
+  CHECK_FALSE(contains(messages, "not used"));
+  CHECK(training("--main-params-dtype fp32", "main_params_dtype") == "none");
+  CHECK_FALSE(contains(messages, "no effect"));
+  CHECK(training("--exp-avg-dtype bf16", "exp_avg_dtype") == "none");
+  CHECK(contains(messages, "exp-avg-dtype has no effect without use-precision-aware-optimizer"));
+}
+
+TEST_CASE("what is no file of the importer is named, with the importer that reads it") {
+  const auto problem = [](const char* kind, const std::string& file, const std::string& text) {
+    ImportRun run = launch(kind);
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    return run.with(file, text).problem();
+  };
+  const std::string script = text_of(sample("launch-megatron.sh"));
+  const std::string nemo = text_of(sample("launch-nemo.yaml"));
+  CHECK(contains(problem("megatron", "n.yaml", nemo), "is a configuration of NeMo"));
+  CHECK(contains(problem("megatron", "n.yaml", nemo), "windtunnel import nemo"));
+  CHECK(contains(problem("nemo", "m.sh", script), "windtunnel import megatron"));
+  CHECK(contains(problem("deepspeed", "neox.json", R"({"pipe-parallel-size": 1})"), "GPT-NeoX"));
+  CHECK(contains(problem("nemo", "r.py", "from nemo.collections import llm\n"), "NeMo 2"));
+  CHECK(problem("nemo", "n.sh",
+                "#!/bin/bash\npython t.py model.global_batch_size=8 "
+                "trainer.num_nodes=1 trainer.devices=8\n") == "");
+  const std::string mamba =
+      problem("megatron", "m.sh", "torchrun t.py --bf16 --hybrid-override-pattern M-M*-\n");
+  CHECK(contains(mamba, "state-space (Mamba) layers (hybrid-override-pattern)"));
+  CHECK(contains(mamba, "cannot be simulated"));
+  CHECK(contains(problem("megatron", "b.sh", "torchrun a/pretrain_bert.py --bf16\n"),
+                 "an encoder (pretrain_bert.py)"));
+  CHECK(contains(problem("megatron", "p.sh", "torchrun t.py --num-experts 64 64 128\n"),
+                 "layers that differ (num-experts 64 64 128)"));
+}
+
+TEST_CASE("what a configuration says and cannot be simulated is a warning, not passed over") {
+  ImportRun run = launch("torchtitan");
+  run.request.options.gpus = 8;
+  run.with("run.toml",
+           "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nenable_cpu_offload = true\n"
+           "mixed_precision_reduce = \"bfloat16\"\n[optimizer]\nname = \"AdamW\"\n"
+           "early_step_in_backward = false\n[compile]\nenable = true\ncomponents = [\"loss\"]\n"
+           "[parallelism]\nexpert_tensor_parallel_degree = 1\n")
+      .run();
+  CHECK(json_at(run, "/training/compile") == "false");
+  CHECK(contains(run.messages, "the model is not compiled"));
+  CHECK_FALSE(contains(run.messages, "expert-tensor"));
+  CHECK(contains(run.messages, "training.enable-cpu-offload true cannot be simulated"));
+  CHECK_FALSE(contains(run.messages, "early-step"));
+  CHECK(json_at(run, "/training/gradient_dtype") == "\"bf16\"");
+  ImportRun half = launch("torchtitan");
+  half.request.options.gpus = 8;
+  half.with("run.toml",
+            "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = "
+            "[\"float8\"]\n[training]\ndtype "
+            "= \"bfloat16\"\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n"
+            "enable_fsdp_float8_all_gather = true\n")
+      .run();
+  CHECK(contains(half.messages, "float8-all-gather true cannot be simulated"));
+  CHECK(json_at(half, "/training/main_params_dtype") == "\"none\"");
+  CHECK(json_at(half, "/training/fp8_recipe") == "\"row\"");
+  ImportRun other = launch("deepspeed");
+  other.request.options.gpus = 8;
+  other.request.options.model = "llama2-7b";
+  other
+      .with("ds.json",
+            R"({"bf16": {"enabled": true}, "optimizer": {"type": "OneBitAdam", "params": {"lr": 1}},
+                           "communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "fp32"}})")
+      .run();
+  CHECK(contains(other.messages, "optimizer.type OneBitAdam cannot be simulated"));
+  CHECK(contains(other.messages, "data-types.grad-accum-dtype fp32"));
+  CHECK_FALSE(contains(other.messages, "params.lr"));
+  CHECK(json_at(other, "/training/gradient_dtype") == "\"fp32\"");
+}
+
+TEST_CASE("a script of Megatron-LM has nothing of the recipes of its profile's releases") {
+  ImportRun run = launch("megatron");
+  const auto imported = [&](const std::string& options) {
+    run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --bf16 --use-distributed-optimizer " + options + "\n").run();
+    return read_scenario(run.request.output, shipped_library());
+  };
+  const Scenario plain = imported("");
+  CHECK(json_at(run, "/software/extends") == "\"megatron-core-2026@0\"");
+  CHECK(plain.software.scales_gradients);
+  CHECK(plain.software.cross_entropy_bytes == 30);
+  CHECK(plain.software.launch.kernel == 8_us);
+  CHECK(plain.plan.training.gradient_type == GradientType::fp32);
+  CHECK(imported("--cuda-graph-impl local").software.launch.kernel == 3_us);
+  CHECK(json_at(run, "/software") == "\"megatron-core-2026@0\"");
+  const SoftwareProfile fp8 = imported("--fp8-format hybrid").software;
+  CHECK_FALSE(fp8.current_scaling);
+  CHECK_FALSE(fp8.fp8_parameters);
+  const SoftwareProfile current =
+      imported("--fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather").software;
+  CHECK(current.current_scaling);
+  CHECK(current.fp8_parameters);
+}
+
+TEST_CASE("sequence parallelism that a file does not ask for is said") {
+  std::string messages;
+  const auto sequence = [&](const std::string& options, const char* model) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = model;
+    run.with("run.sh", "python t.py --bf16 --tensor-model-parallel-size 2 " + options + "\n").run();
+    messages = run.messages;
+    return read_scenario(run.request.output, shipped_library()).plan.parallel.sequence_parallel;
+  };
+  CHECK(sequence("", "mixtral-8x7b"));
+  CHECK(contains(messages, "sequence_parallel is on, though the file does not say so"));
+  CHECK(sequence("--sequence-parallel", "mixtral-8x7b"));
+  CHECK_FALSE(contains(messages, "though the file"));
+  CHECK_FALSE(sequence("", "llama2-7b"));
+  CHECK_FALSE(contains(messages, "though the file"));
+}
+
+TEST_CASE("experts of Megatron-DeepSpeed have its options and its defaults") {
+  const auto moe = [](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 64;
+    run.with(
+           "run.sh",
+           "deepspeed pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 "
+           "--seq-length 2048 --micro-batch-size 8 --global-batch-size 512 --fp16 --num-experts "
+           "128 "
+           "--moe-expert-parallel-size 64 --deepspeed --deepspeed_config ds.json " +
+               options + "\n")
+        .run();
+    CHECK(contains(run.messages, "deepspeed_config ds.json is not read"));
+    CHECK_FALSE(contains(run.messages, "not used"));
+    return json_at(run, pointer);
+  };
+  CHECK(moe("", "/parallel/expert") == "64");
+  CHECK(moe("", "/model/moe/top_k") == "1");
+  CHECK(moe("", "/model/moe/every") == "2");
+  CHECK(moe("", "/model/moe/capacity") == "1");
+  CHECK(moe("--topk 2 --expert-interval 1", "/model/moe/top_k") == "2");
+  CHECK(moe("--expert-interval 1", "/model/moe/every") == "1");
+  CHECK(moe("--moe-train-capacity-factor 1.5", "/model/moe/capacity") == "1.5");
+}
+
+TEST_CASE("experts are cut as attention is where a script of Megatron-LM does not say") {
+  std::string messages;
+  const auto ways = [&](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 16;
+    run.request.options.model = "mixtral-8x7b";
+    run.with("run.sh", "python t.py --bf16 --sequence-parallel --expert-model-parallel-size 4 " +
+                           options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, "/parallel/expert_tensor");
+  };
+  CHECK(ways("--tensor-model-parallel-size 2") == "2");
+  CHECK(contains(messages, "expert-tensor-parallel-size is the tensor degree, 2"));
+  CHECK(ways("--tensor-model-parallel-size 2 --expert-tensor-parallel-size 1") == "1");
+  CHECK_FALSE(contains(messages, "expert-tensor-parallel-size is"));
+  CHECK(ways("--tensor-model-parallel-size 1") == "none");
+  CHECK(ways("--tensor-model-parallel-size 2 --deepspeed") == "none");
+  CHECK(ways("--tensor-model-parallel-size 2 --deepspeed --enable-expert-tensor-parallelism") ==
+        "2");
+}
+
+TEST_CASE("a plan that is none on the GPUs of the script says how many those are") {
+  const auto problem = [](int gpus) {
+    ImportRun run = launch("megatron");
+    run.request.options.model = "mixtral-8x7b";
+    run.request.options.gpus = gpus;
+    return run
+        .with("run.sh",
+              "torchrun --nnodes ${SLURM_NNODES:-1} --nproc_per_node 8 pretrain_gpt.py --bf16 "
+              "--pipeline-model-parallel-size 4 --expert-model-parallel-size 8\n")
+        .problem();
+  };
+  CHECK(contains(problem(0), "on 8 GPUs, as the file is read; --gpus N gives another number"));
+  CHECK_FALSE(contains(problem(16), "--gpus N"));
+}
+
+TEST_CASE("sizes of words, gates and exchanges are read from a launch script") {
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 64;
+  run.with("run.sh",
+           "python pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 "
+           "--seq-length 2048 --num-experts 64 --moe-router-topk 4 --bf16 --quick-geglu "
+           "--vocab-size 129000 --make-vocab-size-divisible-by 3232 --use-megatron-fsdp "
+           "--moe-flex-dispatcher-backend deepep --megatron-fsdp-grad-comm-dtype bf16 "
+           "--expert-model-parallel-size 8 --fsdp-double-buffer\n")
+      .run();
+  CHECK(json_at(run, "/model/gated_mlp") == "true");
+  CHECK(json_at(run, "/model/vocab_divisor") == "3232");
+  CHECK(json_at(run, "/software/experts/dispatch") == "\"one_copy_per_node\"");
+  CHECK(json_at(run, "/training/gradient_dtype") == "\"bf16\"");
+  CHECK(contains(run.messages, "not used, as no key of a scenario says it: fsdp-double-buffer"));
+  CHECK(
+      contains(run.messages, "moe-token-dispatcher-type is allgather where the file does not say"));
 }
 
 TEST_CASE("layers of Megatron's own keep the scores of attention") {
@@ -233,6 +521,37 @@ TEST_CASE("groups of uniformly recomputed layers are told not to be used") {
   };
   CHECK(contains(messages("4"), "recompute-num-layers 4 of recompute-method uniform is not used"));
   CHECK_FALSE(contains(messages("1"), "is not used"));
+}
+
+TEST_CASE("sums and references of a NeMo configuration are evaluated, or named") {
+  const auto value = [](const std::string& text) {
+    const std::string file =
+        "trainer:\n  num_nodes: 2\nmodel:\n  hidden_size: 64\n  a: {}\n  data:\n"
+        "    b: 3\n    c: ${model.hidden_size}\n    x: " +
+        text + "\n  y: 7\n";
+    return read_yaml_settings(SourceText{"n.yaml", file, {}}).text("model.data.x");
+  };
+  CHECK(value("${multiply:4,${model.hidden_size}}") == "256");
+  CHECK(value("${multiply:${..hidden_size}, ${.b}}") == "192");
+  CHECK(value("${divide:${.c},${trainer.num_nodes}}") == "32");
+  CHECK(value("${divide_ceil:${.b},2}") == "2");
+  CHECK(value("${int_div:${.b},2}") == "1");
+  CHECK(value("${add:1,2,${..y}}") == "10");
+  CHECK(value("${div:${.b},2}") == "1.500000");
+  CHECK(value("n${.b}-${..y}") == "n3-7");
+  CHECK(value("${oc.env:NODES,5}") == "5");
+  for (const char* text : {"${oc.env:NODES}", "${nowhere}", "${divide:1,0}", "${.x}",
+                           "${strange:1}", "${multiply:a,2}", "${.x}${.x}", "${"})
+    CHECK(value(text) == text);
+  ImportRun run = launch("nemo");
+  run.with("n.yaml",
+           replaced(text_of(sample("launch-nemo.yaml")), "hidden_size: 2048",
+                    "hidden_size: 2048\n  ffn_hidden_size: ${multiply:3,${.hidden_size}}\n"
+                    "  kv_channels: ${strange:1}\n  tokenizer_name: ${strange:2}\n"))
+      .run();
+  CHECK(json_at(run, "/model/ffn_hidden") == "6144");
+  CHECK(contains(run.messages, "kv-channels ${strange:1} cannot be evaluated, and is left out"));
+  CHECK_FALSE(contains(run.messages, "strange:2"));  // changes nothing
 }
 
 TEST_CASE("a configuration of NeMo becomes a scenario") {
@@ -310,6 +629,9 @@ TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it
 TEST_CASE("a launch script that does not say enough is refused with what to give") {
   CHECK(contains(launch("megatron").with("run.sh", "echo hello\n").problem(),
                  "no settings of a training program"));
+  CHECK(contains(
+      launch("megatron").with("run.sh", "#SBATCH --nodes=4\nsrun -N 4 hostname\n").problem(),
+      "no settings of a training program"));
   CHECK(contains(launch("deepspeed").with("ds.json", "[1]").problem(), "holds no object"));
   CHECK(contains(launch("megatron").with("run.sh", "python t.py --num-layers 8\n").problem(),
                  "give --gpus N"));

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -236,7 +239,7 @@ class ShellReader {
   }
 
   LaunchSettings result() {
-    LaunchSettings found{std::move(directives_), std::move(notes_)};
+    LaunchSettings found{std::move(directives_), std::move(notes_), program_name_};
     std::move(program_.begin(), program_.end(), std::back_inserter(found.settings));
     return found;
   }
@@ -256,6 +259,32 @@ class ShellReader {
   };
   using Fields = std::vector<std::string>;
 
+  /// The option at words[i] of Slurm or, where `is_mpi`, of mpirun, by Slurm's long name: "launcher-nodes" of "-N 16", "-N16" and "--nodes=16".
+  /// Moves `i` to its last word.
+  static LaunchSetting launcher_option(const Fields& words, std::size_t& i, bool is_mpi, int line) {
+    static const std::map<std::string, const char*> slurm{
+        {"N", "nodes"}, {"n", "ntasks"}, {"G", "gpus"}, {"gres", "gpus-per-node"}};
+    static const std::map<std::string, const char*> mpi{{"n", "ntasks"},
+                                                        {"np", "ntasks"},
+                                                        {"c", "ntasks"},
+                                                        {"N", "ntasks-per-node"},
+                                                        {"npernode", "ntasks-per-node"},
+                                                        {"ppn", "ntasks-per-node"}};
+    const std::string& word = words[i];
+    const bool is_joined = !word.starts_with("--") && word.size() > 2 &&
+                           std::isdigit(static_cast<unsigned char>(word[2])) != 0;
+    const std::size_t end = is_joined ? 2 : std::min(word.find('='), word.size());
+    std::string key = launch_key(word.substr(0, end));
+    std::string value = word.substr(std::min(end + (is_joined ? 0 : 1), word.size()));
+    if (end == word.size() && i + 1 < words.size() && !words[i + 1].starts_with("-") &&
+        !is_command(words[i + 1]))
+      value = words[++i];
+    const auto& names = is_mpi ? mpi : slurm;
+    if (const auto name = names.find(key); name != names.end()) key = name->second;
+    if (key.starts_with("gpus")) value.erase(0, value.rfind(':') + 1);  // "gpu:a100:8"
+    return {"launcher-" + key, value, line};
+  }
+
   /// "#SBATCH --nodes=8", also as variables that Slurm sets.
   void read_directives(std::string_view text) {
     std::istringstream lines{std::string(text)};
@@ -263,23 +292,24 @@ class ShellReader {
     for (int number = 1; std::getline(lines, line); ++number) {
       if (!line.starts_with("#SBATCH")) continue;
       line.resize(std::min(line.find(" #"), line.size()));
-      std::replace(line.begin(), line.end(), '=', ' ');
-      std::istringstream words(line);
-      std::string directive, key, value;
-      words >> directive >> key >> value;
-      if (key == "-N") key = "--nodes";
-      if (key == "-G") key = "--gpus";
-      if (key == "--gres") key = "--gpus-per-node";
-      if (key == "--gpus-per-node") value.erase(0, value.rfind(':') + 1);
-      if (!key.starts_with("--")) continue;
-      directives_.push_back({"sbatch-" + key.substr(2), value, number});
-      if (key == "--nodes")
-        variables_["SLURM_NNODES"] = variables_["SLURM_JOB_NUM_NODES"] =
-            variables_["SLURM_NODES"] = {value};
-      if (key == "--gpus-per-node")
-        variables_["SLURM_GPUS_ON_NODE"] = variables_["SLURM_GPUS_PER_NODE"] = {value};
-      if (key == "--ntasks-per-node") variables_["SLURM_NTASKS_PER_NODE"] = {value};
+      std::istringstream text_of_line(line.substr(std::string_view("#SBATCH").size()));
+      const Fields words{std::istream_iterator<std::string>(text_of_line), {}};
+      for (std::size_t i = 0; i < words.size(); ++i)
+        if (words[i].starts_with("-"))
+          directives_.push_back(launcher_option(words, i, false, number));
     }
+    const LaunchSettings said{directives_, {}};
+    const auto set = [&](const std::string& value, std::initializer_list<const char*> names) {
+      if (value.empty()) return;
+      for (const char* name : names) variables_[name] = {value};
+    };
+    set(said.text("launcher-nodes"), {"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NODES"});
+    set(said.text("launcher-gpus-per-node"), {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"});
+    set(said.text("launcher-ntasks-per-node"), {"SLURM_NTASKS_PER_NODE"});
+    const std::int64_t tasks =
+        std::int64_t{said.number("launcher-nodes")} * said.number("launcher-ntasks-per-node");
+    set(tasks > 0 ? std::to_string(tasks) : said.text("launcher-ntasks"),
+        {"SLURM_NTASKS", "SLURM_NPROCS"});
   }
 
   bool at_end() const { return at_ >= tokens_.size(); }
@@ -451,6 +481,10 @@ class ShellReader {
           at_ += 2;  // a function, whose body is read where it stands
           return true;
         }
+        if (token().text == "(" && !words.empty() && is_python(at_ + 1)) {
+          words.push_back(parenthesized());
+          continue;
+        }
         break;
       }
       if (only_assignments && assign(active)) continue;
@@ -469,8 +503,28 @@ class ShellReader {
     if (words.front() == "false") return false;
     if (words.front() == "echo" || words.front() == "printf") return true;
     add_program(words, line);
-    if (document.find(".py") != std::string::npos) run(document, line + 1);
+    const bool is_script = words.front() == "sbatch" || words.front() == "bash" ||
+                           document.find(".py") != std::string::npos;
+    if (is_script) run(document, line + 1);
     return true;
+  }
+
+  /// "[0]*3+[1]*58" or "127,0" of a value in Python that was not quoted.
+  bool is_python(std::size_t at) const {
+    return at < tokens_.size() && !tokens_[at].is_operator &&
+           (tokens_[at].text[0] == '[' ||
+            std::isdigit(static_cast<unsigned char>(tokens_[at].text[0])) != 0);
+  }
+
+  /// Words and parentheses from the "(" at `at_` to its ")", joined; `at_` moves to that.
+  std::string parenthesized() {
+    std::string text;
+    for (int depth = 0; !at_end() && token().text != "\n"; ++at_) {
+      text += token().text;
+      if (is_operator("(")) ++depth;
+      if (is_operator(")") && --depth == 0) break;
+    }
+    return text;
   }
 
   /// The file, or "&1", that a redirection at `at_` names; of "2>&1" also the "2" before it.
@@ -506,7 +560,10 @@ class ShellReader {
     if (raw.empty() && is_operator_at(at_ + 1, "(")) {
       is_array = true;
       for (at_ += 2; !at_end() && !is_operator(")"); ++at_)
-        if (!token().is_operator && active) append(value, expand(token().text));
+        if (is_operator("(") && is_python(at_ + 1))
+          value.push_back(parenthesized());
+        else if (!token().is_operator && active)
+          append(value, expand(token().text));
     } else if (active) {
       value = {text_of(raw)};
     }
@@ -729,17 +786,40 @@ class ShellReader {
   static bool starts_program(const std::string& word) {
     return word.ends_with(".py") || word == "torchrun" || word.starts_with("torch.distributed");
   }
+  /// What srun and mpirun start, as far as it can be told from the value of an option.
+  static bool is_command(const std::string& word) {
+    const std::string name = word.substr(word.rfind('/') + 1);
+    for (const char* each : {"bash", "sh", "deepspeed", "accelerate", "numactl"})
+      if (name == each) return true;
+    return starts_program(word) || name.starts_with("python");
+  }
 
-  /// The settings of a command that starts a Python program.
+  /// Appends the options of an srun or mpirun that `words` begin with to launcher_; the place of what it starts.
+  Fields::const_iterator read_launcher(const Fields& words, int line) {
+    bool is_slurm = false, is_mpi = false;
+    std::size_t i = 0;
+    for (; i < words.size() && !is_command(words[i]); ++i) {
+      const std::string name = words[i].substr(words[i].rfind('/') + 1);
+      is_slurm = is_slurm || name == "srun";
+      is_mpi = is_mpi || name == "mpirun" || name == "mpiexec";
+      if ((is_slurm || is_mpi) && words[i].starts_with("-"))
+        launcher_.push_back(launcher_option(words, i, is_mpi, line));
+    }
+    return is_slurm || is_mpi ? words.begin() + static_cast<std::ptrdiff_t>(i) : words.begin();
+  }
+
+  /// The settings of a command that starts a Python program, behind those of the srun or mpirun that it is part of.
   void add_program(const Fields& words, int line) {
+    const std::vector<LaunchSetting> outer = launcher_;
+    const auto begin = read_launcher(words, line);
     for (const std::string& word : words)  // bash -c "torchrun …"
       if (word.find(' ') != std::string::npos &&
           (word.find(".py") != std::string::npos || word.find("torchrun") != std::string::npos))
         run(word, line);
+    std::vector<LaunchSetting> settings = std::exchange(launcher_, outer);
     if (std::none_of(words.begin(), words.end(), starts_program)) return;
-    std::vector<LaunchSetting> settings;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::string& word = words[i];
+    for (auto i = begin; i < words.end(); ++i) {
+      const std::string& word = *i;
       const std::size_t equals = word.find('=');
       const bool is_option = word.starts_with("--") && word.size() > 2;
       const bool is_hydra = !word.starts_with("-") && equals != std::string::npos && equals > 0 &&
@@ -751,13 +831,16 @@ class ShellReader {
         const std::size_t blank = std::min(word.find(' '), word.size());
         LaunchSetting setting{launch_key(word.substr(0, blank)),
                               word.substr(std::min(blank + 1, word.size())), line};
-        while (i + 1 < words.size() && !words[i + 1].starts_with("--") &&
-               !starts_program(words[i + 1]))
-          setting.value += (setting.value.empty() ? "" : " ") + words[++i];
+        while (i + 1 < words.end() && !(i + 1)->starts_with("--") && !starts_program(*(i + 1)))
+          setting.value += (setting.value.empty() ? "" : " ") + *++i;
         settings.push_back(std::move(setting));
       }
     }
-    if (settings.size() > program_.size()) program_ = std::move(settings);
+    if (settings.size() <= program_.size()) return;
+    program_ = std::move(settings);
+    const auto file = std::find_if(words.begin(), words.end(),
+                                   [](const std::string& word) { return word.ends_with(".py"); });
+    program_name_ = file == words.end() ? "" : file->substr(file->rfind('/') + 1);
   }
 
   std::vector<ShellToken> tokens_;
@@ -766,7 +849,9 @@ class ShellReader {
   std::size_t expanded_ = 0;  ///< bytes, of all words so far
   std::map<std::string, Fields> variables_;
   std::vector<LaunchSetting> directives_;
-  std::vector<LaunchSetting> program_;  ///< of the one with the most
+  std::vector<LaunchSetting> launcher_;  ///< of the srun or mpirun whose program is read
+  std::vector<LaunchSetting> program_;   ///< of the one with the most
+  std::string program_name_;
   std::vector<std::string> notes_;
 };
 

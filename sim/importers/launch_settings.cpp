@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/json_number.hpp"
+#include "importers/log_text.hpp"
 
 namespace windtunnel {
 namespace {
@@ -40,6 +45,110 @@ std::string_view without_comment(std::string_view line) {
   }
   return line;
 }
+
+/// Evaluates "${…}" of OmegaConf: values of other keys, and the resolvers of arithmetic that configurations register.
+class Interpolation {
+ public:
+  explicit Interpolation(const LaunchSettings& settings) : settings_(settings) {}
+
+  /// `text`, which is the value of `key` or part of it, with all of it evaluated; none where some cannot be.
+  std::optional<std::string> of(std::string_view text, const std::string& key) {
+    constexpr int deepest = 20, most = 1000;  // no configuration of a person goes beyond them
+    if (depth_ > deepest || ++evaluated_ > most) return std::nullopt;
+    std::string value;
+    while (!text.empty()) {
+      const std::size_t begin = std::min(text.find("${"), text.size());
+      value += text.substr(0, begin);
+      text.remove_prefix(begin);
+      if (text.empty()) break;
+      const std::size_t end = end_of(text);
+      ++depth_;
+      const auto part = end < 3 ? std::nullopt : inner(text.substr(2, end - 3), key);
+      --depth_;
+      if (!part) return std::nullopt;
+      value += *part;
+      text.remove_prefix(end);
+    }
+    return value;
+  }
+
+ private:
+  /// One beyond the "}" of the "${" that `text` begins with; 0 where it has none.
+  static std::size_t end_of(std::string_view text) {
+    int depth = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '{') ++depth;
+      if (text[i] == '}' && --depth == 0) return i + 1;
+    }
+    return 0;
+  }
+
+  std::optional<std::string> inner(std::string_view text, const std::string& key) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string_view::npos) return of_key(text, key);
+    const std::string_view resolver = without_blanks(text.substr(0, colon));
+    const auto arguments = of(text.substr(colon + 1), key);
+    if (!arguments) return std::nullopt;
+    std::vector<std::string> words;
+    std::istringstream list(*arguments);
+    for (std::string word; std::getline(list, word, ',');) words.push_back(unquoted(word));
+    if (resolver == "oc.env")  // what the environment has is not known
+      return words.size() > 1 ? std::optional(words[1]) : std::nullopt;
+    if (resolver == "oc.decode" && words.size() == 1) return words.front();
+    return calculated(resolver, words);
+  }
+
+  /// ${a.b} from the root, ${.b} beside `from`, ${..b} beside what holds it. Of a configuration that is included elsewhere, "training." stands before it.
+  std::optional<std::string> of_key(std::string_view name, const std::string& from) {
+    const std::size_t dots = std::min(name.find_first_not_of('.'), name.size());
+    std::string key = launch_key(name.substr(dots));
+    if (dots > 0) {
+      std::string holder = from;
+      for (std::size_t i = 0; i < dots; ++i)
+        holder.resize(holder.find('.') == std::string::npos ? 0 : holder.rfind('.'));
+      key = holder.empty() ? key : holder + "." + key;
+    }
+    if (key.starts_with("training.") && settings_.find(key) == nullptr) key.erase(0, 9);
+    const LaunchSetting* const other = settings_.find(key);
+    return other == nullptr ? std::nullopt : of(other->value, key);
+  }
+
+  static std::optional<std::string> calculated(std::string_view resolver,
+                                               const std::vector<std::string>& words) {
+    static const std::map<std::string_view, double (*)(double, double)> operations{
+        {"add", [](double a, double b) { return a + b; }},
+        {"sum", [](double a, double b) { return a + b; }},
+        {"sub", [](double a, double b) { return a - b; }},
+        {"subtract", [](double a, double b) { return a - b; }},
+        {"mul", [](double a, double b) { return a * b; }},
+        {"multiply", [](double a, double b) { return a * b; }},
+        {"prod", [](double a, double b) { return a * b; }},
+        {"div", [](double a, double b) { return a / b; }},
+        {"divide", [](double a, double b) { return a / b; }},
+        {"int_div", [](double a, double b) { return std::floor(a / b); }},
+        {"floor_div", [](double a, double b) { return std::floor(a / b); }},
+        {"divide_floor", [](double a, double b) { return std::floor(a / b); }},
+        {"divide_ceil", [](double a, double b) { return std::ceil(a / b); }},
+        {"ceil_div", [](double a, double b) { return std::ceil(a / b); }},
+        {"max", [](double a, double b) { return std::max(a, b); }},
+        {"min", [](double a, double b) { return std::min(a, b); }}};
+    const auto operation = operations.find(resolver);
+    if (operation == operations.end() || words.empty()) return std::nullopt;
+    double result = 0;
+    for (const std::string& word : words) {
+      const std::optional<double> number = number_in(word);
+      if (!number) return std::nullopt;
+      result = &word == &words.front() ? *number : operation->second(result, *number);
+    }
+    constexpr double most_counted = 1e15;
+    if (!(std::abs(result) < most_counted)) return std::nullopt;
+    return result == std::floor(result) ? std::to_string(static_cast<long long>(result))
+                                        : std::to_string(result);
+  }
+
+  const LaunchSettings& settings_;
+  int depth_ = 0, evaluated_ = 0;
+};
 
 }  // namespace
 
@@ -112,16 +221,9 @@ LaunchSettings read_yaml_settings(const SourceText& source) {
     const std::string text = unquoted(value);
     found.settings.push_back({key, text == "null" || text == "~" ? "" : text, number});
   }
-  // ${a.b} is the value of another key; of a configuration that is included elsewhere, "training." stands before it.
-  for (LaunchSetting& setting : found.settings) {
-    if (!setting.value.starts_with("${") || !setting.value.ends_with("}")) continue;
-    std::string key = launch_key(setting.value.substr(2, setting.value.size() - 3));
-    if (key.starts_with("."))
-      key = setting.key.substr(0, setting.key.rfind('.') + 1) + key.substr(1);
-    if (key.starts_with("training.") && found.find(key) == nullptr) key.erase(0, 9);
-    const LaunchSetting* const other = found.find(key);
-    setting.value = other != nullptr && other != &setting ? other->value : "";
-  }
+  for (LaunchSetting& setting : found.settings)
+    if (const auto value = Interpolation(found).of(setting.value, setting.key))
+      setting.value = *value;
   return found;
 }
 

@@ -19,6 +19,7 @@ struct LaunchSetting {
 struct LaunchSettings {
   std::vector<LaunchSetting> settings;
   std::vector<std::string> notes;  ///< parts of the file that could not be followed
+  std::string program = {};        ///< "pretrain_gpt.py", of a script that starts one
 
   /// The last setting of `key`; null: none.
   const LaunchSetting* find(std::string_view key) const;
@@ -42,11 +43,12 @@ std::string launch_key(std::string_view text);
 ///
 /// gives nproc-per-node 8, tensor-model-parallel-size 8, bf16. The script is read, never run: assignments, arrays, `${X:-default}`, `$((…))`, here
 /// documents, `if`, `case` and the first turn of `for` are followed; what a command prints is unknown and expands to nothing, as do
-/// positional parameters and the environment, but for those that `arguments` gives as the script would be called: "NNODES=4 cluster 7B". Of several programs, the one with the most settings counts. `#SBATCH` options are settings sbatch-nodes, sbatch-gpus-per-node, ….
+/// positional parameters and the environment, but for those that `arguments` gives as the script would be called: "NNODES=4 cluster 7B". Of several programs, the one with the most settings counts. Options of `#SBATCH`, and of the
+/// srun or mpirun that starts the program, are settings launcher-nodes, launcher-gpus-per-node, launcher-ntasks ("mpirun -np 64"), ….
 LaunchSettings read_launch_script(const SourceText& source, const std::string& arguments = {});
 
 /// The leaves of a configuration, keys joined with dots. Of YAML and TOML the part that configurations use: maps, scalars, lists of scalars on a line;
-/// `${a.b}` of OmegaConf is looked up.
+/// `${a.b}` and `${multiply:2,${.c}}` of OmegaConf are evaluated; where that cannot be done the value stays as it is written, with its "${".
 LaunchSettings read_yaml_settings(const SourceText& source);
 LaunchSettings read_toml_settings(const SourceText& source);
 LaunchSettings read_json_settings(const JsonValue& document);

@@ -162,6 +162,10 @@ void launch_precision(const Plan& plan, int, LaunchArguments& launch) {
   if (base == Precision::fp16 || base == Precision::bf16)
     launch.arguments.push_back(std::string("--") + name_of(base));
   if (precision == Precision::fp8) launch.arguments.emplace_back("--fp8-format hybrid");
+  if (precision == Precision::fp8 && plan.training.fp8_recipe == Fp8Recipe::block)
+    launch.arguments.emplace_back("--fp8-recipe blockwise");
+  if (precision == Precision::fp8 && plan.training.fp8_recipe == Fp8Recipe::row)
+    launch.notes.emplace_back("Megatron-LM has no fp8 recipe with a scale for each row");
   if (precision == Precision::mxfp8)
     for (const char* argument : {"--fp8-format e4m3", "--fp8-recipe mxfp8"})
       launch.arguments.emplace_back(argument);
@@ -184,6 +188,20 @@ void launch_gradient_type(const Plan& plan, int, LaunchArguments& launch) {
       (base == Precision::fp16 && type == GradientType::bf16))
     launch.notes.push_back(std::string("Megatron-LM has no gradients in ") + name_of(type) +
                            " with weights in " + name_of(base));
+}
+
+/// Megatron-LM's own cross entropy needs no argument; of the others it has two.
+void launch_cross_entropy(const Plan& plan, int, LaunchArguments& launch) {
+  const CrossEntropy kind = plan.training.cross_entropy;
+  if (kind == CrossEntropy::vocab_parallel) return;
+  const bool is_compiled = kind == CrossEntropy::vocab_parallel_compiled;
+  if (kind != CrossEntropy::in_place && !is_compiled) {
+    launch.notes.push_back(std::string("Megatron-LM has no cross entropy ") + name_of(kind) +
+                           ", and runs its own");
+    return;
+  }
+  launch.arguments.emplace_back("--cross-entropy-loss-fusion");
+  if (!is_compiled) launch.arguments.emplace_back("--cross-entropy-fusion-impl te");
 }
 
 /// Types of states, which Transformer Engine's Adam has, and offloading, for which its code is used too.
@@ -298,6 +316,12 @@ void launch_recomputed_modules(const Plan& plan, int, LaunchArguments& launch) {
   for (const auto& [module, name] : names)
     if (training.recompute_modules.has(module)) argument += std::string(" ") + name;
   launch.arguments.push_back(argument);
+}
+
+/// Megatron-LM cuts experts as all else where it is not told.
+void launch_expert_tensor(const Plan& plan, int ways, LaunchArguments& launch) {
+  if (ways > 1 || (plan.parallel.expert > 1 && plan.parallel.tensor > 1))
+    launch.arguments.push_back("--expert-tensor-parallel-size " + std::to_string(ways));
 }
 
 void launch_zero_group(const Plan& plan, int group, LaunchArguments& launch) {
@@ -512,7 +536,8 @@ std::vector<Key> step_keys() {
            },
        .fallback_words =
            "the software profile's; `plain` where that is `fused` and `compile` is false",
-       .example = R"("plain")"},
+       .example = R"("plain")",
+       .launch = launch_cross_entropy},
       {.pointer = "/training/loss_parallel",
        .meaning = "a tensor group computes the loss on shares of the vocabulary; else each rank "
                   "gathers all logits (torchtitan's `disable_loss_parallel`)",
@@ -764,7 +789,7 @@ std::vector<Key> cut_keys() {
        .own_label = "expert tensor",
        .value = whole(&Parallel::expert_tensor, 1, most_ranks),
        .example = "1",
-       .launch = option_above_one("--expert-tensor-parallel-size"),
+       .launch = launch_expert_tensor,
        .is_choice = shares_experts},
       {.pointer = "/parallel/zero_prefetch",
        .meaning = "with zero_stage 3: layers gathered ahead; 0 hides nothing",

@@ -197,13 +197,21 @@ bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
     problem(base.origin, pointer + extends_pointer,
             "extends is " + text_for_message(base) + ", which is no " + kind.noun,
             std::string("write the name of a ") + kind.noun + ", or a path");
-  } else if (depth_of_parts_ == max_extends_depth) {
-    problem(base.origin, pointer + extends_pointer,
-            "extends is more than " + std::to_string(max_extends_depth) + " files deep");
   } else {
-    ++depth_of_parts_;
-    is_whole = expand(base, kind, pointer);
-    --depth_of_parts_;
+    std::error_code ignored;
+    const fs::path file =
+        base.origin.source ? fs::weakly_canonical(base.origin.source->name, ignored) : fs::path();
+    const bool is_cycle = std::find(parts_.begin(), parts_.end(), file) != parts_.end();
+    if (is_cycle || parts_.size() == max_extends_depth) {
+      problem(base.origin, pointer + extends_pointer,
+              is_cycle
+                  ? std::string("the ") + kind.noun + " extends itself: " + chain_text(parts_, file)
+                  : "extends is more than " + std::to_string(max_extends_depth) + " files deep");
+    } else {
+      parts_.push_back(file);
+      is_whole = expand(base, kind, pointer);
+      parts_.pop_back();
+    }
   }
   if (!is_whole) {
     failed_.insert(pointer);

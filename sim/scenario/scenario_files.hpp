@@ -62,9 +62,9 @@ class ScenarioFiles {
     std::size_t num_values = 0;
   };
   std::map<std::pair<std::filesystem::path, bool>, Known> known_;  ///< by path and is_unquotable()
-  std::size_t num_copied_values_ = 0;  ///< of known_, as often as they were named again
-  std::size_t depth_of_parts_ = 0;     ///< files that extend each other, being laid over
-  std::set<std::string> failed_;       ///< pointers already complained about
+  std::size_t num_copied_values_ = 0;         ///< of known_, as often as they were named again
+  std::vector<std::filesystem::path> parts_;  ///< files that extend each other, being laid over
+  std::set<std::string> failed_;              ///< pointers already complained about
 };
 
 }  // namespace windtunnel

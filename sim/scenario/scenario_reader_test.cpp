@@ -137,6 +137,23 @@ TEST_CASE("files that extend each other are refused, with the circle") {
                        const InputError&);
 }
 
+TEST_CASE("models, platforms and profiles that extend each other are refused, with the circle") {
+  const TemporaryFolder folder;
+  folder.write("a.json", R"({"extends": "./b.json"})");
+  folder.write("b.json", R"({"extends": "./a.json"})");
+  folder.write("own.json", R"({"extends": "./own.json"})");
+  folder.write("base.json", base_text);
+  for (const std::string part : {"model", "platform", "software"})
+    for (const auto& [name, circle] :
+         {std::pair{"a", "a.json -> b.json -> a.json"}, {"own", "own.json -> own.json"}}) {
+      const auto file = folder.write("top.json", R"({"version": 1, "extends": "base.json", ")" +
+                                                     part + R"(": "./)" + name + R"(.json"})");
+      CHECK_THROWS_WITH_AS(read_scenario(file, test_library()),
+                           doctest::Contains((std::string(" extends itself: ") + circle).c_str()),
+                           const InputError&);
+    }
+}
+
 TEST_CASE("a file may extend the same file by two ways") {
   const TemporaryFolder folder;
   folder.write("base.json", base_text);

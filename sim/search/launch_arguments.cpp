@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "report/json_object.hpp"
 
@@ -20,21 +22,117 @@ LaunchArguments megatron_arguments(const Plan& plan) {
   return launch;
 }
 
-std::string deepspeed_config(const Plan& plan) {
-  const Precision precision = plan.training.precision;
+namespace {
+
+/// Parts of a plan that DeepSpeed's JSON has no keys for, as Megatron-DeepSpeed's arguments (megatron/arguments.py).
+std::string megatron_deepspeed_arguments(const Plan& plan) {
+  const Parallel& parallel = plan.parallel;
+  const Training& training = plan.training;
+  std::string arguments;
+  const auto add = [&](bool is_needed, const std::string& argument) {
+    if (is_needed) arguments += (arguments.empty() ? "" : " ") + argument;
+  };
+  const auto add_ways = [&](const char* name, int ways) {
+    add(ways > 1, std::string(name) + " " + std::to_string(ways));
+  };
+  add_ways("--tensor-model-parallel-size", parallel.tensor);
+  add_ways("--pipeline-model-parallel-size", parallel.pipeline);
+  add_ways("--moe-expert-parallel-size", parallel.expert);
+  if (parallel.context_method == ContextMethod::all_to_all)
+    add_ways("--ds-sequence-parallel-size", parallel.context);
+  add(parallel.tensor > 1 && parallel.sequence_parallel, "--sequence-parallel");
+  add(training.recompute == Recompute::full,
+      "--checkpoint-activations --deepspeed-activation-checkpointing");
+  add(training.attention == Attention::flash, "--use-flash-attn-v2");
+  add(training.optimizer != Optimizer::adam,
+      std::string("--optimizer ") + name_of(training.optimizer));
+  return arguments;
+}
+
+/// What DeepSpeed does otherwise than the plan, or not at all.
+std::vector<std::string> deepspeed_lacks(const Plan& plan) {
+  const Parallel& parallel = plan.parallel;
+  const Training& training = plan.training;
+  const int stage = parallel.zero_stage;
+  std::vector<std::string> lacks;
+  const auto add = [&](bool is_lacking, const std::string& what) {
+    if (is_lacking) lacks.push_back(what);
+  };
+  add(stage >= 2 && parallel.pipeline > 1,
+      "DeepSpeed's pipeline engine refuses zero_stage " + std::to_string(stage) +
+          ": with pipelines it shards the optimizer alone, zero_stage 1");
+  add(stage > 0 && parallel.zero_group > 0,
+      "DeepSpeed's configuration has no zero_group: states are written as shared out among all "
+      "replicas");
+  add(parallel.pipeline > 1 && !parallel.schedule->is_deepspeeds,
+      "DeepSpeed's pipeline engine does not run the schedule " + parallel.schedule->name);
+  add(parallel.virtual_pipeline > 1,
+      "DeepSpeed's pipeline engine has no model chunks: "
+      "virtual_pipeline is left out");
+  add(std::adjacent_find(plan.stage_layers.begin(), plan.stage_layers.end(),
+                         std::not_equal_to<>()) != plan.stage_layers.end(),
+      "DeepSpeed's pipeline engine divides the layers itself: stage_layers are left out");
+  add(parallel.context > 1 && parallel.context_method == ContextMethod::ring,
+      "DeepSpeed has no ring attention: context is left out");
+  add(parallel.expert_tensor > 1,
+      "Megatron-DeepSpeed cuts experts as all else: expert_tensor is "
+      "left out");
+  add(stage == 3 && !parallel.reshard_after_forward,
+      "DeepSpeed drops gathered parameters after the forward pass: reshard_after_forward is left "
+      "out");
+  add(parallel.rank_order != default_rank_order,
+      "DeepSpeed has no argument for the rank order " + text_of(parallel.rank_order));
+  add(training.recompute == Recompute::selective,
+      "Megatron-DeepSpeed recomputes whole layers: selective recomputation is left out");
+  add(training.recompute == Recompute::full && !training.recompute_layers.are_all(),
+      "Megatron-DeepSpeed recomputes all layers: recompute_layers is left out");
+  add(is_quantized(training.precision) || training.precision == Precision::tf32,
+      std::string("DeepSpeed's configuration has no ") + name_of(training.precision));
+  add(training.main_parameters != MainParameters::profile ||
+          training.first_moment != MomentType::fp32 || training.second_moment != MomentType::fp32,
+      "DeepSpeed's configuration has no formats of the optimizer's states: they are left out");
+  add(training.activation_offload > 0, "a share of offloaded activations is left out");
+  add(training.lora.rank > 0, "adapters belong to the model, and are left out");
+  add(has_codecs(plan.compression), "the plan's compression is left out");
+  return lacks;
+}
+
+}  // namespace
+
+LaunchArguments deepspeed_config(const Plan& plan) {
+  const Training& training = plan.training;
+  const Precision base = base_precision(training.precision);
   const auto enabled_if = [](bool is_enabled) {
     return only_if(is_enabled, object_of({{"enabled", true}}));
   };
-  return pretty_text(
-             object_of({{"train_batch_size", plan.training.global_batch},
-                        {"train_micro_batch_size_per_gpu", plan.training.micro_batch},
-                        {"gradient_accumulation_steps", plan.microbatches},
-                        {"zero_optimization",
-                         object_of({{"stage", plan.parallel.zero_stage},
-                                    {"overlap_comm", plan.parallel.overlap_gradient_reduce}})},
-                        {"fp16", enabled_if(precision == Precision::fp16)},
-                        {"bf16", enabled_if(base_precision(precision) == Precision::bf16)}})) +
-         "\n";
+  const double share = training.optimizer_offload;
+  const bool wide_weights = base == Precision::fp32 || base == Precision::tf32;
+  const bool wide_gradients = training.gradient_type == GradientType::fp32;
+  LaunchArguments launch;
+  launch.arguments.push_back(
+      pretty_text(object_of(
+          {{"train_batch_size", training.global_batch},
+           {"train_micro_batch_size_per_gpu", training.micro_batch},
+           {"gradient_accumulation_steps", plan.microbatches},
+           {"zero_optimization",
+            object_of({{"stage", plan.parallel.zero_stage},
+                       {"overlap_comm", plan.parallel.overlap_gradient_reduce},
+                       {"offload_optimizer",
+                        only_if(share > 0, object_of({{"device", "cpu"},
+                                                      {"ratio", only_if(share < 1, share)}}))}})},
+           {"communication_data_type",
+            only_if(wide_gradients != wide_weights, name_of(training.gradient_type))},
+           {"fp16", enabled_if(base == Precision::fp16)},
+           {"bf16", enabled_if(base == Precision::bf16)}})) +
+      "\n");
+  launch.notes.push_back("the data-parallel degree follows from the number of processes: " +
+                         std::to_string(plan.num_ranks()) + " make " +
+                         std::to_string(plan.parallel.data));
+  if (const std::string arguments = megatron_deepspeed_arguments(plan); !arguments.empty())
+    launch.notes.push_back("no key of the JSON says these; Megatron-DeepSpeed's arguments do: " +
+                           arguments);
+  for (std::string& lack : deepspeed_lacks(plan)) launch.notes.push_back(std::move(lack));
+  return launch;
 }
 
 std::string host_map(const Plan& plan) {

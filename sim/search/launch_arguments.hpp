@@ -11,9 +11,9 @@ namespace windtunnel {
 /// distributed optimizer; 2 and 3 are Megatron-FSDP with what it requires.
 LaunchArguments megatron_arguments(const Plan& plan);
 
-/// The plan as DeepSpeed's JSON configuration: batch sizes, accumulation steps (= microbatches), ZeRO, precision. Tensor and
-/// pipeline ways are no part of that file: they are Megatron-DeepSpeed's arguments.
-std::string deepspeed_config(const Plan& plan);
+/// The plan as DeepSpeed's JSON configuration, in one argument: batch sizes, accumulation steps (= microbatches), ZeRO with offloading, formats of weights
+/// and of reduced gradients. The notes have all else: the arguments of Megatron-DeepSpeed for what these say, and what DeepSpeed cannot do.
+LaunchArguments deepspeed_config(const Plan& plan);
 
 /// The plan as a Python function that takes a torchtitan configuration (Trainer.Config) and gives it the plan's batches, degrees, parts and
 /// activation checkpoints, in one argument: torchtitan/config/configs.py of August 2026 (commit b5bcd76), where TOML files are no more.

@@ -64,6 +64,26 @@ TEST_CASE("gradients of another format than Megatron-LM's own are an argument") 
   CHECK(!says(of("fp16", "fp16"), "grad"));
 }
 
+TEST_CASE("a fused cross entropy and a recipe of fp8 are arguments") {
+  const auto of = [](const std::string& training) {
+    return megatron_arguments(plan_of(R"({"data": 16})", training));
+  };
+  const LaunchArguments fused = of(R"(, "cross_entropy": "in_place")");
+  CHECK(has(fused, "--cross-entropy-loss-fusion"));
+  CHECK(has(fused, "--cross-entropy-fusion-impl te"));
+  const LaunchArguments compiled = of(R"(, "cross_entropy": "vocab_parallel_compiled")");
+  CHECK(has(compiled, "--cross-entropy-loss-fusion"));
+  CHECK(words(compiled).find("fusion-impl") == std::string::npos);
+  const LaunchArguments own = of(R"(, "cross_entropy": "vocab_parallel")");
+  CHECK(words(own).find("cross-entropy") == std::string::npos);
+  CHECK(of(R"(, "cross_entropy": "chunked")").notes.size() == own.notes.size() + 1);
+  const Plan blocks = scenario_from(R"({"model": "llama3-8b", "platform": "dgx-h100", "nodes": 1,
+      "training": {"global_batch": 8, "micro_batch": 1, "precision": "fp8", "fp8_recipe": "block"},
+      "parallel": {"data": 8}})")
+                          .plan;
+  CHECK(has(megatron_arguments(blocks), "--fp8-recipe blockwise"));
+}
+
 TEST_CASE("recomputation of some layers is Megatron-LM's method block, or left out with a word") {
   const auto of = [](const char* layers) {
     return megatron_arguments(
@@ -84,6 +104,10 @@ TEST_CASE("ways of sharing out and cutting experts are arguments where there are
           .plan;
   CHECK(has(megatron_arguments(plan), "--expert-model-parallel-size 8"));
   CHECK(has(megatron_arguments(plan), "--expert-tensor-parallel-size 2"));
+  Plan whole = plan;
+  whole.parallel.tensor = 2;
+  whole.parallel.expert_tensor = 1;
+  CHECK(has(megatron_arguments(whole), "--expert-tensor-parallel-size 1"));
   CHECK(words(megatron_arguments(plan_of(R"({"tensor": 8, "pipeline": 2})"))).find("expert") ==
         std::string::npos);
 }
@@ -142,13 +166,48 @@ TEST_CASE("the host map has a line a rank") {
 }
 
 TEST_CASE("DeepSpeed's batch is microbatch times accumulation times replicas") {
-  const std::string config =
+  const LaunchArguments launch =
       deepspeed_config(plan_of(R"({"tensor": 2, "data": 8, "zero_stage": 2})"));
+  const std::string& config = launch.arguments.front();
   // 64 = 2 * 4 * 8
   CHECK(config.find("\"train_batch_size\": 64") != std::string::npos);
   CHECK(config.find("\"train_micro_batch_size_per_gpu\": 2") != std::string::npos);
   CHECK(config.find("\"gradient_accumulation_steps\": 4") != std::string::npos);
   CHECK(config.find("\"stage\": 2") != std::string::npos);
+}
+
+TEST_CASE("what DeepSpeed's JSON cannot say is in the notes") {
+  const auto notes = [](const std::string& parallel, const std::string& training = "") {
+    return words({deepspeed_config(plan_of(parallel, training)).notes, {}});
+  };
+  const auto says = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(notes(R"({"data": 16})") ==
+        "the data-parallel degree follows from the number of processes: 16 make 16");
+  const std::string ways = notes(R"({"tensor": 4, "pipeline": 2, "data": 2, "zero_stage": 3,
+                                     "stage_layers": [7, 5]})",
+                                 R"(, "recompute": "full")");
+  for (const char* part : {"--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2",
+                           "--checkpoint-activations", "refuses zero_stage 3", "stage_layers"})
+    CHECK_MESSAGE(says(ways, part), part);
+  CHECK(says(notes(R"({"data": 16, "zero_stage": 3, "reshard_after_forward": false})"),
+             "reshard_after_forward"));
+  CHECK(says(notes(R"({"tensor": 4, "sequence_parallel": true})"), "--sequence-parallel"));
+  CHECK(says(notes(R"({"pipeline": 2, "data": 8, "schedule": "gpipe"})"), "schedule gpipe"));
+  CHECK(says(notes(R"({"data": 16})", R"(, "recompute": "selective")"), "whole layers"));
+  const std::string config =
+      deepspeed_config(
+          plan_of(R"({"data": 16})", R"(, "precision": "bf16", "gradient_dtype": "fp32",
+                               "exp_avg_dtype": "bf16")"))
+          .arguments.front();
+  CHECK(says(config, R"("communication_data_type": "fp32")"));
+  CHECK_FALSE(says(config, "offload_optimizer"));
+  CHECK_FALSE(says(deepspeed_config(plan_of(R"({"data": 16})", R"(, "precision": "bf16",
+                       "gradient_dtype": "bf16")"))
+                       .arguments.front(),
+                   "communication_data_type"));
+  CHECK(says(notes(R"({"data": 16})", R"(, "exp_avg_dtype": "bf16")"), "optimizer's states"));
 }
 
 TEST_CASE("torchtitan gets its degrees, its batches and what it cannot do") {

@@ -169,28 +169,31 @@ void write_host_map(const std::string& file, const Plan& plan, std::ostream& mes
   messages << "wrote " << file << "\n";
 }
 
-/// The best plan as its training program wants it.
+/// The plan in a row of the table: the first, or the one that is called so there.
+std::size_t chosen_row(const RankRequest& request, const RankResult& result) {
+  if (request.place.empty()) return 0;
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    labels.push_back(label_of(result, i));
+    if (labels.back() == request.place) return i;
+  }
+  throw option_error("--place", request.place, "no plan of the table has that place",
+                     "there are " + listed(labels, {}, 10, ", ...") + "; --top K prints more");
+}
+
+/// A plan as its training program wants it.
 std::string launch_text(const Scenario& base, const RankRequest& request, const RankResult& result,
                         std::ostream& messages) {
-  const RankedPlan& best = result.plans.front();
-  const Plan plan = std::get<Plan>(lay_out(base, result.space, best.choice));
+  const std::size_t row = chosen_row(request, result);
+  const RankedPlan& chosen = result.plans[row];
+  const Plan plan = std::get<Plan>(lay_out(base, result.space, chosen.choice));
   write_host_map(request.host_map, plan, messages);
-  if (request.emit == LaunchFormat::deepspeed) {
-    if (plan.parallel.zero_stage == 2 && plan.parallel.pipeline > 1)
-      messages << "note: DeepSpeed's pipeline engine refuses zero_stage 2: with pipelines it "
-                  "shards the optimizer alone, zero_stage 1\n";
-    if (plan.parallel.zero_stage > 0 && plan.parallel.zero_group > 0)
-      messages << "note: DeepSpeed's configuration has no zero_group: states are written as shared "
-                  "out among all replicas\n";
-    if (plan.parallel.pipeline > 1 && !plan.parallel.schedule->is_deepspeeds)
-      messages << "note: DeepSpeed's pipeline engine does not run the schedule "
-               << plan.parallel.schedule->name << "\n";
-    return deepspeed_config(plan);  // JSON already
-  }
   const bool is_megatron = request.emit == LaunchFormat::megatron;
-  if (is_megatron && request.launch_as_json) return launch_json(base, best, plan);
-  const LaunchArguments launch =
-      is_megatron ? megatron_arguments(plan) : torchtitan_config(plan, base.model.sequence);
+  if (is_megatron && request.launch_as_json) return launch_json(base, chosen, row + 1, plan);
+  const LaunchArguments launch = is_megatron ? megatron_arguments(plan)
+                                 : request.emit == LaunchFormat::deepspeed
+                                     ? deepspeed_config(plan)
+                                     : torchtitan_config(plan, base.model.sequence);
   for (const std::string& note : launch.notes) messages << "note: " << note << "\n";
   return is_megatron ? joined(launch.arguments, " \\\n") + "\n" : launch.arguments.front();
 }

@@ -166,23 +166,6 @@ JsonValue rank_data(const Scenario& base, const RankResult& result) {
 
 std::string tenths_text(double number) { return fixed_text(number, 1); }
 
-/// "1", or "1a", "1b", … where plans share the place; the number in the table of one that was not judged.
-std::string label_of(const RankResult& result, std::size_t index) {
-  const std::size_t place = result.plans[index].place;
-  if (place == 0) return std::to_string(index + 1);
-  std::size_t sharing = 0, number = 0;
-  for (std::size_t i = 0; i < result.plans.size(); ++i) {
-    sharing += result.plans[i].place == place;
-    number += result.plans[i].place == place && i <= index;
-  }
-  if (sharing == 1) return std::to_string(place);
-  constexpr std::size_t letters = 26;
-  std::string letter;
-  for (std::size_t rest = number; rest > 0; rest = (rest - 1) / letters)
-    letter.insert(letter.begin(), static_cast<char>('a' + (rest - 1) % letters));
-  return std::to_string(place) + letter;
-}
-
 /// The lines of the breakdown that take most, at least a twentieth each: "compute 84 %, pipeline bubble 9 %".
 std::string what_takes_the_time(const RankedPlan& plan) {
   constexpr double least_share = 0.05;
@@ -617,14 +600,31 @@ document::Document why_document(const Scenario& base, const PlanExplanation& exp
           "windtunnel rank --why --json"};
 }
 
-std::string launch_json(const Scenario& base, const RankedPlan& plan, const Plan& laid_out) {
+std::string label_of(const RankResult& result, std::size_t index) {
+  const std::size_t place = result.plans[index].place;
+  if (place == 0) return std::to_string(index + 1);
+  std::size_t sharing = 0, number = 0;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    sharing += result.plans[i].place == place;
+    number += result.plans[i].place == place && i <= index;
+  }
+  if (sharing == 1) return std::to_string(place);
+  constexpr std::size_t letters = 26;
+  std::string letter;
+  for (std::size_t rest = number; rest > 0; rest = (rest - 1) / letters)
+    letter.insert(letter.begin(), static_cast<char>('a' + (rest - 1) % letters));
+  return std::to_string(place) + letter;
+}
+
+std::string launch_json(const Scenario& base, const RankedPlan& plan, std::size_t row,
+                        const Plan& laid_out) {
   const LaunchArguments launch = megatron_arguments(laid_out);
   const auto place = [](const GpuPlace& each) {
     return std::to_string(each.node.index()) + ":" + std::to_string(each.gpu);
   };
   return pretty_text(object_of({{"schema", "windtunnel/launch-v1"},
                                 {"name", base.name},
-                                {"plan", plan_value(base, plan, 1)},
+                                {"plan", plan_value(base, plan, row)},
                                 {"arguments", array_of(launch.arguments)},
                                 {"notes", array_of(launch.notes)},
                                 {"host_map", array_of(laid_out.places, place)}})) +

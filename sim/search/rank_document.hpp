@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "report/document.hpp"
@@ -43,8 +44,12 @@ PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
 /// that was simulated stands beside the best one, line by line.
 document::Document why_document(const Scenario& base, const PlanExplanation& explanation);
 
-/// The best plan with its launch arguments and the GPU of each rank, "node:gpu": windtunnel/launch-v1.
-std::string launch_json(const Scenario& base, const RankedPlan& plan, const Plan& laid_out);
+/// "1", or "1a", "1b", … where plans share the place; the number in the table of one that was not judged.
+std::string label_of(const RankResult& result, std::size_t index);
+
+/// A plan with its launch arguments and the GPU of each rank, "node:gpu": windtunnel/launch-v1. `row`: its rank in the table, from 1.
+std::string launch_json(const Scenario& base, const RankedPlan& plan, std::size_t row,
+                        const Plan& laid_out);
 
 /// Value of a key of plans as JSON: a number, a truth value or a word.
 JsonValue plan_value(const Key& key, int value);

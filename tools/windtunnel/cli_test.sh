@@ -83,7 +83,7 @@ is "the help lists commands" test "$(wc -w <<<"$commands")" -ge 15
 for command in $commands; do
   exits 0 "$command" --help; prints "Usage: windtunnel $command"; silent stderr; fits 80 "$command" --help
   for section in "Options of every command:" "Examples:" "Exit codes:"; do is "$command: $section" grep -qx "$section" stdout; done
-  prints "--set /POINTER=VALUE"; prints "  0   done"; cp stdout of_command.txt
+  prints "  --json"; prints "  0   done"; cp stdout of_command.txt
   exits 0 help "$command"; is "help $command is $command --help" cmp stdout of_command.txt
 done
 exits 0 run --help; prints "--trace"; prints "  1   done; the plan does not fit"
@@ -156,6 +156,7 @@ printf 'Send,a,b,c\na,0,1000,900\nb,N/A,0,950\nc,800,850,0\n' >net.csv
 exits 0 import mpigraph net.csv --base boxes -o made.json; says "b to a was not measured"; says "wrote made.json"; prints "pairs inferred     1"
 is "the platform is JSON" json_is_whole made.json
 exits 0 check $good --set /platform=made.json; prints "of made"
+exits 0 import mpigraph net.csv --base boxes -o made.json; says "replaced made.json"
 exits 0 import mpigraph net.csv --base boxes -o made.json --json --quiet; parses; silent stderr
 exits 2 import mpigraph net.csv --base made.json -o x.json --unit GB/s; says "1.00 TB/s for a to b"
 printf '{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": 100}' >config.json
@@ -220,7 +221,9 @@ exits 2 compare "$real" own.json.gz --set /training/global_batch=8; says "all of
 exits 2 compare "$real" config.json; silent stdout
 gzip -dc "$real" | head -c 90000 >cut.json
 exits 2 compare cut.json $good; says "cut.json:"; says "ends after 90000 bytes"; silent stdout
-exits 0 import --help; prints "nccl-tests: "
+exits 0 import --help; prints "nccl-tests: "; is "import --help has no --set" test -z "$(grep -e --set stdout)"
+exits 0 run --help; prints "--set"
+exits 2 list models --set /nodes=4; says "list changes no values of a scenario: it takes no --set"
 exits 2 import megatron "$importers/samples/launch-megatron.sh" --base boxen -o launched.json; says 'unknown platform "boxen" (did you mean "boxes"?)'
 is "a refused import writes nothing" test ! -e launched.json
 exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, nccl-topo, ibnetdiscover, slurm-topology, nvbandwidth, probe, hf-config, kineto, straggler-trace, megatron, nemo, torchtitan, deepspeed"; silent stdout
@@ -309,6 +312,8 @@ exits 0 rank $good --emit deepspeed --set '/search={"pipeline": [2], "schedule":
 exits 3 rank $good --emit megatron --host-map my.hosts/none
 exits 2 rank $good --emit nemo; says "nemo"; silent stdout
 exits 2 rank $good --host-map x; says "--host-map belongs to --emit"
+exits 2 rank $good --place 2; says "--place belongs to --emit"
+exits 2 rank $good --emit megatron --place 9z; says "no plan of the table has that place (there are 1"
 exits 2 rank $good --emit megatron --why tensor=2; says "use one of them"
 exits 2 rank $good --top 0; says "not in range"
 exits 0 rank $good --emit deepspeed --report plans.html; parses; says "wrote plans.html"; is "the page has the plans" grep -q '<h2>Plans</h2>' plans.html

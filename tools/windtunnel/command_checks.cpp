@@ -93,7 +93,6 @@ void check_probe(const CommandLine& line) {
     throw UsageError(
         "probe measures nothing itself, it prints the script that does (write windtunnel probe "
         "--script >probe.py, and run it where the GPUs are)");
-  if (!line.overrides.empty()) throw UsageError("probe reads no scenario: it takes no --set");
 }
 
 void check_codec(const CommandLine& line) {
@@ -102,7 +101,6 @@ void check_codec(const CommandLine& line) {
     throw UsageError("codec takes one FILE.npy, or --synthetic gradient or activation");
   if (request.synthetic.empty() && request.rows + request.columns > 0)
     throw UsageError("--rows and --columns belong to --synthetic: a file has its own shape");
-  if (!line.overrides.empty()) throw UsageError("codec reads no scenario: it takes no --set");
 }
 
 void check_collective(const CommandLine& line) {
@@ -142,6 +140,7 @@ void check_schedule(const CommandLine& line) {
 void check_emit(const CommandLine& line) {
   if (!line.rank.host_map.empty() && line.emit.empty())
     throw UsageError("--host-map belongs to --emit");
+  if (!line.rank.place.empty() && line.emit.empty()) throw UsageError("--place belongs to --emit");
   if (!line.emit.empty() && !line.rank.why.empty())
     throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
 }

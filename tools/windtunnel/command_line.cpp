@@ -36,7 +36,9 @@ class UsageFormatter final : public CLI::Formatter {
     while (text.ends_with('\n')) text.pop_back();
     text += '\n';
     if (const CLI::App* program = app->get_parent(); program != nullptr)
-      text += make_group(common_options, false, program->get_options());
+      text += make_group(common_options, false, program->get_options([&](const CLI::Option* each) {
+        return each->get_name() != "--set" || command_named(app->get_name()).takes_set;
+      }));
     return text + help_ending(command_named(app->get_parent() == nullptr ? "" : app->get_name()));
   }
 
@@ -229,8 +231,11 @@ class Grammar {
                          ", which has no \"=\" (write --set /parallel/tensor=8)");
       line_.overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
     }
+    const Command& command = command_named(line_.command);
+    if (!command.takes_set && !sets_.empty())
+      throw UsageError(line_.command + " changes no values of a scenario: it takes no --set");
     expect_independent(line_.overrides);
-    command_named(line_.command).check(line_);
+    command.check(line_);
     check_emit(line_);
     const int shown =
         int{resolved_} + int{line_.pointers} + int{line_.network} + int{line_.simgrid};

@@ -166,6 +166,8 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
                "Show which plan another method would pick, and simulate it");
   options.word("--emit", line.emit, "megatron|deepspeed|torchtitan",
                "Print the launch arguments or configuration of the best plan");
+  options.value("--place", line.rank.place, "PLACE",
+                "With --emit: of the plan with this place in the table instead, such as 3 or 1b");
   options.value("--host-map", line.rank.host_map, "OUT",
                 "With --emit: write which GPU runs which rank");
   add_report(rank, line);
@@ -279,8 +281,10 @@ void add_import_options(CLI::App* command, CommandLine& line) {
   Options options(command);
   ImportOptions& import = line.import;
   constexpr int most = 1 << 28;
-  options.value("-o,--output", line.output, "OUT",
-                "Where to write the platform, model, scenario or measured set");
+  options.value(
+      "-o,--output", line.output, "OUT",
+      "Where to write the platform, model, scenario or measured set; a file that is there "
+      "is replaced");
   options.value(
       "--base", import.base, "PLATFORM",
       "Platform with the same GPU, or that a launch script is for, or the scenario of traced "

@@ -53,6 +53,7 @@ std::vector<Command> make_commands() {
        .carry_out = new_command,
        .add_options = add_new_options,
        .check = any_arguments,
+       .takes_set = false,
        .examples = {{"windtunnel new --model llama3-70b --platform dgx-h100 --gpus 512 -o my.json",
                      "a commented file; on a terminal it asks for what is left out"},
                     {"windtunnel new --model llama3-8b --platform dgx-h100 --gpus 8 | "
@@ -79,6 +80,7 @@ std::vector<Command> make_commands() {
        .argument = "KIND",
        .about = "models, platforms, devices, software, noise, scenarios, codecs, fabrics or keys",
        .carry_out = list_command,
+       .takes_set = false,
        .examples = {{"windtunnel list models", "names with parameter counts"},
                     {"windtunnel list platforms --json", "the same for a program"}}},
       {.name = "rank",
@@ -114,6 +116,7 @@ std::vector<Command> make_commands() {
        .carry_out = schedule_command,
        .add_options = add_schedule_options,
        .check = check_schedule,
+       .takes_set = false,
        .examples =
            {{"windtunnel schedule check 1f1b --stages 4 --microbatches 8",
              "bubble, passes in flight"},
@@ -190,6 +193,7 @@ std::vector<Command> make_commands() {
        .carry_out = import_command,
        .add_options = add_import_options,
        .check = check_import,
+       .takes_set = false,
        .examples = {{"windtunnel import mpigraph mpigraph.log --base a100-80gb-4hdr --rails 4 -o "
                      "cluster.json",
                      "the bandwidth of every link"},
@@ -209,6 +213,7 @@ std::vector<Command> make_commands() {
        .about = "A path, or a name that `windtunnel list devices` prints",
        .carry_out = device_command,
        .add_options = add_device_options,
+       .takes_set = false,
        .examples = {{"windtunnel device our-gpu.json --from-datasheet -o full.json",
                      "a GPU of which only a data sheet is known"},
                     {"windtunnel device h200-sxm --kernels",
@@ -220,6 +225,7 @@ std::vector<Command> make_commands() {
        .carry_out = probe_command,
        .add_options = add_probe_options,
        .check = check_probe,
+       .takes_set = false,
        .examples =
            {{"windtunnel probe --script >probe.py",
              "then, where the GPUs are: python3 probe.py, or torchrun --nproc_per_node=8 probe.py"},
@@ -244,6 +250,7 @@ std::vector<Command> make_commands() {
        .carry_out = codec_command,
        .add_options = add_codec_options,
        .check = check_codec,
+       .takes_set = false,
        .examples = {{"windtunnel codec gradient.npy --codec powersgd --rank 4",
                      "on a tensor of your own"},
                     {"windtunnel codec --synthetic gradient --rows 256 --columns 256 --report "
@@ -254,6 +261,7 @@ std::vector<Command> make_commands() {
        .argument = "SHELL",
        .about = "bash, zsh or fish",
        .carry_out = completion_command,
+       .takes_set = false,
        .examples = {{"source <(windtunnel completion bash)", "for this shell"},
                     {"windtunnel completion fish >windtunnel.fish",
                      "to put into fish's completions folder"}}},

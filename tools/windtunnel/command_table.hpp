@@ -29,6 +29,7 @@ struct Command {
   void (*add_options)(CLI::App*, CommandLine&) = nullptr;
   /// Throws UsageError where options or the number of arguments make no sense.
   void (*check)(const CommandLine&) = check_one_argument;
+  bool takes_set = true;               ///< whether --set has values to change
   std::string negative = {};           ///< what exit code 1 means; empty: it does not occur
   std::vector<Example> examples = {};  ///< run by help_test.sh
 };

@@ -102,7 +102,6 @@ ExitCode score(const CommandLine& line, const Library& library) {
 }  // namespace
 
 ExitCode device_command(const CommandLine& line) {
-  if (!line.overrides.empty()) throw UsageError("device reads no scenario: it takes no --set");
   if (line.from_datasheet == line.kernels)
     throw UsageError("device takes one of --from-datasheet and --kernels");
   if (line.kernels && !line.output.empty())

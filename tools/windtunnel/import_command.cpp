@@ -8,8 +8,6 @@
 namespace windtunnel {
 
 ExitCode import_command(const CommandLine& line) {
-  if (!line.overrides.empty())
-    throw UsageError("import makes files, and a scenario's values are no part of it: no --set");
   ImportRequest request;
   request.kind = line.arguments.front();
   request.inputs.assign(line.arguments.begin() + 1, line.arguments.end());

@@ -70,8 +70,6 @@ NewScenarioRequest request_of(const CommandLine& line, const Library& library) {
 }  // namespace
 
 ExitCode new_command(const CommandLine& line) {
-  if (!line.overrides.empty())
-    throw UsageError("new writes a file, in which values are changed afterwards: no --set");
   const Library library = Library::find();
   const NewScenario made = new_scenario(request_of(line, library), library);
   const std::string text =

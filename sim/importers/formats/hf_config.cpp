@@ -510,7 +510,7 @@ class ConfigReader {
   }
 
   void check_divides(const Names& names, const char* what, int size, int divisor) {
-    if (size % divisor == 0) return;
+    if (size == 1 || size % divisor == 0) return;  // 1 stands for a size that could not be read
     const char* name = present(names);
     const std::string key = name != nullptr ? name : names.front();
     reader_->problem(key, key + " " + std::to_string(divisor) + " does not divide the " + what +

@@ -1,28 +1,53 @@
 // Launch scripts of Megatron-LM and Megatron-DeepSpeed.
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/count_text.hpp"
 #include "core/file_io.hpp"
+#include "core/option_error.hpp"
+#include "core/utf8.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
 
 namespace windtunnel {
 namespace {
 
-/// GPUs as launchers count them: nodes times processes per node, or what Slurm is asked for.
-int num_gpus(const LaunchScenario& scenario) {
+/// GPUs as launchers count them: nodes times processes per node, or the ranks that srun or mpirun start. A note says what was not torchrun's own; 0: the
+/// file does not say.
+int num_gpus(LaunchScenario& scenario) {
   const auto first = [&](std::initializer_list<const char*> keys) {
     for (const char* key : keys)
       if (const int number = scenario.number(key); number > 0) return number;
     return 0;
   };
-  const int nodes = first({"nnodes", "num-nodes", "sbatch-nodes"});
-  const int of_node = first(
-      {"nproc-per-node", "num-gpus", "devices", "sbatch-gpus-per-node", "sbatch-ntasks-per-node"});
-  return of_node == 0 ? first({"sbatch-gpus"}) : std::max(nodes, 1) * of_node;
+  const int nodes = first({"nnodes", "num-nodes", "launcher-nodes"});
+  const int tasks = scenario.number("launcher-ntasks");
+  const int tasks_of_node = scenario.number("launcher-ntasks-per-node");
+  const bool has_torchrun = scenario.settings().find("nproc-per-node") != nullptr;
+  int of_node = first({"nproc-per-node", "num-gpus", "devices"});
+  if (of_node == 0 && !has_torchrun && tasks > std::max(1, nodes)) {
+    scenario.note("GPUs: " + std::to_string(tasks) + ", the ranks that srun or mpirun start");
+    return tasks;
+  }
+  const std::string launched = scenario.text("nproc-per-node");
+  if (of_node == 0 && !has_torchrun && tasks_of_node > 1) of_node = tasks_of_node;
+  if (of_node == 0) of_node = first({"launcher-gpus-per-node"});
+  if (of_node == 0 && (launched == "gpu" || launched == "auto")) of_node = scenario.gpus_per_node();
+  if (of_node == 0 && !has_torchrun) of_node = tasks_of_node;
+  if (of_node == 0) return scenario.number("launcher-gpus");
+  if (nodes == 0)
+    scenario.note(
+        "the file does not say how many nodes: 1 of " + count_text(of_node, "GPU") +
+        " is assumed; give --gpus N, or --args \"NNODES=N\" for a variable of the script");
+  constexpr std::int64_t most = 1 << 28;  // more than any platform has
+  return static_cast<int>(std::min(most, std::int64_t{std::max(nodes, 1)} * of_node));
 }
 
 /// 8-bit and 4-bit formats win over --bf16, in whichever order they come.
@@ -119,25 +144,193 @@ void set_widths(LaunchScenario& scenario, bool is_megatron) {
     scenario.note("num-query-groups has no effect without group-query-attention");
   }
   if (scenario.at("/model/moe/experts", 0) == 1) scenario.erase("/model/moe");  // dense
+  const std::string bias = lower_case(scenario.text("bias"));
+  if ((scenario.is_on("disable-bias-linear") || bias == "false") && scenario.has("/model/layers") &&
+      !scenario.has("/model/gated_mlp") && !scenario.is("/model/family", "llama"))
+    scenario.note(
+        "a model without biases, but with LayerNorm, is simulated with them (family gpt)");
 }
 
+/// The value of a list expression in Python of numbers of one layer each: "([0]*3+[1]*58)", "[1,1,1,0]*12". Empty where it is none.
+class LayerPattern {
+ public:
+  explicit LayerPattern(const std::string& text) {
+    for (const char c : text)
+      if (c != ' ' && c != '\\' && c != '"' && c != '\'') text_ += c;
+  }
+  std::vector<int> value() {
+    std::vector<int> layers = sum(0);
+    return at_ == text_.size() ? layers : std::vector<int>{};
+  }
+
+ private:
+  static constexpr std::size_t most_layers = 100'000;
+  static constexpr int deepest = 20;
+
+  bool takes(char c) {
+    const bool is_next = at_ < text_.size() && text_[at_] == c;
+    if (is_next) ++at_;
+    return is_next;
+  }
+  int number() {
+    int value = 0;
+    const char* const begin = text_.data() + at_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    at_ += static_cast<std::size_t>(end - begin);
+    return error == std::errc{} ? value : -1;
+  }
+  std::vector<int> sum(int depth) {
+    std::vector<int> layers;
+    do {
+      const std::vector<int> some = product(depth);
+      if (some.empty() || layers.size() + some.size() > most_layers) return {};
+      layers.insert(layers.end(), some.begin(), some.end());
+    } while (takes('+'));
+    return layers;
+  }
+  std::vector<int> product(int depth) {
+    std::vector<int> some, layers;
+    if (takes('(') && depth < deepest) {
+      some = sum(depth + 1);
+      if (!takes(')')) return {};
+    } else if (takes('[')) {
+      do some.push_back(number());
+      while (takes(','));
+      if (!takes(']')) return {};
+    }
+    if (!takes('*')) return some;
+    const int times = number();
+    if (times < 1 || some.size() * static_cast<std::size_t>(times) > most_layers) return {};
+    for (int i = 0; i < times; ++i) layers.insert(layers.end(), some.begin(), some.end());
+    return layers;
+  }
+
+  std::string text_;
+  std::size_t at_ = 0;
+};
+
 /// --moe-layer-freq: 2 is every second layer, "([0]*3+[1]*58)" the three first ones dense.
-void set_dense_layers(LaunchScenario& scenario) {
+void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
   if (!scenario.has("/model/moe")) return;
-  scenario.set_default("/model/moe/top_k", 2);  // Megatron-LM's default
+  // Defaults of --moe-router-topk, and of --topk, --expert-interval and --moe-train-capacity-factor of Megatron-DeepSpeed.
+  scenario.set_default("/model/moe/top_k", is_deepspeed ? 1 : 2);
+  if (is_deepspeed) {
+    scenario.set_default("/model/moe/every", 2);
+    if (scenario.is_on("disable-moe-token-dropping"))
+      scenario.erase("/model/moe/capacity");
+    else
+      scenario.set_default("/model/moe/capacity", 1);
+  }
+  if (!is_deepspeed && scenario.settings().find("moe-token-dispatcher-type") == nullptr)
+    scenario.note(
+        "moe-token-dispatcher-type is allgather where the file does not say; exchanges by "
+        "all-to-all are simulated");
   scenario.set_default("/model/moe/ffn_hidden",
                        scenario.at("/model/ffn_hidden", 4 * scenario.at("/model/hidden", 0)));
   const std::string frequency = scenario.text("moe-layer-freq");
   if (const int every = scenario.number("moe-layer-freq"); every > 1)
     scenario.set("/model/moe/every", every);
-  const std::size_t dense = frequency.find("[0]*");
-  if (dense == std::string::npos) return;
-  const int layers = std::atoi(frequency.c_str() + dense + 4);
-  if (layers > 0 && frequency.find("[0]", dense + 1) == std::string::npos)
-    scenario.set("/model/moe/dense_layers", json_of(layers));
-  else
-    scenario.warn("moe-layer-freq " + frequency +
-                  " cannot be simulated: experts are in every layer here");
+  if (frequency.find('[') == std::string::npos) return;
+  const std::vector<int> layers = LayerPattern(frequency).value();
+  const auto first = std::find(layers.begin(), layers.end(), 1);
+  const auto dense = first - layers.begin();
+  const auto every = first == layers.end() ? 1 : std::find(first + 1, layers.end(), 1) - first;
+  bool is_regular = first != layers.end();
+  for (auto i = first; i != layers.end(); ++i)
+    is_regular = is_regular && (*i == 1) == ((i - first) % every == 0);
+  const int of_model = scenario.at("/model/layers", 0);
+  if (!is_regular || (of_model > 0 && static_cast<int>(layers.size()) != of_model))
+    return scenario.warn("moe-layer-freq " + frequency +
+                         " cannot be simulated: experts are in every layer here");
+  if (dense > 0) scenario.set("/model/moe/dense_layers", static_cast<int>(dense));
+  if (every > 1) scenario.set("/model/moe/every", static_cast<int>(every));
+}
+
+/// --expert-tensor-parallel-size is the tensor degree where it is left out (megatron/training/arguments.py); Megatron-DeepSpeed cuts experts with
+/// --enable-expert-tensor-parallelism alone.
+void set_expert_ways(LaunchScenario& scenario, bool is_deepspeed) {
+  const int tensor = scenario.at("/parallel/tensor", 1);
+  if (!scenario.has_experts() || tensor == 1 || scenario.has("/parallel/expert_tensor")) return;
+  if (is_deepspeed && !scenario.is_on("enable-expert-tensor-parallelism")) return;
+  scenario.set("/parallel/expert_tensor", tensor);
+  if (!is_deepspeed)
+    scenario.note("expert-tensor-parallel-size is the tensor degree, " + std::to_string(tensor) +
+                  ", where the file does not say");
+}
+
+/// --window-size "127,0": a token attends to itself and as many before it (Transformer Engine's DotProductAttention), in all layers, or in those that
+/// --window-attn-skip-freq leaves: 4 is three of four, "[1,0]*18" those with 1.
+void set_window(LaunchScenario& scenario) {
+  std::string size = scenario.text("window-size");
+  std::erase_if(size,
+                [](char c) { return std::string_view("()[]\\\"' ").find(c) != std::string::npos; });
+  int before = -1;
+  std::from_chars(size.data(), size.data() + size.size(), before);
+  constexpr int longest = 1 << 28;              // tokens; more are no window
+  if (before < 0 || before >= longest) return;  // none, or without end
+  const int skipped = scenario.number("window-attn-skip-freq");
+  const std::vector<int> layers = LayerPattern(scenario.text("window-attn-skip-freq")).value();
+  const auto with = std::count_if(layers.begin(), layers.end(), [](int each) { return each > 0; });
+  double every = 1;
+  if (skipped == 1 || (!layers.empty() && with == 0)) return;
+  if (skipped > 1) every = static_cast<double>(skipped) / (skipped - 1);
+  if (with > 0) every = static_cast<double>(layers.size()) / static_cast<double>(with);
+  scenario.set("/model/window/size", before + 1);
+  if (every > 1) scenario.set("/model/window/every", every);
+}
+
+/// Models that no model file says, by the options or the program that are theirs; `import hf-config` refuses such models, too.
+void refuse_other_models(const LaunchScenario& scenario, const ImportRequest& request) {
+  using Refused = std::initializer_list<std::pair<const char*, const char*>>;
+  const auto refuse = [&](const std::string& what, const std::string& why) {
+    throw option_error(
+        "import", request.kind,
+        request.inputs.front().string() + " trains a model with " + what + " (" + why +
+            "), which cannot be simulated",
+        "only transformers whose layers all have attention and an MLP or experts can");
+  };
+  const char* const mamba = "state-space (Mamba) layers";
+  for (const auto& [option, what] :
+       Refused{{"hybrid-override-pattern", mamba},
+               {"hybrid-layer-pattern", mamba},
+               {"is-hybrid-model", mamba},
+               {"hybrid-attention-ratio", mamba},
+               {"mamba-num-heads", mamba},
+               {"experimental-attention-variant", "linear or sparse attention"},
+               {"linear-attention-freq", "linear or sparse attention"},
+               {"heterogeneous-layers-config-path", "layers that differ"},
+               {"decoder-seq-length", "an encoder and a decoder"}})
+    if (scenario.is_on(option)) refuse(what, option);
+  if (const std::string experts = scenario.text("num-experts");
+      experts.find(' ') != std::string::npos)
+    refuse("layers that differ", "num-experts " + experts);
+  for (const auto& [program, what] : Refused{{"pretrain_mamba.py", mamba},
+                                             {"pretrain_hybrid.py", mamba},
+                                             {"pretrain_bert.py", "an encoder"},
+                                             {"pretrain_t5.py", "an encoder and a decoder"},
+                                             {"pretrain_ict.py", "two encoders"},
+                                             {"pretrain_retro.py", "retrieval"},
+                                             {"pretrain_vlm.py", "an encoder of pictures"},
+                                             {"pretrain_vision_classify.py", "an encoder"}})
+    if (scenario.settings().program == program) refuse(what, program);
+}
+
+/// --use-precision-aware-optimizer: Transformer Engine's Adam, which keeps of fp32 main parameters the 16 bits that bf16 weights lack
+/// (store_param_remainders of OptimizerConfig). Without it formats of states are without effect. Gradients are reduced as --main-grads-dtype says.
+void set_states(LaunchScenario& scenario) {
+  const bool is_aware = scenario.is_on("use-precision-aware-optimizer");
+  if (is_aware && scenario.is_on("bf16"))
+    scenario.set_default("/training/main_params_dtype", "fp32_remainder");
+  if (scenario.text("main-grads-dtype") == "bf16" &&
+      !scenario.is_on("accumulate-allreduce-grads-in-fp32"))
+    scenario.set("/training/gradient_dtype", "bf16");
+  if (is_aware) return;
+  for (const char* name : {"main_params_dtype", "exp_avg_dtype", "exp_avg_sq_dtype"}) {
+    const std::string pointer = std::string("/training/") + name;
+    if (scenario.has(pointer) && !scenario.is(pointer, "fp32"))
+      scenario.note(launch_key(name) + " has no effect without use-precision-aware-optimizer");
+    scenario.erase(pointer);
+  }
 }
 
 /// Defaults of megatron/training/arguments.py, Megatron-Core 0.12; queries have no rank of their own there.
@@ -170,11 +363,37 @@ void set_edge_stages(LaunchScenario& scenario) {
   scenario.set("/parallel/stage_layers", JsonValue(layers));
 }
 
-/// What Megatron-LM does unless a switch says otherwise (megatron/training/arguments.py): a script says all that is on, and a software profile's own
-/// defaults are those of recipes. Gradients are fp32 with bf16 weights (validate_args()), else as the weights.
+/// Release 0 of its profile is Megatron-LM with its own scripts; later ones have the settings of Megatron-Bridge's recipes (gradients in bf16, Transformer
+/// Engine's cross entropy, DeepEP), which no script has that does not ask for them.
+constexpr const char* megatron_core = "megatron-core-2026@0";
+constexpr const char* megatron_deepspeed = "megatron-deepspeed-2022";
+
+/// What that release still has of recipes, and what a script must ask for (megatron/training/arguments.py): CUDA graphs, scales of fp8 from the tensor
+/// itself, and parameters kept in fp8.
+void set_stack(LaunchScenario& scenario) {
+  const std::string graphs = scenario.text("cuda-graph-impl");
+  const bool has_graphs = scenario.is_on("enable-cuda-graph") ||
+                          scenario.is_on("external-cuda-graph") ||
+                          (!graphs.empty() && graphs != "none");
+  if (!has_graphs)
+    scenario.set("/software/launch",
+                 object_of({{"kernel", "8 us"},
+                            {"collective", "20 us"},
+                            {"source",
+                             "assumed: as megatron-core-2024, a script that asks for no "
+                             "CUDA graphs"}}));
+  if (!scenario.is("/training/precision", "fp8")) return;
+  const std::string recipe = scenario.text("fp8-recipe");
+  if (recipe.empty() || recipe == "delayed") scenario.set("/software/fp8_scaling", "delayed");
+  if (!scenario.is_on("fp8-param-gather") && !scenario.is_on("fp8-param"))
+    scenario.set("/software/fp8_parameters", false);
+}
+
+/// What Megatron-LM does unless a switch says otherwise (megatron/training/arguments.py): a script says all that is on, and stays as it is when the
+/// scenario is given another profile. Gradients are fp32 with bf16 weights (validate_args()), else as the weights.
 void set_unsaid_switches(LaunchScenario& scenario) {
-  // Of experts with tensor ways the profile knows: no stack runs them otherwise.
-  if (!scenario.has("/model/moe") || scenario.at("/parallel/tensor", 1) == 1)
+  // Experts with tensor ways have it on: no stack runs them otherwise.
+  if (!scenario.has_experts() || scenario.at("/parallel/tensor", 1) == 1)
     scenario.set_default("/parallel/sequence_parallel", false);
   scenario.set_default("/parallel/overlap_gradient_reduce", false);
   scenario.set_default("/training/cross_entropy", "vocab_parallel");
@@ -196,16 +415,27 @@ void set_offload(LaunchScenario& scenario) {
 Imported megatron_scenario(const ImportRequest& request, const Library& library,
                            LaunchSettings settings, std::string software) {
   LaunchScenario scenario(request, library, std::move(settings), detail::megatron_table);
+  refuse_other_models(scenario, request);
   if (scenario.is_on("deepspeed") || scenario.is_on("deepspeed-config"))
-    software = "megatron-deepspeed-2022";
-  if (software == "megatron-deepspeed-2022" &&
-      scenario.is_on("accumulate-allreduce-grads-in-fp32")) {
+    software = megatron_deepspeed;
+  if (software == megatron_deepspeed && scenario.is_on("accumulate-allreduce-grads-in-fp32")) {
     scenario.erase("/training/gradient_dtype");
     scenario.note(
         "accumulate-allreduce-grads-in-fp32 is not used: the DeepSpeed configuration says the "
         "format of gradients");
   }
-  const int gpus = scenario.gpus(num_gpus(scenario));
+  if (const int encoder = scenario.number("encoder-seq-length"),
+      data = scenario.number("seq-length");
+      encoder > 0 && data > 0 && encoder != data)
+    scenario.warn("seq-length of the data is " + std::to_string(data) +
+                  ", and encoder-seq-length of the model " + std::to_string(encoder) +
+                  ": samples of " + count_text(scenario.at("/model/sequence", 0), "token") +
+                  " are assumed, see /model/sequence");
+  if (const std::string config = scenario.text("deepspeed-config"); !config.empty())
+    scenario.note("deepspeed_config " + config +
+                  " is not read: import deepspeed reads such a file, and /parallel/zero_stage says "
+                  "its stage here");
+  const int gpus = scenario.gpus(request.options.gpus > 0 ? 0 : num_gpus(scenario));
   const int ways = scenario.at("/parallel/tensor", 1) * scenario.at("/parallel/pipeline", 1);
   const int replicas = std::max(1, gpus / std::max(1, ways));  // context counted
   set_precision(scenario);
@@ -213,16 +443,22 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   set_cross_entropy(scenario);
   set_sharding(scenario, replicas);
   set_chunks(scenario);
+  set_window(scenario);
   set_widths(scenario, request.kind == "megatron");
   if (scenario.number("ds-sequence-parallel-size") > 1)  // Ulysses
     scenario.set("/parallel/context_method", "all_to_all");
-  if (software == "megatron-core-2026") {
+  if (software == megatron_core) {
+    set_stack(scenario);
+    set_states(scenario);
     set_unsaid_switches(scenario);
     set_offload(scenario);
   }
   set_latent_attention(scenario);
   set_edge_stages(scenario);
-  set_dense_layers(scenario);
+  set_dense_layers(scenario, software == megatron_deepspeed);
+  set_expert_ways(scenario, software == megatron_deepspeed);
+  if (!scenario.has("/training/micro_batch"))
+    scenario.note("the file does not say the microbatch: 1 sample is assumed");
   scenario.set_default("/training/micro_batch", 1);
   scenario.set_default("/training/global_batch",
                        scenario.at("/training/micro_batch", 1) * replicas /
@@ -243,7 +479,7 @@ Imported import_megatron(const ImportRequest& request, const Library& library) {
                                 ? read_yaml_settings(*source)
                                 : read_launch_script(*source, request.options.arguments);
   for (LaunchSetting& setting : settings.settings) setting.key.erase(0, setting.key.rfind('.') + 1);
-  return megatron_scenario(request, library, std::move(settings), "megatron-core-2026");
+  return megatron_scenario(request, library, std::move(settings), megatron_core);
 }
 
 }  // namespace

@@ -12,12 +12,14 @@
 #include "core/option_error.hpp"
 #include "core/quantile.hpp"
 #include "core/text_list.hpp"
+#include "core/utf8.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/importer.hpp"
 #include "importers/log_text.hpp"
 #include "importers/rate_matrix.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "units/amount_range.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -43,15 +45,24 @@ struct MpigraphLog {
 constexpr const char* write_missing =
     "write N/A where a pair was not measured, to have it inferred";
 
-/// A rate off the diagonal must be a number above 0, or say that it was not measured.
-std::optional<double> read_rate(const LogText& log, const LogLine& line, const LogWord& word) {
+/// A rate off the diagonal must be a number above 0 that a platform can have, or say that it was not measured; "nan" is what a division
+/// by no time gave.
+std::optional<double> read_rate(const LogText& log, const LogLine& line, const LogWord& word,
+                                BytesPerSecond unit) {
   const std::optional<double> rate = number_in(word.text);
-  if (is_missing(word.text)) return std::nullopt;
-  if (!rate)
+  if (!rate && is_missing(word.text) && lower_case(word.text) != "nan") return std::nullopt;
+  if (!rate) {
     log.problem(line, word, "\"" + word.text + "\" is no rate", write_missing);
-  else if (*rate <= 0)
+  } else if (*rate <= 0) {
     log.problem(line, word, "a rate of " + word.text + " between two nodes: rates are above 0",
                 write_missing);
+  } else if (const RangeSide side = side_of(unit * *rate); side != RangeSide::inside) {
+    log.problem(line, word,
+                "a rate of " + to_text(unit * *rate) + " between two nodes is too " +
+                    (side == RangeSide::below ? "small" : "large"),
+                range_suggestion<BytesPerSecond>() + ", or N/A to have the pair inferred");
+    return std::nullopt;
+  }
   return rate;
 }
 
@@ -67,8 +78,8 @@ std::string node_of(const std::string& label) {
 class TableReader {
  public:
   TableReader(const LogText& log, const LogLine& header, const std::vector<LogWord>& labels,
-              const std::string& kind)
-      : log_(&log), header_(&header) {
+              const std::string& kind, BytesPerSecond unit)
+      : log_(&log), header_(&header), unit_(unit) {
     table_.kind = kind;
     for (const LogWord& label : labels) {
       if (row_of_.contains(label.text))
@@ -98,7 +109,7 @@ class TableReader {
     }
     if (row->second == 0) table_.origin = log_->at(line, values.front());
     for (std::size_t i = 0; i < values.size(); ++i)
-      rates.push_back(i == row->second ? std::nullopt : read_rate(*log_, line, values[i]));
+      rates.push_back(i == row->second ? std::nullopt : read_rate(*log_, line, values[i], unit_));
   }
 
   RateTable finish() {
@@ -117,6 +128,7 @@ class TableReader {
  private:
   const LogText* log_;
   const LogLine* header_;
+  BytesPerSecond unit_;
   RateTable table_;
   std::map<std::string, std::size_t> row_of_;
 };
@@ -124,7 +136,7 @@ class TableReader {
 /// Reads the lines of an mpiGraph log one by one; those that are none of its are noise.
 class MpigraphReader {
  public:
-  explicit MpigraphReader(const LogText& log) : log_(log) {}
+  MpigraphReader(const LogText& log, BytesPerSecond unit) : log_(log), unit_(unit) {}
 
   MpigraphLog read() {
     for (const LogLine& line : log_.lines()) read_line(line);
@@ -164,8 +176,8 @@ class MpigraphReader {
     if (result_.tables.contains(kind))
       log_.problem(log_.at(line), "a second " + kind + " table",
                    "the file holds several runs: import one of them");
-    table_.emplace(log_, line, std::vector<LogWord>(line.words.begin() + 1, line.words.end()),
-                   kind);
+    table_.emplace(log_, line, std::vector<LogWord>(line.words.begin() + 1, line.words.end()), kind,
+                   unit_);
   }
 
   void finish_table() {
@@ -176,6 +188,7 @@ class MpigraphReader {
   }
 
   const LogText& log_;
+  BytesPerSecond unit_;
   MpigraphLog result_;
   std::optional<TableReader> table_;
 };
@@ -217,7 +230,7 @@ bool looks_like_csv(const LogText& log) {
 /// Reads a table: a first line with the names of the nodes, then a line for each with its name and
 /// its rates, separated by commas, semicolons or tabs. The kind is what the first cell says
 /// ("Send", "Recv"), if it says one.
-RateTable read_rate_csv(const LogText& log) {
+RateTable read_rate_csv(const LogText& log, BytesPerSecond unit) {
   const LogLine& header = log.lines().front();
   const char separator = separator_of(header);
   std::vector<LogWord> labels = cells_of(header, separator);
@@ -226,7 +239,7 @@ RateTable read_rate_csv(const LogText& log) {
     log.problem(header, labels.front(), "the first cell is \"" + kind + "\"",
                 "leave it empty, or write Send or Recv");
   labels.erase(labels.begin());
-  TableReader reader(log, header, labels, kind);
+  TableReader reader(log, header, labels, kind, unit);
   for (const LogLine& line : log.lines()) {
     if (&line == &header) continue;
     const std::vector<LogWord> cells = cells_of(line, separator);
@@ -366,7 +379,7 @@ class MpigraphImport : PlatformImport {
   }
 
   RateTable table_of_csv(const LogText& log) {
-    RateTable table = read_rate_csv(log);
+    RateTable table = read_rate_csv(log, unit_);
     problems_.throw_if_any();
     if (table.kind.empty() && asked().empty())
       throw option_error("import", "mpigraph",
@@ -382,7 +395,7 @@ class MpigraphImport : PlatformImport {
   }
 
   RateTable table_of_log(const LogText& log) {
-    MpigraphLog logged = MpigraphReader(log).read();
+    MpigraphLog logged = MpigraphReader(log, unit_).read();
     problems_.throw_if_any();
     const std::string kind = !asked().empty()                 ? asked()
                              : logged.tables.contains("Send") ? "Send"

@@ -46,6 +46,11 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   const auto says = [&](const char* key, const char* value) {
     return scenario.text(key).find(value) != std::string::npos;
   };
+  if (!scenario.text("compile.components").empty() && !says("compile.components", "model")) {
+    scenario.set("/training/compile", false);
+    scenario.note("compile.components " + scenario.text("compile.components") +
+                  ": the model is not compiled");
+  }
   const int replicate = std::max(1, scenario.number("parallelism.data-parallel-replicate-degree"));
   int shard = std::max(scenario.number("parallelism.data-parallel-shard-degree"),
                        scenario.number("training.data-parallel-shard-degree"));
@@ -60,7 +65,10 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   const bool is_fp8 = says("model.converters", "float8") ||
                       says("float8.enable-float8-linear", "true") ||
                       says("model.converters", "quantize.linear.float8");
-  if (is_fp8) scenario.set("/training/precision", "fp8");
+  if (is_fp8)
+    scenario.set("/training/precision", "fp8");
+  else
+    scenario.erase("/training/fp8_recipe");
   if (says("parallelism.disable-loss-parallel", "true"))
     scenario.set("/training/loss_parallel", false);
   if (says("model.converters", "mx")) scenario.set("/training/precision", "mxfp8");
