@@ -46,13 +46,9 @@ double correction(const Protocol& protocol, Bytes payload) {
   return step < protocol.tree_correction.size() ? protocol.tree_correction[step] : 1;
 }
 
-/// GPUs of a node that each reduce a part in the switch (NCCL_MAX_NVLS_ARITY), and what they attain.
-BytesPerSecond switch_rate(double gpus, BytesPerSecond wires) {
-  constexpr double most_heads = 32;
-  const double heads = std::min(gpus, most_heads);
-  return wires * (heads / (heads + 1) * 5 / 6);
-}
-constexpr double switch_latency = 25;  ///< in us
+constexpr double most_heads = 32;         ///< that reduce in a switch (NCCL_MAX_NVLS_ARITY)
+constexpr double switch_latency = 25;     ///< in us
+constexpr double switch_share = 5.0 / 6;  ///< what NVLS is reckoned to attain of its channels
 
 Seconds us(double count) { return Seconds{count * 1e-6}; }
 
@@ -114,19 +110,29 @@ std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
              (0.5 * correction(protocol, input.payload))});
   }
   if (input.nvls) {
+    const double heads = std::min(here, most_heads);
     choices.push_back(
         {"NVLS tree", "Simple", us(switch_latency) + (us(14) + input.network * 2.0) * (2 * levels),
-         std::min(switch_rate(here, input.wires), input.nics * ((two ? 1.0 : 0.5) * 5 / 6))});
+         std::min(input.wires * (heads / (heads + 1)), input.nics * (two ? 1.0 : 0.5)) *
+             switch_share});
   }
   return choices;
 }
 
 bool tuner_picks_switch(Bytes payload, int gpus, BytesPerSecond wires) {
+  // Of a channel for each GPU that reduces, beside which its links carry another: Hopper's speedArrayIntra (src/graph/search.cc)
+  constexpr std::array<double, 11> steps_inside{60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
+  const double heads = std::min(static_cast<double>(gpus), most_heads);
+  const auto* const step = std::find_if(steps_inside.begin(), steps_inside.end(), [&](double each) {
+    return each * 1_GBps * (heads + 1) <= wires;
+  });
+  if (step == steps_inside.end()) return false;
   const double steps = 2.0 * (gpus - 1);
   const BytesPerSecond ring = wires * (gpus / steps);
-  const Seconds by_switch = us(switch_latency) + payload / switch_rate(gpus, wires);
-  const auto by_ring = [&](double base, double step, double share) {
-    return us(base + steps * step) + payload / (ring * share);
+  const Seconds by_switch =
+      us(switch_latency) + payload / (*step * 1_GBps * (heads * switch_share));
+  const auto by_ring = [&](double base, double hop, double share) {
+    return us(base + steps * hop) + payload / (ring * share);
   };
   return by_switch <
          std::min({by_ring(6.6, 0.6, 0.5), by_ring(14, 1.9, 0.92), by_ring(8.4, 3.4, 1)});

@@ -16,7 +16,9 @@ CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view alg
         algorithm == "tree")
       return steps;
     const Seconds in_switch = task.in_switch(task.payload).sum();
-    if (algorithm.empty() && steps.fixed < in_switch) return steps;
+    if (algorithm.empty() && steps.fixed < in_switch &&
+        !tuner_picks_switch(task.payload, members, task.links.wires))
+      return steps;
     steps.algorithm = "NVLS";
     steps.fixed = in_switch;
     return steps;
