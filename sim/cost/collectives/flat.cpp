@@ -2,6 +2,7 @@
 
 #include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
+#include "cost/nccl_tuner.hpp"
 
 namespace windtunnel {
 
