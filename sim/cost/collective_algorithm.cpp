@@ -84,10 +84,14 @@ CollectiveTask collective_task(const Platform& platform, const CollectiveMembers
         return reduces_in_switch(members.type_of(here.front()).interconnect, gpus_on(here).size());
       }))
     task.in_switch = [longest, nodes = members.layout.num_nodes()](Bytes bytes) {
-      return longest([&](const Interconnect& wires, const std::vector<int>& gpus) {
-        return in_switch_all_reduce(wires, gpus.size(), bytes, nodes);
-      });
+      const auto part = [&](Seconds SwitchTime::*of) {
+        return longest([&](const Interconnect& wires, const std::vector<int>& gpus) {
+          return in_switch_all_reduce(wires, gpus.size(), bytes, nodes).*of;
+        });
+      };
+      return SwitchTime{part(&SwitchTime::fill), part(&SwitchTime::rounds)};
     };
+  task.links = links_of(members.type_of(0), gpus_on(by_node.front()));
   task.exit = [&platform, &members] { return slowest_exit(platform, members); };
   return task;
 }

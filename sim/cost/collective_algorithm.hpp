@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost/collective_cost.hpp"
 #include "cost/ring_layout.hpp"
 #include "operations/label.hpp"
 #include "plan/codec.hpp"
@@ -28,8 +29,9 @@ struct CollectiveTask {
   /// Rings over so many bytes among the members of each node; the slowest node's.
   std::function<Seconds(Bytes payload, RingKind work)> in_node;
   /// An all-reduce by the nodes' switches, where all have such.
-  std::function<Seconds(Bytes payload)> in_switch;
+  std::function<SwitchTime(Bytes payload)> in_switch;
   int switch_channels = 1;         ///< Interconnect::switch_channels
+  NodeLinks links = {};            ///< of the first node
   std::function<NodeExit()> exit;  ///< out of a node: slowest_exit()
 };
 

@@ -35,6 +35,9 @@ double idle_steps(RingKind kind) {
                                             : 1 - of_scatter;
 }
 
+/// Of a round of NVLS.
+constexpr Seconds handshakes{4.5e-6};
+
 /// Most GPUs of a node that each reduce a part in the switch (NCCL_MAX_NVLS_ARITY).
 constexpr int most_heads = 32;
 
@@ -58,6 +61,14 @@ BytesPerSecond saturated_bus_bandwidth(const Interconnect& interconnect,
   const double steps = 2 * (std::max(static_cast<double>(gpus.size()), 2.0) - 1);
   return interconnect.saturated_bandwidth *
          (usable_rings(interconnect, gpus) / (1 + interconnect.group_loss / steps));
+}
+
+NodeLinks links_of(const NodeType& node, const std::vector<int>& gpus) {
+  const bool several = gpus.size() > 1;
+  return {
+      node.interconnect.saturated_bandwidth * (several ? usable_rings(node.interconnect, gpus) : 1),
+      nccl_step(node.nic_rate) / node.effective_nic_rate(), nccl_gpu(node.device),
+      node.interconnect.kind != Interconnect::Kind::pcie};
 }
 
 Seconds in_node_ring(const Interconnect& interconnect, const std::vector<int>& gpus, Bytes payload,
@@ -95,25 +106,28 @@ Bytes nvls_chunks(Bytes payload, int nodes, int heads, int channels) {
                                               operations, {{4, 1_MiB / 16}, {1, 1_MiB / 32}}));
 }
 
-Seconds in_switch_all_reduce(const Interconnect& interconnect, std::size_t gpus, Bytes payload,
-                             int nodes) {
+SwitchTime in_switch_all_reduce(const Interconnect& interconnect, std::size_t gpus, Bytes payload,
+                                int nodes) {
   constexpr int stages = 3;  // scattered, reduced and broadcast, gathered
-  constexpr Seconds handshakes{4.5e-6};
   if (payload <= Bytes{0}) return {};
   const int n = static_cast<int>(gpus), heads = std::min(n, most_heads);
   const Bytes chunks =
       std::min(payload, nvls_chunks(payload, nodes, n, interconnect.switch_channels));
   const Seconds transfer = chunks * (1 + 1.0 / heads) /
                            (interconnect.saturated_bandwidth * interconnect.switch_efficiency);
-  return interconnect.floor_base + (transfer + handshakes) * (payload / chunks + (stages - 1));
+  const Seconds round = transfer + handshakes;
+  return {interconnect.floor_base + round * (stages - 1.0), round * (payload / chunks)};
 }
 
 Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<int>& gpus,
                            Bytes payload) {
   const Seconds ring = in_node_ring(interconnect, gpus, payload, RingKind::all_reduce);
-  return reduces_in_switch(interconnect, gpus.size())
-             ? std::min(ring, in_switch_all_reduce(interconnect, gpus.size(), payload))
-             : ring;
+  if (!reduces_in_switch(interconnect, gpus.size())) return ring;
+  const Seconds by_switch = in_switch_all_reduce(interconnect, gpus.size(), payload).sum();
+  return tuner_picks_switch(payload, static_cast<int>(gpus.size()),
+                            interconnect.saturated_bandwidth)
+             ? by_switch
+             : std::min(ring, by_switch);
 }
 
 Seconds in_node_collective(const Interconnect& interconnect, const std::vector<int>& gpus,
@@ -148,45 +162,55 @@ Bytes tree_chunk(int nics) {
 std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task) {
   WT_EXPECT(task.nodes > 1);
   const Bytes payload = task.payload;
-  const Seconds inside = task.in_node(payload);
   const Bytes in_ring = ring_all_reduce_volume(payload, task.members);
-  const auto ring_latency = [&](double hop, double hop_in_node) {
-    return ring_all_reduce_latency(task.members, task.nodes, task.hop * hop,
-                                   task.hop_in_node * hop_in_node);
-  };
-  std::vector<NodeCrossing> crossings{{"ring", "Simple", in_ring, ring_latency(1, 1), inside}};
-  if (task.nodes == task.members) return crossings;
-  // busBw * .92, and the latencies of LL over those of Simple, in ncclTopoTuneModel
-  constexpr double tree_efficiency = 0.92, ll_bytes = 2;
-  constexpr double ll_ring = 2.7 / 14, ll_ring_in_node = 0.6 / 3.4;
-  constexpr double ll_tree = 5.0 / 14, ll_tree_in_node = 0.6 / 4;
-  const BytesPerSecond ll_bus = task.nodes == 2 ? 39_GBps : 20.4_GBps;
+  NodeCrossing ring{"ring", "Simple", in_ring,
+                    ring_all_reduce_latency(task.members, task.nodes, task.hop, task.hop_in_node),
+                    task.in_node(payload)};
+  if (task.nodes == task.members) return {ring};
   const double per_node = static_cast<double>(task.members) / task.nodes;
   const double up_and_down = 2 * std::ceil(std::log2(task.nodes));
-  const double chain = 2 * (std::ceil(per_node) - 1);
-  const Bytes in_tree = payload * ((task.nodes == 2 ? 1 : 2) / tree_efficiency);
-  const Seconds tree_in_node =
-      task.in_node(payload * (per_node / (per_node - 1) / tree_efficiency));
-  const Bytes chunk = tree_chunk(task.nics);
-  // What the node's wires carry from one member to the next, by a payload of many chunks.
-  const Seconds chunk_in_node =
-      task.in_node(1_GiB) * (chunk / 1_GiB * per_node / (2 * (per_node - 1)));
-  crossings.push_back(
-      {"tree", "Simple", in_tree,
-       (task.hop + chunk / task.rate) * up_and_down + (task.hop_in_node + chunk_in_node) * chain,
-       tree_in_node});
-  crossings.push_back({"ring", "LL", in_ring * ll_bytes, ring_latency(ll_ring, ll_ring_in_node),
-                       std::max(inside, in_ring / ll_bus)});
-  crossings.push_back(
-      {"tree", "LL", in_tree * ll_bytes,
-       task.hop * (up_and_down * ll_tree) + task.hop_in_node * (chain * ll_tree_in_node),
-       std::max(tree_in_node, payload * 2.0 / ll_bus)});
-  if (!task.in_switch) return crossings;
   const double sent = task.nodes == 2 ? 1 : task.nodes == 3 ? 1.5 : 2;
-  const Bytes in_switch =
-      nvls_chunks(payload, task.nodes, static_cast<int>(std::ceil(per_node)), task.switch_channels);
-  crossings.push_back({"NVLS tree", "Simple", payload * sent,
-                       (task.hop + in_switch / task.rate) * up_and_down, task.in_switch(payload)});
+  // A hop of Simple takes 14 us on InfiniBand; networks that take longer tell NCCL so.
+  constexpr Seconds usual_hop{14e-6};
+  const BytesPerSecond line = task.rate * task.links.step_over_rate;
+  std::vector<NodeCrossing> crossings;
+  for (const TunerChoice& choice :
+       tuner_choices({payload, task.members, task.nodes, line, task.links.wires,
+                      std::clamp(task.nics, 1, static_cast<int>(std::ceil(per_node))),
+                      task.links.gpu, task.links.nvlink, static_cast<bool>(task.in_switch),
+                      std::max(Seconds{0}, task.hop - usual_hop)})) {
+    NodeCrossing crossing{choice.algorithm, choice.protocol};
+    crossing.reckoned = choice.time(payload);
+    if (choice.protocol != "Simple") {
+      const double flags = choice.protocol == "LL" ? 2 : 128.0 / 120;
+      crossing.volume = (choice.algorithm == "ring" ? in_ring : payload * sent) * flags;
+      crossing.latency = choice.latency;
+      crossing.in_node = payload / choice.rate;
+    } else if (choice.algorithm == "ring") {
+      ring.reckoned = crossing.reckoned;
+      crossing = ring;
+    } else if (choice.algorithm == "tree") {
+      const Bytes chunk = tree_chunk(task.nics);
+      // What the node's wires carry from one member to the next, by a payload of many chunks.
+      const Seconds chunk_in_node =
+          task.in_node(1_GiB) * (chunk / 1_GiB * per_node / (2 * (per_node - 1)));
+      crossing.volume = payload * sent;
+      crossing.latency = (task.hop + chunk / task.rate) * up_and_down +
+                         (task.hop_in_node + chunk_in_node) * (2 * (std::ceil(per_node) - 1));
+      crossing.in_node = task.in_node(payload * (per_node / (per_node - 1)));
+    } else {
+      const Bytes chunks =
+          std::min(payload, nvls_chunks(payload, task.nodes, static_cast<int>(std::ceil(per_node)),
+                                        task.switch_channels));
+      const SwitchTime in_switch = task.in_switch(payload);
+      crossing.volume = payload * sent;
+      // An inner node of more than two waits for both of its children.
+      if (task.nodes > 2) crossing.volume += task.rate * (handshakes * (payload / chunks));
+      crossing.latency = (task.hop + chunks / task.rate) * up_and_down + in_switch.fill;
+      crossing.in_node = in_switch.rounds;
+    }
+    crossings.push_back(crossing);
+  }
   return crossings;
 }
 
@@ -200,9 +224,8 @@ NodeCrossing all_reduce_crossing(const CrossingTask& task, std::string_view algo
   if (!std::all_of(crossings.begin(), crossings.end(), is_other))
     std::erase_if(crossings, is_other);
   return *std::min_element(
-      crossings.begin(), crossings.end(), [&](const NodeCrossing& a, const NodeCrossing& b) {
-        return std::pair(time_alone(task, a), a.volume) < std::pair(time_alone(task, b), b.volume);
-      });
+      crossings.begin(), crossings.end(),
+      [](const NodeCrossing& a, const NodeCrossing& b) { return a.reckoned < b.reckoned; });
 }
 
 }  // namespace windtunnel

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost/nccl_tuner.hpp"
 #include "plan/codec.hpp"
 #include "platform/platform.hpp"
 
@@ -26,26 +27,41 @@ Seconds in_node_ring(const Interconnect& interconnect, const std::vector<int>& g
 /// Whether NCCL lets the switch reduce (NVLS): among more than 2 GPUs (ncclNvlsInit, src/transport/nvls.cc, NCCL 2.26).
 bool reduces_in_switch(const Interconnect& interconnect, std::size_t gpus);
 
+/// An all-reduce by the switch: until its first chunks are through, and rounds of chunks.
+struct SwitchTime {
+  Seconds fill{}, rounds{};
+  Seconds sum() const { return fill + rounds; }
+};
+
 /// All-reduce of S bytes by the switch (NVLS): in rounds of C = nvls_chunks() bytes, each scattered over h GPUs, reduced by the switch and
 /// broadcast, and gathered, while the next follow:
 ///   T = base of the floor + (S/C + 2) * (C (1 + 1/h) / (e B) + 4.5 us)
 /// The switch takes C from a GPU to reduce it and C/h to broadcast it. e: switch_efficiency. 4.5 us: handshakes of the three in a round, fitted on
 /// every other row of 8 H100 in collectives-h100 (24 rows; the others 9 % off, what the two sources differ by). `nodes` over which it is a tree.
-Seconds in_switch_all_reduce(const Interconnect& interconnect, std::size_t gpus, Bytes payload,
-                             int nodes = 1);
+SwitchTime in_switch_all_reduce(const Interconnect& interconnect, std::size_t gpus, Bytes payload,
+                                int nodes = 1);
 
 /// C: each channel deals a chunk to each of `heads` GPUs of a node, 32 at most (NCCL_MAX_NVLS_ARITY). A chunk is 128 KiB (NCCL_NVLS_CHUNKSIZE), of a
 /// tree over four nodes and more 64, and less where a payload has too few of them: calcCollChunking (src/enqueue.cc, NCCL 2.26; the tree's in
 /// computeCollChunkInfo, 2.20).
 Bytes nvls_chunks(Bytes payload, int nodes, int heads, int channels);
 
-/// An all-reduce as NCCL makes it: by the switch, or a ring where that is shorter.
+/// An all-reduce as NCCL makes it: by the switch where its tuner picks that, or else by the shorter of switch and ring.
 Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<int>& gpus,
                            Bytes payload);
 
 /// An all-reduce as NCCL makes it, or one of its halves, which are rings.
 Seconds in_node_collective(const Interconnect& interconnect, const std::vector<int>& gpus,
                            Bytes payload, RingKind kind);
+
+/// What the links of a node are to NCCL's tuner.
+struct NodeLinks {
+  BytesPerSecond wires{};     ///< out of a GPU to the others of its group
+  double step_over_rate = 1;  ///< nccl_step() over what a NIC attains
+  NcclGpu gpu = NcclGpu::ampere;
+  bool nvlink = true;
+};
+NodeLinks links_of(const NodeType& node, const std::vector<int>& gpus);
 
 /// Bus bandwidth of an all-reduce in rings at infinite size for this group.
 BytesPerSecond saturated_bus_bandwidth(const Interconnect& interconnect,
@@ -70,45 +86,42 @@ struct CrossingTask {
   int nics = 1;                  ///< by which its members leave a node
   Seconds hop{}, hop_in_node{};  ///< latency of a step between nodes, and of one inside
   std::function<Seconds(Bytes payload)> in_node;  ///< a ring all-reduce among the members of a node
-  std::function<Seconds(Bytes payload)>
+  std::function<SwitchTime(Bytes payload)>
       in_switch;  ///< the same by the switch; nothing: not all nodes have one that reduces
   int switch_channels = 1;  ///< Interconnect::switch_channels
+  NodeLinks links = {};     ///< as the tuner sees them
 };
 
 /// What it takes:  latency + max(in_node, volume / rate),  since what NICs send has been reduced in the node before: a pipeline of chunks,
 /// which lasts as long as its slowest part, and before that until its first chunk has come through.
 struct NodeCrossing {
-  std::string_view algorithm = "ring";   ///< "ring", "tree", "NVLS tree"
-  std::string_view protocol = "Simple";  ///< "Simple", "LL"
+  std::string_view algorithm = "ring";   ///< TunerChoice::algorithm
+  std::string_view protocol = "Simple";  ///< TunerChoice::protocol
   Bytes
       volume{};  ///< sent to others by the node that sends most, slower paths counted as more bytes
-  Seconds latency{};  ///< of its steps, one after the other, each with a chunk
-  Seconds in_node{};  ///< among the members of each node, beside what NICs send
+  Seconds latency{};   ///< of its steps, one after the other, each with a chunk
+  Seconds in_node{};   ///< among the members of each node, beside what NICs send
+  Seconds reckoned{};  ///< by NCCL's tuner, which picks the least
 };
 
 /// Bytes that a node hands on at once in a tree: a chunk of 512 KiB (eight of them are a buffer of NCCL_BUFFSIZE) in each channel, of which
 /// there are two a NIC (ncclTopoPostset, src/graph/connect.cc) and 32 at most (MAXCHANNELS). NCCL 2.8 to 2.26.
 Bytes tree_chunk(int nics);
 
-/// NCCL's algorithms for an all-reduce of S over N nodes with n members, r a node; volumes and hops as ncclTopoTuneModel (src/graph/tuning.cc,
-/// NCCL 2.26; the same since 2.8, NVLS trees since 2.18) counts them:
+/// NCCL's algorithms for an all-reduce of S over N nodes with n members, r a node:
 ///   ring       2 (n-1)/n S leave a node, ring_all_reduce_latency(); in a node a ring
-///   tree       two binary trees of nodes, a chain through the members of each: S leave a node of two, 2 S a node of more, at 0.92 of
-///              what a ring attains; 2 log2 N hops between nodes and 2 (r-1) inside, each with a tree_chunk() at the rate there; in a node
-///              2 S at 0.92 of the ring's bus bandwidth
-///   NVLS tree  where switches reduce in the node: S, 1.5 S or 2 S leave a node of 2, 3 or more; 2 log2 N hops with its nvls_chunks();
-///              in a node what it takes alone, whose own chunks are in its curve
+///   tree       two binary trees of nodes, a chain through the members of each: S, 1.5 S or 2 S leave a node of 2, 3 or more; 2 log2 N hops
+///              between nodes and 2 (r-1) inside, each with a tree_chunk() at the rate there; in a node 2 S at the ring's bus bandwidth
+///   NVLS tree  where switches reduce in the node: as much leaves it; 2 log2 N hops with its nvls_chunks(), and those that fill the node;
+///              each round of chunks takes NICs as many handshakes as the switch
+///   LL, LL128  rings and trees of small payloads: twice and 16/15 of the bytes, a flag beside each word or each 120 bytes; as long as the
+///              tuner reckons (tuner_choices())
 /// Each node is an inner node of one tree and a leaf of the other (ncclGetDtree, src/graph/trees.cc): as the former it sends S/2 to its
-/// parent and S/2 to each child, as the latter S/2. Two nodes are each the other's child.
-///   LL         rings and trees of small payloads: twice the bytes, a flag beside each word; hops of 2.7/14 (ring), 5/14 (tree) and, inside,
-///              0.6/3.4 and 0.6/4 of Simple's latency (hwLat), without a chunk; at most 39 GB/s of bus bandwidth on two nodes and 20.4 on more
-///              (llMaxBws of Intel's hosts; AMD's 22.5 and 19)
+/// parent and S/2 to each child, as the latter S/2. Two nodes are each the other's child, three a chain.
 /// The first is the ring, by Simple; with one member a node it is the only one.
-/// Limits: LL128, which NCCL takes where NICs keep the order of what they write, is not modelled: platforms do not say which do.
 std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task);
 
-/// The fastest of them, alone on its links, which the tuner picks; of equals the one that sends less. `algorithm`: of this one alone, as with
-/// NCCL_ALGO, where the nodes have it.
+/// The one that NCCL's tuner picks. `algorithm`: of this one alone, as with NCCL_ALGO, where the nodes have it.
 /// Limits: gathers and scatters stay rings by Simple.
 NodeCrossing all_reduce_crossing(const CrossingTask& task, std::string_view algorithm = {});
 

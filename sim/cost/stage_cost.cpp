@@ -175,7 +175,8 @@ Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Opera
                     inside,
                     in_node,
                     {},
-                    wires.switch_channels};
+                    wires.switch_channels,
+                    links_of(*in.node, group.gpus_in_node)};
   if (reduces_in_switch(wires, group.gpus_in_node.size()))
     task.in_switch = [&](Bytes bytes) {
       return in_switch_all_reduce(wires, group.gpus_in_node.size(), bytes, group.nodes);

@@ -153,7 +153,8 @@ Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, in
       hop_in_node(wires),
       [&](Bytes bytes) { return in_node_ring(wires, gpus, bytes, RingKind::all_reduce); },
       {},
-      wires.switch_channels};
+      wires.switch_channels,
+      links_of(node, gpus)};
   if (reduces_in_switch(wires, gpus.size()))
     task.in_switch = [&](Bytes bytes) {
       return in_switch_all_reduce(wires, gpus.size(), bytes, nodes);

@@ -45,9 +45,10 @@ struct World {
     node.interconnect.half_size = Bytes{0};
     return {node, node};
   }
-  Collective ring(RingKind work) {
-    return with_builder(
-        [&](const CollectiveBuilder& builder) { return builder.gradients(members, 120_MB, work); });
+  Collective ring(RingKind work, Bytes payload = 120_MB) {
+    return with_builder([&](const CollectiveBuilder& builder) {
+      return builder.gradients(members, payload, work);
+    });
   }
   template <class Make>
   Collective with_builder(const Make& make) {
@@ -64,23 +65,23 @@ void check_flows(const Collective& collective, Bytes each) {
 }
 
 TEST_CASE("over two nodes a flat all-reduce is NCCL's tree, inside and between as a pipeline") {
-  const Collective tree = World("flat").ring(RingKind::all_reduce);
-  // Inside: 2 * 120 MB at 0.92 of 100 GB/s. Between nodes: 120 MB at 0.92 of the rate on two lanes, up and down.
+  const Collective tree = World("flat").ring(RingKind::all_reduce, 960_MB);
+  // Inside: 2 * 960 MB at 100 GB/s. Between nodes: 960 MB on two lanes, up and down.
   // First a chunk of two channels of 512 KiB goes up and down, at 10 GB/s between the nodes and 100 inside.
   const double fill = 2 * (5e-6 + 1048576 / 10e9) + 2 * 1048576 / 100e9;
   CHECK(tree.latency.value() == doctest::Approx(fill).epsilon(1e-12));
-  CHECK(tree.fixed.value() == doctest::Approx(fill + 2.4e-3 / 0.92).epsilon(1e-12));
-  check_flows(tree, 60_MB / 0.92);
-  CHECK(tree.traffic_bytes / 720_MB == doctest::Approx(1).epsilon(1e-12));
+  CHECK(tree.fixed.value() == doctest::Approx(fill + 19.2e-3).epsilon(1e-12));
+  check_flows(tree, 480_MB);
+  CHECK(tree.traffic_bytes / 5760_MB == doctest::Approx(1).epsilon(1e-12));
 }
 
 TEST_CASE("a flat ring goes through all replicas, inside and between nodes as a pipeline") {
   World world("flat");
   for (NodeType& node : world.nodes)
-    node.interconnect.saturated_bandwidth = 12_GBps;  // too little for a tree
+    node.interconnect.saturated_bandwidth = 5_GBps;  // too little for a tree
   const Collective ring = world.ring(RingKind::all_reduce);
-  // Inside: 2 * 1/2 * 120 MB at 12 GB/s. An edge between nodes: 2 * 3/4 * 120 MB on two lanes. 3 of 6 hops cross.
-  CHECK(ring.fixed.value() == doctest::Approx(15e-6 + 10e-3).epsilon(1e-12));
+  // Inside: 2 * 1/2 * 120 MB at 5 GB/s. An edge between nodes: 2 * 3/4 * 120 MB on two lanes. 3 of 6 hops cross.
+  CHECK(ring.fixed.value() == doctest::Approx(15e-6 + 24e-3).epsilon(1e-12));
   CHECK(ring.latency.value() == doctest::Approx(15e-6).epsilon(1e-12));
   check_flows(ring, 90_MB);
   CHECK(ring.traffic_bytes / 720_MB == doctest::Approx(1).epsilon(1e-12));
@@ -89,7 +90,7 @@ TEST_CASE("a flat ring goes through all replicas, inside and between nodes as a 
 TEST_CASE("a switch does not reduce what two GPUs of a node have") {
   World world("flat");
   for (NodeType& node : world.nodes) node.interconnect.reduces_in_switch = true;
-  check_flows(world.ring(RingKind::all_reduce), 60_MB / 0.92);
+  check_flows(world.ring(RingKind::all_reduce, 960_MB), 480_MB);
 }
 
 TEST_CASE("a hierarchical ring scatters inside, reduces between nodes, gathers inside") {

@@ -2,6 +2,7 @@
 
 #include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
+#include "cost/nccl_tuner.hpp"
 
 namespace windtunnel {
 
@@ -15,8 +16,10 @@ CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view alg
     if (!task.in_switch || task.work != RingKind::all_reduce || algorithm == "ring" ||
         algorithm == "tree")
       return steps;
-    const Seconds in_switch = task.in_switch(task.payload);
-    if (algorithm.empty() && steps.fixed < in_switch) return steps;
+    const Seconds in_switch = task.in_switch(task.payload).sum();
+    if (algorithm.empty() && steps.fixed < in_switch &&
+        !tuner_picks_switch(task.payload, members, task.links.wires))
+      return steps;
     steps.algorithm = "NVLS";
     steps.fixed = in_switch;
     return steps;
@@ -28,10 +31,10 @@ CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view alg
   if (task.work == RingKind::all_reduce) {
     const auto in_node = [&](Bytes payload) { return task.in_node(payload, RingKind::all_reduce); };
     const NodeExit exit = task.exit();
-    crossing =
-        all_reduce_crossing({task.payload, ranks, nodes, exit.rate / rings, exit.nics, task.hop,
-                             task.hop_in_node, in_node, task.in_switch, task.switch_channels},
-                            algorithm);
+    crossing = all_reduce_crossing(
+        {task.payload, ranks, nodes, exit.rate / rings, exit.nics, task.hop, task.hop_in_node,
+         in_node, task.in_switch, task.switch_channels, task.links},
+        algorithm);
   } else {
     crossing.volume = ring_all_reduce_volume(task.payload, ranks);
     crossing.latency = ring_all_reduce_latency(ranks, nodes, task.hop, task.hop_in_node);

@@ -1,0 +1,141 @@
+#include "cost/nccl_tuner.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+namespace windtunnel {
+namespace {
+
+struct Protocol {
+  std::string_view name;
+  double ring_base, tree_base;        ///< baseLat, in us
+  double ring_inside, tree_inside;    ///< hwLat over NVLink
+  double ring_between, tree_between;  ///< hwLat over the network
+  int flights;  ///< how often a hop takes the network's own latency: Simple flushes
+  std::array<double, 23> tree_correction;  ///< treeCorrectionFactor, from 64 B on by powers of two
+};
+constexpr std::array<Protocol, 3> protocols{{
+    {"LL",
+     6.6,
+     6.8,
+     1.0,  // 0.6, but no less than what posting to the network takes
+     0.6,
+     2.7,
+     5.0,
+     1,
+     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1}},
+    {"LL128", 14.0, 14.0, 1.9, 1.25, 4.0, 8.5, 1, {1,  1,  1,  1,  1,  .9, .8, .8, .8, .7, .6, .6,
+                                                   .6, .6, .6, .6, .8, .9, .9, .9, .9, 1,  1}},
+    {"Simple", 8.4, 8.4, 3.4, 4.0, 14.0, 14.0, 2, {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+                                                   .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}},
+}};
+
+/// GB/s of a channel by GPU: over two nodes, and over more.
+using Limits = std::array<std::array<double, 2>, 4>;
+constexpr Limits most_of_tree{{{18.5, 10}, {23.6, 17.8}, {41.4, 36}, {42.8, 24}}};
+constexpr Limits most_of_ring_ll128{{{20, 20}, {20, 20}, {36.7, 36.7}, {34.6, 73.4}}};
+constexpr Limits most_of_tree_ll128{{{20, 20}, {20, 20}, {36.7, 29}, {31.67, 20}}};
+constexpr std::array<double, 16> steps_of_nics{48,   45, 42, 40, 30, 24, 22, 20,
+                                               17.5, 15, 12, 10, 6,  5,  3,  1.2};
+constexpr std::array<double, 2> most_of_ll{39, 20.4};  ///< of a whole node
+
+double correction(const Protocol& protocol, Bytes payload) {
+  const auto step = static_cast<std::size_t>(std::max(0.0, std::floor(std::log2(payload / 64_B))));
+  return step < protocol.tree_correction.size() ? protocol.tree_correction[step] : 1;
+}
+
+constexpr double most_heads = 32;         ///< that reduce in a switch (NCCL_MAX_NVLS_ARITY)
+constexpr double switch_latency = 25;     ///< in us
+constexpr double switch_share = 5.0 / 6;  ///< what NVLS is reckoned to attain of its channels
+
+Seconds us(double count) { return Seconds{count * 1e-6}; }
+
+}  // namespace
+
+NcclGpu nccl_gpu(const Device& device) {
+  const auto multiplies = [&](Precision precision) { return device.peak.contains(precision); };
+  return multiplies(Precision::nvfp4)  ? NcclGpu::blackwell
+         : multiplies(Precision::fp8)  ? NcclGpu::hopper
+         : multiplies(Precision::bf16) ? NcclGpu::ampere
+                                       : NcclGpu::volta;
+}
+
+BytesPerSecond nccl_step(BytesPerSecond nic) {
+  for (const double step : steps_of_nics)
+    if (step * 1_GBps <= nic) return step * 1_GBps * std::floor(nic / (step * 1_GBps));
+  return nic;
+}
+
+std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
+  const double n = input.members, nodes = input.nodes, steps = 2 * (n - 1);
+  const double crossings = 2 * (nodes - 1), here = std::floor(n / nodes);
+  const double levels = std::floor(std::log2(nodes));
+  const bool two = input.nodes == 2;
+  const auto at_most = [&](const Limits& limits) {
+    return limits[static_cast<std::size_t>(input.gpu)][two ? 0 : 1] * 1_GBps * input.channels;
+  };
+  const BytesPerSecond inside = input.wires * (here > 1 ? here / (here - 1) : 1.0);
+  // Over two nodes a tree may take more inside than its NICs carry, up to the largest of the steps.
+  const BytesPerSecond most_inside = steps_of_nics.front() * 1_GBps * input.channels;
+  const BytesPerSecond ring = std::min(input.nics, inside);
+  const BytesPerSecond tree =
+      std::min(std::min(two ? std::min(input.nics * 2.0, most_inside) : input.nics, inside) * 0.92,
+               at_most(most_of_tree));
+  const BytesPerSecond ll = most_of_ll[two ? 0 : 1] * 1_GBps;
+  std::vector<TunerChoice> choices;
+  for (const Protocol& protocol : protocols) {
+    if (protocol.name == "LL128" && !input.nvlink) continue;
+    const bool simple = protocol.name == "Simple";
+    const Seconds network = input.network * static_cast<double>(protocol.flights);
+    Seconds ring_latency = us(protocol.ring_base + (steps - crossings) * protocol.ring_inside) +
+                           (us(protocol.ring_between) + network) * crossings;
+    constexpr Bytes plateau = 64_B;
+    if (simple && input.payload / (2 * input.channels * n) >= plateau)
+      ring_latency *= input.gpu == NcclGpu::volta ? 1.9 : 1.4;
+    choices.push_back(
+        {"ring", protocol.name, ring_latency,
+         (simple                     ? ring
+          : protocol.name == "LL128" ? std::min(ring * 0.92, at_most(most_of_ring_ll128))
+                                     : std::min(ring * 0.5, ll)) *
+             (n / steps)});
+    choices.push_back(
+        {"tree", protocol.name,
+         us(protocol.tree_base + 2 * (here - 1) * protocol.tree_inside) +
+             (us(protocol.tree_between) + network) * (2 * levels),
+         (simple                     ? tree
+          : protocol.name == "LL128" ? std::min(tree * (120.0 / 128), at_most(most_of_tree_ll128))
+                                     : std::min(tree / 3.8, ll)) *
+             (0.5 * correction(protocol, input.payload))});
+  }
+  if (input.nvls) {
+    const double heads = std::min(here, most_heads);
+    choices.push_back(
+        {"NVLS tree", "Simple", us(switch_latency) + (us(14) + input.network * 2.0) * (2 * levels),
+         std::min(input.wires * (heads / (heads + 1)), input.nics * (two ? 1.0 : 0.5)) *
+             switch_share});
+  }
+  return choices;
+}
+
+bool tuner_picks_switch(Bytes payload, int gpus, BytesPerSecond wires) {
+  // Of a channel for each GPU that reduces, beside which its links carry another: Hopper's speedArrayIntra (src/graph/search.cc)
+  constexpr std::array<double, 11> steps_inside{60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
+  const double heads = std::min(static_cast<double>(gpus), most_heads);
+  const auto* const step = std::find_if(steps_inside.begin(), steps_inside.end(), [&](double each) {
+    return each * 1_GBps * (heads + 1) <= wires;
+  });
+  if (step == steps_inside.end()) return false;
+  const double steps = 2.0 * (gpus - 1);
+  const BytesPerSecond ring = wires * (gpus / steps);
+  const Seconds by_switch =
+      us(switch_latency) + payload / (*step * 1_GBps * (heads * switch_share));
+  const auto by_ring = [&](double base, double hop, double share) {
+    return us(base + steps * hop) + payload / (ring * share);
+  };
+  return by_switch <
+         std::min({by_ring(6.6, 0.6, 0.5), by_ring(14, 1.9, 0.92), by_ring(8.4, 3.4, 1)});
+}
+
+}  // namespace windtunnel

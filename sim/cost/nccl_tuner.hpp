@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "platform/platform.hpp"
+
+namespace windtunnel {
+
+/// GPUs as NCCL's tables tell them apart (compCapIndex).
+enum class NcclGpu { volta, ampere, hopper, blackwell };
+/// By the number formats that it multiplies.
+NcclGpu nccl_gpu(const Device& device);
+
+/// What NCCL's search takes a NIC of this rate for: channels of the next lower of its steps (speedArrayInter, src/graph/search.cc).
+BytesPerSecond nccl_step(BytesPerSecond nic);
+
+/// An all-reduce over several nodes as NCCL's tuner sees it.
+struct TunerInput {
+  Bytes payload{};
+  int members = 0, nodes = 0;
+  BytesPerSecond nics{};   ///< out of a node, in steps of nccl_step()
+  BytesPerSecond wires{};  ///< out of a GPU to others of its node
+  int channels = 1;        ///< of its search, one a NIC
+  NcclGpu gpu = NcclGpu::ampere;
+  bool nvlink = true;  ///< inside a node; without it there is no LL128
+  bool nvls = false;   ///< switches reduce
+  Seconds network{};   ///< what a hop takes more than on InfiniBand (ncclNetProperties, latency)
+};
+
+/// A way that it may take.
+struct TunerChoice {
+  std::string_view algorithm = "ring";   ///< "ring", "tree", "NVLS tree"
+  std::string_view protocol = "Simple";  ///< "Simple", "LL", "LL128"
+  Seconds latency{};
+  BytesPerSecond rate{};  ///< payload over time, without the latency
+  Seconds time(Bytes payload) const { return latency + payload / rate; }
+};
+
+/// What NCCL reckons that its ways take, of which it picks the least: ncclTopoTuneModel() and ncclTopoGetAlgoTime() (src/graph/tuning.cc, NCCL
+/// 2.26; Blackwell's limits of a channel are those of 2.28, the first that are not twice Hopper's). Inside nodes links have the rates of the
+/// platform, not steps. Of LL and LL128, whose tables NVIDIA measured, it is also what they take.
+/// Limits: hosts are Intel's; NVLink SHARP with in-network reduction, PAT and plugins' own tuners are not here.
+std::vector<TunerChoice> tuner_choices(const TunerInput& input);
+
+/// Whether in one node the switch is reckoned to be faster than rings by any protocol, among n GPUs of `wires`.
+bool tuner_picks_switch(Bytes payload, int gpus, BytesPerSecond wires);
+
+}  // namespace windtunnel
