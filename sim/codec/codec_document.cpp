@@ -120,7 +120,7 @@ std::string error_text(double error) { return significant_text(error, 3); }
 document::Document codec_document(const CodecReport& report) {
   const Tensor& tensor = report.tensor;
   const TensorScale scale = scale_of(tensor);
-  document::Table codecs{"lr",
+  document::Table codecs{"lrrr??r?rr",
                          {{"codec", "ratio", "error", "first", "largest", "encode", "decode"}}};
   for (const CodecMeasurement& codec : report.codecs)
     codecs.rows.push_back({codec.choice.label(), fixed_text(codec.ratio, 2),
@@ -128,7 +128,7 @@ document::Document codec_document(const CodecReport& report) {
                            starts_warm(codec.choice) ? error_text(codec.cold.relative) : "",
                            error_text(codec.error.largest), to_text(codec.speed.encode),
                            to_text(codec.speed.decode)});
-  document::Table feedback{"lr", {{"codec", "without", "with", "residual", "telescoping"}}};
+  document::Table feedback{"lrrrr?", {{"codec", "without", "with", "residual", "telescoping"}}};
   for (const FeedbackMeasurement& codec : report.feedback)
     feedback.rows.push_back({codec.choice.label(), error_text(codec.without.sum_error),
                              error_text(codec.with.sum_error), error_text(codec.with.residual),
