@@ -101,8 +101,8 @@ void check_whole_nodes(const NewScenarioRequest& request, const Library& library
   throw InputError(
       {{{},
         {},
-        count_text(request.gpus, "GPU") + " are " + std::to_string(fewer / of_node) + " nodes of " +
-            std::to_string(of_node) + " and a part of one, and a job on " + "several nodes of " +
+        count_text(request.gpus, "GPU") + " are " + count_text(fewer / of_node, "node") + " of " +
+            std::to_string(of_node) + " and a part of one, and a job on several nodes of " +
             stem(request.platform) + " takes whole ones",
         "--gpus " + std::to_string(fewer) + " or --gpus " + std::to_string(fewer + of_node)}});
 }
