@@ -43,10 +43,11 @@ case " \$* " in
   *" --json "* | *" --emit "* | *" --resolved "* | *" new "* | *" probe "* | *" completion "* | *" --from-datasheet "* | *" draw "*) files="" ;;
   *) files="\$out" ;;
 esac
-LC_ALL=C.UTF-8 awk -v most=$width -v command="\$*" 'length > most && substr(\$0, 1, 1) != "/" {
+export LC_ALL=C  # characters are counted by their first bytes
+sed 's/[\x80-\xbf]//g' \$files "\$err" | awk -v most=$width -v command="\$*" 'length > most && substr(\$0, 1, 1) != "/" {
   for (i = 1; i <= NF; ++i) if (length(\$i) > most / 2) next
   print "windtunnel " command ": " length " columns: " \$0
-}' \$files "\$err" >>"$scratch/wide"
+}' >>"$scratch/wide"
 cat "\$out"
 cat "\$err" >&2
 exit \$code

@@ -148,12 +148,18 @@ std::string text_of(const std::vector<CommentedLine>& lines) {
   return text;
 }
 
-/// The first part of what the key means, which is enough beside a value.
-std::string meaning_of(const std::string& pointer) {
+/// The first part of what the key means, which is enough beside a value, or that of the value: "what replicas share out: 3 weights too".
+std::string meaning_of(const std::string& pointer, const std::string& value) {
   constexpr std::size_t long_text = 60;
   std::string meaning;
-  for (const Key& key : key_table())
-    if (key.pointer == pointer) meaning = key.meaning.substr(0, key.meaning.find(';'));
+  for (const Key& key : key_table()) {
+    if (key.pointer != pointer) continue;
+    meaning = key.meaning.substr(0, key.meaning.find(';'));
+    const std::string of_value = "; " + value + " ";
+    if (const std::size_t at = key.meaning.find(of_value); at != std::string::npos)
+      meaning = meaning.substr(0, meaning.find(':')) + ": " +
+                key.meaning.substr(at + 2, key.meaning.find(';', at + 1) - at - 2);
+  }
   return meaning.size() > long_text ? meaning.substr(0, meaning.find(':')) : meaning;
 }
 
@@ -178,7 +184,7 @@ std::string as_file(const JsonValue& document, const std::string& heading, int g
     for (const JsonValue::Member& each : inner)
       lines.push_back({"    \"" + each.key + "\": " + canonical_text(each.value) +
                            (&each == &inner.back() ? "" : ","),
-                       meaning_of("/" + member.key + "/" + each.key)});
+                       meaning_of("/" + member.key + "/" + each.key, canonical_text(each.value))});
     lines.push_back({"  }" + comma, {}});
   }
   constexpr int widest_comment = 77;  // of 80 characters
