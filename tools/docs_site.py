@@ -4,7 +4,7 @@
   tools/docs_site.py OUT [PROGRAM]    writes the site to the folder OUT; PROGRAM (build/release/windtunnel) is asked for the help of each command
   tools/docs_site.py --check          only checks that tools/docs_site/mkdocs.yml names each page of docs/ once, and no page that is not there
 
-Needs Debian 12's mkdocs and mkdocs-material; no network, neither to build nor to read. Look at it with: python3 -m http.server -d OUT
+Needs Debian 12's mkdocs and mkdocs-material; no network, neither to build nor to read. Look at it with a browser: OUT/index.html
 Exit code 1 when a page is missing, a link of the site is dead, or the site would load something from another host; 3 when mkdocs
 or PROGRAM is missing.
 """

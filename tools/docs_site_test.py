@@ -53,6 +53,18 @@ class DocsSiteTest(unittest.TestCase):
         (site / "search/search_index.json").write_text(json.dumps({"docs": [{"location": location} for location in searched]}))
         return list(docs_site.site_problems(site))
 
+    def test_search_without_a_server(self):
+        theme = "<p></p><script>1</script><script src=\"../assets/javascripts/bundle.1.min.js\"></script>"
+        page = mock.Mock(url="docs/one.html")
+        self.assertEqual(hooks.on_post_page(theme, {}, page),
+                         theme.replace("<script src=\"../assets", "<script src=\"../search/offline_search.js\"></script><script src=\"../assets"))
+        search = self.root / "site/search"
+        search.mkdir(parents=True)
+        (search / "search_index.json").write_text('{"docs": []}')
+        hooks.on_post_build({"site_dir": str(self.root / "site")})
+        self.assertEqual((search / "search_index.js").read_text(), 'var __search = {index: Promise.resolve({"docs": []})};\n')
+        self.assertTrue((search / "offline_search.js").exists())
+
     def test_site(self):
         self.assertEqual(self.problems("<a href='two.html#top'></a> <a href='..'></a> <a href='#top'></a> <a href='https://example.org/'></a>"), [])
         for html, problem in (("<a href='gone.html'>", "docs/one.html: gone.html is not there"),

@@ -16,6 +16,7 @@
 #include "core/json_build.hpp"
 #include "core/normal.hpp"
 #include "core/option_error.hpp"
+#include "evidence/interval.hpp"
 #include "report/explanation.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
@@ -279,6 +280,16 @@ Candidate* best_of(std::vector<Candidate>& candidates, const LinearBelief& belie
 
 double width_of(double variance) { return std::sqrt(variance + row_noise * row_noise); }
 
+/// Ends of the 90 % interval that `run` states, over the time.
+std::optional<std::pair<double, double>> interval_of_run(const Scenario& plan,
+                                                         const Library& library) {
+  Report report = simulate_key_figures(plan, build(plan));
+  add_interval(plan, library, report);
+  if (!report.iteration_time_interval) return std::nullopt;
+  return std::pair(report.iteration_time_interval->first / report.iteration_time,
+                   report.iteration_time_interval->second / report.iteration_time);
+}
+
 /// Refuses another plan whose constants are not those of the plan.
 void expect_same_constants(const Linearizer& linearizer, Scenario& other, const std::string& name) {
   for (std::size_t j = 0; j < linearizer.constants().size(); ++j) {
@@ -387,6 +398,8 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     times.push_back(*time);
   }
   const LinearTime* const asked = &times.front();
+  advice.width_of_run = width_of(belief.variance(asked->gradient));
+  advice.run_interval = interval_of_run(plan, library);
   // What is to become surer: the plan's time, or that of the other over it.
   std::vector<double> gradient = asked->gradient;
   double gain = 0;
@@ -432,9 +445,18 @@ using detail::time_text;
 
 double factor_of(double width) { return std::exp(normal_95th * width); }
 
-std::string interval_text(Seconds time, double width) {
-  const Seconds upper = time * factor_of(width);
-  return time_text(time / factor_of(width), upper) + " to " + time_text(upper, upper);
+/// The 90 % interval of the plan's time when ln(time) has this standard deviation: before any row what `run` states.
+std::pair<Seconds, Seconds> interval_of(const Advice& advice, double width) {
+  const Seconds time = advice.iteration_time;
+  if (!advice.run_interval) return {time / factor_of(width), time * factor_of(width)};
+  const double share = width / advice.width_of_run;
+  return {time * std::pow(advice.run_interval->first, share),
+          time * std::pow(advice.run_interval->second, share)};
+}
+
+std::string interval_text(const Advice& advice, double width) {
+  const auto [low, high] = interval_of(advice, width);
+  return time_text(low, high) + " to " + time_text(high, high);
 }
 
 std::string value_of(const Overrides& overrides, const std::string& pointer) {
@@ -453,6 +475,15 @@ std::string command_of(const AdvisedRun& run, const std::string& file) {
   for (const auto& [pointer, value] : run.overrides)
     words.insert(words.end(), {"--set", pointer + "=" + value});
   return shell_line(words);
+}
+
+/// What the interval rests on.
+std::string before_text(const Advice& advice) {
+  const std::string rows = "with " + count_text(advice.num_rows, "measured row");
+  if (!advice.run_interval) return rows;
+  return advice.num_rows == 0
+             ? "as run states it; no rows were measured"
+             : "of run's " + interval_text(advice, advice.width_of_run) + ", " + rows;
 }
 
 std::string constants_text(const Advice& advice) {
@@ -491,9 +522,9 @@ std::string refused_text(const Advice& advice) {
          " more cannot be simulated; the first: " + advice.why_refused + ")\n";
 }
 
-JsonValue interval_value(Seconds time, double width) {
-  return array_of(
-      std::array{time / factor_of(width) / Seconds{1}, time * factor_of(width) / Seconds{1}});
+JsonValue interval_value(const Advice& advice, double width) {
+  const auto [low, high] = interval_of(advice, width);
+  return array_of(std::array{low / Seconds{1}, high / Seconds{1}});
 }
 
 JsonValue advised_constant(const AdvisedConstant& each) {
@@ -508,11 +539,10 @@ JsonValue advised_constant(const AdvisedConstant& each) {
 
 std::string advice_text(const Advice& advice, const std::string& file, const std::string& against) {
   const Seconds time = advice.iteration_time;
-  std::string text = file + ": " + time_text(time, time) +
-                     " per iteration\n\n  90 % interval of what its constants leave open: " +
-                     interval_text(time, advice.width) + ", with " +
-                     count_text(advice.num_rows, "measured row") + "\n" + skipped_text(advice) +
-                     constants_text(advice);
+  std::string text = file + ": " + time_text(time, time) + " per iteration\n\n  90 % interval" +
+                     (advice.run_interval ? "" : " of what its constants leave open") + ": " +
+                     interval_text(advice, advice.width) + ", " + before_text(advice) + "\n" +
+                     skipped_text(advice) + constants_text(advice);
   if (advice.decision) text += "\n  " + decision_text(*advice.decision, against) + "\n";
   if (advice.num_candidates == 0)
     return text + "\n  Nothing to measure: no cut of the plan fits on one to four nodes\n" +
@@ -526,7 +556,7 @@ std::string advice_text(const Advice& advice, const std::string& file, const std
   for (const AdvisedRun& run : advice.runs)
     text += "    " + std::to_string(++number) + ". " + run_text(run) + "; " +
             time_text(run.iteration_time, run.iteration_time) + " an iteration\n       then " +
-            interval_text(time, run.width_after) +
+            interval_text(advice, run.width_after) +
             (advice.decision ? "; should it take that long, the decision is right in " +
                                    cases_text(run.sure_after)
                              : "") +
@@ -543,7 +573,7 @@ std::string advice_json(const Advice& advice) {
     return object_of({{"set", set},
                       {"gpus", run.gpus},
                       {"iteration_time_s", run.iteration_time},
-                      {"interval_s", interval_value(advice.iteration_time, run.width_after)},
+                      {"interval_s", interval_value(advice, run.width_after)},
                       {"sure", only_if(advice.decision.has_value(), run.sure_after)}});
   };
   std::optional<JsonValue> decision;
@@ -554,7 +584,7 @@ std::string advice_json(const Advice& advice) {
   return pretty_text(
              object_of({{"schema", "windtunnel/advice-v1"},
                         {"iteration_time_s", advice.iteration_time},
-                        {"interval_s", interval_value(advice.iteration_time, advice.width)},
+                        {"interval_s", interval_value(advice, advice.width)},
                         {"measured_rows", advice.num_rows},
                         {"candidates", advice.num_candidates},
                         {"refused", advice.num_refused},

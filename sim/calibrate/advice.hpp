@@ -83,6 +83,10 @@ struct Advice {
   Seconds iteration_time{};  ///< moved by what the rows missed
   double width =
       0;  ///< standard deviation of ln(time): what the constants leave open after the rows, and `noise`
+  /// The width before any row, and the 90 % interval over the time that `run` states for the plan (none without evidence): widths are
+  /// shown as the share of that interval that they are of the first.
+  double width_of_run = 0;
+  std::optional<std::pair<double, double>> run_interval;
   double noise =
       0;  ///< of it, what no constant explains: known stacks miss rows that were held out by so much
   std::vector<AdvisedConstant> constants;

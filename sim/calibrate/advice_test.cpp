@@ -7,6 +7,9 @@
 
 #include "core/problem.hpp"
 #include "core/testing.hpp"
+#include "evidence/interval.hpp"
+#include "report/terminal_text.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
 namespace {
@@ -57,6 +60,20 @@ TEST_CASE("each advised run narrows the plan's interval, and fits on few nodes")
     CHECK(run.gpus <= 32);
     width = run.width_after;
   }
+}
+
+TEST_CASE("before a run is measured, the interval is the one that run states") {
+  const TemporaryFolder folder;
+  const Advice advice = advice_for(folder);
+  const Library library{source_dir()};
+  const Scenario scenario = read_scenario(folder.path() / "plan.json", library);
+  Report report = simulate(scenario).report;
+  add_interval(scenario, library, report);
+  REQUIRE(report.iteration_time_interval);
+  const auto [low, high] = *report.iteration_time_interval;
+  CHECK(advice_text(advice, "plan.json")
+            .find("90 % interval: " + detail::time_text(low, high) + " to " +
+                  detail::time_text(high, high) + ", as run states it") != std::string::npos);
 }
 
 TEST_CASE("a constant of nodes is advised on nodes that it matters on") {

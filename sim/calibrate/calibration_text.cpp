@@ -28,7 +28,7 @@ std::string constants_text(const Calibration& calibration) {
          value_text(fitted.range.bounds.lower) + " .. " + value_text(fitted.range.bounds.upper),
          value_text(fitted.lowest) + " .. " + value_text(fitted.highest),
          fixed_text(fitted.sensitivity, 2), identification_text(fitted)});
-  return "\n" + text_table("lrrrrrrl", rows) +
+  return "\n" + text_table("lr?rr???r??r?w", rows) +
          "  width: standard deviation of what the rows and the prior leave open; refits: without "
          "some rows each (below); weight: % of the time for 1 % of the "
          "constant\n";
@@ -69,7 +69,7 @@ std::string scores_text(const Calibration& calibration, const CalibrationPoints&
   add("leave one size out", all_of(calibration.by_size), is_fitted);
   add("random folds", all_of(calibration.by_fold), is_fitted);
   add("folds, anchored", all_of(calibration.by_fold, &HeldOut::anchored), is_anchored(calibration));
-  std::string text = "\n" + text_table("lr", rows);
+  std::string text = "\n" + text_table("lrr??r?rrr???", rows);
   if (!calibration.constants.empty())
     text +=
         "  in-sample: on the very rows that the constants were fitted to. Expect the held-out "
@@ -122,7 +122,7 @@ std::string groups_text(const Calibration& calibration) {
     for (const double value : group.values) row.push_back(value_text(value));
     rows.push_back(row);
   }
-  return "\n" + text_table("lr", rows);
+  return "\n" + text_table("wrrr?", rows);
 }
 
 std::string skipped_text(const CalibrationPoints& points) {

@@ -149,7 +149,7 @@ document::Document codec_document(const CodecReport& report) {
                             std::string (*format)(double)) {
     return document::figure(data, list + "/" + std::to_string(place) + "/" + key, format);
   };
-  document::Table codecs{"lr",
+  document::Table codecs{"lrrr??r?rr",
                          {{"codec", "ratio", "error", "first", "largest", "encode", "decode"}}};
   for (std::size_t i = 0; i < report.codecs.size(); ++i)
     codecs.rows.push_back({report.codecs[i].choice.label(), cell("/codecs", i, "ratio", ratio_text),
@@ -166,7 +166,7 @@ document::Document codec_document(const CodecReport& report) {
                   "encode, decode: real time on one core of this machine, not on a GPU"});
   document::Section sums{"feedback", "Error feedback", "", {}};
   if (report.feedback_messages > 0) {
-    document::Table feedback{"lr", {{"codec", "without", "with", "residual", "telescoping"}}};
+    document::Table feedback{"lrrrr?", {{"codec", "without", "with", "residual", "telescoping"}}};
     for (std::size_t i = 0; i < report.feedback.size(); ++i) {
       document::TableRow row{report.feedback[i].choice.label()};
       for (const char* key : {"error_without", "error_with", "residual", "telescoping"})

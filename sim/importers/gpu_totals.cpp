@@ -291,7 +291,7 @@ std::string totals_text(const JsonValue& gpu) {
   add("kernels", *gpu.find("kernels"));
   for (const JsonValue::Member& stream : gpu.find("streams")->object())
     add("stream " + stream.key, stream.value);
-  return text_table("lrr", rows);
+  return text_table("wrr", rows);
 }
 
 std::string described(const GpuTrace& trace) {

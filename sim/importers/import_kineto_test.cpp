@@ -347,6 +347,22 @@ TEST_CASE(
   CHECK(contains(run.messages, "the traces are of 2 ranks, and gpt-8.3b-128xa100 is of 128 GPUs"));
 }
 
+TEST_CASE("traces of many ranks are counted, a few listed") {
+  const TemporaryFolder folder;
+  std::vector<std::filesystem::path> files;
+  for (int rank = 0; rank < 9; ++rank) {
+    const std::string name = "rank" + std::to_string(rank) + ".json";
+    folder.write(name, R"({"distributedInfo": {"rank": )" + std::to_string(rank) +
+                           R"(, "world_size": 9}, "traceEvents": [)" +
+                           event("kernel", "gemm", 7, at(1, 10)) + "]}");
+    files.push_back(folder.path() / name);
+  }
+  CHECK(text_of_import(files).starts_with("9 files, ranks 0 to 8 (first: rank0.json: "));
+  files.erase(files.begin() + 4);
+  CHECK(text_of_import(files).starts_with("rank0.json: "));
+  CHECK(text_of_import(files).find("\nrank8.json: ") != std::string::npos);
+}
+
 TEST_CASE("a set is not made of what measures no iteration, nor without its scenario") {
   ImportRun run("kineto");
   run.with(sample("trace-1-step.json.gz"));

@@ -336,7 +336,7 @@ std::string pair_text(const DataViews& runs, std::size_t other) {
       if (line.back() != "=")
         line.push_back(relative_change(a.amount(row.pointer), b.amount(row.pointer)));
     }
-    return "\n" + text_table("lr", lines);
+    return "\n" + text_table("wr", lines);
   };
   return table("ms, of one step", step_rows()) +
          table("kernels, sums of durations", kernel_rows(runs));

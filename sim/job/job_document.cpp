@@ -196,7 +196,7 @@ document::Bars time_bars(const JobResult& result, const JsonValue& data) {
 document::Section how_sure(const JobResult& result, const JsonValue& data) {
   document::Section section{"sure", "How sure", "How sure the figures are", {}};
   if (!result.step_interval) return section;
-  document::Table table{"lrr",
+  document::Table table{"wrr",
                         {{"90 % of runs", "by the error of the step", "by failures and noise"}}};
   const std::string currency =
       result.job.block.price ? ", " + result.job.block.price->currency : std::string();
@@ -309,7 +309,7 @@ Document job_document(const JobResult& result) {
   document::Section inputs{
       "inputs", "Numbers not given", "Numbers that the file leaves to windtunnel", {}};
   if (!job.assumptions.empty()) {
-    document::Table table{"lll", {{"what", "value", "source"}}};
+    document::Table table{"www", {{"what", "value", "source"}}};
     for (const Assumption& each : job.assumptions)
       table.rows.push_back({each.what, each.value,
                             (each.evidence == Evidence::measured ? "" : "assumed: ") + each.note});

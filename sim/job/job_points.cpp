@@ -101,19 +101,20 @@ std::optional<Least> least_of(const std::vector<JobPoint>& points, Expense expen
   return least;
 }
 
-/// "Cheapest: A", or which points are about the same, by how much they differ and how well that is known.
+/// "Cheapest: A", or which points may be cheaper as far as is known, by how much they differ and how well that is known.
 std::string advice(const std::vector<JobPoint>& points, Expense expense) {
   const std::optional<Least> least = least_of(points, expense);
   const JobPoint& best = points[least->point];
   std::string text = expense == Expense::days ? "Fastest: " : "Cheapest: ";
   if (least->rivals.empty()) return text + best.values + "; no other comes within the errors.";
-  text += "not known. " + best.values + " as predicted; about the same: ";
+  text += "not known. " + best.values +
+          " as predicted, but the difference is within what the model misses by for ";
   constexpr std::size_t most_named = 3;
   for (std::size_t i = 0; i < std::min(least->rivals.size(), most_named); ++i) {
     const JobPoint& rival = points[least->rivals[i]];
     const Gap gap = gap_between(best, rival, expense);
     text += (i == 0 ? "" : ", ") + rival.values + " (" + percent_text(std::expm1(gap.distance)) +
-            " more, errors up to " + percent_text(std::expm1(gap.error)) + ")";
+            " more, misses by up to " + percent_text(std::expm1(gap.error)) + ")";
   }
   if (least->rivals.size() > most_named)
     text += " and " + std::to_string(least->rivals.size() - most_named) + " more";
@@ -210,7 +211,7 @@ document::Document job_points_document(const std::string& name,
                                     {"fastest", least_json(points, Expense::days)},
                                     {"cheapest", least_json(points, Expense::cost)},
                                     {"points", array_of(points, point_json)}});
-  document::Table table{"lrrrrrrl",
+  document::Table table{"wr?rr?r??rr???w",
                         {{"point", "GPUs", "days", "90 % of runs", "goodput", "cost", "MWh", ""}}};
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto at = [&](const char* key, std::string (*format)(double)) {

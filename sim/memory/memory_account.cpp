@@ -60,6 +60,7 @@ MemoryAccount account_memory(const MemoryInputs& inputs) {
       [](const StageMemory& a, const StageMemory& b) { return miss(a) < miss(b); });
   account.worst_stage = worst.stage;
   account.capacity = inputs.device_of_stage[worst.stage.index()]->memory_capacity;
+  account.usable = worst.usable;
   account.fits = account.verdict != MemoryVerdict::does_not_fit;
   return account;
 }

@@ -74,6 +74,7 @@ struct StageMemory {
 struct MemoryAccount {
   std::vector<StageMemory> stages;
   Bytes capacity{};     ///< as sold, of the worst stage's device
+  Bytes usable{};       ///< of it: what verdicts, texts and pages set the use against
   Bytes max_total{};    ///< of all stages
   StageId worst_stage;  ///< the one with the least room, or that misses by the most
   bool fits = true;

@@ -99,7 +99,7 @@ document::Section odds_section(const JsonValue& data, const std::string& key,
   constexpr std::size_t most_rows = 8;
   document::Section section{key, title, title, {}};
   if (list.empty()) return section;
-  document::Table table{"rrl", {{"in steps", "of the time", ""}}};
+  document::Table table{"rrw", {{"in steps", "of the time", ""}}};
   for (std::size_t i = 0; i < std::min(most_rows, list.size()); ++i) {
     const std::string at = "/" + key + "/" + std::to_string(i) + "/";
     table.rows.push_back({figure(data, at + "share_of_steps", percent_text),
@@ -126,7 +126,7 @@ Document steps_document(const StepSeries& series) {
   const auto time = [&](const char* pointer) { return figure(data, pointer, html::text_of_time); };
   const auto share = [&](const char* pointer) { return figure(data, pointer, small_share_text); };
   document::Section sources{"inputs", "Noise", "Numbers of the noise", {}};
-  document::Table table{"ll", {{"what", "source"}}};
+  document::Table table{"lw", {{"what", "source"}}};
   for (const auto& [key, source] : series.sources)
     table.rows.push_back({key, std::string(name_of(source.evidence)) + ": " + source.text});
   if (!series.sources.empty()) sources.parts.emplace_back(std::move(table));
@@ -185,7 +185,7 @@ Document odds_document(const StepOdds& odds) {
                                      })}});
   document::Section gains{"gains", "Noise", "The same steps without", {}};
   // A gain below zero is a loss: draws that made some passes faster are gone too.
-  document::Table table{"rrl", {{"mean", "median", ""}}};
+  document::Table table{"rrw", {{"mean", "median", ""}}};
   for (const NoiseGain& gain : odds.gains)
     table.rows.push_back({signed_percent_text(-(gain.mean / found.mean)),
                           signed_percent_text(-(gain.median / found.mean)), gain.what});

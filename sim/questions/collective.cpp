@@ -260,7 +260,7 @@ document::Document collective_document(const CollectiveQuestion& question,
                                     {"platform", platform.name},
                                     {"sources", sources_json(platform)},
                                     {"rows", JsonValue(rows)}});
-  document::Table table{"rrrlr", {{"GPUs", "payload", "time", "algorithm", "bus bandwidth"}}};
+  document::Table table{"rrrl?r", {{"GPUs", "payload", "time", "algorithm", "bus bandwidth"}}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string row = "/rows/" + std::to_string(i);
     table.rows.push_back({document::figure(data, row + "/gpus", grouped_text),

@@ -18,11 +18,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What could be simulated before what could not, the shortest iteration first.
-bool gains_more(const WhatIfResult& a, const WhatIfResult& b) {
-  if (a.failure.empty() != b.failure.empty()) return a.failure.empty();
-  return a.iteration_time < b.iteration_time;
-}
+/// What could be simulated before what could not, the largest gain times how sure its sign is first.
+class GainsMore {
+ public:
+  explicit GainsMore(Seconds now) : now_(now) {}
+  bool operator()(const WhatIfResult& a, const WhatIfResult& b) const {
+    if (a.failure.empty() != b.failure.empty()) return a.failure.empty();
+    return expected_gain(a) > expected_gain(b);
+  }
+
+ private:
+  double expected_gain(const WhatIfResult& result) const {
+    return (1 - result.iteration_time / now_) * (result.ordering ? result.ordering->sure : 1);
+  }
+
+  Seconds now_;
+};
 
 }  // namespace
 
@@ -78,7 +89,8 @@ class Explainer {
     Explained explained = explained_path();
     std::vector<WhatIfResult> results = what_ifs_beside(explained);
     judge(explained.explanation.report, results);
-    std::stable_sort(results.begin(), results.end(), gains_more);
+    std::stable_sort(results.begin(), results.end(),
+                     GainsMore(explained.explanation.report.iteration_time));
     explained.explanation.what_ifs = std::move(results);
     return explained;
   }

@@ -11,6 +11,7 @@
 #include "core/json_number.hpp"
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
+#include "core/utf8.hpp"
 #include "report/figures.hpp"
 #include "report/html_page.hpp"
 #include "report/json_object.hpp"
@@ -149,7 +150,11 @@ DataViews reports_of(const Comparison& comparison) {
 // The text.
 
 constexpr int label_width = 20, value_width = 12, change_width = 10;
-constexpr std::size_t others_at_once = 3;  ///< what has room beside the first run in 100 characters
+/// What has room beside the first run: three in 100 characters.
+std::size_t others_at_once() {
+  const int room = detail::text_width() - utf8_count(indent) - label_width - value_width;
+  return static_cast<std::size_t>(std::max(1, room / (value_width + change_width)));
+}
 
 /// The first run and up to three others, in columns.
 class TextColumns {
@@ -157,7 +162,7 @@ class TextColumns {
   TextColumns(const DataViews& runs, std::size_t first, const Painter& paint)
       : runs_(runs),
         first_(first),
-        end_(std::min(first + others_at_once, runs.size())),
+        end_(std::min(first + others_at_once(), runs.size())),
         paint_(paint) {
     for (std::size_t i = first_; i < end_; ++i) shown_.push_back(runs[i]);
   }
@@ -230,7 +235,7 @@ class TextColumns {
            rows("Bytes on the wire in one iteration, all GPUs together", traffic_rows(shown_)) +
            rows("Memory of the fullest GPU",
                 {{"in use", "/memory/max_bytes", text_of_bytes, Change::relative},
-                 {"of", "/memory/capacity_bytes", text_of_bytes}}) +
+                 {"usable", "/memory/usable_bytes", text_of_bytes}}) +
            line("fits", [](const DataView& run) {
              const JsonValue* fits = run.find("/memory/fits");
              return std::string(fits != nullptr && canonical_text(*fits) == "true" ? "yes" : "NO");
@@ -262,7 +267,7 @@ std::string comparison_text(const Comparison& comparison, Colour colour) {
       text +=
           marked(mark_of(*ordering).mark, order_text(*ordering, i), mark_of(*ordering).tone, paint);
   const DataViews runs = reports_of(comparison);
-  for (std::size_t first = 1; first == 1 || first < runs.size(); first += others_at_once)
+  for (std::size_t first = 1; first == 1 || first < runs.size(); first += others_at_once())
     text += TextColumns(runs, first, paint).block();
   if (!comparison.differences.empty()) text += heading("Inputs that differ");
   for (const InputDifference& difference : comparison.differences)
@@ -523,7 +528,7 @@ std::string headline_table(const Comparison& comparison, const DataViews& runs) 
   rows.push_back({"GPUs", "/job/gpus", grouped_text, Change::relative});
   rows.push_back(
       {"memory of the fullest GPU", "/memory/max_bytes", text_of_bytes, Change::relative});
-  rows.push_back({"its capacity", "/memory/capacity_bytes", text_of_bytes});
+  rows.push_back({"usable memory", "/memory/usable_bytes", text_of_bytes});
   std::string html = figure_table("Headline numbers", rows, runs);
   for (std::size_t i = 1; i < runs.size(); ++i)
     html += html::quiet(

@@ -120,7 +120,7 @@ Bytes on the wire in one iteration, all GPUs together
 
 Memory of the fullest GPU
   in use                  29.8 GiB    29.8 GiB         =
-  of                      80.0 GiB    80.0 GiB
+  usable                  79.0 GiB    79.0 GiB
   fits                         yes         yes
 
 Inputs that differ
@@ -153,8 +153,9 @@ TEST_CASE("orders are said as they are known") {
   CHECK(text(0.8, {0.5, 0.9}, 0.98, OrderVerdict::slower) ==
         "slower by 25.0 %, in 98 of 100 cases (in 90 of 100 by 11.1 to 100.0 %)");
   CHECK(text(1.25, {0.8, 2}, 0.81, OrderVerdict::not_known) ==
-        "not known which is faster: 20.0 % faster by the model, in 81 of 100 cases (in 90 of 100 "
-        "between 25.0 % slower and 50.0 % faster)");
+        "not known which is faster: the difference (20.0 % faster) is within what the model misses "
+        "by; its sign is right, in 81 of 100 cases (in 90 of 100 between 25.0 % slower and 50.0 % "
+        "faster)");
   CHECK(
       text(1, {0.8, 1.25}, 0.5, OrderVerdict::about_the_same) ==
       "about the same: 0.0 % faster by the model, in 50 of 100 cases (in 90 of 100 between 25.0 % "

@@ -18,15 +18,10 @@ using html::escaped;
 
 /// Label, value and note of each figure that has a value.
 Table table_of(const Figures& figures) {
-  Table table{"lrl", {}};
+  Table table{"lrw", {}};
   for (const Figure& each : figures)
     if (!each.value.empty()) table.rows.push_back({each.label, each.value, each.note});
   return table;
-}
-
-/// The letter of a column; the last one holds for all further columns.
-char letter_of(const Table& table, std::size_t column) {
-  return table.columns[std::min(column, table.columns.size() - 1)];
 }
 
 /// Tone of the sentence behind a mark, and its class on pages.
@@ -41,19 +36,34 @@ struct AsText {
 
   /// A table and the bars beside it, the heading in its tone.
   std::string table_text(const Table& table, const std::vector<Bars::Bar>& bars) const {
-    constexpr int width = 30;
-    std::string columns;
+    constexpr int widest_bar = 30;
+    const std::vector<TextColumn> columns = text_columns(table.columns);
+    const auto is_for_pages = [&](std::size_t column) {
+      return std::isupper(columns[std::min(column, columns.size() - 1)].letter) != 0;
+    };
     std::vector<TextRow> rows(table.rows.size());
-    for (std::size_t i = 0; i < table.columns.size(); ++i)
-      if (std::islower(table.columns[i])) columns += table.columns[i];
     for (std::size_t i = 0; i < rows.size(); ++i)
       for (std::size_t column = 0; column < table.rows[i].size(); ++column)
-        if (std::islower(letter_of(table, column))) rows[i].push_back(table.rows[i][column].text());
-    for (std::size_t i = 0; i < bars.size(); ++i)
-      rows[i + 1].push_back(bar_text(bars[i].share, width));
-    const std::string text = text_table(columns + (bars.empty() ? "" : "l"), rows);
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    return paint(detail::Tone::heading, text.substr(0, end)) + text.substr(end);
+        if (!is_for_pages(column)) rows[i].push_back(table.rows[i][column].text());
+    std::string shown;
+    for (std::size_t i = 0; i < table.columns.size(); ++i)
+      if (std::isupper(table.columns[i]) != 0)
+        while (i + 1 < table.columns.size() && std::isalpha(table.columns[i + 1]) == 0) ++i;
+      else
+        shown += table.columns[i];
+    TableLines lines = table_lines(shown, rows);
+    if (const int room = bar_room(lines.width, widest_bar); room > 0)
+      for (std::size_t i = 0; i < bars.size(); ++i)
+        lines.rows[i + 1] =
+            left_aligned(lines.rows[i + 1], lines.width) + "  " + bar_text(bars[i].share, room);
+    std::string text;
+    for (const std::string& row : lines.rows)
+      for (const std::string& line : detail::lines_of(row)) {
+        const std::string shown_line = std::string(detail::indent) + line;
+        const bool is_heading = &row == &lines.rows.front();
+        text += (is_heading ? paint(detail::Tone::heading, shown_line) : shown_line) + "\n";
+      }
+    return text + (lines.left_out.empty() ? "" : detail::paragraph(lines.left_out));
   }
   std::string operator()(const Words& words) const {
     return words.empty() ? "\n" : detail::paragraph(words.text());
@@ -75,8 +85,8 @@ struct AsHtml {
 
   html::Table cells(const Table& table) const {
     html::Table of{title, {}, {}, ""};
-    for (const char letter : table.columns)
-      of.columns += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    for (const TextColumn& column : text_columns(table.columns))
+      of.columns += column.letter == 'r' || column.letter == 'R' ? 'r' : 'l';
     for (const std::vector<Words>& words : table.rows) {
       std::vector<std::string>& row = of.rows.emplace_back();
       for (const Words& cell : words) row.push_back(cell.html());

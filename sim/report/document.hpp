@@ -54,8 +54,8 @@ struct Figure {
 using Figures = std::vector<Figure>;
 
 using TableRow = std::vector<Words>;
-/// Rows of cells, the first row the heading. `columns` has a letter for each column: l left-aligned, r right-aligned, L and R for columns
-/// that only the page has room for.
+/// Rows of cells, the first row the heading. `columns` are those of a text table (TextColumn), and L and R for columns that only the page
+/// has room for.
 struct Table {
   std::string columns;
   std::vector<TableRow> rows;

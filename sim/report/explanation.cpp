@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/count_text.hpp"
 #include "core/json_build.hpp"
 #include "core/text_list.hpp"
 #include "report/json_object.hpp"
@@ -216,7 +217,7 @@ std::string path_text(const Explanation& e, const Painter& paint) {
   for (const PathShare& share : main_shares(e.shares, most_shares))
     rows.push_back({percent_text(share.time / whole), to_text(share.time), spoken_share(share)});
   return heading(paint, "The critical path: what everything else waited for") +
-         text_table("r8r10l", rows);
+         text_table("r8r10w", rows);
 }
 
 std::string slack_time(Seconds slack) { return slack > Seconds{0} ? to_text(slack) : "none"; }
@@ -229,7 +230,7 @@ std::string slack_text(const std::vector<Slack>& list, Seconds whole, const std:
     rows.push_back({list[i].what, percent_text(list[i].busy / whole),
                     percent_text(list[i].on_path / whole), slack_time(list[i].least),
                     slack_time(list[i].median)});
-  std::string text = heading(paint, title) + text_table("l20r12", rows);
+  std::string text = heading(paint, title) + text_table("w20r12r12?r12r12??", rows);
   if (list.size() > most_slacks)
     text += std::string(indent) + "and " + std::to_string(list.size() - most_slacks) +
             " more (--json lists them)\n";
@@ -293,27 +294,79 @@ std::string left_out_text(const Explanation& e) {
   return text;
 }
 
+/// "A; B; C; and 12 more"
+std::string first_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most_named = 6;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most_named, names.size()); ++i)
+    text += (i == 0 ? "" : "; ") + names[i];
+  return names.size() <= most_named
+             ? text
+             : text + "; and " + std::to_string(names.size() - most_named) + " more";
+}
+
+/// Compresses what is not compressed, or otherwise than it is: there are dozens of such what-ifs.
+bool adds_codec(const WhatIf& change) {
+  return change.kind == WhatIfKind::codec &&
+         (change.overrides.empty() || change.overrides.front().second != "null");
+}
+
+/// "19 more codecs: none gains more than 1 %; the worst, tensor activations: int8, loses 8.6 %"
+std::string other_codecs_text(const Explanation& e, const std::vector<const WhatIfResult*>& codecs,
+                              double least_gain) {
+  if (codecs.empty()) return "";
+  const auto change = [&](const WhatIfResult* result) {
+    return result->iteration_time / e.report.iteration_time - 1;
+  };
+  const auto [best, worst] = std::minmax_element(codecs.begin(), codecs.end(),
+                                                 [&](const WhatIfResult* a, const WhatIfResult* b) {
+                                                   return a->iteration_time < b->iteration_time;
+                                                 });
+  std::string text = count_text(codecs.size(), "more codec") + ": none gains more than " +
+                     percent_text(std::max(least_gain, -change(*best)));
+  if (change(*worst) >= least_change)
+    text += "; the worst, " + (*worst)->change.what + ", loses " + percent_text(change(*worst));
+  return text;
+}
+
+/// First all that is no codec; of codecs those that gain, at most as many.
 std::string what_if_text(const Explanation& e, const Painter& paint) {
+  constexpr double least_gain = 0.01;  // of a codec, to have its own line
   std::string text = heading(
       paint, is_judged(e)
                  ? "What if (each simulated on its own; third, how sure the sign of a choice is)"
                  : "What if (each simulated on its own)");
-  std::string little;
-  std::vector<TextRow> rows;
+  std::vector<std::string> little;
+  std::vector<TextRow> rows, codec_rows;
+  std::vector<const WhatIfResult*> other_codecs;
+  const auto is_told = [](const WhatIfResult& result) {
+    return result.fate == WhatIfFate::simulated || result.fate == WhatIfFate::failed;
+  };
   for (const WhatIfResult& result : e.what_ifs) {
+    if (adds_codec(result.change) && result.failure.empty()) continue;
     if (changes_little(e, result))
-      little += (little.empty() ? "" : "; ") + result.change.what;
-    else if (result.fate == WhatIfFate::simulated || result.fate == WhatIfFate::failed)
+      little.push_back(result.change.what);
+    else if (is_told(result))
       rows.push_back(what_if_row(e, result));
   }
-  text += text_table(is_judged(e) ? "r11r10r6l" : "r11r10l", rows);
+  for (const WhatIfResult& result : e.what_ifs) {
+    if (!adds_codec(result.change) || !result.failure.empty() || !is_told(result)) continue;
+    if (1 - result.iteration_time / e.report.iteration_time >= least_gain &&
+        codec_rows.size() < std::max<std::size_t>(rows.size(), 1))
+      codec_rows.push_back(what_if_row(e, result));
+    else
+      other_codecs.push_back(&result);
+  }
+  rows.insert(rows.end(), codec_rows.begin(), codec_rows.end());
+  text += text_table(is_judged(e) ? "r11r10r6w" : "r11r10w", rows);
+  if (const std::string others = other_codecs_text(e, other_codecs, least_gain); !others.empty())
+    text += detail::paragraph(others);
   if (!little.empty())
-    text += detail::paragraph("less than " + percent_text(least_change) + " either way: " + little);
+    text += detail::paragraph("less than " + percent_text(least_change) +
+                              " either way: " + first_of(little));
   text += left_out_text(e);
-  return text + std::string(indent) +
-         paint(Tone::quiet,
-               "--json gives the command of each, and where its time goes; --report a page") +
-         "\n";
+  return text + detail::paragraph(
+                    "--json gives the command of each, and where its time goes; --report a page");
 }
 
 /// The stages most on the path.

@@ -95,8 +95,9 @@ struct Explanation {
   std::vector<PathShare> shares;  ///< adds up to the iteration time
   std::vector<PathSegment> segments;
   std::vector<Slack> stages, devices, links;
-  std::vector<WhatIfResult> what_ifs;  ///< the largest gain first; those that failed last
-  std::string command;                 ///< what simulates the scenario, as typed in a shell
+  std::vector<WhatIfResult>
+      what_ifs;  ///< the largest gain, times how sure its sign is, first; those that failed last
+  std::string command;  ///< what simulates the scenario, as typed in a shell
 };
 
 /// The path and the slacks of what was played, without what-ifs.

@@ -140,6 +140,27 @@ TEST_CASE(
   CHECK(html.find("The end of the iteration waited for <b>") != std::string::npos);
 }
 
+TEST_CASE("what-ifs that are no codecs come first, and codecs that gain little share a line") {
+  Explanation e = explained();
+  const Seconds now = e.report.iteration_time;
+  const auto codec = [&](const std::string& name, double of_now, const char* value = "{}") {
+    return WhatIfResult{{WhatIfKind::codec, name, {{"/a", value}}}, of_now * now, {}, true, ""};
+  };
+  e.what_ifs = {codec("fast", 0.8),
+                {{WhatIfKind::nic, "twice the NIC rate", {}}, 0.9 * now, {}, true, ""},
+                codec("idle", 0.995),
+                codec("no compression", 1.02, "null"),
+                codec("slow", 1.3)};
+  const std::string text = explanation_text(e, Colour::never);
+  const auto at = [&](const char* what) { return text.find(what); };
+  REQUIRE(at("-20.0 %") != std::string::npos);
+  CHECK(at("twice the NIC rate") < at("no compression"));
+  CHECK(at("no compression") < at("fast"));
+  CHECK(at("2 more codecs: none gains more than 1.0 %; the worst, slow, loses 30.0 %") !=
+        std::string::npos);
+  CHECK(at("idle") == std::string::npos);
+}
+
 TEST_CASE("the JSON names every kind of time of the path") {
   Explanation e = explained();
   e.what_ifs = {

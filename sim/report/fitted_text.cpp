@@ -63,52 +63,13 @@ TextLine line_of(std::string_view text) {
 /// How far to the right a last column may begin that goes on below itself.
 std::size_t breakable_from(int width) { return static_cast<std::size_t>(width) * 2 / 3; }
 
-/// Moves columns of these rows together until none is wider than `width`: blanks that all rows have go, first where there are most, as long as
-/// two stay; one, where the last column cannot go on below itself.
-void narrow(std::vector<TextLine>& rows, int width) {
-  const auto widest = [&rows] {
-    return std::max_element(
-               rows.begin(), rows.end(),
-               [](const TextLine& a, const TextLine& b) { return a.width() < b.width(); })
-        ->width();
-  };
-  std::size_t least_indent = rows.front().cells.size();
-  for (const TextLine& row : rows) least_indent = std::min(least_indent, row.indent());
-  for (std::size_t kept = 2; kept > 0; --kept) {
-    if (kept == 1 && std::all_of(rows.begin(), rows.end(), [width](const TextLine& row) {
-          return row.last_column() <= breakable_from(width);
-        }))
-      return;
-    while (widest() > width) {
-      std::size_t most = kept, place = 0, run = 0;
-      for (std::size_t column = least_indent; column < static_cast<std::size_t>(widest());
-           ++column) {
-        const bool is_gap = std::all_of(rows.begin(), rows.end(), [column](const TextLine& row) {
-          return row.is_blank_at(column);
-        });
-        run = is_gap ? run + 1 : 0;
-        if (run > most) {
-          most = run;
-          place = column;
-        }
-      }
-      if (most == kept) break;
-      for (TextLine& row : rows)
-        if (place < row.cells.size()) {
-          if (place + 1 < row.cells.size())
-            row.cells[place + 1].colours.insert(0, row.cells[place].colours);
-          else
-            row.tail.insert(0, row.cells[place].colours);
-          row.cells.erase(row.cells.begin() + static_cast<std::ptrdiff_t>(place));
-        }
-    }
-  }
-}
-
 /// The line in as many as it takes.
 std::string broken(TextLine line, int width) {
   std::string result;
   const auto limit = static_cast<std::size_t>(width);
+  if (line.width() > width && line.indent() > breakable_from(width))  // the rest of a column
+    line.cells.erase(line.cells.begin(),
+                     line.cells.begin() + static_cast<std::ptrdiff_t>(line.indent() - 2));
   std::size_t below = line.last_column();
   if (below > breakable_from(width)) below = line.indent();
   constexpr std::size_t deep = 8;  // what begins that far in is the rest of a column
@@ -137,28 +98,14 @@ std::string broken(TextLine line, int width) {
   return result + line.text();
 }
 
-/// Whether the line has several columns.
-bool is_row(const TextLine& line) { return line.last_column() != line.indent(); }
-
 }  // namespace
 
 std::string fitted_text(std::string_view text, int width) {
-  std::vector<TextLine> lines;
+  std::string result;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(line_of(text.substr(0, end)));
+    result += broken(line_of(text.substr(0, end)), width) + "\n";
     text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  std::string result;
-  for (std::size_t first = 0; first < lines.size();) {
-    std::size_t end = first + 1;
-    if (is_row(lines[first]))
-      while (end < lines.size() && is_row(lines[end])) ++end;
-    std::vector<TextLine> rows(lines.begin() + static_cast<std::ptrdiff_t>(first),
-                               lines.begin() + static_cast<std::ptrdiff_t>(end));
-    if (is_row(rows.front())) narrow(rows, width);
-    for (const TextLine& row : rows) result += broken(row, width) + "\n";
-    first = end;
   }
   return result;
 }

@@ -16,7 +16,10 @@ namespace {
 using detail::Painter;
 using detail::Tone;
 
-constexpr int width = 80;
+int width() {
+  constexpr int widest = 80;
+  return std::min(widest, detail::text_width());
+}
 
 std::string gib(Bytes bytes) { return fixed_text(bytes / 1_GiB, 2); }
 
@@ -65,9 +68,9 @@ std::string line_text(const std::string& name, const std::string& parts, const s
                       const std::string& share) {
   constexpr int amount_width = 8, share_width = 8;
   const std::string text = std::string(detail::indent) + name + "  ";
-  const std::string parts_and_amount =
-      right_aligned(parts, width - utf8_count(text) - amount_width - share_width) +
-      right_aligned(amount, amount_width);
+  const int room = width() - utf8_count(text) - amount_width - share_width;
+  const std::string parts_and_amount = right_aligned(utf8_count(parts) <= room ? parts : "", room) +
+                                       right_aligned(amount, amount_width);
   return text + parts_and_amount + (share.empty() ? "" : right_aligned(share, share_width)) + "\n";
 }
 
@@ -118,7 +121,7 @@ std::string memory_text(const Report& report, Colour colour) {
   for (const StagesAlike& stages : stages_alike(report.memory)) text += stages_text(stages, paint);
   const detail::VerdictMark mark = detail::mark_of(report.memory.verdict);
   return text + "\n" +
-         detail::marked(mark.mark, detail::verdict_text(report.memory), mark.tone, paint, width);
+         detail::marked(mark.mark, detail::verdict_text(report.memory), mark.tone, paint, width());
 }
 
 }  // namespace windtunnel

@@ -48,8 +48,9 @@ std::string text_of(const Ordering& ordering) {
       return "about the same" + per_token + ": " + difference_text(saving) + " by the model" +
              range;
     case OrderVerdict::not_known:
-      return "not known which is faster" + per_token + ": " + difference_text(saving) +
-             " by the model" + range;
+      return "not known which is faster" + per_token + ": the difference (" +
+             difference_text(saving) + ") is within what the model misses by; its sign is right" +
+             range;
   }
   WT_UNREACHABLE();
 }

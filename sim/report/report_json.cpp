@@ -46,6 +46,7 @@ JsonValue stage_value(const StageMemory& stage, TensorList tensors) {
 JsonValue memory_value(const MemoryAccount& memory, TensorList tensors) {
   const auto stage = [tensors](const StageMemory& each) { return stage_value(each, tensors); };
   return object_of({{"capacity_bytes", memory.capacity},
+                    {"usable_bytes", memory.usable},
                     {"max_bytes", memory.max_total},
                     {"fits", memory.fits},
                     {"per_stage", array_of(memory.stages, stage)},

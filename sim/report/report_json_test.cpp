@@ -29,7 +29,8 @@ TEST_CASE("the report's keys stand in the published order") {
         "pipeline_forward pipeline_backward data_gradients tensor_activations embedding_sync "
         "zero_gather ");
   const JsonValue& memory = *report.find("memory");
-  CHECK(keys_of(memory) == "capacity_bytes max_bytes fits per_stage verdict worst_stage advice ");
+  CHECK(keys_of(memory) ==
+        "capacity_bytes usable_bytes max_bytes fits per_stage verdict worst_stage advice ");
   CHECK(keys_of(memory.find("per_stage")->array()[0])
             .starts_with("stage weights gradients optimizer activations buffers allocated reserved "
                          "context total "));

@@ -203,13 +203,13 @@ std::string stage_times(const DataViews& runs) {
 std::string stage_memory(const DataViews& runs) {
   const auto gib = [](double bytes) { return fixed_text(Bytes{bytes} / 1_GiB, 2); };
   const double whole =
-      std::max(largest(runs, "/memory/capacity_bytes"), largest(runs, "/memory/max_bytes"));
+      std::max(largest(runs, "/memory/usable_bytes"), largest(runs, "/memory/max_bytes"));
   std::string html;
   for (const DataView& run : runs) {
-    const double capacity = run.amount("/memory/capacity_bytes");
+    const double usable = run.amount("/memory/usable_bytes");
     Table table{"Memory of a GPU of each stage, in GiB",
-                {"stage", "of " + escaped(text_of_bytes(capacity)), "weights", "gradients",
-                 "optimizer", "activations", "buffers", "allocated", "in use"},
+                {"stage", "of " + escaped(text_of_bytes(usable)) + " usable", "weights",
+                 "gradients", "optimizer", "activations", "buffers", "allocated", "in use"},
                 {},
                 "llr",
                 "bars"};
@@ -224,14 +224,14 @@ std::string stage_memory(const DataViews& runs) {
                                  : run.amount(at + part);
         pieces.push_back({bytes / whole, "m-" + part, part + ": " + text_of_bytes(bytes)});
       }
-      if (total < capacity)
+      if (total < usable)
         pieces.push_back(
-            {(capacity - total) / whole, "m-free", "free: " + text_of_bytes(capacity - total)});
+            {(usable - total) / whole, "m-free", "free: " + text_of_bytes(usable - total)});
       std::vector<std::string>& row = table.rows.emplace_back();
       row = {stage, stacked_bar(pieces,
                                 "memory of stage " + stage + ": " + text_of_bytes(total) + " of " +
-                                    text_of_bytes(capacity),
-                                capacity / whole)};
+                                    text_of_bytes(usable),
+                                usable / whole)};
       for (const char* part :
            {"weights", "gradients", "optimizer", "activations", "buffers", "allocated", "total"})
         row.push_back(run.cell(at + part, gib, "GiB"));
@@ -242,7 +242,7 @@ std::string stage_memory(const DataViews& runs) {
   }
   std::vector<std::pair<std::string, std::string>> colours;
   for (const std::string part : memory_parts) colours.emplace_back("m-" + part, part);
-  colours.emplace_back("limit", "capacity");
+  colours.emplace_back("limit", "usable");
   return legend(colours) + html;
 }
 

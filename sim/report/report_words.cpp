@@ -180,12 +180,12 @@ std::string verdict_text(const MemoryAccount& memory) {
   const StageMemory& worst = memory.stages.at(memory.worst_stage.index());
   const std::string stage = "stage " + std::to_string(memory.worst_stage.index());
   const std::string use =
-      stage + " uses " + to_text(worst.total) + " of " + to_text(memory.capacity);
+      stage + " uses " + to_text(worst.total) + " of " + to_text(worst.usable) + " usable";
   switch (memory.verdict) {
     case MemoryVerdict::fits:
       return "fits: " + use;
     case MemoryVerdict::at_risk:
-      return "at risk: " + use + ", " + percent_text(worst.total / memory.capacity) + "; " +
+      return "at risk: " + use + ", " + percent_text(worst.total / worst.usable) + "; " +
              at_risk_meaning;
     case MemoryVerdict::lower_bound:
       return "at least: " + use + " with ZeRO 3, whose buffers are not all counted: it may not fit";

@@ -30,7 +30,7 @@ struct VerdictMark {
   const char* kind;  ///< class of a page
 };
 VerdictMark mark_of(MemoryVerdict verdict);
-/// "fits: stage 0 uses 46.2 GiB of 80.0 GiB", "DOES NOT FIT: …"; empty where there are no stages.
+/// "fits: stage 0 uses 46.2 GiB of 79.2 GiB usable", "DOES NOT FIT: …"; empty where there are no stages.
 std::string verdict_text(const MemoryAccount& memory);
 /// The same where the verdict is neither yes nor no; else empty.
 std::string memory_doubt(const MemoryAccount& memory);

@@ -239,7 +239,8 @@ class WhySection {
     const Table much = what_if_table(false), little = what_if_table(true);
     std::string html =
         "<h3>What if</h3>\n<p class=\"quiet\">Each is a simulation of its own, the largest gain "
-        "first; <i>sure</i>, of a choice, is how often the sign of such a "
+        "times "
+        "how sure it is first; <i>sure</i>, of a choice, is how often the sign of such a "
         "difference was right in validation; <i>where</i> says which parts of the breakdown grew "
         "or shrank, <i>repeat</i> what "
         "to type to get the same numbers.</p>\n" +
@@ -426,8 +427,10 @@ std::string headline(const Report& report) {
           "</p>\n</div>\n<div class=\"cards\">\n";
   for (const Figure* figure : shown_figures(report))
     if (figure->beside.empty()) html += figure_card(*figure, report);
-  html += card("memory, fullest GPU", number("/memory/max_bytes", to_text(report.memory.max_total)),
-               "of " + number("/memory/capacity_bytes", to_text(report.memory.capacity)));
+  html += card("memory, fullest GPU",
+               (report.memory.verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
+                   number("/memory/max_bytes", to_text(report.memory.max_total)),
+               "of " + number("/memory/usable_bytes", to_text(report.memory.usable)) + " usable");
   const std::vector<Reason> why = reasons_for_time(report);
   const auto overhead = std::find_if(
       why.begin(), why.end(), [](const Reason& reason) { return reason.line != Line::compute; });

@@ -38,7 +38,7 @@ TEST_CASE("a run's page says how long, how sure, whether it fits and why, withou
       page,
       R"(<span class="big"><span data-at="/iteration_time_s">32.0 us</span></span> per iteration)"));
   CHECK(contains(page, R"(<span data-at="/iteration_time_interval_s/1">35.0 us</span>)"));
-  CHECK(contains(page, "fits: stage 0 uses 29.8 GiB of 80.0 GiB"));
+  CHECK(contains(page, "fits: stage 0 uses 29.8 GiB of 79.0 GiB usable"));
   CHECK(contains(page, "Pipeline bubble: 9.000 us, 28.1 %"));
   CHECK(contains(page, "The end of the iteration waited for <b>"));
   CHECK(contains(page, "all 2 simulated devices (16 GPUs)"));

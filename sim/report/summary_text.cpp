@@ -50,19 +50,26 @@ std::string plan(const Report& report) {
 }
 
 std::string breakdown(const Report& report, const Painter& paint) {
-  constexpr int bar_width = 40;
+  constexpr int widest_bar = 40;
   const Seconds total = report.breakdown.total();
   if (!(total > 0_s)) return "";
   std::vector<TextRow> rows;
+  std::vector<double> shares;
   for (const Line line : all_lines) {
     const Seconds time = report.breakdown.of(line);
     const std::string number = time_text(time, total);
     if (number == time_text(0_s, total)) continue;
-    rows.push_back({with_spaces(name_of(line)), number, percent_text(time / total),
-                    paint(Tone::bar, bar_text(time / total, bar_width))});
+    rows.push_back({with_spaces(name_of(line)), number, percent_text(time / total)});
+    shares.push_back(time / total);
   }
-  return "\n" + paint(Tone::heading, "Where the time goes, on the GPUs that finish last") + "\n" +
-         text_table("l15r10r7l", rows);
+  const TableLines table = table_lines("l15r10r7", rows);
+  const int bar_width = bar_room(table.width, widest_bar);
+  std::string text =
+      "\n" + paint(Tone::heading, "Where the time goes, on the GPUs that finish last") + "\n";
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    text += std::string(indent) + table.rows[i] + "  " +
+            paint(Tone::bar, bar_text(shares[i], bar_width)) + "\n";
+  return text;
 }
 
 /// Amounts of a stage as they are printed, the first cell left for its name.
@@ -94,9 +101,10 @@ std::string memory(const Report& report, const Painter& paint) {
     tones.push_back(fits ? Tone::plain : Tone::bad);
   }
   std::string text = "\n" + paint(Tone::heading, "Memory of a GPU, GiB") + "\n";
-  const std::vector<std::string> lines = table_lines("l7r7", rows);
-  for (std::size_t i = 0; i < lines.size(); ++i)
-    text += std::string(indent) + paint(tones[i], lines[i]) + "\n";
+  const TableLines table = table_lines("l7r7?r7??r7??r7?r7???r7?r7", rows);
+  for (std::size_t i = 0; i < table.rows.size(); ++i)
+    text += std::string(indent) + paint(tones[i], table.rows[i]) + "\n";
+  if (!table.left_out.empty()) text += detail::paragraph(table.left_out);
   return text + detail::verdict_line(report, paint);
 }
 

@@ -36,7 +36,7 @@ Memory of a GPU, GiB
   stage    weights  gradients  optimizer  activations  buffers  allocated   in use
   0           2.00       4.00      12.00         2.00     3.00      23.00    29.75
   1           2.00       4.00      12.00         1.00     3.00      22.00    28.50
-  ✓ fits: stage 0 uses 29.8 GiB of 80.0 GiB
+  ✓ fits: stage 0 uses 29.8 GiB of 79.0 GiB usable
 
   5 inputs: 1 measured, 1 from datasheets, 1 fitted, 2 assumed (--json lists them)
 )summary");
@@ -79,7 +79,8 @@ TEST_CASE("a plan that does not fit says so at the top, and why at the memory ta
 TEST_CASE("a plan whose memory is at risk says how much of it is in use") {
   Report report = testing::small_report();
   report.memory.verdict = MemoryVerdict::at_risk;
-  CHECK(contains(summary_text(report), "\n  ~ at risk: stage 0 uses 29.8 GiB of 80.0 GiB, 37"));
+  CHECK(contains(summary_text(report),
+                 "\n  ~ at risk: stage 0 uses 29.8 GiB of 79.0 GiB usable, 37"));
 }
 
 TEST_CASE("an interval, warnings and unusual settings are told, within 100 characters") {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
 
 #include "core/terminal_safe.hpp"
 #include "core/utf8.hpp"
@@ -10,7 +13,8 @@
 namespace windtunnel::detail {
 namespace {
 
-int width_of_text = 100;
+constexpr int widest_text = 100;
+int width_of_text = widest_text, width_of_table = std::numeric_limits<int>::max();
 
 /// Select Graphic Rendition parameters (ECMA-48, 8.3.117).
 const char* code_of(Tone tone) {
@@ -34,8 +38,17 @@ const char* code_of(Tone tone) {
   return "0";
 }
 
-/// Breaks `text` at blanks into lines of at most `width` characters. A longer word has its own
-/// line.
+}  // namespace
+
+int text_width() { return width_of_text; }
+
+int table_width() { return width_of_table; }
+
+void set_text_width(int terminal) {
+  width_of_text = std::min(widest_text, terminal);
+  width_of_table = terminal;
+}
+
 std::vector<std::string> wrapped(std::string_view text, int width) {
   std::vector<std::string> lines(1);
   while (!text.empty()) {
@@ -54,11 +67,16 @@ std::vector<std::string> wrapped(std::string_view text, int width) {
   return lines;
 }
 
-}  // namespace
-
-int text_width() { return width_of_text; }
-
-void set_text_width(int terminal) { width_of_text = std::min(width_of_text, terminal); }
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  std::size_t end = 0;
+  while ((end = text.find('\n')) != std::string_view::npos) {
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  lines.emplace_back(text);
+  return lines;
+}
 
 std::string Painter::operator()(Tone tone, std::string_view text) const {
   if (colour_ == Colour::never || tone == Tone::plain || text.empty()) return std::string(text);

@@ -12,6 +12,8 @@ namespace windtunnel::detail {
 
 /// 100, or less where a terminal is narrower: wider lines are hard to read.
 int text_width();
+/// Of tables: what the terminal has; where text goes into a file or a pipe, there is no limit.
+int table_width();
 /// Once, before any text is made.
 void set_text_width(int terminal);
 inline constexpr std::string_view indent = "  ";
@@ -29,6 +31,10 @@ class Painter {
   Colour colour_;
 };
 
+/// Breaks `text` at blanks into lines of at most `width` characters. A longer word has its own line.
+std::vector<std::string> wrapped(std::string_view text, int width);
+/// `text` broken at its line ends: one line where there are none.
+std::vector<std::string> lines_of(std::string_view text);
 /// `text` in as many indented lines as it takes.
 std::string paragraph(std::string_view text);
 /// The same after a mark, further lines below the first:  ✗ DOES NOT FIT: stage 0 needs …

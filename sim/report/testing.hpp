@@ -142,6 +142,7 @@ inline Report small_report() {
   report.breakdown.seconds = {12_us, 6_us, 2_us, 9_us, 0_s, 2_us, 0_s, 1_us, 0_s};
   report.memory.stages = {stage_memory(0, 2_GiB), stage_memory(1, 1_GiB)};
   report.memory.capacity = 80_GiB;
+  report.memory.usable = 79_GiB;
   report.memory.max_total = report.memory.stages[0].total;
   report.traffic[0] = 16_MB;
   report.messages[0].uncompressed = 2;

@@ -56,6 +56,21 @@ int total_gpus(const ClusterShape& cluster) {
   return std::accumulate(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end(), 0);
 }
 
+std::vector<std::string> absent_node_warnings(const Platform& platform, int nodes) {
+  std::vector<std::string> warnings;
+  const auto warn = [&](const char* key, NodeId node) {
+    if (static_cast<int>(node.index()) < nodes) return;
+    std::string warning = std::string(key) + " of node " + std::to_string(node.index()) +
+                          " change nothing: the job has nodes 0 to " + std::to_string(nodes - 1);
+    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+      warnings.push_back(std::move(warning));
+  };
+  for (const NicFault& fault : platform.faults) warn("faults", fault.node);
+  for (const LinkOverride& link : platform.link_overrides)
+    warn("link_overrides", std::max(link.from, link.to));
+  return warnings;
+}
+
 std::string gpus_text(const ClusterShape& cluster) {
   const auto& gpus = cluster.gpus_by_node;
   const std::string nodes = std::to_string(gpus.size()) + (gpus.size() == 1 ? " node" : " nodes");

@@ -22,6 +22,9 @@ std::vector<NodeType> types_of_nodes(const Platform& platform, int nodes);
 /// Nodes that `ranks` GPUs need, in the platform's order; nothing when it has too few.
 std::optional<int> nodes_needed(const Platform& platform, std::int64_t ranks);
 
+/// "faults of node 9 change nothing: the job has nodes 0 to 7": of faults and links of nodes beyond its `nodes`, whose number may be a slip.
+std::vector<std::string> absent_node_warnings(const Platform& platform, int nodes);
+
 /// "64 nodes * 8 = 512 GPUs", or "2 nodes with 12 GPUs" where they differ.
 std::string gpus_text(const ClusterShape& cluster);
 int total_gpus(const ClusterShape& cluster);

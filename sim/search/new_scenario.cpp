@@ -13,6 +13,7 @@
 #include "core/utf8.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/library_files.hpp"
 #include "search/rank.hpp"
@@ -88,8 +89,34 @@ std::pair<JsonValue, Scenario> readable_draft(const NewScenarioRequest& request,
   throw *least;
 }
 
+/// A job on more than one node takes whole nodes: refuses other counts, with those next to it.
+void check_whole_nodes(const NewScenarioRequest& request, const Library& library) {
+  NewScenarioRequest one_gpu = request;
+  one_gpu.gpus = 1;
+  const Scenario least = readable_draft(one_gpu, library).second;
+  const auto& types = find_at(least.resolved, "/platform/node_types")->array();
+  const int of_node = least.plan.gpus_per_node;
+  if (types.size() > 1 || request.gpus <= of_node || request.gpus % of_node == 0) return;
+  const int fewer = request.gpus / of_node * of_node;
+  throw InputError(
+      {{{},
+        {},
+        count_text(request.gpus, "GPU") + " are " + count_text(fewer / of_node, "node") + " of " +
+            std::to_string(of_node) + " and a part of one, and a job on several nodes of " +
+            stem(request.platform) + " takes whole ones",
+        "--gpus " + std::to_string(fewer) + " or --gpus " + std::to_string(fewer + of_node)}});
+}
+
+/// Whether the software profile does not say otherwise.
+bool supports_zero(const Scenario& scenario, int stage) {
+  const JsonValue* listed = find_at(scenario.resolved, "/software/supports/zero_stage");
+  return listed == nullptr ||
+         std::any_of(listed->array().begin(), listed->array().end(),
+                     [&](const JsonValue& each) { return number_of(&each) == stage; });
+}
+
 /// Lists for a search of a second.
-JsonValue short_search(const Scenario& scenario) {
+JsonValue short_search(const Scenario& scenario, int zero_stage) {
   JsonValue search = object_of(
       {{"recompute",
         array_of(std::vector<std::string>{"none", "selective", "full"}, json_of<std::string>)},
@@ -98,7 +125,7 @@ JsonValue short_search(const Scenario& scenario) {
        {"virtual_pipeline", numbers({1, 2, 4})},
        {"schedule",
         array_of(std::vector<std::string>{"1f1b", "interleaved_1f1b"}, json_of<std::string>)},
-       {"zero_stage", numbers({1})}});
+       {"zero_stage", numbers({zero_stage})}});
   if (scenario.model.moe) search.set("expert", numbers(expert_groups(scenario)));
   return search;
 }
@@ -121,17 +148,22 @@ std::string text_of(const std::vector<CommentedLine>& lines) {
   return text;
 }
 
-/// The first part of what the key means, which is enough beside a value.
-std::string meaning_of(const std::string& pointer) {
+/// The first part of what the key means, which is enough beside a value, or that of the value: "what replicas share out: 3 weights too".
+std::string meaning_of(const std::string& pointer, const std::string& value) {
   constexpr std::size_t long_text = 60;
   std::string meaning;
-  for (const Key& key : key_table())
-    if (key.pointer == pointer) meaning = key.meaning.substr(0, key.meaning.find(';'));
+  for (const Key& key : key_table()) {
+    if (key.pointer != pointer) continue;
+    meaning = key.meaning.substr(0, key.meaning.find(';'));
+    const std::string of_value = "; " + value + " ";
+    if (const std::size_t at = key.meaning.find(of_value); at != std::string::npos)
+      meaning = meaning.substr(0, meaning.find(':')) + ": " +
+                key.meaning.substr(at + 2, key.meaning.find(';', at + 1) - at - 2);
+  }
   return meaning.size() > long_text ? meaning.substr(0, meaning.find(':')) : meaning;
 }
 
-std::string as_file(const JsonValue& document, const std::vector<std::string>& heading,
-                    int gpus_per_node) {
+std::string as_file(const JsonValue& document, const std::string& heading, int gpus_per_node) {
   const auto comment_of = [&](const std::string& key) -> std::string {
     if (key == "nodes") return "of " + count_text(gpus_per_node, "GPU") + " each";
     for (const NamedPart& part : named_parts)
@@ -152,27 +184,36 @@ std::string as_file(const JsonValue& document, const std::vector<std::string>& h
     for (const JsonValue::Member& each : inner)
       lines.push_back({"    \"" + each.key + "\": " + canonical_text(each.value) +
                            (&each == &inner.back() ? "" : ","),
-                       meaning_of("/" + member.key + "/" + each.key)});
+                       meaning_of("/" + member.key + "/" + each.key, canonical_text(each.value))});
     lines.push_back({"  }" + comma, {}});
   }
+  constexpr int widest_comment = 77;  // of 80 characters
   std::string text;
-  for (const std::string& line : heading) text += "// " + line + "\n";
+  for (const std::string& line : detail::wrapped(heading, widest_comment))
+    text += "// " + line + "\n";
   return text + "{\n" + text_of(lines) + "}\n";
 }
 
 }  // namespace
 
 NewScenario new_scenario(const NewScenarioRequest& request, const Library& library) {
+  check_whole_nodes(request, library);
   auto [tree, base] = readable_draft(request, library);
-  tree.set("search", short_search(base));
   RankOptions options;
   options.top = 1;
   options.budget = simulations;
-  const RankResult found = rank_plans(read_scenario(tree, {}, library), options);
+  RankResult found;
+  std::size_t considered = 0;
+  for (const int zero_stage : {1, 3}) {  // 3, which moves the most bytes, where nothing else fits
+    if (!found.plans.empty() || !supports_zero(base, zero_stage)) continue;
+    tree.set("search", short_search(base, zero_stage));
+    found = rank_plans(read_scenario(tree, {}, library), options);
+    considered += found.considered;
+  }
   if (found.plans.empty())
     throw InputError({{{},
                        {},
-                       "none of the " + std::to_string(found.considered) + " plans of " +
+                       "none of the " + std::to_string(considered) + " plans of " +
                            stem(request.model) + " that were looked at fits on " +
                            count_text(request.gpus, "GPU") + " of " + stem(request.platform),
                        "take more GPUs, or GPUs with more memory"}});
@@ -202,11 +243,11 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
           values.set(name, plan_value(key, key.value.get(plan.choice)));
     document.set(block, values);
   }
-  const std::vector<std::string> heading{
-      stem(request.model) + " on " + count_text(request.gpus, "GPU") + " of " +
-          stem(request.platform) + ". The plan is the fastest of the " +
-          std::to_string(found.considered) + " that were looked at:",
-      to_text(plan.time) + " per iteration. `windtunnel rank` looks at more of them."};
+  const std::string heading = stem(request.model) + " on " + count_text(request.gpus, "GPU") +
+                              " of " + stem(request.platform) +
+                              ". The plan is the fastest of the " + std::to_string(considered) +
+                              " that were looked at: " + to_text(plan.time) +
+                              " per iteration. `windtunnel rank` looks at more of them.";
   read_scenario(document, {}, library);  // throws where it would not run
   return {document, as_file(document, heading, gpus_per_node)};
 }

@@ -27,7 +27,8 @@ struct NewScenario {
 };
 
 /// The newest stack that trains the model on these GPUs in 16 bits, a batch of a usual size, and the fastest plan of a short search: sizes of all groups,
-/// recomputation, ZeRO 1, and experts where there are any. Throws InputError where no plan fits.
+/// recomputation, ZeRO 1 (3 where nothing else fits), and experts where there are any. Throws InputError where no plan fits, and for GPUs that are
+/// not whole nodes, with the counts next to it.
 NewScenario new_scenario(const NewScenarioRequest& request, const Library& library);
 
 }  // namespace windtunnel

@@ -51,7 +51,17 @@ TEST_CASE("a model with experts gets groups of them, and one that is too large i
   CHECK_THROWS_WITH_AS(new_scenario({"llama3-405b", "dgx-h100", 8}, shipped()),
                        doctest::Contains("that were looked at fits on 8 GPUs of dgx-h100"),
                        InputError);
-  CHECK_THROWS_AS(new_scenario({"llama3-8b", "dgx-h100", 12}, shipped()), InputError);
+}
+
+TEST_CASE("ZeRO 3 is tried where nothing else fits") {
+  const std::string text = new_scenario({"qwen2.5-72b", "dgx-h100", 24}, shipped()).text;
+  CHECK(contains(text, "\"zero_stage\": 3"));
+  CHECK(contains(text, "// what replicas share out: 3 weights too (FSDP)"));
+}
+
+TEST_CASE("GPUs that are not whole nodes are refused with the counts next to them") {
+  CHECK_THROWS_WITH_AS(new_scenario({"llama3-8b", "dgx-h100", 12}, shipped()),
+                       doctest::Contains("--gpus 8 or --gpus 16"), InputError);
 }
 
 }  // namespace

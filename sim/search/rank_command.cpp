@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
@@ -169,16 +170,14 @@ void write_host_map(const std::string& file, const Plan& plan, std::ostream& mes
   messages << "wrote " << file << "\n";
 }
 
-/// The plan in a row of the table: the first, or the one that is called so there.
+/// The row of the plan that is asked for.
 std::size_t chosen_row(const RankRequest& request, const RankResult& result) {
-  if (request.place.empty()) return 0;
-  std::vector<std::string> labels;
-  for (std::size_t i = 0; i < result.plans.size(); ++i) {
-    labels.push_back(label_of(result, i));
-    if (labels.back() == request.place) return i;
-  }
-  throw option_error("--place", request.place, "no plan of the table has that place",
-                     "there are " + listed(labels, {}, 10, ", ...") + "; --top K prints more");
+  const auto row = static_cast<std::size_t>(request.plan) - 1;
+  if (row < result.plans.size()) return row;
+  throw option_error(
+      "--plan", std::to_string(request.plan),
+      "the table has " + count_text(static_cast<std::int64_t>(result.plans.size()), "plan"),
+      "--top K prints more");
 }
 
 /// A plan as its training program wants it.

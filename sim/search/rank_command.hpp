@@ -24,8 +24,7 @@ struct RankRequest {
   std::string why;                    ///< a plan to explain; empty: none
   std::string method;  ///< what another method would pick (sim/studies); empty: our own search
   LaunchFormat emit = LaunchFormat::none;
-  std::string
-      place;  ///< of the plan that `emit` writes, as the table has it ("3", "1b"); empty: the best
+  int plan = 1;                  ///< that `emit` writes, by its number in the table
   bool launch_as_json = false;   ///< of Megatron-LM: the arguments with the plan and the host map
   std::string host_map;          ///< file for the GPU of each rank with `emit`; empty: none
   MeasuredErrors evidence = {};  ///< by which plans are judged; may be empty

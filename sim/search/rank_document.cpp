@@ -166,6 +166,39 @@ JsonValue rank_data(const Scenario& base, const RankResult& result) {
 
 std::string tenths_text(double number) { return fixed_text(number, 1); }
 
+std::string label_of(std::size_t index) { return std::to_string(index + 1); }
+
+/// "1, 3 and 5 to 7": the labels of plans at these indices, in order.
+std::string labels_of(const std::vector<std::size_t>& indices) {
+  std::vector<std::string> runs;
+  for (std::size_t first = 0, end = 0; first < indices.size(); first = end) {
+    for (end = first + 1; end < indices.size() && indices[end] == indices[end - 1] + 1;) ++end;
+    constexpr std::size_t many = 3;
+    if (end - first >= many)
+      runs.push_back(label_of(indices[first]) + " to " + label_of(indices[end - 1]));
+    else
+      for (std::size_t i = first; i < end; ++i) runs.push_back(label_of(indices[i]));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == runs.size() ? " and " : ", ") + runs[i];
+  return text;
+}
+
+/// The plans of which `holds` is true, by index.
+template <class Holds>
+std::vector<std::size_t> plans_where(const RankResult& result, const Holds& holds) {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < result.plans.size(); ++i)
+    if (holds(result.plans[i])) indices.push_back(i);
+  return indices;
+}
+
+/// "8.1 %", or "≈ 1.2 %" where it is not known which of the two is faster.
+std::string behind_text(const RankedPlan& plan, const RankedPlan& best) {
+  return (plan.place == 1 ? "≈ " : "") + percent_text(plan.time / best.time - 1);
+}
+
 /// The lines of the breakdown that take most, at least a twentieth each: "compute 84 %, pipeline bubble 9 %".
 std::string what_takes_the_time(const RankedPlan& plan) {
   constexpr double least_share = 0.05;
@@ -217,45 +250,59 @@ Words interval_words(const JsonValue& data, const std::string& at) {
              : low + " to " + figure(data, at + "/iteration_time_interval_s/1", text_of_time);
 }
 
+/// Memory of the fullest GPU, marked where whether it fits is not sure.
+Words memory_words(const RankedPlan& plan, const JsonValue& data, const std::string& at) {
+  return Words(plan.memory_verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
+         figure(data, at + "/memory_max_bytes", text_of_bytes) +
+         Words(plan.memory_verdict == MemoryVerdict::at_risk ? " ~" : "");
+}
+
 document::Table plan_table(const RankResult& result, const JsonValue& data) {
   document::Table table{"", {{}}};
   table.rows.resize(result.plans.size() + 1);
-  const auto add = [&](char letter, const std::string& title, const auto& cell) {
-    table.columns += letter;
+  const auto add = [&](const char* column, const std::string& title, const auto& cell) {
+    table.columns += column;
     table.rows.front().emplace_back(title);
     for (std::size_t i = 0; i < result.plans.size(); ++i)
       table.rows[i + 1].push_back(cell(i, "/plans/" + std::to_string(i)));
   };
-  add('l', "#", [&](std::size_t i, const std::string&) { return Words(label_of(result, i)); });
+  add("l", "#", [&](std::size_t i, const std::string&) { return Words(label_of(i)); });
   for (const SearchKey& searched : search_keys()) {
     if (!has_column(searched, result)) continue;
     const Key& key = *searched.key;
     const bool is_number = key.value.kind == KeyValue::Kind::whole_number;
-    add(is_number ? 'r' : 'l', key.label(), [&](std::size_t i, const std::string& at) {
+    // The number of replicas follows from the rest, and what all plans share tells none of them apart.
+    const std::string marks =
+        std::string(is_number ? "r" : "l") + (key.name() == "data"          ? "??"
+                                              : agree_on(key, result.plans) ? "???"
+                                                                            : "");
+    add(marks.c_str(), key.label(), [&](std::size_t i, const std::string& at) {
       return Words(shown_text(key, key.value.get(result.plans[i].choice)),
                    is_number ? at + key.pointer : "");
     });
   }
-  add('r', "time", [&](std::size_t, const std::string& at) {
+  add("r", "time", [&](std::size_t, const std::string& at) {
     return figure(data, at + "/iteration_time_s", text_of_time);
   });
+  if (result.plans.size() > 1 && result.plans.front().place == 1)
+    add("r?", "slower by", [&](std::size_t i, const std::string&) {
+      const RankedPlan& plan = result.plans[i];
+      return Words(i == 0 || plan.place == 0 ? "" : behind_text(plan, result.plans.front()));
+    });
   if (any_interval(result))
-    add('R', "90 % interval",
+    add("R", "90 % interval",
         [&](std::size_t, const std::string& at) { return interval_words(data, at); });
-  add('r', "samples/s", [&](std::size_t, const std::string& at) {
+  add("r????", "samples/s", [&](std::size_t, const std::string& at) {
     return figure(data, at + "/samples_per_s", tenths_text);
   });
   if (!is_always_shown(result.objective))
-    add('r', result.objective_column.title, [&](std::size_t i, const std::string&) {
+    add("r", result.objective_column.title, [&](std::size_t i, const std::string&) {
       return Words(number_text(result.objective_column, result.plans[i].penalty));
     });
-  add('r', "memory", [&](std::size_t i, const std::string& at) {
-    const MemoryVerdict verdict = result.plans[i].memory_verdict;
-    return Words(verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
-           figure(data, at + "/memory_max_bytes", text_of_bytes) +
-           Words(verdict == MemoryVerdict::at_risk ? " ~" : "");
+  add("r", "memory", [&](std::size_t i, const std::string& at) {
+    return memory_words(result.plans[i], data, at);
   });
-  add('l', "what takes the time", [&](std::size_t i, const std::string&) {
+  add("l?????", "what takes the time", [&](std::size_t i, const std::string&) {
     return Words(what_takes_the_time(result.plans[i]));
   });
   return table;
@@ -271,7 +318,7 @@ Chart plan_chart(const RankResult& result) {
     const RankedPlan& plan = result.plans[i];
     const double time = plan.time / 1_s, size = plan.memory_max / 1_GiB;
     const auto [low, high] = plan.interval.value_or(std::pair(plan.time, plan.time));
-    chart.points.push_back({time, size, label_of(result, i)});
+    chart.points.push_back({time, size, label_of(i)});
     chart.points.back().error = Chart::Error{low / 1_s, size, high / 1_s, size};
     times.insert(times.end(), {low / 1_s, high / 1_s});
     sizes.push_back(size);
@@ -326,19 +373,55 @@ bool is_worth_saying(const TriedKey& held, const Scenario& base) {
 
 /// The plans that cannot be told apart from the best, and which of them takes the least memory.
 std::optional<Verdict> shared_place(const RankResult& result) {
-  std::size_t count = 0, last = 0, leanest = 0;
-  for (std::size_t i = 0; i < result.plans.size(); ++i) {
-    if (result.plans[i].place != 1) continue;
-    ++count;
-    last = i;
-    if (result.plans[i].memory_max < result.plans[leanest].memory_max) leanest = i;
-  }
-  if (count < 2) return std::nullopt;
-  return Verdict{"~", "plans " + label_of(result, 0) + (count == 2 ? " and " : " to ") +
-                          label_of(result, last) +
+  const std::vector<std::size_t> alike =
+      plans_where(result, [](const RankedPlan& plan) { return plan.place == 1; });
+  if (alike.size() < 2) return std::nullopt;
+  const auto needs = [&](std::size_t i) {
+    const RankedPlan& plan = result.plans[i];
+    return std::pair(plan.memory_verdict == MemoryVerdict::lower_bound, plan.memory_max);
+  };
+  const std::size_t leanest =
+      *std::min_element(alike.begin(), alike.end(),
+                        [&](std::size_t a, std::size_t b) { return needs(a) < needs(b); });
+  return Verdict{"≈", "plans " + labels_of(alike) +
                           " cannot be told apart: of measured pairs that differ by as little, "
                           "fewer than 90 in 100 come out in this order. Of them " +
-                          label_of(result, leanest) + " takes the least memory"};
+                          label_of(leanest) + " takes the least memory"};
+}
+
+/// "90 % interval of each time: from 4.0 to 4.4 % below it to 8.1 % above"
+std::string intervals_text(const RankResult& result) {
+  if (!any_interval(result)) return "";
+  std::vector<double> below, above;
+  for (const RankedPlan& plan : result.plans)
+    if (plan.interval) {
+      below.push_back(1 - plan.interval->first / plan.time);
+      above.push_back(plan.interval->second / plan.time - 1);
+    }
+  const auto range = [](const std::vector<double>& shares) {
+    const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+    const std::string low = fixed_text(100 * *least, 0), high = fixed_text(100 * *most, 0);
+    return (low == high ? "" : low + " to ") + high + " %";
+  };
+  return "90 % interval of each time: " + range(below) + " below it to " + range(above) + " above";
+}
+
+/// Plans of which it is not known whether they fit, and the fastest of the others.
+std::optional<Verdict> unknown_fit(const RankResult& result) {
+  const auto is_unknown = [](const RankedPlan& plan) {
+    return plan.memory_verdict == MemoryVerdict::lower_bound;
+  };
+  const std::vector<std::size_t> unknown = plans_where(result, is_unknown);
+  if (unknown.empty()) return std::nullopt;
+  const std::vector<std::size_t> known = plans_where(result, std::not_fn(is_unknown));
+  return Verdict{
+      "≥",
+      "not known to fit: " + (unknown.size() == 1 ? std::string("plan ") : std::string("plans ")) +
+          labels_of(unknown) +
+          ". They take at least this memory: with ZeRO 3 not all buffers are "
+          "counted. " +
+          (known.empty() ? "No plan of the table is known to fit"
+                         : "The fastest plan that is known to fit is " + label_of(known.front()))};
 }
 
 Verdict proof(const RankResult& result, const JsonValue& data) {
@@ -353,7 +436,7 @@ Verdict proof(const RankResult& result, const JsonValue& data) {
   const std::string what =
       result.table_is_proven
           ? "by the model, the table is proven: no other plan " + better + " than one in it"
-          : "by the model, plan " + label_of(result, 0) + " is proven: no other " + better +
+          : "by the model, plan " + label_of(0) + " is proven: no other " + better +
                 ". The places below it are not";
   if (result.placements_searched > 0)
     return {"~", "with ranks in order " + what + " (gap " + gap +
@@ -376,12 +459,12 @@ document::Section plans_section(const RankResult& result, const JsonValue& data)
   document::Section section{"plans", "Plans", "", {}};
   if (result.plans.empty()) return section;
   section.parts.emplace_back(plan_table(result, data));
-  if (const std::string text = said_once(result); !text.empty())
-    section.parts.insert(section.parts.end(), {Words(), Words(text)});
+  for (const std::string& text : {said_once(result), intervals_text(result)})
+    if (!text.empty()) section.parts.insert(section.parts.end(), {Words(), Words(text)});
   if (result.placements_searched > 0) section.parts.emplace_back(Words());
   for (std::size_t i = 0; i < result.plans.size(); ++i)
     if (const std::string& note = result.plans[i].placement_note; !note.empty())
-      section.parts.emplace_back(label_of(result, i) + ": " + note);
+      section.parts.emplace_back(label_of(i) + ": " + note);
   section.parts.emplace_back(plan_chart(result));
   return section;
 }
@@ -433,16 +516,12 @@ document::Section search_section(const Scenario& base, const RankResult& result,
     section.parts.emplace_back(why_none(result));
     return section;
   }
-  const auto has = [&](MemoryVerdict verdict) {
-    return std::any_of(result.plans.begin(), result.plans.end(),
-                       [verdict](const auto& plan) { return plan.memory_verdict == verdict; });
-  };
-  if (has(MemoryVerdict::at_risk))
+  if (!plans_where(result, [](const RankedPlan& plan) {
+         return plan.memory_verdict == MemoryVerdict::at_risk;
+       }).empty())
     section.parts.emplace_back(
         Verdict{"~", std::string("memory at risk: ") + detail::at_risk_meaning});
-  if (has(MemoryVerdict::lower_bound))
-    section.parts.emplace_back(
-        Verdict{"≥", "memory with ZeRO 3 is at least this: not all of its buffers are counted"});
+  if (auto unknown = unknown_fit(result)) section.parts.emplace_back(*std::move(unknown));
   if (auto shared = shared_place(result)) section.parts.emplace_back(*std::move(shared));
   section.parts.emplace_back(proof(result, data));
   return section;
@@ -458,12 +537,14 @@ document::Figures best_figures(const RankResult& result, const JsonValue& data) 
   Words note = detail::plan_text(best.training, best.parallel);
   if (const Words interval = interval_words(data, "/plans/0"); !interval.empty())
     note = note + "; 90 % interval " + interval;
-  return {{"per iteration", at_best("/iteration_time_s", text_of_time), note},
-          {"samples/s", at_best("/samples_per_s", tenths_text)},
-          {"memory of the fullest GPU", at_best("/memory_max_bytes", text_of_bytes)},
-          {"plans considered", figure(data, "/considered", grouped_text)},
-          {"of them simulated", figure(data, "/simulated", grouped_text)},
-          {"gap", figure(data, "/gap", percent_text), "how much better a missed plan may be"}};
+  return {
+      {"per iteration", at_best("/iteration_time_s", text_of_time), note},
+      {"samples/s", at_best("/samples_per_s", tenths_text)},
+      {"memory of the fullest GPU", memory_words(result.plans.front(), data, "/plans/0"),
+       result.plans.front().memory_verdict == MemoryVerdict::lower_bound ? "not known to fit" : ""},
+      {"plans considered", figure(data, "/considered", grouped_text)},
+      {"of them simulated", figure(data, "/simulated", grouped_text)},
+      {"gap", figure(data, "/gap", percent_text), "how much better a missed plan may be"}};
 }
 
 }  // namespace
@@ -598,22 +679,6 @@ document::Document why_document(const Scenario& base, const PlanExplanation& exp
           {},
           {{"why", "Why", "", why_parts(explanation, data)}},
           "windtunnel rank --why --json"};
-}
-
-std::string label_of(const RankResult& result, std::size_t index) {
-  const std::size_t place = result.plans[index].place;
-  if (place == 0) return std::to_string(index + 1);
-  std::size_t sharing = 0, number = 0;
-  for (std::size_t i = 0; i < result.plans.size(); ++i) {
-    sharing += result.plans[i].place == place;
-    number += result.plans[i].place == place && i <= index;
-  }
-  if (sharing == 1) return std::to_string(place);
-  constexpr std::size_t letters = 26;
-  std::string letter;
-  for (std::size_t rest = number; rest > 0; rest = (rest - 1) / letters)
-    letter.insert(letter.begin(), static_cast<char>('a' + (rest - 1) % letters));
-  return std::to_string(place) + letter;
 }
 
 std::string launch_json(const Scenario& base, const RankedPlan& plan, std::size_t row,

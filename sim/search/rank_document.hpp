@@ -15,13 +15,13 @@ namespace windtunnel {
 ///
 ///     gpt-39b on 512 GPUs of a100-80gb-4hdr with megatron-deepspeed-2021
 ///
-///     #   tensor  pipeline  data  microbatch     time  samples/s    memory  what takes the time
-///     1a       8         4    16           4  14.65 s      104.8  61.2 GiB  compute 84 %, pipeline bubble 8 %
-///     1b       8         8     8           4  14.86 s      103.4  48.0 GiB  compute 82 %, pipeline bubble 11 %
+///     #  tensor  pipeline  data  microbatch     time  slower by  samples/s    memory  what takes the time
+///     1       8         4    16           4  14.65 s                 104.8  61.2 GiB  compute 84 %, pipeline bubble 8 %
+///     2       8         8     8           4  14.86 s    ≈ 1.4 %      103.4  48.0 GiB  compute 82 %, pipeline bubble 11 %
 ///
 ///     144 plans considered: 24 cannot be laid out, 31 do not fit in memory, 20 of the rest simulated
 ///     …
-///     ~ plans 1a and 1b cannot be told apart: …
+///     ≈ plans 1 and 2 cannot be told apart: …
 ///     ✓ by the model, the table is proven: no other plan is faster than one in it (gap 0.0 %)
 document::Document rank_document(const Scenario& base, const RankResult& result);
 
@@ -43,9 +43,6 @@ PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
 /// The explanation: windtunnel/rank-why-v1, whose `verdict` is shape, memory or legal. A plan
 /// that was simulated stands beside the best one, line by line.
 document::Document why_document(const Scenario& base, const PlanExplanation& explanation);
-
-/// "1", or "1a", "1b", … where plans share the place; the number in the table of one that was not judged.
-std::string label_of(const RankResult& result, std::size_t index);
 
 /// A plan with its launch arguments and the GPU of each rank, "node:gpu": windtunnel/launch-v1. `row`: its rank in the table, from 1.
 std::string launch_json(const Scenario& base, const RankedPlan& plan, std::size_t row,

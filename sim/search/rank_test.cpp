@@ -6,8 +6,10 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/json_number.hpp"
+#include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "search/rank_command.hpp"
 #include "search/testing.hpp"
@@ -350,9 +352,13 @@ TEST_CASE("plans that cannot be told apart share a place") {
   }
 
   const std::string text = rank_text(scenario, result);
-  CHECK(text.find("\n  1a ") != std::string::npos);
-  CHECK(text.find("\n  1b ") != std::string::npos);
-  CHECK(text.find("plans 1a and 1b cannot be told apart") != std::string::npos);
+  // Plans are numbered in the order of their times; a difference that is not known has a mark.
+  CHECK(text.find("slower by") != std::string::npos);
+  CHECK(text.find("≈ " + percent_text(result.plans[1].time / result.plans[0].time - 1) + " ") !=
+        std::string::npos);
+  CHECK(text.find("≈ " + percent_text(result.plans[2].time / result.plans[0].time - 1) + " ") ==
+        std::string::npos);
+  CHECK(text.find("plans 1 and 2 cannot be told apart") != std::string::npos);
   const std::string json = rank_json(scenario, result);
   CHECK(json.find("\"indistinguishable_from_best\": true") != std::string::npos);
   CHECK(json.find("\"indistinguishable_from_best\": false") != std::string::npos);
@@ -398,8 +404,31 @@ TEST_CASE("the page shows the numbers of its JSON: of every plan, and of the bes
   for (const char* part : {"<circle", "<h2>Plans</h2>", "<h2>Search</h2>", "searched: ",
                            "<p class=\"verdict good\"><b>✓</b> by the model, the table is proven"})
     CHECK_MESSAGE(page.find(part) != std::string::npos, part);
-  // Intervals are on the page alone.
-  CHECK(text_of(document).find("interval") == std::string::npos);
+  // The interval of each is on the page alone; the text says once how wide they are.
+  CHECK(text_of(document).find("90 % interval of each time: 10 % below it to 20 % above") !=
+        std::string::npos);
+}
+
+TEST_CASE("plans that are not known to fit are marked, named, and not called the leanest") {
+  const Scenario scenario =
+      small(R"({"tensor": [8, 4], "zero_stage": [0, 1], "micro_batch": [1, 2]})");
+  RankResult result = rank_plans(scenario, top(4));
+  REQUIRE(result.plans.size() == 4);
+  for (RankedPlan& plan : result.plans) plan.place = 1;
+  for (const std::size_t i : std::vector<std::size_t>{0, 1, 3}) {
+    result.plans[i].memory_verdict = MemoryVerdict::lower_bound;
+    result.plans[i].memory_max = 1_GiB;
+  }
+  result.plans[2].memory_max = 2_GiB;
+  const document::Document document = rank_document(scenario, result);
+  const std::string text = text_of(document), page = page_of(document);
+  CHECK(text.find("≥ 1.00 GiB") != std::string::npos);
+  CHECK(text.find("≥ not known to fit: plans 1, 2 and 4.") != std::string::npos);
+  CHECK(text.find("known to fit is 3\n") != std::string::npos);
+  CHECK(text.find("Of them 3 takes the least memory") != std::string::npos);
+  CHECK(page.find("≥ <span data-at=\"/plans/0/memory_max_bytes\">1.00 GiB</span>") !=
+        std::string::npos);
+  CHECK(page.find("not known to fit") != std::string::npos);
 }
 
 TEST_CASE("the page of a search that finds nothing says why") {

@@ -21,6 +21,7 @@
 #include "lower/stage_choice.hpp"
 #include "plan/nvlink_groups.hpp"
 #include "report/number_text.hpp"
+#include "scenario/cluster_shape.hpp"
 #include "scenario/unsupported.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "simulate/built_scenario.hpp"
@@ -371,26 +372,11 @@ void warn_of_idle_neighbours(const Outcome& o, std::vector<std::string>& warning
                          "\"");
 }
 
-/// Of faults and links of nodes that the job does not have: the number may be a slip.
-void warn_of_absent_nodes(const Outcome& o, std::vector<std::string>& warnings) {
-  const Platform& platform = o.scenario->platform;
-  const int nodes = o.scenario->plan.num_nodes;
-  const auto warn = [&](const char* key, NodeId node) {
-    if (static_cast<int>(node.index()) < nodes) return;
-    std::string warning = std::string(key) + " of node " + std::to_string(node.index()) +
-                          " change nothing: the job has nodes 0 to " + std::to_string(nodes - 1);
-    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
-      warnings.push_back(std::move(warning));
-  };
-  for (const NicFault& fault : platform.faults) warn("faults", fault.node);
-  for (const LinkOverride& link : platform.link_overrides)
-    warn("link_overrides", std::max(link.from, link.to));
-}
-
 void fill_warnings(const Outcome& o, Report& report) {
   const Scenario& scenario = *o.scenario;
   warn_of_straddling(report, report.warnings);
-  warn_of_absent_nodes(o, report.warnings);
+  for (std::string& warning : absent_node_warnings(scenario.platform, scenario.plan.num_nodes))
+    report.warnings.push_back(std::move(warning));
   warn_of_idle_neighbours(o, report.warnings);
   if (scenario.memory_correction)
     report.warnings.push_back(correction_note(*scenario.memory_correction));

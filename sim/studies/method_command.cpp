@@ -162,7 +162,7 @@ MethodChoice choose_by(Baseline method, const Scenario& scenario, const RankOpti
 document::Document method_document(const Scenario& base, const MethodChoice& choice) {
   const JsonValue data = method_value(choice);
   const std::string name = name_of(choice.method);
-  document::Table table{"rrrrll", {{"#", name, "simulated", "memory", "fits", "plan"}}};
+  document::Table table{"rrrr?lw", {{"#", name, "simulated", "memory", "fits", "plan"}}};
   for (std::size_t i = 0; i < choice.picks.size(); ++i) {
     const MethodPick& pick = choice.picks[i];
     const std::string at = "/plans/" + std::to_string(i);

@@ -249,6 +249,10 @@ std::string text_at(const JsonValue& object, const std::string& key) {
   return value->is_string() ? value->string() : canonical_text(*value);
 }
 
+const char* memory_mark(const JsonValue& row) {
+  return text_at(row, "memory_verdict") == name_of(MemoryVerdict::lower_bound) ? "≥ " : "";
+}
+
 bool fits(const JsonValue& row) {
   const JsonValue* value = row.find("fits");
   return value != nullptr && value->is_bool() && std::get<bool>(value->content);

@@ -64,6 +64,8 @@ double figure(const JsonValue& row, const std::string& key);
 std::string text_at(const JsonValue& object, const std::string& key);
 /// Whether the point of a row fits in memory.
 bool fits(const JsonValue& row);
+/// "≥ " where the memory of a row is a lower bound, and whether the point fits is not known; else empty.
+const char* memory_mark(const JsonValue& row);
 
 /// What a row is called among those with these columns: its label, or "nodes 128, platform dgx-h100".
 std::string point_name(const JsonValue& row, const std::vector<std::string>& columns);

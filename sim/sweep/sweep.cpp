@@ -9,6 +9,7 @@
 #include "core/hash.hpp"
 #include "core/object_reader.hpp"
 #include "evidence/evidence.hpp"
+#include "scenario/any_plan.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/scenario_files.hpp"
 #include "scenario/sweep_json.hpp"
@@ -170,7 +171,13 @@ Scenario Sweep::scenario(std::size_t point) const {
   ReadOptions options;
   options.seed = seed_;
   options.values = outer_first(points_.values(point));
-  return template_.read(options);
+  if (choices_.plan == JobPlan::given && !job_wants_best_plan(base_))
+    return template_.read(options);
+  return read_with_any_plan([&](const PointValues& plan) {
+    ReadOptions with_plan = options;
+    with_plan.values.insert(with_plan.values.end(), plan.begin(), plan.end());
+    return template_.read(with_plan);
+  });
 }
 
 Scenario Sweep::planned(Scenario scenario) const {

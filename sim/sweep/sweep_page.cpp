@@ -142,6 +142,7 @@ std::string best_headline(const SweepContent& page) {
          point_number(0, "iteration_time_s", to_text(Seconds{figure(row, "iteration_time_s")})) +
          " per iteration on " + point_number(0, "gpus", grouped_text(figure(row, "gpus"))) +
          " GPUs, MFU " + point_number(0, "mfu", percent_text(figure(row, "mfu"))) + ", " +
+         memory_mark(row) +
          point_number(0, "memory_max_bytes", to_text(Bytes{figure(row, "memory_max_bytes")})) +
          " of memory on the fullest GPU.</p>\n";
 }
@@ -405,15 +406,18 @@ std::string table_row(const SweepContent& page, std::size_t place,
     const std::string text = !value             ? ""
                              : each.digits == 0 ? grouped_text(*value / each.scale)
                                                 : fixed_text(*value / each.scale, each.digits);
-    html +=
-        element("td", "class=\"n\"", value ? point_number(place, each.key, text, each.unit) : "");
+    const std::string mark =
+        std::string_view(each.key) == "memory_max_bytes" ? memory_mark(content) : "";
+    html += element("td", "class=\"n\"",
+                    value ? mark + point_number(place, each.key, text, each.unit) : "");
   }
   if (page.sweep.choices().plan == JobPlan::best)
     html += element("td", "", escaped(text_at(content, "plan")));
   html += element("td", "",
-                  !row.ok             ? ""
-                  : fits(row.content) ? "yes"
-                                      : "<strong class=\"bad\">NO</strong>");
+                  !row.ok                      ? ""
+                  : !fits(content)             ? "<strong class=\"bad\">NO</strong>"
+                  : *memory_mark(content) != 0 ? "not known"
+                                               : "yes");
   if (page.ranked.failed > 0)
     html += element("td", "class=\"error-text\"", escaped(text_at(content, "error")));
   return html + "</tr>\n";

@@ -99,6 +99,18 @@ TEST_CASE("a sweep of which nothing could be simulated has a page too") {
   CHECK(contains(page_of(sweep, {}), "No point has been done yet"));
 }
 
+TEST_CASE("memory that is a lower bound is marked, and the point not said to fit") {
+  const testing::SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1]}})");
+  PartRows rows = rows_of(sweep);
+  JsonValue& row = rows.by_point.at(0).content;
+  REQUIRE_FALSE(contains(page_of(sweep, rows), R"(<td class="n">≥ )"));
+  row.set("memory_verdict", JsonValue("lower_bound"));
+  const std::string page = page_of(sweep, rows);
+  CHECK(contains(page, R"(<td class="n">≥ <span data-of="sweep-points")"));
+  CHECK(contains(page, "<td>not known</td>"));
+}
+
 TEST_CASE("a thousand points make a page of bounded size that keeps the first rows in its table") {
   const testing::SweepFixture fixture;
   std::string values;

@@ -69,6 +69,18 @@ TEST_CASE("a point may be simulated with another plan, which its row names") {
   CHECK(sweep.hash() != as_given.hash());
 }
 
+TEST_CASE("a point whose plan is searched needs no legal plan of its own") {
+  const testing::SweepFixture fixture;
+  const std::string matrix = R"({"matrix": {"/parallel/pipeline": [7]})";
+  CHECK_THROWS_AS(fixture.sweep(matrix + "}").scenario(0), InputError);
+  const Scenario read = fixture.sweep(matrix + R"(, "plan": "best"})").scenario(0);
+  CHECK(read.plan.parallel.pipeline != 7);
+  // What is no matter of the plan is still wrong.
+  CHECK_THROWS_AS(
+      fixture.sweep(R"({"matrix": {"/model/layers": ["many"]}, "plan": "best"})").scenario(0),
+      InputError);
+}
+
 TEST_CASE("money, energy and days of a point are worked out from its time") {
   const SweepFixture fixture;
   const std::string job =

@@ -170,19 +170,28 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   if (has_labels)
     lines[0].emplace_back("name");
   else
-    lines[0].insert(lines[0].end(), columns.begin(), columns.end());
+    for (const std::string& column : columns) lines[0].push_back(short_name(column, columns));
+  std::string shown = "r";
+  if (has_labels)
+    shown += "w";
+  else
+    for (std::size_t i = 0; i < columns.size(); ++i) shown += "r?";
   lines[0].insert(lines[0].end(), {"GPUs", "s/iteration"});
   if (has_intervals) lines[0].emplace_back("90 % interval");
   lines[0].insert(lines[0].end(), {"tokens/s", "MFU %", "GiB"});
-  for (const std::string& figure : sweep.asked_figures()) lines[0].push_back(figure);
+  shown += has_intervals ? "r??rr??r???r????r???" : "r??rr???r????r???";
+  for (const std::string& figure : sweep.asked_figures()) {
+    lines[0].push_back(figure);
+    shown += "r??";
+  }
   for (const JsonValue& row : best) {
     TextRow& line = lines.emplace_back(TextRow{text_at(row, "point")});
     const auto add_text = [&](const std::string& text) {
-      std::string shown = text_for_message(JsonValue(text));
-      shown = shown.substr(1, shown.size() - 2);  // no quotes around text in a table
-      for (std::size_t at = 0; (at = shown.find("\\\"", at)) != std::string::npos; ++at)
-        shown.erase(at, 1);  // nor are those in it escaped
-      line.push_back(std::move(shown));
+      std::string cell = text_for_message(JsonValue(text));
+      cell = cell.substr(1, cell.size() - 2);  // no quotes around text in a table
+      for (std::size_t at = 0; (at = cell.find("\\\"", at)) != std::string::npos; ++at)
+        cell.erase(at, 1);  // nor are those in it escaped
+      line.push_back(std::move(cell));
     };
     if (has_labels) add_text(point_name(row, columns));
     if (!has_labels)
@@ -194,7 +203,7 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
     }
     line.insert(line.end(),
                 {grouped_text(figure(row, "tokens_per_s")), fixed_text(100 * figure(row, "mfu"), 1),
-                 fixed_text(Bytes{figure(row, "memory_max_bytes")} / 1_GiB, 1)});
+                 memory_mark(row) + fixed_text(Bytes{figure(row, "memory_max_bytes")} / 1_GiB, 1)});
     for (const std::string& asked : sweep.asked_figures()) {
       const std::optional<double> amount = number_of(row.find(asked));
       constexpr int digits = 4;
@@ -204,7 +213,7 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
                                             : significant_text(*amount, digits));
     }
   }
-  return text_table(has_labels ? "rlr" : "r", lines);
+  return text_table(shown, lines);
 }
 
 }  // namespace

@@ -256,7 +256,7 @@ std::string kernel_text(const std::vector<KernelError>& errors) {
     rows.push_back({each.table, std::to_string(each.points), percent(each.median),
                     percent(each.mean), percent(each.worst), percent(each.bias),
                     each.group.empty() ? "all" : each.group});
-  return text_table("lrrrrrl", rows);
+  return text_table("lrr?rr?rw", rows);
 }
 
 }  // namespace windtunnel

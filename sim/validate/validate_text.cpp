@@ -28,7 +28,7 @@ std::string rows_text(const std::vector<ScoredRow>& comparisons) {
     rows.push_back({row.id, to_text(row.measured), to_text(row.predicted),
                     signed_percent_text(row.error()), outlier ? "*" : ""});
   }
-  return "\n" + text_table("lrrrl", rows) +
+  return "\n" + text_table("wrrrl", rows) +
          (outliers ? "  * off by more than " + percent_text(outlier_error) + "\n" : "");
 }
 
@@ -67,7 +67,7 @@ std::string score_text(const ValidatedSet& set) {
                         " are said to be known, " +
                         share_text(static_cast<double>(orders.said_right), orders.said) +
                         " of these are right"});
-  return "\n" + text_table("lrl", rows);
+  return "\n" + text_table("lrw", rows);
 }
 
 std::string groups_text(const std::vector<ScoredRow>& comparisons) {
@@ -83,7 +83,7 @@ std::string groups_text(const std::vector<ScoredRow>& comparisons) {
                     rho ? fixed_text(*rho, 2) : "-",
                     members.size() > 1 ? percent_text(top1_regret(members)) : "-"});
   }
-  return "\n" + text_table("lr", rows) +
+  return "\n" + text_table("wrrrr?r??r", rows) +
          "  regret: what choosing the plan predicted fastest costs over the best measured one\n";
 }
 
@@ -133,7 +133,7 @@ std::string other_scores_text(const ValidatedSet& set) {
   for (const MemoryKind kind : memory_kinds)
     add("memory, " + dashed_name(kind), memory_errors(set.memory, kind));
   for (const auto& [name, errors] : timer_errors(set.timers)) add("timer " + name, errors);
-  return rows.empty() ? "" : "\n" + text_table("lrl", rows);
+  return rows.empty() ? "" : "\n" + text_table("lrw", rows);
 }
 
 std::string capacity_text(const CapacityVerdicts& verdicts) {
@@ -307,7 +307,7 @@ std::string orders_text(const std::vector<ValidatedSet>& sets) {
   const auto mean = [](double sum, std::size_t count) {
     return count == 0 ? std::string("-") : percent_text(sum / static_cast<double>(count));
   };
-  return text_table("lrl", {{"order of two plans", mean(right, with_apart),
+  return text_table("lrw", {{"order of two plans", mean(right, with_apart),
                              "right, of pairs that differ by more than 3 % (" +
                                  grouped_text(static_cast<double>(pairs)) + " in " +
                                  std::to_string(with_apart) + " sets that count alike)"},
@@ -330,7 +330,7 @@ std::string validation_summary(const std::vector<ValidatedSet>& sets, Legend leg
   std::set<std::string> overrides;
   const std::string orders = orders_text(sets);
   for (const ValidatedSet& set : sets) overrides.insert(set.overrides.begin(), set.overrides.end());
-  std::string text = text_table("lr", rows);
+  std::string text = text_table("lrrr?r??r???r?r??", rows);
   if (const std::vector<TextRow> verdicts = rows_of_verdicts(sets); !verdicts.empty())
     text += (text.empty() ? "" : "\n") + text_table("lr", verdicts);
   if (!orders.empty()) text += (text.empty() ? "" : "\n") + orders;

@@ -1,6 +1,7 @@
 """Makes mkdocs read the pages as GitHub does: its names of headings, and lists and tables that follow a paragraph without an empty line."""
 import pathlib
 import re
+import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -15,6 +16,22 @@ def on_config(config):
     """Names of headings are GitHub's."""
     config["mdx_configs"]["toc"] = {"permalink": True, "slugify": lambda text, _: links.unique(links.slug(text), used_names)}
     return config
+
+
+def on_post_page(output, config, page, **_):
+    """The script that makes search work without a server stands before those of the theme."""
+    depth = page.url.count("/")
+    script = f'<script src="{"../" * depth}search/offline_search.js"></script>'
+    at = output.rindex("<script src=", 0, output.rindex("assets/javascripts/bundle"))
+    return output[:at] + script + output[at:]
+
+
+def on_post_build(config):
+    """That script, and the search index as one."""
+    search = pathlib.Path(config["site_dir"]) / "search"
+    shutil.copyfile(pathlib.Path(__file__).with_name("offline_search.js"), search / "offline_search.js")
+    index = (search / "search_index.json").read_text(encoding="utf-8")
+    (search / "search_index.js").write_text(f"var __search = {{index: Promise.resolve({index})}};\n", encoding="utf-8")
 
 
 def on_page_markdown(markdown, **_):

@@ -140,7 +140,7 @@ void check_schedule(const CommandLine& line) {
 void check_emit(const CommandLine& line) {
   if (!line.rank.host_map.empty() && line.emit.empty())
     throw UsageError("--host-map belongs to --emit");
-  if (!line.rank.place.empty() && line.emit.empty()) throw UsageError("--place belongs to --emit");
+  if (line.rank.plan > 1 && line.emit.empty()) throw UsageError("--plan belongs to --emit");
   if (!line.emit.empty() && !line.rank.why.empty())
     throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
 }

@@ -166,8 +166,8 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
                "Show which plan another method would pick, and simulate it");
   options.word("--emit", line.emit, "megatron|deepspeed|torchtitan",
                "Print the launch arguments or configuration of the best plan");
-  options.value("--place", line.rank.place, "PLACE",
-                "With --emit: of the plan with this place in the table instead, such as 3 or 1b");
+  options.number("--plan", line.rank.plan, 1, most_plans,
+                 "With --emit: the plan of this number in the table (default 1)");
   options.value("--host-map", line.rank.host_map, "OUT",
                 "With --emit: write which GPU runs which rank");
   add_report(rank, line);

@@ -79,6 +79,8 @@ std::vector<CompareInput> read_inputs(const CommandLine& line, const Library& li
   for (const std::string& argument : line.arguments) try {
       inputs.push_back(read_compare_input(scenario_file_for(argument, library), library, options));
       inputs.back().label = argument;
+      if (const auto* scenario = std::get_if<Scenario>(&inputs.back().content))
+        warn_of_absent_nodes(line, *scenario);
     } catch (const InputError& error) {
       for (const Problem& problem : error.problems()) problems.add(problem);
     }

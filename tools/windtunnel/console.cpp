@@ -22,21 +22,6 @@
 namespace windtunnel {
 namespace {
 
-/// What std::cerr writes to. Failure is ignored: there is nobody left to tell.
-class MessageStream final : public std::streambuf {
- protected:
-  std::streamsize xsputn(const char* text, std::streamsize size) override {
-    detail::write_whole(STDERR_FILENO, for_terminal({text, static_cast<std::size_t>(size)}));
-    note_message();
-    return size;
-  }
-  int_type overflow(int_type letter) override {
-    const char text = traits_type::to_char_type(letter);
-    if (!traits_type::eq_int_type(letter, traits_type::eof())) xsputn(&text, 1);
-    return traits_type::not_eof(letter);
-  }
-};
-
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -53,6 +38,42 @@ int width_of(int descriptor) {
   return width <= 0 ? 0 : std::max(width, least);
 }
 
+/// Safe for terminals, and no wider than the one that messages go to.
+void write_message(std::string_view text) {
+  const std::string shown = for_terminal(text);
+  const int width = width_of(STDERR_FILENO);
+  detail::write_whole(STDERR_FILENO, width == 0 ? shown : fitted_text(shown, width));
+  note_message();
+}
+
+/// What std::cerr writes to: a line at a time. Failure is ignored: there is nobody left to tell.
+class MessageStream final : public std::streambuf {
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    begun_.append(text, static_cast<std::size_t>(size));
+    const std::size_t end = begun_.rfind('\n') + 1;  // 0 where there is none
+    if (end > 0) write_message(std::string_view(begun_).substr(0, end));
+    begun_.erase(0, end);
+    return size;
+  }
+  int_type overflow(int_type letter) override {
+    const char text = traits_type::to_char_type(letter);
+    if (!traits_type::eq_int_type(letter, traits_type::eof())) xsputn(&text, 1);
+    return traits_type::not_eof(letter);
+  }
+  /// A question, or a line that is written over itself.
+  int sync() override {
+    if (begun_.empty()) return 0;
+    detail::write_whole(STDERR_FILENO, for_terminal(begun_));
+    note_message();
+    begun_.clear();
+    return 0;
+  }
+
+ private:
+  std::string begun_;  ///< a line without its end
+};
+
 }  // namespace
 
 int result_width(const CommandLine& line) {
@@ -66,8 +87,9 @@ void guard_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(descriptor, F_GETFD) == -1)
       ::open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
-  static MessageStream messages;
-  std::cerr.rdbuf(&messages);
+  static auto* const messages = new MessageStream;  // std::cerr is flushed after all destructors
+  std::cerr.rdbuf(messages);
+  std::cerr.unsetf(std::ios::unitbuf);
 }
 
 namespace {
@@ -96,12 +118,7 @@ void print_result(const CommandLine& line, const document::Document& document) {
                          : text_of(document, colour_of_results(line)));
 }
 
-void print_message(std::string_view text) {
-  const std::string shown = for_terminal(std::string(text) + "\n");
-  const int width = width_of(STDERR_FILENO);
-  detail::write_whole(STDERR_FILENO, width == 0 ? shown : fitted_text(shown, width));
-  note_message();
-}
+void print_message(std::string_view text) { write_message(std::string(text) + "\n"); }
 
 Colour colour_of_results(const CommandLine& line) {
   if (line.colour == ColourChoice::always) return Colour::always;

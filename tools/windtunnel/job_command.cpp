@@ -2,7 +2,12 @@
 #include <iostream>
 #include <string>
 
+#include "core/json_value.hpp"
 #include "report/progress_line.hpp"
+#include "scenario/any_plan.hpp"
+#include "scenario/library_files.hpp"
+#include "scenario/scenario_files.hpp"
+#include "search/placement_search.hpp"
 #include "search/rank.hpp"
 #include "simulate/tasks.hpp"
 #include "studies/job_run.hpp"
@@ -50,16 +55,24 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
 ExitCode job_command(const CommandLine& line) {
   const Library library = Library::find();
   const std::filesystem::path file = scenario_file_for(line.arguments.front(), library);
+  bool wants_best_plan = false;
   if (line.arguments.front() != "-") {
     ReadOptions options;
     options.overrides = line.overrides;
     const JsonValue merged = merged_scenario(file, library, options);
     const JsonValue* sweep = merged.find("sweep");
     if (sweep != nullptr && !sweep->is_null()) return play_sweep(line, file);
+    const JsonValue* plan = find_at(merged, "/job/plan");
+    wants_best_plan = plan != nullptr && plan->is_string() && plan->string() == "best";
   }
   ProgressLine progress(std::cerr, progress_style(line));
-  const JobRun run = run_job(read_placed_scenario_argument(line), job_options(line, progress),
-                             read_evidence(library));
+  const auto read = [&](const PointValues& values) {
+    return read_scenario(file, library,
+                         {line.overrides, line.seed, PlacementSearch::allowed, values});
+  };
+  const JobRun run = run_job(wants_best_plan ? place_if_asked(read_with_any_plan(read))
+                                             : read_placed_scenario_argument(line),
+                             job_options(line, progress), read_evidence(library));
   const document::Document job = job_document(run.result);
   write_outputs(line, {{line.report, [&] { return page_of(job); }},
                        {line.csv, [&] { return job_csv(run.result); }}});

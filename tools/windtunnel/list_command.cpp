@@ -8,6 +8,7 @@
 #include "cost/codec_table.hpp"
 #include "platform/fabric.hpp"
 #include "report/number_text.hpp"
+#include "report/text_table.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/library_files.hpp"
 #include "windtunnel/commands.hpp"
@@ -186,25 +187,16 @@ std::vector<Entry> list_of(const std::string& word) {
       ")");
 }
 
-/// Three columns; the second of mixed platforms may be wider than all others and does not move them.
 std::string text_of(const std::vector<Entry>& entries) {
-  constexpr std::size_t widest_figure = 45;
-  std::size_t names = 0, figures = 0;
-  for (const Entry& entry : entries) {
-    names = std::max(names, entry.name.size());
-    figures = std::max(figures, std::min(entry.key_figure.size(), widest_figure));
-  }
-  const auto cell = [](const std::string& text, std::size_t width) {
-    return text + std::string(std::max(width, text.size()) - text.size() + 2, ' ');
-  };
+  std::vector<TextRow> rows;
+  bool any_figure = false;
+  for (const Entry& entry : entries) any_figure = any_figure || !entry.key_figure.empty();
+  for (const Entry& entry : entries)
+    rows.push_back(any_figure ? TextRow{entry.name, entry.key_figure, entry.description}
+                              : TextRow{entry.name, entry.description});
   std::string text;
-  for (const Entry& entry : entries) {
-    std::string line = cell(entry.name, names);
-    if (figures > 0) line += cell(entry.key_figure, figures);
-    line += entry.description;
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
+  for (const std::string& row : table_lines(any_figure ? "lww" : "lw", rows).rows)
+    text += row + "\n";
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/file_io.hpp"
+#include "scenario/cluster_shape.hpp"
 #include "scenario/library_files.hpp"
 #include "search/placement_search.hpp"
 #include "simulate/forked.hpp"
@@ -52,8 +53,18 @@ fs::path scenario_file_for(const std::string& argument, const Library& library) 
 
 Scenario read_scenario_argument(const CommandLine& line, PlacementSearch search) {
   const Library library = Library::find();
-  return read_scenario(scenario_file_for(line.arguments.front(), library), library,
-                       {line.overrides, line.seed, search});
+  Scenario scenario = read_scenario(scenario_file_for(line.arguments.front(), library), library,
+                                    {line.overrides, line.seed, search});
+  if (line.command != "run" && line.command != "job")  // their results hold these warnings
+    warn_of_absent_nodes(line, scenario);
+  return scenario;
+}
+
+void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario) {
+  if (line.verbosity == Verbosity::quiet) return;
+  for (const std::string& warning :
+       absent_node_warnings(scenario.platform, scenario.plan.num_nodes))
+    print_message("warning: " + warning);
 }
 
 Scenario read_placed_scenario_argument(const CommandLine& line) {

@@ -20,6 +20,8 @@ Scenario read_scenario_argument(const CommandLine& line,
 /// The same with the placement searched, where the scenario asks for it.
 Scenario read_placed_scenario_argument(const CommandLine& line);
 
+/// Warns of faults and links of nodes that the job does not have.
+void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario);
 /// Says, where the scenario has noise, that this command plays iterations without it.
 void note_noise(const CommandLine& line, const Scenario& scenario);
 

@@ -41,8 +41,9 @@ ExitCode show_command(const CommandLine& line) {
   const Scenario scenario = read_placed_scenario_argument(line);
   if (line.simgrid) return show_simgrid(scenario);
   if (line.network) {
-    print_result(line.format == ResultFormat::json ? pretty_text(network_json(scenario)) + "\n"
-                                                   : network_text(scenario));
+    print_result(line, line.format == ResultFormat::json
+                           ? pretty_text(network_json(scenario)) + "\n"
+                           : network_text(scenario));
     return exit_done;
   }
   print_result(line.format == ResultFormat::json ? pretty_text(scenario.resolved) + "\n"

@@ -140,7 +140,7 @@ class Report:
         lines = sorted(report["breakdown_s"].items(), key=lambda item: -item[1])
         times = [(line.replace("_", " "), _in_seconds(seconds), seconds / self.iteration_time_s) for line, seconds in lines]
         stages = [
-            (f"stage {stage['stage']}", f"{stage['total'] / _GIB:.1f} GiB", stage["total"] / report["memory"]["capacity_bytes"])
+            (f"stage {stage['stage']}", f"{stage['total'] / _GIB:.1f} GiB", stage["total"] / report["memory"]["usable_bytes"])
             for stage in report["memory"]["per_stage"]
         ]
         verdict = "fits" if self.fits else "does not fit"

@@ -113,7 +113,7 @@ std::string late_ranks_text(const RankVerdict& verdict, const std::vector<RankTr
     rows.push_back({"  rank " + std::to_string(ranks[pace.member].rank), time_text(pace.compute),
                     signed_percent_text(pace.compute_over_peers - 1), time_text(pace.lag),
                     percent_text(pace.share_last)});
-  return "\n" + text_table("lr", rows);
+  return "\n" + text_table("wrr?rr??", rows);
 }
 
 std::string name_of(const RankGroup& group) {
@@ -138,7 +138,7 @@ std::string groups_text(const RankVerdict& verdict) {
                     to_text(Bytes{static_cast<double>(bytes)}), rate_text(median_of(rates)),
                     rate_text(*std::min_element(rates.begin(), rates.end()))});
   }
-  return "\n" + text_table("lr", rows);
+  return "\n" + text_table("wr?lrrr??", rows);
 }
 
 /// What the traces cannot tell of ranks; empty where they can tell.
@@ -328,6 +328,23 @@ std::string header(const ReadTrace& read) {
          count_text(read.steps.size(), "profiler step") + "\n";
 }
 
+/// "128 files, ranks 0 to 127 (first: rank0.json: …)"; a line each where they are few.
+std::string headers(const std::vector<ReadTrace>& traces) {
+  constexpr std::size_t few = 8;
+  std::string text;
+  if (traces.size() <= few) {
+    for (const ReadTrace& read : traces) text += header(read);
+    return text;
+  }
+  const std::int64_t first = traces.front().trace.rank, last = traces.back().trace.rank;
+  if (first >= 0)
+    text = ", ranks " + std::to_string(first) + " to " + std::to_string(last) +
+           (last - first + 1 == static_cast<std::int64_t>(traces.size()) ? "" : " with gaps");
+  std::string of_first = header(traces.front());
+  of_first.pop_back();
+  return std::to_string(traces.size()) + " files" + text + " (first: " + of_first + ")\n";
+}
+
 const TextRow totals_head{"", "time", "compute", "exposed", "hidden", "copies", "idle"};
 
 TextRow totals_row(const std::string& what, const GpuTotals& gpu) {
@@ -349,7 +366,7 @@ std::string details(const ReadTrace& read) {
   for (std::size_t i = 0; i < read.steps.size(); ++i)
     for (const GpuTotals& each : read.steps[i])
       steps.push_back(totals_row(read.trace.steps[i].name, each));
-  return read.steps.empty() ? text : text + "\n" + text_table("lr", steps);
+  return read.steps.empty() ? text : text + "\n" + text_table("wrrrrr?r??", steps);
 }
 
 /// The traces as ranks of one job; none where ranks are missing or given twice.
@@ -409,9 +426,9 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
   std::size_t num_gpus = 0;
   for (const ReadTrace& read : traces) {
     ranks.push_back(json_of(read));
-    imported.text += header(read);
     num_gpus += read.whole.size();
   }
+  imported.text += headers(traces);
   imported.found.set("traces", JsonValue(std::move(ranks)));
   if (num_gpus == 1) {
     imported.text += details(traces.front());
@@ -421,7 +438,7 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
   rows.front().front() = "from first work to last";
   for (const ReadTrace& read : traces)
     for (const GpuTotals& gpu : read.whole) rows.push_back(totals_row(row_name(read, gpu), gpu));
-  imported.text += "\n" + text_table("lr", rows);
+  imported.text += "\n" + text_table("wrrrrr?r??", rows);
   compare_ranks(traces, imported);
   return imported;
 }

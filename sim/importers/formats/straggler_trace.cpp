@@ -122,10 +122,10 @@ std::string text_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
   for (const CauseCost& cost : analysis.causes)
     rows.push_back({words_for(analysis, cost.cause), time_text(cost.saved),
                     "± " + time_text(cost.standard_error), percent_text(analysis.share(cost))});
-  text += text_table("lr", {{"a step, replayed", time_text(analysis.step_time)},
+  text += text_table("wr", {{"a step, replayed", time_text(analysis.step_time)},
                             {"without stragglers", time_text(analysis.ideal_time)},
                             {"slowdown by stragglers", fixed_text(analysis.slowdown(), 3)}}) +
-          "\n" + text_table("lr", rows);
+          "\n" + text_table("wr", rows);
   const std::vector<CauseCost> named = causes_to_name(analysis);
   text += "\nVerdict\n";
   for (const CauseCost& cost : named) text += "  " + sentence(analysis, cost) + "\n";

@@ -34,6 +34,7 @@ class PointTable {
   }
 
   cell(column, {row, place}) {
+    const is_bound = row.memory_verdict === 'lower_bound';
     const value = row[column.key], classes = [column.scale ? 'n' : '', column.key === 'error' ? 'error-text' : ''].filter(Boolean).join(' ');
     const cell = make('td', classes ? {class: classes} : {});
     if (value === undefined) return cell;
@@ -44,8 +45,8 @@ class PointTable {
         return make('span', {'data-of': 'sweep-points', 'data-at': `/${place}/${key}`, 'data-unit': column.unit}, grouped);
       };
       if (Array.isArray(value)) cell.append(figure(value[0], `${column.key}/0`), ' to ', figure(value[1], `${column.key}/1`));
-      else cell.append(figure(value, column.key));
-    } else if (column.key === 'fits') cell.append(value ? 'yes' : make('strong', {class: 'bad'}, 'NO'));
+      else cell.append(column.key === 'memory_max_bytes' && is_bound ? '≥ ' : '', figure(value, column.key));
+    } else if (column.key === 'fits') cell.append(!value ? make('strong', {class: 'bad'}, 'NO') : is_bound ? 'not known' : 'yes');
     else cell.append(typeof value === 'string' ? value : JSON.stringify(value));
     return cell;
   }
