@@ -447,8 +447,27 @@ TEST_CASE("sizes of words, gates and exchanges are read from a launch script") {
   CHECK(json_at(run, "/software/experts/dispatch") == "\"one_copy_per_node\"");
   CHECK(json_at(run, "/training/gradient_dtype") == "\"bf16\"");
   CHECK(contains(run.messages, "not used, as no key of a scenario says it: fsdp-double-buffer"));
-  CHECK(
-      contains(run.messages, "moe-token-dispatcher-type is allgather where the file does not say"));
+}
+
+TEST_CASE("tokens go to their experts as the script says, or as Megatron-LM does by itself") {
+  std::string messages;
+  const auto dispatch = [&](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.model = "mixtral-8x7b";
+    run.request.options.gpus = 16;
+    run.with("run.sh", "python pretrain_gpt.py --bf16 " + options + "\n").run();
+    messages = run.messages;
+    return json_at(run, "/software/experts/dispatch");
+  };
+  const std::string shared = "--expert-model-parallel-size 8 ";
+  CHECK(dispatch(shared) == "\"all_gather\"");
+  CHECK(contains(messages, "moe-token-dispatcher-type is allgather where the file does not say"));
+  CHECK(dispatch(shared + "--moe-token-dispatcher-type allgather") == "\"all_gather\"");
+  CHECK_FALSE(contains(messages, "moe-token-dispatcher-type is"));
+  CHECK(dispatch(shared + "--moe-token-dispatcher-type alltoall") ==
+        "none");  // as the profile has it
+  CHECK(dispatch(shared + "--deepspeed") == "none");
+  CHECK(dispatch("") == "none");  // every rank has all experts
 }
 
 TEST_CASE("layers of Megatron's own keep the scores of attention") {

@@ -221,10 +221,6 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
     else
       scenario.set_default("/model/moe/capacity", 1);
   }
-  if (!is_deepspeed && scenario.settings().find("moe-token-dispatcher-type") == nullptr)
-    scenario.note(
-        "moe-token-dispatcher-type is allgather where the file does not say; exchanges by "
-        "all-to-all are simulated");
   scenario.set_default("/model/moe/ffn_hidden",
                        scenario.at("/model/ffn_hidden", 4 * scenario.at("/model/hidden", 0)));
   const std::string frequency = scenario.text("moe-layer-freq");
@@ -256,6 +252,20 @@ void set_expert_ways(LaunchScenario& scenario, bool is_deepspeed) {
   if (!is_deepspeed)
     scenario.note("expert-tensor-parallel-size is the tensor degree, " + std::to_string(tensor) +
                   ", where the file does not say");
+}
+
+/// --moe-token-dispatcher-type is allgather where it is left out (megatron/training/arguments.py, core 0.6 to 0.14).
+void set_dispatch(LaunchScenario& scenario, bool is_deepspeed) {
+  const bool is_shared =
+      scenario.at("/parallel/expert", 1) * scenario.at("/parallel/expert_tensor", 1) > 1;
+  if (is_deepspeed || !scenario.has_experts() || !is_shared ||
+      scenario.settings().find("moe-token-dispatcher-type") != nullptr ||
+      scenario.has("/software/experts/dispatch"))
+    return;
+  scenario.set("/software/experts/dispatch", "all_gather");
+  scenario.note(
+      "moe-token-dispatcher-type is allgather where the file does not say: every token goes to "
+      "every rank that shares the experts");
 }
 
 /// --window-size "127,0": a token attends to itself and as many before it (Transformer Engine's DotProductAttention), in all layers, or in those that
@@ -457,6 +467,7 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   set_edge_stages(scenario);
   set_dense_layers(scenario, software == megatron_deepspeed);
   set_expert_ways(scenario, software == megatron_deepspeed);
+  set_dispatch(scenario, software == megatron_deepspeed);
   if (!scenario.has("/training/micro_batch"))
     scenario.note("the file does not say the microbatch: 1 sample is assumed");
   scenario.set_default("/training/micro_batch", 1);
