@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "core/json_number.hpp"
 #include "core/testing.hpp"
 #include "lower/program_builder.hpp"
 #include "questions/what_if.hpp"
@@ -464,12 +465,13 @@ TEST_CASE("a straggler slows its own stage, and no other node of the same device
   CHECK(same_second == second);
 }
 
-TEST_CASE("what-ifs come in the order of what they gain") {
+TEST_CASE("what-ifs come in the order of what they gain times how sure that is") {
   const JsonValue explanation = explained(read_explained(small_text));
   double before = -1;
   for (const JsonValue& what_if : explanation.find("what_ifs")->array()) {
-    CHECK(number_at(what_if, "change") >= before);
-    before = number_at(what_if, "change");
+    const double sure = number_of(find_at(what_if, "/ordering/sure")).value_or(1);
+    CHECK(number_at(what_if, "change") * sure >= before);
+    before = number_at(what_if, "change") * sure;
   }
 }
 
