@@ -142,7 +142,7 @@ class Simulate(unittest.TestCase):
         low, high = report.iteration_time_interval_s
         self.assertIn(f"{report.iteration_time_s:.2f} s per iteration (90 %: {low:.2f} s to {high:.2f} s)", page)
         self.assertIn("pipeline bubble", page)
-        self.assertRegex(page, "stage 0</td><td>27.4 GiB</td><td>34.3 %")
+        self.assertRegex(page, "stage 0</td><td>27.4 GiB</td><td>34.6 %")
         self.assertNotIn("<li>", page)
         self.assertIn("<li>the prediction interval is extrapolated", wt.simulate(GPT_39B, set={"/model/sequence": 1024})._repr_html_())
 
