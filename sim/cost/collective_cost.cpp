@@ -35,11 +35,8 @@ double idle_steps(RingKind kind) {
                                             : 1 - of_scatter;
 }
 
-/// Of a round of NVLS.
+/// Handshakes of one round of NVLS; fitted: see in_switch_all_reduce().
 constexpr Seconds handshakes{4.5e-6};
-
-/// Most GPUs of a node that each reduce a part in the switch (NCCL_MAX_NVLS_ARITY).
-constexpr int most_heads = 32;
 
 /// Chunks of which a payload has too few are smaller: below so many rounds of `operations` chunks each, so large.
 struct ChunkStep {
@@ -98,7 +95,7 @@ bool reduces_in_switch(const Interconnect& interconnect, std::size_t gpus) {
 
 Bytes nvls_chunks(Bytes payload, int nodes, int heads, int channels) {
   constexpr int few_nodes = 4;
-  const double operations = channels * std::min(heads, most_heads);
+  const double operations = channels * std::min(heads, most_nvls_heads);
   return operations * (nodes == 1
                            ? chunk_of_payload(payload, 1_MiB / 8, operations,
                                               {{64, 1_MiB / 16}, {8, 1_MiB / 32}, {2, 1_MiB / 64}})
@@ -110,7 +107,7 @@ SwitchTime in_switch_all_reduce(const Interconnect& interconnect, std::size_t gp
                                 int nodes) {
   constexpr int stages = 3;  // scattered, reduced and broadcast, gathered
   if (payload <= Bytes{0}) return {};
-  const int n = static_cast<int>(gpus), heads = std::min(n, most_heads);
+  const int n = static_cast<int>(gpus), heads = std::min(n, most_nvls_heads);
   const Bytes chunks =
       std::min(payload, nvls_chunks(payload, nodes, n, interconnect.switch_channels));
   const Seconds transfer = chunks * (1 + 1.0 / heads) /

@@ -46,7 +46,6 @@ double correction(const Protocol& protocol, Bytes payload) {
   return step < protocol.tree_correction.size() ? protocol.tree_correction[step] : 1;
 }
 
-constexpr double most_heads = 32;         ///< that reduce in a switch (NCCL_MAX_NVLS_ARITY)
 constexpr double switch_latency = 25;     ///< in us
 constexpr double switch_share = 5.0 / 6;  ///< what NVLS is reckoned to attain of its channels
 
@@ -110,7 +109,7 @@ std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
              (0.5 * correction(protocol, input.payload))});
   }
   if (input.nvls) {
-    const double heads = std::min(here, most_heads);
+    const double heads = std::min(here, 1.0 * most_nvls_heads);
     choices.push_back(
         {"NVLS tree", "Simple", us(switch_latency) + (us(14) + input.network * 2.0) * (2 * levels),
          std::min(input.wires * (heads / (heads + 1)), input.nics * (two ? 1.0 : 0.5)) *
@@ -122,7 +121,7 @@ std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
 bool tuner_picks_switch(Bytes payload, int gpus, BytesPerSecond wires) {
   // Of a channel for each GPU that reduces, beside which its links carry another: Hopper's speedArrayIntra (src/graph/search.cc)
   constexpr std::array<double, 11> steps_inside{60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
-  const double heads = std::min(static_cast<double>(gpus), most_heads);
+  const double heads = std::min(gpus, most_nvls_heads);
   const auto* const step = std::find_if(steps_inside.begin(), steps_inside.end(), [&](double each) {
     return each * 1_GBps * (heads + 1) <= wires;
   });

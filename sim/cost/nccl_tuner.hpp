@@ -28,6 +28,9 @@ struct TunerInput {
   Seconds network{};   ///< what a hop takes more than on InfiniBand (ncclNetProperties, latency)
 };
 
+/// Most GPUs of a node that each reduce a part in the switch (NCCL_MAX_NVLS_ARITY).
+inline constexpr int most_nvls_heads = 32;
+
 /// A way that it may take.
 struct TunerChoice {
   std::string_view algorithm = "ring";   ///< "ring", "tree", "NVLS tree"
@@ -40,7 +43,7 @@ struct TunerChoice {
 /// What NCCL reckons that its ways take, of which it picks the least: ncclTopoTuneModel() and ncclTopoGetAlgoTime() (src/graph/tuning.cc, NCCL
 /// 2.26; Blackwell's limits of a channel are those of 2.28, the first that are not twice Hopper's). Inside nodes links have the rates of the
 /// platform, not steps. Of LL and LL128, whose tables NVIDIA measured, it is also what they take.
-/// Limits: hosts are Intel's; NVLink SHARP with in-network reduction, PAT and plugins' own tuners are not here.
+/// Limits: hosts are Intel's; Blackwell's switches are reckoned with as Hopper's; the steps of NICs are Hopper's with the 10 and 5 GB/s of older GPUs; NVLink SHARP with in-network reduction, PAT and plugins' own tuners are not here.
 std::vector<TunerChoice> tuner_choices(const TunerInput& input);
 
 /// Whether in one node the switch is reckoned to be faster than rings by any protocol, among n GPUs of `wires`.

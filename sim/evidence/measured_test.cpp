@@ -48,8 +48,10 @@ TEST_CASE("a throughput is a time of the work of an iteration") {
   CHECK(iteration(R"({"samples_per_s": 128})").has_time());
   CHECK_THROWS_WITH_AS(iteration(R"({"samples_per_s": 0})"), doctest::Contains("above zero"),
                        InputError);
-  CHECK_THROWS_WITH_AS(iteration(R"({"iteration_time": 3})"),
+  CHECK_THROWS_WITH_AS(iteration(R"({"iteraton_time_s": 3})"),
                        doctest::Contains("did you mean \"iteration_time_s\"?"), InputError);
+  // Keys of the authors' own.
+  CHECK_FALSE(iteration(R"({"tokens_per_s": 3, "iteration_time_s_std": 1})").has_time());
 }
 
 TEST_CASE("the fullest GPU's memory is in gigabytes where NeMo logs it, and reserved in GiB") {

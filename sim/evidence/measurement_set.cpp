@@ -51,7 +51,9 @@ void reject_misspelt_keys(ObjectReader& reader, const std::vector<std::string>& 
   if (!reader.value().is_object()) return;
   for (const JsonValue::Member& member : reader.value().object()) {
     if (std::find(ours.begin(), ours.end(), member.key) != ours.end()) continue;
-    if (const std::string nearest = closest_match(member.key, ours); !nearest.empty())
+    const std::string nearest = closest_match(member.key, ours);
+    const bool is_longer = nearest.starts_with(member.key) || member.key.starts_with(nearest);
+    if (!nearest.empty() && !is_longer && !reader.has(nearest))
       reader.problem(member.key, "unknown key \"" + member.key + "\"",
                      "did you mean \"" + nearest + "\"?");
   }
@@ -192,7 +194,7 @@ std::string why_not_scored(const MeasurementSet& set, const MeasurementPoint& po
   if (set.kind == MeasurementKind::collective) return "a collective is no iteration";
   if (const std::string why = why_not_predicted(point); !why.empty()) return why;
   if (point.out_of_memory) return "the run ended out of memory: no time to compare";
-  if (!point.has_time()) return "no iteration_time_s was measured";
+  if (!point.has_time()) return "no iteration time or throughput was measured";
   return {};
 }
 

@@ -40,6 +40,8 @@ class SimGridWriter {
   std::string text() const {
     std::string text =
         "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+        "<!-- Run with cfg=network/model:CM02, cfg=network/weight-S:0, cfg=network/crosstraffic:0 "
+        "and cfg=network/TCP-gamma:1e30. -->\n"
         "<platform version=\"4.1\">\n  <zone id=\"" +
         markup_text(platform_.name) + "\" routing=\"Full\">\n" + host_lines_;
     for (const Link& link : network_.links())

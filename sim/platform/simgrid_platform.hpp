@@ -7,7 +7,7 @@
 
 namespace windtunnel {
 
-/// The most GPUs that simgrid_platform() writes: it spells the way between each two of them out.
+/// The most GPUs that simgrid_platform() writes: it writes a route for each pair of them.
 inline constexpr int most_simgrid_hosts = 512;
 
 /// The machine of a job on the first `nodes` nodes, at most most_simgrid_hosts GPUs, as a platform file for SimGrid 3.32 (simgrid.dtd 4.1).

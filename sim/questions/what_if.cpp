@@ -514,8 +514,8 @@ class Questions {
       add(WhatIfKind::training, "tokens spread evenly over experts",
           {{"/model/moe/balance", "balanced"}});
     const SoftwareProfile& stack = scenario_.software;
-    if (stack.experts_elsewhere.empty() && stack.experts.dispatch == ExpertDispatch::all_to_all &&
-        scenario_.nodes.size() > 1)
+    if (stack.experts_elsewhere.empty() &&
+        stack.experts.dispatch != ExpertDispatch::one_copy_per_node && scenario_.nodes.size() > 1)
       add(WhatIfKind::software, "one copy of a token a node",
           {{"/software/experts/dispatch", "one_copy_per_node"}});
   }

@@ -19,6 +19,15 @@ def spelled_out(document, library):
     return document
 
 
+def by_rings(document, library):
+    """The scenario with all-reduces that no tuner chooses a way for (docs/model.md): on faster links it may choose one that is slower."""
+    document = spelled_out(document, library)
+    document["parallel"]["gradient_ring"] = "ring"
+    for node in document["platform"]["node_types"]:
+        node["interconnect"]["reduces_in_switch"] = False
+    return document
+
+
 def faster(document, kind, library):
     document = spelled_out(document, library)
     platform = document["platform"]

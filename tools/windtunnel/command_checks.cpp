@@ -142,7 +142,7 @@ void check_emit(const CommandLine& line) {
     throw UsageError("--host-map belongs to --emit");
   if (line.rank.plan > 1 && line.emit.empty()) throw UsageError("--plan belongs to --emit");
   if (!line.emit.empty() && !line.rank.why.empty())
-    throw UsageError("--why explains a plan and --emit prints the best one: use one of them");
+    throw UsageError("--why explains a plan and --emit writes one: use one of them");
 }
 
 namespace {

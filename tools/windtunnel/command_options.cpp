@@ -165,7 +165,7 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
   options.word("--method", line.rank.method, "amp|varuna|pipette|megatron",
                "Show which plan another method would pick, and simulate it");
   options.word("--emit", line.emit, "megatron|deepspeed|torchtitan",
-               "Print the launch arguments or configuration of the best plan");
+               "Print the launch arguments or configuration of the best plan, or of --plan N");
   options.number("--plan", line.rank.plan, 1, most_plans,
                  "With --emit: the plan of this number in the table (default 1)");
   options.value("--host-map", line.rank.host_map, "OUT",

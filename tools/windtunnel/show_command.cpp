@@ -1,3 +1,5 @@
+#include <string>
+
 #include "core/json_value.hpp"
 #include "platform/simgrid_platform.hpp"
 #include "questions/bisection.hpp"
@@ -22,7 +24,9 @@ ExitCode show_pointers(const CommandLine& line) {
   return exit_done;
 }
 
-ExitCode show_simgrid(const Scenario& scenario) {
+ExitCode show_simgrid(const CommandLine& line, const Scenario& scenario) {
+  if (line.format == ResultFormat::json)
+    throw UsageError("show --simgrid writes XML: it takes no --json");
   int gpus = 0;
   for (const NodeType& node : scenario.nodes) gpus += node.gpus;
   if (gpus > most_simgrid_hosts)
@@ -39,7 +43,7 @@ ExitCode show_simgrid(const Scenario& scenario) {
 ExitCode show_command(const CommandLine& line) {
   if (line.pointers) return show_pointers(line);
   const Scenario scenario = read_placed_scenario_argument(line);
-  if (line.simgrid) return show_simgrid(scenario);
+  if (line.simgrid) return show_simgrid(line, scenario);
   if (line.network) {
     print_result(line, line.format == ResultFormat::json
                            ? pretty_text(network_json(scenario)) + "\n"

@@ -318,7 +318,7 @@ class Job:
             before, volume = share * page.hops(n, nodes), 2 * (n - 1) / n * payload
             if share == 1:
                 rate, cards = self.slowest_edge(by_node)
-                inside, before, volume = page.all_reduce_over(payload, n, nodes, lambda size: self.in_node(by_node, size), rate / self.parallel["tensor"], cards)
+                inside, before, volume = page.all_reduce_over(payload, n, nodes, lambda size: self.in_node(by_node, size), rate / self.parallel["tensor"], cards, len(next(iter(by_node.values()))))
             before += message
             first = before + inside
         self.play_edges(clock, list(by_node.values()), share * volume * self.parallel["tensor"], first, before, done)
@@ -327,9 +327,8 @@ class Job:
         """What the slowest edge from node to node carries alone, and over how many cards."""
         rates, order = [], list(by_node)
         for node, after in zip(order, order[1:] + order[:1]):
-            kind = self.cluster.type(node)
-            nics = {gpu * kind["nics"] // kind["gpus"] for member in by_node[node] for gpu in self.places[member].gpus}
-            rates.append((min(self.cluster.nic_rate(node) * len(nics), self.cluster.own_rate(node, after) or float("inf")), len(nics)))
+            nics, carried, _ = self.cluster.working_nics(node, [gpu for member in by_node[node] for gpu in self.places[member].gpus])
+            rates.append((min(self.cluster.nic_rate(node) * carried, self.cluster.own_rate(node, after) or float("inf")), len(nics)))
         return min(rates, key=lambda rate: rate[0])
 
     def play_edges(self, clock, groups, volume, inside, before, done):

@@ -121,21 +121,24 @@ class Cluster:
         matrix = self.platform.get("bandwidth_matrix")
         return matrix["rows"][source][target] * 1e9 * matrix["rails"] if matrix else None
 
-    def ends(self, place, direction):
-        """The links of one end: the NICs of its GPUs, where they are not all of the node's, and the node's."""
-        kind = self.type(place.node)
+    def working_nics(self, node, gpus):
+        """The NICs of these GPUs, those next to them where theirs are lost; how many whole ones they carry as much as; and all of the node."""
+        kind = self.type(node)
         shares = [1] * kind["nics"]
         for fault in self.platform.get("faults") or []:
-            if fault["node"] == place.node:
+            if fault["node"] == node:
                 shares[fault["nic"]] = fault["share"]
         nics = set()
-        for gpu in place.gpus:
+        for gpu in gpus:
             nic = gpu * kind["nics"] // kind["gpus"]
             while shares[nic] == 0:
                 nic = (nic + 1) % kind["nics"]
             nics.add(nic)
-        nics = tuple(sorted(nics))
-        carried = len(nics) * min(shares[nic] for nic in nics)
+        return tuple(sorted(nics)), len(nics) * min(shares[nic] for nic in nics), shares
+
+    def ends(self, place, direction):
+        """The links of one end: the NICs of its GPUs, where they are not all of the node's, and the node's."""
+        nics, carried, shares = self.working_nics(place.node, place.gpus)
         links = [(("node", place.node, direction), self.nic_rate(place.node) * sum(shares))]
         if carried < sum(shares):
             links.append((("nics", place.node, nics, direction), self.nic_rate(place.node) * carried))

@@ -7,7 +7,17 @@ import itertools
 import math
 import orders
 
-TREE_EFFICIENCY = 0.92
+# NCCL's tables (src/graph/tuning.cc and search.cc, 2.26): GB/s of a channel by generation of GPU, over two nodes and over more.
+MOST_OF_CHANNEL = {"tree": ((18.5, 10), (23.6, 17.8), (41.4, 36), (42.8, 24)),
+                   "ring LL128": ((20, 20), (20, 20), (36.7, 36.7), (34.6, 73.4)),
+                   "tree LL128": ((20, 20), (20, 20), (36.7, 29), (31.67, 20))}
+NIC_STEPS = (48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 10, 6, 5, 3, 1.2)
+TREE_CORRECTION = {"LL": (1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1),
+                   "LL128": (1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1),
+                   "Simple": (.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9)}
+BASE = {"LL": (6.6, 6.8), "LL128": (14, 14), "Simple": (8.4, 8.4)}  # us: of a ring, of a tree
+INSIDE = {"LL": (1.0, 0.6), "LL128": (1.9, 1.25), "Simple": (3.4, 4.0)}  # of a hop over NVLink
+BETWEEN = {"LL": (2.7, 5.0), "LL128": (4.0, 8.5), "Simple": (14, 14)}  # over the network
 
 UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
          "B/s": 1, "MB/s": 1e6, "GB/s": 1e9, "Gbps": 1e9 / 8, "TFLOPS": 1e12}
@@ -223,23 +233,58 @@ class Page:
         if scatters:
             return message + self.hops(self.d, nodes) / 2 + max(self.in_node(payload, fullest, "scatter"), (self.d - 1) / self.d * payload / rate)
         out = max(1, round(min(1, fullest * self.t / self.node["gpus"]) * self.node["nics"]))
-        inside, latency, sent = self.all_reduce_over(payload, self.d, nodes, lambda size: self.in_node(size, fullest), rate, out)
+        inside, latency, sent = self.all_reduce_over(payload, self.d, nodes, lambda size: self.in_node(size, fullest), rate, out, fullest)
         return 2 * message + latency + max(inside, sent / rate)
 
-    def all_reduce_over(self, payload, n, nodes, in_node, rate, cards):
-        """The fastest of NCCL's ways over several nodes (section 4): the part inside, the latency, and what a node sends. By Simple, with a
-        chunk of 512 KiB in each of two channels a card on every hop of a tree, or by LL, where several members share a node."""
+    def all_reduce_over(self, payload, n, nodes, in_node, rate, cards, first):
+        """The way over several nodes that NCCL's tuner reckons to be fastest (section 4): the part inside, the latency, and what a node sends. On
+        the first node are `first` members."""
         here, hop, hop_inside = n / nodes, amount(self.fabric["collective_latency"]), amount(self.wires["floor_per_gpu"]) / 2
-        ring = 2 * (n - 1) / n * payload
-        ways = [(in_node(payload), self.hops(n, nodes), ring)]
-        if nodes < n:
-            levels, chain = 2 * math.ceil(math.log2(nodes)), 2 * (math.ceil(here) - 1)
-            tree, inside = payload * (1 if nodes == 2 else 2) / TREE_EFFICIENCY, in_node(payload * here / (here - 1) / TREE_EFFICIENCY)
-            chunk, bus, ll_bus = 2 ** 19 * min(32, 2 * cards), 2 * (here - 1) / here * 2 ** 30 / in_node(2 ** 30), 39e9 if nodes == 2 else 20.4e9
-            ways += [(inside, levels * (hop + chunk / rate) + chain * (hop_inside + chunk / bus), tree),
-                     (max(in_node(payload), ring / ll_bus), self.hops(n, nodes, 2.7 / 14, 0.6 / 3.4), 2 * ring),
-                     (max(inside, 2 * payload / ll_bus), levels * hop * 5 / 14 + chain * hop_inside * 0.6 / 4, 2 * tree)]
-        return min(ways, key=lambda way: way[1] + max(way[0], way[2] / rate))
+        volume = 2 * (n - 1) / n * payload
+        by_ring = in_node(payload), self.hops(n, nodes), volume
+        if nodes == n:
+            return by_ring
+        levels, chain, sent = 2 * math.ceil(math.log2(nodes)), 2 * (math.ceil(here) - 1), {2: 1, 3: 1.5}.get(nodes, 2) * payload
+        chunk, bus = 2 ** 19 * min(32, 2 * cards), 2 * (here - 1) / here * 2 ** 30 / in_node(2 ** 30)
+        by_tree = in_node(payload * here / (here - 1)), levels * (hop + chunk / rate) + chain * (hop_inside + chunk / bus), sent
+        best = None
+        for (algorithm, protocol), (reckoned, latency, of_table) in self.tuned(payload, n, nodes, rate, cards, first).items():
+            way = by_ring if algorithm == "ring" else by_tree
+            if protocol != "Simple":
+                way = payload / of_table, latency, (volume if algorithm == "ring" else sent) * {"LL": 2, "LL128": 128 / 120}[protocol]
+            if best is None or reckoned < best[0]:
+                best = reckoned, way
+        return best[1]
+
+    def tuned(self, payload, n, nodes, rate, cards, first):
+        """What NCCL reckons that each algorithm and protocol takes, its latency, and bytes a second: ncclTopoTuneModel() and ncclTopoGetAlgoTime()."""
+        formats, nic = set(self.device["peak"]), amount(self.node["nic_rate"])
+        gpu = 3 if "nvfp4" in formats else 2 if "fp8" in formats else 1 if "bf16" in formats else 0
+        step = next((each * 1e9 * math.floor(nic / (each * 1e9)) for each in NIC_STEPS if each * 1e9 <= nic), nic)
+        line = rate * step / (nic * self.node["nic_efficiency"])
+        rings = mesh_rings(self.wires["lanes"], first) if self.wires["kind"] == "mesh" and first > 1 else 1
+        wires, each_node = amount(self.wires["saturated_bandwidth"]) * rings, n // nodes
+        inside = wires * each_node / (each_node - 1) if each_node > 1 else wires
+        channels = min(max(cards, 1), math.ceil(n / nodes))
+        most = {what: table[gpu][nodes > 2] * 1e9 * channels for what, table in MOST_OF_CHANNEL.items()}
+        ring = min(line, inside)
+        tree = min(0.92 * min(min(2 * line, NIC_STEPS[0] * 1e9 * channels) if nodes == 2 else line, inside), most["tree"])
+        ll, slower = (39e9 if nodes == 2 else 20.4e9), max(0, amount(self.fabric["collective_latency"]) - 14e-6)
+        found = {}
+        for protocol in ("LL", "LL128", "Simple"):
+            if protocol == "LL128" and self.wires["kind"] == "pcie":
+                continue
+            crossings, levels, network = 2 * (nodes - 1), math.floor(math.log2(nodes)), slower * (2 if protocol == "Simple" else 1)
+            latency = (BASE[protocol][0] + (2 * (n - 1) - crossings) * INSIDE[protocol][0] + crossings * BETWEEN[protocol][0]) * 1e-6 + crossings * network
+            if protocol == "Simple" and payload / (2 * channels * n) >= 64:
+                latency *= 1.4 if gpu else 1.9
+            bus = {"LL": min(ring / 2, ll), "LL128": min(0.92 * ring, most["ring LL128"]), "Simple": ring}[protocol]
+            found["ring", protocol] = latency, bus * n / (2 * (n - 1))
+            latency = (BASE[protocol][1] + 2 * (each_node - 1) * INSIDE[protocol][1] + 2 * levels * BETWEEN[protocol][1]) * 1e-6 + 2 * levels * network
+            bus = {"LL": min(tree / 3.8, ll), "LL128": min(tree * 120 / 128, most["tree LL128"]), "Simple": tree}[protocol]
+            place = max(0, math.floor(math.log2(payload / 64)))
+            found["tree", protocol] = latency, bus / 2 * (TREE_CORRECTION[protocol][place] if place < 23 else 1)
+        return {way: (latency + payload / rate, latency, rate) for way, (latency, rate) in found.items()}
 
     def scatter(self, weights):
         return self.gather(weights, 4 if self.training["gradient_dtype"] == "fp32" else 2, "scatter")

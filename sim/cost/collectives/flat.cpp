@@ -1,4 +1,6 @@
 #include <cmath>
+#include <string>
+#include <string_view>
 
 #include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
@@ -9,6 +11,7 @@ namespace windtunnel {
 CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view algorithm) {
   const RingLayout& layout = *task.layout;
   const int members = layout.num_members(), nodes = layout.num_nodes();
+  const int ranks = static_cast<int>(std::lround(members * task.copies_per_member));
   CollectiveSteps steps;
   steps.traffic = ring_traffic(task);
   if (nodes == 1) {
@@ -18,14 +21,13 @@ CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view alg
       return steps;
     const Seconds in_switch = task.in_switch(task.payload).sum();
     if (algorithm.empty() && steps.fixed < in_switch &&
-        !tuner_picks_switch(task.payload, members, task.links.wires))
+        !tuner_picks_switch(task.payload, ranks, task.links.wires))
       return steps;
     steps.algorithm = "NVLS";
     steps.fixed = in_switch;
     return steps;
   }
   const double share = share_of(task.work);
-  const int ranks = static_cast<int>(std::lround(members * task.copies_per_member));
   const double rings = task.ranks_per_member / task.copies_per_member;
   NodeCrossing crossing;
   if (task.work == RingKind::all_reduce) {
