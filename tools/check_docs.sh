@@ -40,7 +40,7 @@ out=\$(mktemp -p "$scratch") err=\$(mktemp -p "$scratch")
 "$program" "\$@" >"\$out" 2>"\$err" <&0
 code=\$?
 case " \$* " in
-  *" --json "* | *" --emit "* | *" --resolved "* | *" new "* | *" probe "* | *" completion "* | *" --from-datasheet "* | *" draw "*) files="" ;;
+  *" --json "* | *" --emit "* | *" --resolved "* | *" new "* | *" probe "* | *" completion "* | *" --from-datasheet "* | *" draw "* | *" --simgrid "*) files="" ;;
   *) files="\$out" ;;
 esac
 export LC_ALL=C  # characters are counted by their first bytes
