@@ -70,6 +70,20 @@ TEST_CASE("a program in quotes, in a here document or in a loop is found") {
   CHECK(script("for TP in 2 4; do\npython train.py --x $TP\ndone\n").notes.size() == 1);
 }
 
+TEST_CASE("of several programs the one with the most options of its own is the training") {
+  const std::string prepare =
+      "srun -N 4 -n 32 --exclusive --mem 0 --time 10 --partition a python prepare.py --input x\n";
+  const std::string train = "torchrun --nnodes 2 pretrain_gpt.py --a 1 --b 2 --c 3 --d 4\n";
+  for (const std::string& text : {prepare + train, train + prepare}) {
+    const LaunchSettings found = script(text);
+    CHECK(found.program == "pretrain_gpt.py");
+    CHECK(found.find("launcher-nodes") == nullptr);
+  }
+  // Of as many, the one that is launched on more than the machine itself.
+  CHECK(script("python prepare.py --x 1\nsrun -N 4 python train.py --y 2\n").program == "train.py");
+  CHECK(script("srun -N 4 python train.py\n").program == "train.py");
+}
+
 TEST_CASE(
     "tests of several terms, declarations and all arguments are read as the shell reads them") {
   CHECK(said("[[ $A == 1 && $B == 2 ]] && X=3\npython t.py --x ${X:-1}\n", "A=1") == "x=1");
@@ -173,6 +187,13 @@ TEST_CASE("GPUs are counted as torchrun, srun, mpirun or sbatch count them, and 
   CHECK(nodes("#SBATCH -N 8 --ntasks-per-node 8\n", "srun python") == "8");
   CHECK(nodes("#SBATCH --nodes=8\n#SBATCH --gres=gpu:a100:8 --ntasks-per-node=1\n",
               "srun deepspeed") == "8");
+  for (const char* gres : {"gpu:8,nvme:1", "nvme:1,gpu:a100:8", "gpu:8"}) {
+    const LaunchSettings found =
+        script(std::string("srun -N 4 --gres=") + gres + " python pretrain_gpt.py --bf16\n");
+    CHECK_MESSAGE(found.text("launcher-gpus-per-node") == "8", gres);
+  }
+  const LaunchSettings disk = script("srun --gres=nvme:1 python pretrain_gpt.py --bf16\n");
+  CHECK(disk.find("launcher-gpus-per-node") == nullptr);
   CHECK(nodes("#SBATCH --nodes=2 --gpus-per-node=8\n", "srun -N 4 python") == "4");
   CHECK(nodes("#SBATCH -N 8 --ntasks-per-node 8\n",
               "torchrun --nnodes $((SLURM_NTASKS / 8)) --nproc_per_node gpu") == "8");
@@ -324,6 +345,14 @@ TEST_CASE("what a configuration says and cannot be simulated is a warning, not p
   CHECK(contains(other.messages, "data-types.grad-accum-dtype fp32"));
   CHECK_FALSE(contains(other.messages, "params.lr"));
   CHECK(json_at(other, "/training/gradient_dtype") == "\"fp32\"");
+  for (const auto& [type, optimizer] : {std::pair("adamw", "\"adam\""), {"muon", "\"muon\""}}) {
+    ImportRun lower = launch("deepspeed");
+    lower.request.options.gpus = 8;
+    lower.request.options.model = "llama2-7b";
+    lower.with("ds.json", std::string(R"({"optimizer": {"type": ")") + type + "\"}}").run();
+    CHECK_FALSE(contains(lower.messages, "optimizer.type"));
+    CHECK(json_at(lower, "/training/optimizer") == optimizer);
+  }
 }
 
 TEST_CASE("a script of Megatron-LM has nothing of the recipes of its profile's releases") {

@@ -259,6 +259,14 @@ class ShellReader {
   };
   using Fields = std::vector<std::string>;
 
+  /// "gpu:a100:8" of the resources "nvme:1,gpu:a100:8"; empty where none of them is a GPU.
+  static std::string gpus_among(const std::string& resources) {
+    std::istringstream entries(resources);
+    for (std::string entry; std::getline(entries, entry, ',');)
+      if (entry.starts_with("gpu")) return entry;
+    return {};
+  }
+
   /// The option at words[i] of Slurm or, where `is_mpi`, of mpirun, by Slurm's long name: "launcher-nodes" of "-N 16", "-N16" and "--nodes=16".
   /// Moves `i` to its last word.
   static LaunchSetting launcher_option(const Fields& words, std::size_t& i, bool is_mpi, int line) {
@@ -280,7 +288,10 @@ class ShellReader {
         !is_command(words[i + 1]))
       value = words[++i];
     const auto& names = is_mpi ? mpi : slurm;
-    if (const auto name = names.find(key); name != names.end()) key = name->second;
+    const bool is_gres = !is_mpi && key == "gres";
+    if (is_gres) value = gpus_among(value);
+    if (const auto name = names.find(key); name != names.end() && (!is_gres || !value.empty()))
+      key = name->second;
     if (key.starts_with("gpus")) value.erase(0, value.rfind(':') + 1);  // "gpu:a100:8"
     return {"launcher-" + key, value, line};
   }
@@ -836,7 +847,15 @@ class ShellReader {
         settings.push_back(std::move(setting));
       }
     }
-    if (settings.size() <= program_.size()) return;
+    // Launcher options say how a program is started: they decide only between programs with as many options of their own.
+    const auto amount = [](const std::vector<LaunchSetting>& of) {
+      return std::pair(std::count_if(of.begin(), of.end(),
+                                     [](const LaunchSetting& each) {
+                                       return !each.key.starts_with("launcher-");
+                                     }),
+                       of.size());
+    };
+    if (amount(settings) <= amount(program_)) return;
     program_ = std::move(settings);
     const auto file = std::find_if(words.begin(), words.end(),
                                    [](const std::string& word) { return word.ends_with(".py"); });
@@ -850,7 +869,7 @@ class ShellReader {
   std::map<std::string, Fields> variables_;
   std::vector<LaunchSetting> directives_;
   std::vector<LaunchSetting> launcher_;  ///< of the srun or mpirun whose program is read
-  std::vector<LaunchSetting> program_;   ///< of the one with the most
+  std::vector<LaunchSetting> program_;   ///< of the one with the most of its own
   std::string program_name_;
   std::vector<std::string> notes_;
 };

@@ -43,7 +43,7 @@ std::string launch_key(std::string_view text);
 ///
 /// gives nproc-per-node 8, tensor-model-parallel-size 8, bf16. The script is read, never run: assignments, arrays, `${X:-default}`, `$((…))`, here
 /// documents, `if`, `case` and the first turn of `for` are followed; what a command prints is unknown and expands to nothing, as do
-/// positional parameters and the environment, but for those that `arguments` gives as the script would be called: "NNODES=4 cluster 7B". Of several programs, the one with the most settings counts. Options of `#SBATCH`, and of the
+/// positional parameters and the environment, but for those that `arguments` gives as the script would be called: "NNODES=4 cluster 7B". Of several programs, the one with the most settings of its own counts. Options of `#SBATCH`, and of the
 /// srun or mpirun that starts the program, are settings launcher-nodes, launcher-gpus-per-node, launcher-ntasks ("mpirun -np 64"), ….
 LaunchSettings read_launch_script(const SourceText& source, const std::string& arguments = {});
 

@@ -19,6 +19,8 @@ LaunchArguments megatron_arguments(const Plan& plan) {
     for (const Key& key : key_table())
       if (key.launch && key.pointer.starts_with(block))
         key.launch(plan, key.value.get ? key.value.get(choice) : 0, launch);
+  if (has_codecs(plan.compression))
+    launch.notes.emplace_back("Megatron-LM has no codecs: the plan's compression is left out");
   return launch;
 }
 
@@ -91,6 +93,11 @@ std::vector<std::string> deepspeed_lacks(const Plan& plan) {
   add(training.main_parameters != MainParameters::profile ||
           training.first_moment != MomentType::fp32 || training.second_moment != MomentType::fp32,
       "DeepSpeed's configuration has no formats of the optimizer's states: they are left out");
+  const double offloaded = training.optimizer_offload;
+  add(offloaded > 0 && stage == 0,
+      "with zero_stage 0 DeepSpeed offloads nothing: offload_optimizer has no effect");
+  add(offloaded > 0 && offloaded < 1 && stage > 0 && stage < 3,
+      "DeepSpeed offloads a share with zero_stage 3 only: all states go to the host");
   add(training.activation_offload > 0, "a share of offloaded activations is left out");
   add(training.lora.rank > 0, "adapters belong to the model, and are left out");
   add(has_codecs(plan.compression), "the plan's compression is left out");
@@ -115,11 +122,14 @@ LaunchArguments deepspeed_config(const Plan& plan) {
            {"train_micro_batch_size_per_gpu", training.micro_batch},
            {"gradient_accumulation_steps", plan.microbatches},
            {"zero_optimization",
-            object_of({{"stage", plan.parallel.zero_stage},
-                       {"overlap_comm", plan.parallel.overlap_gradient_reduce},
-                       {"offload_optimizer",
-                        only_if(share > 0, object_of({{"device", "cpu"},
-                                                      {"ratio", only_if(share < 1, share)}}))}})},
+            object_of(
+                {{"stage", plan.parallel.zero_stage},
+                 {"overlap_comm", plan.parallel.overlap_gradient_reduce},
+                 {"offload_optimizer",
+                  only_if(share > 0,
+                          object_of({{"device", "cpu"},
+                                     {"ratio", only_if(share < 1 && plan.parallel.zero_stage == 3,
+                                                       share)}}))}})},
            {"communication_data_type",
             only_if(wide_gradients != wide_weights, name_of(training.gradient_type))},
            {"fp16", enabled_if(base == Precision::fp16)},
@@ -254,6 +264,8 @@ void add_notes(const Plan& plan, LaunchArguments& launch) {
                            *converter + ".Config()])");
   if (plan.training.precision == Precision::fp16)
     launch.notes.emplace_back("torchtitan has no fp16: it trains in bfloat16");
+  if (has_codecs(plan.compression))
+    launch.notes.emplace_back("torchtitan has no codecs: the plan's compression is left out");
 }
 
 }  // namespace

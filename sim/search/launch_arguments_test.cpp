@@ -238,6 +238,46 @@ TEST_CASE("torchtitan gets its degrees, its batches and what it cannot do") {
   CHECK(words({stages.notes, {}}).find("torchtitan has no ZeRO 1") != std::string::npos);
 }
 
+TEST_CASE("a plan's compression is left out with a word") {
+  const Plan plain = plan_of(R"({"data": 16})");
+  const Plan compressed =
+      scenario_from(
+          R"({"model": {"layers": 12, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 51200},
+          "platform": "selene-a100", "nodes": 2, "training": {"global_batch": 64, "micro_batch": 2},
+          "parallel": {"data": 16},
+          "compression": {"data_gradients": {"codec": "fixed", "ratio": 10}}})")
+          .plan;
+  const auto says = [](const LaunchArguments& launch) {
+    return words({launch.notes, {}}).find("the plan's compression is left out") !=
+           std::string::npos;
+  };
+  CHECK(says(megatron_arguments(compressed)));
+  CHECK(says(torchtitan_config(compressed, 1024)));
+  CHECK(says(deepspeed_config(compressed)));
+  CHECK_FALSE(says(megatron_arguments(plain)));
+  CHECK_FALSE(says(torchtitan_config(plain, 1024)));
+}
+
+TEST_CASE("DeepSpeed offloads a share of the optimizer with ZeRO 3 alone") {
+  const auto at = [](int stage, double share) {
+    Plan plan = plan_of(R"({"data": 16})");
+    plan.parallel.zero_stage = stage;
+    plan.training.optimizer_offload = share;
+    const LaunchArguments launch = deepspeed_config(plan);
+    return launch.arguments.front() + words({launch.notes, {}});
+  };
+  const auto says = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(says(at(3, 0.5), "\"ratio\": 0.5"));
+  CHECK_FALSE(says(at(3, 0.5), "all states go to the host"));
+  CHECK_FALSE(says(at(2, 0.5), "ratio"));
+  CHECK(says(at(2, 0.5), "all states go to the host"));
+  CHECK_FALSE(says(at(2, 1), "all states go to the host"));
+  CHECK(says(at(0, 1), "offload_optimizer has no effect"));
+  CHECK_FALSE(says(at(0, 0), "offload"));
+}
+
 TEST_CASE("eight bits are a converter of torchtitan's models") {
   const Plan plan = scenario_from(R"({"model": "llama3-8b", "platform": "dgx-h100", "nodes": 1,
       "training": {"global_batch": 8, "micro_batch": 1, "precision": "fp8", "attention": "flash"},

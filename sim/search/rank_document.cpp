@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "plan/codec.hpp"
+#include "plan/compression.hpp"
 #include "plan/plan_check.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
@@ -487,6 +489,21 @@ std::string recomputed_text(const RecomputedLayers& layers) {
                                        : "every " + std::to_string(layers.every));
 }
 
+/// " · compression of data_gradients by powersgd, zero_gather by int8"; empty where nothing is compressed.
+std::string compression_text(const Compression& compression) {
+  std::string text;
+  for (const auto& [traffic, compressor] :
+       {std::pair("pipeline_forward", &compression.pipeline_forward),
+        std::pair("pipeline_backward", &compression.pipeline_backward),
+        std::pair("data_gradients", &compression.data_gradients),
+        std::pair("tensor_activations", &compression.tensor_activations),
+        std::pair("zero_gather", &compression.zero_gather)})
+    if (*compressor)
+      text += (text.empty() ? " · compression of " : ", ") + std::string(traffic) + " by " +
+              (*compressor)->codec->name();
+  return text;
+}
+
 /// What was searched, what was held fixed, and what is known of the result.
 document::Section search_section(const Scenario& base, const RankResult& result,
                                  const JsonValue& data) {
@@ -506,7 +523,8 @@ document::Section search_section(const Scenario& base, const RankResult& result,
            " of the rest simulated",
        Words(), "searched: " + (searched.empty() ? "nothing" : searched),
        "held fixed: " + tried_text(tried, false) +
-           recomputed_text(base.plan.training.recompute_layers)}};
+           recomputed_text(base.plan.training.recompute_layers) +
+           compression_text(base.plan.compression)}};
   if (holds_all_experts(base, tried))
     section.parts.emplace_back(
         Verdict{"!",

@@ -459,5 +459,18 @@ TEST_CASE("what is held fixed names the layers that are recomputed") {
             .find("recompute_layers first 3 of each chunk") != std::string::npos);
 }
 
+TEST_CASE("what is held fixed names the compression") {
+  const Scenario scenario = scenario_from(
+      R"({"model": "gpt-3.6b", "platform": "a100-80gb-4hdr", "nodes": 2, "software": "megatron-lm-2021",
+          "training": {"global_batch": 64, "micro_batch": 1},
+          "parallel": {"tensor": 2, "pipeline": 2, "data": 4},
+          "search": {"tensor": [2], "pipeline": [2], "micro_batch": [1], "recompute": ["none"]},
+          "compression": {"data_gradients": {"codec": "fixed", "ratio": 10}}})");
+  const std::string text = rank_text(scenario, rank_plans(scenario, top(1)));
+  // A terminal may break the line anywhere.
+  CHECK(text.find("data_gradients") != std::string::npos);
+  CHECK(text.find("fixed", text.find("data_gradients")) != std::string::npos);
+}
+
 }  // namespace
 }  // namespace windtunnel

@@ -54,7 +54,7 @@ JobPoint run_point(const Sweep& sweep, std::size_t index, const JobOptions& opti
   JobPoint point;
   point.values = words_of(sweep.points(), index);
   try {
-    JobRun run = run_job(sweep.planned(sweep.scenario(index)), options, errors);
+    JobRun run = run_job(sweep.planned(sweep.job_scenario(index)), options, errors);
     run.result.draws = {};
     point.fits = run.fits;
     if (run.result.step_interval) point.judged = std::move(run.judged);
@@ -80,7 +80,7 @@ JobRun run_job(Scenario as_read, JobOptions options, const MeasuredErrors& error
 
 std::vector<JobPoint> run_job_points(const Sweep& sweep, const JobOptions& options,
                                      const MeasuredErrors& errors) {
-  sweep.expect_a_readable_point();
+  sweep.expect_a_readable_job();
   std::vector<JobPoint> points;
   for (std::size_t i = 0; i < sweep.points().size(); ++i)
     points.push_back(run_point(sweep, i, options, errors));

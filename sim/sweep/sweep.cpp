@@ -1,6 +1,8 @@
 #include "sweep/sweep.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,7 +19,6 @@
 namespace windtunnel {
 namespace {
 
-/// For `windtunnel job`, which plays the points as jobs.
 bool job_wants_best_plan(const JsonValue& scenario) {
   const JsonValue* plan = find_at(scenario, "/job/plan");
   return plan != nullptr && plan->is_string() && plan->string() == "best";
@@ -167,17 +168,46 @@ std::string Sweep::hash_of_inputs(const JsonValue& block) const {
   return fnv1a_128_hex(text + content.text());
 }
 
-Scenario Sweep::scenario(std::size_t point) const {
+ReadOptions Sweep::options_of(std::size_t point) const {
   ReadOptions options;
   options.seed = seed_;
   options.values = outer_first(points_.values(point));
-  if (choices_.plan == JobPlan::given && !job_wants_best_plan(base_))
-    return template_.read(options);
-  return read_with_any_plan([&](const PointValues& plan) {
+  return options;
+}
+
+JsonValue Sweep::written_plan(const PointValues& values) const {
+  JsonValue written(JsonValue::Object{});
+  for (const char* key : {"nodes", "parallel", "job"})
+    if (const JsonValue* found = base_.find(key)) written.set(key, *found);
+  Problems ignored;  // reading the point says it
+  ScenarioFiles files(library_, folder_, ignored);
+  for (const auto& [pointer, value] : values)
+    for (const char* part : {"/nodes", "/parallel", "/job"})
+      if (pointer == part || lies_inside(pointer, part))
+        apply_value(written, pointer, value, files, ignored);
+  return written;
+}
+
+Scenario Sweep::with_any_plan(const ReadOptions& options, const JsonValue& written) const {
+  return read_with_any_plan(written, [&](const PointValues& plan) {
     ReadOptions with_plan = options;
     with_plan.values.insert(with_plan.values.end(), plan.begin(), plan.end());
     return template_.read(with_plan);
   });
+}
+
+Scenario Sweep::scenario(std::size_t point) const {
+  const ReadOptions options = options_of(point);
+  if (choices_.plan == JobPlan::given) return template_.read(options);
+  return with_any_plan(options, written_plan(options.values));
+}
+
+Scenario Sweep::job_scenario(std::size_t point) const {
+  const ReadOptions options = options_of(point);
+  const JsonValue written = written_plan(options.values);
+  if (choices_.plan == JobPlan::given && !job_wants_best_plan(written))
+    return template_.read(options);
+  return with_any_plan(options, written);
 }
 
 Scenario Sweep::planned(Scenario scenario) const {
@@ -205,10 +235,18 @@ std::vector<std::string> Sweep::asked_figures() const {
 }
 
 void Sweep::expect_a_readable_point() const {
+  expect_readable([this](std::size_t point) { scenario(point); });
+}
+
+void Sweep::expect_a_readable_job() const {
+  expect_readable([this](std::size_t point) { job_scenario(point); });
+}
+
+void Sweep::expect_readable(const std::function<void(std::size_t point)>& read) const {
   std::vector<Problem> common;
   for (std::size_t point = 0; point < points_.size(); ++point) {
     try {
-      scenario(point);
+      read(point);
       return;
     } catch (const InputError& error) {
       const auto is_here = [&](const Problem& problem) {

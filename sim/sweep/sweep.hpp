@@ -43,15 +43,24 @@ class Sweep {
 
   /// The scenario of one point, as `run --set` with the same values would read it. Throws InputError.
   Scenario scenario(std::size_t point) const;
+  /// The same to be played as a job: where the `job` block wants the best plan, the point's own need not be legal. Throws InputError.
+  Scenario job_scenario(std::size_t point) const;
   /// With the plan that the sweep wants it to be simulated with.
   Scenario planned(Scenario scenario) const;
   /// Throws InputError when every point has the same problem, which is then not the swept values' fault. Looks at so many points as it
   /// takes to find out.
   void expect_a_readable_point() const;
+  /// The same of the points as jobs.
+  void expect_a_readable_job() const;
 
  private:
   JsonValue take_sweep();
   std::string hash_of_inputs(const JsonValue& block) const;
+  ReadOptions options_of(std::size_t point) const;
+  /// The blocks `nodes`, `parallel` and `job` with a point's values: what decides which plan it is read with.
+  JsonValue written_plan(const PointValues& values) const;
+  Scenario with_any_plan(const ReadOptions& options, const JsonValue& written) const;
+  void expect_readable(const std::function<void(std::size_t point)>& read) const;
   /// Throws InputError for each --set that the swept values replace.
   void expect_effect(const Overrides& overrides) const;
 

@@ -71,14 +71,51 @@ TEST_CASE("a point may be simulated with another plan, which its row names") {
 
 TEST_CASE("a point whose plan is searched needs no legal plan of its own") {
   const testing::SweepFixture fixture;
-  const std::string matrix = R"({"matrix": {"/parallel/pipeline": [7]})";
+  const std::string matrix = R"({"matrix": {"/parallel/pipeline": [16]})";
   CHECK_THROWS_AS(fixture.sweep(matrix + "}").scenario(0), InputError);
   const Scenario read = fixture.sweep(matrix + R"(, "plan": "best"})").scenario(0);
-  CHECK(read.plan.parallel.pipeline != 7);
+  CHECK(read.plan.parallel.pipeline != 16);
   // What is no matter of the plan is still wrong.
   CHECK_THROWS_AS(
       fixture.sweep(R"({"matrix": {"/model/layers": ["many"]}, "plan": "best"})").scenario(0),
       InputError);
+}
+
+TEST_CASE("a job with the best plan changes no plan of a sweep's rows") {
+  const SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/parallel/pipeline": [16, 32]}})",
+                                    {{"/job", R"({"steps": 1000, "plan": "best"})"}});
+  for (const std::size_t point : {std::size_t{0}, std::size_t{1}}) {
+    CHECK_THROWS_AS(sweep.scenario(point), InputError);
+    const auto row = parse_row(RowMaker(sweep, {}).row(point));
+    REQUIRE(row);
+    CHECK_FALSE(row->ok);
+    // 2 * 16 or 2 * 32 GPUs of the point's own degrees
+    CHECK(sweep.job_scenario(point).plan.num_ranks() == (point == 0 ? 32 : 64));
+  }
+  const Sweep by_point =
+      fixture.sweep(R"({"matrix": {"/job/plan": ["given", "best"], "/parallel/pipeline": [16]}})",
+                    {{"/job", R"({"steps": 1000, "plan": "best"})"}});
+  CHECK_THROWS_AS(by_point.job_scenario(0), InputError);
+  CHECK_NOTHROW(by_point.job_scenario(1));
+}
+
+TEST_CASE("a plan in place of one that is not legal is for as many GPUs") {
+  const SweepFixture fixture;
+  const auto ranks = [&](const std::string& parallel, const std::string& more = "") {
+    return fixture
+        .sweep(R"({"matrix": {"/parallel": [)" + parallel + "]" + more + R"(}, "plan": "best"})")
+        .scenario(0)
+        .plan.num_ranks();
+  };
+  // 16 ways do not divide 8 heads.
+  CHECK(ranks(R"({"tensor": 16, "pipeline": 2, "data": 2})") == 64);
+  CHECK(ranks(R"({"tensor": 16})") == 16);
+  CHECK(ranks(R"({"tensor": 16, "pipeline": 2, "data": 2})", R"(, "/nodes": [4])") == 32);
+  // No degrees, none that leave a number of replicas which divides 64 samples, and one that is no degree.
+  CHECK_THROWS_AS(ranks("{}", R"(, "/training/micro_batch": [65])"), InputError);
+  CHECK_THROWS_AS(ranks(R"({"tensor": 16, "pipeline": 11})"), InputError);
+  CHECK_THROWS_AS(ranks(R"({"tensor": 16, "data": 2.5})"), InputError);
 }
 
 TEST_CASE("money, energy and days of a point are worked out from its time") {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -55,22 +56,19 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
 ExitCode job_command(const CommandLine& line) {
   const Library library = Library::find();
   const std::filesystem::path file = scenario_file_for(line.arguments.front(), library);
-  bool wants_best_plan = false;
-  if (line.arguments.front() != "-") {
-    ReadOptions options;
-    options.overrides = line.overrides;
-    const JsonValue merged = merged_scenario(file, library, options);
-    const JsonValue* sweep = merged.find("sweep");
-    if (sweep != nullptr && !sweep->is_null()) return play_sweep(line, file);
-    const JsonValue* plan = find_at(merged, "/job/plan");
-    wants_best_plan = plan != nullptr && plan->is_string() && plan->string() == "best";
-  }
+  ReadOptions options;
+  options.overrides = line.overrides;
+  const JsonValue merged = merged_scenario(file, library, options);
+  const JsonValue* sweep = merged.find("sweep");
+  if (sweep != nullptr && !sweep->is_null()) return play_sweep(line, file);
+  const JsonValue* plan = find_at(merged, "/job/plan");
+  const bool wants_best_plan = plan != nullptr && plan->is_string() && plan->string() == "best";
   ProgressLine progress(std::cerr, progress_style(line));
   const auto read = [&](const PointValues& values) {
     return read_scenario(file, library,
                          {line.overrides, line.seed, PlacementSearch::allowed, values});
   };
-  const JobRun run = run_job(wants_best_plan ? place_if_asked(read_with_any_plan(read))
+  const JobRun run = run_job(wants_best_plan ? place_if_asked(read_with_any_plan(merged, read))
                                              : read_placed_scenario_argument(line),
                              job_options(line, progress), read_evidence(library));
   const document::Document job = job_document(run.result);
