@@ -7,7 +7,8 @@
 # The lines below it, where there are any, must be what it prints on stdout and stderr. In them "…" stands for any
 # text, and a line of its own "…" for any number of lines.
 # With --width nothing is compared: each command runs in a terminal of so many columns, and no line that it prints for people may be wider,
-# unless a word of it (a path, an address) is wider than half of that.
+# unless a word of it (a path, an address) is wider than half of that; nor may the program fail (an exit code above 1) where the page does not
+# ask for the exit code.
 set -euo pipefail
 width=""
 if [[ ${1-} == --width ]]; then
@@ -48,13 +49,16 @@ sed 's/[\x80-\xbf]//g' \$files "\$err" | awk -v most=$width -v command="\$*" 'le
   for (i = 1; i <= NF; ++i) if (length(\$i) > most / 2) next
   print "windtunnel " command ": " length " columns: " \$0
 }' >>"$scratch/wide"
+if [[ \$code -gt 1 ]] && ! grep -qF '\$?' "$scratch/page/\$(cat "$scratch/current").command"; then
+  { echo "windtunnel \$*: exit code \$code"; head -5 "\$err"; } >>"$scratch/failed"
+fi
 cat "\$out"
 cat "\$err" >&2
 exit \$code
 EOF
   chmod +x "$scratch/bin/windtunnel"
   export COLUMNS=$width
-  : >"$scratch/wide"
+  touch "$scratch/wide" "$scratch/failed"
 fi
 tar --exclude=./build --exclude=./out --exclude=./.git -cf - . | tar -xf - -C "$scratch/copy"
 export PATH="$scratch/bin:$PATH" WINDTUNNEL_DATA="$scratch/copy" NO_COLOR=1
@@ -126,6 +130,7 @@ run_page() {
   (cd "$scratch/copy" && bash -c '
     _check_docs=("$1" "$2" 0)
     while [[ $((++_check_docs[2])) -le ${_check_docs[1]} ]]; do
+      echo "${_check_docs[2]}" >"${_check_docs[0]}/../current"
       { eval "$(<"${_check_docs[0]}/${_check_docs[2]}.command")"; } >"${_check_docs[0]}/${_check_docs[2]}.actual" 2>&1 </dev/null
       echo $? >"${_check_docs[0]}/${_check_docs[2]}.code"
     done' bash "$scratch/page" "$num_commands") || true
@@ -167,8 +172,8 @@ for file in "$@"; do
 done
 
 if [[ -n $width ]]; then
-  cat "$scratch/wide"
-  if [[ -s $scratch/wide ]]; then exit 1; fi
+  cat "$scratch/wide" "$scratch/failed"
+  if [[ -s $scratch/wide || -s $scratch/failed ]]; then exit 1; fi
   echo "nothing that $runs documented commands print is wider than $width columns"
   exit 0
 fi

@@ -107,14 +107,13 @@ std::string advice(const std::vector<JobPoint>& points, Expense expense) {
   const JobPoint& best = points[least->point];
   std::string text = expense == Expense::days ? "Fastest: " : "Cheapest: ";
   if (least->rivals.empty()) return text + best.values + "; no other comes within the errors.";
-  text += "not known. " + best.values +
-          " as predicted, but the difference is within what the model misses by for ";
+  text += "not known. Predicted: " + best.values + "; within the model's error of it: ";
   constexpr std::size_t most_named = 3;
   for (std::size_t i = 0; i < std::min(least->rivals.size(), most_named); ++i) {
     const JobPoint& rival = points[least->rivals[i]];
     const Gap gap = gap_between(best, rival, expense);
     text += (i == 0 ? "" : ", ") + rival.values + " (" + percent_text(std::expm1(gap.distance)) +
-            " more, misses by up to " + percent_text(std::expm1(gap.error)) + ")";
+            " more, error up to " + percent_text(std::expm1(gap.error)) + ")";
   }
   if (least->rivals.size() > most_named)
     text += " and " + std::to_string(least->rivals.size() - most_named) + " more";

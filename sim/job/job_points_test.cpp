@@ -90,12 +90,12 @@ TEST_CASE("where errors leave open which point is cheapest, no point is called s
   CHECK(!points[3].on_front);
   CHECK(!points[3].front_is_sure);
   const std::string text = text_of(job_points_document("sizes", points));
-  CHECK(text.find("Fastest: not known. nodes 8 as predicted, but the difference is within what the "
-                  "model misses by\n  for nodes 7 (5.0 % more, misses by up to 11.1 %).") !=
-        std::string::npos);
-  CHECK(text.find("Cheapest: not known. nodes 4 as predicted, but the difference is within what "
-                  "the model misses by\n  for nodes 8 (4.2 % more, misses by up to 11.1 %), nodes "
-                  "7 (6.2 % more, misses by up to 11.1 %).") != std::string::npos);
+  CHECK(text.find("Fastest: not known. Predicted: nodes 8; within the model's error of it: nodes 7 "
+                  "(5.0 % more, error\n  up to 11.1 %).") != std::string::npos);
+  CHECK(
+      text.find("Cheapest: not known. Predicted: nodes 4; within the model's error of it: nodes 8 "
+                "(4.2 % more,\n  error up to 11.1 %), nodes 7 (6.2 % more, error up to 11.1 %).") !=
+      std::string::npos);
   CHECK(text.find("on the front, uncertain") != std::string::npos);
   CHECK(text.find("off the front, uncertain") != std::string::npos);
 }

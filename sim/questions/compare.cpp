@@ -171,8 +171,7 @@ std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs,
   std::vector<ComparedRun> runs;
   for (std::size_t i = 0, next = 0; i < inputs.size(); ++i) {
     if (scenario_of(inputs[i]) == nullptr) {
-      check_report(std::get<JsonValue>(inputs[i].content));
-      runs.push_back({inputs[i].label, std::get<JsonValue>(inputs[i].content)});
+      runs.push_back({inputs[i].label, checked_report(std::get<JsonValue>(inputs[i].content))});
     } else {
       TaskOutcome<ComparedRun>& outcome = outcomes[next++];
       if (const auto* failure = std::get_if<ChildFailure>(&outcome))

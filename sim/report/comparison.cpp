@@ -358,6 +358,16 @@ JsonValue comparison_value(const Comparison& comparison) {
        {"warnings", array_of(comparison.warnings)}});
 }
 
+/// Of a report of a build that did not write it yet: what the stage with the least room can use, or all that a GPU has.
+double usable_memory(const JsonValue& memory) {
+  const double worst = number_of(memory.find("worst_stage")).value_or(0);
+  if (const JsonValue* stages = memory.find("per_stage"); stages != nullptr && stages->is_array())
+    for (const JsonValue& stage : stages->array())
+      if (number_of(stage.find("stage")) == worst)
+        if (const std::optional<double> usable = number_of(stage.find("usable"))) return *usable;
+  return number_of(memory.find("capacity_bytes")).value_or(0);
+}
+
 }  // namespace
 
 std::string comparison_json(const Comparison& comparison) {
@@ -369,7 +379,7 @@ bool is_report(const JsonValue& document) {
   return schema != nullptr && schema->is_string() && schema->string() == report_schema;
 }
 
-void check_report(const JsonValue& report) {
+JsonValue checked_report(const JsonValue& report) {
   constexpr double most = 1e300;                        // larger than any figure
   constexpr double most_messages = 9007199254740992.0;  // 2^53, what a number holds exactly
   Problems problems;
@@ -405,6 +415,11 @@ void check_report(const JsonValue& report) {
       count.required_number(key, 0, most_messages);
   }
   problems.throw_if_any();
+  JsonValue whole = report;
+  JsonValue& of_memory = *whole.find("memory");
+  if (of_memory.find("usable_bytes") == nullptr)
+    of_memory.set("usable_bytes", JsonValue(usable_memory(of_memory)));
+  return whole;
 }
 
 double ComparedRun::number(const std::string& pointer) const {

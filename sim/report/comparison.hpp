@@ -13,9 +13,9 @@
 
 namespace windtunnel {
 
-/// Throws InputError with every figure of a report that `compare` needs and that is missing or of the wrong kind. What else stands in it
-/// is left alone.
-void check_report(const JsonValue& report);
+/// The report, with the usable memory where an earlier build did not write it. Throws InputError with every figure that `compare` needs and
+/// that is missing or of the wrong kind. What else stands in it is left alone.
+JsonValue checked_report(const JsonValue& report);
 /// Whether the document says of itself that it is a report of `run --json`.
 bool is_report(const JsonValue& document);
 

@@ -29,7 +29,7 @@ Comparison two_tables() {
 
 std::string problems_of(const JsonValue& report) {
   try {
-    check_report(report);
+    checked_report(report);
     return "";
   } catch (const InputError& error) {
     return error.what();
@@ -68,6 +68,25 @@ TEST_CASE("what a newer version adds to a report is left alone") {
   report.set("new_figure", JsonValue(1.5));
   report.find("breakdown_s")->set("new_line", JsonValue(0.0));
   CHECK(problems_of(report).empty());
+}
+
+TEST_CASE("usable memory that an earlier build did not write is that of the worst stage") {
+  JsonValue report = report_value(testing::small_report());
+  JsonValue& memory = *report.find("memory");
+  memory.erase("usable_bytes");
+  const auto usable = [](const JsonValue& checked) {
+    return number_of(find_at(checked, "/memory/usable_bytes")).value();
+  };
+  memory.set("worst_stage", JsonValue(0.0));
+  memory.set("per_stage", JsonValue(JsonValue::Array{}));
+  CHECK(usable(checked_report(report)) == Bytes{80_GiB}.value());
+  JsonValue stage(JsonValue::Object{});
+  stage.set("stage", JsonValue(0.0));
+  stage.set("usable", JsonValue(7e10));
+  memory.set("per_stage", JsonValue(JsonValue::Array{stage}));
+  CHECK(usable(checked_report(report)) == 7e10);
+  memory.set("usable_bytes", JsonValue(6e10));
+  CHECK(usable(checked_report(report)) == 6e10);
 }
 
 TEST_CASE("a report is known by its schema") {
@@ -154,7 +173,7 @@ TEST_CASE("orders are said as they are known") {
         "slower by 25.0 %, in 98 of 100 cases (in 90 of 100 by 11.1 to 100.0 %)");
   CHECK(text(1.25, {0.8, 2}, 0.81, OrderVerdict::not_known) ==
         "not known which is faster: the difference (20.0 % faster) is within what the model misses "
-        "by; its sign is right, in 81 of 100 cases (in 90 of 100 between 25.0 % slower and 50.0 % "
+        "by; the sign is right in 81 of 100 cases (in 90 of 100 between 25.0 % slower and 50.0 % "
         "faster)");
   CHECK(
       text(1, {0.8, 1.25}, 0.5, OrderVerdict::about_the_same) ==

@@ -311,7 +311,7 @@ bool adds_codec(const WhatIf& change) {
          (change.overrides.empty() || change.overrides.front().second != "null");
 }
 
-/// "19 more codecs: none gains more than 1 %; the worst, tensor activations: int8, loses 8.6 %"
+/// "19 more codecs: none gains more than 1 %; the worst loses 8.6 % (tensor activations: int8)"
 std::string other_codecs_text(const Explanation& e, const std::vector<const WhatIfResult*>& codecs,
                               double least_gain) {
   if (codecs.empty()) return "";
@@ -325,7 +325,8 @@ std::string other_codecs_text(const Explanation& e, const std::vector<const What
   std::string text = count_text(codecs.size(), "more codec") + ": none gains more than " +
                      percent_text(std::max(least_gain, -change(*best)));
   if (change(*worst) >= least_change)
-    text += "; the worst, " + (*worst)->change.what + ", loses " + percent_text(change(*worst));
+    text +=
+        "; the worst loses " + percent_text(change(*worst)) + " (" + (*worst)->change.what + ")";
   return text;
 }
 

@@ -65,6 +65,18 @@ TEST_CASE("columns of text go on below themselves, and numbers are never broken"
         "        than others\n");
 }
 
+TEST_CASE("a long word of the last column makes no other row too wide") {
+  const std::string address(24, 'x');
+  const std::vector<TextRow> rows{
+      {"a", "8 x a100-sxm-80gb", "a cluster with one adapter for a node"},
+      {"b", "8 x a100-sxm-80gb", address}};
+  CHECK(table_in(43, "lww", rows) ==
+        "  a  8 x a100-sxm-80gb  a cluster with one\n"
+        "                        adapter for a node\n"
+        "  b  8 x a100-sxm-80gb  " +
+            address + "\n");
+}
+
 TEST_CASE("columns with most marks are left out first, and named") {
   const std::vector<TextRow> rows{{"plan", "tensor", "time", "samples/s", "why"},
                                   {"1", "8", "4.357 s", "117.5", "compute"}};

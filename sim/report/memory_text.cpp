@@ -64,14 +64,17 @@ const char* name_of(Moment peak) {
   }
 }
 
+/// Parts that there is no room for stand on a line below.
 std::string line_text(const std::string& name, const std::string& parts, const std::string& amount,
                       const std::string& share) {
   constexpr int amount_width = 8, share_width = 8;
   const std::string text = std::string(detail::indent) + name + "  ";
   const int room = width() - utf8_count(text) - amount_width - share_width;
-  const std::string parts_and_amount = right_aligned(utf8_count(parts) <= room ? parts : "", room) +
-                                       right_aligned(amount, amount_width);
-  return text + parts_and_amount + (share.empty() ? "" : right_aligned(share, share_width)) + "\n";
+  const bool has_room = utf8_count(parts) <= room;
+  const std::string parts_and_amount =
+      right_aligned(has_room ? parts : "", room) + right_aligned(amount, amount_width);
+  return text + parts_and_amount + (share.empty() ? "" : right_aligned(share, share_width)) + "\n" +
+         (has_room ? "" : right_aligned(parts, width() - amount_width - share_width) + "\n");
 }
 
 std::string stages_text(const StagesAlike& stages, const Painter& paint) {

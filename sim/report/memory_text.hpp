@@ -26,7 +26,7 @@ std::vector<StagesAlike> stages_alike(const MemoryAccount& memory);
 std::string name_of(const StagesAlike& stages);
 
 /// What `run --memory` prints, at most 80 characters wide: the tensors that add up to what a GPU of each stage allocates at its peak, and what
-/// it has on top of that.
+/// it has on top of that. What a tensor consists of stands below it where the terminal is narrow.
 ///
 ///   gpt-39b-512xa100
 ///

@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <sstream>
 
 #include "core/utf8.hpp"
+#include "report/terminal_text.hpp"
 #include "report/testing.hpp"
 
 namespace windtunnel {
@@ -53,6 +55,19 @@ TEST_CASE("the list is at most 80 characters wide, and ends with what is in use 
   for (std::string line; std::getline(lines, line);) CHECK(utf8_count(line) <= 80);
   CHECK(text.find("  allocated ") != std::string::npos);
   CHECK(text.find("  ✓ fits\n") != std::string::npos);
+}
+
+TEST_CASE("parts that a narrow terminal has no room for stand on a line below") {
+  Report report = report_with_tensors(1);
+  StageMemory& stage = report.memory.stages.front();
+  stage.tensors = {{HeldKind::weights, Label::whole_pass, 2_GiB, 0x1p30, {Moment::backward}},
+                   {HeldKind::saved, Label::attention, 3_GiB, 0x1p30, {Moment::backward}}};
+  detail::set_text_width(46);
+  const std::string text = memory_text(report);
+  detail::set_text_width(std::numeric_limits<int>::max());
+  CHECK(text.find("  saved by attention              3.00  60.0 %\n"
+                  "           1,073,741,824 × 3 B\n"
+                  "  weights  ") != std::string::npos);
 }
 
 }  // namespace

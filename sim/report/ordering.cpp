@@ -36,21 +36,21 @@ detail::VerdictMark mark_of(const Ordering& ordering) {
 std::string text_of(const Ordering& ordering) {
   const double saving = saving_of(ordering.ratio);
   const std::string per_token = ordering.per_token ? " per token" : "";
-  const std::string range =
-      ", in " + fixed_text(100 * ordering.sure, 0) + " of 100 cases (in 90 of 100 " +
+  const std::string cases =
+      "in " + fixed_text(100 * ordering.sure, 0) + " of 100 cases (in 90 of 100 " +
       between_text(saving_of(ordering.interval.first), saving_of(ordering.interval.second)) + ")";
   switch (ordering.verdict) {
     case OrderVerdict::faster:
-      return "faster" + per_token + " by " + percent_text(saving) + range;
+      return "faster" + per_token + " by " + percent_text(saving) + ", " + cases;
     case OrderVerdict::slower:
-      return "slower" + per_token + " by " + percent_text(-saving) + range;
+      return "slower" + per_token + " by " + percent_text(-saving) + ", " + cases;
     case OrderVerdict::about_the_same:
-      return "about the same" + per_token + ": " + difference_text(saving) + " by the model" +
-             range;
+      return "about the same" + per_token + ": " + difference_text(saving) + " by the model, " +
+             cases;
     case OrderVerdict::not_known:
       return "not known which is faster" + per_token + ": the difference (" +
-             difference_text(saving) + ") is within what the model misses by; its sign is right" +
-             range;
+             difference_text(saving) + ") is within what the model misses by; the sign is right " +
+             cases;
   }
   WT_UNREACHABLE();
 }

@@ -35,7 +35,7 @@ struct Ordering {
 detail::VerdictMark mark_of(const Ordering& ordering);
 
 /// "faster by 7.0 %, in 96 of 100 cases (in 90 of 100 by 1.2 to 12.5 %)", "about the same: 0.8 % slower by the model, in 55 of 100 cases
-/// (…)", "not known which is faster: the difference (5.6 % faster) is within what the model misses by; its sign is right, in 81 of 100 cases
+/// (…)", "not known which is faster: the difference (5.6 % faster) is within what the model misses by; the sign is right in 81 of 100 cases
 /// (…)".
 /// The change is of the time, of which the other run's is the whole.
 std::string text_of(const Ordering& ordering);

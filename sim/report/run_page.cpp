@@ -238,9 +238,8 @@ class WhySection {
     if (e_.what_ifs.empty()) return no_what_ifs();
     const Table much = what_if_table(false), little = what_if_table(true);
     std::string html =
-        "<h3>What if</h3>\n<p class=\"quiet\">Each is a simulation of its own, the largest gain "
-        "times "
-        "how sure it is first; <i>sure</i>, of a choice, is how often the sign of such a "
+        "<h3>What if</h3>\n<p class=\"quiet\">Each is a simulation of its own, ordered by gain "
+        "times how sure its sign is; <i>sure</i>, of a choice, is how often the sign of such a "
         "difference was right in validation; <i>where</i> says which parts of the breakdown grew "
         "or shrank, <i>repeat</i> what "
         "to type to get the same numbers.</p>\n" +

@@ -64,6 +64,10 @@ class TableFitter {
     if (width() > room_) lay_out(false);
     while (width() > room_ && leave_one_out(2)) lay_out(false);
     if (width() > room_) {
+      may_stick_out_ = true;
+      lay_out(false);
+    }
+    if (width() > room_) {
       gap_ = 1;
       lay_out(false);
     }
@@ -93,6 +97,8 @@ class TableFitter {
     // Narrower, a sentence is hard to read; a longer word is a path, which may be wider than its column.
     constexpr int least_text = 16, longest_word = 30;
     std::vector<int> least(columns_.size());
+    std::size_t last = columns_.size();  // of those shown
+    while (last > 0 && !is_shown_[--last]) continue;
     widths_.assign(columns_.size(), 0);
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (with_least_widths) widths_[i] = columns_[i].width;
@@ -103,6 +109,7 @@ class TableFitter {
           least[i] = std::max({least[i], least_text, std::min(utf8_count(word), longest_word)});
       }
     }
+    if (may_stick_out_ && last < columns_.size()) least[last] = least_text;
     while (!with_least_widths && width() > room_) {
       int* widest = nullptr;
       for (std::size_t i = 0; i < columns_.size(); ++i)
@@ -161,6 +168,7 @@ class TableFitter {
   std::vector<int> widths_;
   std::vector<bool> is_shown_;
   int room_, gap_ = 2;
+  bool may_stick_out_ = false;  // a long word of the last column, from its row alone
   std::string left_out_;
 };
 

@@ -27,8 +27,9 @@ struct TableLines {
 };
 /// Columns two blanks apart, as wide as their longest cell. `columns` has a letter for each (TextColumn); the last one holds for all further
 /// columns, and a row may be shorter than others. Where table_width() has no room for that, least widths give way, then columns of text are
-/// broken at blanks, but not between a number and its unit, then columns with two marks or more are left out, then one blank stands between
-/// columns, then those with one mark are left out. What is left out is named by the headings, the first row. No other cell is ever broken.
+/// broken at blanks, but not between a number and its unit, then columns with two marks or more are left out, then a last column of text gets
+/// narrower than its longest words, which stick out, then one blank stands between columns, then those with one mark are left out. What is
+/// left out is named by the headings, the first row. No other cell is ever broken.
 TableLines table_lines(const std::string& columns, const std::vector<TextRow>& rows);
 
 /// The lines of that table, indented, and what was left out.

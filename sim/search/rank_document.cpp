@@ -391,7 +391,7 @@ std::optional<Verdict> shared_place(const RankResult& result) {
                           label_of(leanest) + " takes the least memory"};
 }
 
-/// "90 % interval of each time: from 4.0 to 4.4 % below it to 8.1 % above"
+/// "90 % intervals begin 4 to 5 % below each time and end 8 % above it"
 std::string intervals_text(const RankResult& result) {
   if (!any_interval(result)) return "";
   std::vector<double> below, above;
@@ -405,7 +405,8 @@ std::string intervals_text(const RankResult& result) {
     const std::string low = fixed_text(100 * *least, 0), high = fixed_text(100 * *most, 0);
     return (low == high ? "" : low + " to ") + high + " %";
   };
-  return "90 % interval of each time: " + range(below) + " below it to " + range(above) + " above";
+  return "90 % intervals begin " + range(below) + " below each time and end " + range(above) +
+         " above it";
 }
 
 /// Plans of which it is not known whether they fit, and the fastest of the others.

@@ -405,7 +405,7 @@ TEST_CASE("the page shows the numbers of its JSON: of every plan, and of the bes
                            "<p class=\"verdict good\"><b>✓</b> by the model, the table is proven"})
     CHECK_MESSAGE(page.find(part) != std::string::npos, part);
   // The interval of each is on the page alone; the text says once how wide they are.
-  CHECK(text_of(document).find("90 % interval of each time: 10 % below it to 20 % above") !=
+  CHECK(text_of(document).find("90 % intervals begin 10 % below each time and end 20 % above it") !=
         std::string::npos);
 }
 

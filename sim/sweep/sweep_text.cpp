@@ -179,10 +179,10 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   lines[0].insert(lines[0].end(), {"GPUs", "s/iteration"});
   if (has_intervals) lines[0].emplace_back("90 % interval");
   lines[0].insert(lines[0].end(), {"tokens/s", "MFU %", "GiB"});
-  shown += has_intervals ? "r??rr??r???r????r???" : "r??rr???r????r???";
+  shown += has_intervals ? "r??rr??rr????r???" : "r??rrr????r???";
   for (const std::string& figure : sweep.asked_figures()) {
     lines[0].push_back(figure);
-    shown += "r??";
+    shown += figure == "plan" ? "w" : "r??";
   }
   for (const JsonValue& row : best) {
     TextRow& line = lines.emplace_back(TextRow{text_at(row, "point")});

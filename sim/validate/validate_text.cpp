@@ -74,7 +74,7 @@ std::string groups_text(const std::vector<ScoredRow>& comparisons) {
   const auto groups = by_group(comparisons);
   if (groups.size() < 2 && groups.front().name.empty()) return {};
   std::vector<TextRow> rows{
-      {"group", "points", "mean", "bias", "order (Kendall)", "(Spearman)", "regret"}};
+      {"group", "points", "mean", "bias", "order (Kendall)", "order (Spearman)", "regret"}};
   for (const auto& [name, members] : groups) {
     const Score of_group = score(members);
     const auto tau = kendall_tau(members), rho = spearman_rho(members);

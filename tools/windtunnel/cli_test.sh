@@ -21,10 +21,17 @@ WINDTUNNEL_DATA=$here/../.. exits 0 validate "${sets[@]}" --quiet; is "quiet is 
 WINDTUNNEL_DATA=$here/../.. exits 0 validate "${sets[@]}" --details; prints "  1.7B-32gpu"; prints "fitted on this set: "
 
 # No line of what people read is wider than COLUMNS; a pipe of JSON is as it was.
-fits() { is "at most $1 columns: ${*:2}" test "$(COLUMNS=$1 NO_COLOR=1 "$program" "${@:2}" 2>/dev/null </dev/null | LC_ALL=C sed 's/[\x80-\xbf]//g' | awk -v most="$1" 'length > most' | wc -l)" -eq 0; }  # characters, not bytes
+fits() {
+  local code=0
+  COLUMNS=$1 "$program" "${@:2}" >stdout 2>stderr </dev/null || code=$?
+  is "exit code 0 or 1, not $code: ${*:2}" test "$code" -le 1
+  is "something is printed at $1 columns: ${*:2}" test -s stdout
+  is "at most $1 columns: ${*:2}" test "$(LC_ALL=C sed 's/[\x80-\xbf]//g' stdout | awk -v most="$1" 'length > most' | wc -l)" -eq 0  # characters, not bytes
+}
+job=gpt-8.3b-128xa100  # of the real library, as the other words are
 for width in 120 80 60; do
-  for words in "list models" "list platforms" "list software" "list scenarios" "rank rank-gpt-39b-512xa100 --budget 3" "show --network $good" \
-    "collective all-reduce --platform dgx-h100 --gpus 16 --bytes 1MB,1GB" "run $good" "explain $good" "rank $good" "check $good" "compare $good $good" "run $good --memory" "codec --synthetic gradient" "list codecs" \
+  for words in "list models" "list platforms" "list software" "list scenarios" "rank rank-gpt-39b-512xa100 --budget 3" "show --network $job" \
+    "collective all-reduce --platform dgx-h100 --gpus 16 --bytes 1MB,1GB" "run $job" "explain $job" "rank $job" "check $job" "compare $job $job" "run $job --memory" "codec --synthetic gradient" "list codecs" \
     "validate megatron-sc21-table1" "validate megatron-sc21-table1 --details" "schedule check 1f1b --stages 4 --microbatches 8"; do
     # shellcheck disable=SC2086  # the words are to be split
     WINDTUNNEL_DATA=$here/../.. fits $width $words

@@ -139,9 +139,11 @@ class Report:
         usual = " (90 %: {} to {})".format(*map(_in_seconds, self.iteration_time_interval_s)) if self.iteration_time_interval_s else ""
         lines = sorted(report["breakdown_s"].items(), key=lambda item: -item[1])
         times = [(line.replace("_", " "), _in_seconds(seconds), seconds / self.iteration_time_s) for line, seconds in lines]
+        memory = report["memory"]
+        usable = memory.get("usable_bytes", memory["capacity_bytes"])  # earlier builds did not write it
         stages = [
-            (f"stage {stage['stage']}", f"{stage['total'] / _GIB:.1f} GiB", stage["total"] / report["memory"]["usable_bytes"])
-            for stage in report["memory"]["per_stage"]
+            (f"stage {stage['stage']}", f"{stage['total'] / _GIB:.1f} GiB", stage["total"] / usable)
+            for stage in memory["per_stage"]
         ]
         verdict = "fits" if self.fits else "does not fit"
         warnings = "".join(f"<li>{html.escape(warning)}</li>" for warning in report["warnings"])
