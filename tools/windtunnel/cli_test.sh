@@ -23,10 +23,10 @@ WINDTUNNEL_DATA=$here/../.. exits 0 validate "${sets[@]}" --details; prints "  1
 # No line of what people read is wider than COLUMNS; a pipe of JSON is as it was.
 fits() {
   local code=0
-  COLUMNS=$1 "$program" "${@:2}" >stdout 2>stderr </dev/null || code=$?
+  COLUMNS=$1 "$program" "${@:2}" >narrow 2>/dev/null </dev/null || code=$?
   is "exit code 0 or 1, not $code: ${*:2}" test "$code" -le 1
-  is "something is printed at $1 columns: ${*:2}" test -s stdout
-  is "at most $1 columns: ${*:2}" test "$(LC_ALL=C sed 's/[\x80-\xbf]//g' stdout | awk -v most="$1" 'length > most' | wc -l)" -eq 0  # characters, not bytes
+  is "something is printed at $1 columns: ${*:2}" test -s narrow
+  is "at most $1 columns: ${*:2}" test "$(LC_ALL=C sed 's/[\x80-\xbf]//g' narrow | awk -v most="$1" 'length > most' | wc -l)" -eq 0  # characters, not bytes
 }
 job=gpt-8.3b-128xa100  # of the real library, as the other words are
 for width in 120 80 60; do
