@@ -136,7 +136,8 @@ void PartWriter::refuse(const char* deed) const {
 void PartWriter::open() {
   std::error_code error;
   fs::create_directories(folder_of(directory_), error);
-  if (error)
+  std::error_code ignored;  // where the folder is there after all, another worker has made it
+  if (error && !fs::is_directory(folder_of(directory_), ignored))
     throw EnvironmentError("cannot make the folder " + folder_of(directory_).string() + ": " +
                            error.message());
   const std::string stem = host_name() + "-" + std::to_string(::getpid()) + "-";
