@@ -14,6 +14,12 @@ namespace windtunnel {
 using ReadWithValues =
     std::function<Scenario(const std::vector<std::pair<std::string, JsonValue>>& values)>;
 
+/// Whether the job of the scenario, `written` as a file has it, is of the plan that a search finds: `job.plan` is "best".
+inline bool job_wants_best_plan(const JsonValue& written) {
+  const JsonValue* const plan = find_at(written, "/job/plan");
+  return plan != nullptr && plan->is_string() && plan->string() == "best";
+}
+
 /// A scenario whose plan a search will replace ("plan": "best"). As it is where its own plan is legal; else with the first plan that is,
 /// of few tensor and pipeline degrees, so that nobody has to write one for each size of a cluster. It is for as many GPUs as the scenario
 /// asks for: those of `nodes` or, where `written` has none, the product of the degrees of its `parallel` block; of `written`, the scenario

@@ -19,11 +19,6 @@
 namespace windtunnel {
 namespace {
 
-bool job_wants_best_plan(const JsonValue& scenario) {
-  const JsonValue* plan = find_at(scenario, "/job/plan");
-  return plan != nullptr && plan->is_string() && plan->string() == "best";
-}
-
 /// The order in which values apply so that none replaces another: the platform, then its network cards.
 PointValues outer_first(PointValues values) {
   const auto depth = [](const std::string& pointer) {
