@@ -59,8 +59,8 @@ MeasuredMemory read_measured_memory(ObjectReader& measured) {
     memory.nvidia_smi = measured.required_number("nvidia_smi_gib", 0, most_memory_gib) * 1_GiB;
   memory.allocated = read_memory_by_rank(measured, "max_allocated_mib_by_rank");
   memory.reserved = read_memory_by_rank(measured, "max_reserved_mib_by_rank");
-  if (const auto gigabytes = read_measured_number(measured, "max_memory_usage_gb"))
-    memory.most_allocated = *gigabytes * 1_GB;
+  if (const auto gib = read_measured_number(measured, "max_memory_usage_gb"))
+    memory.allocated.try_emplace(0, *gib * 1_GiB);
   if (const auto gib = read_measured_number(measured, "max_reserved_gib"))
     memory.most_reserved = *gib * 1_GiB;
   if (measured.has("memory_reading"))

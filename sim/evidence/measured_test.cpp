@@ -54,10 +54,12 @@ TEST_CASE("a throughput is a time of the work of an iteration") {
   CHECK_FALSE(iteration(R"({"tokens_per_s": 3, "iteration_time_s_std": 1})").has_time());
 }
 
-TEST_CASE("the fullest GPU's memory is in gigabytes where NeMo logs it, and reserved in GiB") {
+TEST_CASE("what NeMo logs is rank 0's, in GiB, unless ranks are told apart") {
   const MeasurementPoint point =
       iteration(R"({"max_memory_usage_gb": 92.1, "max_reserved_gib": 70.5})");
-  CHECK(*point.memory.most_allocated == 92.1 * 1_GB);
+  CHECK(point.memory.allocated == std::map<int, Bytes>{{0, 92.1 * 1_GiB}});
+  CHECK(iteration(R"({"max_memory_usage_gb": 92.1, "max_allocated_mib_by_rank": {"0": 8}})")
+            .memory.allocated == std::map<int, Bytes>{{0, 8_MiB}});
   CHECK(*point.memory.most_reserved == 70.5 * 1_GiB);
 }
 

@@ -42,17 +42,6 @@ void compare_ranks(const MeasurementPoint& point, const PointPrediction& predict
                            sums.predicted / static_cast<double>(sums.ranks)});
 }
 
-/// The fullest GPU's, where no rank is told apart.
-void compare_most(const MeasurementPoint& point, const PointPrediction& predicted, MemoryKind kind,
-                  const std::optional<Bytes>& measured,
-                  std::vector<MemoryComparison>& comparisons) {
-  if (!measured) return;
-  Bytes most{};
-  for (const StageReading& stage : predicted.stages)
-    most = std::max(most, predicted_of(stage, kind, point.memory.reading));
-  comparisons.push_back({point.id, kind, "fullest GPU", *measured, most});
-}
-
 }  // namespace
 
 const char* rank_class(int stage, int stages) {
@@ -66,10 +55,13 @@ std::vector<MemoryComparison> compare_memory(const MeasurementPoint& point,
   std::vector<MemoryComparison> comparisons;
   compare_ranks(point, predicted, MemoryKind::allocated, comparisons);
   compare_ranks(point, predicted, MemoryKind::reserved, comparisons);
-  if (point.memory.allocated.empty())
-    compare_most(point, predicted, MemoryKind::allocated, point.memory.most_allocated, comparisons);
-  if (point.memory.reserved.empty())
-    compare_most(point, predicted, MemoryKind::reserved, point.memory.most_reserved, comparisons);
+  if (point.memory.reserved.empty() && point.memory.most_reserved) {
+    Bytes most{};
+    for (const StageReading& stage : predicted.stages)
+      most = std::max(most, predicted_of(stage, MemoryKind::reserved, point.memory.reading));
+    comparisons.push_back(
+        {point.id, MemoryKind::reserved, "fullest GPU", *point.memory.most_reserved, most});
+  }
   if (point.memory.nvidia_smi)
     comparisons.push_back({point.id, MemoryKind::nvidia_smi, "fullest GPU",
                            *point.memory.nvidia_smi, predicted.memory_max});

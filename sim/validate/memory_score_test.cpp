@@ -53,15 +53,13 @@ TEST_CASE("a first-step reading meets the first step's maxima") {
 
 TEST_CASE("a maximum over all ranks meets the fullest stage, unless ranks are told apart") {
   MeasurementPoint point;
-  point.memory.most_allocated = 8_MiB;
   point.memory.most_reserved = 25_MiB;
   const auto compared = compare_memory(point, four_stages());
-  REQUIRE(compared.size() == 2);
-  CHECK(compared[0].kind == MemoryKind::allocated);
-  CHECK(compared[0].error() == doctest::Approx(0.25));  // 10 / 8 - 1
-  CHECK(compared[1].kind == MemoryKind::reserved);
-  CHECK(compared[1].error() == doctest::Approx(-0.2));  // 20 / 25 - 1
-  point.memory.allocated = {{0, 10_MiB}};
+  REQUIRE(compared.size() == 1);
+  CHECK(compared[0].kind == MemoryKind::reserved);
+  CHECK(compared[0].ranks == "fullest GPU");
+  CHECK(compared[0].error() == doctest::Approx(-0.2));  // 20 / 25 - 1
+  point.memory.reserved = {{0, 10_MiB}};
   CHECK(compare_memory(point, four_stages())[0].ranks == "first stage");
 }
 
