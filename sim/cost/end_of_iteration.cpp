@@ -116,7 +116,8 @@ Bytes weight_casts(const EndInputs& in) {
   if (!is_quantized(precision) || keeps_operands(*in.plan, *in.software) ||
       in.plan->parallel.zero_stage == 3)
     return {};
-  return (element_size(precision) + operand_size(precision) * 2.0) *
+  return (element_size(precision) +
+          operand_size(precision) * operand_copies(*in.plan, *in.software, in.node->device)) *
          (linear_weights(in) + in.parameters.experts);
 }
 
@@ -246,6 +247,13 @@ Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters) {
 bool keeps_operands(const Plan& plan, const SoftwareProfile& software) {
   return software.fp8_parameters && plan.training.precision != Precision::nvfp4 &&
          !plan.training.scales_rows();
+}
+
+double operand_copies(const Plan& plan, const SoftwareProfile& software, const Device& device) {
+  const Training& training = plan.training;
+  const bool has_one_scale =
+      training.precision == Precision::fp8 && training.fp8_recipe == Fp8Recipe::tensor;
+  return has_one_scale && device.takes_any_layout() && !software.row_cast_efficiency ? 1 : 2;
 }
 
 Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software) {

@@ -44,6 +44,11 @@ Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters);
 /// (Float8LinearConfig.__post_init__ in torchao/float8/config.py, torchao at 6243040).
 bool keeps_operands(const Plan& plan, const SoftwareProfile& software);
 
+/// Copies of a quantised operand: by rows, and transposed or scaled by columns for the product that sums over the other dimension. With one
+/// scale for the whole tensor a GPU that takes any layout needs the first alone (create_transpose in Float8Quantizer::create_tensor,
+/// transformer_engine/pytorch/csrc/quantizer.cpp, Transformer Engine 2); torchao makes both (torch._scaled_mm takes one layout).
+double operand_copies(const Plan& plan, const SoftwareProfile& software, const Device& device);
+
 /// One weight of the linear layers as it is gathered: in the products' own format where the stack keeps it so.
 Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software);
 

@@ -4,6 +4,7 @@
 
 #include "core/contracts.hpp"
 #include "cost/adapters.hpp"
+#include "cost/end_of_iteration.hpp"
 #include "cost/expert_times.hpp"
 #include "cost/kernel_cost.hpp"
 #include "cost/model_held.hpp"
@@ -57,6 +58,8 @@ KernelContext backward_context(const StageCostInputs& in, KernelContext context)
 LayerShape shape_of(const StageCostInputs& in, Precision precision) {
   LayerShape shape = layer_shape(*in.plan, *in.software);
   shape.precision = precision;
+  if (in.node != nullptr)
+    shape.operand_copies = operand_copies(*in.plan, *in.software, in.node->device);
   shape.fp8_attention = flash_kernel(in, precision) == FlashKernel::fp8;
   shape.seen_share = in.seen_share;
   if (!in.model->moe) return shape;

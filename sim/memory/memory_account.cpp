@@ -104,17 +104,23 @@ const ChunkOperations& operations_of(const MemoryInputs& inputs, const ChunkRole
   return *inputs.known_roles.back().operations;
 }
 
-/// What quantised formats add to a stage's weights: their casts by rows and by columns, beside the bf16 weights or in
-/// their place. ZeRO 3 has them of the layer that computes only, which is not counted [assumed].
+/// Counts the casts of linear weights for products in a quantised format, which a stack keeps beside the bf16 weights, or as the only
+/// weights. ZeRO 3 has them of the layer that computes only, which is not counted [assumed].
 void add_cast_weights(std::vector<HeldTensor>& tensors, const Transformer& model,
-                      const Stage& stage) {
+                      const Stage& stage, const Device& device) {
   const Precision precision = stage.plan.training.precision;
   if (!is_quantized(precision) || stage.plan.parallel.zero_stage == 3) return;
-  const Bytes kept = keeps_operands(stage.plan, stage.software) ? element_size(precision) : Bytes{};
   const double parameters =
       stage_matrix_parameters(model, stage.plan, stage.id) + stage.parameters.experts;
-  tensors.push_back({HeldKind::cast_weights, Label::whole_pass,
-                     (operand_size(precision) * 2.0 - kept) * parameters, parameters, always});
+  const Bytes casts =
+      operand_size(precision) * operand_copies(stage.plan, stage.software, device) * parameters;
+  if (!keeps_operands(stage.plan, stage.software)) {
+    tensors.push_back({HeldKind::cast_weights, Label::whole_pass, casts, parameters, always});
+    return;
+  }
+  for (HeldTensor& tensor : tensors)
+    if (tensor.kind == HeldKind::weights)
+      tensor.bytes += casts - element_size(precision) * parameters;
 }
 
 Stage stage_of(const MemoryInputs& inputs, StageId id) {
@@ -434,7 +440,7 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
         tensor.held = {Moment::edges,     Moment::step,       Moment::pool_backward,
                        Moment::pool_head, Moment::pool_edges, Moment::pool_step};
   free_as_gradients_come(tensors, of_microbatch);
-  add_cast_weights(tensors, *inputs.model, stage);
+  add_cast_weights(tensors, *inputs.model, stage, *inputs.device_of_stage[stage.id.index()]);
   const double all = inputs.in_flight[stage.id.index()],
                with_gradients = inputs.in_flight_with_gradients[stage.id.index()];
   if (inputs.reading == MemoryReading::steady_state) {

@@ -143,6 +143,21 @@ TEST_CASE("each operation's tensors are on the list: their name, their number an
     world.plan.training.precision = Precision::fp8;
     check(stage_at(0), "weights cast for products", 4 * 12.0 * 1024 * 1024, 2_B);
   }
+  SUBCASE("Blackwell takes fp8 operands in any layout, and needs one cast unless scales differ by direction") {
+    world.device.peak[Precision::nvfp4] = FlopsPerSecond{1e16};
+    world.plan.training.precision = Precision::fp8;
+    check(stage_at(0), "weights cast for products", 4 * 12.0 * 1024 * 1024, 1_B);
+    world.plan.training.precision = Precision::mxfp8;
+    check(stage_at(0), "weights cast for products", 4 * 12.0 * 1024 * 1024, 2.0625 * 1_B);
+  }
+  SUBCASE("weights that are kept as operands are those alone") {
+    world.plan.training.precision = Precision::fp8;
+    world.software.fp8_parameters = true;
+    const StageMemory stage = stage_at(0);
+    check(stage, "weights cast for products", 0, 0_B);
+    // Embeddings and norms stay bf16; on Hopper two bytes of casts take the place of two of bf16.
+    check(stage, "weights", stage.parameters, 2_B);
+  }
 }
 
 TEST_CASE("selective recomputation keeps all but the scores, and makes those of one layer again") {

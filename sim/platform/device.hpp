@@ -100,6 +100,9 @@ struct Device {
   std::optional<CodecSpeeds> codecs;
   std::map<std::string, Source> sources;  ///< by JSON key of the file, those of `codecs` apart
 
+  /// Whether fp8 products take operands in any layout, so that none needs a transposed copy: nvte_is_non_tn_fp8_gemm_supported() of
+  /// Transformer Engine 2, compute capability 10 (Blackwell), told by nvfp4 here. Hopper sums over the contiguous dimension of both.
+  bool takes_any_layout() const { return peak.contains(Precision::nvfp4); }
   /// Share of the multiprocessors that kernels beside a collective do without.
   double taken_by_collectives() const;
   /// Whether this fused attention was measured, or scaled from a measurement, in this format.

@@ -106,14 +106,14 @@ Bytes score_traffic(const Transformer& model, const LayerShape& shape, double pa
   return Bytes{passes * local_heads(model, shape) * s * s} * element_scale(shape);
 }
 
-/// Traffic of casting one element from bf16 for the products:  2 + [largest value read first] 2 + 2 operand.
-/// Read once, written twice: by rows, and transposed or scaled by columns, for the product that sums over the other dimension.
+/// Traffic of casting one element from bf16 for the products:  2 + [largest value read first] 2 + copies * operand.
+/// Read once, written once or twice: by rows, and transposed or scaled by columns, for the product that sums over the other dimension.
 /// Sources: Transformer Engine 2.x, cast_transpose.cu (fp8), quantize_mxfp8 (rowwise and columnwise), nvfp4 quantisation, which
 /// scales by the tensor's largest value as well; an unfused cast, as of attention's output and of gradients.
 Bytes cast_traffic(const LayerShape& shape) {
   const bool reads_first = shape.reads_for_scale || shape.precision == Precision::nvfp4;
   const Bytes read = element_size(shape.precision);
-  return read * (reads_first ? 2.0 : 1.0) + operand_size(shape.precision) * 2.0;
+  return read * (reads_first ? 2.0 : 1.0) + operand_size(shape.precision) * shape.operand_copies;
 }
 
 /// Casts of torchao with a scale for each row of what a product sums over, in bytes of an element [own count of the kernels in

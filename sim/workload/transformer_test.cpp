@@ -373,6 +373,9 @@ TEST_CASE("casts to fp8 read an element once and write it twice") {
   // Inputs of QKV, projection and MLP-in have 1024 columns, of MLP-out 4096: 512 * 7168 elements at 2 + 1 + 1 bytes.
   const double elements = 512.0 * 7168;
   CHECK(more(fp8) == doctest::Approx(4 * elements));
+  fp8.operand_copies = 1;  // Blackwell: 2 read + 1 written
+  CHECK(more(fp8) == doctest::Approx(3 * elements));
+  fp8.operand_copies = 2;
   CHECK(more(current) == doctest::Approx(6 * elements));
   // 12 h^2 weights
   CHECK(more(repeated) == doctest::Approx(4 * (elements + 12 * 1024.0 * 1024)));
