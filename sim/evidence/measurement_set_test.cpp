@@ -120,10 +120,12 @@ TEST_CASE("sets are found by path, by name, or all of them") {
   CHECK_THROWS_AS(find_measurement_sets({}, "/no/such/folder"), EnvironmentError);
 }
 
-TEST_CASE("every set that is shipped can be read") {
-  for (const auto& file : find_measurement_sets({}, source_dir() / "validation")) {
+TEST_CASE("every set that is shipped can be read, and is found by the name that scores print") {
+  const std::filesystem::path folder = source_dir() / "validation";
+  for (const auto& file : find_measurement_sets({}, folder)) {
     CAPTURE(file.string());
-    CHECK_NOTHROW(read_measurement_set(file));
+    const std::string name = read_measurement_set(file).name;
+    CHECK(find_measurement_sets({name}, folder) == std::vector<std::filesystem::path>{file});
   }
 }
 
