@@ -24,6 +24,7 @@ PAGE = ROOT / "docs/scenario-reference.md"
 AMOUNTS = {"bytes": "size", "seconds": "time", "data_rate": "data rate", "flop_rate": "rate of operations"}
 ENDS = ("x-minimum", "x-maximum")
 NEEDS_EXAMPLE = ("text", "list of object", "list of list", "list of text", "path", "anything")
+MOST_KEYS_INSIDE = 4  # of an object whose keys stand in the table of the object around it
 TOLD_AT_HEAD = ("/source", "/$schema", "/description")
 LABELS = ("$schema", "name", "description", "source")
 OVERLAYS = ("elsewhere", "releases")  # lists of objects whose keys are laid over those beside the list
@@ -155,12 +156,14 @@ class Reference:
         if folder and isinstance(first, str) and not (ROOT / folder[1] / f"{first}.json").exists():
             self.undescribed.append(f"{pointers[0]} (example: no {first}.json in {folder[1]}/)")
         example = json.dumps(first, ensure_ascii=False)
-        if kind.startswith(NEEDS_EXAMPLE) and "default" not in node and "…" not in example:
+        if kind.startswith(NEEDS_EXAMPLE) and "default" not in node and "…" not in example \
+                and not (kind == "list of object" and self.object_of(node)):
             meaning += f" (`{example}`)"
         unit = f" {node['x-unit']}" if "x-unit" in node else ""
         cells = [kind + unit, "" if default == "none" else default, meaning]
-        if self.rows and self.rows[-1][1:] == cells:
-            self.rows[-1][0] += pointers
+        alike = next((each for each in self.rows if each[1:] == cells), None)
+        if alike:
+            alike[0] += pointers
         else:
             self.rows.append([list(pointers), *cells])
 
@@ -178,18 +181,37 @@ class Reference:
         for row in rows:
             self.row(*row)
         if self.rows:
-            self.lines.append("| key | type, allowed values | default | meaning |\n|---|---|---|---|")
+            self.lines.append("| key | values | default | meaning |\n|---|---|---|---|")
         self.write_rows()
 
     def add(self, pointer, title, node, completions, beside=()):
         """The table of an object, then those of the objects in it. `beside`: the keys of the object that it stands in."""
-        required = {key for each in [node] + completions for key in each.get("required", [])}
         told = self.told_elsewhere(pointer, node, beside)
-        self.table(title, "", [([f"{pointer}/{key}"], [f"{pointer}/{key}"], value, key in required)
-                                  for key, value in node["properties"].items() if key not in told])
+        inner = self.inner_objects(pointer, node, completions)
+        alike = [each for each in inner if any(self.shares_keys(each[2], other[2]) for other in inner if other is not each)]
+        small = {key: each for each in inner if each not in alike and self.is_small(each[2]) for key in [each[1]]}
+        rows = []
+        for key, row in self.rows_of(pointer, node, completions):
+            rows += [row] if key not in told else []
+            rows += [inside for _, inside in self.rows_of(small[key][0], *small[key][2:])] if key in small else []
+        self.table(title, "", rows)
         for words in dict.fromkeys(told.values()):
             names = [f"`{key}`" for key, of in told.items() if of == words and key not in LABELS]
             self.lines.append(f"{self.blank_line()}{words}: {', '.join(names)}.")
+        if alike:
+            self.add_alike(pointer, alike)
+        for each in inner:
+            if each not in alike and each[1] not in small:
+                self.add(each[0], f"`{each[0]}`", each[2], each[3], node["properties"])
+
+    @staticmethod
+    def rows_of(pointer, node, completions):
+        """The rows of an object's keys, as `row` takes them, each with its key."""
+        required = {key for each in [node] + completions for key in each.get("required", [])}
+        return [(key, ([f"{pointer}/{key}"], [f"{pointer}/{key}"], value, key in required)) for key, value in node["properties"].items()]
+
+    def inner_objects(self, pointer, node, completions):
+        """The objects among the values of an object: where, under which key, the object, and what a complete file has besides."""
         inner = []
         for key, value in node["properties"].items():
             if (found := self.object_of(value)) is None:
@@ -199,12 +221,13 @@ class Reference:
                 below = [part for each in below if isinstance(each.get("items"), dict)
                          for part in self.completions(each["items"])]
             inner.append((f"{pointer}/{key}" + "/N" * found[1], key, found[0], below))
-        alike = [each for each in inner if any(self.shares_keys(each[2], other[2]) for other in inner if other is not each)]
-        if alike:
-            self.add_alike(pointer, alike)
-        for each in inner:
-            if each not in alike:
-                self.add(each[0], f"`{each[0]}`", each[2], each[3], node["properties"])
+        return inner
+
+    def is_small(self, node):
+        """Whether the table of the object around it has room for its keys."""
+        keys = [key for key in node["properties"] if key not in LABELS]
+        return len(keys) <= MOST_KEYS_INSIDE and all(self.object_of(value) is None for value in node["properties"].values()) \
+            and not self.told_elsewhere("", node, ())
 
     def blank_line(self):
         """A line break, unless the last line ends in one."""
