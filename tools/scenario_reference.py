@@ -31,11 +31,11 @@ OVERLAYS = ("elsewhere", "releases")  # lists of objects whose keys are laid ove
 HEAD = """<!-- Written by tools/scenario_reference.py from scenario.schema.json, not by hand. -->
 # Every key of a scenario
 
-Keys are JSON pointers, as in `--set POINTER=VALUE`; `N` is a position in a list, counted from 0. [scenario.md](scenario.md) explains how files are combined, [platforms.md](platforms.md)
-how numbers get their sources. An amount is text with its unit; unless the table gives a range,
+Keys are JSON pointers, as in `--set POINTER=VALUE`; `N` is a position in a list, counted from 0. [scenario.md](scenario.md) explains how files are combined.
+Ranges are of whole numbers unless they say *number*. An amount is text with its unit; unless the table gives a range,
 {ranges}.
 *Required* holds for the merged file: a file named in `extends` may provide the key. Keys without a default may be left out. `null` is the same as no value. Any object may have a `description`
-and, for editors, a `$schema`. Each number of a machine or of software needs a `source` in its object: one text, or one for each key, with `*` for the rest.
+and, for editors, a `$schema`. Each number of a machine or of software needs a [`source`](platforms.md#rules) in its object.
 """
 
 
@@ -126,7 +126,9 @@ class Reference:
         return self.kind_of_type(types[0], node) if types else ""
 
     def kind_of_type(self, name, node):
-        if name in ("integer", "number"):
+        if name == "integer":
+            return limits(node).removeprefix(", ") or name
+        if name == "number":
             return name + limits(node)
         if name == "boolean":
             return "boolean"
