@@ -162,7 +162,11 @@ class Reference:
                 and not (kind == "list of object" and self.object_of(node)):
             meaning += f" (`{example}`)"
         unit = f" {node['x-unit']}" if "x-unit" in node else ""
-        cells = [kind + unit, "" if default == "none" else default, meaning]
+        if default in ("required", "needed"):
+            default = ", **required**"
+        else:
+            default = "" if default in ("none", "nothing", "see its keys") else f" ({default})"
+        cells = [kind + unit + default, meaning]
         alike = next((each for each in self.rows if each[1:] == cells), None)
         if alike:
             alike[0] += pointers
@@ -183,7 +187,7 @@ class Reference:
         for row in rows:
             self.row(*row)
         if self.rows:
-            self.lines.append("| key | values | default | meaning |\n|---|---|---|---|")
+            self.lines.append("| key | values (default) | meaning |\n|---|---|---|")
         self.write_rows()
 
     def add(self, pointer, title, node, completions, beside=()):
