@@ -34,10 +34,6 @@ def table(*rows):
     return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
 
 
-def by_group(values):
-    return "; ".join(f"{group} {percent(value)}" for group, value in values.items())
-
-
 def score_card(sets):
     timed = [s for s in sets if s.get("out_of_memory")]
     ordered = [s for s in sets if s["set"] in ORDER_RIVALS and s.get("spearman_rho")]
@@ -69,9 +65,8 @@ def score_card(sets):
         f"{s['set']} forward {percent(s['timers_mape']['forward-compute'])} %, backward {percent(s['timers_mape'].get('backward-compute'))} %"
         for s in sets if "forward-compute" in s.get("timers_mape", {})) + "."]
     parts += ["Collectives, errors in %; the bar is one constant bus bandwidth fitted on the same rows:", table(
-        ("set", "points", "mean", "median", "worst", "bar to clear", "mean by group"),
-        *((s["set"], s["scored"], f"**{percent(s['mape'])}**", percent(s["median_ape"]), percent(s["worst_ape"]), percent(s.get("naive_mape")),
-           by_group({group: values["mape"] for group, values in s.get("groups", {}).items()}))
+        ("set", "points", "mean", "median", "worst", "bar to clear"),
+        *((s["set"], s["scored"], f"**{percent(s['mape'])}**", percent(s["median_ape"]), percent(s["worst_ape"]), percent(s.get("naive_mape")))
           for s in sets if not s.get("out_of_memory") and s.get("mape") is not None))]
     return "\n\n".join(parts)
 
