@@ -177,7 +177,7 @@ class Reference:
         """Rows alike in all but the key are one."""
         for pointers, *cells in self.rows:
             cells = [", ".join(f"`{pointer}`" for pointer in pointers), *cells]
-            self.lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            self.lines.append(" | ".join(cell.replace("|", "\\|") for cell in cells))
         self.rows = []
 
     def table(self, title, about, rows):
@@ -187,7 +187,7 @@ class Reference:
         for row in rows:
             self.row(*row)
         if self.rows:
-            self.lines.append("| key | values (default) | meaning |\n|---|---|---|")
+            self.lines.append("key | values (default) | meaning\n---|---|---")
         self.write_rows()
 
     def add(self, pointer, title, node, completions, beside=()):
