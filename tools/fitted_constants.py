@@ -26,6 +26,7 @@ PAGE = ROOT / "docs/accuracy.md"
 BEGIN, END = "<!-- fitted constants:begin -->", "<!-- fitted constants:end -->"
 FEWEST_ROWS = 10
 NUMBER = re.compile(r"^([0-9.]+)( \S+)?$")
+INTERVAL, ROWS = re.compile(r" \([^()]*–[^()]*\)"), re.compile(r"; (\d+)\)$")
 FACTORS = [math.exp(step / 20) for step in range(-16, 17, 2)]
 FROM_ZERO = [0, 10, 25, 50, 75, 100, 150, 200, 300, 400]  # of a constant that is 0, in its unit
 SAMPLES, FINER = 200, 10
@@ -212,8 +213,26 @@ def lines_of(numbers, said):
         groups.setdefault(folder, []).append(f"`{name}` {value}{said(key, value, source, names)}")
     yield "| files | fitted on | constants (90 % interval; rows) |\n|---|---|---|"
     for (names, rows), groups in by_rows.items():
-        texts = ((f"`{folder}`: " if folder else "") + ", ".join(constants) for folder, constants in groups.items())
-        yield f"| {', '.join(names)} | {rows} | {'; '.join(texts)} |"
+        texts = "; ".join(group_text(folder, constants) for folder, constants in groups.items())
+        yield f"| {', '.join(names)} | {rows} | {texts} |"
+
+
+def group_text(folder, constants):
+    """The constants of an object; rows that all of them rest on are said once."""
+    counts = {found[1] if (found := ROWS.search(each)) else "" for each in constants}
+    if not folder or len(constants) == 1 or len(counts) > 1 or counts == {""}:
+        return (f"`{folder}`: " if folder else "") + ", ".join(constants)
+    return f"`{folder}` ({counts.pop()} rows): " + ", ".join(ROWS.sub(")", each) for each in constants)
+
+
+def rows_listed(listed):
+    """For each constant of the list with an interval: how many rows it rests on."""
+    for line in listed.strip().splitlines():
+        for group in re.split(r"; (?=`[\w/]+`(?: \(\d+ rows\))?: )", line):
+            common = re.search(r"\((\d+) rows\): ", group)
+            for found in INTERVAL.finditer(group):
+                own = ROWS.search(found[0])
+                yield int((own or common or "00")[1])
 
 
 def main():
@@ -222,10 +241,10 @@ def main():
     head, rest = page.split(BEGIN)
     listed, tail = rest.split(END)
     if "--check" in sys.argv:
-        interval = re.compile(r" \(([^()]*–[^()]*); (\d+)\)")
-        wrong = "\n".join(lines_of(numbers, lambda *_: "")) != interval.sub("", listed).strip()
-        few = [found[0] for found in interval.finditer(listed) if int(found[2]) < FEWEST_ROWS]
-        if wrong or few or len(interval.findall(listed)) != len(numbers):
+        counts = list(rows_listed(listed))
+        wrong = "\n".join(lines_of(numbers, lambda *_: "")) != INTERVAL.sub("", re.sub(r" \(\d+ rows\)", "", listed)).strip()
+        few = [count for count in counts if count < FEWEST_ROWS]
+        if wrong or few or len(counts) != len(numbers):
             sys.exit(f"docs/accuracy.md does not list the fitted constants as they are, or with fewer than {FEWEST_ROWS} rows {few}: tools/fitted_constants.py")
         return
     program = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/windtunnel").resolve()
