@@ -32,7 +32,7 @@ HEAD = """<!-- Written by tools/scenario_reference.py from scenario.schema.json,
 # Every key of a scenario
 
 Keys are JSON pointers, as in `--set POINTER=VALUE`; `N` is a position in a list, counted from 0. [scenario.md](scenario.md) explains how files are combined.
-Ranges are of whole numbers unless they say *number*. An amount is text with its unit; unless the table gives a range,
+Ranges are of whole numbers unless they say *number*; a boolean is `false` unless the table says otherwise. An amount is text with its unit; unless the table gives a range,
 {ranges}.
 *Required* holds for the merged file: a file named in `extends` may provide the key. Keys without a default may be left out. `null` is the same as no value. Any object may have a `description`
 and, for editors, a `$schema`. Each number of a machine or of software needs a [`source`](platforms.md#rules) in its object.
@@ -165,7 +165,7 @@ class Reference:
         if default in ("required", "needed"):
             default = ", **required**"
         else:
-            default = "" if default in ("none", "nothing", "see its keys") else f" ({default})"
+            default = "" if default in ("none", "nothing", "see its keys") or (kind, default) == ("boolean", "`false`") else f" ({default})"
         cells = [kind + unit + default, meaning]
         alike = next((each for each in self.rows if each[1:] == cells), None)
         if alike:
