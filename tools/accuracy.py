@@ -84,7 +84,7 @@ def kinds_of_runs(answer):
                      f"{100 * sum(inside) / len(inside):.0f} %" if inside else ""))
     verdicts = [s["out_of_memory"] for s in sets.values() if s.get("never_fitted") and s.get("out_of_memory")]
     right, all_runs = (sum(v[key] for v in verdicts for key in keys) for keys in (("caught", "ran"), ("caught", "missed", "refused_that_ran", "ran")))
-    return table(*rows) + f"\n\nWhether a plan fits in memory was said rightly of {right} of {all_runs} of these runs."
+    return table(*rows) + f"\n\nThe verdict on memory was right for {right} of {all_runs} of these runs."
 
 
 def groups_of_points():

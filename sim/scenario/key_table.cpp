@@ -487,7 +487,7 @@ std::vector<Key> step_keys() {
        .also =
            R"([{"type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
                     "properties": {"every": {"description": "each layer whose number on its rank is a multiple of it", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [2]},
-                                   "first": {"description": "so many layers of each model chunk", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [4]}}}, {"type": "null"}])",
+                                   "first": {"description": "number of the first layers of each model chunk", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [4]}}}, {"type": "null"}])",
        .read = read_recomputed_layers},
       {.pointer = "/training/recompute_modules",
        .meaning = "with recompute `selective`: parts of a layer to recompute",
