@@ -702,7 +702,7 @@ std::vector<Key> replica_keys() {
                  software.sequence_parallel && choice.parallel.tensor > 1;
            },
        .fallback_words = "`false`, or what the release of the software says; with experts and "
-                         "tensor ways `true`",
+                         "tensor parallelism `true`",
        .example = "true",
        .launch = options({{}, {"--sequence-parallel"}}),
        .is_choice = always},
