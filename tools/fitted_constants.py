@@ -211,10 +211,9 @@ def lines_of(numbers, said):
         folder, _, name = key.rpartition("/")
         groups = by_rows.setdefault((tuple(names), rows_named(source, sets)), collections.OrderedDict())
         groups.setdefault(folder, []).append(f"`{name}` {value}{said(key, value, source, names)}")
-    yield "| files | fitted on | constants (90 % interval; rows) |\n|---|---|---|"
     for (names, rows), groups in by_rows.items():
         texts = "; ".join(group_text(folder, constants) for folder, constants in groups.items())
-        yield f"| {', '.join(names)} | {rows} | {texts} |"
+        yield f"- **{', '.join(names)}** (on {rows}): {texts}"
 
 
 def group_text(folder, constants):
