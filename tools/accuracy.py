@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ORDER_RIVALS = {"amp-t4": "AMP 0.935, on all 47", "amp-t4-v100-mixed": "AMP 0.394"}
+ORDER_RIVALS = {"amp-t4": "AMP 0.935 (on all 47)", "amp-t4-v100-mixed": "AMP 0.394"}
 LARGE_REGRET = 0.05  # smaller ones are only counted
 # Who ran it: the sets that were never fitted, with the beginning of the groups that are meant.
 KNOWN, OTHER, EXPERTS = "a stack with a profile, or a published recipe", "another stack, on GPUs that were measured", "a model with experts"
@@ -34,10 +34,6 @@ def table(*rows):
     return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
 
 
-def by_group(values):
-    return "; ".join(f"{group} {percent(value)}" for group, value in values.items())
-
-
 def score_card(sets):
     timed = [s for s in sets if s.get("out_of_memory")]
     ordered = [s for s in sets if s["set"] in ORDER_RIVALS and s.get("spearman_rho")]
@@ -46,19 +42,17 @@ def score_card(sets):
         *((s["set"], s["scored"] if s["scored"] == s["points"] else f"{s['scored']}/{s['points']}", f"**{percent(s.get('mape'))}**",
            percent(s.get("median_ape")), percent(s.get("worst_ape")), percent(s.get("bias"), "+.1f"), percent(s.get("naive_mape")),
            percent(s.get("interval_coverage"), ".0f"), "never" if s.get("never_fitted") else len(s["fitted_on_this_set"])) for s in timed if s["scored"]))]
-    parts += ["Order of plans that train one model on the same GPUs; regret is what the plan predicted fastest costs over the fastest, in %:", table(
-        ("set", "GPUs", "plans", "Spearman", "regret", "others"),
-        *((s["set"], group, s["scored"], f"**{rho:.3f}**", percent(s["top1_regret"][group]), ORDER_RIVALS[s["set"]])
-          for s in ordered for group, rho in list(s["spearman_rho"].items())[:1]))]
+    parts += ["Order of plans that train one model on the same GPUs:", "\n".join(
+        f"- {s['set']} ({group}, {s['scored']} plans): Spearman **{rho:.3f}**; {ORDER_RIVALS[s['set']]}"
+        for s in ordered for group, rho in list(s["spearman_rho"].items())[:1])]
     regrets = {(s["set"], group): regret for s in timed for group, regret in s.get("top1_regret", {}).items()}
     large = "; ".join(f"{name}{', ' * bool(group)}{group}: {percent(regret)} %" for (name, group), regret in regrets.items() if regret >= LARGE_REGRET)
     parts += [f"Taking the plan predicted fastest costs nothing in {sum(percent(regret) == '0.0' for regret in regrets.values())} of {len(regrets)} groups "
               f"and less than {percent(LARGE_REGRET, '.0f')} % in the others, but for {large}."]
-    kinds = ("allocated", "reserved", "smi")
-    parts += ["Memory, mean errors in %:", table(
-        ("set", "allocated", "reserved", "nvidia-smi"),
-        *((s["set"], *(percent(s.get(f"memory_{kind}_mape"), ".2f" if kind == "allocated" else ".1f") for kind in kinds))
-          for s in timed if any(s.get(f"memory_{kind}_mape") for kind in kinds)))]
+    parts += ["Memory, mean errors in %:", "\n".join(
+        f"- {name}: " + ", ".join(f"{s['set']} {percent(s[key], form)}" for s in timed if s.get(key))
+        for name, key, form in (("allocated", "memory_allocated_mape", ".2f"), ("reserved", "memory_reserved_mape", ".1f"),
+                                ("by nvidia-smi", "memory_smi_mape", ".1f")))]
     caught, missed, refused, ran = (sum(s["out_of_memory"][key] for s in timed) for key in ("caught", "missed", "refused_that_ran", "ran"))
 
     def wrong(key):
@@ -69,9 +63,8 @@ def score_card(sets):
         f"{s['set']} forward {percent(s['timers_mape']['forward-compute'])} %, backward {percent(s['timers_mape'].get('backward-compute'))} %"
         for s in sets if "forward-compute" in s.get("timers_mape", {})) + "."]
     parts += ["Collectives, errors in %; the bar is one constant bus bandwidth fitted on the same rows:", table(
-        ("set", "points", "mean", "median", "worst", "bar to clear", "mean by group"),
-        *((s["set"], s["scored"], f"**{percent(s['mape'])}**", percent(s["median_ape"]), percent(s["worst_ape"]), percent(s.get("naive_mape")),
-           by_group({group: values["mape"] for group, values in s.get("groups", {}).items()}))
+        ("set", "points", "mean", "median", "worst", "bar to clear"),
+        *((s["set"], s["scored"], f"**{percent(s['mape'])}**", percent(s["median_ape"]), percent(s["worst_ape"]), percent(s.get("naive_mape")))
           for s in sets if not s.get("out_of_memory") and s.get("mape") is not None))]
     return "\n\n".join(parts)
 
@@ -91,7 +84,7 @@ def kinds_of_runs(answer):
                      f"{100 * sum(inside) / len(inside):.0f} %" if inside else ""))
     verdicts = [s["out_of_memory"] for s in sets.values() if s.get("never_fitted") and s.get("out_of_memory")]
     right, all_runs = (sum(v[key] for v in verdicts for key in keys) for keys in (("caught", "ran"), ("caught", "missed", "refused_that_ran", "ran")))
-    return table(*rows) + f"\n\nWhether a plan fits in memory was said rightly of {right} of {all_runs} of these runs."
+    return table(*rows) + f"\n\nThe verdict on memory was right for {right} of {all_runs} of these runs."
 
 
 def groups_of_points():

@@ -26,6 +26,7 @@ PAGE = ROOT / "docs/accuracy.md"
 BEGIN, END = "<!-- fitted constants:begin -->", "<!-- fitted constants:end -->"
 FEWEST_ROWS = 10
 NUMBER = re.compile(r"^([0-9.]+)( \S+)?$")
+INTERVAL, ROWS = re.compile(r" \([^()]*–[^()]*\)"), re.compile(r"; (\d+)\)$")
 FACTORS = [math.exp(step / 20) for step in range(-16, 17, 2)]
 FROM_ZERO = [0, 10, 25, 50, 75, 100, 150, 200, 300, 400]  # of a constant that is 0, in its unit
 SAMPLES, FINER = 200, 10
@@ -65,11 +66,7 @@ class Rows:
 
     def __init__(self, program):
         self.program = program
-        self.sets, self.layers = {}, []
-        for file in (ROOT / "validation").glob("*/*.json"):
-            document = json.loads(file.read_text())
-            if isinstance(document, dict) and document.get("schema") == "windtunnel/measurements-v1":
-                self.sets[document["name"]] = document
+        self.sets, self.layers = measurement_sets(), []
 
     def named(self, source):
         return [name for name in self.sets if re.search(rf"\b{re.escape(name)}(?![\w-])", source)]
@@ -155,6 +152,11 @@ class Rows:
                     if (r["device"], r["backend"], r["direction"]) == (device, backend, key.rsplit("/", 1)[-1])}
 
 
+def plain(number):
+    """Three digits, without an exponent: 1040."""
+    return f"{float(f'{number:.3g}'):g}"
+
+
 def least(values):
     return values.index(min(values))
 
@@ -188,15 +190,48 @@ def identified_by(rows, key, value, source, name):
     return len(depend), (best[SAMPLES // 20], best[-SAMPLES // 20 - 1])
 
 
+def rows_named(source, sets):
+    """The measurement sets and tables of kernels that a source names."""
+    kernels = re.findall(r"\b(?:gemm|norms|attention)-\w+|\bdeepbench\b|\bgrouped\b|\browwise\b", source)
+    if "cudnn-frontend" in source:
+        kernels = ["cudnn-frontend"]
+    return ", ".join(dict.fromkeys([*kernels, *(name for name in sets if re.search(rf"\b{re.escape(name)}(?![\w-])", source))]))
+
+
+def measurement_sets():
+    """By name."""
+    documents = [json.loads(file.read_text()) for file in sorted((ROOT / "validation").glob("*/*.json"))]
+    return {each["name"]: each for each in documents if isinstance(each, dict) and each.get("schema") == "windtunnel/measurements-v1"}
+
+
 def lines_of(numbers, said):
-    """A line for each source; `said` gives what stands in parentheses behind a value."""
-    by_source = collections.OrderedDict()
+    """A line for each set of rows and group of files; `said` gives what stands in parentheses behind a value."""
+    sets, by_rows = measurement_sets(), collections.OrderedDict()
     for (key, value, source), names in numbers.items():
-        by_source.setdefault((tuple(names), source), []).append((key, value))
-    yield "| files | identified by | constants, with 90 % intervals and rows |\n|---|---|---|"
-    for (names, source), constants in by_source.items():
-        texts = (f"`{key}` {value}{said(key, value, source, names)}" for key, value in constants)
-        yield f"| {', '.join(names)} | {source[len('fitted: '):]} | {'; '.join(texts)} |"
+        folder, _, name = key.rpartition("/")
+        groups = by_rows.setdefault((tuple(names), rows_named(source, sets)), collections.OrderedDict())
+        groups.setdefault(folder, []).append(f"`{name}` {value}{said(key, value, source, names)}")
+    for (names, rows), groups in by_rows.items():
+        texts = "; ".join(group_text(folder, constants) for folder, constants in groups.items())
+        yield f"- **{', '.join(names)}** (on {rows}): {texts}"
+
+
+def group_text(folder, constants):
+    """The constants of an object; rows that all of them rest on are said once."""
+    counts = {found[1] if (found := ROWS.search(each)) else "" for each in constants}
+    if not folder or len(constants) == 1 or len(counts) > 1 or counts == {""}:
+        return (f"`{folder}`: " if folder else "") + ", ".join(constants)
+    return f"`{folder}` ({counts.pop()} rows): " + ", ".join(ROWS.sub(")", each) for each in constants)
+
+
+def rows_listed(listed):
+    """For each constant of the list with an interval: how many rows it rests on."""
+    for line in listed.strip().splitlines():
+        for group in re.split(r"; (?=`[\w/]+`(?: \(\d+ rows\))?: )", line):
+            common = re.search(r"\((\d+) rows\): ", group)
+            for found in INTERVAL.finditer(group):
+                own = ROWS.search(found[0])
+                yield int((own or common or "00")[1])
 
 
 def main():
@@ -205,10 +240,10 @@ def main():
     head, rest = page.split(BEGIN)
     listed, tail = rest.split(END)
     if "--check" in sys.argv:
-        interval = re.compile(r" \(([^()]* to [^()]*), (\d+) rows\)")
-        wrong = "\n".join(lines_of(numbers, lambda *_: "")) != interval.sub("", listed).strip()
-        few = [found[0] for found in interval.finditer(listed) if int(found[2]) < FEWEST_ROWS]
-        if wrong or few or len(interval.findall(listed)) != len(numbers):
+        counts = list(rows_listed(listed))
+        wrong = "\n".join(lines_of(numbers, lambda *_: "")) != INTERVAL.sub("", re.sub(r" \(\d+ rows\)", "", listed)).strip()
+        few = [count for count in counts if count < FEWEST_ROWS]
+        if wrong or few or len(counts) != len(numbers):
             sys.exit(f"docs/accuracy.md does not list the fitted constants as they are, or with fewer than {FEWEST_ROWS} rows {few}: tools/fitted_constants.py")
         return
     program = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/windtunnel").resolve()
@@ -216,7 +251,7 @@ def main():
 
     def said(key, value, source, names):
         count, interval = identified_by(rows, key, value, source, names[0])
-        text = f" ({interval[0]:.3g} to {interval[1]:.3g}, {count} rows)" if interval else f" ({count} rows)"
+        text = f" ({plain(interval[0])}–{plain(interval[1])}; {count})" if interval else f" ({count})"
         print(f"{names[0]} {key} {value}{text}", file=sys.stderr)
         return text
 

@@ -24,17 +24,18 @@ PAGE = ROOT / "docs/scenario-reference.md"
 AMOUNTS = {"bytes": "size", "seconds": "time", "data_rate": "data rate", "flop_rate": "rate of operations"}
 ENDS = ("x-minimum", "x-maximum")
 NEEDS_EXAMPLE = ("text", "list of object", "list of list", "list of text", "path", "anything")
+MOST_KEYS_INSIDE = 4  # of an object whose keys stand in the table of the object around it
 TOLD_AT_HEAD = ("/source", "/$schema", "/description")
 LABELS = ("$schema", "name", "description", "source")
 OVERLAYS = ("elsewhere", "releases")  # lists of objects whose keys are laid over those beside the list
 HEAD = """<!-- Written by tools/scenario_reference.py from scenario.schema.json, not by hand. -->
 # Every key of a scenario
 
-Keys are JSON pointers, as in `--set POINTER=VALUE`; `N` is a position in a list, counted from 0. [scenario.md](scenario.md) explains how files are combined, [platforms.md](platforms.md)
-how numbers get their sources. An amount is text with its unit; unless the table gives a range,
+Keys are JSON pointers, as in `--set POINTER=VALUE`; `N` is a position in a list, counted from 0. [scenario.md](scenario.md) explains how files are combined.
+Ranges are of whole numbers unless they say *number*; a boolean is `false` unless the table says otherwise. An amount is text with its unit; unless the table gives a range,
 {ranges}.
 *Required* holds for the merged file: a file named in `extends` may provide the key. Keys without a default may be left out. `null` is the same as no value. Any object may have a `description`
-and, for editors, a `$schema`. Each number of a machine or of software needs a `source` in its object: one text, or one for each key, with `*` for the rest.
+and, for editors, a `$schema`. Each number of a machine or of software needs a [`source`](platforms.md#rules) in its object.
 """
 
 
@@ -125,7 +126,9 @@ class Reference:
         return self.kind_of_type(types[0], node) if types else ""
 
     def kind_of_type(self, name, node):
-        if name in ("integer", "number"):
+        if name == "integer":
+            return limits(node).removeprefix(", ") or name
+        if name == "number":
             return name + limits(node)
         if name == "boolean":
             return "boolean"
@@ -155,12 +158,18 @@ class Reference:
         if folder and isinstance(first, str) and not (ROOT / folder[1] / f"{first}.json").exists():
             self.undescribed.append(f"{pointers[0]} (example: no {first}.json in {folder[1]}/)")
         example = json.dumps(first, ensure_ascii=False)
-        if kind.startswith(NEEDS_EXAMPLE) and "default" not in node and "…" not in example:
+        if kind.startswith(NEEDS_EXAMPLE) and "default" not in node and "…" not in example \
+                and not (kind == "list of object" and self.object_of(node)):
             meaning += f" (`{example}`)"
         unit = f" {node['x-unit']}" if "x-unit" in node else ""
-        cells = [kind + unit, "" if default == "none" else default, meaning]
-        if self.rows and self.rows[-1][1:] == cells:
-            self.rows[-1][0] += pointers
+        if default in ("required", "needed"):
+            default = ", **required**"
+        else:
+            default = "" if default in ("none", "nothing", "see its keys") or (kind, default) == ("boolean", "`false`") else f" ({default})"
+        cells = [kind + unit + default, meaning]
+        alike = next((each for each in self.rows if each[1:] == cells), None)
+        if alike:
+            alike[0] += pointers
         else:
             self.rows.append([list(pointers), *cells])
 
@@ -168,7 +177,7 @@ class Reference:
         """Rows alike in all but the key are one."""
         for pointers, *cells in self.rows:
             cells = [", ".join(f"`{pointer}`" for pointer in pointers), *cells]
-            self.lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+            self.lines.append(" | ".join(cell.replace("|", "\\|") for cell in cells))
         self.rows = []
 
     def table(self, title, about, rows):
@@ -178,18 +187,37 @@ class Reference:
         for row in rows:
             self.row(*row)
         if self.rows:
-            self.lines.append("| key | type, allowed values | default | meaning |\n|---|---|---|---|")
+            self.lines.append("key | values (default) | meaning\n---|---|---")
         self.write_rows()
 
     def add(self, pointer, title, node, completions, beside=()):
         """The table of an object, then those of the objects in it. `beside`: the keys of the object that it stands in."""
-        required = {key for each in [node] + completions for key in each.get("required", [])}
         told = self.told_elsewhere(pointer, node, beside)
-        self.table(title, "", [([f"{pointer}/{key}"], [f"{pointer}/{key}"], value, key in required)
-                                  for key, value in node["properties"].items() if key not in told])
+        inner = self.inner_objects(pointer, node, completions)
+        alike = [each for each in inner if any(self.shares_keys(each[2], other[2]) for other in inner if other is not each)]
+        small = {key: each for each in inner if each not in alike and self.is_small(each[2]) for key in [each[1]]}
+        rows = []
+        for key, row in self.rows_of(pointer, node, completions):
+            rows += [row] if key not in told else []
+            rows += [inside for _, inside in self.rows_of(small[key][0], *small[key][2:])] if key in small else []
+        self.table(title, "", rows)
         for words in dict.fromkeys(told.values()):
             names = [f"`{key}`" for key, of in told.items() if of == words and key not in LABELS]
             self.lines.append(f"{self.blank_line()}{words}: {', '.join(names)}.")
+        if alike:
+            self.add_alike(pointer, alike)
+        for each in inner:
+            if each not in alike and each[1] not in small:
+                self.add(each[0], f"`{each[0]}`", each[2], each[3], node["properties"])
+
+    @staticmethod
+    def rows_of(pointer, node, completions):
+        """The rows of an object's keys, as `row` takes them, each with its key."""
+        required = {key for each in [node] + completions for key in each.get("required", [])}
+        return [(key, ([f"{pointer}/{key}"], [f"{pointer}/{key}"], value, key in required)) for key, value in node["properties"].items()]
+
+    def inner_objects(self, pointer, node, completions):
+        """The objects among the values of an object: where, under which key, the object, and what a complete file has besides."""
         inner = []
         for key, value in node["properties"].items():
             if (found := self.object_of(value)) is None:
@@ -199,12 +227,13 @@ class Reference:
                 below = [part for each in below if isinstance(each.get("items"), dict)
                          for part in self.completions(each["items"])]
             inner.append((f"{pointer}/{key}" + "/N" * found[1], key, found[0], below))
-        alike = [each for each in inner if any(self.shares_keys(each[2], other[2]) for other in inner if other is not each)]
-        if alike:
-            self.add_alike(pointer, alike)
-        for each in inner:
-            if each not in alike:
-                self.add(each[0], f"`{each[0]}`", each[2], each[3], node["properties"])
+        return inner
+
+    def is_small(self, node):
+        """Whether the table of the object around it has room for its keys."""
+        keys = [key for key in node["properties"] if key not in LABELS]
+        return len(keys) <= MOST_KEYS_INSIDE and all(self.object_of(value) is None for value in node["properties"].values()) \
+            and not self.told_elsewhere("", node, ())
 
     def blank_line(self):
         """A line break, unless the last line ends in one."""

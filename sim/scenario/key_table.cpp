@@ -455,9 +455,7 @@ std::vector<Key> training_keys() {
            [](PlanChoice& choice, const SoftwareProfile& software) {
              choice.training.gradient_type = software.gradients_of(choice.training.precision);
            },
-       .fallback_words =
-           "the software profile's `gradient_type`, or `bf16_gradient_type`; fp32 with fp32 and "
-           "tf32",
+       .fallback_words = "the software profile's; fp32 with fp32 and tf32",
        .example = R"("fp32")",
        .launch = launch_gradient_type,
        .is_choice = has_replicas},
@@ -489,7 +487,7 @@ std::vector<Key> step_keys() {
        .also =
            R"([{"type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
                     "properties": {"every": {"description": "each layer whose number on its rank is a multiple of it", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [2]},
-                                   "first": {"description": "so many layers of each model chunk", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [4]}}}, {"type": "null"}])",
+                                   "first": {"description": "number of the first layers of each model chunk", "type": "integer", "minimum": 1, "maximum": 100000, "x-default": "none; one of `every` and `first`", "examples": [4]}}}, {"type": "null"}])",
        .read = read_recomputed_layers},
       {.pointer = "/training/recompute_modules",
        .meaning = "with recompute `selective`: parts of a layer to recompute",
@@ -509,9 +507,7 @@ std::vector<Key> step_keys() {
              choice.training.attention =
                  software.flash_attention && !in_32_bits ? Attention::flash : Attention::standard;
            },
-       .fallback_words =
-           "`standard`, or `flash` where the profile's `flash_attention` says so, in 16 bits or "
-           "fewer and on GPUs whose rate of it is known",
+       .fallback_words = "`standard`, or `flash` where the software profile and the GPU have it",
        .example = R"("flash")",
        .launch = options({{}, {"--use-flash-attn"}}),
        .is_choice = always},
@@ -522,10 +518,8 @@ std::vector<Key> step_keys() {
        .example = "false",
        .is_choice = always},
       {.pointer = "/training/cross_entropy",
-       .meaning = "how the loss is computed, by the copies of the logits that it holds: "
-                  "`in_place`, `fused` (logits and gradients), `vocab_parallel` (and an fp32 copy; "
-                  "`_compiled`: two; `_copied`: fp32 logits and a copy), `plain` (PyTorch's own) "
-                  "or `chunked` (an eighth of the tokens at a time)",
+       .meaning = "how the loss is computed, and how many copies of the logits it holds "
+                  "(docs/memory.md, section 3)",
        .value = word(&Training::cross_entropy),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
@@ -555,7 +549,7 @@ std::vector<Key> step_keys() {
              choice.training.attention_kernel =
                  usual == FlashKernel::fp8 && !quantized ? FlashKernel::cudnn : usual;
            },
-       .fallback_words = "the software profile's, on GPUs whose rate of it is known; else `cudnn`",
+       .fallback_words = "the software profile's, on GPUs that have it; else `cudnn`",
        .example = R"("fp8")",
        .read = read_attention_kernel},
   };
@@ -574,8 +568,7 @@ std::vector<Key> fitting_keys() {
        .launch = launch_states,
        .is_choice = always},
       {.pointer = "/training/exp_avg_dtype",
-       .meaning = "Adam's first moment, or SGD's momentum; `int8` has an fp32 scale per 256 values "
-                  "(8-bit Adam of bitsandbytes and torchao)",
+       .meaning = "Adam's first moment, or SGD's momentum; `int8` has an fp32 scale per 256 values",
        .value = word(&Training::first_moment),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile&) {
@@ -709,7 +702,7 @@ std::vector<Key> replica_keys() {
                  software.sequence_parallel && choice.parallel.tensor > 1;
            },
        .fallback_words = "`false`, or what the release of the software says; with experts and "
-                         "tensor ways `true`",
+                         "tensor parallelism `true`",
        .example = "true",
        .launch = options({{}, {"--sequence-parallel"}}),
        .is_choice = always},
@@ -816,8 +809,7 @@ std::vector<Key> cut_keys() {
        .is_choice = shards_weights},
       {.pointer = "/parallel/zero_group",
        .meaning = "with zero_stage 1 to 3: replicas that share one copy of the states (hybrid "
-                  "sharding; data · context over Megatron's "
-                  "--num-distributed-optimizer-instances); a divisor of data · context; 0: all",
+                  "sharding); a divisor of data · context; 0: all",
        .unit = "replicas",
        .value = whole(&Parallel::zero_group, 0, most_ranks),
        .example = "8",

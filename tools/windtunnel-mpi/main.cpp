@@ -238,7 +238,7 @@ Options:
 
 Examples:
   mpirun -n 65 windtunnel-mpi sweep sweep.json --out points
-      one rank hands out the points, 64 simulate; the same line again goes on where it stopped
+      one rank hands out the points, 64 simulate; the same line again continues
   srun -n 65 windtunnel-mpi sweep sweep.json --out points --report points.html
       the same in a Slurm job, with a page of the results
 

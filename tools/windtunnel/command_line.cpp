@@ -104,18 +104,17 @@ class Grammar {
         ->allow_extra_args(false)
         ->group(group);
     app_.add_flag("--json", json_, "Print the result as one JSON document")->group(group);
-    app_.add_option("--seed", seed_, "Seed of what is random (default 0)")
+    app_.add_option("--seed", seed_, "Seed of random numbers (default 0)")
         ->type_name("N")
         ->group(group);
     app_.add_flag("-q,--quiet", quiet_, "Print results and errors only")->group(group);
-    app_.add_option(
-            "--color", colour_,
-            "Colours in what is printed (default auto: on a terminal, unless NO_COLOR is set)")
+    app_.add_option("--color", colour_,
+                    "Colours of the output (default auto: on a terminal, unless NO_COLOR is set)")
         ->type_name("auto|always|never")
         ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
         ->group(group);
     app_.add_flag("-V,--version", version_, "Print the version")->group(group);
-    app_.add_flag("-h,--help", help_, "Print help, of a command where one is named")->group(group);
+    app_.add_flag("-h,--help", help_, "Print help, for a command if one is named")->group(group);
   }
 
   /// A script that completes commands has the options of all.

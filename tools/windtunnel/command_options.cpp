@@ -116,7 +116,7 @@ void add_new_options(CLI::App* command, CommandLine& line) {
                 "A name that windtunnel list platforms prints, or a path");
   options.list("--gpus", line.gpus, "N", "How many GPUs train it")->check(between(1, most_gpus));
   options.value("-o,--output", line.output, "OUT",
-                "The file to write, which must not be there yet (default: standard output)");
+                "The file to write, which must not exist (default: standard output)");
 }
 
 void add_schedule_options(CLI::App* schedule, CommandLine& line) {
@@ -257,11 +257,9 @@ void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
   options.value(
       "--predict", line.calibrate.predict_name, "FILE",
       "Predict this scenario with the fitted constants, anchored by measured rows near it");
-  options
-      .value("--prior", line.prior, "shipped|none",
-             "What a fit starts from: shipped (default; what the rows do not identify keeps "
-             "its value) or none (the rows alone decide; default with --residuals)")
-      ->check(CLI::IsMember({"shipped", "none"}));
+  options.word("--prior", line.prior, "shipped|none",
+               "What a fit starts from: shipped (default; what the rows do not identify keeps "
+               "its value) or none (the rows alone decide; default with --residuals)");
   options.number("--draws", line.fit_draws, 1, most,
                  "Write nothing: fit N times to randomly drawn rows, and show how the error of the "
                  "other rows changes");
@@ -281,16 +279,15 @@ void add_import_options(CLI::App* command, CommandLine& line) {
   Options options(command);
   ImportOptions& import = line.import;
   constexpr int most = 1 << 28;
-  options.value(
-      "-o,--output", line.output, "OUT",
-      "Where to write the platform, model, scenario or measured set; a file that is there "
-      "is replaced");
+  options.value("-o,--output", line.output, "OUT",
+                "Where to write the platform, model, scenario or measurement set; an existing file "
+                "is replaced");
   options.value(
       "--base", import.base, "PLATFORM",
       "Platform with the same GPU, or that a launch script is for, or the scenario of traced "
       "steps: a name or a path");
   options.value("--clean", import.clean, "WHAT",
-                "phase: replace rates that mpiGraph's ring steps lowered by medians");
+                "phase: replace rates of disturbed steps of mpiGraph by medians");
   options.value("--table", import.table, "TABLE",
                 "Table of mpiGraph to read: send (default) or recv");
   options.value("--unit", import.unit, "UNIT", "Unit of mpiGraph's rates (default MiB/s)");
@@ -311,7 +308,7 @@ void add_collective_options(CLI::App* collective, CommandLine& line) {
                 "Required: a path, or a name that `windtunnel list platforms` prints");
   options
       .value("--gpus", line.gpus, "N",
-             "Numbers of GPUs, whole nodes where they are more than one (default: one node or "
+             "Numbers of GPUs: within a node, or whole nodes (default: one node or "
              "NVLink domain)")
       ->delimiter(',')
       ->check(between(2, most_gpus));

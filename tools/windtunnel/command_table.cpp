@@ -60,7 +60,7 @@ std::vector<Command> make_commands() {
                      "windtunnel run -",
                      "simulated at once"}}},
       {.name = "check",
-       .summary = "Read and check a scenario, no more",
+       .summary = "Check a scenario without simulating it",
        .carry_out = check_command,
        .examples = {{"windtunnel check mine.json", "every problem at once, each with its line"},
                     {"windtunnel check mine.json --set /parallel/tensor=4 --set /parallel/data=16",
@@ -98,7 +98,7 @@ std::vector<Command> make_commands() {
                     {"windtunnel rank mine.json --emit megatron --host-map mine.hosts",
                      "launch arguments of the best plan"}}},
       {.name = "compare",
-       .summary = "Lay runs side by side: times, where they went, bytes, memory",
+       .summary = "Compare runs: times, where they go, bytes, memory",
        .about = "Scenarios (as run takes them) or reports of run --json, two or more; one with "
                 "--toggle. Timelines instead where one is a trace, of PyTorch's profiler or of run "
                 "--trace",
@@ -135,7 +135,7 @@ std::vector<Command> make_commands() {
             {"windtunnel sweep sweep-gpt-39b-cluster-size --out points --status",
              "how many points are done"}}},
       {.name = "job",
-       .summary = "Simulate a training run of weeks: days, failures, money",
+       .summary = "Simulate a whole training run: days, failures, money",
        .carry_out = job_command,
        .add_options = add_job_options,
        .negative = "done; the plan, or one of a sweep's, does not fit in memory or cannot be made",
@@ -187,7 +187,7 @@ std::vector<Command> make_commands() {
        .examples = {{"windtunnel explain gpt-39b-512xa100 --report why.html",
                      "the same as a page"}}},
       {.name = "import",
-       .summary = "Make one of our files of a log or another tool's file",
+       .summary = "Turn a log or another tool's file into one of Windtunnel's",
        .argument = "KIND IN",
        .about = import_kinds(),
        .carry_out = import_command,
@@ -219,7 +219,7 @@ std::vector<Command> make_commands() {
                     {"windtunnel device h200-sxm --kernels",
                      "how well single kernels are predicted"}}},
       {.name = "probe",
-       .summary = "Print a PyTorch script that measures a GPU, a node or two, for import probe",
+       .summary = "Print a PyTorch script that measures one GPU, one node or two, for import probe",
        .argument = "",
        .about = {},
        .carry_out = probe_command,
@@ -266,7 +266,7 @@ std::vector<Command> make_commands() {
                     {"windtunnel completion fish >windtunnel.fish",
                      "to put into fish's completions folder"}}},
       {.name = "help",
-       .summary = "Print help, of a command where one is named",
+       .summary = "Print help, for a command if one is named",
        .argument = "COMMAND",
        .about = "One of the commands",
        .carry_out = help_command,
@@ -307,7 +307,7 @@ std::string help_ending(const Command& command) {
       "  3   a file cannot be read or written, or something is missing on this machine\n"
       "  4   a bug of windtunnel\n";
   if (command.name.empty() || command.name == "sweep")
-    text += "  75  interrupted; the same command goes on where it stopped\n";
+    text += "  75  interrupted; the same command continues\n";
   return text;
 }
 

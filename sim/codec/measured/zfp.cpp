@@ -81,7 +81,7 @@ void add_rates(const MeasuredRates& rates, JsonValue& codecs) {
 MeasuredCodec measured_zfp() {
   return {.name = "zfp",
           .settings = {8, 16, 24},
-          .option_text = "Bits a value of zfp (default 8, 16, 24); may be repeated",
+          .option_text = "Bits per value of zfp (default 8, 16, 24); may be repeated",
           .option_type = "BITS",
           .missing_package = missing_package,
           .make = make,
