@@ -103,6 +103,7 @@ CompressedRing compressed_ring(const StageCostInputs& in, Label label) {
     case Label::gather_expert_parameters:
       return {compression.zero_gather, RingKind::all_gather, element,
               expert_data_ways(in.plan->parallel)};
+    case Label::scatter_experts:
     case Label::scatter_expert_gradients: {
       const bool chosen = compresses_gradients(compression, static_cast<int>(in.stage.index()));
       return {chosen ? compression.data_gradients : none, RingKind::reduce_scatter,

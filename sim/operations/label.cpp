@@ -19,7 +19,7 @@ constexpr LabelRow gather(const char* text) {
   return {text, OperationKind::all_gather, Part::data_comm, Traffic::zero_gather};
 }
 constexpr LabelRow scatter(const char* text) {
-  return {text, OperationKind::reduce_scatter, Part::data_comm, Traffic::data_gradients};
+  return {text, OperationKind::reduce_scatter, Part::data_comm, Traffic::zero_scatter};
 }
 constexpr LabelRow reduce(const char* text) {
   return {text, OperationKind::all_reduce, Part::data_comm, Traffic::data_gradients};
@@ -63,6 +63,7 @@ constexpr std::array rows{
     gather("all-gather of a layer"),
     scatter("reduce-scatter of a layer"),
     scatter("reduce-scatter of embedding and head"),
+    scatter("reduce-scatter of experts' gradients"),
     reduce("all-reduce of a layer's shard"),
     reduce("all-reduce of embedding's and head's shard"),
     message("activation to the next chunk", Traffic::pipeline_forward),
@@ -88,7 +89,8 @@ constexpr std::array rows{
     exchange("all-gather of tokens", OperationKind::all_gather, Traffic::expert_dispatch),
     exchange("reduce-scatter of tokens", OperationKind::reduce_scatter, Traffic::expert_combine),
     reduce("all-reduce of experts' gradients"),
-    scatter("reduce-scatter of experts' gradients"),
+    at_end("reduce-scatter of experts' gradients", OperationKind::reduce_scatter,
+           Traffic::data_gradients),
     gather("all-gather of experts' parameters"),
     reduce("all-reduce over an axis"),
     kernel("copies of activations", Part::other),
@@ -123,6 +125,7 @@ GroupKind group_of(Label label) {
     case Label::scatter_tokens:
       return GroupKind::expert_tensor;
     case Label::reduce_expert_gradients:
+    case Label::scatter_experts:
     case Label::scatter_expert_gradients:
     case Label::gather_expert_parameters:
       return GroupKind::expert_data;

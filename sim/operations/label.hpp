@@ -20,6 +20,7 @@ enum class Traffic : std::uint8_t {
   embedding_sync,
   tensor_activations,
   zero_gather,
+  zero_scatter,  ///< gradients in backward passes (ZeRO 3), with the codec of data_gradients
   expert_dispatch,
   expert_combine,
   context,  ///< keys and values, or heads, within a context group
@@ -28,7 +29,7 @@ inline constexpr int num_traffic_classes = enumerators<Traffic>().size();
 /// Whether documents list the class even if there is no such traffic.
 inline bool is_always_written(Traffic traffic) {
   return traffic != Traffic::context && traffic != Traffic::expert_dispatch &&
-         traffic != Traffic::expert_combine;
+         traffic != Traffic::expert_combine && traffic != Traffic::zero_scatter;
 }
 
 /// Where the time of a computing span goes: its line in the breakdown. A span's parts add up to its
@@ -74,6 +75,7 @@ enum class Label : std::uint8_t {
   gather_layer,        ///< the parameters of one layer
   scatter_layer,       ///< the gradients of one layer
   scatter_edges,       ///< the gradients of embedding and head
+  scatter_experts,     ///< the gradients of one layer's experts
   reduce_layer,        ///< a rank's shard of a layer's gradients, over the sharding groups
   reduce_edges,        ///< the same for embedding and head
   activation_message,  ///< a chunk's output, sent to the next chunk

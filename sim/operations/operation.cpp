@@ -272,7 +272,7 @@ Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation
   if (operation.beside_scatter)
     collectives += time_of(pass.layer, Label::scatter_layer) +
                    time_of(pass.layer, Label::reduce_layer) +
-                   time_of(pass.layer, Label::scatter_expert_gradients);
+                   time_of(pass.layer, Label::scatter_experts);
   return own * ((layer + taken_beside(collectives, layer, pass.taken)) / layer);
 }
 

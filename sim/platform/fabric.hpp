@@ -19,6 +19,7 @@ namespace windtunnel {
 class Network;
 struct Fabric;
 struct Platform;
+struct SwitchTier;
 
 /// Equal cables side by side, each of this bandwidth one way.
 struct FabricCable {
@@ -104,6 +105,8 @@ struct FabricKind {
   /// How many nodes of a job it joins, NVLink domains where there are any; none, or nothing: any number.
   std::function<std::optional<int>(const Platform&)> most_nodes = {};
   std::function<std::vector<FabricWhatIf>(const Fabric&)> what_ifs = {};
+  /// Its switches with neighbouring nodes below each, as links call them. None: there are no such.
+  std::function<std::vector<SwitchTier>(const Fabric&)> switches = {};
 
   /// One that it has.
   const FabricKey& key(std::string_view of_name) const;

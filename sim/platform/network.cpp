@@ -10,8 +10,6 @@
 namespace windtunnel {
 namespace {
 
-std::string node_name(NodeId node) { return "node" + std::to_string(node.index()); }
-
 /// Of the names of links, by direction.
 constexpr std::array ends{" up", " down"};
 
@@ -84,6 +82,16 @@ BytesPerSecond rate_of_nics(const Platform& platform, NodeId node, const std::ve
   if (!platform.faults.empty())
     for (const int nic : nics) least = std::min(least, share_of(platform, node, nic));
   return platform.type_of(node).effective_nic_rate() * static_cast<int>(nics.size()) * least;
+}
+
+Network::Network(const Platform& platform, int nodes_in_use) : platform_(&platform) {
+  const Platform& cluster = platform.cluster ? *platform.cluster : platform;
+  fabric_paths_ =
+      cluster.fabric.kind->paths(cluster, cluster.num_nodes(platform.extent(nodes_in_use)));
+}
+
+std::string Network::name_of(NodeId node) const {
+  return "node" + std::to_string(platform_->in_cluster(node).index());
 }
 
 std::size_t Network::port_of(NodeId node, std::vector<int> nics) {
@@ -218,8 +226,8 @@ std::vector<LinkId> Network::new_links(const Attachment& at, Direction direction
   const std::vector<int>& nics = ports_[at.node.index()].ports[at.port].nics;
   const BytesPerSecond rate = rate_of_nics(*platform_, at.node, nics);
   if (rate >= links_[node.index()].bandwidth) return {node};
-  const LinkId some = add_link(rate, node_name(at.node) + " nic" + text_of(nics) +
-                                         ends[static_cast<std::size_t>(direction)]);
+  const LinkId some = add_link(
+      rate, name_of(at.node) + " nic" + text_of(nics) + ends[static_cast<std::size_t>(direction)]);
   if (direction == Direction::up) return {some, node};
   return {node, some};
 }
@@ -228,7 +236,7 @@ LinkId Network::node_link(NodeId node, Direction direction) {
   std::optional<LinkId>& known = ports_[node.index()].all_nics[static_cast<std::size_t>(direction)];
   if (!known)
     known = add_link(working_bandwidth(*platform_, node),
-                     node_name(node) + ends[static_cast<std::size_t>(direction)]);
+                     name_of(node) + ends[static_cast<std::size_t>(direction)]);
   return *known;
 }
 
@@ -240,7 +248,7 @@ PathId Network::path_of(Way& way) {
 std::optional<LinkId> Network::own_link(NodeId from, NodeId to) {
   const std::optional<BytesPerSecond> bandwidth = own_bandwidth(*platform_, from, to);
   if (!bandwidth) return std::nullopt;
-  return link(node_name(from) + "->" + node_name(to), *bandwidth);
+  return link(name_of(from) + "->" + name_of(to), *bandwidth);
 }
 
 std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to) {

@@ -41,9 +41,7 @@ class Network {
   enum class Direction { up, down };
 
   /// Of a job on the first `nodes_in_use` nodes of the platform, which must outlive it.
-  Network(const Platform& platform, int nodes_in_use)
-      : platform_(&platform),
-        fabric_paths_(platform.fabric.kind->paths(platform, platform.num_nodes(nodes_in_use))) {}
+  Network(const Platform& platform, int nodes_in_use);
 
   /// Some GPUs of a node; what one simulated device, or one member of a collective, has.
   struct Endpoint {
@@ -121,8 +119,11 @@ class Network {
   };
 
   std::size_t port_of(NodeId node, std::vector<int> nics);
+  /// "node3", as the whole cluster counts.
+  std::string name_of(NodeId node) const;
+  /// As the fabric sees them.
   NodeNics nics_at(const Attachment& at) const {
-    return {at.node, ports_[at.node.index()].ports[at.port].nics};
+    return {platform_->in_cluster(at.node), ports_[at.node.index()].ports[at.port].nics};
   }
   /// Where a message really leaves its node.
   Attachment relayed(const Attachment& from, const Attachment& to);

@@ -138,6 +138,26 @@ TEST_CASE(
   CHECK(between_leaves(3) == "node0 up 20; leaf0 up 10 | leaf1 down 10; node2 down 20");
 }
 
+TEST_CASE("a job on other nodes than the first has their links, below their leaves") {
+  Platform platform = platform_with(4);
+  platform.fabric.values = {{"nodes_per_leaf", 2.0}, {"oversubscription", 4.0}};
+  platform.faults = {{NodeId{1}, 0, 0.5}, {NodeId{3}, 0, 0.2}};
+  platform.link_overrides = {{NodeId{0}, NodeId{3}, 3_GBps}, {NodeId{1}, NodeId{0}, 1_GBps}};
+  // Without node1 the job's nodes 0, 1 and 2 are 0, 2 and 3: two leaves, each with two nodes of 20 GB/s over 4.
+  const Platform job = on_nodes(platform, {NodeId{0}, NodeId{2}, NodeId{3}});
+  CHECK(job.available_nodes() == 3);
+  Network network(job, 3);
+  CHECK(route_text(network, gpus(0, 0, 8), gpus(1, 0, 8)) ==
+        "node0 up 20; leaf0 up 10 | leaf1 down 10; node2 down 20");
+  // NIC 0 of node3 has 1 of its 5 GB/s, and a message over all four waits for it: 4 of the 16 that the node has.
+  CHECK(route_text(network, gpus(1, 0, 8), gpus(2, 0, 8)) ==
+        "node2 up 20 | node3 down 16; node3 nic0-3 down 4");
+  CHECK(
+      route_text(network, gpus(0, 0, 8), gpus(2, 0, 8)).starts_with("node0 up 20; node0->node3 3"));
+  CHECK(unevenness(job, 2) == "its leaf switches are oversubscribed");
+  CHECK(unevenness(platform_with(4), 2).empty());
+}
+
 TEST_CASE("a non-blocking fabric has no links of its own") {
   Platform platform = platform_with(4);
   platform.fabric.values = {{"nodes_per_leaf", 2.0}};

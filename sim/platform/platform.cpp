@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "core/contracts.hpp"
 
@@ -74,6 +77,41 @@ Platform machine_of(const Platform& job) {
   return machine;
 }
 
+Platform on_nodes(const Platform& platform, const std::vector<NodeId>& nodes) {
+  WT_EXPECT(platform.domain_nodes == 1 && !platform.cluster);
+  Platform job = platform;
+  job.cluster = std::make_shared<const Platform>(platform);
+  job.cluster_nodes = nodes;
+  job.node_types.clear();
+  job.link_overrides.clear();
+  job.faults.clear();
+  std::map<NodeId, NodeId> numbers;
+  const NodeType* last = nullptr;
+  for (const NodeId node : nodes) {
+    const NodeType* const type = &platform.type_of(node);
+    if (type != last) {
+      job.node_types.push_back(*type);
+      job.node_types.back().count = 0;
+    }
+    ++job.node_types.back().count;
+    last = type;
+    numbers.emplace(node, NodeId(numbers.size()));
+  }
+  for (const NicFault& fault : platform.faults)
+    if (const auto node = numbers.find(fault.node); node != numbers.end())
+      job.faults.push_back({node->second, fault.nic, fault.share});
+  for (const LinkOverride& link : platform.link_overrides)
+    if (numbers.contains(link.from) && numbers.contains(link.to))
+      job.link_overrides.push_back({numbers.at(link.from), numbers.at(link.to), link.bandwidth});
+  if (!platform.matrix) return job;
+  job.matrix->rate.clear();
+  for (const NodeId from : nodes) {
+    std::vector<BytesPerSecond>& row = job.matrix->rate.emplace_back();
+    for (const NodeId to : nodes) row.push_back(platform.matrix->rate[from.index()][to.index()]);
+  }
+  return job;
+}
+
 int num_trays(const std::vector<NodeType>& nodes) {
   return std::accumulate(nodes.begin(), nodes.end(), 0,
                          [](int sum, const NodeType& node) { return sum + node.trays; });
@@ -89,7 +127,8 @@ std::string unevenness(const Platform& platform, int nodes) {
     if (in_use(fault.node)) return "some of its NICs have faults";
   if (!platform.neighbours.empty()) return "neighbours use some of its links";
   const Fabric& fabric = platform.fabric;
-  if (std::string why = fabric.kind->unevenness(fabric, nodes); !why.empty()) return why;
+  if (std::string why = fabric.kind->unevenness(fabric, platform.extent(nodes)); !why.empty())
+    return why;
   const NodeType& first = platform.type_of(NodeId{0});
   bool several_types = false;
   for (int node = 1; node < nodes; ++node) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -126,7 +127,17 @@ struct Platform {
   std::vector<NicFault> faults;
   std::vector<NeighbourFlow> neighbours;  ///< of the scenario's job
   std::map<std::string, Source> sources;  ///< by path in the file, "node_types/0/nic_rate"
+  /// Where a job has other nodes than the first ones (on_nodes()): the whole cluster, and which of its nodes the job has. Links
+  /// are called, and the fabric counts, as in the whole cluster.
+  std::shared_ptr<const Platform> cluster;
+  std::vector<NodeId> cluster_nodes;
 
+  /// Node `node` of the job, in the whole cluster.
+  NodeId in_cluster(NodeId node) const { return cluster ? cluster_nodes.at(node.index()) : node; }
+  /// How many of the cluster's first nodes hold the job's first `nodes`.
+  int extent(int nodes) const {
+    return cluster ? static_cast<int>(in_cluster(NodeId(nodes - 1)).index()) + 1 : nodes;
+  }
   /// The type of node `node`, when the job takes the nodes in file order.
   const NodeType& type_of(NodeId node) const;
   /// Nodes the platform has, or 0 when it has as many as asked for.
@@ -142,6 +153,8 @@ struct Platform {
 Platform in_domains(const Platform& platform, int nodes);
 /// The machine behind what a job sees: nodes as the file has them, as many as are asked for where an interconnect joins several.
 Platform machine_of(const Platform& job);
+/// The platform as a job on these of its nodes sees it, which it counts from 0. They are in order, and in no NVLink domains.
+Platform on_nodes(const Platform& platform, const std::vector<NodeId>& nodes);
 /// Nodes of the machine in these.
 int num_trays(const std::vector<NodeType>& nodes);
 

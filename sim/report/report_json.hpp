@@ -12,9 +12,11 @@ namespace windtunnel {
 
 /// The traffic classes in the published order, which is not the order of the enumeration.
 inline constexpr std::array published_traffic{
-    Traffic::pipeline_forward,   Traffic::pipeline_backward, Traffic::data_gradients,
-    Traffic::tensor_activations, Traffic::embedding_sync,    Traffic::zero_gather,
-    Traffic::expert_dispatch,    Traffic::expert_combine,    Traffic::context};
+    Traffic::pipeline_forward, Traffic::pipeline_backward,
+    Traffic::data_gradients,   Traffic::tensor_activations,
+    Traffic::embedding_sync,   Traffic::zero_gather,
+    Traffic::zero_scatter,     Traffic::expert_dispatch,
+    Traffic::expert_combine,   Traffic::context};
 static_assert(published_traffic.size() == num_traffic_classes);
 
 /// The report as a JSON value (schema windtunnel/report-v1), its keys in the published order.

@@ -28,6 +28,10 @@ TEST_CASE("the report's keys stand in the published order") {
   CHECK(keys_of(*report.find("traffic_bytes")) ==
         "pipeline_forward pipeline_backward data_gradients tensor_activations embedding_sync "
         "zero_gather ");
+  Report sharded = testing::small_report();
+  sharded.traffic[static_cast<std::size_t>(Traffic::zero_scatter)] = 8_MB;
+  CHECK(canonical_text(*report_value(sharded).find("traffic_bytes")->find("zero_scatter")) ==
+        "8000000");
   const JsonValue& memory = *report.find("memory");
   CHECK(keys_of(memory) ==
         "capacity_bytes usable_bytes max_bytes fits per_stage verdict worst_stage advice ");

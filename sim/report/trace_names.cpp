@@ -151,6 +151,7 @@ const TrafficWords& words_of(Traffic traffic) {
       {"embedding synchronisation", Stream::data, "EMBEDDING"},
       {"tensor collectives across nodes", Stream::tensor, "TENSOR_PARALLEL"},
       {"parameter gather", Stream::data, "DATA_PARALLEL"},
+      {"gradient reduction", Stream::data, "DATA_PARALLEL"},
       {"exchanges of tokens across nodes", Stream::tensor, "EXPERT_PARALLEL"},
       {"exchanges of tokens across nodes", Stream::tensor, "EXPERT_PARALLEL"},
       {"context exchange", Stream::tensor, "CONTEXT_PARALLEL"},

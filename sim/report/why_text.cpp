@@ -80,10 +80,11 @@ std::string data_text(const Report& report) {
   const Bytes gathers = sent(report, Traffic::zero_gather);
   const bool each_microbatch =
       report.plan.parallel.zero_stage == 2 || report.plan.parallel.scatters_in_passes();
-  std::string text = "Gradients are reduced among " +
-                     counted(report.plan.parallel.replicas(), "replica") +
-                     (each_microbatch ? " on every microbatch, " : ", ") +
-                     to_text(sent(report, Traffic::data_gradients)) + " in all";
+  std::string text =
+      "Gradients are reduced among " + counted(report.plan.parallel.replicas(), "replica") +
+      (each_microbatch ? " on every microbatch, " : ", ") +
+      to_text(sent(report, Traffic::data_gradients) + sent(report, Traffic::zero_scatter)) +
+      " in all";
   if (gathers > Bytes{0}) text += ", and sharded parameters gathered, " + to_text(gathers);
   text += report.plan.parallel.overlap_gradient_reduce
               ? "; only what does not hide behind the backward pass counts here."

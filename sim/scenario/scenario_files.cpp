@@ -217,6 +217,11 @@ bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
     failed_.insert(pointer);
     return false;
   }
+  // A profile or platform in place keeps the name under which evidence knows it; of another size, a model is another.
+  const JsonValue* const base_name = base.find("name");
+  if (name == model_files.name && part.find("name") == nullptr && base_name != nullptr &&
+      base_name->is_string())
+    part.set("name", JsonValue("changed " + base_name->string()));
   overlay(base, part);
   part = std::move(base);
   return true;

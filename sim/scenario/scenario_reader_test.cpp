@@ -383,12 +383,23 @@ TEST_CASE(
   CHECK(platform.sources.at("fabric/oversubscription").text == "the plan of the switches");
 }
 
-TEST_CASE("a model extends another: what it says replaces, and its name stays") {
+TEST_CASE("a model extends another: what it says replaces, and its name is its own") {
   const Scenario whole = read("plain", {{"/model", R"("tiny")"}});
   const Scenario part = read("plain", {{"/model", R"({"extends": "tiny", "vocab": 32000})"}});
   CHECK(part.model.vocab == 32000);
   CHECK(part.model.layers == whole.model.layers);
-  CHECK(part.model.name == whole.model.name);
+  CHECK(part.model.name == "changed tiny");
+  const auto named = [](const char* model) {
+    return read("plain", {{"/model", model}}).model.name;
+  };
+  CHECK(named(R"({"extends": "tiny", "vocab": 32000, "name": "wordy"})") == "wordy");
+  // A file is called like itself, whatever it extends.
+  const TemporaryFolder folder;
+  folder.write("wordy.json", R"({"extends": "tiny", "vocab": 32000})");
+  const auto file = folder.write("plain.json", R"({"version": 1, "model": "./wordy.json",
+    "platform": "boxes", "training": {"global_batch": 64, "micro_batch": 1},
+    "parallel": {"tensor": 2, "pipeline": 2, "data": 2}})");
+  CHECK(read_scenario(file, test_library(), {}).model.name == "wordy");
   CHECK_THROWS_AS(read("plain", {{"/model", R"({"extends": "nothing"})"}}), const InputError&);
   CHECK_THROWS_AS(read("plain", {{"/model", R"({"extends": ["tiny"]})"}}), const InputError&);
   CHECK_THROWS_AS(read("plain", {{"/model/extends", "tiny"}}), const InputError&);

@@ -145,10 +145,11 @@ LaunchArguments deepspeed_config(const Plan& plan) {
   return launch;
 }
 
-std::string host_map(const Plan& plan) {
+std::string host_map(const Plan& plan, const Platform& platform) {
   std::string map = "# rank node gpu\n";
   for (std::size_t rank = 0; rank < plan.places.size(); ++rank)
-    map += std::to_string(rank) + " node" + std::to_string(plan.places[rank].node.index()) + " " +
+    map += std::to_string(rank) + " node" +
+           std::to_string(platform.in_cluster(plan.places[rank].node).index()) + " " +
            std::to_string(plan.places[rank].gpu) + "\n";
   return map;
 }

@@ -159,7 +159,7 @@ TEST_CASE("with several chunks a layout has a part for each") {
 }
 
 TEST_CASE("the host map has a line a rank") {
-  const std::string map = host_map(plan_of(R"({"tensor": 8, "pipeline": 2})"));
+  const std::string map = host_map(plan_of(R"({"tensor": 8, "pipeline": 2})"), {});
   CHECK(map.starts_with("# rank node gpu\n0 node0 0\n1 node0 1\n"));
   CHECK(map.ends_with("\n15 node1 7\n"));
   CHECK(std::count(map.begin(), map.end(), '\n') == 17);

@@ -90,6 +90,14 @@ struct RejectedPlan {
   std::optional<MemoryCheck> memory;
 };
 
+/// Nodes that no plan of a search has.
+struct AvoidedNodes {
+  std::vector<std::string> names;  ///< as they were named: "node3", "leaf1"
+  std::vector<int> nodes;          ///< which these are, in order
+  std::optional<Seconds>
+      best_of_all;  ///< time of the best plan with nothing avoided, where one fits
+};
+
 /// Result of a search.
 struct RankResult {
   SearchSpace space;
@@ -106,6 +114,7 @@ struct RankResult {
       0;                         ///< plans of the table whose placement was searched after all that
   bool table_is_proven = false;  ///< no plan that is not in the table is faster than one in it
   std::optional<RejectedPlan> nearest;  ///< when nothing fits: what misses by the least
+  std::optional<AvoidedNodes> avoided = {};
 };
 
 /// Ranks the plans of the space around `base`: lays each out, rejects by shape and memory, orders the rest by lower bound of the objective, and

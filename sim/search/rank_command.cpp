@@ -161,12 +161,13 @@ std::string progress_text(const RankProgress& progress) {
 }
 
 /// Which GPU plays which rank, in the file that was named for it.
-void write_host_map(const std::string& file, const Plan& plan, std::ostream& messages) {
+void write_host_map(const std::string& file, const Plan& plan, const Platform& platform,
+                    std::ostream& messages) {
   if (file.empty()) {
     messages << "note: --host-map FILE writes which GPU runs which rank\n";
     return;
   }
-  write_file_atomically(file, host_map(plan));
+  write_file_atomically(file, host_map(plan, platform));
   messages << "wrote " << file << "\n";
 }
 
@@ -186,7 +187,7 @@ std::string launch_text(const Scenario& base, const RankRequest& request, const 
   const std::size_t row = chosen_row(request, result);
   const RankedPlan& chosen = result.plans[row];
   const Plan plan = std::get<Plan>(lay_out(base, result.space, chosen.choice));
-  write_host_map(request.host_map, plan, messages);
+  write_host_map(request.host_map, plan, base.platform, messages);
   const bool is_megatron = request.emit == LaunchFormat::megatron;
   if (is_megatron && request.launch_as_json) return launch_json(base, chosen, row + 1, plan);
   const LaunchArguments launch = is_megatron ? megatron_arguments(plan)
@@ -213,17 +214,22 @@ RankOptions rank_options(const RankRequest& request, ProgressLine& line) {
 RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostream& messages) {
   std::optional<PlanChoice> question;
   if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
-  RankResult result;
-  {
+  const auto search = [&](const Scenario& around) {
     ProgressLine line(messages, request.progress);
-    result = rank_plans(base, rank_options(request, line));
-    place_ranked_plans(base, result);
-    judge_plans(base, request.evidence, result);
-  }
+    RankResult found = rank_plans(around, rank_options(request, line));
+    place_ranked_plans(around, found);
+    return found;
+  };
+  RankResult result = search(base);
+  judge_plans(base, request.evidence, result);
   if (question) {
     const PlanExplanation explanation = explain_plan(base, *question, result);
     return {why_document(base, explanation), !explanation.is_rejected()};
   }
+  result.avoided = request.avoided;
+  if (result.avoided && request.emit == LaunchFormat::none)
+    if (const auto all = search(*request.with_nothing_avoided).plans; !all.empty())
+      result.avoided->best_of_all = all.front().time;
   RankAnswer answer{rank_document(base, result), !result.plans.empty()};
   if (request.emit != LaunchFormat::none && answer.is_positive)
     answer.launch = launch_text(base, request, result, messages);

@@ -3,6 +3,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "evidence/evidence.hpp"
 #include "report/progress_line.hpp"
@@ -23,6 +24,9 @@ struct RankRequest {
   std::size_t jobs = 0;               ///< simulations at the same time; 0: one a core
   std::string why;                    ///< a plan to explain; empty: none
   std::string method;  ///< what another method would pick (sim/studies); empty: our own search
+  std::vector<std::string> avoid;          ///< names of nodes and switches; empty: none
+  std::optional<AvoidedNodes> avoided{};   ///< these as avoiding() found them
+  const Scenario* with_nothing_avoided{};  ///< what the result is compared with
   LaunchFormat emit = LaunchFormat::none;
   int plan = 1;                  ///< that `emit` writes, by its number in the table
   bool launch_as_json = false;   ///< of Megatron-LM: the arguments with the plan and the host map

@@ -270,6 +270,7 @@ void warn_of_entry(const Scenario& scenario, const BuiltPrograms& built, const E
         warn_of_loss(entry, "a microbatch", Balances(scenario, built).tensor(), report);
       return;
     case Traffic::zero_gather:
+    case Traffic::zero_scatter:
     case Traffic::embedding_sync:
     case Traffic::expert_dispatch:
     case Traffic::expert_combine:

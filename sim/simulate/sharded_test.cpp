@@ -151,6 +151,12 @@ TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable betwee
                         kernels.at({Phase::optimizer, 0}) + kernels.at({Phase::overhead, 0}))
             .epsilon(1e-9));
 
+  // Each of four ranks sends that 3/4 of all gradients once, and nothing is left to reduce at the end.
+  const auto& traffic = played.report.traffic;
+  CHECK(traffic[static_cast<std::size_t>(Traffic::zero_scatter)].value() ==
+        doctest::Approx(4 * (3 * 37'748'736.0 + 6'690'816.0)).epsilon(1e-12));
+  CHECK(traffic[static_cast<std::size_t>(Traffic::data_gradients)] == Bytes{0});
+
   // Six gathers and three scatters of a layer, one of each of the rest, over each of the two edges between the nodes.
   const double edge = 6 * 18'874'368.0 + 3 * 37'748'736.0 + 3'345'408.0 + 6'690'816.0;
   int cables = 0;
@@ -178,8 +184,11 @@ TEST_CASE(
   const double gathered = 4 * (2 * 3 * 12 * 1024.0 * 1024 + 2178 * 1024.0);
   CHECK(report.traffic[static_cast<std::size_t>(Traffic::zero_gather)].value() ==
         doctest::Approx(gathered).epsilon(1e-12));
+  // Each rank scatters the other half in its node, and all-reduces its shard of two: twice half of it.
+  CHECK(report.traffic[static_cast<std::size_t>(Traffic::zero_scatter)].value() ==
+        doctest::Approx(4 * shard).epsilon(1e-12));
   CHECK(report.traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
-        doctest::Approx(4 * (shard + shard)).epsilon(1e-12));
+        doctest::Approx(4 * shard).epsilon(1e-12));
   // Half of the states instead of a quarter; and less waiting for the cable.
   const Scenario flat = read_from(one_slow_cable, "sim/scenario/corpus/library", {});
   const Report shared = play_sharded(flat, Detail::pass).report;

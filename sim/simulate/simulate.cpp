@@ -137,7 +137,8 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
   std::vector<Traffic> kinds{Traffic::tensor_activations, Traffic::context,
                              Traffic::expert_dispatch, Traffic::expert_combine};
   if (!o.built->plays_operations)
-    kinds.insert(kinds.end(), {Traffic::zero_gather, Traffic::data_gradients});
+    kinds.insert(kinds.end(),
+                 {Traffic::zero_gather, Traffic::zero_scatter, Traffic::data_gradients});
   std::map<const StageCost*, std::vector<Bytes>> sent_by_rank;  // by place in `kinds`
   for (std::size_t i = 0; i < set.devices.size(); ++i) {
     const StageCost& cost = o.built->cost_of_device[i];

@@ -52,6 +52,20 @@ std::vector<SweptValue> swept_values(const JsonValue& block) {
   return values;
 }
 
+/// Whether a point may set `job` or `job.plan` so that its job is of the best plan.
+bool some_point_wants_best_plan(const JsonValue& block) {
+  const std::vector<SweptValue> values = swept_values(block);
+  return std::any_of(values.begin(), values.end(), [](const SweptValue& swept) {
+    JsonValue point(JsonValue::Object{}), job(JsonValue::Object{});
+    if (swept.first == "/job") point.set("job", swept.second);
+    if (swept.first == "/job/plan") {
+      job.set("plan", swept.second);
+      point.set("job", job);
+    }
+    return job_wants_best_plan(point);
+  });
+}
+
 /// What the files hold that swept values name.
 class SweptContent {
  public:
@@ -149,7 +163,9 @@ JsonValue Sweep::take_sweep() {
   JsonValue block = std::move(*found);
   base_.erase("sweep");
   base_.erase("$schema");
-  if (choices_.plan == JobPlan::given && !job_wants_best_plan(base_)) base_.erase("search");
+  if (choices_.plan == JobPlan::given && !job_wants_best_plan(base_) &&
+      !some_point_wants_best_plan(block))
+    base_.erase("search");
   JsonValue inputs = block;
   inputs.erase("baseline");  // rows do not depend on it
   hash_ = hash_of_inputs(inputs);

@@ -100,6 +100,22 @@ TEST_CASE("a job with the best plan changes no plan of a sweep's rows") {
   CHECK_NOTHROW(by_point.job_scenario(1));
 }
 
+TEST_CASE("points that make the plan of their job the best one keep the search block") {
+  const SweepFixture fixture;
+  const auto searched = [&](const std::string& block, const char* job) {
+    const Sweep sweep = fixture.sweep(block, {{"/search", R"({"pipeline": [4]})"}, {"/job", job}});
+    return sweep.job_scenario(sweep.points().size() - 1).search.values.count("pipeline") == 1;
+  };
+  const char* const given = R"({"steps": 1000, "plan": "given"})";
+  CHECK(searched(R"({"matrix": {"/job/plan": ["given", "best"]}})", given));
+  CHECK(searched(R"({"matrix": {"/nodes": [1]}, "include": [{"/nodes": 2, "/job/plan": "best"}]})",
+                 given));
+  CHECK_FALSE(searched(R"({"matrix": {"/job/plan": ["given"]}})", given));
+  const Sweep jobs = fixture.sweep(R"({"matrix": {"/job": [{"steps": 10, "plan": "best"}]}})",
+                                   {{"/search", R"({"pipeline": [4]})"}});
+  CHECK(jobs.job_scenario(0).search.values.count("pipeline") == 1);
+}
+
 TEST_CASE("a plan in place of one that is not legal is for as many GPUs") {
   const SweepFixture fixture;
   const auto ranks = [&](const std::string& parallel, const std::string& more = "") {

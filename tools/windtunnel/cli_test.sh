@@ -317,6 +317,10 @@ exits 1 rank $good --set /model/hidden=16384 --json; parses; prints '"plans": []
 exits 0 rank $good --why tensor=2,pipeline=2; prints "per iteration"
 exits 1 rank $good --why tensor=3; prints "does not divide"
 exits 0 rank $good --why tensor=2 --json; parses; prints '"verdict": "legal"'
+exits 0 rank $good --avoid node0; prints "node0 avoided, 1 node: the best plan takes"; silent stderr
+exits 0 rank $good --avoid node0,node1 --avoid "node2 nic0 up" --json; parses; prints '"nodes": [0, 1, 2]'; prints '"iteration_time_with_nothing_avoided_s"'
+exits 2 rank $good --avoid nod0; says 'did you mean "node0"?'; silent stdout
+exits 2 rank $good --avoid node0 --set '/platform/node_types/0/count=1'; says "0 GPUs on 0 nodes are left"; silent stdout
 exits 2 rank $good --why tensr=2; says 'did you mean "tensor"?'; silent stdout
 for method in amp varuna pipette megatron; do
   exits 0 rank $good --method $method; prints "What $method would pick"
@@ -327,6 +331,7 @@ exits 0 rank $good --emit megatron; prints "--tensor-model-parallel-size"; says 
 is "nothing is written" test -z "$(ls ./*.hosts 2>/dev/null)"
 exits 0 rank $good --emit megatron --host-map my.hosts --json; parses; prints '"host_map"'; says "wrote my.hosts"
 is "the host map has a line a rank" test "$(wc -l <my.hosts)" -eq 9
+exits 0 rank $good --avoid node0 --emit megatron --host-map other.hosts; is "no rank on an avoided node" bash -c '! grep -q node0 other.hosts'
 exits 0 rank $good --emit deepspeed --quiet; parses; prints '"gradient_accumulation_steps"'; silent stderr
 exits 0 rank $good --emit torchtitan --quiet; prints 'tensor_parallel_degree = '
 exits 0 rank $good --emit deepspeed --set '/search={"pipeline": [2], "schedule": ["gpipe"]}'; says "does not run the schedule gpipe"

@@ -162,6 +162,10 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
                  "Simulations at the same time (default: one per core)");
   options.value("--why", line.rank.why, "PLAN",
                 "Explain the place of one plan, such as tensor=8,pipeline=4,micro_batch=2");
+  options
+      .list("--avoid", line.rank.avoid, "NAMES",
+            "Leave nodes out, and all nodes below a switch: node3,leaf1 (repeatable)")
+      ->delimiter(',');
   options.word("--method", line.rank.method, "amp|varuna|pipette|megatron",
                "Show which plan another method would pick, and simulate it");
   options.word("--emit", line.emit, "megatron|deepspeed|torchtitan",

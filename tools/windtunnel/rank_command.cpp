@@ -1,6 +1,8 @@
 #include <iostream>
 #include <sstream>
+#include <tuple>
 
+#include "search/avoided_nodes.hpp"
 #include "search/search_space.hpp"
 #include "studies/method_command.hpp"
 #include "windtunnel/commands.hpp"
@@ -10,10 +12,13 @@
 
 namespace windtunnel {
 ExitCode rank_command(const CommandLine& line) {
-  const Scenario base =
-      on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
+  Scenario base = on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
   note_noise(line, base);
   RankRequest request = line.rank;
+  const Scenario with_nothing_avoided = base;
+  request.with_nothing_avoided = &with_nothing_avoided;
+  if (!request.avoid.empty())
+    std::tie(base, request.avoided) = avoiding(with_nothing_avoided, request.avoid);
   request.budget = line.budget;
   request.jobs = line.jobs;
   request.evidence = read_evidence(Library::find());

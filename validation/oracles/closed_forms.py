@@ -103,12 +103,13 @@ class Forms:
         embedding = width(self.software.get("embedding_gradient_type", self.training["gradient_dtype"])) * words
         members = 2 * self.d if self.fused() else 2
         return {"pipeline_forward": self.message_bytes("pipeline_forward"), "pipeline_backward": self.message_bytes("pipeline_backward"),
-                "data_gradients": self.data_gradients(), "zero_gather": self.zero_gather(), "tensor_activations": self.tensor_activations(),
+                "data_gradients": self.data_gradients(), "zero_gather": self.zero_gather(), "zero_scatter": self.zero_scatter(),
+                "tensor_activations": self.tensor_activations(),
                 "embedding_sync": 2 * self.d * self.t * self.ring(embedding, members) if self.tied() else 0}
 
     def data_gradients(self):
         if self.zero == 3:
-            return self.m * self.d * self.t * self.ring(self.g * self.sharded_weights(), self.d) / 2
+            return 0
         left_out = (self.g * self.page.word_embedding() * 2) if self.fused() else 0
         gradients = self.g * sum(map(self.stage_parameters, range(self.p))) - left_out
         return self.d * self.t * self.ring(gradients, self.d) * {0: 1, 1: 0.5, 2: 0.5 * self.m}[self.zero]
@@ -120,6 +121,9 @@ class Forms:
         if self.zero == 0:
             return 0
         return self.d * self.t * self.ring(self.e * sum(map(self.stage_parameters, range(self.p))), self.d) / 2
+
+    def zero_scatter(self):
+        return self.m * self.d * self.t * self.ring(self.g * self.sharded_weights(), self.d) / 2 if self.zero == 3 else 0
 
     def sharded_weights(self):
         return sum(self.layers) * self.page.matrix_weights() + self.page.embedding_parameters() + self.page.head_parameters()
@@ -229,7 +233,7 @@ class Forms:
 def check(program, scenario, random):
     found, forms, report = Comparison(), Forms(scenario), program.run(scenario)
     for kind, size in forms.traffic().items():
-        found.relative(f"traffic_bytes {kind}", report["traffic_bytes"][kind], size)
+        found.relative(f"traffic_bytes {kind}", report["traffic_bytes"].get(kind, 0), size)
     for way in ("pipeline_forward", "pipeline_backward"):
         compressed, plain = forms.pipeline_messages(way)
         found.equal(f"messages {way}", report["messages"][way], {"compressed": compressed, "uncompressed": plain})

@@ -215,7 +215,7 @@ class Lies(unittest.TestCase):
         self.told(fluid, ["report/iteration_time_s"], 2)
 
     def test_of_bytes_and_work_and_memory(self):
-        traffic = ["pipeline_forward", "pipeline_backward", "data_gradients", "zero_gather", "tensor_activations", "embedding_sync"]
+        traffic = ["pipeline_forward", "pipeline_backward", "data_gradients", "zero_gather", "zero_scatter", "tensor_activations", "embedding_sync"]
         memory = ["parameters", "activation_per_microbatch", "microbatches_in_flight", "weights", "optimizer", "allocated", "reserved", "context", "required"]
         rates = ["samples_per_s", "tokens_per_s", "model_tflops_per_gpu", "hardware_tflops_per_gpu", "mfu", "hfu"]
         self.told(closed_forms, [f"report/traffic_bytes/{each}" for each in traffic] + [f"report/memory/per_stage/0/{each}" for each in memory] +

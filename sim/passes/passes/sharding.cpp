@@ -195,7 +195,7 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
             tensors_of_layer(in), ways);
     if (experts > 0)
       scatter(backward.layer,
-              collective(Label::scatter_expert_gradients, in.bytes.gradient * experts, behind),
+              collective(Label::scatter_experts, in.bytes.gradient * experts, behind),
               tensors_of_layer(in), expert_copies(in.plan->parallel));
     const bool scatters_edges = gradients > Bytes{};
     if (scatters_edges)

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "platform/network.hpp"
 #include "platform/routing_keys.hpp"
+#include "platform/switch_tiers.hpp"
 
 namespace windtunnel::fabrics {
 namespace {
@@ -141,6 +143,11 @@ std::optional<int> most_nodes(const Platform& platform) {
   return shape.p * shape.a * shape.g;
 }
 
+std::vector<SwitchTier> switches(const Fabric& fabric) {
+  const Shape shape(fabric);
+  return {{"router", shape.p}, {"group", shape.p * shape.a}};
+}
+
 std::vector<FabricWhatIf> what_ifs(const Fabric& fabric) {
   return {{"twice the rate between groups", global_rate, 2 * fabric.number(global_rate)},
           fabric.is_set(routing) ? FabricWhatIf{"minimal routing", routing, 0.0}
@@ -183,7 +190,8 @@ FabricKind dragonfly() {
           .unevenness = unevenness,
           .problem = problem,
           .most_nodes = most_nodes,
-          .what_ifs = what_ifs};
+          .what_ifs = what_ifs,
+          .switches = switches};
 }
 
 }  // namespace windtunnel::fabrics

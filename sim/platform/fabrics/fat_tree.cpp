@@ -121,7 +121,8 @@ FabricKind fat_tree() {
           .paths = paths,
           .unevenness = unevenness,
           .problem = problem,
-          .what_ifs = what_ifs};
+          .what_ifs = what_ifs,
+          .switches = tiers_of};
 }
 
 }  // namespace windtunnel::fabrics

@@ -57,7 +57,8 @@ FabricKind leaf_switches() {
       .paths = paths,
       .unevenness = unevenness,
       .problem = problem,
-      .what_ifs = what_ifs};
+      .what_ifs = what_ifs,
+      .switches = tiers_of};
 }
 
 }  // namespace windtunnel::fabrics

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <vector>
 
 #include "platform/network.hpp"
 #include "platform/rail_groups.hpp"
+#include "platform/switch_tiers.hpp"
 
 namespace windtunnel::fabrics {
 namespace {
@@ -61,6 +63,10 @@ std::pair<std::string, std::string> problem(const Platform& platform) {
   return problem_of_rails(platform, platform.fabric.is_set(pxn) ? pxn : nullptr);
 }
 
+std::vector<SwitchTier> switches(const Fabric& fabric) {
+  return {{"group", fabric.whole(nodes_per_group)}};
+}
+
 std::vector<FabricWhatIf> what_ifs(const Fabric& fabric) {
   std::vector<FabricWhatIf> questions;
   const double taper = fabric.number(oversubscription);
@@ -107,7 +113,8 @@ FabricKind rails() {
                 return !fabric.is_set(pxn) && fabric.number(oversubscription) > 1;
               },
           .problem = problem,
-          .what_ifs = what_ifs};
+          .what_ifs = what_ifs,
+          .switches = switches};
 }
 
 }  // namespace windtunnel::fabrics

@@ -1,0 +1,131 @@
+#include "search/avoided_nodes.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "core/count_text.hpp"
+#include "core/option_error.hpp"
+#include "core/problem.hpp"
+#include "core/text_list.hpp"
+#include "platform/switch_tiers.hpp"
+#include "scenario/cluster_shape.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Nodes and the fabric's switches: {"node", 1} is node0 with node 0, {"leaf", 16} is leaf0 with nodes 0 to 15.
+std::vector<SwitchTier> named_things(const Fabric& fabric) {
+  std::vector<SwitchTier> things{{"node", 1}};
+  if (fabric.kind->switches)
+    for (const SwitchTier& tier : fabric.kind->switches(fabric)) things.push_back(tier);
+  return things;
+}
+
+/// The nodes that the platform has and its fabric joins.
+int most_nodes(const Platform& platform) {
+  const int most = platform.num_nodes(most_nodes_in_use);
+  const FabricKind& kind = *platform.fabric.kind;
+  return kind.most_nodes ? std::min(most, kind.most_nodes(platform).value_or(most)) : most;
+}
+
+/// Those that the name stands for; none where it is unknown.
+std::vector<int> nodes_called(std::string_view name, const Platform& platform) {
+  std::vector<int> nodes;
+  const std::int64_t end_of_nodes = most_nodes(platform);
+  for (const SwitchTier& thing : named_things(platform.fabric)) {
+    if (!name.starts_with(thing.name)) continue;
+    unsigned number = 0;
+    const char* const end = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(name.data() + thing.name.size(), end, number);
+    if (error != std::errc{} || (rest != end && *rest != ' ')) continue;
+    const std::int64_t first = std::int64_t{number} * thing.nodes;
+    for (std::int64_t node = first; node < std::min(first + thing.nodes, end_of_nodes); ++node)
+      nodes.push_back(static_cast<int>(node));
+  }
+  return nodes;
+}
+
+/// "the names are node0 to node63, leaf0 to leaf3; did you mean "node3"?"
+std::string known_names(const std::string& name, const Platform& platform) {
+  const std::size_t digits = name.find_first_of("0123456789");
+  std::vector<std::string> near;
+  std::string text;
+  for (const SwitchTier& thing : named_things(platform.fabric)) {
+    const int last = (most_nodes(platform) - 1) / thing.nodes;
+    text += (text.empty() ? "the names are " : ", ") + thing.name + "0" +
+            (last > 0 ? " to " + thing.name + std::to_string(last) : "");
+    near.push_back(thing.name + (digits == std::string::npos ? "0" : name.substr(digits)));
+    if (nodes_called(near.back(), platform).empty()) near.pop_back();
+  }
+  const std::string nearest = closest_match(name, near);
+  return text + (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?");
+}
+
+/// "write --set /nodes=14 --set /parallel/data=7": the file's plan with fewer replicas on the nodes that are left.
+std::string smaller_plan(const Scenario& base, int nodes) {
+  const Parallel& parallel = base.plan.parallel;
+  const Training& training = base.plan.training;
+  for (; nodes > 0; --nodes) {
+    const std::int64_t gpus = std::int64_t{nodes} * base.nodes.front().gpus;
+    const std::int64_t data = gpus / parallel.ranks_of_replica();
+    if (data > 0 && gpus % parallel.ranks_of_replica() == 0 &&
+        training.global_batch % (data * training.micro_batch) == 0)
+      return "write --set /nodes=" + std::to_string(nodes) +
+             " --set /parallel/data=" + std::to_string(data);
+  }
+  return "write fewer nodes, and a plan for their GPUs, with --set /nodes=N --set /parallel=…";
+}
+
+}  // namespace
+
+std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std::string>& names) {
+  const auto refused = [&](const std::string& why, const std::string& suggestion) {
+    return option_error("--avoid", joined(names, ","), why, suggestion);
+  };
+  if (base.platform.domain_nodes > 1)
+    throw refused("the platform's nodes are NVLink domains, whose trays are not told apart",
+                  "write fewer nodes, with --set /nodes=N");
+  if (!base.plan.parallel.placement.empty())
+    throw refused("placement lists the GPU of each rank",
+                  "write --set /parallel/placement=megatron");
+  std::set<int> avoided;
+  for (const std::string& name : names) {
+    const std::vector<int> nodes = nodes_called(name, base.platform);
+    if (nodes.empty())
+      throw refused("unknown name \"" + name + "\"", known_names(name, base.platform));
+    avoided.insert(nodes.begin(), nodes.end());
+  }
+  std::vector<NodeId> kept;
+  std::int64_t gpus = 0;
+  const std::int64_t wanted = base.plan.num_ranks();
+  for (int node = 0; gpus < wanted && node < most_nodes(base.platform); ++node) {
+    if (avoided.contains(node)) continue;
+    kept.emplace_back(node);
+    gpus += base.platform.type_of(kept.back()).gpus;
+  }
+  if (gpus < wanted)
+    throw refused(count_text(gpus, "GPU") + " on " +
+                      count_text(static_cast<std::int64_t>(kept.size()), "node") +
+                      " are left, and the plan of the file takes " + std::to_string(wanted),
+                  smaller_plan(base, static_cast<int>(kept.size())));
+  const auto num_nodes = static_cast<int>(kept.size());
+  base.platform = on_nodes(base.platform, kept);
+  base.nodes = types_of_nodes(base.platform, num_nodes);
+  ClusterShape cluster = first_nodes(base.platform, num_nodes);
+  cluster.nodes_given = true;
+  auto made = make_plan(base.model, base.plan.training, base.plan.parallel, cluster, base.software,
+                        base.plan.compression);
+  if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&made))
+    throw refused(
+        "the plan of the file is not legal on the other nodes: " + rejections->front().message,
+        "write another plan with --set /parallel=…");
+  base.plan = std::get<Plan>(std::move(made));
+  return {std::move(base), {names, {avoided.begin(), avoided.end()}, {}}};
+}
+
+}  // namespace windtunnel

@@ -1,0 +1,107 @@
+#include "search/avoided_nodes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "search/rank_command.hpp"
+#include "search/testing.hpp"
+
+namespace windtunnel {
+namespace {
+
+/// Two nodes of two GPUs, below leaves of two nodes; the NIC of node1 has a tenth of its rate.
+Scenario with_slow_node(const Overrides& changes = {}) {
+  return scenario_from(R"({
+    "nodes": 2,
+    "platform": {"extends": "selene-a100", "name": "pairs",
+                 "node_types": [{"gpus": 2, "nics": 1, "source": "assumed: made up"}],
+                 "fabric": {"nodes_per_leaf": 2, "oversubscription": 4, "source": "assumed: made up"},
+                 "faults": [{"node": 1, "nic": 0, "share": 0.1, "source": "assumed: made up"}]},
+    "model": {"layers": 4, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 51200},
+    "training": {"global_batch": 4, "micro_batch": 1}, "parallel": {"data": 4},
+    "search": {"tensor": [1], "pipeline": [1, 2], "micro_batch": [1]}})",
+                       changes);
+}
+
+std::vector<int> nodes_of(const Scenario& scenario) {
+  std::vector<int> nodes;
+  for (const NodeId node : scenario.platform.cluster_nodes)
+    nodes.push_back(static_cast<int>(node.index()));
+  return nodes;
+}
+
+std::string refusal(const Scenario& base, const std::vector<std::string>& names) {
+  try {
+    avoiding(base, names);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+bool says(const std::string& text, const std::string& part) {
+  CAPTURE(text);
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a job takes the next nodes in place of those that it avoids") {
+  const Scenario base = with_slow_node();
+  const auto [job, avoided] = avoiding(base, {"node1"});
+  CHECK(nodes_of(job) == std::vector{0, 2});
+  CHECK(avoided.nodes == std::vector{1});
+  CHECK(job.platform.faults.empty());
+  CHECK(job.plan.num_ranks() == 4);
+  // A switch stands for the nodes below it, a link for its node.
+  CHECK(nodes_of(avoiding(base, {"leaf0"}).first) == std::vector{2, 3});
+  CHECK(nodes_of(avoiding(base, {"leaf0", "node3"}).first) == std::vector{2, 4});
+  CHECK(nodes_of(avoiding(base, {"node1 nic0 up"}).first) == std::vector{0, 2});
+}
+
+TEST_CASE("with the slow node avoided, the best plan is that of a cluster without faults") {
+  // On leaves that never fill, nodes 0 and 2 are as near as 0 and 1.
+  const Overrides even{{"/platform/fabric/oversubscription", "1"}};
+  const Scenario base = with_slow_node(even);
+  RankRequest request;
+  request.jobs = 1;
+  request.with_nothing_avoided = &base;
+  std::ostringstream messages;
+  const auto [job, avoided] = avoiding(base, {"node1"});
+  request.avoided = avoided;
+  Overrides sound = even;
+  sound.emplace_back("/platform/faults", "null");
+  const RankResult healthy = rank_plans(with_slow_node(sound), {}), slow = rank_plans(base, {});
+  const RankResult result = rank_plans(job, {});
+  REQUIRE_FALSE(result.plans.empty());
+  CHECK(result.plans.front().time == healthy.plans.front().time);
+  CHECK(result.plans.front().time < slow.plans.front().time);
+  const JsonValue data = run_rank(job, request, messages).document.data;
+  CHECK(canonical_text(*find_at(data, "/avoided/names")) == R"(["node1"])");
+  CHECK(canonical_text(*find_at(data, "/avoided/nodes")) == "[1]");
+  CHECK(
+      std::get<double>(find_at(data, "/avoided/iteration_time_with_nothing_avoided_s")->content) ==
+      slow.plans.front().time / Seconds{1});
+}
+
+TEST_CASE("names that are not known, and too few GPUs, are told") {
+  const Scenario three = with_slow_node({{"/platform/node_types/0/count", "3"}});
+  CHECK(says(refusal(three, {"nod1"}),
+             "the names are node0 to node2, leaf0 to leaf1; did you mean \"node1\"?"));
+  CHECK(says(refusal(three, {"node3"}), "unknown name \"node3\""));
+  CHECK(says(refusal(three, {"node1x"}), "unknown name \"node1x\""));
+  CHECK(says(refusal(three, {"spine"}), "unknown name \"spine\" (the names are node0 to node2"));
+  // Of three nodes one is left. With two replicas of one GPU, four samples divide.
+  const std::string text = refusal(three, {"node0", "node1"});
+  CHECK(says(text, "2 GPUs on 1 node are left, and the plan of the file takes 4"));
+  CHECK(says(text, "write --set /nodes=1 --set /parallel/data=2"));
+  CHECK(nodes_of(avoiding(three, {"node0"}).first) == std::vector{1, 2});
+  CHECK(says(refusal(with_slow_node({{"/parallel/placement", R"(["1:1", "1:0", "0:1", "0:0"])"}}),
+                     {"node1"}),
+             "placement lists the GPU of each rank"));
+}
+
+}  // namespace
+}  // namespace windtunnel
