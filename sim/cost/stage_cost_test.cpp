@@ -636,7 +636,7 @@ TEST_CASE("without torch.compile layers move what the stack's own count of opera
   World world;
   world.node.device.memory_bandwidth = BytesPerSecond{1e12};
   LayerTraffic eager = world.software.layer_traffic;
-  eager.forward_hidden += 100;
+  eager.forward.hidden += 100;
   world.software.eager_layer_traffic = eager;
   const double compiled = world.cost(0).chunks[0].forward.compute.value();
   world.plan.training.compile = false;

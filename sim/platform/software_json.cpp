@@ -277,14 +277,14 @@ void read_launch(ObjectReader reader, Stack& stack) {
 
 void read_layer_traffic(ObjectReader reader, const std::string& key, LayerTraffic& traffic,
                         Stack& stack) {
-  defaulted(reader, "forward_hidden", traffic.forward_hidden, 0, most_factor);
-  defaulted(reader, "forward_split", traffic.forward_split, 0, most_factor);
-  defaulted(reader, "forward_scores", traffic.forward_scores, 0, most_factor);
-  defaulted(reader, "backward_hidden", traffic.backward_hidden, 0, most_factor);
-  defaulted(reader, "backward_split", traffic.backward_split, 0, most_factor);
-  defaulted(reader, "backward_scores", traffic.backward_scores, 0, most_factor);
-  defaulted(reader, "forward_kernels", traffic.forward_kernels, 0, most_launches);
-  defaulted(reader, "backward_kernels", traffic.backward_kernels, 0, most_launches);
+  defaulted(reader, "forward_hidden", traffic.forward.hidden, 0, most_factor);
+  defaulted(reader, "forward_split", traffic.forward.split, 0, most_factor);
+  defaulted(reader, "forward_scores", traffic.forward.scores, 0, most_factor);
+  defaulted(reader, "backward_hidden", traffic.backward.hidden, 0, most_factor);
+  defaulted(reader, "backward_split", traffic.backward.split, 0, most_factor);
+  defaulted(reader, "backward_scores", traffic.backward.scores, 0, most_factor);
+  defaulted(reader, "forward_kernels", traffic.forward.kernels, 0, most_launches);
+  defaulted(reader, "backward_kernels", traffic.backward.kernels, 0, most_launches);
   end_object(reader, key + "/", stack.sources);
 }
 
