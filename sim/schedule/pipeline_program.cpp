@@ -95,7 +95,7 @@ class OpWriter {
     event(later, OpKind::wait, number, traffic);
   }
 
-  std::vector<Op>& ops(Stream stream) { return program_.streams[static_cast<std::size_t>(stream)]; }
+  std::vector<Op>& ops(Stream stream) { return program_.streams[stream]; }
   StageProgram& program() { return program_; }
   StageProgram take() { return std::move(program_); }
 
@@ -467,7 +467,7 @@ class OperationWriter {
   }
 
   const PlacedPass& placed(int chunk, Direction direction) {
-    auto& placed = placed_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(direction)];
+    auto& placed = placed_[static_cast<std::size_t>(chunk)][direction];
     if (!placed)
       placed = place_operations((*chunks_)[static_cast<std::size_t>(chunk)]->at(direction));
     return *placed;
@@ -497,7 +497,7 @@ class OperationWriter {
   const StageOperations* chunks_;
   bool splits_backward_, crosses_nodes_;
   OperationPlaces places_;
-  std::vector<std::array<std::optional<PlacedPass>, num_directions>> placed_;  ///< by chunk
+  std::vector<EnumArray<Direction, std::optional<PlacedPass>>> placed_;  ///< by chunk
 };
 
 }  // namespace
@@ -742,7 +742,7 @@ OperationPlaces::OperationPlaces(const StageOperations& chunks,
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
     for (const Direction direction : played) {
       const PassOperations& pass = chunks[chunk]->at(direction);
-      first_[chunk][static_cast<std::size_t>(direction)] = size_;
+      first_[chunk][direction] = size_;
       size_ += static_cast<std::uint32_t>(pass.size());
       for (const Operation& operation : pass.layer)
         if (row_of(operation.label).part == Part::data_comm) companies_ = companies;
@@ -755,8 +755,7 @@ std::uint32_t OperationPlaces::num_rows() const { return first_row() + size_ * c
 std::uint32_t OperationPlaces::num_slots() const { return size_; }
 
 std::uint32_t OperationPlaces::index(int chunk, Direction direction, std::size_t number) const {
-  return first_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(direction)] +
-         static_cast<std::uint32_t>(number);
+  return first_[static_cast<std::size_t>(chunk)][direction] + static_cast<std::uint32_t>(number);
 }
 
 std::uint16_t OperationPlaces::row(int chunk, Direction direction,

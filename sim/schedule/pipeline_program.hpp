@@ -145,7 +145,7 @@ class OperationPlaces {
   int chunks_;
   std::uint32_t companies_ = 1;  ///< rows of an operation
   std::uint32_t size_ = 0;
-  std::vector<std::array<std::uint32_t, num_directions>> first_;  ///< by chunk
+  std::vector<EnumArray<Direction, std::uint32_t>> first_;  ///< by chunk
 };
 
 /// Whether a collective is played over links when operations are: those of replicas, and those of tensor groups across nodes.

@@ -126,9 +126,10 @@ class Balances {
     Balance balance;
     const std::vector<ChunkCost>& with = built_.cost_of_device.front().chunks;
     for (std::size_t i = 0; i < with.size(); ++i) {
-      balance.codec += with[i].forward.codec + with[i].backward.codec;
-      balance.saved += without.chunks[i].forward.tensor_comm - with[i].forward.tensor_comm +
-                       without.chunks[i].backward.tensor_comm - with[i].backward.tensor_comm;
+      balance.codec += with[i].forward.of(Part::codec) + with[i].backward.of(Part::codec);
+      balance.saved +=
+          without.chunks[i].forward.of(Part::tensor_comm) - with[i].forward.of(Part::tensor_comm) +
+          without.chunks[i].backward.of(Part::tensor_comm) - with[i].backward.of(Part::tensor_comm);
     }
     return balance;
   }
