@@ -6,7 +6,7 @@
 #include "cost/kernel_cost.hpp"
 #include "cost/muon.hpp"
 #include "cost/stage_cost.hpp"
-#include "plan/gradient_reduction.hpp"
+#include "plan/plan.hpp"
 #include "plan/state_bytes.hpp"
 
 namespace windtunnel {

@@ -9,7 +9,7 @@
 
 #include "core/contracts.hpp"
 #include "cost/kernel_cost.hpp"
-#include "plan/gradient_reduction.hpp"
+#include "plan/plan.hpp"
 #include "scenario/unsupported.hpp"
 #include "schedule/pipeline_program.hpp"
 

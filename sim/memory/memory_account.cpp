@@ -13,7 +13,7 @@
 #include "memory/eager_step.hpp"
 #include "memory/memory_advice.hpp"
 #include "memory/memory_correction.hpp"
-#include "plan/gradient_reduction.hpp"
+#include "plan/plan.hpp"
 #include "plan/state_bytes.hpp"
 
 namespace windtunnel {

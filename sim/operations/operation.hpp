@@ -14,6 +14,12 @@
 
 namespace windtunnel {
 
+/// Level of detail that is played as events of their own.
+enum class Detail {
+  pass,   ///< passes, and what inside them meets others on the network
+  layer,  ///< every operation of every pass, layer by layer, whether it meets others or not
+};
+
 /// How a collective of a pass overlaps its kernels.
 enum class Overlap : std::uint8_t {
   none,         ///< in line with the kernels

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/testing.hpp"
 #include "lower/program_builder.hpp"
 #include "questions/what_if.hpp"

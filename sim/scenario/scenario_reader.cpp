@@ -41,7 +41,7 @@
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 #include "scenario/scenario_template.hpp"
-#include "scenario/supported_values.hpp"
+#include "scenario/search_json.hpp"
 #include "scenario/sweep_json.hpp"
 #include "scenario/unsupported.hpp"
 #include "schedule/in_flight.hpp"

@@ -10,7 +10,6 @@
 
 #include "platform/source_json.hpp"
 #include "scenario/key_table.hpp"
-#include "scenario/supported_values.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

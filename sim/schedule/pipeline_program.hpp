@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "passes/pass.hpp"
-#include "plan/gradient_reduction.hpp"
 #include "plan/plan.hpp"
 #include "schedule/program.hpp"
 
