@@ -50,19 +50,11 @@ struct Outcome {
 
 /// The second part of a compressed message is no message of its own.
 void count_message(const Op& send, int times, MessageCount& count) {
-  switch (static_cast<MessageRow>(send.work)) {
-    case MessageRow::activation:
-    case MessageRow::gradient:
-      count.uncompressed += static_cast<std::uint64_t>(times);
-      break;
-    case MessageRow::encoded_activation:
-    case MessageRow::encoded_gradient:
-      count.compressed += static_cast<std::uint64_t>(times);
-      break;
-    case MessageRow::encoded_activation_second:
-    case MessageRow::encoded_gradient_second:
-      break;
-  }
+  const auto row = static_cast<MessageRow>(send.work);
+  if (row == MessageRow::activation || row == MessageRow::gradient)
+    count.uncompressed += static_cast<std::uint64_t>(times);
+  if (row == MessageRow::encoded_activation || row == MessageRow::encoded_gradient)
+    count.compressed += static_cast<std::uint64_t>(times);
 }
 
 /// Sends of each traffic class by one pipeline (one replica, all its stages).
