@@ -68,14 +68,9 @@ std::vector<double> numbers_of(const JsonValue& value, const std::string& pointe
   std::vector<double> numbers;
   bool right = value.is_array() && value.array().size() == count;
   for (std::size_t i = 0; right && i < count; ++i) {
-    const JsonValue& entry = value.array()[i];
-    if (const auto* whole = std::get_if<std::int64_t>(&entry.content))
-      numbers.push_back(static_cast<double>(*whole));
-    else if (const auto* number = std::get_if<double>(&entry.content))
-      numbers.push_back(*number);
-    else
-      right = false;
-    right = right && std::abs(numbers.back()) <= largest;
+    const std::optional<double> number = number_of(&value.array()[i]);
+    right = number && std::abs(*number) <= largest;
+    numbers.push_back(number.value_or(0));
   }
   if (right) return numbers;
   problems.add({value.origin, pointer,

@@ -231,13 +231,6 @@ void read_node_types(ObjectReader& reader, Platform& platform, const DeviceLoade
   }
 }
 
-std::optional<double> number_in(const JsonValue& cell) {
-  if (const auto* integer = std::get_if<std::int64_t>(&cell.content))
-    return static_cast<double>(*integer);
-  if (const auto* number = std::get_if<double>(&cell.content)) return *number;
-  return std::nullopt;
-}
-
 /// What is wrong with a cell's size; nothing stands on the diagonal that could be too small.
 void check_matrix_cell(const JsonValue& cell, BytesPerSecond rate, bool is_diagonal,
                        const std::string& pointer, Problems& problems) {
@@ -258,7 +251,7 @@ std::vector<BytesPerSecond> read_matrix_row(const JsonValue& row, std::size_t di
   if (!row.is_array()) return rates;
   for (std::size_t i = 0; i < row.array().size(); ++i) {
     const JsonValue& cell = row.array()[i];
-    const std::optional<double> number = number_in(cell);
+    const std::optional<double> number = number_of(&cell);
     if (!number && i != diagonal) return {};
     rates.push_back(number.value_or(0) * unit);
     check_matrix_cell(cell, rates.back(), i == diagonal, pointer_join(pointer, std::to_string(i)),

@@ -50,17 +50,12 @@ std::vector<std::string> read_devices(ObjectReader& reader, std::string_view key
 }
 
 std::vector<Precision> read_precisions(ObjectReader& reader) {
-  const auto known = {Precision::fp32, Precision::tf32,  Precision::fp16, Precision::bf16,
-                      Precision::fp8,  Precision::mxfp8, Precision::nvfp4};
   std::vector<Precision> precisions;
-  for (const std::string& name : read_names(reader, "precisions", "precision")) {
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [&](Precision each) { return name == name_of(each); });
-    if (found == known.end())
-      reader.problem("precisions", "there is no precision \"" + name + "\"");
+  for (const std::string& name : read_names(reader, "precisions", "precision"))
+    if (const auto precision = enumerator_named<Precision>(name))
+      precisions.push_back(*precision);
     else
-      precisions.push_back(*found);
-  }
+      reader.problem("precisions", "there is no precision \"" + name + "\"");
   return precisions;
 }
 
