@@ -37,7 +37,7 @@ SearchLists read_supported(ObjectReader reader);
 /// The `search` block of a scenario: the values that `rank` tries for each key of a plan.
 struct SearchBlock {
   /// By name of the key, as Key::get has them. A key that is not there was not given.
-  std::map<std::string, std::vector<int>, std::less<>> values;
+  SearchLists values;
   MemoryMargin memory_margin;
   PlacementChoice placement = PlacementChoice::megatron;
   Objective objective = Objective::time;
