@@ -50,11 +50,8 @@ class NpyFile {
 
  private:
   [[noreturn]] void refuse(const std::string& message, const std::string& suggestion = {}) const {
-    Problem problem;
-    problem.origin = {OriginKind::file, source_, 0, 0, 0};
-    problem.message = source_->name + ": " + message;
-    problem.suggestion = suggestion;
-    throw InputError(std::vector<Problem>(1, std::move(problem)));
+    const Origin origin{OriginKind::file, source_, 0, 0, 0};
+    throw InputError({{origin, {}, source_->name + ": " + message, suggestion}});
   }
 
   std::uint8_t byte(std::size_t at) const {

@@ -3,7 +3,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/foreign_json.hpp"
 #include "core/json_sax.hpp"
 #include "core/json_value.hpp"
 #include "core/utf8.hpp"

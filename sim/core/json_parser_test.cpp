@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "core/foreign_json.hpp"
 #include "core/json_value.hpp"
 
 namespace windtunnel {

@@ -11,15 +11,11 @@ namespace {
 
 InputError problem_at(const std::string& name, const TextInput::Position& place,
                       std::string message, std::string suggestion) {
-  std::vector<Problem> problems(1);
-  Problem& problem = problems.front();
-  problem.origin.kind = OriginKind::file;
-  problem.origin.source = std::make_shared<const SourceText>(SourceText{name, {}});
-  problem.origin.line = place.line;
-  problem.origin.column = place.column;
-  problem.message = std::move(message);
-  problem.suggestion = std::move(suggestion);
-  return InputError(std::move(problems));
+  const auto source = std::make_shared<const SourceText>(SourceText{name, {}});
+  return InputError({{{OriginKind::file, source, place.line, place.column, 0},
+                      {},
+                      std::move(message),
+                      std::move(suggestion)}});
 }
 
 /// Tells a listener what nlohmann_json reads.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/canonical_text.hpp"
 #include "core/contracts.hpp"
 #include "core/json_value.hpp"
 #include "core/terminal_safe.hpp"

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -101,5 +103,18 @@ const JsonValue* find_at(const JsonValue& root, std::string_view pointer);
 bool set_at(JsonValue& root, std::string_view pointer, JsonValue value);
 /// Takes away the member of an object at `pointer`. False: there is none.
 bool erase_at(JsonValue& root, std::string_view pointer);
+
+/// The number of a value, whole or not; none where there is no value or it is no number.
+std::optional<double> number_of(const JsonValue* value);
+
+/// Members of objects that a text leaves out, by the place of their value.
+using LeftOut = std::unordered_set<const JsonValue*>;
+
+/// canonical_text() of the value without some of its members: what a copy without them would give.
+std::string canonical_text(const JsonValue& value, const LeftOut& left_out);
+
+/// Parses JSON that other programs wrote. parse_json() guards our own files against mistakes and against what would take for ever to merge;
+/// here an object may have any number of keys, and NaN and Infinity, which Python's json module writes, are read as null.
+JsonValue parse_foreign_json(std::shared_ptr<const SourceText> source, Problems& problems);
 
 }  // namespace windtunnel

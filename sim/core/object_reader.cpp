@@ -371,9 +371,7 @@ std::optional<double> ObjectReader::number_from(std::string_view key, const Json
     problem(key, subject + ", which is not a number", number_suggestion(value, min, max));
     return std::nullopt;
   }
-  const auto* integer = std::get_if<std::int64_t>(&value.content);
-  const double number =
-      integer != nullptr ? static_cast<double>(*integer) : std::get<double>(value.content);
+  const double number = *number_of(&value);
   if (number >= min && number <= max) return number;
   problem(key, subject + ", which is too " + (number < min ? "small" : "large"),
           "write " + number_range(min, max));

@@ -14,11 +14,7 @@ Origin option_origin(const std::string& option, const std::string& text) {
 
 InputError option_error(const std::string& option, const std::string& text, std::string why,
                         std::string suggestion) {
-  Problem problem;
-  problem.origin = option_origin(option, text);
-  problem.message = std::move(why);
-  problem.suggestion = std::move(suggestion);
-  return InputError(std::vector<Problem>(1, problem));
+  return InputError({{option_origin(option, text), {}, std::move(why), std::move(suggestion)}});
 }
 
 }  // namespace windtunnel

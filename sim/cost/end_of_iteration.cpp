@@ -6,7 +6,7 @@
 #include "cost/kernel_cost.hpp"
 #include "cost/muon.hpp"
 #include "cost/stage_cost.hpp"
-#include "plan/gradient_reduction.hpp"
+#include "plan/plan.hpp"
 #include "plan/state_bytes.hpp"
 
 namespace windtunnel {
@@ -27,30 +27,21 @@ void add_gradient_reduction(const EndInputs& in, std::vector<Operation>& to) {
     to.push_back(collective(Label::reduce_shards, gradients / static_cast<double>(ways), overlap));
 }
 
-/// What the codec of the gradients of chunks [first, last) keeps.
-KeptByCodec kept_of_gradients(const EndInputs& in, int first, int last) {
+/// What the codec keeps of the gradients of chunks [first, last), or of those of their experts, which have ranks of their own.
+KeptByCodec kept_of_gradients(const EndInputs& in, int first, int last, bool of_experts) {
   const Plan& plan = *in.plan;
-  if (plan.parallel.replicas() == 1 ||
+  if ((!of_experts && plan.parallel.replicas() == 1) ||
       !compresses_gradients(plan.compression, static_cast<int>(in.stage.index())))
     return {};
   std::vector<CodecMatrix> matrices;
   for (int chunk = first; chunk < last; ++chunk)
-    for (const CodecMatrix& matrix : gradient_matrices(*in.model, plan, in.stage, chunk))
+    for (const CodecMatrix& matrix :
+         of_experts ? expert_gradient_matrices(*in.model, plan, in.stage, chunk)
+                    : gradient_matrices(*in.model, plan, in.stage, chunk))
       matrices.push_back(matrix);
   return kept_of_gradients(*plan.compression.data_gradients, matrices,
-                           element_size(plan.training.gradient_type), plan.reducing_replicas());
-}
-
-/// The same of the experts', among those that hold the same ones.
-KeptByCodec kept_of_expert_gradients(const EndInputs& in, int first, int last) {
-  const Plan& plan = *in.plan;
-  if (!compresses_gradients(plan.compression, static_cast<int>(in.stage.index()))) return {};
-  std::vector<CodecMatrix> matrices;
-  for (int chunk = first; chunk < last; ++chunk)
-    for (const CodecMatrix& matrix : expert_gradient_matrices(*in.model, plan, in.stage, chunk))
-      matrices.push_back(matrix);
-  return kept_of_gradients(*plan.compression.data_gradients, matrices,
-                           element_size(plan.training.gradient_type), expert_copies(plan.parallel));
+                           element_size(plan.training.gradient_type),
+                           of_experts ? expert_copies(plan.parallel) : plan.reducing_replicas());
 }
 
 /// Experts have copies of their own, and reduce their gradients among them, behind the others.
@@ -64,33 +55,25 @@ Operation expert_reduction_of(const EndInputs& in) {
                     element_size(in.plan->training.gradient_type) * in.parameters.experts);
 }
 
-/// Parameters are gathered layer by layer.
-KeptByCodec kept_of_gather(const EndInputs& in) {
+/// What the codec keeps of the gather of parameters, layer by layer, or of those of experts.
+KeptByCodec kept_of_gather(const EndInputs& in, bool of_experts) {
   const Plan& plan = *in.plan;
   if (!plan.compression.zero_gather) return {};
   const Bytes element = element_size(plan.training.precision);
-  return kept_of_ring(*plan.compression.zero_gather,
-                      element * layer_matrix_parameters(*in.model, plan.parallel.tensor), element,
-                      sharding_ways(plan.parallel));
-}
-
-KeptByCodec kept_of_expert_gather(const EndInputs& in) {
-  const Plan& plan = *in.plan;
-  if (!plan.compression.zero_gather) return {};
-  const Bytes element = element_size(plan.training.precision);
-  return kept_of_ring(*plan.compression.zero_gather,
-                      element * (expert_parameters(*in.model) / expert_ways(plan.parallel)),
-                      element, expert_copies(plan.parallel));
+  const double parameters = of_experts ? expert_parameters(*in.model) / expert_ways(plan.parallel)
+                                       : layer_matrix_parameters(*in.model, plan.parallel.tensor);
+  return kept_of_ring(*plan.compression.zero_gather, element * parameters, element,
+                      of_experts ? expert_copies(plan.parallel) : sharding_ways(plan.parallel));
 }
 
 void add_reductions(const EndInputs& in, std::vector<Operation>& end) {
   if (gradient_reduction(*in.plan) != GradientReduction::per_iteration) return;
   add_gradient_reduction(in, end);
   if (!reduces_by_chunk(*in.plan))
-    end.front().held.codec = kept_of_gradients(in, 0, in.plan->parallel.virtual_pipeline);
+    end.front().held.codec = kept_of_gradients(in, 0, in.plan->parallel.virtual_pipeline, false);
   if (!has_copies_of_experts(in)) return;
   end.push_back(expert_reduction_of(in));
-  end.back().held.codec = kept_of_expert_gradients(in, 0, in.plan->parallel.virtual_pipeline);
+  end.back().held.codec = kept_of_gradients(in, 0, in.plan->parallel.virtual_pipeline, true);
 }
 
 Operation embedding_sync(const EndInputs& in) {
@@ -216,11 +199,11 @@ std::vector<Operation> end_of_iteration(const EndInputs& in) {
     end.push_back(collective(
         in.plan->broadcasts_parameters() ? Label::broadcast_parameters : Label::gather_parameters,
         gathered_parameters(in)));
-    end.back().held.codec = kept_of_gather(in);
+    end.back().held.codec = kept_of_gather(in, false);
     if (has_copies_of_experts(in)) {
       end.push_back(collective(Label::gather_expert_parameters,
                                linear_weight_size(*in.plan, *in.software) * in.parameters.experts));
-      end.back().held.codec = kept_of_expert_gather(in);
+      end.back().held.codec = kept_of_gather(in, true);
     }
   }
   end.push_back(kernel(Label::iteration_overhead, in.software->iteration_overhead));
@@ -231,12 +214,12 @@ std::vector<Operation> chunk_reductions(const EndInputs& in, int chunk) {
   std::vector<Operation> reductions;
   if (!reduces_by_chunk(*in.plan)) return reductions;
   add_gradient_reduction(in, reductions);
-  reductions.front().held.codec = kept_of_gradients(in, chunk, chunk + 1);
+  reductions.front().held.codec = kept_of_gradients(in, chunk, chunk + 1, false);
   if (gradient_reduction(*in.plan) != GradientReduction::per_microbatch ||
       !has_copies_of_experts(in))
     return reductions;
   reductions.push_back(expert_reduction_of(in));
-  reductions.back().held.codec = kept_of_expert_gradients(in, chunk, chunk + 1);
+  reductions.back().held.codec = kept_of_gradients(in, chunk, chunk + 1, true);
   return reductions;
 }
 

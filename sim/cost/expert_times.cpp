@@ -40,9 +40,8 @@ std::array<TimeByFullness, 2> times_between(std::array<Seconds, 2> mean, std::ar
 
 std::array<TimeByFullness, 2> times_of(const StageCostInputs& in, const TimedLoads& loads,
                                        const Operation& operation, Seconds least, Seconds most) {
-  const bool is_exchange =
-      is_collective(row_of(operation.label).kind) && moves_tokens(group_of(operation.label));
-  if (!is_exchange) return times_between({operation.time, {}}, {least, {}}, {most, {}}, loads);
+  if (!moves_tokens(group_of(operation.label)))
+    return times_between({operation.time, {}}, {least, {}}, {most, {}}, loads);
   Operation alone = operation;
   alone.payload = operation.payload / operation.share;
   const auto at = [&](double load) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/contracts.hpp"
-#include "cost/adapters.hpp"
 #include "cost/end_of_iteration.hpp"
 #include "cost/expert_times.hpp"
 #include "cost/kernel_cost.hpp"
@@ -166,28 +165,30 @@ class ModelWriter {
     return result;
   }
 
-  void time_layer(Backward& operation, const KernelWork& work, Seconds accumulation) const {
-    if (is_frozen()) return time_frozen(operation, without_weight_gradients(work));
-    operation.whole.time =
-        kernel_time(work, backward_context(in_, context_), 1, context_.flash_backward_efficiency) +
-        accumulation;
-    operation.whole.products = operation.inputs.products = linear_time(work, context_);
-    operation.weights.time = weight_gradient_time(work, context_) + accumulation;
-    operation.inputs.time = operation.whole.time - operation.weights.time;
-    constexpr double half = 0.5;
-    operation.whole.launch = launch_time(in_, work);
-    operation.inputs.launch = operation.weights.launch = operation.whole.launch * half;
+  /// Where the weights are frozen, gradients only pass through them.
+  void time_layer(Backward& operation, const KernelWork& given, Seconds accumulation) const {
+    const KernelWork work = is_frozen() ? without_weight_gradients(given) : given;
+    auto& [whole, inputs, weights] = operation;
+    whole.time =
+        kernel_time(work, backward_context(in_, context_), 1, context_.flash_backward_efficiency);
+    whole.products = inputs.products = linear_time(work, context_);
+    const Seconds launch = launch_time(in_, work);
+    if (is_frozen()) {
+      inputs.time = whole.time;
+      whole.launch = inputs.launch = launch;
+      return;
+    }
+    whole.time += accumulation;
+    weights.time = weight_gradient_time(work, context_) + accumulation;
+    inputs.time = whole.time - weights.time;
+    add_launch(operation, launch);
   }
 
-  /// Of weights that are not trained: gradients pass through them.
-  void time_frozen(Backward& operation, const KernelWork& work) const {
-    operation.whole.time =
-        kernel_time(work, backward_context(in_, context_), 1, context_.flash_backward_efficiency);
-    operation.whole.products = linear_time(work, context_);
-    operation.whole.launch = launch_time(in_, work);
-    operation.inputs.time = operation.whole.time;
-    operation.inputs.products = operation.whole.products;
-    operation.inputs.launch = operation.whole.launch;
+  static void add_launch(Backward& operation, Seconds launch) {
+    constexpr double half = 0.5;
+    operation.whole.launch += launch;
+    operation.inputs.launch += launch * half;
+    operation.weights.launch += launch * half;
   }
 
   /// Adds a half's adapters, whose matrices are frozen, and the casts of those that are kept in fewer bits.
@@ -203,11 +204,7 @@ class ModelWriter {
     back.weights.time += weights + sum;
     back.inputs.time += whole - weights + cast;
     back.whole.time += whole + sum + cast;
-    constexpr double part = 0.5;
-    const Seconds launch = launch_time(in_, backward);
-    back.whole.launch += launch;
-    back.inputs.launch += launch * part;
-    back.weights.launch += launch * part;
+    add_launch(back, launch_time(in_, backward));
     const FlopCounts products = all(product_flops(forward.linear));
     ahead.flops += products;
     back.weights.flops = products;
@@ -266,7 +263,7 @@ class ModelWriter {
     const double share =
         chunk_.layers == 0 ? 0 : chunk_.expert_layers / static_cast<double>(chunk_.layers);
     if (share < 1) {
-      if (share > 0) scale(feed_forward, feed_forward_back, 1 - share);
+      if (share > 0) scale_both(feed_forward, feed_forward_back, 1 - share);
       add_ahead(feed_forward);
       add_back(feed_forward_back);
     }
@@ -283,22 +280,11 @@ class ModelWriter {
   }
 
   /// Of an operation that some of the layers have, the mean over all of them. What the backward pass of one layer holds is whole.
-  static void scale(Operation& operation, double share) {
-    operation.share = share;
-    operation.time *= share;
-    operation.products *= share;
-    operation.gathered_products *= share;
-    operation.scattered_products *= share;
-    operation.launch *= share;
-    operation.flops = operation.flops * share;
-  }
-  static void scale(Operation& ahead, Backward& back, double share) {
+  static void scale_both(Operation& ahead, Backward& back, double share) {
     for (Operation* operation : {&ahead, &back.whole, &back.inputs, &back.weights})
       scale(*operation, share);
-    Divisible<double>& parameters = ahead.held.parameters;
-    parameters = {parameters.whole * share, parameters.divided * share};
-    for (Divisible<Bytes>& tensor : ahead.held.tensors)
-      tensor = {tensor.whole * share, tensor.divided * share};
+    ahead.held.parameters = ahead.held.parameters * share;
+    for (Divisible<Bytes>& tensor : ahead.held.tensors) tensor = tensor * share;
   }
 
   /// A kernel of a layer with experts, both ways.
@@ -322,17 +308,13 @@ class ModelWriter {
           label == Label::experts ? kept_share(*in_.model->moe) / shape_.expert_load : 1;
       count_flops(part.ahead, part.back, product_flops(ahead.linear) * of_mean, router, router * 2);
     }
-    scale(part.ahead, part.back, share);
+    scale_both(part.ahead, part.back, share);
     return part;
   }
 
   void add_loops(BothWays& part, const KernelWork& ahead, const KernelWork& back) const {
-    constexpr double half = 0.5;
-    const Seconds backward = loop_time(in_, back);
     part.ahead.launch += loop_time(in_, ahead);
-    part.back.whole.launch += backward;
-    part.back.inputs.launch += backward * half;
-    part.back.weights.launch += backward * half;
+    add_launch(part.back, loop_time(in_, back));
   }
 
   /// Experts, what every token takes beside them, and what is done around them.
@@ -509,19 +491,6 @@ Operation flash_core_backward(const StageCostInputs& in) {
   return core;
 }
 
-Operation attention_core(const StageCostInputs& in) {
-  Operation core = kernel(Label::attention_core, {});
-  if (in.node == nullptr) return core;
-  const Precision precision = in.plan->training.precision;
-  const KernelContext context = kernel_context(in, precision);
-  const LayerShape shape = shape_of(in, precision);
-  const KernelWork work = attention_core_forward(*in.model, shape);
-  core.time = kernel_time(work, context, 1, context.flash_forward_efficiency);
-  core.launch = launch_time(in, work);
-  core.flops = core_forward_flops(*in.model, shape);
-  return core;
-}
-
 namespace {
 
 /// A part of a layer in kernels of its own. The work is counted where it is timed.
@@ -530,14 +499,22 @@ Operation part_again(const StageCostInputs& in, Label label, const Work& count) 
   Operation part = kernel(label, {});
   if (in.node == nullptr) return part;
   const Precision precision = in.plan->training.precision;
+  const KernelContext context = kernel_context(in, precision);
   const KernelWork work = count(*in.model, shape_of(in, precision));
-  part.time = kernel_time(work, kernel_context(in, precision));
+  part.time = kernel_time(work, context, 1, context.flash_forward_efficiency);
   part.launch = launch_time(in, work);
   part.flops = all(product_flops(work.linear));
   return part;
 }
 
 }  // namespace
+
+Operation attention_core(const StageCostInputs& in) {
+  Operation core = part_again(in, Label::attention_core, attention_core_forward);
+  if (in.node != nullptr)
+    core.flops = core_forward_flops(*in.model, shape_of(in, in.plan->training.precision));
+  return core;
+}
 
 std::vector<PartAgain> parts_again(const StageCostInputs& in) {
   using Module = RecomputedModule;
@@ -560,22 +537,14 @@ std::vector<PartAgain> parts_again(const StageCostInputs& in) {
   return parts;
 }
 
-HalvesAgain halves_again(const StageCostInputs& in) {
-  HalvesAgain halves{kernel(Label::recomputed_attention, {}),
-                     kernel(Label::recomputed_feed_forward, {})};
-  if (in.node == nullptr) return halves;
-  const Precision precision = in.plan->training.precision;
-  const KernelContext context = kernel_context(in, precision);
-  const LayerWork work =
-      layer_again(*in.model, shape_of(in, precision), in.plan->training.recompute);
-  const auto fill = [&](Operation& half, const KernelWork& part) {
-    half.time = kernel_time(part, context, 1, context.flash_forward_efficiency);
-    half.launch = launch_time(in, part);
-    half.flops = all(product_flops(part.linear));
-  };
-  fill(halves.attention, work.attention);
-  fill(halves.feed_forward, work.feed_forward);
-  return halves;
+Operation half_again(const StageCostInputs& in, LayerHalf half) {
+  const bool is_attention = half == LayerHalf::attention;
+  return part_again(in, is_attention ? Label::recomputed_attention : Label::recomputed_feed_forward,
+                    [&](const Transformer& model, const LayerShape& shape) {
+                      const LayerWork again =
+                          layer_again(model, shape, in.plan->training.recompute);
+                      return is_attention ? again.attention : again.feed_forward;
+                    });
 }
 
 }  // namespace windtunnel

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cost/adapters.hpp"
 #include "cost/stage_cost.hpp"
 #include "passes/pass.hpp"
 
@@ -19,10 +20,7 @@ Operation attention_core(const StageCostInputs& inputs);
 /// Parts of a layer's operations that run again where the plan recomputes modules, in the order of the forward pass.
 std::vector<PartAgain> parts_again(const StageCostInputs& in);
 
-/// The halves of a layer, forward, as far as a stack runs them again that recomputes operations.
-struct HalvesAgain {
-  Operation attention, feed_forward;
-};
-HalvesAgain halves_again(const StageCostInputs& inputs);
+/// A half of a layer, forward, as far as a stack runs it again that recomputes operations.
+Operation half_again(const StageCostInputs& inputs, LayerHalf half);
 
 }  // namespace windtunnel

@@ -1,6 +1,7 @@
 #include "cost/muon.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "cost/adapters.hpp"
 #include "cost/stage_cost.hpp"
@@ -18,8 +19,9 @@ std::vector<MatrixShape> split_attention_shapes(const Transformer& model) {
           matrix_shape(model, o_proj)};
 }
 
-MatrixShape lying(const MatrixShape& matrix) {
-  return {std::min(matrix.rows, matrix.columns), std::max(matrix.rows, matrix.columns)};
+/// The shorter and the longer.
+std::pair<double, double> sides(const MatrixShape& matrix) {
+  return std::minmax({matrix.rows, matrix.columns});
 }
 
 }  // namespace
@@ -50,7 +52,7 @@ std::vector<EqualMatrices> muon_matrices(const Transformer& model, const Plan& p
 }
 
 std::vector<Gemm> newton_schulz_products(const MatrixShape& matrix) {
-  const auto [m, n] = lying(matrix);
+  const auto [m, n] = sides(matrix);
   std::vector<Gemm> products;
   for (int step = 0; step < steps; ++step)
     for (const Gemm& product : {Gemm{m, m, n}, Gemm{m, m, m}, Gemm{m, n, m}})
@@ -71,7 +73,7 @@ Bytes orthogonalisation_memory(const std::vector<EqualMatrices>& matrices) {
   const Bytes single = element_size(Precision::fp32), half = element_size(Precision::bf16);
   Bytes most{};
   for (const EqualMatrices& equal : matrices) {
-    const auto [m, n] = lying(equal.shape);
+    const auto [m, n] = sides(equal.shape);
     most = std::max(most, single * (m * n) + half * (2 * m * n + 2 * m * m));
   }
   return most;

@@ -83,35 +83,21 @@ struct CompressedRing {
 CompressedRing compressed_ring(const StageCostInputs& in, Label label) {
   static const std::optional<Compressor> none;
   const Compression& compression = in.plan->compression;
+  const Parallel& parallel = in.plan->parallel;
+  const LabelRow& row = row_of(label);
   const Bytes element = element_size(in.plan->training.precision);
-  const int sharding = sharding_ways(in.plan->parallel);
-  switch (label) {
-    case Label::reduce_activation:
-    case Label::gather_activation:
-    case Label::scatter_activation:
-      return {compression.tensor_activations, RingKind::all_reduce, element,
-              in.plan->parallel.tensor};
-    case Label::gather_layer:
-    case Label::gather_edges:
-      return {compression.zero_gather, RingKind::all_gather, element, sharding};
-    case Label::scatter_layer:
-    case Label::scatter_edges: {
-      const bool chosen = compresses_gradients(compression, static_cast<int>(in.stage.index()));
-      return {chosen ? compression.data_gradients : none, RingKind::reduce_scatter,
-              element_size(in.plan->training.gradient_type), sharding};
-    }
-    case Label::gather_expert_parameters:
-      return {compression.zero_gather, RingKind::all_gather, element,
-              expert_data_ways(in.plan->parallel)};
-    case Label::scatter_experts:
-    case Label::scatter_expert_gradients: {
-      const bool chosen = compresses_gradients(compression, static_cast<int>(in.stage.index()));
-      return {chosen ? compression.data_gradients : none, RingKind::reduce_scatter,
-              element_size(in.plan->training.gradient_type), expert_data_ways(in.plan->parallel)};
-    }
-    default:
-      return {none, RingKind::all_reduce, element, 1};
-  }
+  if (row.group == GroupKind::tensor && label != Label::gather_message)
+    return {compression.tensor_activations, RingKind::all_reduce, element, parallel.tensor};
+  const int ways =
+      row.group == GroupKind::expert_data ? expert_data_ways(parallel) : sharding_ways(parallel);
+  if (row.kind == OperationKind::all_gather && row.traffic == Traffic::zero_gather)
+    return {compression.zero_gather, RingKind::all_gather, element, ways};
+  if (row.kind != OperationKind::reduce_scatter ||
+      (row.traffic != Traffic::data_gradients && row.traffic != Traffic::zero_scatter))
+    return {none, RingKind::all_reduce, element, 1};
+  const bool chosen = compresses_gradients(compression, static_cast<int>(in.stage.index()));
+  return {chosen ? compression.data_gradients : none, RingKind::reduce_scatter,
+          element_size(in.plan->training.gradient_type), ways};
 }
 
 /// Without a device as it was.
@@ -292,19 +278,11 @@ auto sum_over(const PassOperations& pass, const Value& value) {
   return edges + layer * static_cast<double>(pass.layers);
 }
 
-/// Without a launch floor.
+/// Without a launch floor. Copies to the host and back are a part of `duration` alone.
 PassCost cost_of(const PassTimes& times) {
-  const auto at = [&times](Part part) { return times[static_cast<std::size_t>(part)]; };
-  PassCost cost;
-  cost.compute = at(Part::compute);
-  cost.tensor_comm = at(Part::tensor_comm);
-  cost.expert_comm = at(Part::expert_comm);
-  cost.data_comm = at(Part::data_comm);
-  cost.context_comm = at(Part::context_comm);
-  cost.codec = at(Part::codec);
-  // Copies to the host and back are a part of `duration` alone.
-  cost.duration = cost.compute + cost.tensor_comm + cost.expert_comm + cost.data_comm +
-                  cost.context_comm + cost.codec + at(Part::other);
+  PassCost cost{times, {}, {}};
+  for (const Part part : parts_of_pass) cost.duration += times[part];
+  cost.duration += times[Part::other];
   return cost;
 }
 
@@ -340,18 +318,6 @@ Seconds batch_read(const StageCostInputs& in, const ChunkRole& chunk) {
           ? in_node_all_reduce(in.node->interconnect, in.tensor_gpus, Bytes{1}) / 2
           : Seconds{0};
   return launches * in.node->launch_slowdown + broadcast * static_cast<double>(read->collectives);
-}
-
-ParameterCounts sum(const ParameterCounts& a, const ParameterCounts& b) {
-  return {a.all + b.all,
-          a.weights + b.weights,
-          a.gradients + b.gradients,
-          a.optimizer + b.optimizer,
-          a.experts + b.experts,
-          a.frozen + b.frozen,
-          a.frozen_weights + b.frozen_weights,
-          a.matrices + b.matrices,
-          a.frozen_matrices + b.frozen_matrices};
 }
 
 ChunkCost chunk_cost(const StageCostInputs& in, const ChunkRole& role) {
@@ -402,11 +368,6 @@ double share_alone(const Plan& plan) {
   return std::min(1.0, plan.parallel.pipeline / microbatches_of_iteration(plan));
 }
 
-bool is_exchange(const Operation& operation) {
-  return is_collective(row_of(operation.label).kind) &&
-         group_of(operation.label) == GroupKind::experts;
-}
-
 /// Kernels of a layer with experts up to its first exchange, between exchanges, and behind the last; the last exchange, and those before it.
 struct ExchangedLayer {
   Seconds before{}, between{}, behind{}, last{}, others{};
@@ -417,7 +378,7 @@ ExchangedLayer exchanged_layer(const std::vector<Operation>& layer) {
     const bool in_dense_layers =
         operation.label == Label::feed_forward || operation.label == Label::recomputed_feed_forward;
     const Seconds time = operation.share > 0 ? operation.time / operation.share : Seconds{0};
-    if (is_exchange(operation)) {
+    if (is_exchange(operation.label)) {
       result.others += result.last;
       result.last = time;
       result.between += result.behind;
@@ -452,7 +413,7 @@ void hide_exchanges(const StageCostInputs& in, ChunkOperations& operations) {
   const auto hide = [](PassOperations& pass, double others, double last) {
     bool is_last = true;
     for (auto operation = pass.layer.rbegin(); operation != pass.layer.rend(); ++operation) {
-      if (!is_exchange(*operation)) continue;
+      if (!is_exchange(operation->label)) continue;
       operation->exposed = is_last ? last : others;
       slow_down(*operation, operation->exposed);
       is_last = false;
@@ -474,9 +435,7 @@ void overlap(const StageCostInputs& in, ChunkCost& ahead, ChunkCost& back) {
                   other.at(Direction::weight_gradient)},
                  slowdown_beside_exchanges(in));
   const auto times = times_of_block(block);
-  const auto cost = [&times](PassOfBlock of) {
-    return cost_of(times[static_cast<std::size_t>(of)]);
-  };
+  const auto cost = [&times](PassOfBlock of) { return cost_of(times[of]); };
   ahead.overlapped_forward = cost(PassOfBlock::forward);
   back.overlapped_input_gradient = cost(PassOfBlock::input_gradient);
   back.overlapped_weight_gradient = cost(PassOfBlock::weight_gradient);
@@ -485,7 +444,9 @@ void overlap(const StageCostInputs& in, ChunkCost& ahead, ChunkCost& back) {
   block.floor = {.launch = sum_over(block, [](const Operation& o) { return o.launch; }),
                  .sharpness = in.software->launch.sharpness};
   const Seconds floor = with_launch_floor(work, block.floor) - work;
-  const auto kernels = [](const PassCost& pass) { return pass.compute + pass.codec; };
+  const auto kernels = [](const PassCost& pass) {
+    return pass.of(Part::compute) + pass.of(Part::codec);
+  };
   // The block's floor is the forward pass's, beside which the others run.
   ahead.overlapped_forward.floor = block.floor;
   ahead.overlapped_forward.floor.elsewhere = work - ahead.overlapped_forward.duration;
@@ -567,9 +528,8 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
   if (in.plan->training.recompute == Recompute::selective) context.parts_again = parts_again(in);
   if (cuts_attention) context.core_backward = flash_core_backward(in);
   if (recomputes_operations(*in.plan, *in.software)) {
-    HalvesAgain halves = halves_again(in);
-    context.attention_again = std::move(halves.attention);
-    context.feed_forward_again = std::move(halves.feed_forward);
+    context.attention_again = half_again(in, LayerHalf::attention);
+    context.feed_forward_again = half_again(in, LayerHalf::feed_forward);
   }
   if (in.node != nullptr) context.collective_launch = collective_launch(in);
   if (has_codecs(in.plan->compression))
@@ -704,7 +664,7 @@ StageCost stage_cost(const StageCostInputs& in) {
       for (Operation& reduction : added.reductions) reduction.time = collective_time(in, reduction);
     }
     cost.gradients += dense_gradients(*in.plan, added.parameters);
-    parameters = sum(parameters, added.parameters);
+    parameters += added.parameters;
   }
   if (overlaps_passes(*in.plan)) {
     WT_EXPECT(cost.chunks.size() == 2);

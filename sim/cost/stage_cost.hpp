@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,19 +14,22 @@
 
 namespace windtunnel {
 
+/// The parts of a pass that its operations have, in the order in which their times are added up.
+inline constexpr std::array parts_of_pass{Part::compute,   Part::tensor_comm,  Part::expert_comm,
+                                          Part::data_comm, Part::context_comm, Part::codec};
+
 /// One pass of a model chunk over one microbatch on one rank.
 struct PassCost {
-  Seconds compute{};       ///< kernels
-  Seconds tensor_comm{};   ///< tensor collectives that nothing hides
-  Seconds expert_comm{};   ///< exchanges of tokens that nothing hides
-  Seconds data_comm{};     ///< parameter gathers and gradient scatters that nothing hides (ZeRO 3)
-  Seconds context_comm{};  ///< exchanges within the context group that nothing hides
-  Seconds codec{};         ///< encoding and decoding for the collectives inside the pass
-  LaunchFloor floor;       ///< CPU time to launch it all
+  PassTimes
+      parts{};  ///< kernels, the codecs of collectives inside the pass, and collectives that nothing hides
+  LaunchFloor floor;  ///< CPU time to launch it all
   Seconds
       duration{};  ///< of the span: with_launch_floor() of all of the above, and reading a microbatch
+  Seconds of(Part part) const { return parts[part]; }
   Seconds floor_share() const {
-    return duration - compute - tensor_comm - expert_comm - data_comm - context_comm - codec;
+    Seconds rest = duration;
+    for (const Part part : parts_of_pass) rest -= parts[part];
+    return rest;
   }
 };
 

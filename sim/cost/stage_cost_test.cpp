@@ -94,7 +94,7 @@ TEST_CASE(
   const StageCost slow = world.cost(0);
   for (const auto pass : {&ChunkCost::forward, &ChunkCost::backward}) {
     CHECK((slow.chunks[0].*pass).duration.value() == doctest::Approx(0.01).epsilon(1e-9));
-    CHECK((slow.chunks[0].*pass).compute == (plain.chunks[0].*pass).compute);
+    CHECK((slow.chunks[0].*pass).of(Part::compute) == (plain.chunks[0].*pass).of(Part::compute));
   }
   world.node.host->link = 57_MiB / 1_us;
   CHECK(world.cost(0).chunks[0].forward.duration == plain.chunks[0].forward.duration);
@@ -205,7 +205,8 @@ TEST_CASE("ranks that cut an expert gather its inputs and scatter its outputs") 
   // Two ranks' tokens, two copies each, 1,024 values of two bytes: 8 MiB; half of it sent at 100 GB/s, twice.
   const StageCost cost = world.cost(0);
   const double gather = 0.5 * 2 * 2 * 1024 * 1024 * 2 / 100e9;
-  CHECK(cost.chunks[0].forward.expert_comm.value() == doctest::Approx(2 * gather).epsilon(1e-9));
+  CHECK(cost.chunks[0].forward.of(Part::expert_comm).value() ==
+        doctest::Approx(2 * gather).epsilon(1e-9));
   // A rank has half of every expert: the products take what they did, on twice the tokens.
   world.plan.parallel.expert_tensor = 1;
   CHECK(cost.chunks[0].parameters.experts == world.cost(0).chunks[0].parameters.experts / 2);
@@ -262,9 +263,9 @@ TEST_CASE("tensor parallelism divides the products and adds two all-reduces a la
   // Payload T h 2 bytes = 2 MiB; w = S; 20.97 us each; two for the layer, one for the embedding (forward only)
   const Seconds all_reduce = in_node_all_reduce(world.node.interconnect, {0, 1}, 2_MiB);
   CHECK(all_reduce.value() == doctest::Approx(2097152 / 100e9).epsilon(1e-12));
-  CHECK(cost.chunks[0].forward.tensor_comm.value() ==
+  CHECK(cost.chunks[0].forward.of(Part::tensor_comm).value() ==
         doctest::Approx(3 * all_reduce.value()).epsilon(1e-12));
-  CHECK(cost.chunks[0].forward.compute.value() ==
+  CHECK(cost.chunks[0].forward.of(Part::compute).value() ==
         doctest::Approx(layer_flops / 2 / 1e14).epsilon(1e-9));
   CHECK(operations_of(cost)[0]->message.payload == 1_MiB);  // scattered over the two ranks
 }
@@ -272,16 +273,16 @@ TEST_CASE("tensor parallelism divides the products and adds two all-reduces a la
 TEST_CASE("each tensor collective of the node takes the stack's overhead beside its transfer") {
   World world;
   world.plan.parallel.tensor = 2;
-  const Seconds bare = world.cost(0, {0, 1}).chunks[0].forward.tensor_comm;
+  const Seconds bare = world.cost(0, {0, 1}).chunks[0].forward.of(Part::tensor_comm);
   world.software.tensor_collective_overhead = 300_us;
-  CHECK(world.cost(0, {0, 1}).chunks[0].forward.tensor_comm.value() ==
+  CHECK(world.cost(0, {0, 1}).chunks[0].forward.of(Part::tensor_comm).value() ==
         doctest::Approx((bare + 900_us).value()));
   // Sequence parallelism makes two halves of each of the layer's; the embedding's output is scattered alone.
   world.plan.parallel.sequence_parallel = true;
-  CHECK(world.cost(0, {0, 1}).chunks[0].forward.tensor_comm.value() ==
+  CHECK(world.cost(0, {0, 1}).chunks[0].forward.of(Part::tensor_comm).value() ==
         doctest::Approx((bare * (5.0 / 6) + 1500_us).value()));
   world.plan.parallel.tensor = 1;
-  CHECK(world.cost(0, {0}).chunks[0].forward.tensor_comm == Seconds{0});
+  CHECK(world.cost(0, {0}).chunks[0].forward.of(Part::tensor_comm) == Seconds{0});
 }
 
 TEST_CASE("messages are sent in shares, activations alone, or whole, and take a mask along") {
@@ -353,12 +354,12 @@ TEST_CASE("a stack whose tensors are cut the other way copies them around gather
   World world;
   world.plan.parallel.tensor = 2;
   world.node.device.memory_bandwidth = BytesPerSecond{1e12};
-  const Seconds reduced = world.cost(0, {0, 1}).chunks[0].forward.tensor_comm;
+  const Seconds reduced = world.cost(0, {0, 1}).chunks[0].forward.of(Part::tensor_comm);
   world.software.copies_tensor_collectives = true;
-  CHECK(world.cost(0, {0, 1}).chunks[0].forward.tensor_comm == reduced);
+  CHECK(world.cost(0, {0, 1}).chunks[0].forward.of(Part::tensor_comm) == reduced);
   // Two gathers and scatters of the layer and one scatter of the embedding of T h 2 = 2 MiB, read and written.
   world.plan.parallel.sequence_parallel = true;
-  CHECK(world.cost(0, {0, 1}).chunks[0].forward.tensor_comm.value() ==
+  CHECK(world.cost(0, {0, 1}).chunks[0].forward.of(Part::tensor_comm).value() ==
         doctest::Approx(reduced.value() * 5 / 6 + 5 * 2 * 2097152 / 1e12));
 }
 
@@ -380,11 +381,12 @@ TEST_CASE("overlap hides each backward all-reduce behind a quarter of the weight
   world.software.overlap_backward_tensor_collectives = true;
   // Eight products of the backward pass: 48 T h^2 / 2 FLOPs = 257.7 us; a quarter is 64.4 us, more
   // than the 20.97 us: nothing of the layer's two is exposed.
-  CHECK(world.cost(0, {0, 1}).chunks[0].backward.tensor_comm.value() == doctest::Approx(0));
+  CHECK(world.cost(0, {0, 1}).chunks[0].backward.of(Part::tensor_comm).value() ==
+        doctest::Approx(0));
   // At a tenth of the bandwidth, 209.7 us each, 209.7 - 64.4 is exposed twice.
   world.node.interconnect.saturated_bandwidth = 10_GBps;
   const double hidden = 48.0 * 1024 * 1024 * 1024 / 2 / 1e14 / 4;
-  CHECK(world.cost(0, {0, 1}).chunks[0].backward.tensor_comm.value() ==
+  CHECK(world.cost(0, {0, 1}).chunks[0].backward.of(Part::tensor_comm).value() ==
         doctest::Approx(2 * (209.7152e-6 - hidden)).epsilon(1e-9));
 }
 
@@ -432,15 +434,16 @@ TEST_CASE("a tensor group across nodes takes what its rings take with all NICs t
   // Each of two ranks sends what it has, 2 bytes of 1,024 x 1,024 values: three times forward (one for the embedding), twice back.
   const double ring = 2.0 * 1024 * 1024 / 0.2e9;
   const ChunkCost exposed = world.cost(0, {0}).chunks[0];
-  CHECK(exposed.forward.tensor_comm.value() == doctest::Approx(3 * ring));
-  CHECK(exposed.backward.tensor_comm.value() == doctest::Approx(2 * ring));
+  CHECK(exposed.forward.of(Part::tensor_comm).value() == doctest::Approx(3 * ring));
+  CHECK(exposed.backward.of(Part::tensor_comm).value() == doctest::Approx(2 * ring));
   world.software.overlap_backward_tensor_collectives = true;
   const double hidden = 48.0 * 1024 * 1024 * 1024 / 2 / 1e14 / 4;
-  CHECK(world.cost(0, {0}).chunks[0].backward.tensor_comm.value() ==
+  CHECK(world.cost(0, {0}).chunks[0].backward.of(Part::tensor_comm).value() ==
         doctest::Approx(2 * (ring - hidden)).epsilon(1e-9));
   // With sequence parallelism, the gathers of gradients are exposed, of two halves of the layer and of the embedding.
   world.plan.parallel.sequence_parallel = true;
-  CHECK(world.cost(0, {0}).chunks[0].forward.tensor_comm.value() == doctest::Approx(2.5 * ring));
+  CHECK(world.cost(0, {0}).chunks[0].forward.of(Part::tensor_comm).value() ==
+        doctest::Approx(2.5 * ring));
 }
 
 TEST_CASE("gradients are the rank's parameters in the gradient type") {
@@ -494,10 +497,10 @@ TEST_CASE("fully sharded passes gather each layer, embedding and head over the r
   const double gather = layer_gather(100_GBps), edges = edges_gather(world, 100_GBps);
   const ChunkCost cost = world.cost(0).chunks[0];
   // The first of four gathers has nothing before it; each of the others takes half of the GPU from a pass.
-  CHECK(cost.forward.data_comm.value() ==
+  CHECK(cost.forward.of(Part::data_comm).value() ==
         doctest::Approx((1 + 0.5 * 3) * gather + edges).epsilon(1e-9));
   // Backward four scatters too, the last of which has nothing behind it but that of embedding and head.
-  CHECK(cost.backward.data_comm.value() ==
+  CHECK(cost.backward.of(Part::data_comm).value() ==
         doctest::Approx((1 + 0.5 * 3 + 0.5 * 3 + 1) * gather + edges).epsilon(1e-9));
 }
 
@@ -532,9 +535,11 @@ TEST_CASE("fully sharded gradients are scattered in the gradients' type") {
   const StageCost half = world.cost(0);
   world.plan.training.gradient_type = GradientType::fp32;
   const StageCost single = world.cost(0);
-  CHECK((single.chunks[0].backward.data_comm - half.chunks[0].backward.data_comm).value() ==
-        doctest::Approx((0.5 * 3 + 1) * layer_gather(100_GBps) + edges_gather(world, 100_GBps))
-            .epsilon(1e-9));
+  CHECK(
+      (single.chunks[0].backward.of(Part::data_comm) - half.chunks[0].backward.of(Part::data_comm))
+          .value() ==
+      doctest::Approx((0.5 * 3 + 1) * layer_gather(100_GBps) + edges_gather(world, 100_GBps))
+          .epsilon(1e-9));
   const auto scattered = [](const StageCost& cost) {
     return cost.chunks[0].operations->at(Direction::backward).layer.back().payload;
   };
@@ -552,11 +557,11 @@ TEST_CASE("without prefetch every gather is exposed, and more than one ahead gai
   for (const double taken : {0.0, 0.25, 0.5}) {
     let_collectives_take(world, taken);
     world.plan.parallel.zero_prefetch = 0;
-    const Seconds none = world.cost(0).chunks[0].forward.data_comm;
+    const Seconds none = world.cost(0).chunks[0].forward.of(Part::data_comm);
     world.plan.parallel.zero_prefetch = 1;
-    const Seconds one = world.cost(0).chunks[0].forward.data_comm;
+    const Seconds one = world.cost(0).chunks[0].forward.of(Part::data_comm);
     world.plan.parallel.zero_prefetch = 2;
-    CHECK(world.cost(0).chunks[0].forward.data_comm == one);
+    CHECK(world.cost(0).chunks[0].forward.of(Part::data_comm) == one);
     CHECK(none.value() == doctest::Approx(4 * gather + edges).epsilon(1e-9));
     CHECK(one.value() == doctest::Approx((1 + 3 * taken) * gather + edges).epsilon(1e-9));
     CHECK(one <= none);
@@ -569,9 +574,10 @@ TEST_CASE("gathers asked for behind scatters hide forward, and backward nothing 
   world.software.gathers_behind_scatters = true;
   const double gather = layer_gather(100_GBps), edges = edges_gather(world, 100_GBps);
   const ChunkCost cost = world.cost(0).chunks[0];
-  CHECK(cost.forward.data_comm.value() ==
+  CHECK(cost.forward.of(Part::data_comm).value() ==
         doctest::Approx((1 + 0.25 * 3) * gather + edges).epsilon(1e-9));
-  CHECK(cost.backward.data_comm.value() == doctest::Approx((4 + 4) * gather + edges).epsilon(1e-9));
+  CHECK(cost.backward.of(Part::data_comm).value() ==
+        doctest::Approx((4 + 4) * gather + edges).epsilon(1e-9));
 }
 
 TEST_CASE("a stack's own share of the multiprocessors stands in for the device's") {
@@ -580,7 +586,7 @@ TEST_CASE("a stack's own share of the multiprocessors stands in for the device's
   const double gather = layer_gather(100_GBps), edges = edges_gather(world, 100_GBps);
   for (const double share : {0.0, 0.5}) {
     world.software.exposed_gather_factor = share;
-    CHECK(world.cost(0).chunks[0].forward.data_comm.value() ==
+    CHECK(world.cost(0).chunks[0].forward.of(Part::data_comm).value() ==
           doctest::Approx((1 + 3 * share) * gather + edges).epsilon(1e-9));
   }
 }
@@ -618,7 +624,7 @@ TEST_CASE("gathers and scatters in pieces leave what their products do not last"
   world.node.device.memory_bandwidth = BytesPerSecond{1e12};
   const auto exposed = [&world](double bandwidth) {
     world.node.interconnect.saturated_bandwidth = BytesPerSecond{bandwidth};
-    return world.cost(1, {0, 1}).chunks[0].forward.tensor_comm.value();
+    return world.cost(1, {0, 1}).chunks[0].forward.of(Part::tensor_comm).value();
   };
   // The last stage: two gathers and scatters of a layer, and the head's gather, of T h 2 = 2 MiB: half an all-reduce each.
   const double slow = 2097152 / 1e9 / 2, fast = 2097152 / 100e9 / 2;
@@ -636,12 +642,12 @@ TEST_CASE("without torch.compile layers move what the stack's own count of opera
   World world;
   world.node.device.memory_bandwidth = BytesPerSecond{1e12};
   LayerTraffic eager = world.software.layer_traffic;
-  eager.forward_hidden += 100;
+  eager.forward.hidden += 100;
   world.software.eager_layer_traffic = eager;
-  const double compiled = world.cost(0).chunks[0].forward.compute.value();
+  const double compiled = world.cost(0).chunks[0].forward.of(Part::compute).value();
   world.plan.training.compile = false;
   // 100 bytes for each of T h = 2^20 elements.
-  CHECK(world.cost(0).chunks[0].forward.compute.value() ==
+  CHECK(world.cost(0).chunks[0].forward.of(Part::compute).value() ==
         doctest::Approx(compiled + 100 * 1048576 / 1e12));
 }
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "importers/log_text.hpp"
 
 namespace windtunnel {

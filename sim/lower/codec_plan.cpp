@@ -5,7 +5,7 @@
 #include "cost/codec_cost.hpp"
 #include "cost/end_of_iteration.hpp"
 #include "lower/stage_cost_table.hpp"
-#include "plan/gradient_reduction.hpp"
+#include "plan/plan.hpp"
 
 namespace windtunnel {
 namespace {

@@ -35,11 +35,7 @@ class PlanGroups {
 
   /// The same part of all stages that hold the parameters of `stage`, in all replicas.
   std::vector<DeviceId> holders_of(StageId stage, int part) const {
-    std::vector<DeviceId> members;
-    for (const StageId holder : plan_->chunk_map().holders(stage))
-      for (int replica = 0; replica < plan_->parallel.replicas(); ++replica)
-        members.push_back(plan_->device(replica, holder, part));
-    return members;
+    return devices_of({0, 1, plan_->parallel.replicas()}, plan_->chunk_map().holders(stage), part);
   }
   bool is_first_holder(StageId stage) const {
     return plan_->chunk_map().holders(stage).front() == stage;
@@ -47,40 +43,40 @@ class PlanGroups {
 
   /// The nodes' parts of a tensor group.
   std::vector<DeviceId> parts_of(int replica, StageId stage) const {
-    std::vector<DeviceId> members;
-    for (int part = 0; part < plan_->nodes_per_tensor_group; ++part)
-      members.push_back(plan_->device(replica, stage, part));
-    return members;
+    return devices_of({replica, 1, 1}, {stage}, all_parts);
   }
 
   /// The group of this kind that the replica belongs to.
   std::vector<DeviceId> group_of(int replica, GroupKind kind, StageId stage, int part,
                                  AxisName axis = AxisName::data) const {
-    std::vector<DeviceId> members;
-    const ReplicaGroup group = replicas_with(plan_->parallel, replica, kind, axis);
-    for (int i = 0; i < group.size; ++i) members.push_back(plan_->device(group[i], stage, part));
-    return members;
+    return devices_of(replicas_with(plan_->parallel, replica, kind, axis), {stage}, part);
   }
 
   /// All parts of the replicas that exchange tokens of experts with this one.
   std::vector<DeviceId> exchanging(int replica, StageId stage) const {
-    std::vector<DeviceId> members;
-    const ReplicaGroup group = exchanging_replicas(plan_->parallel, replica);
-    for (int i = 0; i < group.size; ++i)
-      for (const DeviceId part : parts_of(group[i], stage)) members.push_back(part);
-    return members;
+    return devices_of(exchanging_replicas(plan_->parallel, replica), {stage}, all_parts);
   }
 
   /// Those that hold the same experts, on every stage that holds the parameters of `stage`.
   std::vector<DeviceId> holders_of_experts(int replica, StageId stage, int part) const {
-    std::vector<DeviceId> members;
-    for (const StageId holder : plan_->chunk_map().holders(stage))
-      for (const DeviceId member : group_of(replica, GroupKind::expert_data, holder, part))
-        members.push_back(member);
-    return members;
+    return devices_of(replicas_with(plan_->parallel, replica, GroupKind::expert_data),
+                      plan_->chunk_map().holders(stage), part);
   }
 
  private:
+  static constexpr int all_parts = -1;
+  std::vector<DeviceId> devices_of(const ReplicaGroup& group, const std::vector<StageId>& stages,
+                                   int part) const {
+    const bool is_one = part != all_parts;
+    std::vector<DeviceId> members;
+    for (const StageId stage : stages)
+      for (int i = 0; i < group.size; ++i)
+        for (int each = is_one ? part : 0;
+             each < (is_one ? part + 1 : plan_->nodes_per_tensor_group); ++each)
+          members.push_back(plan_->device(group[i], stage, each));
+    return members;
+  }
+
   const Plan* plan_;
 };
 

@@ -9,7 +9,7 @@
 
 #include "cost/stage_cost.hpp"
 #include "engine/collapse.hpp"
-#include "operations/detail.hpp"
+#include "operations/operation.hpp"
 #include "plan/plan.hpp"
 #include "platform/network.hpp"
 #include "platform/platform.hpp"

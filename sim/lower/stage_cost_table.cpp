@@ -9,7 +9,7 @@
 
 #include "core/contracts.hpp"
 #include "cost/kernel_cost.hpp"
-#include "plan/gradient_reduction.hpp"
+#include "plan/plan.hpp"
 #include "scenario/unsupported.hpp"
 #include "schedule/pipeline_program.hpp"
 
@@ -133,8 +133,7 @@ void StageCostTable::slow_down_beside_reductions(const PlanDevice& d, const Entr
     const auto row = [&](ChunkRow which) -> Work& {
       return set_->work[entry.work_base + row_of(which, number)];
     };
-    const Seconds kernels =
-        row(ChunkRow::last_piece).parts[static_cast<std::size_t>(Part::compute)];
+    const Seconds kernels = row(ChunkRow::last_piece).parts[Part::compute];
     row(ChunkRow::beside_reduction) =
         work_of(taken_beside(reduced, kernels, entry.cost->taken_by_collectives), Part::compute);
   }
@@ -240,16 +239,8 @@ DataGroup StageCostTable::described(const PlanDevice& d, GroupKind kind, AxisNam
 namespace {
 
 Work work_of(const PassCost& pass) {
-  Work work;
-  work.duration = pass.duration;
-  work.parts[static_cast<std::size_t>(Part::compute)] = pass.compute;
-  work.parts[static_cast<std::size_t>(Part::tensor_comm)] = pass.tensor_comm;
-  work.parts[static_cast<std::size_t>(Part::expert_comm)] = pass.expert_comm;
-  work.parts[static_cast<std::size_t>(Part::data_comm)] = pass.data_comm;
-  work.parts[static_cast<std::size_t>(Part::context_comm)] = pass.context_comm;
-  work.parts[static_cast<std::size_t>(Part::codec)] = pass.codec;
-  work.parts[static_cast<std::size_t>(Part::other)] = pass.floor_share();
-  work.floor = pass.floor;
+  Work work{pass.duration, pass.parts, pass.floor};
+  work.parts[Part::other] = pass.floor_share();
   return work;
 }
 
@@ -275,9 +266,8 @@ Work work_of(const PassOperations& pass, const PlacedOperation& placed, double f
   const Seconds own = time_of(operation, fullness);
   Work work;
   work.duration = duration_of(pass, placed, fullness);
-  work.parts[static_cast<std::size_t>(row_of(operation.label).part)] = own;
-  if (work.duration > own)
-    work.parts[static_cast<std::size_t>(Part::data_comm)] = work.duration - own;
+  work.parts[row_of(operation.label).part] = own;
+  if (work.duration > own) work.parts[Part::data_comm] = work.duration - own;
   if (operation.label == Label::launch_floor) work.floor = pass.floor;
   return work;
 }
@@ -305,7 +295,7 @@ std::vector<Work> operation_rows(const StageOperations& chunks,
 Work work_of(Seconds duration, Part part) {
   Work work;
   work.duration = duration;
-  work.parts[static_cast<std::size_t>(part)] = duration;
+  work.parts[part] = duration;
   return work;
 }
 
@@ -344,7 +334,7 @@ FullnessOf by_layer(const std::vector<double>& fullness) {
 /// What a pass takes that is drawn, with the wait for launches that this draw has in place of the mean draw's.
 Work work_of_draw(const PassOperations& pass, const PassTimes& times, LaunchFloor floor) {
   Work work = work_of(times);
-  Seconds& host = work.parts[static_cast<std::size_t>(Part::other)];
+  Seconds& host = work.parts[Part::other];
   const Seconds busy = work.duration - host;
   const Seconds longer =
       with_launch_floor(busy, floor) - busy - pass.after.back().time;  // the last is the wait
@@ -426,22 +416,21 @@ void DrawnRowWriter::write_blocks(StageId stage, const StageCost& cost,
           const std::size_t microbatch = chunk == ahead ? forward : backward;
           return operation.layer == 0 ? 1 : fullness[chunk][microbatch][operation.layer - 1U];
         });
-    const auto times_of = [&](PassOfBlock of) { return times[static_cast<std::size_t>(of)]; };
     const auto set = [&](ChunkRow row, std::size_t chunk, std::size_t microbatch,
                          const Work& work) {
       const std::uint32_t first = add_rows(row_of(row, static_cast<int>(chunk)), 1);
       set_.work[first + microbatch] = work;
     };
-    const Work inputs = work_of(times_of(PassOfBlock::input_gradient)),
-               weights = work_of(times_of(PassOfBlock::weight_gradient));
+    const Work inputs = work_of(times[PassOfBlock::input_gradient]),
+               weights = work_of(times[PassOfBlock::weight_gradient]);
     LaunchFloor floor = block.floor;
     for (const Work* other : {&inputs, &weights}) {
       floor.elsewhere += other->duration;
       for (const Part part : {Part::compute, Part::codec})
-        floor.kernels_elsewhere += other->parts[static_cast<std::size_t>(part)];
+        floor.kernels_elsewhere += other->parts[part];
     }
     set(ChunkRow::overlapped_forward, ahead, forward,
-        work_of_draw(block, times_of(PassOfBlock::forward), floor));
+        work_of_draw(block, times[PassOfBlock::forward], floor));
     set(ChunkRow::overlapped_input_gradient, back, backward, inputs);
     set(ChunkRow::overlapped_weight_gradient, back, backward, weights);
   };

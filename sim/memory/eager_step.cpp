@@ -83,7 +83,17 @@ class EagerStep {
         states_(state_bytes(stage.plan.training, stage.software)),
         allocator_(whole(stage.capacity.value()), lead(stage)) {}
 
-  EagerReserved play();
+  EagerReserved play() {
+    take_states();
+    passes();
+    optimizer_step(true);
+    allocator_.wait_for_gpu();              // which computes the loss
+    if (!buckets_.empty()) take_buckets();  // once more, in the order of the first backward pass
+    passes();
+    optimizer_step(false);
+    return {Bytes{static_cast<double>(allocator_.most_reserved())},
+            Bytes{static_cast<double>(allocator_.reserved())}};
+  }
 
  private:
   /// With two microbatches in flight a rank waits in each for the gradient of what it has just sent. Meanwhile the GPU catches up, unless it
@@ -127,23 +137,280 @@ class EagerStep {
   void take_workspace() {
     if (!std::exchange(has_workspace_, true)) take(whole(stage_.software.workspaces.value() / 2));
   }
-  std::vector<std::int64_t> matrices_and_norms() const;
-  void take_states();
-  void take_buckets();
-  void passes();
-  void optimizer_step(bool is_first);
-  BlockId reduced_product();
-  bool recomputes(std::size_t layer) const;
-  LayerBlocks layer_forward(BlockId& input);
-  void drop_all_but_input(const LayerBlocks& layer);
-  void head_forward(PassBlocks& pass);
-  PassBlocks forward();
-  BlockId input_gradient(std::int64_t weights);
-  BlockId norm_backward(BlockId gradient, BlockId statistics, BlockId input);
-  void attention_backward(const LayerBlocks& layer);
-  void layer_backward(const LayerBlocks& layer);
-  BlockId head_backward(const PassBlocks& pass);
-  void backward(const PassBlocks& pass);
+
+  std::vector<std::int64_t> matrices_and_norms() const {
+    std::vector<std::int64_t> found;
+    if (stage_.role.first) found.push_back(size_.edge_weights);
+    for (int i = 0; i < stage_.role.layers; ++i)
+      found.insert(found.end(),
+                   {size_.qkv_weights, size_.output_weights, size_.norm_weights,
+                    size_.gate_and_up_weights, size_.down_weights, size_.norm_weights});
+    if (stage_.role.last) found.push_back(size_.norm_weights);
+    if (stage_.role.last && !is_tied()) found.push_back(size_.edge_weights);
+    return found;
+  }
+
+  /// Weights, sums of gradients and the copies of the weights; the moments come with the first step.
+  void take_states() {
+    weights_ = matrices_and_norms();
+    double parameters = 0;
+    for (const std::int64_t each : weights_) {
+      take(each);
+      parameters += static_cast<double>(each) / states_.weights;
+    }
+    take(whole(states_.gradients * parameters));
+    take(whole(states_.master * parameters / shares()));
+    if (stage_.plan.parallel.replicas() > 1 && !shares_states() && states_.buckets > 0)
+      take_buckets();
+    allocator_.empty_cache();
+    take(whole(stage_.software.workspaces.value() / 2));
+  }
+
+  /// Those of DistributedDataParallel, from the last parameters on: 25 MiB, the first 1 MiB (bucket_cap_mb in torch/nn/parallel/distributed.py).
+  void take_buckets() {
+    constexpr std::int64_t mebibyte = 1 << 20;
+    std::int64_t filled = 0, cap = mebibyte;
+    std::vector<BlockId> made;
+    for (auto each = weights_.rbegin(); each != weights_.rend(); ++each) {
+      filled += *each;
+      if (filled < cap) continue;
+      made.push_back(take(std::exchange(filled, 0)));
+      cap = 25 * mebibyte;
+    }
+    if (filled > 0) made.push_back(take(filled));
+    for (const BlockId old : std::exchange(buckets_, made)) drop(old);
+  }
+
+  /// The first microbatches, until one more has taken the place of the first to end: later ones find the same blocks.
+  void passes() {
+    const int held = stage_.in_flight, played = std::min(stage_.plan.microbatches, held + 1);
+    std::deque<PassBlocks> live;
+    for (int i = 0; i < played; ++i) {
+      live.push_back(forward());
+      if (static_cast<int>(live.size()) < held) continue;
+      backward(live.front());
+      live.pop_front();
+    }
+    for (const PassBlocks& pass : live) backward(pass);
+  }
+
+  /// The norm and the scale of all gradients, then tensor by tensor AdamW, which makes the moments in the first step, and the copy of the
+  /// weights; with sharded states the gather of these, for which all_gather_coalesced in nanotron/distributed.py flattens this rank's shards
+  /// and makes a buffer for those of each rank, and ProcessGroupNCCL::allgather one more for all of them.
+  void optimizer_step(bool is_first) {
+    const double moment = (states_.optimizer - states_.master) / 2 / states_.weights / shares();
+    const int tensors = static_cast<int>(weights_.size());
+    allocator_.launch(2 * tensors);
+    double bytes = 0;
+    for (const std::int64_t each : weights_) {
+      bytes += static_cast<double>(each);
+      if (is_first)
+        for (int i = 0; i < 2; ++i) take(whole(moment * static_cast<double>(each)));
+      allocator_.launch(is_first ? 4 : 2);
+    }
+    allocator_.launch(tensors);
+    if (shares() == 1) return;
+    std::vector<BlockId> copies;
+    for (int i = 0; i <= static_cast<int>(shares()); ++i)
+      copies.push_back(take(whole(bytes / shares())));
+    copies.push_back(take(whole(bytes)));
+    for (const BlockId copy : copies) drop(copy);
+  }
+
+  /// Of a row-parallel product: summed up, and scattered where sequences are divided.
+  BlockId reduced_product() {
+    const BlockId product = exchanged(take(size_.sequence));
+    if (!divides_sequences()) {
+      allocator_.launch(launches_per_collective);
+      return product;
+    }
+    const BlockId part = exchanged(take(size_.part));
+    allocator_.launch(launches_per_collective);
+    drop(product);
+    return part;
+  }
+
+  bool recomputes(std::size_t layer) const {
+    if (stage_.plan.training.recompute != Recompute::full) return false;
+    const RecomputedLayers& chosen = stage_.plan.training.recompute_layers;
+    const auto number = static_cast<int>(layer);
+    return chosen.first > 0 ? number < chosen.first : chosen.left_out(number, 1) == 0;
+  }
+
+  LayerBlocks layer_forward(BlockId& input) {
+    const Sizes& n = size_;
+    const bool is_grouped = n.keys != n.queries;
+    LayerBlocks kept{};
+    kept.input = input;
+    kept.norm_output = norm_output();
+    kept.norm_statistics = take(n.norm);
+    keep_buffer(has_gather_);
+    const BlockId qkv = take(n.queries + 2 * n.keys);
+    // Of equal heads, queries are a view of a copy of all three, and keep it.
+    kept.queries = take(is_grouped ? n.queries : 3 * n.queries);
+    std::vector<BlockId> copies;
+    if (is_grouped) copies = {take(n.keys), take(n.keys)};
+    const BlockId joined = take(2 * n.keys);
+    kept.keys_and_values = take(2 * n.keys);
+    drop(joined);
+    for (const BlockId copy : copies) drop(copy);
+    kept.attention = take(n.queries);
+    kept.softmax = take(n.softmax);
+    if (has_batch()) drop(take(n.queries));
+    const BlockId attended = reduced_product();
+    drop(qkv);
+    kept.mlp_input = take(n.part);
+    kept.mlp_norm_output = norm_output();
+    kept.mlp_norm_statistics = take(n.norm);
+    kept.gate_and_up = take(2 * n.inner);
+    kept.activated = take(n.inner);
+    kept.product = take(n.inner);
+    const BlockId down = reduced_product();
+    input = take(n.part);
+    drop(down, attended);
+    return kept;
+  }
+
+  void drop_all_but_input(const LayerBlocks& layer) {
+    drop(layer.norm_output, layer.norm_statistics, layer.queries, layer.keys_and_values,
+         layer.attention, layer.softmax, layer.mlp_input, layer.mlp_norm_output,
+         layer.mlp_norm_statistics, layer.gate_and_up, layer.activated, layer.product);
+  }
+
+  void head_forward(PassBlocks& pass) {
+    pass.head_input = norm_output();
+    pass.head_norm_statistics = take(size_.norm);
+    const BlockId logits = take(size_.logits), singles = take(2 * size_.logits);
+    drop(logits);
+    pass.exponentials = take(2 * size_.logits);
+    drop(singles);
+  }
+
+  PassBlocks forward() {
+    PassBlocks pass{};
+    BlockId output = 0;
+    if (stage_.role.first && has_group()) {
+      const BlockId words = take(size_.sequence);
+      output = reduced_product();
+      drop(words);
+    } else {
+      output = take(size_.part);
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(stage_.role.layers); ++i) {
+      pass.layers.push_back(layer_forward(output));
+      if (recomputes(i)) drop_all_but_input(pass.layers.back());
+    }
+    pass.output = output;
+    if (stage_.role.last)
+      head_forward(pass);
+    else
+      drop(output);  // sent
+    return pass;
+  }
+
+  /// Of a column-parallel product, summed up, and scattered where sequences are divided, while the weight gradient is computed.
+  BlockId input_gradient(std::int64_t weights) {
+    const BlockId gradient = exchanged(take(size_.sequence));
+    take_workspace();
+    const BlockId part = divides_sequences() ? exchanged(take(size_.part)) : gradient;
+    allocator_.launch(launches_per_collective);
+    gradients_.push_back(take(weights));
+    if (part != gradient) drop(gradient);
+    return part;
+  }
+
+  /// Its result, added to the gradient that passes by, is left to the caller.
+  BlockId norm_backward(BlockId gradient, BlockId statistics, BlockId input) {
+    const BlockId result = take(size_.part);
+    drop(gradient, statistics, input);
+    return result;
+  }
+
+  void attention_backward(const LayerBlocks& layer) {
+    const Sizes& n = size_;
+    BlockId output = take(n.queries);
+    const BlockId copy = has_batch() ? take(n.queries) : output;
+    gradients_.push_back(take(n.output_weights));
+    if (has_batch()) {
+      drop(copy);
+      const BlockId ordered = take(n.queries);
+      drop(std::exchange(output, ordered));
+    }
+    const BlockId queries = take(n.queries), keys = take(n.keys), values = take(n.keys);
+    drop(take(2 * n.queries));  // fp32 sums of the queries' gradients
+    drop(output, layer.attention, layer.softmax, layer.queries);
+    const BlockId joined = take(2 * n.keys);
+    drop(keys, values, layer.keys_and_values);
+    const BlockId stacked = take(n.queries + 2 * n.keys);
+    drop(queries, joined);
+    const BlockId ordered = take(n.queries + 2 * n.keys);
+    drop(stacked);
+    const BlockId input = input_gradient(n.qkv_weights);
+    drop(ordered, layer.norm_output);
+    drop(norm_backward(input, layer.norm_statistics, layer.input));
+  }
+
+  void layer_backward(const LayerBlocks& layer) {
+    const Sizes& n = size_;
+    keep_buffer(has_gather_of_gradients_);
+    const BlockId product = take(n.inner);
+    take_workspace();
+    gradients_.push_back(take(n.down_weights));
+    drop(layer.product);
+    const BlockId activated = take(n.inner), up = take(n.inner);
+    drop(product, layer.activated);
+    const BlockId gate = take(n.inner);
+    drop(activated, layer.gate_and_up);
+    const BlockId both = take(2 * n.inner);
+    drop(gate, up);
+    const BlockId input = input_gradient(n.gate_and_up_weights);
+    drop(both, layer.mlp_norm_output);
+    drop(norm_backward(input, layer.mlp_norm_statistics, layer.mlp_input));
+    attention_backward(layer);
+  }
+
+  BlockId head_backward(const PassBlocks& pass) {
+    const BlockId logits = take(size_.logits);
+    drop(pass.exponentials);
+    const BlockId input = input_gradient(size_.edge_weights);
+    drop(logits, pass.head_input);
+    return norm_backward(input, pass.head_norm_statistics, pass.output);
+  }
+
+  void backward(const PassBlocks& pass) {
+    // A gradient that comes from the next stage is received by the host, too, which waits for the GPU.
+    if (!stage_.role.last) allocator_.wait_for_gpu();
+    const BlockId passing = exchanged(stage_.role.last ? head_backward(pass) : take(size_.part));
+    for (std::size_t i = pass.layers.size(); i-- > 0;) {
+      if (!recomputes(i)) {
+        layer_backward(pass.layers[i]);
+        continue;
+      }
+      BlockId output = pass.layers[i].input;
+      const LayerBlocks again = layer_forward(output);
+      layer_backward(again);
+      drop(output);
+    }
+    if (stage_.role.first) {
+      BlockId words = passing;
+      if (has_group()) {
+        const BlockId gathered = divides_sequences() ? exchanged(take(size_.sequence)) : passing;
+        if (gathered != passing) drop(passing);
+        words = take(size_.sequence);
+        drop(gathered);
+      }
+      const BlockId embedding = take(size_.edge_weights);
+      drop(words);
+      if (is_tied())
+        drop(embedding);
+      else
+        gradients_.push_back(embedding);
+    } else {
+      drop(passing);  // sent
+    }
+    for (const BlockId gradient : gradients_) drop(gradient);
+    gradients_.clear();
+  }
 
   const EagerStage& stage_;
   Sizes size_;
@@ -153,291 +420,6 @@ class EagerStep {
   std::vector<BlockId> gradients_, buckets_;
   bool has_gather_ = false, has_gather_of_gradients_ = false, has_workspace_ = false;
 };
-
-std::vector<std::int64_t> EagerStep::matrices_and_norms() const {
-  std::vector<std::int64_t> found;
-  if (stage_.role.first) found.push_back(size_.edge_weights);
-  for (int i = 0; i < stage_.role.layers; ++i)
-    found.insert(found.end(), {size_.qkv_weights, size_.output_weights, size_.norm_weights,
-                               size_.gate_and_up_weights, size_.down_weights, size_.norm_weights});
-  if (stage_.role.last) found.push_back(size_.norm_weights);
-  if (stage_.role.last && !is_tied()) found.push_back(size_.edge_weights);
-  return found;
-}
-
-/// Those of DistributedDataParallel, from the last parameters on: 25 MiB, the first 1 MiB (bucket_cap_mb in torch/nn/parallel/distributed.py).
-void EagerStep::take_buckets() {
-  constexpr std::int64_t mebibyte = 1 << 20;
-  std::int64_t filled = 0, cap = mebibyte;
-  std::vector<BlockId> made;
-  for (auto each = weights_.rbegin(); each != weights_.rend(); ++each) {
-    filled += *each;
-    if (filled < cap) continue;
-    made.push_back(take(std::exchange(filled, 0)));
-    cap = 25 * mebibyte;
-  }
-  if (filled > 0) made.push_back(take(filled));
-  for (const BlockId old : std::exchange(buckets_, made)) drop(old);
-}
-
-/// Weights, sums of gradients and the copies of the weights; the moments come with the first step.
-void EagerStep::take_states() {
-  weights_ = matrices_and_norms();
-  double parameters = 0;
-  for (const std::int64_t each : weights_) {
-    take(each);
-    parameters += static_cast<double>(each) / states_.weights;
-  }
-  take(whole(states_.gradients * parameters));
-  take(whole(states_.master * parameters / shares()));
-  if (stage_.plan.parallel.replicas() > 1 && !shares_states() && states_.buckets > 0)
-    take_buckets();
-  allocator_.empty_cache();
-  take(whole(stage_.software.workspaces.value() / 2));
-}
-
-/// Of a row-parallel product: summed up, and scattered where sequences are divided.
-BlockId EagerStep::reduced_product() {
-  const BlockId product = exchanged(take(size_.sequence));
-  if (!divides_sequences()) {
-    allocator_.launch(launches_per_collective);
-    return product;
-  }
-  const BlockId part = exchanged(take(size_.part));
-  allocator_.launch(launches_per_collective);
-  drop(product);
-  return part;
-}
-
-bool EagerStep::recomputes(std::size_t layer) const {
-  if (stage_.plan.training.recompute != Recompute::full) return false;
-  const RecomputedLayers& chosen = stage_.plan.training.recompute_layers;
-  const auto number = static_cast<int>(layer);
-  return chosen.first > 0 ? number < chosen.first : chosen.left_out(number, 1) == 0;
-}
-
-LayerBlocks EagerStep::layer_forward(BlockId& input) {
-  const Sizes& n = size_;
-  const bool is_grouped = n.keys != n.queries;
-  LayerBlocks kept{};
-  kept.input = input;
-  kept.norm_output = norm_output();
-  kept.norm_statistics = take(n.norm);
-  keep_buffer(has_gather_);
-  const BlockId qkv = take(n.queries + 2 * n.keys);
-  // Of equal heads, queries are a view of a copy of all three, and keep it.
-  kept.queries = take(is_grouped ? n.queries : 3 * n.queries);
-  std::vector<BlockId> copies;
-  if (is_grouped) copies = {take(n.keys), take(n.keys)};
-  const BlockId joined = take(2 * n.keys);
-  kept.keys_and_values = take(2 * n.keys);
-  drop(joined);
-  for (const BlockId copy : copies) drop(copy);
-  kept.attention = take(n.queries);
-  kept.softmax = take(n.softmax);
-  if (has_batch()) drop(take(n.queries));
-  const BlockId attended = reduced_product();
-  drop(qkv);
-  kept.mlp_input = take(n.part);
-  kept.mlp_norm_output = norm_output();
-  kept.mlp_norm_statistics = take(n.norm);
-  kept.gate_and_up = take(2 * n.inner);
-  kept.activated = take(n.inner);
-  kept.product = take(n.inner);
-  const BlockId down = reduced_product();
-  input = take(n.part);
-  drop(down, attended);
-  return kept;
-}
-
-void EagerStep::drop_all_but_input(const LayerBlocks& layer) {
-  drop(layer.norm_output, layer.norm_statistics, layer.queries, layer.keys_and_values,
-       layer.attention, layer.softmax, layer.mlp_input, layer.mlp_norm_output,
-       layer.mlp_norm_statistics, layer.gate_and_up, layer.activated, layer.product);
-}
-
-void EagerStep::head_forward(PassBlocks& pass) {
-  pass.head_input = norm_output();
-  pass.head_norm_statistics = take(size_.norm);
-  const BlockId logits = take(size_.logits), singles = take(2 * size_.logits);
-  drop(logits);
-  pass.exponentials = take(2 * size_.logits);
-  drop(singles);
-}
-
-PassBlocks EagerStep::forward() {
-  PassBlocks pass{};
-  BlockId output = 0;
-  if (stage_.role.first && has_group()) {
-    const BlockId words = take(size_.sequence);
-    output = reduced_product();
-    drop(words);
-  } else {
-    output = take(size_.part);
-  }
-  for (std::size_t i = 0; i < static_cast<std::size_t>(stage_.role.layers); ++i) {
-    pass.layers.push_back(layer_forward(output));
-    if (recomputes(i)) drop_all_but_input(pass.layers.back());
-  }
-  pass.output = output;
-  if (stage_.role.last)
-    head_forward(pass);
-  else
-    drop(output);  // sent
-  return pass;
-}
-
-/// Of a column-parallel product, summed up, and scattered where sequences are divided, while the weight gradient is computed.
-BlockId EagerStep::input_gradient(std::int64_t weights) {
-  const BlockId gradient = exchanged(take(size_.sequence));
-  take_workspace();
-  const BlockId part = divides_sequences() ? exchanged(take(size_.part)) : gradient;
-  allocator_.launch(launches_per_collective);
-  gradients_.push_back(take(weights));
-  if (part != gradient) drop(gradient);
-  return part;
-}
-
-/// Its result, added to the gradient that passes by, is left to the caller.
-BlockId EagerStep::norm_backward(BlockId gradient, BlockId statistics, BlockId input) {
-  const BlockId result = take(size_.part);
-  drop(gradient, statistics, input);
-  return result;
-}
-
-void EagerStep::attention_backward(const LayerBlocks& layer) {
-  const Sizes& n = size_;
-  BlockId output = take(n.queries);
-  const BlockId copy = has_batch() ? take(n.queries) : output;
-  gradients_.push_back(take(n.output_weights));
-  if (has_batch()) {
-    drop(copy);
-    const BlockId ordered = take(n.queries);
-    drop(std::exchange(output, ordered));
-  }
-  const BlockId queries = take(n.queries), keys = take(n.keys), values = take(n.keys);
-  drop(take(2 * n.queries));  // fp32 sums of the queries' gradients
-  drop(output, layer.attention, layer.softmax, layer.queries);
-  const BlockId joined = take(2 * n.keys);
-  drop(keys, values, layer.keys_and_values);
-  const BlockId stacked = take(n.queries + 2 * n.keys);
-  drop(queries, joined);
-  const BlockId ordered = take(n.queries + 2 * n.keys);
-  drop(stacked);
-  const BlockId input = input_gradient(n.qkv_weights);
-  drop(ordered, layer.norm_output);
-  drop(norm_backward(input, layer.norm_statistics, layer.input));
-}
-
-void EagerStep::layer_backward(const LayerBlocks& layer) {
-  const Sizes& n = size_;
-  keep_buffer(has_gather_of_gradients_);
-  const BlockId product = take(n.inner);
-  take_workspace();
-  gradients_.push_back(take(n.down_weights));
-  drop(layer.product);
-  const BlockId activated = take(n.inner), up = take(n.inner);
-  drop(product, layer.activated);
-  const BlockId gate = take(n.inner);
-  drop(activated, layer.gate_and_up);
-  const BlockId both = take(2 * n.inner);
-  drop(gate, up);
-  const BlockId input = input_gradient(n.gate_and_up_weights);
-  drop(both, layer.mlp_norm_output);
-  drop(norm_backward(input, layer.mlp_norm_statistics, layer.mlp_input));
-  attention_backward(layer);
-}
-
-BlockId EagerStep::head_backward(const PassBlocks& pass) {
-  const BlockId logits = take(size_.logits);
-  drop(pass.exponentials);
-  const BlockId input = input_gradient(size_.edge_weights);
-  drop(logits, pass.head_input);
-  return norm_backward(input, pass.head_norm_statistics, pass.output);
-}
-
-void EagerStep::backward(const PassBlocks& pass) {
-  // A gradient that comes from the next stage is received by the host, too, which waits for the GPU.
-  if (!stage_.role.last) allocator_.wait_for_gpu();
-  const BlockId passing = exchanged(stage_.role.last ? head_backward(pass) : take(size_.part));
-  for (std::size_t i = pass.layers.size(); i-- > 0;) {
-    if (!recomputes(i)) {
-      layer_backward(pass.layers[i]);
-      continue;
-    }
-    BlockId output = pass.layers[i].input;
-    const LayerBlocks again = layer_forward(output);
-    layer_backward(again);
-    drop(output);
-  }
-  if (stage_.role.first) {
-    BlockId words = passing;
-    if (has_group()) {
-      const BlockId gathered = divides_sequences() ? exchanged(take(size_.sequence)) : passing;
-      if (gathered != passing) drop(passing);
-      words = take(size_.sequence);
-      drop(gathered);
-    }
-    const BlockId embedding = take(size_.edge_weights);
-    drop(words);
-    if (is_tied())
-      drop(embedding);
-    else
-      gradients_.push_back(embedding);
-  } else {
-    drop(passing);  // sent
-  }
-  for (const BlockId gradient : gradients_) drop(gradient);
-  gradients_.clear();
-}
-
-/// The first microbatches, until one more has taken the place of the first to end: later ones find the same blocks.
-void EagerStep::passes() {
-  const int held = stage_.in_flight, played = std::min(stage_.plan.microbatches, held + 1);
-  std::deque<PassBlocks> live;
-  for (int i = 0; i < played; ++i) {
-    live.push_back(forward());
-    if (static_cast<int>(live.size()) < held) continue;
-    backward(live.front());
-    live.pop_front();
-  }
-  for (const PassBlocks& pass : live) backward(pass);
-}
-
-/// The norm and the scale of all gradients, then tensor by tensor AdamW, which makes the moments in the first step, and the copy of the
-/// weights; with sharded states the gather of these, for which all_gather_coalesced in nanotron/distributed.py flattens this rank's shards
-/// and makes a buffer for those of each rank, and ProcessGroupNCCL::allgather one more for all of them.
-void EagerStep::optimizer_step(bool is_first) {
-  const double moment = (states_.optimizer - states_.master) / 2 / states_.weights / shares();
-  const int tensors = static_cast<int>(weights_.size());
-  allocator_.launch(2 * tensors);
-  double bytes = 0;
-  for (const std::int64_t each : weights_) {
-    bytes += static_cast<double>(each);
-    if (is_first)
-      for (int i = 0; i < 2; ++i) take(whole(moment * static_cast<double>(each)));
-    allocator_.launch(is_first ? 4 : 2);
-  }
-  allocator_.launch(tensors);
-  if (shares() == 1) return;
-  std::vector<BlockId> copies;
-  for (int i = 0; i <= static_cast<int>(shares()); ++i)
-    copies.push_back(take(whole(bytes / shares())));
-  copies.push_back(take(whole(bytes)));
-  for (const BlockId copy : copies) drop(copy);
-}
-
-EagerReserved EagerStep::play() {
-  take_states();
-  passes();
-  optimizer_step(true);
-  allocator_.wait_for_gpu();              // which computes the loss
-  if (!buckets_.empty()) take_buckets();  // once more, in the order of the first backward pass
-  passes();
-  optimizer_step(false);
-  return {Bytes{static_cast<double>(allocator_.most_reserved())},
-          Bytes{static_cast<double>(allocator_.reserved())}};
-}
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <numeric>
 
+#include "core/enum_array.hpp"
+
 namespace windtunnel {
 namespace {
 
@@ -47,17 +49,11 @@ constexpr std::array rows{
     KindRow{MemoryLine::buffers, "codec buffers of"},
     KindRow{MemoryLine::buffers, "learned correction"},
 };
-static_assert(rows.size() == static_cast<std::size_t>(HeldKind::correction) + 1);
+static_assert(rows.size() == enumerators<HeldKind>().size());
 
 const KindRow& row_of(HeldKind kind) { return rows[static_cast<std::size_t>(kind)]; }
 
 }  // namespace
-
-const char* name_of(MemoryLine line) {
-  constexpr std::array names{"weights", "gradients", "optimizer", "activations", "buffers"};
-  static_assert(names.size() == num_memory_lines);
-  return names[static_cast<std::size_t>(line)];
-}
 
 MemoryLine line_of(HeldKind kind) { return row_of(kind).line; }
 
@@ -68,9 +64,9 @@ std::string name_of(const HeldTensor& tensor) {
 
 Bytes sum_at(const std::vector<HeldTensor>& tensors, Moment moment) {
   // First those of a kind, so that it rounds the same however many operations they are of.
-  std::array<Bytes, rows.size()> kinds{};
+  EnumArray<HeldKind, Bytes> kinds{};
   for (const HeldTensor& tensor : tensors)
-    if (tensor.held.has(moment)) kinds[static_cast<std::size_t>(tensor.kind)] += tensor.bytes;
+    if (tensor.held.has(moment)) kinds[tensor.kind] += tensor.bytes;
   return std::accumulate(kinds.begin(), kinds.end(), Bytes{});
 }
 

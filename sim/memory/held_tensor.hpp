@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/enum_names.hpp"
 #include "operations/label.hpp"
 #include "units/quantity.hpp"
 
@@ -12,9 +13,6 @@ namespace windtunnel {
 
 /// The lines of a report's memory table, which add up to what is allocated.
 enum class MemoryLine : std::uint8_t { weights, gradients, optimizer, activations, buffers };
-inline constexpr int num_memory_lines = 5;
-/// "weights"
-const char* name_of(MemoryLine line);
 
 /// What a tensor holds. A kind's row of the table (held_tensor.cpp) has its line and its name.
 enum class HeldKind : std::uint8_t {

@@ -13,7 +13,7 @@
 #include "memory/eager_step.hpp"
 #include "memory/memory_advice.hpp"
 #include "memory/memory_correction.hpp"
-#include "plan/gradient_reduction.hpp"
+#include "plan/plan.hpp"
 #include "plan/state_bytes.hpp"
 
 namespace windtunnel {
@@ -31,21 +31,13 @@ void expect_complete(const MemoryInputs& inputs) {
 /// By how much a stage misses; negative: its room.
 Bytes miss(const StageMemory& stage) { return stage.required - stage.usable; }
 
-}  // namespace
-
-const char* name_of(MemoryVerdict verdict) {
-  switch (verdict) {
-    case MemoryVerdict::fits:
-      return "fits";
-    case MemoryVerdict::at_risk:
-      return "at_risk";
-    case MemoryVerdict::lower_bound:
-      return "lower_bound";
-    case MemoryVerdict::does_not_fit:
-      return "does_not_fit";
-  }
-  WT_UNREACHABLE();
+/// Adds what no operation holds.
+void hold(std::vector<HeldTensor>& tensors, HeldKind kind, Bytes bytes, double count,
+          Moments held) {
+  tensors.push_back({kind, Label::whole_pass, bytes, count, held});
 }
+
+}  // namespace
 
 MemoryAccount account_memory(const MemoryInputs& inputs) {
   expect_complete(inputs);
@@ -84,8 +76,8 @@ constexpr Moments always{Moment::backward,      Moment::head,      Moment::first
 constexpr Moments of_layer{Moment::backward, Moment::first_backward, Moment::pool_backward};
 constexpr Moments of_head{Moment::head, Moment::first_head, Moment::pool_head};
 constexpr Moments of_edges{Moment::edges, Moment::pool_edges};
-constexpr Moments of_pool{Moment::pool_backward, Moment::pool_head, Moment::pool_edges,
-                          Moment::pool_step};
+constexpr Moments of_step{Moment::step, Moment::pool_step};
+constexpr Moments of_pool = pool_moments;
 constexpr Moments of_passes{Moment::backward,   Moment::head,          Moment::first_backward,
                             Moment::first_head, Moment::pool_backward, Moment::pool_head};
 
@@ -115,7 +107,7 @@ void add_cast_weights(std::vector<HeldTensor>& tensors, const Transformer& model
   const Bytes casts =
       operand_size(precision) * operand_copies(stage.plan, stage.software, device) * parameters;
   if (!keeps_operands(stage.plan, stage.software)) {
-    tensors.push_back({HeldKind::cast_weights, Label::whole_pass, casts, parameters, always});
+    hold(tensors, HeldKind::cast_weights, casts, parameters, always);
     return;
   }
   for (HeldTensor& tensor : tensors)
@@ -181,8 +173,7 @@ std::vector<HeldTensor> tensors_of_microbatch(const Stage& stage) {
   add_kept(tensors, forward, stage.role.layers, {Kept::scores, HeldKind::saved_scores, {}});
   const int outputs =
       stage.software.frees_outputs ? 0 : stage.plan.chunk_map().num_outputs(stage.id);
-  tensors.push_back(
-      {HeldKind::outputs, Label::whole_pass, boundary(stage) * outputs, 1.0 * outputs, {}});
+  hold(tensors, HeldKind::outputs, boundary(stage) * outputs, 1.0 * outputs, {});
   return tensors;
 }
 
@@ -263,8 +254,7 @@ void add_backward(std::vector<HeldTensor>& tensors, const Stage& stage) {
   add_kept(tensors, backward, 1,
            {Kept::logits, HeldKind::logits, with_layer ? of_passes : of_head});
   add_kept(tensors, backward, 1, {Kept::head_input, HeldKind::head_input, of_head});
-  tensors.push_back(
-      {HeldKind::work_space, Label::whole_pass, stage.software.fixed_work, 1, of_passes});
+  hold(tensors, HeldKind::work_space, stage.software.fixed_work, 1, of_passes);
   add_kept(tensors, backward, 1, {Kept::passing, HeldKind::passing, of_layer});
   add_kept(tensors, backward, 1, {Kept::reloaded, HeldKind::reloaded, of_layer});
   if (!is_fully_sharded(stage)) return;
@@ -340,12 +330,12 @@ class CodecBytes {
 
  private:
   KeptByCodec& sum_for(const Operation& operation) {
-    auto& [of, sum] = by_traffic_[static_cast<std::size_t>(row_of(operation.label).traffic)];
+    auto& [of, sum] = by_traffic_[row_of(operation.label).traffic];
     if (operation.held.codec.total() > Bytes{}) of = operation.label;
     return sum;
   }
   /// The last operation of the class that is compressed, and the sum.
-  std::array<std::pair<Label, KeptByCodec>, num_traffic_classes> by_traffic_{};
+  EnumArray<Traffic, std::pair<Label, KeptByCodec>> by_traffic_{};
 };
 
 void add_codecs(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, const Stage& stage) {
@@ -367,17 +357,13 @@ void add_optimizer_work(std::vector<HeldTensor>& tensors, const MemoryInputs& in
                         const Stage& stage) {
   const Training& training = stage.plan.training;
   if (training.optimizer == Optimizer::muon)
-    tensors.push_back({HeldKind::orthogonalisation,
-                       Label::whole_pass,
-                       orthogonalisation_memory(muon_matrices(*inputs.model, stage.plan, stage.id)),
-                       1,
-                       {Moment::step, Moment::pool_step}});
+    hold(tensors, HeldKind::orthogonalisation,
+         orthogonalisation_memory(muon_matrices(*inputs.model, stage.plan, stage.id)), 1, of_step);
   if (training.lora.frozen_type == FrozenType::as_passes || stage.role.layers == 0) return;
   const Transformer& model = *inputs.model;
   const double most = std::max(model.qkv_width(), model.mlp_input_width()) * model.hidden /
                       stage.plan.parallel.tensor;
-  tensors.push_back({HeldKind::cast_weights, Label::whole_pass,
-                     element_size(training.precision) * most, 1, of_layer});
+  hold(tensors, HeldKind::cast_weights, element_size(training.precision) * most, 1, of_layer);
 }
 
 /// A layer's input on all ranks of a tensor group.
@@ -391,28 +377,21 @@ void add_copies(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
   const StateBytes bytes = state_bytes(stage.plan.training, stage.software);
   const ParameterCounts& parameters = stage.parameters;
   if (parallel.replicas() > 1 && parallel.zero_stage == 0)
-    tensors.push_back({HeldKind::buckets, Label::whole_pass,
-                       Bytes{bytes.buckets * parameters.gradients}, parameters.gradients, always});
+    hold(tensors, HeldKind::buckets, Bytes{bytes.buckets * parameters.gradients},
+         parameters.gradients, always);
   const double copied = bytes.gathered_copies * (parameters.weights - parameters.frozen_weights) +
                         parameters.optimizer;
   if (parallel.replicas() > 1 && parallel.zero_stage > 0 && bytes.gathered_copies > 0)
-    tensors.push_back({HeldKind::gathered_weights,
-                       Label::whole_pass,
-                       Bytes{bytes.weights * copied},
-                       copied,
-                       {Moment::step, Moment::pool_step}});
+    hold(tensors, HeldKind::gathered_weights, Bytes{bytes.weights * copied}, copied, of_step);
   if (parallel.tensor == 1) return;
-  tensors.push_back({HeldKind::sequences, Label::whole_pass,
-                     whole_sequence(stage, *inputs.model) * stage.software.gather_buffers,
-                     1.0 * stage.software.gather_buffers, always});
+  hold(tensors, HeldKind::sequences,
+       whole_sequence(stage, *inputs.model) * stage.software.gather_buffers,
+       1.0 * stage.software.gather_buffers, always);
   // A block from which the head's input was copied is too small for logits.
   if (parallel.sequence_parallel && stage.software.copies_tensor_collectives && stage.role.last &&
       !parallel.async_tensor_parallel)
-    tensors.push_back({HeldKind::sequences,
-                       Label::whole_pass,
-                       whole_sequence(stage, *inputs.model),
-                       1,
-                       {Moment::pool_head}});
+    hold(tensors, HeldKind::sequences, whole_sequence(stage, *inputs.model), 1,
+         {Moment::pool_head});
 }
 
 /// Gradients of one backward pass take the place of the activations that the pass frees, layer by layer: no more than what they have beyond
@@ -451,39 +430,34 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
   } else {
     add_activations(tensors, of_microbatch, all, of_passes);
     if (!stage.role.first)
-      tensors.push_back(
-          {HeldKind::messages, Label::whole_pass, boundary(stage) * 2, 2, {Moment::step}});
+      hold(tensors, HeldKind::messages, boundary(stage) * 2, 2, {Moment::step});
   }
   add_backward(tensors, stage);
   add_optimizer_work(tensors, inputs, stage);
   add_codecs(tensors, inputs, stage);
   add_copies(tensors, inputs, stage);
-  tensors.push_back(
-      {HeldKind::workspaces, Label::whole_pass, stage.software.workspaces, 1, always});
+  hold(tensors, HeldKind::workspaces, stage.software.workspaces, 1, always);
   std::erase_if(tensors, [](const HeldTensor& tensor) { return !(tensor.bytes > Bytes{}); });
   return tensors;
 }
 
 /// Lines and their sum, at the peak.
 void add_up(StageMemory& memory) {
-  constexpr std::array<Bytes StageMemory::*, num_memory_lines> lines{
+  constexpr EnumArray<MemoryLine, Bytes StageMemory::*> lines{
       &StageMemory::weights, &StageMemory::gradients, &StageMemory::optimizer,
       &StageMemory::activations, &StageMemory::buffers};
   memory.peak = largest_of(memory.tensors, allocated_moments);
   memory.allocated = sum_at(memory.tensors, memory.peak);
   for (const auto line : lines) memory.*line = Bytes{};
-  for (int i = 0; i <= static_cast<int>(HeldKind::correction); ++i) {
-    const auto kind = static_cast<HeldKind>(i);
-    memory.*lines[static_cast<std::size_t>(line_of(kind))] += memory.at_peak(kind);
-  }
+  for (const HeldKind kind : enumerators<HeldKind>())
+    memory.*lines[line_of(kind)] += memory.at_peak(kind);
 }
 
 /// Multiplies all tensors by the factor of a trained correction, if it speaks; what it adds stands among the buffers. Returns the factor.
 double correct(StageMemory& memory, const MemoryInputs& inputs) {
   if (inputs.correction == nullptr || !inputs.correction->is_better()) return 1;
   const double factor = correction_factor(*inputs.correction, memory_features(inputs, memory));
-  memory.tensors.push_back(
-      {HeldKind::correction, Label::whole_pass, memory.allocated * (factor - 1), 1, always});
+  hold(memory.tensors, HeldKind::correction, memory.allocated * (factor - 1), 1, always);
   add_up(memory);
   memory.pool *= factor;
   return factor;
@@ -581,10 +555,10 @@ std::vector<HeldTensor> state_tensors(const Training& training, const SoftwarePr
                                       const ParameterCounts& parameters, MemoryReading reading) {
   const StateBytes bytes = state_bytes(training, software);
   const bool is_first = reading == MemoryReading::first_step;
-  constexpr Moments in_step{Moment::step, Moment::pool_step},
-      // The first backward pass makes them.
-      later{Moment::backward,      Moment::head,      Moment::edges,      Moment::step,
-            Moment::pool_backward, Moment::pool_head, Moment::pool_edges, Moment::pool_step},
+  // The first backward pass makes them.
+  constexpr Moments later{Moment::backward,   Moment::head,          Moment::edges,
+                          Moment::step,       Moment::pool_backward, Moment::pool_head,
+                          Moment::pool_edges, Moment::pool_step},
       // Of the first step, whose blocks are not used again.
       made_by_step{Moment::step, Moment::pool_backward, Moment::pool_head, Moment::pool_edges,
                    Moment::pool_step};
@@ -595,8 +569,7 @@ std::vector<HeldTensor> state_tensors(const Training& training, const SoftwarePr
   const double here = 1 - training.optimizer_offload;
   std::vector<HeldTensor> tensors;
   const auto add = [&](HeldKind kind, double each, double count, Moments held) {
-    if (each > 0 && count > 0)
-      tensors.push_back({kind, Label::whole_pass, Bytes{each} * count, count, held});
+    if (each > 0 && count > 0) hold(tensors, kind, Bytes{each} * count, count, held);
   };
   const double frozen_vectors = parameters.frozen_weights - parameters.frozen_matrices;
   add(HeldKind::weights, bytes.weights, parameters.weights - parameters.frozen_weights, always);
@@ -614,7 +587,7 @@ std::vector<HeldTensor> state_tensors(const Training& training, const SoftwarePr
   add(HeldKind::moments, bytes.optimizer - bytes.master, stepped - matrices, moments_held);
   add(HeldKind::moments, matrix_moment_bytes(training), matrices, moments_held);
   add(HeldKind::step_temporary, is_first ? main_gradient_bytes(bytes) : bytes.step_temporary,
-      stepped, is_first ? made_by_step : in_step);
+      stepped, is_first ? made_by_step : of_step);
   return tensors;
 }
 

@@ -25,9 +25,6 @@ enum class MemoryVerdict {
   lower_bound,
   does_not_fit,  ///< StageMemory::required > usable
 };
-/// "fits", "at_risk", "lower_bound", "does_not_fit"
-const char* name_of(MemoryVerdict verdict);
-
 /// When the allocator's maxima are read.
 enum class MemoryReading {
   steady_state,  ///< after several iterations: what decides whether a run fits

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/json_build.hpp"
 #include "core/object_reader.hpp"
 
 namespace windtunnel {
@@ -61,32 +62,15 @@ constexpr const char* schema_name = "windtunnel/memory-correction-v1";
 constexpr double largest = 1e9;
 constexpr int most_rows = 1'000'000'000;
 
-JsonValue list_of(const std::vector<double>& numbers) {
-  JsonValue::Array list;
-  for (const double number : numbers) list.emplace_back(number);
-  return JsonValue(std::move(list));
-}
-
-JsonValue list_of(const std::vector<std::string>& texts) {
-  JsonValue::Array list;
-  for (const std::string& text : texts) list.emplace_back(text);
-  return JsonValue(std::move(list));
-}
-
 /// A list of `count` numbers; a problem, and a list of the right length, when it is something else.
 std::vector<double> numbers_of(const JsonValue& value, const std::string& pointer,
                                std::size_t count, Problems& problems) {
   std::vector<double> numbers;
   bool right = value.is_array() && value.array().size() == count;
   for (std::size_t i = 0; right && i < count; ++i) {
-    const JsonValue& entry = value.array()[i];
-    if (const auto* whole = std::get_if<std::int64_t>(&entry.content))
-      numbers.push_back(static_cast<double>(*whole));
-    else if (const auto* number = std::get_if<double>(&entry.content))
-      numbers.push_back(*number);
-    else
-      right = false;
-    right = right && std::abs(numbers.back()) <= largest;
+    const std::optional<double> number = number_of(&value.array()[i]);
+    right = number && std::abs(*number) <= largest;
+    numbers.push_back(number.value_or(0));
   }
   if (right) return numbers;
   problems.add({value.origin, pointer,
@@ -143,23 +127,21 @@ void read_network(ObjectReader& reader, MemoryCorrection& correction) {
 }  // namespace
 
 std::string memory_correction_json(const MemoryCorrection& correction) {
-  JsonValue json{JsonValue::Object{}}, held_out{JsonValue::Object{}};
+  JsonValue json = empty_object(), held_out = empty_object();
   held_out.set("rows", JsonValue(static_cast<std::int64_t>(correction.held_out.rows)));
   held_out.set("groups", JsonValue(static_cast<std::int64_t>(correction.held_out.groups)));
   held_out.set("analytic_mape", JsonValue(correction.held_out.analytic));
   held_out.set("corrected_mape", JsonValue(correction.held_out.corrected));
-  JsonValue::Array hidden;
-  for (const auto& unit : correction.hidden) hidden.push_back(list_of(unit));
   json.set("schema", JsonValue(std::string(schema_name)));
   json.set("software", JsonValue(correction.software));
   json.set("quantity", JsonValue(correction.quantity));
-  json.set("sets", list_of(correction.sets));
+  json.set("sets", array_of(correction.sets));
   json.set("held_out", std::move(held_out));
-  json.set("features", list_of(memory_feature_names()));
-  json.set("mean", list_of(correction.mean));
-  json.set("scale", list_of(correction.scale));
-  json.set("hidden", JsonValue(std::move(hidden)));
-  json.set("output", list_of(correction.output));
+  json.set("features", array_of(memory_feature_names()));
+  json.set("mean", array_of(correction.mean));
+  json.set("scale", array_of(correction.scale));
+  json.set("hidden", array_of(correction.hidden, [](const auto& unit) { return array_of(unit); }));
+  json.set("output", array_of(correction.output));
   json.set("most", JsonValue(correction.most));
   return pretty_text(json) + "\n";
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/collapse.hpp"
-#include "operations/detail.hpp"
+#include "operations/operation.hpp"
 #include "report/document.hpp"
 #include "scenario/noise_json.hpp"
 #include "scenario/scenario.hpp"

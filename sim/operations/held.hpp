@@ -1,9 +1,8 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
+#include "core/enum_array.hpp"
 #include "units/divisible.hpp"
 #include "units/quantity.hpp"
 
@@ -32,7 +31,6 @@ enum class Kept : std::uint8_t {
   reduced,  ///< backward: gradients of a unit in the type that they are added up in, while they are scattered
   reloaded,  ///< backward: activations that the host had, of this layer and the next
 };
-inline constexpr std::size_t num_kept = 17;
 
 /// Over how many ranks the states of an operation's parameters are sharded.
 struct StateWays {
@@ -55,11 +53,11 @@ struct Held {
   Divisible<double> frozen = {};    ///< how many of `parameters` are not trained
   Divisible<double> matrices = {};  ///< how many of `parameters` are of weight matrices of a layer
   StateWays ways;
-  std::array<Divisible<Bytes>, num_kept> tensors{};
+  EnumArray<Kept, Divisible<Bytes>> tensors{};
   KeptByCodec codec = {};
 
-  Divisible<Bytes>& at(Kept kind) { return tensors[static_cast<std::size_t>(kind)]; }
-  const Divisible<Bytes>& at(Kept kind) const { return tensors[static_cast<std::size_t>(kind)]; }
+  Divisible<Bytes>& at(Kept kind) { return tensors[kind]; }
+  const Divisible<Bytes>& at(Kept kind) const { return tensors[kind]; }
 };
 
 }  // namespace windtunnel

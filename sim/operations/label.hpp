@@ -121,15 +121,6 @@ constexpr bool is_collective(OperationKind kind) {
   return kind != OperationKind::kernel && kind != OperationKind::message;
 }
 
-/// Properties of all operations with the same label.
-struct LabelRow {
-  const char* text;  ///< in traces: "attention"
-  OperationKind kind;
-  Part part;        ///< the line of the breakdown that computing it, or waiting for it, counts as
-  Traffic traffic;  ///< only of collectives and messages
-};
-const LabelRow& row_of(Label label);
-
 /// The group of ranks that takes part in a collective.
 enum class GroupKind : std::uint8_t {
   tensor,  ///< the tensor group
@@ -142,7 +133,19 @@ enum class GroupKind : std::uint8_t {
   expert_data,    ///< the ranks that hold the same experts
   embedding,  ///< the stages that hold a copy of the word embedding, in all replicas if the reduction is fused
 };
-GroupKind group_of(Label label);
+inline constexpr int num_group_kinds = enumerators<GroupKind>().size();
+
+/// Properties of all operations with the same label.
+struct LabelRow {
+  const char* text;  ///< in traces: "attention"
+  OperationKind kind;
+  Part part;        ///< the line of the breakdown that computing it, or waiting for it, counts as
+  Traffic traffic;  ///< only of collectives and messages
+  GroupKind group = GroupKind::sharding;  ///< only of collectives
+};
+const LabelRow& row_of(Label label);
+inline GroupKind group_of(Label label) { return row_of(label).group; }
+
 /// Whether it is a forward operation that runs again in the backward pass.
 constexpr bool is_recomputed(Label label) {
   return label == Label::recomputed_attention || label == Label::recomputed_feed_forward ||
@@ -158,6 +161,10 @@ constexpr bool is_cut_by_tensor(Label label) {
 /// Whether the kernels wait for the host, and nothing of the model is done.
 constexpr bool is_of_host(Label label) {
   return label == Label::batch_read || label == Label::launch_floor;
+}
+/// Whether ranks exchange tokens of experts.
+constexpr bool is_exchange(Label label) {
+  return label == Label::dispatch_tokens || label == Label::combine_tokens;
 }
 inline bool is_of_tensor_group(Label label) { return group_of(label) == GroupKind::tensor; }
 

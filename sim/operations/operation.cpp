@@ -87,7 +87,7 @@ class Placer {
       next_beside_ = add(operation);
       return;
     }
-    int& exchange = beside_other_[static_cast<std::size_t>(pass_[number].of)];
+    int& exchange = beside_other_[pass_[number].of];
     if (pass_[number].overlap == Overlap::beside_other_pass) {
       operation.stream = Stream::tensor;
       operation.after = {last_in_line_, exchange};
@@ -132,9 +132,8 @@ class Placer {
   int beside_ = PlacedOperation::nothing;  ///< the collective beside the last kernel
   int next_beside_ = PlacedOperation::nothing;
   /// By pass of a block: its exchange that no operation has waited for yet.
-  std::array<int, num_passes_of_block> beside_other_{
-      PlacedOperation::nothing, PlacedOperation::nothing, PlacedOperation::nothing,
-      PlacedOperation::nothing};
+  EnumArray<PassOfBlock, int> beside_other_{PlacedOperation::nothing, PlacedOperation::nothing,
+                                            PlacedOperation::nothing, PlacedOperation::nothing};
   int trailing_ = PlacedOperation::nothing;
   PlacedPass placed_;
 };
@@ -154,7 +153,7 @@ class Walk {
   template <class Duration, class Waited, class Ran>
   Seconds operator()(const Duration& duration, const Waited& waited, const Ran& ran) {
     for (const PlacedOperation& operation : pass_.operations) {
-      Seconds& stream = free_[static_cast<std::size_t>(operation.stream)];
+      Seconds& stream = free_[operation.stream];
       const bool counts = operation.stream == Stream::compute;
       for (const int awaited : operation.after) wait(awaited, stream, counts, waited);
       const Seconds time = duration(operation);
@@ -178,10 +177,8 @@ class Walk {
 
   const PlacedPass& pass_;
   std::vector<Seconds> ends_;
-  std::array<Seconds, num_streams> free_{};  ///< from when on each stream is
+  EnumArray<Stream, Seconds> free_{};  ///< from when on each stream is
 };
-
-std::size_t index_of(Part part) { return static_cast<std::size_t>(part); }
 
 double of_mean_draw(const PlacedOperation&) { return 1; }
 
@@ -190,14 +187,14 @@ PassTimes walk_times(const PassOperations& pass, const PlacedPass& placed,
                      const Fullness& fullness) {
   PassTimes times{};
   const auto part_of = [&pass](const PlacedOperation& o) {
-    return index_of(row_of(pass[o.number].label).part);
+    return row_of(pass[o.number].label).part;
   };
   Walk{placed}([&](const PlacedOperation& o) { return duration_of(pass, o, fullness(o)); },
                [&](const PlacedOperation& o, Seconds time) { times[part_of(o)] += time; },
                [&](const PlacedOperation& o, Seconds time) {
                  const Seconds own = time_of(pass[o.number], fullness(o));
                  times[part_of(o)] += own;
-                 times[index_of(Part::data_comm)] += time - own;
+                 times[Part::data_comm] += time - own;
                });
   return times;
 }
@@ -231,6 +228,16 @@ void slow_down(Operation& operation, double factor) {
     time.at_mean *= factor;
     time.varying *= factor;
   }
+}
+
+void scale(Operation& operation, double share) {
+  slow_down(operation, share);
+  for (Seconds* time : {&operation.products, &operation.gathered_products,
+                        &operation.scattered_products, &operation.launch})
+    *time *= share;
+  operation.share *= share;
+  operation.flops = operation.flops * share;
+  operation.payload *= share;
 }
 
 Operation collective(Label label, Bytes payload, Overlap overlap) {
@@ -313,7 +320,7 @@ BlockTimes times_of_block(const PassOperations& block, const PlacedPass& placed,
   BlockTimes times{};
   const auto line_of = [&](const PlacedOperation& o) -> Seconds& {
     const Operation& operation = block[o.number];
-    return times[static_cast<std::size_t>(operation.of)][index_of(row_of(operation.label).part)];
+    return times[operation.of][row_of(operation.label).part];
   };
   const auto add = [&](const PlacedOperation& o, Seconds time) { line_of(o) += time; };
   Walk{placed}([&](const PlacedOperation& o) { return duration_of(block, o, fullness(o)); }, add,
@@ -322,26 +329,8 @@ BlockTimes times_of_block(const PassOperations& block, const PlacedPass& placed,
 }
 
 int GroupSizes::of(const Operation& operation) const {
-  switch (group_of(operation.label)) {
-    case GroupKind::tensor:
-      return tensor;
-    case GroupKind::axis:
-      return replicas.size(operation.axis);
-    case GroupKind::sharding:
-      return sharding;
-    case GroupKind::copies:
-      return copies;
-    case GroupKind::experts:
-      return experts;
-    case GroupKind::expert_tensor:
-      return expert_tensor;
-    case GroupKind::expert_data:
-      return expert_data;
-    case GroupKind::replicas:
-    case GroupKind::embedding:
-      break;  // not in passes
-  }
-  WT_UNREACHABLE();
+  const GroupKind group = group_of(operation.label);
+  return group == GroupKind::axis ? replicas.size(operation.axis) : members[group];
 }
 
 Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& sizes) {
@@ -391,6 +380,17 @@ void add(ParameterCounts& sum, const std::vector<Operation>& operations, double 
 }
 
 }  // namespace
+
+ParameterCounts& ParameterCounts::operator+=(const ParameterCounts& other) {
+  using Count = double ParameterCounts::*;
+  for (const Count count :
+       {&ParameterCounts::all, &ParameterCounts::weights, &ParameterCounts::gradients,
+        &ParameterCounts::optimizer, &ParameterCounts::experts, &ParameterCounts::frozen,
+        &ParameterCounts::frozen_weights, &ParameterCounts::matrices,
+        &ParameterCounts::frozen_matrices})
+    this->*count += other.*count;
+  return *this;
+}
 
 FlopCounts& FlopCounts::operator+=(const FlopCounts& other) {
   model += other.model;

@@ -6,12 +6,19 @@
 #include <functional>
 #include <vector>
 
+#include "core/enum_array.hpp"
 #include "layout/layout.hpp"
 #include "operations/held.hpp"
 #include "operations/label.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {
+
+/// Level of detail that is played as events of their own.
+enum class Detail {
+  pass,   ///< passes, and what inside them meets others on the network
+  layer,  ///< every operation of every pass, layer by layer, whether it meets others or not
+};
 
 /// How a collective of a pass overlaps its kernels.
 enum class Overlap : std::uint8_t {
@@ -24,7 +31,6 @@ enum class Overlap : std::uint8_t {
 
 /// Where passes run at once (operations/overlapped.hpp): the pass that an operation belongs to.
 enum class PassOfBlock : std::uint8_t { only, forward, input_gradient, weight_gradient };
-inline constexpr int num_passes_of_block = 4;
 
 /// Time of something where tokens are not spread evenly over experts. The fullness f of a draw is the tokens of the fullest rank over
 /// their mean over all draws:  t = at_mean + varying (f - 1)
@@ -84,6 +90,8 @@ bool varies(const Operation& operation);
 Seconds time_of(const Operation& operation, double fullness);
 /// Makes it take so many times as long, in every draw.
 void slow_down(Operation& operation, double factor);
+/// Of an operation that all layers had, makes one of `share` of the layers: all its numbers but what it holds are means over the layers.
+void scale(Operation& operation, double share);
 /// Its time is set when the group's network is known.
 Operation collective(Label label, Bytes payload, Overlap overlap = Overlap::none);
 
@@ -160,21 +168,21 @@ Seconds time_alone(const PlacedPass& pass,
                    const std::function<Seconds(const PlacedOperation&)>& duration);
 
 /// How the stream of the kernels spends its time while the pass runs alone: Seconds by Part.
-using PassTimes = std::array<Seconds, num_parts>;
+using PassTimes = EnumArray<Part, Seconds>;
 PassTimes times_alone(const PassOperations& pass);
 /// The same where layers meet different draws. `placed`: place_operations(pass).
 PassTimes times_alone(const PassOperations& pass, const PlacedPass& placed,
                       const FullnessOf& fullness);
 /// Of passes that run at once, by PassOfBlock: each with the waits for its own collectives. Together they last as long as the block.
-using BlockTimes = std::array<PassTimes, num_passes_of_block>;
+using BlockTimes = EnumArray<PassOfBlock, PassTimes>;
 BlockTimes times_of_block(const PassOperations& block);
 BlockTimes times_of_block(const PassOperations& block, const PlacedPass& placed,
                           const FullnessOf& fullness);
 
 /// How many ranks a group has.
 struct GroupSizes {
-  int tensor = 1, sharding = 1, copies = 1, experts = 1, expert_tensor = 1, expert_data = 1;
-  Layout replicas{{}};   ///< replica_layout() of the plan
+  EnumArray<GroupKind, int> members{};  ///< of the kinds of groups that passes have, but for axes
+  Layout replicas{{}};                  ///< replica_layout() of the plan
   double exchanged = 0;  ///< what a rank sends in an exchange of tokens, over its payload
   int of(const Operation& operation) const;
 };
@@ -193,6 +201,7 @@ struct ParameterCounts {
   /// How many of `optimizer`, and of `frozen_weights`, are of weight matrices of layers.
   double matrices = 0, frozen_matrices = 0;
   double trained() const { return all - frozen; }
+  ParameterCounts& operator+=(const ParameterCounts& other);
 };
 ParameterCounts count_parameters(const PassOperations& forward);
 

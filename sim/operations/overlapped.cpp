@@ -8,11 +8,6 @@
 namespace windtunnel {
 namespace {
 
-bool is_exchange(const Operation& operation) {
-  return is_collective(row_of(operation.label).kind) &&
-         group_of(operation.label) == GroupKind::experts;
-}
-
 /// What the model itself computes in a layer, and has a weight gradient: ModelWriter in cost/model_operations.cpp writes one for each.
 bool has_weight_gradient(Label label) {
   switch (label) {
@@ -54,7 +49,7 @@ class PassCutter {
     std::size_t weight = 0;
     for (const Operation& operation : list) {
       if (is_of_host(operation.label)) continue;
-      if (is_exchange(operation)) {
+      if (is_exchange(operation.label)) {
         pieces_.back().exchange.push_back(part(operation, of_, layer, Overlap::beside_other_pass));
         pieces_.emplace_back();
         continue;
@@ -113,7 +108,9 @@ PassOperations overlapped(const TwoPasses& passes, double slowdown) {
       append(block.before, ahead[taken]);
   }
   WT_ENSURE(taken == ahead.size());
-  if (std::none_of(block.before.begin(), block.before.end(), is_exchange)) return block;
+  if (std::none_of(block.before.begin(), block.before.end(),
+                   [](const Operation& operation) { return is_exchange(operation.label); }))
+    return block;
   for (Operation& operation : block.before)
     if (row_of(operation.label).part == Part::compute) slow_down(operation, slowdown);
   return block;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/enum_array.hpp"
 #include "operations/operation.hpp"
 #include "plan/plan.hpp"
 
@@ -22,7 +23,6 @@ enum class Direction : std::uint8_t {
   /// A forward pass together with a backward pass of the device's other chunk, for schedules that run them so; made after all rewriting.
   overlapped,
 };
-inline constexpr int num_directions = 5;
 
 /// A model chunk of a stage.
 struct ChunkRole {
@@ -59,14 +59,12 @@ struct Encoded {
 
 /// The passes of a chunk, by Direction.
 struct ChunkOperations {
-  std::array<PassOperations, num_directions> passes;
+  EnumArray<Direction, PassOperations> passes;
   /// The messages that one rank sends if the neighbouring chunks are on other stages: its output to the next chunk, which it keeps until
   /// the backward pass, and a gradient of the same size to the previous chunk.
   Operation message, gradient_message;
-  PassOperations& at(Direction direction) { return passes[static_cast<std::size_t>(direction)]; }
-  const PassOperations& at(Direction direction) const {
-    return passes[static_cast<std::size_t>(direction)];
-  }
+  PassOperations& at(Direction direction) { return passes[direction]; }
+  const PassOperations& at(Direction direction) const { return passes[direction]; }
   /// Calls `change` with each operation, those of a layer once.
   template <class Change>
   void for_each(const Change& change) {

@@ -9,7 +9,6 @@
 
 #include "core/contracts.hpp"
 #include "plan/plan_check.hpp"
-#include "plan/plan_maker.hpp"
 
 namespace windtunnel {
 
@@ -384,6 +383,31 @@ void check_borders(const Parallel& parallel, const ClusterShape& cluster, PlanFi
   plan.parallel = parallel;
   plan.places = places_of(parallel, cluster);
   add_devices(plan, findings);
+}
+
+GradientReduction gradient_reduction(const Plan& plan) {
+  if (plan.parallel.gradient_replicas() == 1 || plan.parallel.scatters_in_passes())
+    return GradientReduction::none;
+  return plan.parallel.zero_stage == 2 ? GradientReduction::per_microbatch
+                                       : GradientReduction::per_iteration;
+}
+
+bool reduces_by_chunk(const Plan& plan) {
+  switch (gradient_reduction(plan)) {
+    case GradientReduction::none:
+      return false;
+    case GradientReduction::per_iteration:
+      return plan.parallel.overlap_gradient_reduce;
+    case GradientReduction::per_microbatch:
+      return true;
+  }
+  return false;
+}
+
+int gradient_buckets(const Plan& plan, StageId stage) {
+  if (!plan.parallel.overlap_gradient_reduce) return 1;
+  const int each = plan.layers_of_bucket;
+  return std::max(1, (plan.most_chunk_layers(stage) + each - 1) / each);
 }
 
 }  // namespace windtunnel

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -411,5 +412,51 @@ LayerSplit default_layer_split(int layers, const Parallel& parallel,
 /// nanotron/models/llama.py, nanotron 0.4; that the head may fall on a stage before the last is not modelled.
 ///   16 layers of 2,048, a head worth 4 of them, on 4 stages: 5, 5, 5, 1
 std::vector<int> stages_by_cost(const Transformer& model, const Parallel& parallel);
+
+/// Makes one plan after another on one cluster, as make_plan() does, and lays devices out again only where ranks move.
+class PlanMaker {
+ public:
+  /// The referred objects must outlive it.
+  PlanMaker(const Transformer& model, const ClusterShape& cluster, const SoftwareProfile& software,
+            Compression compression = {})
+      : model_(&model), cluster_(&cluster), software_(&software) {
+    plan_.compression = std::move(compression);
+  }
+
+  /// The plan, until the next call, or why there is none.
+  std::variant<const Plan*, std::vector<PlanRejection>> make(const Training& training,
+                                                             const Parallel& parallel);
+  /// The last plan that was made.
+  Plan take() { return std::move(plan_); }
+
+ private:
+  /// Whether the devices of the last plan are those of this one.
+  bool has_devices_of(const Parallel& parallel) const;
+
+  const Transformer* model_;
+  const ClusterShape* cluster_;
+  const SoftwareProfile* software_;
+  Plan plan_;
+};
+
+/// When the gradients of a stage are reduced over its replicas.
+enum class GradientReduction {
+  none,           ///< there is one replica; or inside the backward passes (ZeRO 3)
+  per_iteration,  ///< whole gradients are kept, and reduced when the last pass has added its own
+  /// Gradients are kept as shards (ZeRO 2), so every pass that makes them ends with their reduction. DeepSpeed 0.16.5:
+  /// DeepSpeedEngine.allreduce_gradients (runtime/engine.py) waits for is_gradient_accumulation_boundary() below stage 2 only;
+  /// independent_gradient_partition_epilogue (runtime/zero/stage_1_and_2.py) ends every backward pass, and with overlap_comm the
+  /// device waits there for the reductions. Megatron-LM's FSDP with `optim_grads` also reduces on every microbatch
+  /// (_make_param_hook, core/distributed/custom_fsdp/fully_sharded_data_parallel.py at 133d26c), but lets the last bucket run into
+  /// the next pass.
+  per_microbatch,
+};
+GradientReduction gradient_reduction(const Plan& plan);
+
+/// Whether a plan reduces the gradients of one chunk at a time: beside the backward pass, or on every microbatch.
+bool reduces_by_chunk(const Plan& plan);
+/// In how many pieces a pass of a stage reduces its chunk's gradients: beside it one for each Plan::layers_of_bucket (at least one), else
+/// one behind it.
+int gradient_buckets(const Plan& plan, StageId stage);
 
 }  // namespace windtunnel

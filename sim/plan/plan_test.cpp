@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "plan/gradient_reduction.hpp"
-#include "plan/plan_maker.hpp"
-
 namespace windtunnel {
 namespace {
 

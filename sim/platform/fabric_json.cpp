@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/contracts.hpp"
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "platform/source_json.hpp"
 #include "units/amount_range.hpp"
 #include "units/member_reader.hpp"

@@ -50,17 +50,12 @@ std::vector<std::string> read_devices(ObjectReader& reader, std::string_view key
 }
 
 std::vector<Precision> read_precisions(ObjectReader& reader) {
-  const auto known = {Precision::fp32, Precision::tf32,  Precision::fp16, Precision::bf16,
-                      Precision::fp8,  Precision::mxfp8, Precision::nvfp4};
   std::vector<Precision> precisions;
-  for (const std::string& name : read_names(reader, "precisions", "precision")) {
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [&](Precision each) { return name == name_of(each); });
-    if (found == known.end())
-      reader.problem("precisions", "there is no precision \"" + name + "\"");
+  for (const std::string& name : read_names(reader, "precisions", "precision"))
+    if (const auto precision = enumerator_named<Precision>(name))
+      precisions.push_back(*precision);
     else
-      precisions.push_back(*found);
-  }
+      reader.problem("precisions", "there is no precision \"" + name + "\"");
   return precisions;
 }
 
@@ -277,14 +272,14 @@ void read_launch(ObjectReader reader, Stack& stack) {
 
 void read_layer_traffic(ObjectReader reader, const std::string& key, LayerTraffic& traffic,
                         Stack& stack) {
-  defaulted(reader, "forward_hidden", traffic.forward_hidden, 0, most_factor);
-  defaulted(reader, "forward_split", traffic.forward_split, 0, most_factor);
-  defaulted(reader, "forward_scores", traffic.forward_scores, 0, most_factor);
-  defaulted(reader, "backward_hidden", traffic.backward_hidden, 0, most_factor);
-  defaulted(reader, "backward_split", traffic.backward_split, 0, most_factor);
-  defaulted(reader, "backward_scores", traffic.backward_scores, 0, most_factor);
-  defaulted(reader, "forward_kernels", traffic.forward_kernels, 0, most_launches);
-  defaulted(reader, "backward_kernels", traffic.backward_kernels, 0, most_launches);
+  defaulted(reader, "forward_hidden", traffic.forward.hidden, 0, most_factor);
+  defaulted(reader, "forward_split", traffic.forward.split, 0, most_factor);
+  defaulted(reader, "forward_scores", traffic.forward.scores, 0, most_factor);
+  defaulted(reader, "backward_hidden", traffic.backward.hidden, 0, most_factor);
+  defaulted(reader, "backward_split", traffic.backward.split, 0, most_factor);
+  defaulted(reader, "backward_scores", traffic.backward.scores, 0, most_factor);
+  defaulted(reader, "forward_kernels", traffic.forward.kernels, 0, most_launches);
+  defaulted(reader, "backward_kernels", traffic.backward.kernels, 0, most_launches);
   end_object(reader, key + "/", stack.sources);
 }
 

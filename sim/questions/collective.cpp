@@ -6,7 +6,7 @@
 
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/problem.hpp"
 #include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"

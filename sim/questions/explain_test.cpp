@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/testing.hpp"
 #include "lower/program_builder.hpp"
 #include "questions/what_if.hpp"
@@ -449,8 +449,8 @@ TEST_CASE("a straggler slows its own stage, and no other node of the same device
     const Scenario scenario = read_explained(two_stages, options);
     const BuiltPrograms built = build_programs(
         {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
-    return std::pair{built.cost_of_device[0].chunks[0].forward.compute.value(),
-                     built.cost_of_device[1].chunks[0].forward.compute.value()};
+    return std::pair{built.cost_of_device[0].chunks[0].forward.of(Part::compute).value(),
+                     built.cost_of_device[1].chunks[0].forward.of(Part::compute).value()};
   };
   const auto list = what_ifs(read_explained(two_stages), library());
   const auto straggler = std::find_if(list.begin(), list.end(), [](const WhatIf& what_if) {

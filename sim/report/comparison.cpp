@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <sstream>
 
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/utf8.hpp"
 #include "report/report_json.hpp"
 #include "report/testing.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"

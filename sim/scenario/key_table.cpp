@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/canonical_text.hpp"
 #include "core/contracts.hpp"
 #include "core/json_build.hpp"
+#include "core/json_value.hpp"
 #include "core/text_list.hpp"
 #include "cost/collective_algorithm.hpp"
 #include "plan/pipeline_layout.hpp"

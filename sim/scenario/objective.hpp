@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/object_reader.hpp"
+#include "core/enum_array.hpp"
 
 namespace windtunnel {
 
@@ -13,14 +13,15 @@ enum class Objective {
   days,               ///< that the job's steps take, without starts and failures
 };
 /// "s", "tokens/s", "per token", "J/token", "days"
-const char* unit_of(Objective objective);
+inline const char* unit_of(Objective objective) {
+  constexpr EnumArray<Objective, const char*> units{"s", "tokens/s", "per token", "J/token",
+                                                    "days"};
+  return units[objective];
+}
 
 /// Of what every table of plans or points has: time and tokens/s.
 inline bool is_always_shown(Objective objective) {
   return objective == Objective::time || objective == Objective::tokens_per_second;
 }
-
-/// The key `objective` of a `search` or `sweep` block.
-Objective read_objective(ObjectReader& reader, Objective otherwise);
 
 }  // namespace windtunnel

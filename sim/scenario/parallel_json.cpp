@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "core/count_text.hpp"
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "plan/plan_check.hpp"
 #include "scenario/library_files.hpp"

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/canonical_text.hpp"
 #include "core/hash.hpp"
+#include "core/json_value.hpp"
 #include "platform/source_json.hpp"
 #include "scenario/key_table.hpp"
 

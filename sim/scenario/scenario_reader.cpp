@@ -41,7 +41,7 @@
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 #include "scenario/scenario_template.hpp"
-#include "scenario/supported_values.hpp"
+#include "scenario/search_json.hpp"
 #include "scenario/sweep_json.hpp"
 #include "scenario/unsupported.hpp"
 #include "schedule/in_flight.hpp"
@@ -51,68 +51,6 @@
 
 namespace windtunnel {
 namespace {
-
-/// Reads `nodes`, `training` and `parallel`, and lays the plan out. Each block is read by itself first; then come the checks
-/// that take several values, from all over the scenario. Such a check is made when those values are what was meant
-/// (Problems::is_sound), whatever else is wrong, so that independent mistakes are told at once and none twice.
-class PlanReader {
- public:
-  /// Reads the blocks of `root`. Model, platform and software of `scenario` have been read.
-  PlanReader(ObjectReader& root, Scenario& scenario);
-
-  /// The checks, once the whole scenario has been read, and the plan.
-  void check();
-
-  /// The split into stages is to be found: the plan has any that adds up.
-  bool balances() const { return asks_for_balance_; }
-
- private:
-  /// Findings become problems at the values that they blame.
-  class Findings final : public PlanFindings {
-   public:
-    Findings(Problems& problems, JsonValue& tree) : problems_(&problems), tree_(&tree) {}
-    bool is_sound(std::string_view pointer) const override;
-    void reject(PlanRejection rejection) override;
-    /// `data` is not given, and what it would be derived from is wrong.
-    void forget_data() { knows_data_ = false; }
-
-   private:
-    Problems* problems_;
-    JsonValue* tree_;
-    bool knows_data_ = true;
-  };
-
-  PlanInputs inputs() const {
-    return {scenario_->model, training_, block_.parallel, scenario_->software};
-  }
-  bool knows_gpus() const;
-  bool knows_product() const;
-  void check_ranks();
-  void check_available();
-  void settle_data();
-  std::optional<ClusterShape> find_cluster();
-  int settle_segment();
-  void settle_layers();
-  std::vector<int> layers_before_balance();
-  void check_samples();
-  void settle_places(const ClusterShape& cluster);
-  void check_exchanges();
-  void lay_out(const ClusterShape& cluster);
-  std::vector<const NodeType*> types_in_use(std::string_view part_of_node) const;
-  void check_precision();
-  void check_codecs();
-  void check_host();
-
-  ObjectReader* root_;
-  Scenario* scenario_;
-  Findings findings_;
-  std::optional<int> nodes_;  ///< as given
-  std::optional<int> used_;   ///< nodes, once they are known
-  Training training_;
-  ObjectReader reader_;  ///< of the block `parallel`
-  ParallelBlock block_;
-  bool asks_for_balance_ = false;
-};
 
 std::string class_place(const std::string& name) { return "/compression/" + name; }
 std::string codec_place(const std::string& name) { return class_place(name) + "/codec"; }
@@ -157,11 +95,12 @@ void check_compression_block(const Compression& c, const Parallel& parallel,
              findings);
   check_sums("zero_gather", c.zero_gather, "parameters are used whole", findings);
   check_compression(c, parallel, findings);
-  check_speeds(types, "pipeline_forward", c.pipeline_forward, findings);
-  check_speeds(types, "pipeline_backward", c.pipeline_backward, findings);
-  check_speeds(types, "data_gradients", c.data_gradients, findings);
-  check_speeds(types, "tensor_activations", c.tensor_activations, findings);
-  check_speeds(types, "zero_gather", c.zero_gather, findings);
+  for (const auto& [name, codec] : {std::pair{"pipeline_forward", &c.pipeline_forward},
+                                    {"pipeline_backward", &c.pipeline_backward},
+                                    {"data_gradients", &c.data_gradients},
+                                    {"tensor_activations", &c.tensor_activations},
+                                    {"zero_gather", &c.zero_gather}})
+    check_speeds(types, name, *codec, findings);
 }
 
 using namespace plan_keys;
@@ -189,395 +128,419 @@ Training read_training_of(ObjectReader& root, const SoftwareProfile& software) {
   return choice.training;
 }
 
-bool PlanReader::Findings::is_sound(std::string_view pointer) const {
-  return (knows_data_ || pointer != data) && problems_->is_sound(pointer);
-}
-
-void PlanReader::Findings::reject(PlanRejection rejection) {
-  std::vector<std::string> spoils = std::move(rejection.spoils);
-  if (spoils.empty()) spoils = {rejection.key};
-  problems_->add({origin_near(*tree_, rejection.key), rejection.key, std::move(rejection.message),
-                  std::move(rejection.suggestion)},
-                 std::move(spoils));
-}
-
-PlanReader::PlanReader(ObjectReader& root, Scenario& scenario)
-    : root_(&root),
-      scenario_(&scenario),
-      findings_(root.problems(), root.value()),
-      nodes_(root.take("nodes") == nullptr
-                 ? std::nullopt
-                 : std::optional(root.required_int("nodes", 1, most_nodes_in_use))),
-      training_(read_training_of(root, scenario.software)),
-      reader_(root.child("parallel")),
-      block_(read_parallel(reader_, scenario.software, scenario.model.moe.has_value())),
-      asks_for_balance_(asks_for_balance(reader_)) {}
-
-void PlanReader::check() {
-  check_tensor(inputs(), findings_);
-  if (!block_.gives_layers) check_even_stages(inputs(), findings_);
-  check_pairs(inputs(), findings_);
-  check_context(inputs(), findings_);
-  check_ranks();
-  check_available();
-  settle_data();
-  const std::optional<ClusterShape> cluster = find_cluster();
-  if (cluster) check_product(inputs(), *cluster, findings_);
-  check_experts(inputs(), findings_);
-  check_recompute(inputs(), findings_);
-  check_states(inputs(), findings_);
-  check_adapters(inputs(), findings_);
-  settle_layers();
-  check_samples();
-  check_work(inputs(), findings_);
-  if (cluster) settle_places(*cluster);
-  check_exchanges();
-  if (cluster) lay_out(*cluster);
-  check_precision();
-  check_host();
-  check_codecs();
-}
-
-/// Whether it is known how many GPUs each node has.
-bool PlanReader::knows_gpus() const {
-  const std::size_t types = scenario_->platform.node_types.size();
-  bool all = types > 0;
-  for (std::size_t type = 0; type < types; ++type)
-    all = all && findings_.is_sound(node_type_pointer(type) + "/count") &&
-          findings_.is_sound(node_type_pointer(type) + "/gpus");
-  return all;
-}
-
-bool PlanReader::knows_product() const {
-  return findings_.are_sound({tensor, plan_keys::context, pipeline, data, plan_keys::nodes});
-}
-
-/// Products must not leave the range of what can be counted.
-void PlanReader::check_ranks() {
-  if (!findings_.are_sound({tensor, plan_keys::context, pipeline, data})) return;
-  const Parallel& parallel = block_.parallel;
-  if (parallel.has_more_ranks_than(most_ranks))
-    findings_.reject({"/parallel",
-                      product_text(parallel) + ", more GPUs than the " +
-                          std::to_string(most_ranks) + " that can be simulated",
-                      {},
-                      product_pointers()});
-}
-
-/// The platform must have the nodes that are asked for.
-void PlanReader::check_available() {
-  if (!nodes_ || !knows_gpus() || !findings_.is_sound(plan_keys::nodes)) return;
-  const int available = scenario_->platform.available_nodes();
-  if (available == 0 || *nodes_ <= available) return;
-  findings_.reject({plan_keys::nodes,
-                    "nodes is " + std::to_string(*nodes_) + ", but platform \"" +
-                        scenario_->platform.name + "\" has " + std::to_string(available),
-                    {}});
-}
-
-/// Where `data` is not given, it is what the nodes leave.
-void PlanReader::settle_data() {
-  if (block_.gives_data) return;
-  if (!knows_product() || (nodes_ && !knows_gpus())) return findings_.forget_data();
-  Parallel& parallel = block_.parallel;
-  if (nodes_) {
-    const ClusterShape given = first_nodes(scenario_->platform, *nodes_);
-    const GivenGpus gpus{total_gpus(given), gpus_text(given)};
-    const std::string why_not = why_no_data(parallel, gpus);
-    if (!why_not.empty())
-      return findings_.reject(
-          {"/parallel", why_not, "write \"data\", or another number of nodes", product_pointers()});
-    parallel.data = gpus.count / static_cast<int>(parallel.ranks_of_replica());
-  }
-  reader_.set_default("data", std::int64_t{parallel.data});
-}
-
-/// The nodes in use: those that are asked for, or as many as the ranks need.
-std::optional<ClusterShape> PlanReader::find_cluster() {
-  if (!knows_gpus() || !findings_.is_sound(plan_keys::nodes)) return std::nullopt;
-  const Platform& platform = scenario_->platform;
-  used_ = nodes_;
-  if (!used_) {
-    if (!knows_product()) return std::nullopt;
-    const Parallel& parallel = block_.parallel;
-    used_ = nodes_needed(platform, parallel.num_ranks());
-    if (!used_) {
-      findings_.reject({"/parallel",
-                        product_text(parallel) + ", but platform \"" + platform.name +
-                            "\" has only " + gpus_text(first_nodes(platform, most_nodes_in_use)),
-                        {},
-                        product_pointers()});
-      return std::nullopt;
-    }
-  }
-  root_->set_default("nodes", std::int64_t{*used_});
-  if (platform.domain_nodes > 1) {
-    scenario_->platform = in_segments(platform, *used_, settle_segment());
-    used_ = scenario_->platform.available_nodes();
-  }
-  const std::string kind = "/platform/fabric/kind";
-  const std::string why = why_not_joined(scenario_->platform, *used_);
-  if (!why.empty() && findings_.is_sound(kind)) findings_.reject({kind, why, {}});
-  ClusterShape cluster = first_nodes(scenario_->platform, *used_);
-  cluster.nodes_given = nodes_.has_value();
-  return cluster;
-}
-
-/// The nodes in use of each NVLink domain. Where nothing is said of them, the plan's groups decide.
-int PlanReader::settle_segment() {
-  const Platform& platform = scenario_->platform;
-  const int most = platform.domain_nodes;
-  const auto domains_for = [](int in_all, int of_each) { return (in_all + of_each - 1) / of_each; };
-  const int domains = domains_for(platform.available_nodes(), most);  // 0: as many as it takes
-  const auto are_enough = [&](int segment) {
-    return domains == 0 || domains_for(*used_, segment) <= domains;
-  };
-  const std::string pointer = "/platform/segment";
-  const JsonValue* given = find_at(root_->value(), pointer);
-  if (given != nullptr && !given->is_null() && given->origin.kind != OriginKind::defaulted) {
-    if (!findings_.is_sound(pointer)) return most;
-    const auto segment = static_cast<int>(std::get<std::int64_t>(given->content));
-    if (!are_enough(segment))
-      findings_.reject({pointer,
-                        "segments of " + std::to_string(segment) + " nodes take " +
-                            std::to_string(*used_) + " nodes out of " +
-                            std::to_string(domains_for(*used_, segment)) +
-                            " NVLink domains, and the platform has " + std::to_string(domains),
-                        "write a larger segment, or fewer nodes"});
-    return segment;
-  }
-  if (!knows_product()) return most;
-  int segment = default_segment(block_.parallel, most, platform.node_types.front().gpus);
-  if (!are_enough(segment)) segment = most;
-  if (JsonValue* block = root_->value().find("platform"); block != nullptr && block->is_object())
-    block->set("segment", JsonValue(std::int64_t{segment}));
-  return segment;
-}
-
-/// Layers by stage, where they are given in another way than by a list.
-void PlanReader::settle_layers() {
-  constexpr std::int64_t most_in_all = 1'000'000'000;
-  std::vector<int>& by_stage = block_.parallel.stage_layers;
-  if (asks_for_balance_ && findings_.are_sound({pipeline, layers}))
-    by_stage = layers_before_balance();
-  if (!block_.layout.layers.empty() &&
-      findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
-    split_by_layout(reader_, block_);
-  if (const int predicted = block_.layout.mtp_layers, has = scenario_->model.mtp_layers;
-      predicted > 0 && predicted != has && findings_.are_sound({"/model/mtp_layers"}))
-    findings_.reject({stage_layers,
-                      "the layout has " + std::to_string(predicted) +
-                          " times m, but the model's mtp_layers is " + std::to_string(has),
-                      "leave m out, or set mtp_layers to " + std::to_string(predicted)});
-  if (!block_.chunk_layers.empty() &&
-      findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
-    split_by_chunks(reader_, block_);
-  const std::int64_t sum = std::accumulate(by_stage.begin(), by_stage.end(), std::int64_t{0});
-  if (sum > most_in_all)
-    findings_.reject(
-        {stage_layers, "stage_layers adds up to " + std::to_string(sum) + " layers", {}});
-}
-
-/// Any split that adds up, so that the plan can be laid out.
-std::vector<int> PlanReader::layers_before_balance() {
-  constexpr double most_steps = 1e9;  // of the search; a second
-  const int stages = block_.parallel.pipeline, count = scenario_->model.layers;
-  const auto& moe = scenario_->model.moe;
-  if (block_.parallel.schedule->is_both_ways())
-    reader_.problem("stage_layers",
-                    "layers are not balanced under schedule " + block_.parallel.schedule->name +
-                        ", where each stage holds two parts of the model",
-                    "write the list, or leave stage_layers out");
-  if (moe && (moe->dense_layers > 0 || moe->every > 1))
-    reader_.problem("stage_layers", "layers with and without experts are not balanced among stages",
-                    "write the list, or leave stage_layers out");
-  if (static_cast<double>(count) * count * stages > most_steps)
-    reader_.problem("stage_layers",
-                    std::to_string(count) + " layers on " + std::to_string(stages) +
-                        " stages are too many to balance",
-                    "write the list, or leave stage_layers out");
-  std::vector<int> all_on_the_first(static_cast<std::size_t>(stages), 0);
-  all_on_the_first.front() = count;
-  return all_on_the_first;
-}
-
-void PlanReader::check_samples() {
-  constexpr std::int64_t most = 1'000'000'000;
-  if (!findings_.are_sound({data, micro_batch})) return;
-  if (std::int64_t{block_.parallel.data} * training_.micro_batch > most)
-    findings_.reject({data,
-                      "data * micro_batch = " + std::to_string(block_.parallel.data) + " * " +
-                          std::to_string(training_.micro_batch) + " is more than a billion samples",
-                      {}});
-}
-
-void PlanReader::settle_places(const ClusterShape& cluster) {
-  Parallel& parallel = block_.parallel;
-  if (!knows_product()) return;
-  parallel.placement = place_ranks(reader_, static_cast<int>(parallel.num_ranks()), cluster);
-  const JsonValue* placement = reader_.take("placement");
-  const bool asks_for_search = placement->is_string() && placement->string() == "search";
-  scenario_->placement_request =
-      asks_for_search ? PlacementRequest::search : PlacementRequest::as_planned;
-}
-
-/// A schedule that the user wrote must also finish when both ends of a message wait for each other.
-void PlanReader::check_exchanges() {
-  const Parallel& parallel = block_.parallel;
-  if (!parallel.schedule->written || parallel.pipeline_send != PipelineSend::blocking_pairs) return;
-  const bool is_default = reader_.take("pipeline_send")->origin.kind == OriginKind::defaulted;
-  if (!findings_.are_sound({"/parallel/schedule",
-                            is_default ? "/software/pipeline_send" : "/parallel/pipeline_send"}))
-    return;
-  if (const auto deadlock = exchange_deadlock(*parallel.schedule->written))
-    findings_.reject(
-        {"/parallel/schedule",
-         "the schedule never finishes with pipeline_send \"blocking_pairs\": " + *deadlock,
-         R"(write "pipeline_send": "eager")"});
-}
-
-/// The plan, where nothing is wrong; else what only laying it out can tell.
-void PlanReader::lay_out(const ClusterShape& cluster) {
-  const Parallel& parallel = block_.parallel;
-  if (!root_->problems().empty()) {
-    if (knows_product() && findings_.are_sound({"/parallel/placement", "/parallel/rank_order"}))
-      check_borders(parallel, cluster, findings_);
-    return;
-  }
-  auto made = make_plan(scenario_->model, training_, parallel, cluster, scenario_->software,
-                        scenario_->plan.compression);
-  if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&made)) {
-    for (PlanRejection& rejection : *rejections) findings_.reject(std::move(rejection));
-    return;
-  }
-  scenario_->plan = std::move(std::get<Plan>(made));
-  const Plan& made_plan = scenario_->plan;
-  const bool by_part = made_plan.parallel.schedule->is_both_ways();
-  const bool by_chunk = !by_part && !made_plan.position_layers.empty();
-  JsonValue::Array by_stage;
-  for (const int count : by_part ? made_plan.position_layers : made_plan.stage_layers)
-    by_stage.emplace_back(std::int64_t{count});
-  for (std::size_t stage = 0; by_chunk && stage < by_stage.size(); ++stage) {
-    JsonValue::Array layers_of_chunks;
-    for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
-      layers_of_chunks.emplace_back(std::int64_t{made_plan.chunk_layers({StageId{stage}, chunk})});
-    by_stage[stage].content = std::move(layers_of_chunks);
-  }
-  reader_.set_default("stage_layers", std::move(by_stage));
-  scenario_->nodes = types_of_nodes(scenario_->platform, *used_);
-}
-
-/// The types of the nodes in use, as far as they and this part of their devices are known.
-std::vector<const NodeType*> PlanReader::types_in_use(std::string_view part_of_node) const {
-  const std::vector<NodeType>& types = scenario_->platform.node_types;
-  std::vector<const NodeType*> known;
-  int before = 0;  // nodes of the types before this one
-  for (std::size_t type = 0; type < types.size(); ++type) {
-    const bool is_used = types.size() == 1 || (used_ && before < *used_);
-    const std::string pointer = node_type_pointer(type) + "/" + std::string(part_of_node);
-    if (is_used && findings_.is_sound(pointer)) known.push_back(&types[type]);
-    before += types[type].count;
-  }
-  return known;
-}
-
-/// Every GPU in use must have a rate for the precision. Of fp8 with the recipe "mx", which is mxfp8, the recipe is wrong where fp8 is known.
-void PlanReader::check_precision() {
-  if (!findings_.is_sound("/training/precision")) return;
-  const JsonValue* const written = find_at(root_->value(), "/training/precision");
-  const bool is_fp8 = written != nullptr && written->is_string() && written->string() == "fp8";
-  for (const NodeType* const node : types_in_use("device/peak")) {
-    const auto& peak = node->device.peak;
-    const bool is_recipe = is_fp8 && training_.precision == Precision::mxfp8;
-    const bool blames_recipe = is_recipe && peak.contains(Precision::fp8);
-    const Precision precision = is_recipe && !blames_recipe ? Precision::fp8 : training_.precision;
-    if (peak.contains(precision) && peak.contains(base_precision(precision))) continue;
-    const std::string known = listed(peak, [](const auto& each) { return name_of(each.first); });
-    return findings_.reject(
-        {blames_recipe ? plan_keys::fp8_recipe : "/training/precision",
-         std::string("device ") + node->device.name + " has no " +
-             name_of(peak.contains(precision) ? base_precision(precision) : precision) + " rate" +
-             (blames_recipe ? ", which recipe \"mx\" computes with" : ""),
-         blames_recipe ? "write \"tensor\"" : "it has " + known});
-  }
-}
-
-/// Every node in use must say what its host takes in.
-void PlanReader::check_host() {
-  for (const auto& [key, share] :
-       {std::pair{plan_keys::optimizer_offload, training_.optimizer_offload},
-        std::pair{plan_keys::activation_offload, training_.activation_offload}}) {
-    if (share == 0 || !findings_.is_sound(key)) continue;
-    for (const NodeType* const node : types_in_use("host"))
-      if (!node->host)
-        findings_.reject({key,
-                          "platform " + scenario_->platform.name +
-                              " does not say how fast a GPU reaches its host's memory",
-                          "add \"host\" to its node types (docs/platforms.md), or leave it out"});
-  }
-}
-
-void PlanReader::check_codecs() {
-  const Compression& compression = scenario_->plan.compression;
-  check_compression_block(compression, block_.parallel, types_in_use("device/codecs"), findings_);
-  if (!training_.lora.is_used() || !findings_.is_sound(plan_keys::lora_rank)) return;
-  for (const auto& [name, codec] : {std::pair{"data_gradients", &compression.data_gradients},
-                                    std::pair{"zero_gather", &compression.zero_gather}})
-    if (*codec && findings_.is_sound(codec_place(name)))
-      findings_.reject({codec_place(name),
-                        std::string("codecs of ") + name +
-                            " are modelled for all of a layer's matrices, and not for adapters",
-                        "leave it out"});
-}
-
-/// The nodes and GPUs of a job, counted from 0 through its nodes, and which of them the plan leaves idle.
-class PartsInUse {
+/// Reads `nodes`, `training` and `parallel`, and lays the plan out. Each block is read by itself first; then come the checks
+/// that take several values, from all over the scenario. Such a check is made when those values are what was meant
+/// (Problems::is_sound), whatever else is wrong, so that independent mistakes are told at once and none twice.
+class PlanReader {
  public:
-  PartsInUse(const std::vector<NodeType>& nodes, const Plan& plan)
-      : is_used_(nodes.size()), knows_plan_(!plan.devices.empty()) {
-    std::size_t gpus = 0;
-    for (const NodeType& node : nodes) {
-      first_gpu_.push_back(gpus);
-      gpus += static_cast<std::size_t>(node.gpus);
-    }
-    uses_gpu_.resize(gpus);
-    for (const PlanDevice& device : plan.devices) {
-      is_used_[device.node.index()] = true;
-      for (const int gpu : device.gpus)
-        uses_gpu_[first_gpu_[device.node.index()] + static_cast<std::size_t>(gpu)] = true;
-    }
+  /// Reads the blocks of `root`. Model, platform and software of `scenario` have been read.
+  PlanReader(ObjectReader& root, Scenario& scenario)
+      : root_(&root),
+        scenario_(&scenario),
+        findings_(root.problems(), root.value()),
+        nodes_(root.take("nodes") == nullptr
+                   ? std::nullopt
+                   : std::optional(root.required_int("nodes", 1, most_nodes_in_use))),
+        training_(read_training_of(root, scenario.software)),
+        reader_(root.child("parallel")),
+        block_(read_parallel(reader_, scenario.software, scenario.model.moe.has_value())),
+        asks_for_balance_(asks_for_balance(reader_)) {}
+
+  /// The checks, once the whole scenario has been read, and the plan.
+  void check() {
+    check_tensor(inputs(), findings_);
+    if (!block_.gives_layers) check_even_stages(inputs(), findings_);
+    check_pairs(inputs(), findings_);
+    check_context(inputs(), findings_);
+    check_ranks();
+    check_available();
+    settle_data();
+    const std::optional<ClusterShape> cluster = find_cluster();
+    if (cluster) check_product(inputs(), *cluster, findings_);
+    check_experts(inputs(), findings_);
+    check_recompute(inputs(), findings_);
+    check_states(inputs(), findings_);
+    check_adapters(inputs(), findings_);
+    settle_layers();
+    check_samples();
+    check_work(inputs(), findings_);
+    if (cluster) settle_places(*cluster);
+    check_exchanges();
+    if (cluster) lay_out(*cluster);
+    check_precision();
+    check_host();
+    check_codecs();
   }
 
-  /// Nothing where the part is one that the plan uses.
-  std::string what_is_wrong(const NoiseBlock::SlowPart& part) const {
-    const bool is_gpu = part.gpu.has_value();
-    const std::vector<bool>& used = is_gpu ? uses_gpu_ : is_used_;
-    const auto number = static_cast<std::size_t>(is_gpu ? *part.gpu : part.node.value_or(0));
-    const std::string found = (is_gpu ? "gpu is " : "node is ") + std::to_string(number);
-    if (number >= used.size())
-      return found + ", and the job has " + std::to_string(used.size()) +
-             (is_gpu ? " GPUs" : " nodes") + ", counted from 0";
-    if (knows_plan_ && !used[number])
-      return found + ", which the plan leaves idle (it is counted through all GPUs of its nodes)";
-    return {};
-  }
+  /// The split into stages is to be found: the plan has any that adds up.
+  bool balances() const { return asks_for_balance_; }
 
  private:
-  std::vector<std::size_t> first_gpu_;  ///< of each node
-  std::vector<bool> is_used_, uses_gpu_;
-  bool knows_plan_;
+  /// Findings become problems at the values that they blame.
+  class Findings final : public PlanFindings {
+   public:
+    Findings(Problems& problems, JsonValue& tree) : problems_(&problems), tree_(&tree) {}
+    bool is_sound(std::string_view pointer) const override {
+      return (knows_data_ || pointer != data) && problems_->is_sound(pointer);
+    }
+    void reject(PlanRejection rejection) override {
+      std::vector<std::string> spoils = std::move(rejection.spoils);
+      if (spoils.empty()) spoils = {rejection.key};
+      problems_->add({origin_near(*tree_, rejection.key), rejection.key,
+                      std::move(rejection.message), std::move(rejection.suggestion)},
+                     std::move(spoils));
+    }
+    /// `data` is not given, and what it would be derived from is wrong.
+    void forget_data() { knows_data_ = false; }
+
+   private:
+    Problems* problems_;
+    JsonValue* tree_;
+    bool knows_data_ = true;
+  };
+
+  PlanInputs inputs() const {
+    return {scenario_->model, training_, block_.parallel, scenario_->software};
+  }
+
+  /// Whether it is known how many GPUs each node has.
+  bool knows_gpus() const {
+    const std::size_t types = scenario_->platform.node_types.size();
+    bool all = types > 0;
+    for (std::size_t type = 0; type < types; ++type)
+      all = all && findings_.is_sound(node_type_pointer(type) + "/count") &&
+            findings_.is_sound(node_type_pointer(type) + "/gpus");
+    return all;
+  }
+
+  bool knows_product() const {
+    return findings_.are_sound({tensor, plan_keys::context, pipeline, data, plan_keys::nodes});
+  }
+
+  /// Products must not leave the range of what can be counted.
+  void check_ranks() {
+    if (!findings_.are_sound({tensor, plan_keys::context, pipeline, data})) return;
+    const Parallel& parallel = block_.parallel;
+    if (parallel.has_more_ranks_than(most_ranks))
+      findings_.reject({"/parallel",
+                        product_text(parallel) + ", more GPUs than the " +
+                            std::to_string(most_ranks) + " that can be simulated",
+                        {},
+                        product_pointers()});
+  }
+
+  /// The platform must have the nodes that are asked for.
+  void check_available() {
+    if (!nodes_ || !knows_gpus() || !findings_.is_sound(plan_keys::nodes)) return;
+    const int available = scenario_->platform.available_nodes();
+    if (available == 0 || *nodes_ <= available) return;
+    findings_.reject({plan_keys::nodes,
+                      "nodes is " + std::to_string(*nodes_) + ", but platform \"" +
+                          scenario_->platform.name + "\" has " + std::to_string(available),
+                      {}});
+  }
+
+  /// Where `data` is not given, it is what the nodes leave.
+  void settle_data() {
+    if (block_.gives_data) return;
+    if (!knows_product() || (nodes_ && !knows_gpus())) return findings_.forget_data();
+    Parallel& parallel = block_.parallel;
+    if (nodes_) {
+      const ClusterShape given = first_nodes(scenario_->platform, *nodes_);
+      const GivenGpus gpus{total_gpus(given), gpus_text(given)};
+      const std::string why_not = why_no_data(parallel, gpus);
+      if (!why_not.empty())
+        return findings_.reject({"/parallel", why_not, "write \"data\", or another number of nodes",
+                                 product_pointers()});
+      parallel.data = gpus.count / static_cast<int>(parallel.ranks_of_replica());
+    }
+    reader_.set_default("data", std::int64_t{parallel.data});
+  }
+
+  /// The nodes in use: those that are asked for, or as many as the ranks need.
+  std::optional<ClusterShape> find_cluster() {
+    if (!knows_gpus() || !findings_.is_sound(plan_keys::nodes)) return std::nullopt;
+    const Platform& platform = scenario_->platform;
+    used_ = nodes_;
+    if (!used_) {
+      if (!knows_product()) return std::nullopt;
+      const Parallel& parallel = block_.parallel;
+      used_ = nodes_needed(platform, parallel.num_ranks());
+      if (!used_) {
+        findings_.reject({"/parallel",
+                          product_text(parallel) + ", but platform \"" + platform.name +
+                              "\" has only " + gpus_text(first_nodes(platform, most_nodes_in_use)),
+                          {},
+                          product_pointers()});
+        return std::nullopt;
+      }
+    }
+    root_->set_default("nodes", std::int64_t{*used_});
+    if (platform.domain_nodes > 1) {
+      scenario_->platform = in_segments(platform, *used_, settle_segment());
+      used_ = scenario_->platform.available_nodes();
+    }
+    const std::string kind = "/platform/fabric/kind";
+    const std::string why = why_not_joined(scenario_->platform, *used_);
+    if (!why.empty() && findings_.is_sound(kind)) findings_.reject({kind, why, {}});
+    ClusterShape cluster = first_nodes(scenario_->platform, *used_);
+    cluster.nodes_given = nodes_.has_value();
+    return cluster;
+  }
+
+  /// The nodes in use of each NVLink domain. Where nothing is said of them, the plan's groups decide.
+  int settle_segment() {
+    const Platform& platform = scenario_->platform;
+    const int most = platform.domain_nodes;
+    const auto domains_for = [](int in_all, int of_each) {
+      return (in_all + of_each - 1) / of_each;
+    };
+    const int domains = domains_for(platform.available_nodes(), most);  // 0: as many as it takes
+    const auto are_enough = [&](int segment) {
+      return domains == 0 || domains_for(*used_, segment) <= domains;
+    };
+    const std::string pointer = "/platform/segment";
+    const JsonValue* given = find_at(root_->value(), pointer);
+    if (given != nullptr && !given->is_null() && given->origin.kind != OriginKind::defaulted) {
+      if (!findings_.is_sound(pointer)) return most;
+      const auto segment = static_cast<int>(std::get<std::int64_t>(given->content));
+      if (!are_enough(segment))
+        findings_.reject({pointer,
+                          "segments of " + std::to_string(segment) + " nodes take " +
+                              std::to_string(*used_) + " nodes out of " +
+                              std::to_string(domains_for(*used_, segment)) +
+                              " NVLink domains, and the platform has " + std::to_string(domains),
+                          "write a larger segment, or fewer nodes"});
+      return segment;
+    }
+    if (!knows_product()) return most;
+    int segment = default_segment(block_.parallel, most, platform.node_types.front().gpus);
+    if (!are_enough(segment)) segment = most;
+    if (JsonValue* block = root_->value().find("platform"); block != nullptr && block->is_object())
+      block->set("segment", JsonValue(std::int64_t{segment}));
+    return segment;
+  }
+
+  /// Layers by stage, where they are given in another way than by a list.
+  void settle_layers() {
+    constexpr std::int64_t most_in_all = 1'000'000'000;
+    std::vector<int>& by_stage = block_.parallel.stage_layers;
+    if (asks_for_balance_ && findings_.are_sound({pipeline, layers}))
+      by_stage = layers_before_balance();
+    if (!block_.layout.layers.empty() &&
+        findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
+      split_by_layout(reader_, block_);
+    if (const int predicted = block_.layout.mtp_layers, has = scenario_->model.mtp_layers;
+        predicted > 0 && predicted != has && findings_.are_sound({"/model/mtp_layers"}))
+      findings_.reject({stage_layers,
+                        "the layout has " + std::to_string(predicted) +
+                            " times m, but the model's mtp_layers is " + std::to_string(has),
+                        "leave m out, or set mtp_layers to " + std::to_string(predicted)});
+    if (!block_.chunk_layers.empty() &&
+        findings_.are_sound({pipeline, "/parallel/virtual_pipeline", stage_layers}))
+      split_by_chunks(reader_, block_);
+    const std::int64_t sum = std::accumulate(by_stage.begin(), by_stage.end(), std::int64_t{0});
+    if (sum > most_in_all)
+      findings_.reject(
+          {stage_layers, "stage_layers adds up to " + std::to_string(sum) + " layers", {}});
+  }
+
+  /// Any split that adds up, so that the plan can be laid out.
+  std::vector<int> layers_before_balance() {
+    constexpr double most_steps = 1e9;  // of the search; a second
+    const int stages = block_.parallel.pipeline, count = scenario_->model.layers;
+    const auto& moe = scenario_->model.moe;
+    if (block_.parallel.schedule->is_both_ways())
+      reader_.problem("stage_layers",
+                      "layers are not balanced under schedule " + block_.parallel.schedule->name +
+                          ", where each stage holds two parts of the model",
+                      "write the list, or leave stage_layers out");
+    if (moe && (moe->dense_layers > 0 || moe->every > 1))
+      reader_.problem("stage_layers",
+                      "layers with and without experts are not balanced among stages",
+                      "write the list, or leave stage_layers out");
+    if (static_cast<double>(count) * count * stages > most_steps)
+      reader_.problem("stage_layers",
+                      std::to_string(count) + " layers on " + std::to_string(stages) +
+                          " stages are too many to balance",
+                      "write the list, or leave stage_layers out");
+    std::vector<int> all_on_the_first(static_cast<std::size_t>(stages), 0);
+    all_on_the_first.front() = count;
+    return all_on_the_first;
+  }
+
+  void check_samples() {
+    constexpr std::int64_t most = 1'000'000'000;
+    if (!findings_.are_sound({data, micro_batch})) return;
+    if (std::int64_t{block_.parallel.data} * training_.micro_batch > most)
+      findings_.reject({data,
+                        "data * micro_batch = " + std::to_string(block_.parallel.data) + " * " +
+                            std::to_string(training_.micro_batch) +
+                            " is more than a billion samples",
+                        {}});
+  }
+
+  void settle_places(const ClusterShape& cluster) {
+    Parallel& parallel = block_.parallel;
+    if (!knows_product()) return;
+    parallel.placement = place_ranks(reader_, static_cast<int>(parallel.num_ranks()), cluster);
+    const JsonValue* placement = reader_.take("placement");
+    const bool asks_for_search = placement->is_string() && placement->string() == "search";
+    scenario_->placement_request =
+        asks_for_search ? PlacementRequest::search : PlacementRequest::as_planned;
+  }
+
+  /// A schedule that the user wrote must also finish when both ends of a message wait for each other.
+  void check_exchanges() {
+    const Parallel& parallel = block_.parallel;
+    if (!parallel.schedule->written || parallel.pipeline_send != PipelineSend::blocking_pairs)
+      return;
+    const bool is_default = reader_.take("pipeline_send")->origin.kind == OriginKind::defaulted;
+    if (!findings_.are_sound({"/parallel/schedule",
+                              is_default ? "/software/pipeline_send" : "/parallel/pipeline_send"}))
+      return;
+    if (const auto deadlock = exchange_deadlock(*parallel.schedule->written))
+      findings_.reject(
+          {"/parallel/schedule",
+           "the schedule never finishes with pipeline_send \"blocking_pairs\": " + *deadlock,
+           R"(write "pipeline_send": "eager")"});
+  }
+
+  /// The plan, where nothing is wrong; else what only laying it out can tell.
+  void lay_out(const ClusterShape& cluster) {
+    const Parallel& parallel = block_.parallel;
+    if (!root_->problems().empty()) {
+      if (knows_product() && findings_.are_sound({"/parallel/placement", "/parallel/rank_order"}))
+        check_borders(parallel, cluster, findings_);
+      return;
+    }
+    auto made = make_plan(scenario_->model, training_, parallel, cluster, scenario_->software,
+                          scenario_->plan.compression);
+    if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&made)) {
+      for (PlanRejection& rejection : *rejections) findings_.reject(std::move(rejection));
+      return;
+    }
+    scenario_->plan = std::move(std::get<Plan>(made));
+    const Plan& made_plan = scenario_->plan;
+    const bool by_part = made_plan.parallel.schedule->is_both_ways();
+    const bool by_chunk = !by_part && !made_plan.position_layers.empty();
+    JsonValue::Array by_stage;
+    for (const int count : by_part ? made_plan.position_layers : made_plan.stage_layers)
+      by_stage.emplace_back(std::int64_t{count});
+    for (std::size_t stage = 0; by_chunk && stage < by_stage.size(); ++stage) {
+      JsonValue::Array layers_of_chunks;
+      for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
+        layers_of_chunks.emplace_back(
+            std::int64_t{made_plan.chunk_layers({StageId{stage}, chunk})});
+      by_stage[stage].content = std::move(layers_of_chunks);
+    }
+    reader_.set_default("stage_layers", std::move(by_stage));
+    scenario_->nodes = types_of_nodes(scenario_->platform, *used_);
+  }
+
+  /// The types of the nodes in use, as far as they and this part of their devices are known.
+  std::vector<const NodeType*> types_in_use(std::string_view part_of_node) const {
+    const std::vector<NodeType>& types = scenario_->platform.node_types;
+    std::vector<const NodeType*> known;
+    int before = 0;  // nodes of the types before this one
+    for (std::size_t type = 0; type < types.size(); ++type) {
+      const bool is_used = types.size() == 1 || (used_ && before < *used_);
+      const std::string pointer = node_type_pointer(type) + "/" + std::string(part_of_node);
+      if (is_used && findings_.is_sound(pointer)) known.push_back(&types[type]);
+      before += types[type].count;
+    }
+    return known;
+  }
+
+  /// Every GPU in use must have a rate for the precision. Of fp8 with the recipe "mx", which is mxfp8, the recipe is wrong where fp8 is known.
+  void check_precision() {
+    if (!findings_.is_sound("/training/precision")) return;
+    const JsonValue* const written = find_at(root_->value(), "/training/precision");
+    const bool is_fp8 = written != nullptr && written->is_string() && written->string() == "fp8";
+    for (const NodeType* const node : types_in_use("device/peak")) {
+      const auto& peak = node->device.peak;
+      const bool is_recipe = is_fp8 && training_.precision == Precision::mxfp8;
+      const bool blames_recipe = is_recipe && peak.contains(Precision::fp8);
+      const Precision precision =
+          is_recipe && !blames_recipe ? Precision::fp8 : training_.precision;
+      if (peak.contains(precision) && peak.contains(base_precision(precision))) continue;
+      const std::string known = listed(peak, [](const auto& each) { return name_of(each.first); });
+      return findings_.reject(
+          {blames_recipe ? plan_keys::fp8_recipe : "/training/precision",
+           std::string("device ") + node->device.name + " has no " +
+               name_of(peak.contains(precision) ? base_precision(precision) : precision) + " rate" +
+               (blames_recipe ? ", which recipe \"mx\" computes with" : ""),
+           blames_recipe ? "write \"tensor\"" : "it has " + known});
+    }
+  }
+
+  void check_codecs() {
+    const Compression& compression = scenario_->plan.compression;
+    check_compression_block(compression, block_.parallel, types_in_use("device/codecs"), findings_);
+    if (!training_.lora.is_used() || !findings_.is_sound(plan_keys::lora_rank)) return;
+    for (const auto& [name, codec] : {std::pair{"data_gradients", &compression.data_gradients},
+                                      std::pair{"zero_gather", &compression.zero_gather}})
+      if (*codec && findings_.is_sound(codec_place(name)))
+        findings_.reject({codec_place(name),
+                          std::string("codecs of ") + name +
+                              " are modelled for all of a layer's matrices, and not for adapters",
+                          "leave it out"});
+  }
+
+  /// Every node in use must say what its host takes in.
+  void check_host() {
+    for (const auto& [key, share] :
+         {std::pair{plan_keys::optimizer_offload, training_.optimizer_offload},
+          std::pair{plan_keys::activation_offload, training_.activation_offload}}) {
+      if (share == 0 || !findings_.is_sound(key)) continue;
+      for (const NodeType* const node : types_in_use("host"))
+        if (!node->host)
+          findings_.reject({key,
+                            "platform " + scenario_->platform.name +
+                                " does not say how fast a GPU reaches its host's memory",
+                            "add \"host\" to its node types (docs/platforms.md), or leave it out"});
+    }
+  }
+
+  ObjectReader* root_;
+  Scenario* scenario_;
+  Findings findings_;
+  std::optional<int> nodes_;  ///< as given
+  std::optional<int> used_;   ///< nodes, once they are known
+  Training training_;
+  ObjectReader reader_;  ///< of the block `parallel`
+  ParallelBlock block_;
+  bool asks_for_balance_ = false;
 };
 
 /// Slow parts that the nodes in use do not have, or that hold no part of the plan, are problems of `block`, the block as it was written.
+/// GPUs are counted from 0 through all nodes.
 void check_slow_parts(const NoiseBlock& noise, const std::vector<NodeType>& nodes, const Plan& plan,
                       JsonValue& block, Problems& problems) {
-  const PartsInUse in_use(nodes, plan);
+  std::vector<std::size_t> first_gpu{0};  // of each node
+  for (const NodeType& node : nodes)
+    first_gpu.push_back(first_gpu.back() + static_cast<std::size_t>(node.gpus));
+  std::vector<bool> uses_node(nodes.size()), uses_gpu(first_gpu.back());
+  for (const PlanDevice& device : plan.devices) {
+    uses_node[device.node.index()] = true;
+    for (const int gpu : device.gpus)
+      uses_gpu[first_gpu[device.node.index()] + static_cast<std::size_t>(gpu)] = true;
+  }
   for (std::size_t i = 0; i < noise.slow_parts.size(); ++i) {
     const NoiseBlock::SlowPart& part = noise.slow_parts[i];
-    const std::string wrong = in_use.what_is_wrong(part);
-    if (wrong.empty()) continue;
-    const std::string inner =
-        "/slow_parts/" + std::to_string(i) + (part.gpu.has_value() ? "/gpu" : "/node");
+    const bool is_gpu = part.gpu.has_value();
+    const std::vector<bool>& used = is_gpu ? uses_gpu : uses_node;
+    const auto number = static_cast<std::size_t>(is_gpu ? *part.gpu : part.node.value_or(0));
+    const std::string key = is_gpu ? "gpu" : "node";
+    std::string wrong = key + " is " + std::to_string(number);
+    if (number >= used.size())
+      wrong += ", and the job has " + std::to_string(used.size()) + (is_gpu ? " GPUs" : " nodes") +
+               ", counted from 0";
+    else if (!plan.devices.empty() && !used[number])
+      wrong += ", which the plan leaves idle (it is counted through all GPUs of its nodes)";
+    else
+      continue;
+    const std::string inner = "/slow_parts/" + std::to_string(i) + "/" + key;
     const JsonValue* const value = find_at(block, inner);
     problems.add({value == nullptr ? block.origin : value->origin, "/noise" + inner, wrong, {}});
   }

@@ -508,11 +508,11 @@ TEST_CASE("shipped stacks of FSDP and DeepSpeed are the one they extend, but for
   const SoftwareProfile base = stack("torchtitan-2025"), fsdp = stack("pytorch-fsdp-2024"),
                         deepspeed = stack("deepspeed-2024");
   CHECK(fsdp.flash_elsewhere.size() == base.flash_elsewhere.size());
-  CHECK(fsdp.layer_traffic.forward_hidden == base.eager_layer_traffic->forward_hidden);
+  CHECK(fsdp.layer_traffic.forward.hidden == base.eager_layer_traffic->forward.hidden);
   CHECK_FALSE(fsdp.eager_layer_traffic);
   CHECK(fsdp.sources.at("launch/collective").text == base.sources.at("launch/collective").text);
   CHECK(fsdp.sources.at("launch/kernel").evidence == Evidence::assumed);
-  CHECK(deepspeed.layer_traffic.forward_kernels == 33);
+  CHECK(deepspeed.layer_traffic.forward.kernels == 33);
   CHECK(deepspeed.states_bf16.weights == 2);
   CHECK(deepspeed.sources.contains("memory/states_bf16/weights"));
   CHECK(deepspeed.gradients_of(Precision::bf16) == GradientType::bf16);

@@ -10,7 +10,6 @@
 
 #include "platform/source_json.hpp"
 #include "scenario/key_table.hpp"
-#include "scenario/supported_values.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -137,7 +136,7 @@ SearchBlock read_search(ObjectReader reader) {
   block.values = read_lists(reader);
   block.memory_margin = read_margin(reader);
   block.placement = reader.optional_enum("placement", PlacementChoice::megatron);
-  block.objective = read_objective(reader, Objective::time);
+  block.objective = reader.optional_enum("objective", Objective::time);
   reader.reject_unknown_keys();
   return block;
 }

@@ -27,10 +27,17 @@ enum class PlacementChoice {
   search,    ///< the search itself
 };
 
+/// Values of keys of a plan by the key's name, as Key::get has them. A key that is not there was not given.
+using SearchLists = std::map<std::string, std::vector<int>, std::less<>>;
+
+/// Reads `supports` of a software profile: all values that the stack can run of the keys it lists, written as the lists of a `search`
+/// block are. What is not listed is not limited. `rank` tries no others where it searches everything.
+SearchLists read_supported(ObjectReader reader);
+
 /// The `search` block of a scenario: the values that `rank` tries for each key of a plan.
 struct SearchBlock {
   /// By name of the key, as Key::get has them. A key that is not there was not given.
-  std::map<std::string, std::vector<int>, std::less<>> values;
+  SearchLists values;
   MemoryMargin memory_margin;
   PlacementChoice placement = PlacementChoice::megatron;
   Objective objective = Objective::time;

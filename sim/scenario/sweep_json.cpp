@@ -121,7 +121,7 @@ void check_points(ObjectReader& reader, const char* key, std::set<std::string>& 
 SweepChoices read_choices(ObjectReader& reader) {
   SweepChoices choices;
   if (reader.take("objective") != nullptr)
-    choices.objective = read_objective(reader, choices.objective);
+    choices.objective = reader.optional_enum("objective", choices.objective);
   if (reader.take("plan") != nullptr) choices.plan = reader.optional_enum("plan", choices.plan);
   return choices;
 }

@@ -95,7 +95,7 @@ class OpWriter {
     event(later, OpKind::wait, number, traffic);
   }
 
-  std::vector<Op>& ops(Stream stream) { return program_.streams[static_cast<std::size_t>(stream)]; }
+  std::vector<Op>& ops(Stream stream) { return program_.streams[stream]; }
   StageProgram& program() { return program_; }
   StageProgram take() { return std::move(program_); }
 
@@ -125,19 +125,14 @@ class StageMessages {
     return (two_parts ? 2 : 1) * second_slots_;
   }
 
-  std::optional<Op> receive(const Step& step) const {
+  /// What a pass receives or sends.
+  std::optional<Op> message(OpKind kind, const Step& step) const {
     if (step.phase == Phase::weight_gradient) return std::nullopt;
     const Phase phase = step.phase == Phase::forward ? Phase::activation : Phase::gradient;
-    if (!sender(phase, step.chunk)) return std::nullopt;
-    return message(OpKind::receive, phase, step, step.chunk);
-  }
-
-  std::optional<Op> send(const Step& step) const {
-    if (step.phase == Phase::weight_gradient) return std::nullopt;
-    const Phase phase = step.phase == Phase::forward ? Phase::activation : Phase::gradient;
-    const auto to = receiver(phase, step.chunk);
-    if (!to) return std::nullopt;
-    return message(OpKind::send, phase, step, to->chunk);
+    const bool sends = kind == OpKind::send;
+    const auto other = sends ? receiver(phase, step.chunk) : sender(phase, step.chunk);
+    if (!other) return std::nullopt;
+    return message(kind, phase, step, sends ? other->chunk : step.chunk);
   }
 
   /// Adds a message in the parts in which its codec sends it.
@@ -467,7 +462,7 @@ class OperationWriter {
   }
 
   const PlacedPass& placed(int chunk, Direction direction) {
-    auto& placed = placed_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(direction)];
+    auto& placed = placed_[static_cast<std::size_t>(chunk)][direction];
     if (!placed)
       placed = place_operations((*chunks_)[static_cast<std::size_t>(chunk)]->at(direction));
     return *placed;
@@ -497,7 +492,7 @@ class OperationWriter {
   const StageOperations* chunks_;
   bool splits_backward_, crosses_nodes_;
   OperationPlaces places_;
-  std::vector<std::array<std::optional<PlacedPass>, num_directions>> placed_;  ///< by chunk
+  std::vector<EnumArray<Direction, std::optional<PlacedPass>>> placed_;  ///< by chunk
 };
 
 }  // namespace
@@ -527,31 +522,33 @@ class StageWriter {
       end = end_of_block(order, first);
       const std::span<const Step> block(&order[first], end - first);
       for (const Step& step : block) {
-        const auto message = messages_.receive(step);
+        const auto message = messages_.message(OpKind::receive, step);
         if (!message) continue;
         messages_.add_parts(*message, writer_.ops(Stream::compute));
         decode(*message);
       }
       compute_block(block);
       for (const Step& step : block)
-        if (const auto message = messages_.send(step))
+        if (const auto message = messages_.message(OpKind::send, step))
           messages_.add_parts(*message, writer_.ops(encode(*message)));
     }
   }
 
   void write_blocking(const std::vector<PassGroup>& groups) {
     std::vector<Op> messages, next;
-    add_receives(groups.front(), messages);
+    add_messages(OpKind::receive, groups.front(), messages);
     writer_.exchange(messages);
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      if (messages_.compresses()) decode_received(groups[g]);
+      if (messages_.compresses())
+        for_each_message(OpKind::receive, groups[g], [&](const Op& message) { decode(message); });
       for (const Step& step : groups[g]) compute(step);
-      if (messages_.compresses()) encode_sent(groups[g]);
+      if (messages_.compresses())
+        for_each_message(OpKind::send, groups[g], [&](const Op& message) { encode_here(message); });
       messages.clear();
-      add_sends(groups[g], messages);
+      add_messages(OpKind::send, groups[g], messages);
       if (g + 1 < groups.size()) {
         next.clear();
-        add_receives(groups[g + 1], next);
+        add_messages(OpKind::receive, groups[g + 1], next);
         const bool shared = shape_.chunks > 1 ? !turns_around(groups[g], groups[g + 1])
                                               : same_neighbour(messages, next);
         if (!shared) {
@@ -626,22 +623,13 @@ class StageWriter {
     return Stream::codec;
   }
 
-  void decode_received(PassGroup group) {
+  template <class Visit>
+  void for_each_message(OpKind kind, PassGroup group, const Visit& visit) const {
     for (const Step& step : group)
-      if (const auto message = messages_.receive(step)) decode(*message);
+      if (const auto message = messages_.message(kind, step)) visit(*message);
   }
-  void encode_sent(PassGroup group) {
-    for (const Step& step : group)
-      if (const auto message = messages_.send(step)) encode_here(*message);
-  }
-
-  void add_receives(PassGroup group, std::vector<Op>& ops) const {
-    for (const Step& step : group)
-      if (const auto message = messages_.receive(step)) messages_.add_parts(*message, ops);
-  }
-  void add_sends(PassGroup group, std::vector<Op>& ops) const {
-    for (const Step& step : group)
-      if (const auto message = messages_.send(step)) messages_.add_parts(*message, ops);
+  void add_messages(OpKind kind, PassGroup group, std::vector<Op>& ops) const {
+    for_each_message(kind, group, [&](const Op& message) { messages_.add_parts(message, ops); });
   }
 
   /// Whether a message goes to, or comes from, the next stage.
@@ -742,7 +730,7 @@ OperationPlaces::OperationPlaces(const StageOperations& chunks,
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
     for (const Direction direction : played) {
       const PassOperations& pass = chunks[chunk]->at(direction);
-      first_[chunk][static_cast<std::size_t>(direction)] = size_;
+      first_[chunk][direction] = size_;
       size_ += static_cast<std::uint32_t>(pass.size());
       for (const Operation& operation : pass.layer)
         if (row_of(operation.label).part == Part::data_comm) companies_ = companies;
@@ -755,8 +743,7 @@ std::uint32_t OperationPlaces::num_rows() const { return first_row() + size_ * c
 std::uint32_t OperationPlaces::num_slots() const { return size_; }
 
 std::uint32_t OperationPlaces::index(int chunk, Direction direction, std::size_t number) const {
-  return first_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(direction)] +
-         static_cast<std::uint32_t>(number);
+  return first_[static_cast<std::size_t>(chunk)][direction] + static_cast<std::uint32_t>(number);
 }
 
 std::uint16_t OperationPlaces::row(int chunk, Direction direction,

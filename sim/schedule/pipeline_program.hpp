@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "passes/pass.hpp"
-#include "plan/gradient_reduction.hpp"
 #include "plan/plan.hpp"
 #include "schedule/program.hpp"
 
@@ -145,7 +144,7 @@ class OperationPlaces {
   int chunks_;
   std::uint32_t companies_ = 1;  ///< rows of an operation
   std::uint32_t size_ = 0;
-  std::vector<std::array<std::uint32_t, num_directions>> first_;  ///< by chunk
+  std::vector<EnumArray<Direction, std::uint32_t>> first_;  ///< by chunk
 };
 
 /// Whether a collective is played over links when operations are: those of replicas, and those of tensor groups across nodes.

@@ -67,7 +67,7 @@ constexpr std::uint32_t layer_of(const Op& op) {
 /// The ops of one pipeline stage, stream by stream. All replicas of the stage play the same
 /// program.
 struct StageProgram {
-  std::array<std::vector<Op>, num_streams> streams;
+  EnumArray<Stream, std::vector<Op>> streams;
   std::vector<StageId> targets;  ///< outgoing channels: the stages this one sends to
   std::uint32_t num_slots = 0;   ///< messages this stage receives in one iteration
   std::uint32_t num_events = 0;
@@ -77,8 +77,8 @@ struct StageProgram {
 /// One row of a device's work table.
 struct Work {
   Seconds duration{};
-  std::array<Seconds, num_parts> parts{};  ///< in this order inside the span
-  LaunchFloor floor = {};                  ///< where its launches may bind
+  PassTimes parts{};       ///< in this order inside the span
+  LaunchFloor floor = {};  ///< where its launches may bind
 };
 
 /// A first-in first-out path for messages between two devices: the next message starts when the

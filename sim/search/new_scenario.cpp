@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/count_text.hpp"
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/utf8.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"

@@ -4,7 +4,7 @@
 #include <variant>
 #include <vector>
 
-#include "plan/plan_maker.hpp"
+#include "plan/plan.hpp"
 #include "search/search_space.hpp"
 
 namespace windtunnel {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "search/rank_command.hpp"

@@ -12,7 +12,7 @@
 #include "plan/plan_check.hpp"
 #include "report/number_text.hpp"
 #include "scenario/cluster_shape.hpp"
-#include "scenario/supported_values.hpp"
+#include "scenario/search_json.hpp"
 
 namespace windtunnel {
 namespace {

@@ -32,26 +32,6 @@ std::vector<Entry> entries_of(const Compression& c) {
   return entries;
 }
 
-Bytes element_of(const Scenario& scenario, const Entry& entry) {
-  const Training& training = scenario.plan.training;
-  if (!entry.is_gradient) return element_size(training.precision);
-  return element_size(training.gradient_type);
-}
-
-std::string element_text(const Scenario& scenario, const Entry& entry) {
-  const Training& training = scenario.plan.training;
-  if (!entry.is_gradient) return name_of(training.precision);
-  switch (training.gradient_type) {
-    case GradientType::fp32:
-      return "fp32";
-    case GradientType::fp16:
-      return "fp16";
-    case GradientType::bf16:
-      return "bf16";
-  }
-  return "?";
-}
-
 Seconds transfer_time(const Network& network, const Collective& collective) {
   Seconds longest = collective.fixed;
   for (const CollectiveFlow& flow : collective.flows)
@@ -62,7 +42,6 @@ Seconds transfer_time(const Network& network, const Collective& collective) {
 /// What a codec takes and what transfer it saves.
 struct Balance {
   Seconds codec{}, saved{};
-  bool loses() const { return codec > saved; }
 };
 
 /// Collectives that a device enters one after the other, and the rows of its work table that encode and decode for them.
@@ -71,14 +50,31 @@ struct Reductions {
   std::vector<std::uint16_t> rows;
 };
 
-class Balances {
+/// Writes what the user should know of each compressed class of traffic.
+class CompressionWarner {
  public:
-  Balances(const Scenario& scenario, const BuiltPrograms& built)
+  CompressionWarner(const Scenario& scenario, const BuiltPrograms& built, Report& report)
       : scenario_(scenario),
+        plan_(scenario.plan),
         built_(built),
         set_(built.programs),
-        chunks_(scenario.plan.parallel.virtual_pipeline) {}
+        report_(report) {}
 
+  void warn(const char* name, const std::string& what) {
+    report_.warnings.push_back(std::string("compression of ") + name + " " + what);
+  }
+
+  void check(const Entry& entry) {
+    if (!changes_traffic(entry)) return;
+    if (entry.traffic == Traffic::pipeline_forward || entry.traffic == Traffic::pipeline_backward)
+      check_messages(entry);
+    if (entry.traffic == Traffic::data_gradients) check_reduction(entry);
+    if (entry.traffic == Traffic::tensor_activations && plan_.nodes_per_tensor_group == 1 &&
+        !plan_.parallel.gathers_in_passes())
+      warn_of_loss(entry, "a microbatch", tensor());
+  }
+
+ private:
   /// A message over the slowest of its boundaries.
   Balance message(MessageRow plain, MessageRow first, MessageRow second, DeviceRow encode,
                   DeviceRow decode) const {
@@ -95,7 +91,7 @@ class Balances {
 
   /// Collectives of `stage`'s first device that would move `expansion` times what they move.
   Balance collectives(StageId stage, const Reductions& reductions, double expansion) const {
-    const DeviceId device = scenario_.plan.device(0, stage, 0);
+    const DeviceId device = plan_.device(0, stage, 0);
     const auto& entered = set_.devices[device.index()].collectives;
     Seconds transfer{};
     for (const std::uint32_t slot : reductions.slots)
@@ -109,9 +105,8 @@ class Balances {
 
   /// All tensor collectives of a microbatch on the first stage, in the node.
   Balance tensor() const {
-    const Plan& plan = scenario_.plan;
-    const PlanDevice& device = plan.devices.front();
-    Plan plain = plan;
+    const PlanDevice& device = plan_.devices.front();
+    Plan plain = plan_;
     plain.compression.tensor_activations.reset();
     const StageCost without = stage_cost({&scenario_.model,
                                           &plain,
@@ -126,158 +121,123 @@ class Balances {
     Balance balance;
     const std::vector<ChunkCost>& with = built_.cost_of_device.front().chunks;
     for (std::size_t i = 0; i < with.size(); ++i) {
-      balance.codec += with[i].forward.codec + with[i].backward.codec;
-      balance.saved += without.chunks[i].forward.tensor_comm - with[i].forward.tensor_comm +
-                       without.chunks[i].backward.tensor_comm - with[i].backward.tensor_comm;
+      balance.codec += with[i].forward.of(Part::codec) + with[i].backward.of(Part::codec);
+      balance.saved +=
+          without.chunks[i].forward.of(Part::tensor_comm) - with[i].forward.of(Part::tensor_comm) +
+          without.chunks[i].backward.of(Part::tensor_comm) - with[i].backward.of(Part::tensor_comm);
     }
     return balance;
   }
 
- private:
   Bytes size(MessageRow row) const { return set_.message_bytes[static_cast<std::size_t>(row)]; }
   Seconds duration(DeviceId device, DeviceRow row) const {
-    return duration(device, row_of(row, chunks_));
+    return duration(device, row_of(row, plan_.parallel.virtual_pipeline));
   }
   Seconds duration(DeviceId device, std::uint16_t row) const {
     return set_.work[set_.devices[device.index()].work_base + row].duration;
   }
 
-  const Scenario& scenario_;
-  const BuiltPrograms& built_;
-  const ProgramSet& set_;
-  int chunks_;
-};
+  void warn_of_loss(const Entry& entry, const std::string& each, const Balance& balance) {
+    if (balance.codec <= balance.saved) return;
+    warn(entry.name, "loses: " + each + " takes " + to_text(balance.codec) +
+                         " to encode and decode and saves " +
+                         to_text(std::max(balance.saved, Seconds{0})) + " of transfer");
+  }
 
-void warn(const char* name, const std::string& what, Report& report) {
-  report.warnings.push_back(std::string("compression of ") + name + " " + what);
-}
-
-void warn_of_loss(const Entry& entry, const std::string& each, const Balance& balance,
-                  Report& report) {
-  if (!balance.loses()) return;
-  warn(entry.name,
-       "loses: " + each + " takes " + to_text(balance.codec) + " to encode and decode and saves " +
-           to_text(std::max(balance.saved, Seconds{0})) + " of transfer",
-       report);
-}
-
-/// Whether the entry changes any byte; says why not.
-bool changes_traffic(const Scenario& scenario, const Entry& entry, Report& report) {
-  const Compressor& c = **entry.compressor;
-  if (report.traffic[static_cast<std::size_t>(entry.traffic)] == Bytes{0}) {
-    warn(entry.name, "does nothing: this plan has no such traffic", report);
+  /// Whether the entry changes any byte; says why not.
+  bool changes_traffic(const Entry& entry) {
+    const Compressor& c = **entry.compressor;
+    const Training& training = plan_.training;
+    if (report_.traffic[static_cast<std::size_t>(entry.traffic)] == Bytes{0}) {
+      warn(entry.name, "does nothing: this plan has no such traffic");
+      return false;
+    }
+    if (c.codec->traits().origin == CodecOrigin::none) return true;
+    const std::optional<double> ratio =
+        c.codec->ratio(c, entry.is_gradient ? element_size(training.gradient_type)
+                                            : element_size(training.precision));
+    if (!ratio || *ratio > 1) return true;
+    warn(entry.name,
+         std::string("saves nothing: ") + c.codec->name() + " makes " +
+             (entry.is_gradient ? name_of(training.gradient_type) : name_of(training.precision)) +
+             " values " + fixed_text(*ratio, 2) +
+             " times smaller, and encoding them still takes its time");
     return false;
   }
-  if (c.codec->traits().origin == CodecOrigin::none) return true;
-  const std::optional<double> ratio = c.codec->ratio(c, element_of(scenario, entry));
-  if (!ratio || *ratio > 1) return true;
-  warn(entry.name,
-       std::string("saves nothing: ") + c.codec->name() + " makes " +
-           element_text(scenario, entry) + " values " + fixed_text(*ratio, 2) +
-           " times smaller, and encoding them still takes its time",
-       report);
-  return false;
-}
 
-void warn_of_message(const Scenario& scenario, const BuiltPrograms& built, const Entry& entry,
-                     Report& report) {
-  const MessageCount& count = report.messages[static_cast<std::size_t>(entry.traffic)];
-  if (count.compressed == 0)
-    return warn(entry.name,
-                "does nothing: no message reaches the threshold of " +
-                    to_text((*entry.compressor)->threshold),
-                report);
-  const Balances balances(scenario, built);
-  const bool forward = entry.traffic == Traffic::pipeline_forward;
-  warn_of_loss(entry, "a message",
-               forward
-                   ? balances.message(MessageRow::activation, MessageRow::encoded_activation,
-                                      MessageRow::encoded_activation_second,
-                                      DeviceRow::encode_activation, DeviceRow::decode_activation)
-                   : balances.message(MessageRow::gradient, MessageRow::encoded_gradient,
-                                      MessageRow::encoded_gradient_second,
-                                      DeviceRow::encode_gradient, DeviceRow::decode_gradient),
-               report);
-}
-
-/// What reduces the gradients of a stage once: after the backward passes, or on each microbatch.
-Reductions reductions_of(const Plan& plan) {
-  Reductions all;
-  for (const int chunk : reduced_chunks(plan))
-    for (const bool of_experts : {false, true}) {
-      for (const ReductionSlot slot : {ReductionSlot::first, ReductionSlot::second})
-        all.slots.push_back(slot_of(slot, {chunk, of_experts}));
-      for (const ReductionRow row :
-           {ReductionRow::encode, ReductionRow::encode_second, ReductionRow::decode})
-        all.rows.push_back(row_of(row, {chunk, of_experts}, plan.parallel.virtual_pipeline));
-    }
-  return all;
-}
-
-/// One rank's gradients of experts that others hold too.
-Bytes reduced_expert_gradients(const StageCost& cost) {
-  Bytes gradients{};
-  const auto add = [&gradients](const std::vector<Operation>& operations) {
-    for (const Operation& operation : operations)
-      if (group_of(operation.label) == GroupKind::expert_data &&
-          operation.label != Label::gather_expert_parameters)
-        gradients += operation.payload;
-  };
-  add(cost.end);
-  for (const ChunkCost& chunk : cost.chunks) add(chunk.reductions);
-  return gradients;
-}
-
-/// Where nothing hides the reduction of the gradients.
-void warn_of_reduction(const Scenario& scenario, const BuiltPrograms& built, const Entry& entry,
-                       Report& report) {
-  const Parallel& parallel = scenario.plan.parallel;
-  if (report.compressed_stages.empty())
-    return warn(entry.name, "does nothing: no stage gains by it", report);
-  if (parallel.overlap_gradient_reduce || parallel.scatters_in_passes()) return;
-  const StageId stage{report.compressed_stages.front()};
-  const DeviceId device = scenario.plan.device(0, stage, 0);
-  const auto& entered = built.programs.devices[device.index()].collectives;
-  Bytes sent{};
-  const Reductions reductions = reductions_of(scenario.plan);
-  for (const std::uint32_t slot : reductions.slots)
-    if (entered[slot]) {
-      const Collective& collective = built.programs.collectives[entered[slot]->index()];
-      sent += collective.traffic_bytes / static_cast<double>(collective.members.size());
-    }
-  const StageCost& cost = built.cost_of_device[device.index()];
-  const Bytes gradients = stage_gradients(scenario.model, scenario.plan, stage, cost);
-  const Bytes whole =
-      (ring_all_reduce_volume(gradients, scenario.plan.reducing_replicas()) +
-       ring_all_reduce_volume(reduced_expert_gradients(cost), expert_copies(parallel))) *
-      (scenario.plan.devices[device.index()].num_gpus() *
-       (scenario.plan.scatters_gradients() ? 0.5 : 1.0));
-  warn_of_loss(entry, "a reduction",
-               Balances(scenario, built).collectives(stage, reductions, whole / sent), report);
-}
-
-void warn_of_entry(const Scenario& scenario, const BuiltPrograms& built, const Entry& entry,
-                   Report& report) {
-  if (!changes_traffic(scenario, entry, report)) return;
-  switch (entry.traffic) {
-    case Traffic::pipeline_forward:
-    case Traffic::pipeline_backward:
-      return warn_of_message(scenario, built, entry, report);
-    case Traffic::data_gradients:
-      return warn_of_reduction(scenario, built, entry, report);
-    case Traffic::tensor_activations:
-      if (scenario.plan.nodes_per_tensor_group == 1 && !scenario.plan.parallel.gathers_in_passes())
-        warn_of_loss(entry, "a microbatch", Balances(scenario, built).tensor(), report);
-      return;
-    case Traffic::zero_gather:
-    case Traffic::zero_scatter:
-    case Traffic::embedding_sync:
-    case Traffic::expert_dispatch:
-    case Traffic::expert_combine:
-    case Traffic::context:
-      return;
+  void check_messages(const Entry& entry) {
+    if (report_.messages[static_cast<std::size_t>(entry.traffic)].compressed == 0)
+      return warn(entry.name, "does nothing: no message reaches the threshold of " +
+                                  to_text((*entry.compressor)->threshold));
+    warn_of_loss(entry, "a message",
+                 entry.traffic == Traffic::pipeline_forward
+                     ? message(MessageRow::activation, MessageRow::encoded_activation,
+                               MessageRow::encoded_activation_second, DeviceRow::encode_activation,
+                               DeviceRow::decode_activation)
+                     : message(MessageRow::gradient, MessageRow::encoded_gradient,
+                               MessageRow::encoded_gradient_second, DeviceRow::encode_gradient,
+                               DeviceRow::decode_gradient));
   }
-}
+
+  /// What reduces the gradients of a stage once: after the backward passes, or on each microbatch.
+  Reductions reductions() const {
+    Reductions all;
+    for (const int chunk : reduced_chunks(plan_))
+      for (const bool of_experts : {false, true}) {
+        for (const ReductionSlot slot : {ReductionSlot::first, ReductionSlot::second})
+          all.slots.push_back(slot_of(slot, {chunk, of_experts}));
+        for (const ReductionRow row :
+             {ReductionRow::encode, ReductionRow::encode_second, ReductionRow::decode})
+          all.rows.push_back(row_of(row, {chunk, of_experts}, plan_.parallel.virtual_pipeline));
+      }
+    return all;
+  }
+
+  /// One rank's gradients of experts that others hold too.
+  static Bytes reduced_expert_gradients(const StageCost& cost) {
+    Bytes gradients{};
+    const auto add = [&gradients](const std::vector<Operation>& operations) {
+      for (const Operation& operation : operations)
+        if (group_of(operation.label) == GroupKind::expert_data &&
+            operation.label != Label::gather_expert_parameters)
+          gradients += operation.payload;
+    };
+    add(cost.end);
+    for (const ChunkCost& chunk : cost.chunks) add(chunk.reductions);
+    return gradients;
+  }
+
+  /// Where nothing hides the reduction of the gradients.
+  void check_reduction(const Entry& entry) {
+    const Parallel& parallel = plan_.parallel;
+    if (report_.compressed_stages.empty())
+      return warn(entry.name, "does nothing: no stage gains by it");
+    if (parallel.overlap_gradient_reduce || parallel.scatters_in_passes()) return;
+    const StageId stage{report_.compressed_stages.front()};
+    const DeviceId device = plan_.device(0, stage, 0);
+    const auto& entered = set_.devices[device.index()].collectives;
+    Bytes sent{};
+    const Reductions reduced = reductions();
+    for (const std::uint32_t slot : reduced.slots)
+      if (entered[slot]) {
+        const Collective& collective = set_.collectives[entered[slot]->index()];
+        sent += collective.traffic_bytes / static_cast<double>(collective.members.size());
+      }
+    const StageCost& cost = built_.cost_of_device[device.index()];
+    const Bytes gradients = stage_gradients(scenario_.model, plan_, stage, cost);
+    const Bytes whole =
+        (ring_all_reduce_volume(gradients, plan_.reducing_replicas()) +
+         ring_all_reduce_volume(reduced_expert_gradients(cost), expert_copies(parallel))) *
+        (plan_.devices[device.index()].num_gpus() * (plan_.scatters_gradients() ? 0.5 : 1.0));
+    warn_of_loss(entry, "a reduction", collectives(stage, reduced, whole / sent));
+  }
+
+  const Scenario& scenario_;
+  const Plan& plan_;
+  const BuiltPrograms& built_;
+  const ProgramSet& set_;
+  Report& report_;
+};
 
 std::string value_text(const JsonValue* value) {
   if (value == nullptr) return {};
@@ -325,11 +285,11 @@ void add_codec_assumptions(const Scenario& scenario, Report& report) {
 
 void add_compression_warnings(const Scenario& scenario, const BuiltPrograms& built,
                               Report& report) {
-  for (const Entry& entry : entries_of(built.compression))
-    warn_of_entry(scenario, built, entry, report);
+  CompressionWarner warner(scenario, built, report);
+  for (const Entry& entry : entries_of(built.compression)) warner.check(entry);
   if (scenario.plan.compression.fused_embedding_sync &&
       !fuses_embedding_sync(scenario.model, scenario.plan))
-    warn("embedding_sync", "does nothing: this plan synchronises no embeddings", report);
+    warner.warn("embedding_sync", "does nothing: this plan synchronises no embeddings");
 }
 
 }  // namespace windtunnel

@@ -198,9 +198,7 @@ void throw_failure(const ChildFailure& failure, const std::string& what) {
   const std::string text = what + ": " + failure.text;
   if (failure.kind == FailureKind::our_bug) throw std::runtime_error(text);
   if (failure.kind == FailureKind::environment) throw EnvironmentError(text);
-  Problem problem;
-  problem.message = text;
-  throw InputError(std::vector<Problem>(1, problem));
+  throw InputError({{{}, {}, text, {}}});
 }
 
 std::size_t default_at_once() { return std::max(1U, std::thread::hardware_concurrency()); }

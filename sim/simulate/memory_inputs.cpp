@@ -47,7 +47,7 @@ std::vector<bool> launch_bound_stages(const Scenario& scenario, const Plan& plan
     Seconds lead{};
     for (const ChunkCost& chunk : cost.chunks)
       for (const PassCost* pass : {&chunk.forward, &chunk.backward})
-        lead += pass->floor.launch - pass->compute - pass->tensor_comm;
+        lead += pass->floor.launch - pass->of(Part::compute) - pass->of(Part::tensor_comm);
     found[device.stage.index()] = lead > Seconds{};
   }
   return found;

@@ -50,30 +50,20 @@ struct Outcome {
 
 /// The second part of a compressed message is no message of its own.
 void count_message(const Op& send, int times, MessageCount& count) {
-  switch (static_cast<MessageRow>(send.work)) {
-    case MessageRow::activation:
-    case MessageRow::gradient:
-      count.uncompressed += static_cast<std::uint64_t>(times);
-      break;
-    case MessageRow::encoded_activation:
-    case MessageRow::encoded_gradient:
-      count.compressed += static_cast<std::uint64_t>(times);
-      break;
-    case MessageRow::encoded_activation_second:
-    case MessageRow::encoded_gradient_second:
-      break;
-  }
+  const auto row = static_cast<MessageRow>(send.work);
+  if (row == MessageRow::activation || row == MessageRow::gradient)
+    count.uncompressed += static_cast<std::uint64_t>(times);
+  if (row == MessageRow::encoded_activation || row == MessageRow::encoded_gradient)
+    count.compressed += static_cast<std::uint64_t>(times);
 }
 
 /// Sends of each traffic class by one pipeline (one replica, all its stages).
-std::array<MessageCount, num_traffic_classes> count_messages(const ProgramSet& set,
-                                                             const Repeats& repeats) {
-  std::array<MessageCount, num_traffic_classes> counts{};
+EnumArray<Traffic, MessageCount> count_messages(const ProgramSet& set, const Repeats& repeats) {
+  EnumArray<Traffic, MessageCount> counts{};
   for (const StageProgram& program : set.programs)
     for (const std::vector<Op>& stream : program.streams)
       for (const Op& op : stream)
-        if (op.kind == OpKind::send)
-          count_message(op, repeats.of(op), counts[static_cast<std::size_t>(op.traffic)]);
+        if (op.kind == OpKind::send) count_message(op, repeats.of(op), counts[op.traffic]);
   return counts;
 }
 
@@ -106,34 +96,31 @@ std::vector<std::vector<const Op*>> counted_ops(const ProgramSet& set) {
 }
 
 /// Bytes all GPUs together send in one iteration, NVLink included.
-std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
+EnumArray<Traffic, Bytes> count_traffic(const Outcome& o) {
   const Plan& plan = *o.whole_plan;
   const ProgramSet& set = o.built->programs;
   const Repeats repeats = o.repeats();
-  std::array<Bytes, num_traffic_classes> traffic{};
-  const auto at = [&traffic](Traffic kind) -> Bytes& {
-    return traffic[static_cast<std::size_t>(kind)];
-  };
+  EnumArray<Traffic, Bytes> traffic{};
   const auto counted = counted_ops(set);
   for (const ProgramDevice& device : set.devices) {
     for (const Op* op : counted[device.program]) {
       if (op->kind == OpKind::send) {
-        at(op->traffic) += set.message_bytes[op->work] * repeats.of(*op);
+        traffic[op->traffic] += set.message_bytes[op->work] * repeats.of(*op);
         continue;
       }
       const Collective& collective = set.collectives[device.entered(op->slot).index()];
-      at(op->traffic) += collective.traffic_bytes * repeats.of(*op) /
-                         static_cast<double>(collective.members.size());
+      traffic[op->traffic] += collective.traffic_bytes * repeats.of(*op) /
+                              static_cast<double>(collective.members.size());
     }
   }
   const int ways = sharding_ways(plan.parallel);
-  const GroupSizes sizes{plan.parallel.tensor,
-                         ways,
-                         plan.parallel.gradient_replicas() / ways,
-                         plan.parallel.expert,
-                         plan.parallel.expert_tensor,
-                         expert_data_ways(plan.parallel),
-                         replica_layout(plan.parallel)};
+  GroupSizes sizes{{}, replica_layout(plan.parallel)};
+  sizes.members[GroupKind::tensor] = plan.parallel.tensor;
+  sizes.members[GroupKind::sharding] = ways;
+  sizes.members[GroupKind::copies] = plan.parallel.gradient_replicas() / ways;
+  sizes.members[GroupKind::experts] = plan.parallel.expert;
+  sizes.members[GroupKind::expert_tensor] = plan.parallel.expert_tensor;
+  sizes.members[GroupKind::expert_data] = expert_data_ways(plan.parallel);
   std::vector<Traffic> kinds{Traffic::tensor_activations, Traffic::context,
                              Traffic::expert_dispatch, Traffic::expert_combine};
   if (!o.built->plays_operations)
@@ -146,7 +133,7 @@ std::array<Bytes, num_traffic_classes> count_traffic(const Outcome& o) {
     std::vector<Bytes>& sent = sent_by_rank[&cost];
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
       if (sent.size() == kind) sent.push_back(sent_in_passes(cost, kinds[kind], sizes));
-      at(kinds[kind]) += sent[kind] * times;
+      traffic[kinds[kind]] += sent[kind] * times;
     }
   }
   return traffic;

@@ -2,7 +2,7 @@
 
 #include "engine/collapse.hpp"
 #include "engine/engine.hpp"
-#include "operations/detail.hpp"
+#include "operations/operation.hpp"
 #include "report/report.hpp"
 #include "scenario/scenario.hpp"
 #include "timeline/timeline.hpp"

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/canonical_text.hpp"
 #include "core/json_value.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/testing.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/text_list.hpp"
 #include "report/number_text.hpp"
 #include "scenario/key_table.hpp"

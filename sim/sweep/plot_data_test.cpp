@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "simulate/objective_value.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/results.hpp"

@@ -9,7 +9,7 @@
 
 #include "core/contracts.hpp"
 #include "core/hash.hpp"
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/text_list.hpp"
 #include "evidence/interval.hpp"
 #include "evidence/measurement_set.hpp"

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/text_list.hpp"
 #include "report/html_page.hpp"
 #include "report/html_text.hpp"

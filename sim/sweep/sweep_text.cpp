@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/count_text.hpp"
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/text_list.hpp"
 #include "core/work_note.hpp"
 #include "report/json_object.hpp"

@@ -41,26 +41,15 @@ Awaited awaited_with(Phase cause) {
 
 }  // namespace
 
+/// Lines have the names of the parts that they are.
 Line line_of(Part part) {
-  switch (part) {
-    case Part::compute:
-      return Line::compute;
-    case Part::tensor_comm:
-      return Line::tensor_comm;
-    case Part::data_comm:
-      return Line::data_comm;
-    case Part::context_comm:
-      return Line::context_comm;
-    case Part::codec:
-      return Line::codec;
-    case Part::optimizer:
-      return Line::optimizer;
-    case Part::other:
-      return Line::other;
-    case Part::expert_comm:
-      return Line::expert_comm;
-  }
-  return Line::other;
+  static constexpr auto lines = [] {
+    EnumArray<Part, Line> by_part{};
+    for (const Part each : enumerators<Part>())
+      by_part[each] = enumerator_named<Line>(name_of(each)).value();
+    return by_part;
+  }();
+  return lines[part];
 }
 
 Line line_of(Phase cause) {

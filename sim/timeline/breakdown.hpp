@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <vector>
 
+#include "core/enum_array.hpp"
 #include "core/enum_names.hpp"
 #include "engine/player.hpp"
 
@@ -46,10 +46,10 @@ WaitForOthers wait_for_others(const Waiting& waiting);
 /// Where one device's time went; the lines add up to the time it ended (of the last device: the
 /// iteration time).
 struct Breakdown {
-  std::array<Seconds, num_lines> seconds{};
+  EnumArray<Line, Seconds> seconds{};
 
-  Seconds of(Line line) const { return seconds[static_cast<std::size_t>(line)]; }
-  void add(Line line, Seconds time) { seconds[static_cast<std::size_t>(line)] += time; }
+  Seconds of(Line line) const { return seconds[line]; }
+  void add(Line line, Seconds time) { seconds[line] += time; }
   Seconds total() const;
 };
 

@@ -37,22 +37,13 @@ constexpr AmountRange usual_range<FlopsPerSecond>() {
 enum class RangeSide { below, inside, above };
 template <class Amount>
 RangeSide side_of(Amount amount, AmountRange range = usual_range<Amount>());
-extern template RangeSide side_of(Bytes, AmountRange);
-extern template RangeSide side_of(Seconds, AmountRange);
-extern template RangeSide side_of(BytesPerSecond, AmountRange);
-extern template RangeSide side_of(FlopsPerSecond, AmountRange);
 
 /// The nearest amount that the range allows.
 template <class Amount>
 Amount clamped(Amount amount, AmountRange range = usual_range<Amount>());
-extern template BytesPerSecond clamped(BytesPerSecond, AmountRange);
 
 /// "write a data rate from 1 Mbps to 100 TB/s"
 template <class Amount>
 std::string range_suggestion(AmountRange range = usual_range<Amount>());
-extern template std::string range_suggestion<Bytes>(AmountRange);
-extern template std::string range_suggestion<Seconds>(AmountRange);
-extern template std::string range_suggestion<BytesPerSecond>(AmountRange);
-extern template std::string range_suggestion<FlopsPerSecond>(AmountRange);
 
 }  // namespace windtunnel

@@ -9,6 +9,15 @@ struct Divisible {
   constexpr Value sum() const { return whole + divided; }
   /// Of one rank in a group of `ways`.
   constexpr Value on_rank(double ways) const { return whole + divided / ways; }
+  friend constexpr Divisible operator+(const Divisible& a, const Divisible& b) {
+    return {a.whole + b.whole, a.divided + b.divided};
+  }
+  friend constexpr Divisible operator-(const Divisible& a, const Divisible& b) {
+    return {a.whole - b.whole, a.divided - b.divided};
+  }
+  friend constexpr Divisible operator*(const Divisible& a, double times) {
+    return {a.whole * times, a.divided * times};
+  }
 };
 
 }  // namespace windtunnel

@@ -20,16 +20,6 @@ template <class Amount>
 std::optional<Amount> parse_quantity(std::string_view text, std::string& problem,
                                      std::string& suggestion,
                                      std::optional<AmountRange> range = {});
-extern template std::optional<Bytes> parse_quantity(std::string_view, std::string&, std::string&,
-                                                    std::optional<AmountRange>);
-extern template std::optional<Seconds> parse_quantity(std::string_view, std::string&, std::string&,
-                                                      std::optional<AmountRange>);
-extern template std::optional<BytesPerSecond> parse_quantity(std::string_view, std::string&,
-                                                             std::string&,
-                                                             std::optional<AmountRange>);
-extern template std::optional<FlopsPerSecond> parse_quantity(std::string_view, std::string&,
-                                                             std::string&,
-                                                             std::optional<AmountRange>);
 
 /// An amount of any kind as it is written.
 struct WrittenAmount {

@@ -20,31 +20,26 @@ double local_heads(const Transformer& model, const LayerShape& shape) {
 /// Bytes an element of an activation has in this precision, as the coefficients below count 2.
 double element_scale(const LayerShape& shape) { return element_size(shape.precision) / Bytes{2}; }
 
-/// Products into the latent vectors are not divided among the tensor group, but its tokens are where sequences are split.
-std::vector<Gemm> latent_products(const Transformer& model, const LayerShape& shape) {
-  const Transformer::LatentAttention& latent = *model.mla;
-  const double t = shape.tensor, h = model.hidden, n = tokens(model, shape);
-  const double own = shape.sequence_parallel ? n / t : n;
-  const double queries = model.heads * static_cast<double>(model.key_width());
-  const double keys_values = model.heads * static_cast<double>(latent.key_size + latent.value_size);
+/// The product of `rows` tokens with each matrix, repeated `batch` times.
+std::vector<Gemm> products_with(const std::vector<MatrixShape>& matrices, double rows,
+                                double batch = 1, double group_rows = 0) {
   std::vector<Gemm> products;
-  if (latent.query_rank > 0) products.push_back({own, static_cast<double>(latent.query_rank), h});
-  products.push_back({n, queries / t, latent.query_rank > 0 ? latent.query_rank : h});
-  products.push_back({own, static_cast<double>(latent.key_value_rank + latent.rope_size), h});
-  products.push_back({n, keys_values / t, static_cast<double>(latent.key_value_rank)});
-  products.push_back({n, h, model.heads_width() / t});
+  for (const MatrixShape& matrix : matrices)
+    products.push_back({rows, matrix.rows, matrix.columns, batch, group_rows});
   return products;
 }
 
-/// The weight products of a layer's halves, forward: QKV and projection, MLP in and MLP out.
+/// The weight products of a layer's halves, forward. Matrices into latent vectors are not divided among the tensor group, but its tokens
+/// are where sequences are split.
 std::vector<Gemm> attention_products(const Transformer& model, const LayerShape& shape) {
-  const double t = shape.tensor, h = model.hidden, n = tokens(model, shape);
-  if (model.mla) return latent_products(model, shape);
-  return {{n, model.qkv_width() / t, h}, {n, h, model.heads_width() / t}};
+  const std::vector<MatrixShape> matrices = attention_shapes(model, shape.tensor);
+  std::vector<Gemm> products = products_with(matrices, tokens(model, shape));
+  for (std::size_t i = 0; i < matrices.size(); ++i)
+    if (!matrices[i].is_divided && shape.sequence_parallel) products[i].m /= shape.tensor;
+  return products;
 }
 std::vector<Gemm> feed_forward_products(const Transformer& model, const LayerShape& shape) {
-  const double t = shape.tensor, h = model.hidden, n = tokens(model, shape);
-  return {{n, model.mlp_input_width() / t, h}, {n, h, model.ffn_hidden / t}};
+  return products_with(mlp_shapes(model, model.ffn_hidden, shape.tensor), tokens(model, shape));
 }
 
 /// Each product's two backward products: the input gradient (M,K,N) and the weight gradient
@@ -89,15 +84,8 @@ constexpr double attention_hidden_share = 0.5, attention_split_share = 0.2;
 constexpr double ffn_ratio =
     4;  ///< inner widths of the MLP in hidden sizes, as split traffic counts them
 
-Bytes attention_traffic(const Transformer& model, const LayerShape& shape, double hidden,
-                        double split) {
-  return token_traffic(model, shape, attention_hidden_share * hidden, attention_split_share * split,
-                       0);
-}
-Bytes feed_forward_traffic(const Transformer& model, const LayerShape& shape, double hidden,
-                           double split) {
-  return token_traffic(model, shape, (1 - attention_hidden_share) * hidden, 0,
-                       (1 - attention_split_share) * split / ffn_ratio);
+const LayerTraffic::Pass& traffic_of(const LayerShape& shape, bool backward) {
+  return backward ? shape.traffic.backward : shape.traffic.forward;
 }
 
 /// Traffic on the s x s scores, `passes` bytes an element at two bytes.
@@ -301,9 +289,10 @@ int Transformer::expert_layers(int first, int count) const {
 
 namespace {
 
-/// Matrices of an MLP of `width`: two, or three when gated.
-double mlp_matrices(const Transformer& model, double width) {
-  return (model.gated_mlp ? 3.0 : 2.0) * model.hidden * width;
+double elements(const std::vector<MatrixShape>& matrices) {
+  double sum = 0;
+  for (const MatrixShape& matrix : matrices) sum += matrix.rows * matrix.columns;
+  return sum;
 }
 
 /// Biases of an expert of `width`, one for each column of its products.
@@ -311,27 +300,17 @@ double expert_biases(const Transformer& model, double width) {
   return model.moe->bias ? (model.gated_mlp ? 2.0 : 1.0) * width + model.hidden : 0;
 }
 
-/// Of one rank: what leads into the latent vectors is not divided.
-Divisible<double> latent_matrices(const Transformer& model) {
-  const Transformer::LatentAttention& latent = *model.mla;
-  const double h = model.hidden, queries = model.heads * static_cast<double>(model.key_width());
-  const double into = h * (latent.query_rank + latent.key_value_rank + latent.rope_size);
-  const double out_of = queries * (latent.query_rank > 0 ? latent.query_rank : h) +
-                        latent.key_value_rank * static_cast<double>(model.heads) *
-                            (latent.key_size + latent.value_size);
-  return {into, out_of + model.heads_width() * h};
-}
-
 }  // namespace
 
 Divisible<double> attention_matrices(const Transformer& model) {
-  if (model.mla) return latent_matrices(model);
-  return {0, model.hidden * (model.qkv_width() + model.heads_width())};
+  Divisible<double> sum;
+  for (const MatrixShape& matrix : attention_shapes(model, 1))
+    (matrix.is_divided ? sum.divided : sum.whole) += matrix.rows * matrix.columns;
+  return sum;
 }
 
 Divisible<double> feed_forward_matrices(const Transformer& model) {
-  return {0, model.hidden * model.mlp_input_width() +
-                 model.hidden * static_cast<double>(model.ffn_hidden)};
+  return {0, elements(mlp_shapes(model, model.ffn_hidden, 1))};
 }
 
 double router_matrix(const Transformer& model) {
@@ -339,11 +318,11 @@ double router_matrix(const Transformer& model) {
 }
 
 double expert_matrices(const Transformer& model) {
-  return mlp_matrices(model, model.moe->ffn_hidden) * model.moe->experts;
+  return elements(mlp_shapes(model, model.moe->ffn_hidden, 1)) * model.moe->experts;
 }
 
 double shared_expert_matrices(const Transformer& model) {
-  return mlp_matrices(model, model.moe->shared_ffn_hidden);
+  return elements(mlp_shapes(model, model.moe->shared_ffn_hidden, 1));
 }
 
 double layer_matrix_parameters(const Transformer& model, int tensor_ways) {
@@ -352,35 +331,29 @@ double layer_matrix_parameters(const Transformer& model, int tensor_ways) {
 }
 
 double layer_matrix_parameters(const Transformer& model, int tensor_ways, double with_experts) {
-  const double h = model.hidden;
-  if (!model.moe && !model.mla)
-    return h *
-           (model.qkv_width() + model.heads_width() + model.mlp_input_width() + model.ffn_hidden) /
-           tensor_ways;
-  return attention_matrices(model).on_rank(tensor_ways) +
-         (mlp_matrices(model, model.ffn_hidden) * (1 - with_experts) +
-          shared_expert_parameters(model) * with_experts) /
+  const Divisible<double> attention = attention_matrices(model);
+  const double feed_forward = feed_forward_matrices(model).divided;
+  if (!model.moe && !model.mla) return (attention.divided + feed_forward) / tensor_ways;
+  return attention.on_rank(tensor_ways) +
+         (feed_forward * (1 - with_experts) + shared_expert_parameters(model) * with_experts) /
              tensor_ways;
 }
 
 double router_parameters(const Transformer& model) {
   if (!model.moe) return 0;
   const Transformer::Experts& moe = *model.moe;
-  return model.norms_of_feed_forward() * model.norm_parameters() +
-         model.hidden * static_cast<double>(moe.experts) + (moe.router_bias ? moe.experts : 0) +
-         (moe.shared_gate ? model.hidden : 0);
+  return model.norms_of_feed_forward() * model.norm_parameters() + router_matrix(model) +
+         (moe.router_bias ? moe.experts : 0) + (moe.shared_gate ? model.hidden : 0);
 }
 
 double expert_parameters(const Transformer& model) {
   if (!model.moe) return 0;
-  const Transformer::Experts& moe = *model.moe;
-  return (mlp_matrices(model, moe.ffn_hidden) + expert_biases(model, moe.ffn_hidden)) * moe.experts;
+  return expert_matrices(model) + expert_biases(model, model.moe->ffn_hidden) * model.moe->experts;
 }
 
 double shared_expert_parameters(const Transformer& model) {
   if (!model.moe || model.moe->shared_ffn_hidden == 0) return 0;
-  const int width = model.moe->shared_ffn_hidden;
-  return mlp_matrices(model, width) + expert_biases(model, width);
+  return shared_expert_matrices(model) + expert_biases(model, model.moe->shared_ffn_hidden);
 }
 
 std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_ways) {
@@ -390,15 +363,12 @@ std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_w
   const Transformer::LatentAttention& latent = *model.mla;
   const double queries = model.heads * static_cast<double>(model.key_width()) / t,
                keys_values = model.heads * (latent.key_size + latent.value_size) / t;
+  const double query_rank = latent.query_rank, key_value_rank = latent.key_value_rank;
   std::vector<MatrixShape> shapes;
-  if (latent.query_rank > 0) {
-    shapes = {{static_cast<double>(latent.query_rank), h},
-              {queries, static_cast<double>(latent.query_rank)}};
-  } else {
-    shapes = {{queries, h}};
-  }
-  shapes.push_back({static_cast<double>(latent.key_value_rank + latent.rope_size), h});
-  shapes.push_back({keys_values, static_cast<double>(latent.key_value_rank)});
+  if (query_rank > 0) shapes.push_back({query_rank, h, false});
+  shapes.push_back({queries, query_rank > 0 ? query_rank : h});
+  shapes.push_back({key_value_rank + latent.rope_size, h, false});
+  shapes.push_back({keys_values, key_value_rank});
   shapes.push_back(projection);
   return shapes;
 }
@@ -411,16 +381,15 @@ std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int way
 Divisible<double> attention_parameters(const Transformer& model) {
   const double h = model.hidden;
   const double norms = model.norms_of_attention() * model.norm_parameters();
-  if (model.mla) {
-    const Divisible<double> latent = latent_matrices(model);
-    return {latent.whole + norms + model.mla->query_rank + model.mla->key_value_rank,
-            latent.divided};
-  }
+  const Divisible<double> matrices = attention_matrices(model);
+  if (model.mla)
+    return {matrices.whole + norms + model.mla->query_rank + model.mla->key_value_rank,
+            matrices.divided};
   const bool by_head = model.qk_norm == QueryKeyNorm::heads;
   const double widths = (model.heads + model.kv_heads) * static_cast<double>(model.head_size());
   double whole = norms + (by_head ? 2.0 * model.head_size() : 0);
   if (model.projection_bias.value_or(model.has_biases())) whole += h;
-  double divided = h * (model.qkv_width() + model.heads_width());
+  double divided = matrices.divided;
   if (model.has_biases() || model.qkv_bias) divided += model.qkv_width();
   if (model.qk_norm == QueryKeyNorm::width) divided += widths;
   if (model.attention_sinks) divided += model.heads;
@@ -428,10 +397,10 @@ Divisible<double> attention_parameters(const Transformer& model) {
 }
 
 Divisible<double> feed_forward_parameters(const Transformer& model) {
-  const double h = model.hidden, matrices = h * model.mlp_input_width() + h * model.ffn_hidden;
-  const double norms = model.norms_of_feed_forward() * model.norm_parameters();
+  const double norms = model.norms_of_feed_forward() * model.norm_parameters(),
+               matrices = feed_forward_matrices(model).divided;
   if (!model.has_biases()) return {norms, matrices};
-  return {norms + h, matrices + model.mlp_input_width()};
+  return {norms + model.hidden, matrices + model.mlp_input_width()};
 }
 
 namespace {
@@ -482,57 +451,60 @@ double active_parameters(const Transformer& model) {
 }
 
 namespace {
-/// A norm reads and writes what it is of; backward it reads that and its gradient and writes another.
-constexpr double norm_passes_forward = 2, norm_passes_backward = 3;
+/// Bytes that a norm reads and writes for each value: it, and backward also both of its gradients, at two bytes.
+constexpr double two_bytes = 2;
+double norm_passes(bool backward) { return backward ? 3 : 2; }
 
 void add_query_key_norms(KernelWork& work, const Transformer& model, const LayerShape& shape,
-                         double passes) {
+                         bool backward) {
+  if (model.qk_norm == QueryKeyNorm::none) return;
   const double width = (model.heads + model.kv_heads) * static_cast<double>(model.head_size());
-  work.memory_traffic +=
-      element_size(shape.precision) * (passes * tokens(model, shape) * width / shape.tensor);
+  work.memory_traffic += element_size(shape.precision) *
+                         (norm_passes(backward) * tokens(model, shape) * width / shape.tensor);
   work.memory_kernels += 2;
 }
-}  // namespace
 
-namespace {
 /// `norms` more than the one before a half that LayerTraffic counts, or fewer where the halves of a layer share theirs. A norm is one
-/// kernel on each of its `passes` but the first.
+/// kernel forward, two backward.
 void add_norms(KernelWork& half, const Transformer& model, const LayerShape& shape, int norms,
-               double passes) {
-  constexpr double two_bytes = 2;
-  half.memory_traffic += token_traffic(model, shape, norms * passes * two_bytes, 0, 0);
-  half.memory_kernels += norms * (static_cast<int>(passes) - 1);
+               bool backward) {
+  half.memory_traffic +=
+      token_traffic(model, shape, norms * norm_passes(backward) * two_bytes, 0, 0);
+  half.memory_kernels += norms * (backward ? 2 : 1);
 }
 
-void add_norms(LayerWork& work, const Transformer& model, const LayerShape& shape, double passes) {
-  add_norms(work.attention, model, shape, model.norms_of_attention() - 1, passes);
-  add_norms(work.feed_forward, model, shape, model.norms_of_feed_forward() - 1, passes);
+/// The work of both halves but for the attention core and, backward, before each product has become two. Of its kernels attention has
+/// five of nine.
+LayerWork layer_without_core(const Transformer& model, const LayerShape& shape, bool backward) {
+  const LayerTraffic::Pass& traffic = traffic_of(shape, backward);
+  LayerWork work;
+  if (!backward) work.attention = attention_core_forward(model, shape);
+  const bool merges = shape.attention == Attention::flash;
+  const int kernels = traffic.kernels * 5 / 9;
+  KernelWork& attention = work.attention;
+  attention.linear = attention_products(model, shape);
+  attention.memory_traffic += token_traffic(model, shape, attention_hidden_share * traffic.hidden,
+                                            attention_split_share * traffic.split, 0);
+  attention.memory_kernels = kernels + (merges ? attention.memory_kernels : 0);
+  add_query_key_norms(attention, model, shape, backward);
+  KernelWork& feed_forward = work.feed_forward;
+  feed_forward.linear = feed_forward_products(model, shape);
+  feed_forward.memory_traffic =
+      token_traffic(model, shape, (1 - attention_hidden_share) * traffic.hidden, 0,
+                    (1 - attention_split_share) * traffic.split / ffn_ratio);
+  feed_forward.memory_kernels = traffic.kernels - kernels;
+  add_norms(attention, model, shape, model.norms_of_attention() - 1, backward);
+  add_norms(feed_forward, model, shape, model.norms_of_feed_forward() - 1, backward);
+  constexpr double queries_keys_values = 3;
+  add_casts(attention, attention.linear, shape, backward, backward ? queries_keys_values : 1);
+  add_casts(feed_forward, feed_forward.linear, shape, backward,
+            backward && model.gated_mlp ? 2 : 1);
+  return work;
 }
-
-/// Those of a layer's memory-bound kernels that its attention half has: five of nine.
-int attention_kernels(int kernels) { return kernels * 5 / 9; }
 }  // namespace
 
 LayerWork layer_forward(const Transformer& model, const LayerShape& shape) {
-  LayerWork work;
-  work.attention = attention_core_forward(model, shape);
-  const int merging_kernels =
-      shape.attention == Attention::flash ? work.attention.memory_kernels : 0;
-  work.attention.linear = attention_products(model, shape);
-  work.attention.memory_traffic +=
-      attention_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split);
-  work.attention.memory_kernels =
-      attention_kernels(shape.traffic.forward_kernels) + merging_kernels;
-  if (model.qk_norm != QueryKeyNorm::none)
-    add_query_key_norms(work.attention, model, shape, norm_passes_forward);
-  work.feed_forward.linear = feed_forward_products(model, shape);
-  work.feed_forward.memory_traffic =
-      feed_forward_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split);
-  work.feed_forward.memory_kernels =
-      shape.traffic.forward_kernels - attention_kernels(shape.traffic.forward_kernels);
-  add_norms(work, model, shape, norm_passes_forward);
-  add_casts(work.attention, work.attention.linear, shape, false);
-  add_casts(work.feed_forward, work.feed_forward.linear, shape, false);
+  LayerWork work = layer_without_core(model, shape, false);
   if (shape.fused_kernels) return work;
   constexpr double half = 0.5;
   work.attention.memory_traffic += token_traffic(model, shape, half * unfused_hidden_forward, 0, 0);
@@ -554,7 +526,7 @@ SeparateProducts separate_products(const Transformer& model, const LayerShape& s
   const Gemm into{n, model.ffn_hidden / t, h}, out{n, h, model.ffn_hidden / t};
   std::vector<Gemm> feed_forward(model.gated_mlp ? 2 : 1, into);
   feed_forward.push_back(out);
-  if (model.mla) return {latent_products(model, shape), feed_forward};
+  if (model.mla) return {attention_products(model, shape), feed_forward};
   const double heads = model.heads_width() / t,
                keys = model.kv_heads * static_cast<double>(model.head_size()) / t;
   return {{{n, heads, h}, {n, keys, h}, {n, keys, h}, {n, h, heads}}, feed_forward};
@@ -589,23 +561,9 @@ LayerWork layer_again(const Transformer& model, const LayerShape& shape, Recompu
 }
 
 LayerWork layer_backward(const Transformer& model, const LayerShape& shape) {
-  LayerWork work;
-  work.attention.linear = backward_products(attention_products(model, shape));
-  work.attention.memory_traffic =
-      attention_traffic(model, shape, shape.traffic.backward_hidden, shape.traffic.backward_split);
-  work.attention.memory_kernels = attention_kernels(shape.traffic.backward_kernels);
-  if (model.qk_norm != QueryKeyNorm::none)
-    add_query_key_norms(work.attention, model, shape, norm_passes_backward);
-  work.feed_forward.linear = backward_products(feed_forward_products(model, shape));
-  work.feed_forward.memory_traffic = feed_forward_traffic(
-      model, shape, shape.traffic.backward_hidden, shape.traffic.backward_split);
-  work.feed_forward.memory_kernels =
-      shape.traffic.backward_kernels - attention_kernels(shape.traffic.backward_kernels);
-  add_norms(work, model, shape, norm_passes_backward);
-  constexpr double queries_keys_values = 3;
-  add_casts(work.attention, attention_products(model, shape), shape, true, queries_keys_values);
-  add_casts(work.feed_forward, feed_forward_products(model, shape), shape, true,
-            model.gated_mlp ? 2 : 1);
+  LayerWork work = layer_without_core(model, shape, true);
+  for (KernelWork* half : {&work.attention, &work.feed_forward})
+    half->linear = backward_products(half->linear);
   if (shape.attention == Attention::flash) {
     work.attention.flash = flash_forward_flops(model, shape) * flash_backward_ratio;
     work.attention.flash_shape = flash_shape(model, shape, true);
@@ -615,7 +573,7 @@ LayerWork layer_backward(const Transformer& model, const LayerShape& shape) {
   work.attention.attention = backward_products(attention_core_forward(model, shape).attention);
   work.attention.memory_traffic += score_traffic(
       model, shape,
-      shape.traffic.backward_scores + (shape.fused_kernels ? 0 : unfused_scores_backward));
+      shape.traffic.backward.scores + (shape.fused_kernels ? 0 : unfused_scores_backward));
   if (!shape.fused_kernels) work.attention.memory_kernels += unfused_kernels_backward;
   return work;
 }
@@ -630,12 +588,13 @@ namespace {
 /// kernel reads and writes [assumed: no measurement of them alone]. A permutation reads each token once and writes it once for each of
 /// its experts; merging reads those and writes one. Backward the other way round, and merging also reads its inputs for the weights'
 /// gradients. Router values are fp32, read and written by softmax and by the choice.
-constexpr double element = 2, router_value = 4, router_passes = 3;
+constexpr double router_value = 4, router_passes = 3;
 constexpr int routing_kernels = 6, merging_kernels = 2;
 
 /// Bytes of `copies` tokens that are read or written.
 Bytes moved(const Transformer& model, const LayerShape& shape, double copies) {
-  return Bytes{element * copies * local_tokens(model, shape) * model.hidden} * element_scale(shape);
+  return Bytes{two_bytes * copies * local_tokens(model, shape) * model.hidden} *
+         element_scale(shape);
 }
 
 /// Tokens that the fullest rank's experts take.
@@ -649,10 +608,9 @@ int experts_of_rank(const Transformer& model, const LayerShape& shape) {
 
 std::vector<Gemm> expert_products(const Transformer& model, const LayerShape& shape) {
   const double groups = static_cast<double>(model.moe->experts) / shape.expert;
-  const double rows = expert_tokens(model, shape) / groups, h = model.hidden;
-  const double f = static_cast<double>(model.moe->ffn_hidden) / shape.expert_tensor;
-  const double grouped = groups > 1 ? rows : 0;  // one expert alone is a plain product
-  return {{rows, (model.gated_mlp ? 2 : 1) * f, h, groups, grouped}, {rows, h, f, groups, grouped}};
+  const double rows = expert_tokens(model, shape) / groups;
+  return products_with(mlp_shapes(model, model.moe->ffn_hidden, shape.expert_tensor), rows, groups,
+                       groups > 1 ? rows : 0);  // one expert alone is a plain product
 }
 
 /// Kernels that quantise one operand of one expert, where each is quantised on its own, which GroupedLinear of Transformer Engine 2.7
@@ -701,7 +659,7 @@ Bytes copies_traffic(const Transformer& model, const LayerShape& shape, double b
 void add_padding(KernelWork& work, const Transformer& model, const LayerShape& shape) {
   if (!shape.pads_experts || !is_quantized(shape.precision)) return;
   constexpr double both = 2, read_and_written = 2;
-  work.memory_traffic += copies_traffic(model, shape, both * read_and_written * element);
+  work.memory_traffic += copies_traffic(model, shape, both * read_and_written * two_bytes);
   work.memory_kernels += 2;
 }
 
@@ -736,10 +694,9 @@ void add_sorting(ExpertWork& work, const Transformer& model, const LayerShape& s
 }
 
 std::vector<Gemm> shared_products(const Transformer& model, const LayerShape& shape) {
-  const double f = model.moe->shared_ffn_hidden / static_cast<double>(shape.tensor);
-  const double n = tokens(model, shape), h = model.hidden;
-  if (f == 0) return {};
-  return {{n, (model.gated_mlp ? 2 : 1) * f, h}, {n, h, f}};
+  const int width = model.moe->shared_ffn_hidden;
+  if (width == 0) return {};
+  return products_with(mlp_shapes(model, width, shape.tensor), tokens(model, shape));
 }
 
 /// Of the nonlinearity between two products, for each of `rows` tokens and `width` columns, as feed_forward_traffic() has it.
@@ -763,7 +720,6 @@ void add_expert_activation(KernelWork& work, const Transformer& model, const Lay
                            bool backward) {
   const double rows = expert_tokens(model, shape),
                width = static_cast<double>(model.moe->ffn_hidden) / shape.expert_tensor;
-  const LayerTraffic& traffic = shape.traffic;
   const auto moved = [&](double bytes) {
     return Bytes{rows * width * bytes} * element_scale(shape);
   };
@@ -773,76 +729,58 @@ void add_expert_activation(KernelWork& work, const Transformer& model, const Lay
     work.memory_kernels += backward ? by_operation_kernels_backward : by_operation_kernels_forward;
     return;
   }
-  work.memory_traffic += nonlinear_traffic(
-      model, shape, rows, width, backward ? traffic.backward_split : traffic.forward_split);
+  work.memory_traffic +=
+      nonlinear_traffic(model, shape, rows, width, traffic_of(shape, backward).split);
   work.memory_kernels += backward ? 2 : 1;
   if (shape.expert_activation != ExpertActivation::clamped_apart) return;
   work.memory_traffic += moved(backward ? clamp_backward : clamp_forward);
   work.memory_kernels += clamp_kernels;
 }
 
-Gemm router_product(const Transformer& model, const LayerShape& shape) {
-  return {local_tokens(model, shape), static_cast<double>(model.moe->experts),
-          static_cast<double>(model.hidden)};
-}
-
-/// What forward and backward pass have in common; `split` and `hidden` are of that direction, which has `kernels` for each step.
-ExpertWork expert_traffic(const Transformer& model, const LayerShape& shape, double hidden,
-                          double split, int kernels) {
+ExpertWork experts_pass(const Transformer& model, const LayerShape& shape, bool backward) {
   constexpr int norm_and_residual = 3;
+  const LayerTraffic::Pass& traffic = traffic_of(shape, backward);
+  const double copies = 1.0 + model.moe->top_k;
+  const int kernels = backward ? 2 : 1;
+  const auto products = [backward](std::vector<Gemm> forward) {
+    return backward ? backward_products(forward) : forward;
+  };
   ExpertWork work;
+  work.routing.attention =
+      products({{local_tokens(model, shape), static_cast<double>(model.moe->experts),
+                 static_cast<double>(model.hidden)}});
   work.routing.memory_traffic =
-      token_traffic(model, shape, (1 - attention_hidden_share) * hidden, 0, 0);
+      token_traffic(model, shape, (1 - attention_hidden_share) * traffic.hidden, 0, 0);
   work.routing.memory_traffic +=
       Bytes{router_value * router_passes * local_tokens(model, shape) * model.moe->experts};
+  work.routing.memory_traffic += moved(model, shape, copies);
   work.routing.memory_kernels = norm_and_residual * kernels + routing_kernels;
-  const bool forward = kernels == 1;
-  add_norms(work.merging, model, shape, model.norms_of_feed_forward() - 1,
-            forward ? norm_passes_forward : norm_passes_backward);
+  add_norms(work.merging, model, shape, model.norms_of_feed_forward() - 1, backward);
+  work.merging.memory_traffic += moved(model, shape, copies + (backward ? model.moe->top_k : 0));
   work.merging.memory_kernels += merging_kernels;
-  add_expert_activation(work.experts, model, shape, !forward);
+  work.experts.linear = products(expert_products(model, shape));
+  add_expert_activation(work.experts, model, shape, backward);
+  add_expert_casts(work.experts, model, shape, backward);
+  add_padding(work.experts, model, shape);
+  add_biases(work.experts, model, shape, backward);
+  add_sorting(work, model, shape);
   if (model.moe->shared_ffn_hidden == 0) return work;
-  work.shared.memory_traffic =
-      nonlinear_traffic(model, shape, tokens(model, shape),
-                        model.moe->shared_ffn_hidden / static_cast<double>(shape.tensor), split);
+  work.shared.linear = products(shared_products(model, shape));
+  work.shared.memory_traffic = nonlinear_traffic(
+      model, shape, tokens(model, shape),
+      model.moe->shared_ffn_hidden / static_cast<double>(shape.tensor), traffic.split);
   work.shared.memory_kernels = kernels;
+  add_casts(work.shared, shared_products(model, shape), shape, backward);
   return work;
 }
 
 }  // namespace
 
 ExpertWork experts_forward(const Transformer& model, const LayerShape& shape) {
-  ExpertWork work =
-      expert_traffic(model, shape, shape.traffic.forward_hidden, shape.traffic.forward_split, 1);
-  const double copies = 1.0 + model.moe->top_k;
-  work.routing.attention = {router_product(model, shape)};
-  work.routing.memory_traffic += moved(model, shape, copies);
-  work.merging.memory_traffic += moved(model, shape, copies);
-  work.experts.linear = expert_products(model, shape);
-  work.shared.linear = shared_products(model, shape);
-  add_expert_casts(work.experts, model, shape, false);
-  add_padding(work.experts, model, shape);
-  add_biases(work.experts, model, shape, false);
-  add_sorting(work, model, shape);
-  add_casts(work.shared, work.shared.linear, shape, false);
-  return work;
+  return experts_pass(model, shape, false);
 }
-
 ExpertWork experts_backward(const Transformer& model, const LayerShape& shape) {
-  ExpertWork work =
-      expert_traffic(model, shape, shape.traffic.backward_hidden, shape.traffic.backward_split, 2);
-  const double copies = 1.0 + model.moe->top_k;
-  work.routing.attention = backward_products({router_product(model, shape)});
-  work.routing.memory_traffic += moved(model, shape, copies);
-  work.merging.memory_traffic += moved(model, shape, copies + model.moe->top_k);
-  work.experts.linear = backward_products(expert_products(model, shape));
-  work.shared.linear = backward_products(shared_products(model, shape));
-  add_expert_casts(work.experts, model, shape, true);
-  add_padding(work.experts, model, shape);
-  add_biases(work.experts, model, shape, true);
-  add_sorting(work, model, shape);
-  add_casts(work.shared, shared_products(model, shape), shape, true);
-  return work;
+  return experts_pass(model, shape, true);
 }
 
 KernelWork attention_core_forward(const Transformer& model, const LayerShape& shape) {
@@ -860,7 +798,7 @@ KernelWork attention_core_forward(const Transformer& model, const LayerShape& sh
                     {s, static_cast<double>(model.value_width()), s, z}};
   work.memory_traffic = score_traffic(
       model, shape,
-      shape.traffic.forward_scores + (shape.fused_kernels ? 0 : unfused_scores_forward));
+      shape.traffic.forward.scores + (shape.fused_kernels ? 0 : unfused_scores_forward));
   return work;
 }
 
@@ -869,14 +807,14 @@ KernelWork norm_forward(const Transformer& model, const LayerShape& shape) {
   const double n = tokens(model, shape), own = shape.sequence_parallel ? n / shape.tensor : n;
   KernelWork work;
   work.memory_traffic =
-      Bytes{element * read_and_written * own * model.hidden} * element_scale(shape);
+      Bytes{two_bytes * read_and_written * own * model.hidden} * element_scale(shape);
   work.memory_kernels = 1;
   return work;
 }
 
 KernelWork up_projection_forward(const Transformer& model, const LayerShape& shape) {
   WT_EXPECT(model.mla);
-  const std::vector<Gemm> products = latent_products(model, shape);
+  const std::vector<Gemm> products = attention_products(model, shape);
   KernelWork work;
   // Into the latent vectors, out of them, and the projection; queries may have no latent vector.
   const std::size_t queries = model.mla->query_rank > 0 ? 1 : 0;
@@ -920,9 +858,16 @@ double local_logits(const Transformer& model, const LayerShape& shape) {
   return tokens(model, shape) * padded_vocab(model, shape.tensor) / shape.tensor;
 }
 
-Gemm head_product(const Transformer& model, const LayerShape& shape) {
-  const double columns = static_cast<double>(padded_vocab(model, shape.tensor)) / shape.tensor;
-  return {tokens(model, shape), columns, static_cast<double>(model.hidden)};
+KernelWork head_pass(const Transformer& model, const LayerShape& shape, double cross_entropy_bytes,
+                     bool backward) {
+  const double columns = static_cast<double>(padded_vocab(model, shape.tensor)) / shape.tensor,
+               share = cross_entropy_forward_share;
+  KernelWork work;
+  work.linear = {{tokens(model, shape), columns, static_cast<double>(model.hidden)}};
+  if (backward) work.linear = backward_products(work.linear);
+  work.memory_traffic =
+      Bytes{(backward ? 1 - share : share) * cross_entropy_bytes * local_logits(model, shape)};
+  return work;
 }
 }  // namespace
 
@@ -932,20 +877,11 @@ Bytes logits_size(const Transformer& model, const LayerShape& shape) {
 
 KernelWork head_forward(const Transformer& model, const LayerShape& shape,
                         double cross_entropy_bytes) {
-  KernelWork work;
-  work.linear = {head_product(model, shape)};
-  work.memory_traffic =
-      Bytes{cross_entropy_forward_share * cross_entropy_bytes * local_logits(model, shape)};
-  return work;
+  return head_pass(model, shape, cross_entropy_bytes, false);
 }
-
 KernelWork head_backward(const Transformer& model, const LayerShape& shape,
                          double cross_entropy_bytes) {
-  KernelWork work;
-  work.linear = backward_products({head_product(model, shape)});
-  work.memory_traffic =
-      Bytes{(1 - cross_entropy_forward_share) * cross_entropy_bytes * local_logits(model, shape)};
-  return work;
+  return head_pass(model, shape, cross_entropy_bytes, true);
 }
 
 namespace {
@@ -957,33 +893,28 @@ std::vector<Gemm> joining_products(const Transformer& model, const LayerShape& s
 }
 
 /// Each depth embeds tokens, joins two hidden states, each read and written, and has three norms.
-KernelWork prediction_traffic(const Transformer& model, const LayerShape& shape,
-                              double norm_passes) {
-  if (model.mtp_layers == 0) return {};
-  constexpr double norms = 3, joined = 4, two_bytes = 2;
+KernelWork prediction_pass(const Transformer& model, const LayerShape& shape, bool backward) {
+  constexpr double norms = 3, joined = 4;
   constexpr int kernels = 5;
+  if (model.mtp_layers == 0) return {};
   KernelWork work;
   work.memory_traffic =
       (embedding_pass(model, shape).memory_traffic +
-       token_traffic(model, shape, (norms * norm_passes + joined) * two_bytes, 0, 0)) *
+       token_traffic(model, shape, (norms * norm_passes(backward) + joined) * two_bytes, 0, 0)) *
       model.mtp_layers;
   work.memory_kernels = kernels * model.mtp_layers;
+  const std::vector<Gemm> products = joining_products(model, shape);
+  work.linear = backward ? backward_products(products) : products;
+  add_casts(work, products, shape, backward);
   return work;
 }
 }  // namespace
 
 KernelWork prediction_forward(const Transformer& model, const LayerShape& shape) {
-  KernelWork work = prediction_traffic(model, shape, norm_passes_forward);
-  work.linear = joining_products(model, shape);
-  add_casts(work, work.linear, shape, false);
-  return work;
+  return prediction_pass(model, shape, false);
 }
-
 KernelWork prediction_backward(const Transformer& model, const LayerShape& shape) {
-  KernelWork work = prediction_traffic(model, shape, norm_passes_backward);
-  work.linear = backward_products(joining_products(model, shape));
-  add_casts(work, joining_products(model, shape), shape, true);
-  return work;
+  return prediction_pass(model, shape, true);
 }
 
 KernelWork embedding_pass(const Transformer& model, const LayerShape& shape) {

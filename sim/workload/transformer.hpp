@@ -218,9 +218,10 @@ double shared_expert_matrices(const Transformer& model);
 double layer_matrix_parameters(const Transformer& model, int tensor_ways);
 /// The same on average over layers of which this share has experts.
 double layer_matrix_parameters(const Transformer& model, int tensor_ways, double with_experts);
-/// Rows and columns of a weight matrix.
+/// A weight matrix on one rank: rows give the output, columns the input.
 struct MatrixShape {
   double rows = 0, columns = 0;
+  bool is_divided = true;  ///< among a tensor group
 };
 /// The weight matrices of a layer's attention on one rank: QKV and projection; of latent attention those into the latent vectors, out of
 /// them, and the projection.
@@ -278,9 +279,11 @@ struct KernelWork {
 /// parts that tensor parallelism splits (for a feed-forward width of four hidden sizes), and of the attention scores. Their values
 /// belong to the stack's kernels; those here are Megatron-LM's of 2021 (model E of docs/model.md).
 struct LayerTraffic {
-  double forward_hidden = 22, forward_split = 20, forward_scores = 9;
-  double backward_hidden = 46, backward_split = 60, backward_scores = 11;
-  int forward_kernels = 9, backward_kernels = 18;  ///< that carry it; more where few are fused
+  struct Pass {
+    double hidden = 0, split = 0, scores = 0;
+    int kernels = 0;  ///< that carry it; more where few are fused
+  };
+  Pass forward{22, 20, 9, 9}, backward{46, 60, 11, 18};
 };
 
 /// How the products of a rank's experts, and the casts before them, are launched.

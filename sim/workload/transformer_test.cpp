@@ -316,8 +316,8 @@ TEST_CASE("a stack may count the kernels of a layer itself") {
   LayerShape eager{.microbatch = 4, .tensor = 2, .attention = Attention::flash};
   CHECK(whole(layer_forward(m, eager)).memory_kernels == 9);
   CHECK(whole(layer_backward(m, eager)).memory_kernels == 18);
-  eager.traffic.forward_kernels = 20;
-  eager.traffic.backward_kernels = 31;
+  eager.traffic.forward.kernels = 20;
+  eager.traffic.backward.kernels = 31;
   CHECK(whole(layer_forward(m, eager)).memory_kernels == 20);
   CHECK(layer_forward(m, eager).attention.memory_kernels == 11);  // five of nine
   CHECK(whole(layer_backward(m, eager)).memory_kernels == 31);

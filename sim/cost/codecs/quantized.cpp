@@ -1,4 +1,4 @@
-#include "cost/exchange_codec.hpp"
+#include "cost/value_codec.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,5 +1,5 @@
-#include "cost/exchange_codec.hpp"
 #include "cost/kernel_cost.hpp"
+#include "cost/value_codec.hpp"
 
 namespace windtunnel {
 namespace {

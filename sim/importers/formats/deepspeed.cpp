@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/file_io.hpp"
-#include "core/foreign_json.hpp"
+#include "core/json_value.hpp"
 #include "core/option_error.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"

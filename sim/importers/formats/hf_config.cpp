@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/file_io.hpp"
-#include "core/foreign_json.hpp"
 #include "core/json_build.hpp"
+#include "core/json_value.hpp"
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"

@@ -10,7 +10,7 @@ Bytes take_offloaded(std::vector<Operation>& layer, double share) {
     for (const Kept kind : {Kept::tensors, Kept::scores}) {
       Divisible<Bytes>& kept = operation.held.at(kind);
       taken += kept.sum() * share;
-      kept = {kept.whole * (1 - share), kept.divided * (1 - share)};
+      kept = kept * (1 - share);
     }
   return taken;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "core/contracts.hpp"
@@ -8,24 +9,16 @@ namespace windtunnel {
 namespace {
 
 Label recomputed(Label label) {
-  switch (label) {
-    case Label::attention:
-      return Label::recomputed_attention;
-    case Label::context_attention:
-      return Label::attention_core;
-    case Label::feed_forward:
-      return Label::recomputed_feed_forward;
-    case Label::routing:
-      return Label::recomputed_routing;
-    case Label::shared_experts:
-      return Label::recomputed_shared_experts;
-    case Label::experts:
-      return Label::recomputed_experts;
-    case Label::merging:
-      return Label::recomputed_merging;
-    default:
-      return label;
-  }
+  static const std::map<Label, Label> again{
+      {Label::attention, Label::recomputed_attention},
+      {Label::context_attention, Label::attention_core},
+      {Label::feed_forward, Label::recomputed_feed_forward},
+      {Label::routing, Label::recomputed_routing},
+      {Label::shared_experts, Label::recomputed_shared_experts},
+      {Label::experts, Label::recomputed_experts},
+      {Label::merging, Label::recomputed_merging}};
+  const auto found = again.find(label);
+  return found == again.end() ? label : found->second;
 }
 
 /// A layer keeps its input alone.
@@ -56,8 +49,7 @@ std::vector<Operation> moved_core(std::vector<Operation>& forward, const PassCon
 
 /// Takes `freed` from what is kept, and gives it back.
 Divisible<Bytes> taken(Held& held, const Divisible<Bytes>& freed) {
-  Divisible<Bytes>& kept = held.at(Kept::tensors);
-  kept = {kept.whole - freed.whole, kept.divided - freed.divided};
+  held.at(Kept::tensors) = held.at(Kept::tensors) - freed;
   return freed;
 }
 
@@ -67,25 +59,9 @@ Operation whole_again(Operation& forward) {
   again.label = recomputed(forward.label);
   again.held = {};
   if (again.label == forward.label) return again;  // a collective
-  const Divisible<Bytes> kept = forward.held.at(Kept::tensors),
-                         stays = forward.held.at(Kept::module_input);
   again.held.at(Kept::tensors) =
-      taken(forward.held, {kept.whole - stays.whole, kept.divided - stays.divided});
+      taken(forward.held, forward.held.at(Kept::tensors) - forward.held.at(Kept::module_input));
   return again;
-}
-
-/// Makes it one of `share` of the layers that had it.
-void scale(Operation& operation, double share) {
-  operation.share *= share;
-  for (Seconds* time : {&operation.time, &operation.products, &operation.gathered_products,
-                        &operation.scattered_products, &operation.launch})
-    *time *= share;
-  for (TimeByFullness& time : operation.by_fullness) {
-    time.at_mean *= share;
-    time.varying *= share;
-  }
-  operation.flops = operation.flops * share;
-  operation.payload *= share;
 }
 
 /// A part of `forward` again, which keeps less for it.
@@ -209,11 +185,9 @@ void recompute_some(std::vector<Operation>& forward, std::vector<Operation>& aga
                     const std::vector<Operation>& all_kept, const ChunkRole& chunk) {
   const double left_out = chunk.not_recomputed / static_cast<double>(chunk.layers);
   for (std::size_t i = 0; i < forward.size(); ++i)
-    for (std::size_t kind = 0; kind < num_kept; ++kind) {
-      Divisible<Bytes>& kept = forward[i].held.tensors[kind];
-      const Divisible<Bytes>& all = all_kept[i].held.tensors[kind];
-      kept = {kept.whole * (1 - left_out) + all.whole * left_out,
-              kept.divided * (1 - left_out) + all.divided * left_out};
+    for (const Kept kind : enumerators<Kept>()) {
+      Divisible<Bytes>& kept = forward[i].held.at(kind);
+      kept = kept * (1 - left_out) + all_kept[i].held.at(kind) * left_out;
     }
   for (Operation& operation : again) {
     scale(operation, 1 - left_out);

@@ -38,22 +38,10 @@ std::vector<bool> reduced(const std::vector<Operation>& layer, const PassContext
   return result;
 }
 
-/// The layer with its all-reduces.
-std::vector<Operation> with_all_reduces(const std::vector<Operation>& layer,
-                                        const PassContext& in) {
-  const std::vector<bool> is_reduced = reduced(layer, in);
-  std::vector<Operation> result;
-  result.reserve(layer.size() * 2);
-  for (std::size_t i = 0; i < layer.size(); ++i) {
-    result.push_back(layer[i]);
-    if (is_reduced[i]) result.push_back(all_reduce(in, Overlap::none, layer[i].share));
-  }
-  return result;
-}
-
-/// Behind each kernel of a layer its all-reduce, beside a weight gradient that is taken out of the kernels, out of each in proportion.
-std::vector<Operation> with_hidden_all_reduces(const std::vector<Operation>& layer,
-                                               const PassContext& in) {
+/// The layer with its all-reduces, each behind its kernel. Where they hide, each is beside a weight gradient that is taken out of the
+/// kernels, out of each in proportion.
+std::vector<Operation> with_all_reduces(const std::vector<Operation>& layer, const PassContext& in,
+                                        bool hides) {
   constexpr double products_per_collective = 4;
   const std::vector<bool> is_reduced = reduced(layer, in);
   Seconds all{}, products{};
@@ -64,17 +52,15 @@ std::vector<Operation> with_hidden_all_reduces(const std::vector<Operation>& lay
     products += layer[i].products;
     if (is_reduced[i]) collectives += layer[i].share;
   }
-  const Seconds each = products / products_per_collective;
-  const Seconds taken = each * collectives;
+  const Seconds each = products / products_per_collective, taken = each * collectives;
   std::vector<Operation> result;
   result.reserve(layer.size() * 3);
   for (std::size_t i = 0; i < layer.size(); ++i) {
-    Operation rest = layer[i];
-    if (is_cut_by_tensor(rest.label) && all > Seconds{0}) rest.time *= (all - taken) / all;
-    result.push_back(rest);
+    Operation& rest = result.emplace_back(layer[i]);
+    if (hides && is_cut_by_tensor(rest.label) && all > Seconds{0}) rest.time *= (all - taken) / all;
     if (!is_reduced[i]) continue;
-    result.push_back(all_reduce(in, Overlap::beside_next, rest.share));
-    result.push_back(kernel(Label::weight_gradients, each * rest.share));
+    result.push_back(all_reduce(in, hides ? Overlap::beside_next : Overlap::none, layer[i].share));
+    if (hides) result.push_back(kernel(Label::weight_gradients, each * layer[i].share));
   }
   return result;
 }
@@ -115,12 +101,11 @@ void split_over_tensor_group(ChunkOperations& chunk, const PassContext& in) {
   PassOperations& forward = chunk.at(Direction::forward);
   PassOperations& backward = chunk.at(Direction::backward);
   PassOperations& input_gradient = chunk.at(Direction::input_gradient);
-  forward.layer = with_all_reduces(forward.layer, in);
   const bool has_weight_gradients = !in.plan->training.lora.is_used();
-  backward.layer = in.software->overlap_backward_tensor_collectives && has_weight_gradients
-                       ? with_hidden_all_reduces(backward.layer, in)
-                       : with_all_reduces(backward.layer, in);
-  input_gradient.layer = with_all_reduces(input_gradient.layer, in);
+  forward.layer = with_all_reduces(forward.layer, in, false);
+  backward.layer = with_all_reduces(
+      backward.layer, in, in.software->overlap_backward_tensor_collectives && has_weight_gradients);
+  input_gradient.layer = with_all_reduces(input_gradient.layer, in, false);
   if (in.chunk.last && !in.plan->training.loss_parallel) {
     Operation gather = collective(Label::gather_activation, in.bytes.logits);
     gather.launch = in.collective_launch;
