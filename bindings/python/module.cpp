@@ -238,7 +238,7 @@ py::object texts_of(const std::vector<std::uint8_t>& codes, const std::vector<st
 template <class Value>
 std::vector<std::string> names_of(const std::vector<std::uint8_t>& codes) {
   std::vector<std::string> names(1, name_of(Value{}));
-  const int last = codes.empty() ? 0 : *std::max_element(codes.begin(), codes.end());
+  const int last = codes.empty() ? 0 : *std::ranges::max_element(codes);
   for (int i = 1; i <= last; ++i) names.emplace_back(name_of(static_cast<Value>(i)));
   return names;
 }

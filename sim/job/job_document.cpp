@@ -127,7 +127,7 @@ Chart days_chart(const JobResult& result) {
   constexpr double least_width = 1e-6;
   std::vector<double> days;
   for (const JobDraw& draw : result.draws) days.push_back(days_of(draw));
-  const auto [low, high] = std::minmax_element(days.begin(), days.end());
+  const auto [low, high] = std::ranges::minmax_element(days);
   Chart chart = histogram("How long the draws take, in days", days,
                           {*low, std::max(*high, *low + least_width), hundredths_text,
                            result.step_interval ? "days at the predicted step" : "days"},

@@ -50,9 +50,8 @@ double determinant(const Column& a, const Column& b, const Column& c) {
 /// Of the curve c + a t + b / t, which is the time of a job to first order (half an interval is lost with each failure, and each
 /// interval has a checkpoint), fitted to the points: t = sqrt(b / a).
 double lowest_point(const std::vector<IntervalPoint>& points) {
-  const auto least = std::min_element(
-      points.begin(), points.end(),
-      [](const auto& a, const auto& b) { return a.mean_seconds < b.mean_seconds; });
+  const auto least = std::ranges::min_element(
+      points, [](const auto& a, const auto& b) { return a.mean_seconds < b.mean_seconds; });
   const auto first = points.begin();
   Column t{}, u{}, one{}, y{};
   const double scale = static_cast<double>(least->steps);

@@ -64,7 +64,7 @@ class StepNoises {
     sums_.reserve(series.size() + 1);
     sums_.push_back(0);
     for (const Ticks each : series) sums_.push_back(sums_.back() + each);
-    most_ = *std::max_element(series.begin(), series.end());
+    most_ = *std::ranges::max_element(series);
   }
   /// Of the steps from number `from` to before `to`.
   Ticks between(std::int64_t from, std::int64_t to) const {

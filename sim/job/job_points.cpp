@@ -72,11 +72,11 @@ bool front_is_sure(const JobPoint& point, const std::vector<JobPoint>& points) {
            is_surely_no_more(one, other, Expense::cost);
   };
   if (point.on_front)
-    return std::all_of(points.begin(), points.end(), [&](const JobPoint& other) {
+    return std::ranges::all_of(points, [&](const JobPoint& other) {
       return &other == &point || !counts(other) || is_less_somewhere(point, other) ||
              is_nowhere_more(point, other);
     });
-  return std::any_of(points.begin(), points.end(), [&](const JobPoint& other) {
+  return std::ranges::any_of(points, [&](const JobPoint& other) {
     return counts(other) && is_nowhere_more(other, point) && is_less_somewhere(other, point);
   });
 }
@@ -182,8 +182,7 @@ std::vector<std::string> warnings_of(const std::vector<JobPoint>& points) {
   for (const JobPoint& point : points)
     if (point.result)
       for (const std::string& each : point.result->warnings)
-        if (std::find(warnings.begin(), warnings.end(), each) == warnings.end())
-          warnings.push_back(each);
+        if (std::ranges::find(warnings, each) == warnings.end()) warnings.push_back(each);
   return warnings;
 }
 

@@ -23,7 +23,7 @@ double probability_up_to(double x, double low, double high) {
 double quantile_of_both(const std::vector<double>& draws, double low, double high, double share) {
   // Three times an end is where R lies in fewer than one case of a million.
   constexpr double far = 3, precise = 1e-9;
-  const auto [least, most] = std::minmax_element(draws.begin(), draws.end());
+  const auto [least, most] = std::ranges::minmax_element(draws);
   double from = *least + far * low - precise, to = *most + far * high;
   while (to - from > precise) {
     const double middle = from + (to - from) / 2;
@@ -38,7 +38,7 @@ double quantile_of_both(const std::vector<double>& draws, double low, double hig
 
 Spread spread_of(std::vector<double> values) {
   WT_EXPECT(!values.empty());
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   constexpr double half = 0.5;
   return {quantile(values, half), quantile(values, low_share), quantile(values, high_share)};
 }

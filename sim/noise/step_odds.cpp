@@ -1,6 +1,7 @@
 #include "noise/step_odds.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -54,9 +55,7 @@ std::vector<CriticalOdds> odds_of(const std::vector<StepPath>& steps, PathTimes 
     }
   std::vector<CriticalOdds> list;
   for (auto& [what, odds] : found) list.push_back(std::move(odds));
-  std::stable_sort(list.begin(), list.end(), [](const CriticalOdds& a, const CriticalOdds& b) {
-    return a.share_of_time > b.share_of_time;
-  });
+  std::ranges::stable_sort(list, std::greater<>{}, &CriticalOdds::share_of_time);
   return list;
 }
 
@@ -130,8 +129,7 @@ StepOdds step_odds(const Scenario& scenario, const NoiseBlock& noise, const Step
     const StepStatistics without = statistics_of(play_steps(scenario, block, options).times);
     odds.gains.push_back({what, with.median - without.median, with.mean - without.mean});
   }
-  std::stable_sort(odds.gains.begin(), odds.gains.end(),
-                   [](const NoiseGain& a, const NoiseGain& b) { return a.mean > b.mean; });
+  std::ranges::stable_sort(odds.gains, std::greater<>{}, &NoiseGain::mean);
   return odds;
 }
 

@@ -44,8 +44,7 @@ StepSeries play_steps(const Scenario& scenario, const NoiseBlock& noise,
 namespace {
 
 double share_above(const std::vector<Seconds>& times, Seconds limit) {
-  const auto count =
-      std::count_if(times.begin(), times.end(), [&](Seconds time) { return time > limit; });
+  const auto count = std::ranges::count_if(times, [&](Seconds time) { return time > limit; });
   return static_cast<double>(count) / static_cast<double>(times.size());
 }
 
@@ -66,7 +65,7 @@ StepStatistics statistics_of(const std::vector<Seconds>& times) {
   constexpr double fifth = 0.05, half = 0.5, ninety_fifth = 0.95, ninety_ninth = 0.99;
   constexpr double slightly = 1.02, clearly = 1.05, far = 1.2;
   std::vector<Seconds> sorted = times;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   StepStatistics statistics;
   Seconds excess{};  // over the least, so that equal times have exactly their mean
   for (const Seconds time : times) excess += time - sorted.front();

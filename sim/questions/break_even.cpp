@@ -221,14 +221,6 @@ class Classes {
   std::vector<CodecBreakEven> found_;
 };
 
-}  // namespace
-
-std::vector<CodecBreakEven> codec_break_evens(const Scenario& scenario) {
-  return Classes(scenario).all();
-}
-
-namespace {
-
 constexpr int digits = 17;  ///< that every double survives
 
 /// "200 Gbps" times `factor`, as text in bytes per second, as far as a file may say it.
@@ -345,6 +337,10 @@ std::vector<int> signs_at(const std::vector<Probe>& probes,
 }
 
 }  // namespace
+
+std::vector<CodecBreakEven> codec_break_evens(const Scenario& scenario) {
+  return Classes(scenario).all();
+}
 
 CodecSpeeds slow_codecs(CodecSpeeds speeds) {
   constexpr double slower = 2, slower_columns = 5;

@@ -237,8 +237,8 @@ document::Document collective_document(const CollectiveQuestion& question,
   std::vector<int> sizes = question.gpus;
   if (sizes.empty()) sizes.push_back(platform.node_types.front().gpus * platform.domain_nodes);
   std::vector<Bytes> payloads = question.bytes.empty() ? usual_payloads() : question.bytes;
-  std::sort(sizes.begin(), sizes.end());
-  std::sort(payloads.begin(), payloads.end());
+  std::ranges::sort(sizes);
+  std::ranges::sort(payloads);
   JsonValue::Array rows;
   for (const int gpus : sizes)
     for (const Bytes payload : payloads) {

@@ -35,46 +35,6 @@ class GainsMore {
   Seconds now_;
 };
 
-}  // namespace
-
-std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,
-                                            const std::vector<WhatIf>& changes, std::size_t at_once,
-                                            const std::function<void(std::size_t)>& on_done,
-                                            const std::function<bool()>& is_over) {
-  Tasks<std::optional<PlanFigures>> tasks;  // none: over budget
-  tasks.count = changes.size();
-  tasks.at_once = at_once;
-  tasks.on_done = on_done;
-  tasks.work = [&](std::size_t i) -> std::optional<PlanFigures> {
-    if (is_over && is_over()) return std::nullopt;
-    const Scenario changed = read_scenario(scenario.resolved, library.root, library,
-                                           {changes[i].overrides, scenario.seed});
-    return simulate_plan(changed, changed.plan);
-  };
-  std::vector<WhatIfResult> results;
-  for (const auto& outcome : run_tasks(tasks)) {
-    WhatIfResult& result = results.emplace_back();
-    result.change = changes[results.size() - 1];
-    if (const auto* failure = std::get_if<ChildFailure>(&outcome)) {
-      result.failure = failure->text;
-      result.fate = WhatIfFate::failed;
-      continue;
-    }
-    const auto& figures = std::get<std::optional<PlanFigures>>(outcome);
-    if (!figures) {
-      result.failure = "not simulated: the budget was spent";
-      result.fate = WhatIfFate::over_budget;
-      continue;
-    }
-    result.iteration_time = figures->iteration_time;
-    result.breakdown = figures->breakdown;
-    result.fits = figures->memory.fits;
-  }
-  return results;
-}
-
-namespace {
-
 /// explain(), one step a function.
 class Explainer {
  public:
@@ -89,8 +49,7 @@ class Explainer {
     Explained explained = explained_path();
     std::vector<WhatIfResult> results = what_ifs_beside(explained);
     judge(explained.explanation.report, results);
-    std::stable_sort(results.begin(), results.end(),
-                     GainsMore(explained.explanation.report.iteration_time));
+    std::ranges::stable_sort(results, GainsMore(explained.explanation.report.iteration_time));
     explained.explanation.what_ifs = std::move(results);
     return explained;
   }
@@ -156,7 +115,7 @@ class Explainer {
       if (results[i].saves_at_most) by_question[question(i)].push_back(i);
     for (auto& [ignored, same] : by_question) {
       if (same.size() <= most_kinds) continue;
-      std::stable_sort(same.begin(), same.end(), [&](std::size_t a, std::size_t b) {
+      std::ranges::stable_sort(same, [&](std::size_t a, std::size_t b) {
         return *results[a].saves_at_most > *results[b].saves_at_most;
       });
       for (std::size_t k = most_kinds; k < same.size(); ++k) {
@@ -170,8 +129,8 @@ class Explainer {
   /// What may save most first, what has no bound before all others.
   void simulate_asked(std::vector<std::size_t> asked, std::vector<WhatIfResult>& results) const {
     const auto may_save = [&](std::size_t i) { return results[i].saves_at_most.value_or(1); };
-    std::stable_sort(asked.begin(), asked.end(),
-                     [&](std::size_t a, std::size_t b) { return may_save(a) > may_save(b); });
+    std::ranges::stable_sort(
+        asked, [&](std::size_t a, std::size_t b) { return may_save(a) > may_save(b); });
     std::vector<WhatIf> changes;
     for (const std::size_t i : asked) changes.push_back(results[i].change);
     const auto on_done = [&](std::size_t done) {
@@ -202,6 +161,42 @@ class Explainer {
 };
 
 }  // namespace
+
+std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,
+                                            const std::vector<WhatIf>& changes, std::size_t at_once,
+                                            const std::function<void(std::size_t)>& on_done,
+                                            const std::function<bool()>& is_over) {
+  Tasks<std::optional<PlanFigures>> tasks;  // none: over budget
+  tasks.count = changes.size();
+  tasks.at_once = at_once;
+  tasks.on_done = on_done;
+  tasks.work = [&](std::size_t i) -> std::optional<PlanFigures> {
+    if (is_over && is_over()) return std::nullopt;
+    const Scenario changed = read_scenario(scenario.resolved, library.root, library,
+                                           {changes[i].overrides, scenario.seed});
+    return simulate_plan(changed, changed.plan);
+  };
+  std::vector<WhatIfResult> results;
+  for (const auto& outcome : run_tasks(tasks)) {
+    WhatIfResult& result = results.emplace_back();
+    result.change = changes[results.size() - 1];
+    if (const auto* failure = std::get_if<ChildFailure>(&outcome)) {
+      result.failure = failure->text;
+      result.fate = WhatIfFate::failed;
+      continue;
+    }
+    const auto& figures = std::get<std::optional<PlanFigures>>(outcome);
+    if (!figures) {
+      result.failure = "not simulated: the budget was spent";
+      result.fate = WhatIfFate::over_budget;
+      continue;
+    }
+    result.iteration_time = figures->iteration_time;
+    result.breakdown = figures->breakdown;
+    result.fits = figures->memory.fits;
+  }
+  return results;
+}
 
 Explained explain(const Scenario& scenario, const Library& library, const ExplainOptions& options) {
   return Explainer(scenario, library, options).explain();

@@ -37,11 +37,11 @@ bool is_all_of(const SourceText* file, const JsonValue& value) {
       (value.origin.kind != OriginKind::file || value.origin.source.get() != file))
     return false;
   if (value.is_array())
-    return std::all_of(value.array().begin(), value.array().end(),
-                       [file](const JsonValue& each) { return is_all_of(file, each); });
+    return std::ranges::all_of(value.array(),
+                               [file](const JsonValue& each) { return is_all_of(file, each); });
   if (!value.is_object()) return true;
-  return std::all_of(value.object().begin(), value.object().end(),
-                     [file](const auto& member) { return is_all_of(file, member.value); });
+  return std::ranges::all_of(value.object(),
+                             [file](const auto& member) { return is_all_of(file, member.value); });
 }
 
 /// The name of a built-in device, where nothing of it was changed; else nothing.
@@ -170,7 +170,7 @@ class NodeKinds {
   }
 
   std::string nodes_text(std::size_t type) const {
-    const auto first = std::find(type_of_node_.begin(), type_of_node_.end(), type);
+    const auto first = std::ranges::find(type_of_node_, type);
     const auto end =
         std::find_if(first, type_of_node_.end(), [&](std::size_t other) { return other != type; });
     const auto number = [&](auto node) { return std::to_string(node - type_of_node_.begin()); };
@@ -269,8 +269,8 @@ class Questions {
         plan_(scenario.plan),
         kinds_(scenario, library),
         stage_times_(stage_times(scenario)) {
-    slowest_ = static_cast<std::size_t>(std::max_element(stage_times_.begin(), stage_times_.end()) -
-                                        stage_times_.begin());
+    slowest_ =
+        static_cast<std::size_t>(std::ranges::max_element(stage_times_) - stage_times_.begin());
     for (const PlanDevice& device : plan_.devices)
       stages_of_node_[device.node.index()].insert(device.stage.index());
   }
@@ -423,12 +423,9 @@ class Questions {
       for (const NodeKind& kind : kinds) add_one_kind(kind);
       return;
     }
-    const auto frequent = std::max_element(
-        kinds.begin(), kinds.end(),
-        [](const NodeKind& a, const NodeKind& b) { return a.num_nodes < b.num_nodes; });
-    const auto fast = std::max_element(
-        kinds.begin(), kinds.end(),
-        [this](const NodeKind& a, const NodeKind& b) { return speed_of(a) < speed_of(b); });
+    const auto frequent = std::ranges::max_element(kinds, {}, &NodeKind::num_nodes);
+    const auto fast = std::ranges::max_element(
+        kinds, [this](const NodeKind& a, const NodeKind& b) { return speed_of(a) < speed_of(b); });
     add_one_kind(*frequent);
     if (fast != frequent) add_one_kind(*fast);
   }
@@ -436,9 +433,8 @@ class Questions {
   void add_one_kind(const NodeKind& kind) {
     const std::vector<NodeKind>& kinds = kinds_.kinds();
     const int gpus = kinds_.first_of(kind).gpus;
-    const bool alike = std::all_of(kinds.begin(), kinds.end(), [&](const NodeKind& other) {
-      return kinds_.first_of(other).gpus == gpus;
-    });
+    const bool alike = std::ranges::all_of(
+        kinds, [&](const NodeKind& other) { return kinds_.first_of(other).gpus == gpus; });
     if (kinds.size() < 2 || !alike) return;
     if (const auto types = kinds_.all_of(kind))
       add(WhatIfKind::straggler, "every node as " + kinds_.label_of(kind),
@@ -452,9 +448,9 @@ class Questions {
     for (std::size_t s = 0; s < stage_times_.size(); ++s) {
       const bool each =
           stages <= most_stages_each || s == 0 || s == slowest_ || s + 1 == stage_times_.size();
-      const bool alone = std::all_of(
-          stages_of_node_.begin(), stages_of_node_.end(),
-          [s](const auto& node) { return node.second.count(s) == 0 || node.second.size() == 1; });
+      const bool alone = std::ranges::all_of(stages_of_node_, [s](const auto& node) {
+        return node.second.count(s) == 0 || node.second.size() == 1;
+      });
       if (each && alone)
         add_speeds(WhatIfKind::stage, "stage " + std::to_string(s) + " 10 % faster",
                    [this, s](std::size_t node) {
@@ -469,11 +465,10 @@ class Questions {
   void add_layers() {
     const Parallel& parallel = plan_.parallel;
     if (parallel.pipeline == 1 || parallel.virtual_pipeline > 1) return;
-    const auto fastest = static_cast<std::size_t>(
-        std::min_element(stage_times_.begin(), stage_times_.end()) - stage_times_.begin());
-    const auto fullest = static_cast<std::size_t>(
-        std::max_element(plan_.stage_layers.begin(), plan_.stage_layers.end()) -
-        plan_.stage_layers.begin());
+    const auto fastest =
+        static_cast<std::size_t>(std::ranges::min_element(stage_times_) - stage_times_.begin());
+    const auto fullest = static_cast<std::size_t>(std::ranges::max_element(plan_.stage_layers) -
+                                                  plan_.stage_layers.begin());
     for (const std::size_t from :
          std::set<std::size_t>{0, slowest_, fullest, stage_times_.size() - 1})
       move_layer(from, fastest);
@@ -494,7 +489,7 @@ class Questions {
 
   bool knows_flash() const {
     const Training& training = plan_.training;
-    return std::all_of(scenario_.nodes.begin(), scenario_.nodes.end(), [&](const NodeType& node) {
+    return std::ranges::all_of(scenario_.nodes, [&](const NodeType& node) {
       return scenario_.software.knows_attention(node.device, training.attention_kernel,
                                                 training.precision);
     });
@@ -577,10 +572,9 @@ class Questions {
     const Parallel& parallel = plan_.parallel;
     const int cuts = schedule.is_both_ways() ? 1 : 2;  // of what a stage has
     const int held = parallel.schedule->is_both_ways() ? 2 : 1;
-    const bool even =
-        std::all_of(plan_.stage_layers.begin(), plan_.stage_layers.end(), [&](int layers) {
-          return layers % (cuts * held) == 0 && layers == plan_.stage_layers.front();
-        });
+    const bool even = std::ranges::all_of(plan_.stage_layers, [&](int layers) {
+      return layers % (cuts * held) == 0 && layers == plan_.stage_layers.front();
+    });
     const bool sums =
         schedule.is_both_ways() && (parallel.zero_stage == 2 || parallel.overlap_gradient_reduce);
     return even && !sums &&

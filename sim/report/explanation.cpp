@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -33,7 +34,7 @@ class Place {
     for (auto& [slack, time] : things_)
       if (slack < rounding * end) slack = Seconds{0};
     place.least = place.median = end;
-    std::sort(things_.begin(), things_.end());
+    std::ranges::sort(things_);
     Seconds all{}, passed{};
     for (const auto& [slack, time] : things_) all += time;
     for (const auto& [slack, time] : things_) {
@@ -70,66 +71,10 @@ void gather_computes(std::vector<Slack>& places, std::size_t num_devices, const 
 }
 
 void sort_by_need(std::vector<Slack>& list) {
-  std::stable_sort(list.begin(), list.end(), [](const Slack& a, const Slack& b) {
+  std::ranges::stable_sort(list, [](const Slack& a, const Slack& b) {
     return std::tuple(a.least, -a.on_path, -a.busy) < std::tuple(b.least, -b.on_path, -b.busy);
   });
 }
-
-}  // namespace
-
-std::vector<Slack> stage_slack(const Plan& plan, const Timeline& timeline,
-                               const CriticalPath& path) {
-  std::vector<Slack> stages(static_cast<std::size_t>(plan.parallel.pipeline));
-  for (std::size_t s = 0; s < stages.size(); ++s) stages[s].what = "stage " + std::to_string(s);
-  gather_computes(stages, plan.devices.size(), timeline, path,
-                  [&](DeviceId device) { return plan.devices[device.index()].stage.index(); });
-  return stages;
-}
-
-std::vector<Slack> device_slack(const Plan& plan, const Timeline& timeline,
-                                const CriticalPath& path) {
-  std::vector<Slack> devices(plan.devices.size());
-  for (std::size_t d = 0; d < devices.size(); ++d)
-    devices[d].what = detail::process_name(plan, plan.devices[d]);
-  gather_computes(devices, plan.devices.size(), timeline, path,
-                  [](DeviceId device) { return device.index(); });
-  return devices;
-}
-
-std::vector<Slack> link_slack(const Plan& plan, const ProgramSet& programs,
-                              const Timeline& timeline, const CriticalPath& path) {
-  using Pair = std::pair<std::size_t, std::size_t>;
-  const auto pair_of = [&](const MessageSpan& message) {
-    const Channel& channel = programs.channels[message.channel.index()];
-    return Pair{plan.devices[channel.from.index()].node.index(),
-                plan.devices[channel.to.index()].node.index()};
-  };
-  std::map<Pair, std::pair<Slack, Place>> links;
-  std::vector<Seconds> busy(programs.channels.size());
-  for (std::size_t i = 0; i < timeline.messages.size(); ++i) {
-    const MessageSpan& message = timeline.messages[i];
-    const Pair pair = pair_of(message);
-    if (pair.first == pair.second) continue;
-    auto& [link, place] = links[pair];
-    link.what = "node " + std::to_string(pair.first) + " -> " + std::to_string(pair.second);
-    link.busy = std::max(link.busy, busy[message.channel.index()] += message.end - message.begin);
-    place.add(message.end - message.begin, path.message_slack[i]);
-  }
-  for (const CriticalStep& step : path.steps) {
-    if (step.activity.kind != Activity::Kind::message) continue;
-    const auto link = links.find(pair_of(timeline.messages[step.activity.index]));
-    if (link != links.end()) link->second.first.on_path += step.end - step.begin;
-  }
-  std::vector<Slack> list;
-  for (auto& [pair, link] : links) {
-    link.second.fill(link.first, timeline.end);
-    list.push_back(link.first);
-  }
-  sort_by_need(list);
-  return list;
-}
-
-namespace {
 
 using detail::time_text;
 using detail::with_spaces;
@@ -146,60 +91,6 @@ std::string shell_word(const std::string& word) {
       quoted += letter;
   return quoted + "'";
 }
-
-}  // namespace
-
-bool is_choice(WhatIfKind kind) {
-  return kind == WhatIfKind::training || kind == WhatIfKind::schedule || kind == WhatIfKind::codec;
-}
-
-Explanation explain_path(Report report, const Plan& plan, const ProgramSet& programs,
-                         const Timeline& timeline) {
-  Explanation explanation;
-  explanation.report = std::move(report);
-  explanation.path = find_critical_path(programs, timeline);
-  const CriticalPath& path = explanation.path;
-  explanation.shares = path_shares(plan, programs, timeline, path);
-  explanation.segments = path_segments(plan, programs, timeline, path);
-  explanation.stages = stage_slack(plan, timeline, path);
-  explanation.devices = device_slack(plan, timeline, path);
-  explanation.links = link_slack(plan, programs, timeline, path);
-  return explanation;
-}
-
-std::string shell_line(const std::vector<std::string>& words) {
-  return joined(words, " ", shell_word);
-}
-
-std::string change_text(double change) {
-  constexpr double least_shown = 0.0005;  // half of the last decimal
-  return std::abs(change) < least_shown ? "no change" : signed_percent_text(change);
-}
-
-std::string memory_note(const WhatIfResult& result, const Report& report) {
-  if (result.fits == report.memory.fits) return "";
-  return result.fits ? "fits in memory" : "does not fit in memory";
-}
-
-std::string moved_text(const WhatIfResult& result, const Report& report) {
-  constexpr double least_share = 0.0005;
-  constexpr std::size_t most_lines = 3;
-  std::vector<std::pair<Seconds, Line>> moved;
-  for (const Line line : all_lines) {
-    const Seconds difference = result.breakdown.of(line) - report.breakdown.of(line);
-    if (std::abs(difference / report.iteration_time) >= least_share)
-      moved.emplace_back(difference, line);
-  }
-  std::stable_sort(moved.begin(), moved.end(), [](const auto& a, const auto& b) {
-    return std::max(a.first, -a.first) > std::max(b.first, -b.first);
-  });
-  if (moved.size() > most_lines) moved.resize(most_lines);
-  return joined(moved, ", ", [&](const auto& each) {
-    return with_spaces(name_of(each.second)) + (each.first > Seconds{0} ? " +" : " -") +
-           time_text(std::max(each.first, -each.first), report.iteration_time);
-  });
-}
-namespace {
 
 using detail::indent;
 using detail::Painter;
@@ -247,8 +138,8 @@ bool changes_little(const Explanation& e, const WhatIfResult& result) {
 
 /// Whether the sign of a change is judged.
 bool is_judged(const Explanation& e) {
-  return std::any_of(e.what_ifs.begin(), e.what_ifs.end(),
-                     [](const WhatIfResult& result) { return result.ordering.has_value(); });
+  return std::ranges::any_of(
+      e.what_ifs, [](const WhatIfResult& result) { return result.ordering.has_value(); });
 }
 
 std::string whole_percent(double share) { return fixed_text(100 * share, 0) + " %"; }
@@ -318,10 +209,10 @@ std::string other_codecs_text(const Explanation& e, const std::vector<const What
   const auto change = [&](const WhatIfResult* result) {
     return result->iteration_time / e.report.iteration_time - 1;
   };
-  const auto [best, worst] = std::minmax_element(codecs.begin(), codecs.end(),
-                                                 [&](const WhatIfResult* a, const WhatIfResult* b) {
-                                                   return a->iteration_time < b->iteration_time;
-                                                 });
+  const auto [best, worst] =
+      std::ranges::minmax_element(codecs, [&](const WhatIfResult* a, const WhatIfResult* b) {
+        return a->iteration_time < b->iteration_time;
+      });
   std::string text = count_text(codecs.size(), "more codec") + ": none gains more than " +
                      percent_text(std::max(least_gain, -change(*best)));
   if (change(*worst) >= least_change)
@@ -372,26 +263,9 @@ std::string what_if_text(const Explanation& e, const Painter& paint) {
 
 /// The stages most on the path.
 std::vector<Slack> by_need(std::vector<Slack> list) {
-  std::stable_sort(list.begin(), list.end(),
-                   [](const Slack& a, const Slack& b) { return a.on_path > b.on_path; });
+  std::ranges::stable_sort(list, std::greater<>{}, &Slack::on_path);
   return list;
 }
-
-}  // namespace
-
-std::string explanation_text(const Explanation& e, Colour colour) {
-  const Painter paint(colour);
-  const Seconds whole = e.report.iteration_time;
-  std::string text =
-      paint(Tone::headline, e.report.name) + "\n" + detail::headline(e.report, paint);
-  if (!e.report.memory.fits) text += detail::verdict_line(e.report, paint);
-  text += path_text(e, paint);
-  text += slack_text(by_need(e.stages), whole,
-                     "Stages: how busy, and their slack (a delay that lengthens nothing)", paint);
-  text += slack_text(e.links, whole, "Paths between nodes", paint);
-  return text + what_if_text(e, paint);
-}
-namespace {
 
 JsonValue share_value(const PathShare& share, Seconds whole) {
   JsonValue value = object_of({{"what", share.what},
@@ -451,6 +325,122 @@ JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& resu
 }
 
 }  // namespace
+
+std::vector<Slack> stage_slack(const Plan& plan, const Timeline& timeline,
+                               const CriticalPath& path) {
+  std::vector<Slack> stages(static_cast<std::size_t>(plan.parallel.pipeline));
+  for (std::size_t s = 0; s < stages.size(); ++s) stages[s].what = "stage " + std::to_string(s);
+  gather_computes(stages, plan.devices.size(), timeline, path,
+                  [&](DeviceId device) { return plan.devices[device.index()].stage.index(); });
+  return stages;
+}
+
+std::vector<Slack> device_slack(const Plan& plan, const Timeline& timeline,
+                                const CriticalPath& path) {
+  std::vector<Slack> devices(plan.devices.size());
+  for (std::size_t d = 0; d < devices.size(); ++d)
+    devices[d].what = detail::process_name(plan, plan.devices[d]);
+  gather_computes(devices, plan.devices.size(), timeline, path,
+                  [](DeviceId device) { return device.index(); });
+  return devices;
+}
+
+std::vector<Slack> link_slack(const Plan& plan, const ProgramSet& programs,
+                              const Timeline& timeline, const CriticalPath& path) {
+  using Pair = std::pair<std::size_t, std::size_t>;
+  const auto pair_of = [&](const MessageSpan& message) {
+    const Channel& channel = programs.channels[message.channel.index()];
+    return Pair{plan.devices[channel.from.index()].node.index(),
+                plan.devices[channel.to.index()].node.index()};
+  };
+  std::map<Pair, std::pair<Slack, Place>> links;
+  std::vector<Seconds> busy(programs.channels.size());
+  for (std::size_t i = 0; i < timeline.messages.size(); ++i) {
+    const MessageSpan& message = timeline.messages[i];
+    const Pair pair = pair_of(message);
+    if (pair.first == pair.second) continue;
+    auto& [link, place] = links[pair];
+    link.what = "node " + std::to_string(pair.first) + " -> " + std::to_string(pair.second);
+    link.busy = std::max(link.busy, busy[message.channel.index()] += message.end - message.begin);
+    place.add(message.end - message.begin, path.message_slack[i]);
+  }
+  for (const CriticalStep& step : path.steps) {
+    if (step.activity.kind != Activity::Kind::message) continue;
+    const auto link = links.find(pair_of(timeline.messages[step.activity.index]));
+    if (link != links.end()) link->second.first.on_path += step.end - step.begin;
+  }
+  std::vector<Slack> list;
+  for (auto& [pair, link] : links) {
+    link.second.fill(link.first, timeline.end);
+    list.push_back(link.first);
+  }
+  sort_by_need(list);
+  return list;
+}
+
+bool is_choice(WhatIfKind kind) {
+  return kind == WhatIfKind::training || kind == WhatIfKind::schedule || kind == WhatIfKind::codec;
+}
+
+Explanation explain_path(Report report, const Plan& plan, const ProgramSet& programs,
+                         const Timeline& timeline) {
+  Explanation explanation;
+  explanation.report = std::move(report);
+  explanation.path = find_critical_path(programs, timeline);
+  const CriticalPath& path = explanation.path;
+  explanation.shares = path_shares(plan, programs, timeline, path);
+  explanation.segments = path_segments(plan, programs, timeline, path);
+  explanation.stages = stage_slack(plan, timeline, path);
+  explanation.devices = device_slack(plan, timeline, path);
+  explanation.links = link_slack(plan, programs, timeline, path);
+  return explanation;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  return joined(words, " ", shell_word);
+}
+
+std::string change_text(double change) {
+  constexpr double least_shown = 0.0005;  // half of the last decimal
+  return std::abs(change) < least_shown ? "no change" : signed_percent_text(change);
+}
+
+std::string memory_note(const WhatIfResult& result, const Report& report) {
+  if (result.fits == report.memory.fits) return "";
+  return result.fits ? "fits in memory" : "does not fit in memory";
+}
+
+std::string moved_text(const WhatIfResult& result, const Report& report) {
+  constexpr double least_share = 0.0005;
+  constexpr std::size_t most_lines = 3;
+  std::vector<std::pair<Seconds, Line>> moved;
+  for (const Line line : all_lines) {
+    const Seconds difference = result.breakdown.of(line) - report.breakdown.of(line);
+    if (std::abs(difference / report.iteration_time) >= least_share)
+      moved.emplace_back(difference, line);
+  }
+  std::ranges::stable_sort(moved, [](const auto& a, const auto& b) {
+    return std::max(a.first, -a.first) > std::max(b.first, -b.first);
+  });
+  if (moved.size() > most_lines) moved.resize(most_lines);
+  return joined(moved, ", ", [&](const auto& each) {
+    return with_spaces(name_of(each.second)) + (each.first > Seconds{0} ? " +" : " -") +
+           time_text(std::max(each.first, -each.first), report.iteration_time);
+  });
+}
+
+std::string explanation_text(const Explanation& e, Colour colour) {
+  const Painter paint(colour);
+  const Seconds whole = e.report.iteration_time;
+  std::string text =
+      paint(Tone::headline, e.report.name) + "\n" + detail::headline(e.report, paint);
+  if (!e.report.memory.fits) text += detail::verdict_line(e.report, paint);
+  text += path_text(e, paint);
+  text += slack_text(by_need(e.stages), whole,
+                     "Stages: how busy, and their slack (a delay that lengthens nothing)", paint);
+  text += slack_text(e.links, whole, "Paths between nodes", paint);
+  return text + what_if_text(e, paint);
+}
 
 JsonValue path_value(const Explanation& e) {
   const auto share = [&](const PathShare& each) {

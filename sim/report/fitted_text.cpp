@@ -24,7 +24,7 @@ struct TextLine {
   }
   std::size_t indent() const {
     const auto first =
-        std::find_if(cells.begin(), cells.end(), [](const Cell& cell) { return !cell.is_blank(); });
+        std::ranges::find_if(cells, [](const Cell& cell) { return !cell.is_blank(); });
     return static_cast<std::size_t>(first - cells.begin());
   }
   /// Where the last column begins: behind two blanks or more. The indent where there is one column.

@@ -58,7 +58,7 @@ std::vector<Change> changes_of(const Held& held) {
     changes.push_back({held.step->begin, 0, +1});
     changes.push_back({held.step->end, 0, -1});
   }
-  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+  std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
     return std::pair{a.at, a.pairs + a.steps} < std::pair{b.at, b.pairs + b.steps};
   });
   return changes;
@@ -103,9 +103,7 @@ std::vector<std::vector<MemorySample>> memory_counters(const Timeline& timeline,
   const std::vector<Held> devices = held_by_device(timeline, plan.devices.size());
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const StageId id = plan.devices[i].stage;
-    const auto stage =
-        std::find_if(memory.stages.begin(), memory.stages.end(),
-                     [&](const StageMemory& candidate) { return candidate.stage == id; });
+    const auto stage = std::ranges::find(memory.stages, id, &StageMemory::stage);
     counters.emplace_back();
     if (stage == memory.stages.end()) continue;
     const Bytes activation = stage->activation_per_microbatch / plan.parallel.virtual_pipeline;

@@ -38,8 +38,8 @@ Chart days_money_chart(const std::vector<PricedPoint>& points) {
 
 void mark_pareto_front(std::vector<PricedPoint>& points) {
   for (PricedPoint& point : points)
-    point.on_front = std::none_of(points.begin(), points.end(),
-                                  [&](const PricedPoint& other) { return beats(other, point); });
+    point.on_front =
+        std::ranges::none_of(points, [&](const PricedPoint& other) { return beats(other, point); });
 }
 
 }  // namespace windtunnel

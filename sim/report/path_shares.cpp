@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -41,8 +42,7 @@ class Shares {
   std::vector<PathShare> take() const {
     std::vector<PathShare> list;
     for (const auto& [what, share] : by_name_) list.push_back(share);
-    std::stable_sort(list.begin(), list.end(),
-                     [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
+    std::ranges::stable_sort(list, std::greater<>{}, &PathShare::time);
     return list;
   }
 
@@ -216,7 +216,7 @@ std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::si
       list.push_back(share);
       continue;
     }
-    const auto rest = std::find_if(rests.begin(), rests.end(), like(share));
+    const auto rest = std::ranges::find_if(rests, like(share));
     if (rest == rests.end()) {
       rests.push_back(share);
       places.push_back(1);
@@ -237,8 +237,7 @@ std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::si
     }
     list.push_back(rests[i]);
   }
-  std::stable_sort(list.begin(), list.end(),
-                   [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
+  std::ranges::stable_sort(list, std::greater<>{}, &PathShare::time);
   return list;
 }
 

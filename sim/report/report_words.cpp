@@ -59,7 +59,7 @@ bool has_own_words(const Key& key) {
                                                           "virtual_pipeline",
                                                           "sequence_parallel",
                                                           "attention_kernel"};
-  return std::find(names.begin(), names.end(), key.name()) != names.end();
+  return std::ranges::find(names, key.name()) != names.end();
 }
 
 /// Every other key that has not the value of a plan of which nothing is said.
@@ -84,20 +84,6 @@ void add_other_choices(const PlanChoice& choice, std::vector<std::string>& items
   if (!parallel.placement.empty()) items.emplace_back("ranks placed one by one");
 }
 
-}  // namespace
-
-std::string counted(int number, const char* thing, const char* plural) {
-  return grouped_text(number) + " " + thing + (number == 1 ? "" : plural);
-}
-
-std::vector<std::string> speed_items(const Report& report) {
-  std::vector<std::string> items;
-  for (const Figure* figure : shown_figures(report)) items.push_back(text_of(*figure, report));
-  return items;
-}
-
-namespace {
-
 /// ", release 26.06, the newest that is known: Megatron-Bridge 26.06 and later"; empty for a stack whose releases are not told apart.
 std::string release_text(const std::optional<SoftwareRelease>& release) {
   if (!release) return {};
@@ -111,6 +97,16 @@ std::string release_text(const std::optional<SoftwareRelease>& release) {
 }
 
 }  // namespace
+
+std::string counted(int number, const char* thing, const char* plural) {
+  return grouped_text(number) + " " + thing + (number == 1 ? "" : plural);
+}
+
+std::vector<std::string> speed_items(const Report& report) {
+  std::vector<std::string> items;
+  for (const Figure* figure : shown_figures(report)) items.push_back(text_of(*figure, report));
+  return items;
+}
 
 std::string job_text(const Report& report) {
   const std::string cluster = counted(report.num_gpus, "GPU") + " of " + report.platform_name;
@@ -213,9 +209,7 @@ std::string inputs_text(const Report& report) {
                           {Evidence::datasheet, "from datasheets"},
                           {Evidence::fitted, "fitted"},
                           {Evidence::assumed, "assumed"}}) {
-    const auto count = std::count_if(
-        report.assumptions.begin(), report.assumptions.end(),
-        [&](const Assumption& assumption) { return assumption.evidence == kind.evidence; });
+    const auto count = std::ranges::count(report.assumptions, kind.evidence, &Assumption::evidence);
     if (count > 0) kinds += (kinds.empty() ? "" : ", ") + std::to_string(count) + " " + kind.name;
   }
   return counted(static_cast<int>(report.assumptions.size()), "input") + ": " + kinds;

@@ -117,7 +117,7 @@ std::string listed(const std::vector<std::string>& items) {
 }
 
 std::string with_spaces(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
+  std::ranges::replace(name, '_', ' ');
   return name;
 }
 

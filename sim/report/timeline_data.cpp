@@ -220,7 +220,7 @@ class TimelineWriter {
     std::vector<const Thing*> things;
     for (const Thing& thing : all)
       if (is_shown(thing.device)) things.push_back(&thing);
-    std::stable_sort(things.begin(), things.end(), [&](const Thing* a, const Thing* b) {
+    std::ranges::stable_sort(things, [&](const Thing* a, const Thing* b) {
       return std::pair{a->device, begin(*a)} < std::pair{b->device, begin(*b)};
     });
     return things;
@@ -279,10 +279,9 @@ class TimelineWriter {
       const Channel& channel = played_.programs->channels[message.channel.index()];
       if (is_shown(channel.from) || is_shown(channel.to)) messages.push_back(&message);
     }
-    std::stable_sort(messages.begin(), messages.end(),
-                     [](const MessageSpan* a, const MessageSpan* b) {
-                       return std::pair{a->channel, a->begin} < std::pair{b->channel, b->begin};
-                     });
+    std::ranges::stable_sort(messages, [](const MessageSpan* a, const MessageSpan* b) {
+      return std::pair{a->channel, a->begin} < std::pair{b->channel, b->begin};
+    });
     Column channel, begin, duration, queued, size, microbatch, phase, slack;
     for (const MessageSpan* message : messages) {
       const auto index = static_cast<std::size_t>(message - played_.timeline->messages.data());
@@ -312,8 +311,7 @@ class TimelineWriter {
     for (const CollectiveSpan& span : played_.timeline->collectives) {
       const std::vector<DeviceId>& members =
           played_.programs->collectives[span.collective.index()].members;
-      if (std::none_of(members.begin(), members.end(),
-                       [&](DeviceId member) { return is_shown(member); }))
+      if (std::ranges::none_of(members, [&](DeviceId member) { return is_shown(member); }))
         continue;
       const auto index = static_cast<std::size_t>(&span - played_.timeline->collectives.data());
       collective_places_[index] = static_cast<std::int64_t>(group.size());

@@ -17,14 +17,23 @@ std::string padded(std::size_t number, std::size_t width) {
 /// "8-15" for neighbours, "0,4" otherwise.
 std::string list_text(const std::vector<std::size_t>& numbers, std::size_t width) {
   const auto is_no_neighbour = [](std::size_t a, std::size_t b) { return b != a + 1; };
-  const bool neighbours =
-      std::adjacent_find(numbers.begin(), numbers.end(), is_no_neighbour) == numbers.end();
+  const bool neighbours = std::ranges::adjacent_find(numbers, is_no_neighbour) == numbers.end();
   if (neighbours && numbers.size() > 1)
     return padded(numbers.front(), width) + "-" + padded(numbers.back(), width);
   std::string text;
   for (const std::size_t number : numbers)
     text += (text.empty() ? "" : ",") + padded(number, width);
   return text;
+}
+
+/// Sharded training reduces each gradient to its owner. Factors of gradients go to everybody.
+bool scatters_gradients(const Plan& plan, StageId stage) {
+  constexpr int shards_parameters = 3;  // ZeRO stage that compresses no gradients
+  if (!plan.scatters_gradients()) return false;
+  const auto& compressor = plan.compression.data_gradients;
+  const bool in_factors = compressor && compressor->codec->sends_factors() &&
+                          compresses_gradients(plan.compression, static_cast<int>(stage.index()));
+  return !in_factors || plan.parallel.zero_stage == shards_parameters;
 }
 
 }  // namespace
@@ -44,20 +53,6 @@ std::string process_name(const Plan& plan, const PlanDevice& device) {
          list_text(shards, 1) + " · node" + std::to_string(device.node.index()) +
          (alone ? " gpu" + std::to_string(device.gpus.front()) : "");
 }
-
-namespace {
-
-/// Sharded training reduces each gradient to its owner. Factors of gradients go to everybody.
-bool scatters_gradients(const Plan& plan, StageId stage) {
-  constexpr int shards_parameters = 3;  // ZeRO stage that compresses no gradients
-  if (!plan.scatters_gradients()) return false;
-  const auto& compressor = plan.compression.data_gradients;
-  const bool in_factors = compressor && compressor->codec->sends_factors() &&
-                          compresses_gradients(plan.compression, static_cast<int>(stage.index()));
-  return !in_factors || plan.parallel.zero_stage == shards_parameters;
-}
-
-}  // namespace
 
 std::string kernel_name(Phase phase, const Plan& plan, StageId stage) {
   switch (phase) {

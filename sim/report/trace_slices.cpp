@@ -102,7 +102,7 @@ class SliceCollector {
 };
 
 void sort_slices(std::vector<Slice>& slices) {
-  std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+  std::ranges::stable_sort(slices, [](const Slice& a, const Slice& b) {
     return std::pair{a.begin, -a.end} < std::pair{b.begin, -b.end};
   });
 }
@@ -112,7 +112,7 @@ void spread(std::vector<Slice> slices, std::size_t first_lane, DeviceLanes& lane
   const Stream stream = lanes[first_lane].stream;
   std::vector<std::size_t> own{first_lane};
   for (const Slice& slice : slices) {
-    auto lane = std::find_if(own.begin(), own.end(), [&](std::size_t i) {
+    auto lane = std::ranges::find_if(own, [&](std::size_t i) {
       return lanes[i].slices.empty() || lanes[i].slices.back().end <= slice.begin;
     });
     if (lane == own.end()) {

@@ -1,6 +1,7 @@
 #include "report/why_text.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
@@ -153,8 +154,7 @@ std::vector<Reason> reasons_for_time(const Report& report) {
                            ", " + percent_text(time / total),
                        text_of(line, report)});
   }
-  std::stable_sort(reasons.begin(), reasons.end(),
-                   [](const Reason& a, const Reason& b) { return a.time > b.time; });
+  std::ranges::stable_sort(reasons, std::greater<>{}, &Reason::time);
   return reasons;
 }
 

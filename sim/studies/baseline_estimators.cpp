@@ -49,8 +49,7 @@ Seconds ring_time(Bytes payload, int members, BytesPerSecond rate) {
 
 BytesPerSecond pace_between_nodes(const BaselineStage& stage, RingPace pace) {
   WT_EXPECT(!stage.ring.empty());
-  return pace == RingPace::last_edge ? stage.ring.back()
-                                     : *std::min_element(stage.ring.begin(), stage.ring.end());
+  return pace == RingPace::last_edge ? stage.ring.back() : *std::ranges::min_element(stage.ring);
 }
 
 /// One ring through all replicas, at the pace of its slowest edge.

@@ -122,9 +122,8 @@ class InputReader {
       if (members[d.node].empty()) first_in_node.push_back(&d);
       members[d.node].push_back(d.gpus.front());
     }
-    const auto fullest = std::max_element(
-        members.begin(), members.end(),
-        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    const auto fullest = std::ranges::max_element(
+        members, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
     stage.data_in_node = static_cast<int>(fullest->second.size());
     if (stage.data_in_node > 1)
       stage.in_node_rate = saturated_bus_bandwidth(
@@ -166,7 +165,7 @@ bool is_in_space_of_pipette(const Scenario& scenario) {
   const Plan& plan = scenario.plan;
   const auto is_tried = [](int value) {
     const std::array<int, 4> tried{1, 2, 4, 8};
-    return std::find(tried.begin(), tried.end(), value) != tried.end();
+    return std::ranges::find(tried, value) != tried.end();
   };
   return is_tried(plan.parallel.tensor) && is_tried(plan.training.micro_batch) &&
          plan.num_nodes % plan.parallel.pipeline == 0;

@@ -75,9 +75,7 @@ std::vector<Preferred> preferred_plans(const Scenario& base, const SearchSpace& 
     const bool fits = check_memory(base, candidate.plan, base.search.memory_margin).fits;
     list.push_back({each, *preference, fits});
   }
-  std::stable_sort(list.begin(), list.end(), [](const Preferred& a, const Preferred& b) {
-    return a.preference < b.preference;
-  });
+  std::ranges::stable_sort(list, {}, &Preferred::preference);
   return list;
 }
 

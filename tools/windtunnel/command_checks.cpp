@@ -107,9 +107,8 @@ void check_collective(const CommandLine& line) {
   const auto known = enumerators<CollectiveOperation>();
   const std::string kinds = listed(known, dashed_name<CollectiveOperation>);
   if (line.arguments.size() != 1) throw UsageError("collective takes one KIND: " + kinds);
-  if (std::none_of(known.begin(), known.end(), [&](CollectiveOperation each) {
-        return line.arguments[0] == dashed_name(each);
-      }))
+  if (std::ranges::none_of(
+          known, [&](CollectiveOperation each) { return line.arguments[0] == dashed_name(each); }))
     throw UsageError("there is no collective " + in_quotes(line.arguments[0]) + " (write " + kinds +
                      ")");
   if (line.platform.empty())

@@ -120,7 +120,7 @@ class Grammar {
 
   /// A script that completes commands has the options of all.
   bool is_asked_for(std::string_view command) const {
-    return std::any_of(words_.begin(), words_.end(), [command](std::string_view word) {
+    return std::ranges::any_of(words_, [command](std::string_view word) {
       return word == command || word == "completion";
     });
   }
@@ -198,9 +198,9 @@ class Grammar {
     const auto is_option = [](const std::string& word) {
       return word.size() > 1 && word[0] == '-';
     };
-    const auto word = std::find_if_not(words.begin(), words.end(), is_option);
+    const auto word = std::ranges::find_if_not(words, is_option);
     if (command == nullptr && word != words.end()) refuse_command(*word);
-    const auto option = std::find_if(words.begin(), words.end(), is_option);
+    const auto option = std::ranges::find_if(words, is_option);
     if (option != words.end()) refuse_option(*option, {&app_, command});
     if (word != words.end()) throw UsageError("unexpected " + in_quotes(*word));
   }

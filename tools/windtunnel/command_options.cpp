@@ -26,17 +26,6 @@ Completion completion_of(const std::string& type) {
   return Completion::files;
 }
 
-}  // namespace
-
-CLI::Validator output_name() {
-  return {[](const std::string& name) {
-            return name.empty() ? std::string("the name is empty") : std::string();
-          },
-          ""};
-}
-
-namespace {
-
 /// Adds the options of one command. `type` stands for the value in the help.
 class Options {
  public:
@@ -78,6 +67,13 @@ class Options {
 };
 
 }  // namespace
+
+CLI::Validator output_name() {
+  return {[](const std::string& name) {
+            return name.empty() ? std::string("the name is empty") : std::string();
+          },
+          ""};
+}
 
 void add_report(CLI::App* command, CommandLine& line) {
   Options(command).output("--report", line.report, "OUT.html",

@@ -291,8 +291,7 @@ const std::vector<Command>& commands() {
 }
 
 const Command& command_named(const std::string& name) {
-  const auto found = std::find_if(commands().begin(), commands().end(),
-                                  [&](const Command& each) { return each.name == name; });
+  const auto found = std::ranges::find(commands(), name, &Command::name);
   return found == commands().end() ? program : *found;
 }
 

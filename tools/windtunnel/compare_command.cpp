@@ -67,8 +67,7 @@ std::optional<ExitCode> compare_timelines_if_any(const CommandLine& line) {
     print_result(line, timeline_comparison_json(comparison));
   }
   const auto fits = [](const ComparedTimeline& run) { return run.fits; };
-  return std::all_of(comparison.runs.begin(), comparison.runs.end(), fits) ? exit_done
-                                                                           : exit_negative;
+  return std::ranges::all_of(comparison.runs, fits) ? exit_done : exit_negative;
 }
 
 /// Every file's problems at once.

@@ -74,6 +74,11 @@ class MessageStream final : public std::streambuf {
   std::string begun_;  ///< a line without its end
 };
 
+void write_result(std::string_view text) {
+  if (!detail::write_whole(STDOUT_FILENO, text))
+    throw EnvironmentError("cannot write the result to stdout: " + detail::last_error().message());
+}
+
 }  // namespace
 
 int result_width(const CommandLine& line) {
@@ -91,15 +96,6 @@ void guard_standard_streams() {
   std::cerr.rdbuf(messages);
   std::cerr.unsetf(std::ios::unitbuf);
 }
-
-namespace {
-
-void write_result(std::string_view text) {
-  if (!detail::write_whole(STDOUT_FILENO, text))
-    throw EnvironmentError("cannot write the result to stdout: " + detail::last_error().message());
-}
-
-}  // namespace
 
 void print_result(std::string_view text) { write_result(for_terminal(text)); }
 

@@ -45,9 +45,8 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
   write_outputs(line, {{line.report, [&] { return page_of(document); }},
                        {line.csv, [&] { return job_points_csv(points); }}});
   print_result(line, document);
-  const bool all_fit = std::all_of(points.begin(), points.end(), [](const JobPoint& point) {
-    return point.result && point.fits;
-  });
+  const bool all_fit =
+      std::ranges::all_of(points, [](const JobPoint& point) { return point.result && point.fits; });
   return all_fit ? exit_done : exit_negative;
 }
 

@@ -18,7 +18,7 @@ namespace {
 std::string why_unknown(const Library& library, const LibraryKind& kind, const std::string& name) {
   if (looks_like_path(name)) return {};
   const std::vector<std::string> names = library.names(kind.name);
-  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
+  if (std::ranges::find(names, name) != names.end()) return {};
   return std::string("there is no ") + kind.noun + " \"" + name + "\" (" +
          suggest_name(library, kind, name) + ")";
 }

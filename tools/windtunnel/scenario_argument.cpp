@@ -36,15 +36,15 @@ fs::path scenario_file_for(const std::string& argument, const Library& library) 
   const std::vector<std::string> names = library.names(scenario_files.name);
   for (const LibraryKind* kind : {&model_files, &platform_files}) {
     const std::vector<std::string> others = library.names(kind->name);
-    if (std::find(others.begin(), others.end(), argument) == others.end()) continue;
-    if (std::find(names.begin(), names.end(), argument) != names.end()) continue;
+    if (std::ranges::find(others, argument) == others.end()) continue;
+    if (std::ranges::find(names, argument) != names.end()) continue;
     const bool is_model = kind == &model_files;
     throw UsageError(argument + " is a " + kind->noun +
                      ", not a scenario. For a scenario with it: windtunnel new --model " +
                      (is_model ? argument : "…") + " --platform " + (is_model ? "…" : argument) +
                      " --gpus … -o mine.json");
   }
-  if (std::find(names.begin(), names.end(), argument) == names.end())
+  if (std::ranges::find(names, argument) == names.end())
     throw UsageError("there is no file \"" + argument +
                      "\" and no built-in scenario of that name (" +
                      suggest_name(library, scenario_files, argument) + ")");
