@@ -71,8 +71,8 @@ std::vector<std::string> deepspeed_lacks(const Plan& plan) {
   add(parallel.virtual_pipeline > 1,
       "DeepSpeed's pipeline engine has no model chunks: "
       "virtual_pipeline is left out");
-  add(std::adjacent_find(plan.stage_layers.begin(), plan.stage_layers.end(),
-                         std::not_equal_to<>()) != plan.stage_layers.end(),
+  add(std::ranges::adjacent_find(plan.stage_layers, std::not_equal_to<>()) !=
+          plan.stage_layers.end(),
       "DeepSpeed's pipeline engine divides the layers itself: stage_layers are left out");
   add(parallel.context > 1 && parallel.context_method == ContextMethod::ring,
       "DeepSpeed has no ring attention: context is left out");

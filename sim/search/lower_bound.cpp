@@ -34,8 +34,7 @@ Plan with_fewest_microbatches(Plan plan) {
 double events_on_the_way(const Plan& plan, const StageCost& cost, bool plays_operations) {
   constexpr double events_of_the_end = 8, events_a_bucket = 2;
   const int most_layers =
-      std::max(1, *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end())) +
-      plan.mtp_layers;
+      std::max(1, *std::ranges::max_element(plan.stage_layers)) + plan.mtp_layers;
   double events_a_pass = 6;
   if (gradient_reduction(plan) == GradientReduction::per_microbatch)
     events_a_pass += events_a_bucket * most_layers;
@@ -74,7 +73,7 @@ class Bound {
     add_row(DeviceRow::optimizer);
     enter(slot_of(CollectiveSlot::parameter_gather), overhead);
     add_row(DeviceRow::overhead);
-    const Seconds last = std::max(floor_, *std::max_element(end_.begin(), end_.end()));
+    const Seconds last = std::max(floor_, *std::ranges::max_element(end_));
     const Seconds bound =
         last - event_resolution *
                    events_on_the_way(plan_, built_.cost_of_device.front(), built_.plays_operations);
@@ -519,7 +518,7 @@ Seconds LeastTimes::both(const StageMessage& one, const StageMessage& other) con
     for (const LinkId link : network.path(path))
       for (const PathId other_path : {other_way.up, other_way.down}) {
         const std::vector<LinkId>& links = network.path(other_path);
-        if (std::find(links.begin(), links.end(), link) == links.end()) continue;
+        if (std::ranges::find(links, link) == links.end()) continue;
         const BytesPerSecond rate = network.links()[link.index()].bandwidth;
         least = std::max(least, latency + (bytes(one) + bytes(other)) / rate);
       }

@@ -111,9 +111,9 @@ void check_whole_nodes(const NewScenarioRequest& request, const Library& library
 /// Whether the software profile does not say otherwise.
 bool supports_zero(const Scenario& scenario, int stage) {
   const JsonValue* listed = find_at(scenario.resolved, "/software/supports/zero_stage");
-  return listed == nullptr ||
-         std::any_of(listed->array().begin(), listed->array().end(),
-                     [&](const JsonValue& each) { return number_of(&each) == stage; });
+  return listed == nullptr || std::ranges::any_of(listed->array(), [&](const JsonValue& each) {
+           return number_of(&each) == stage;
+         });
 }
 
 /// Lists for a search of a second.

@@ -321,8 +321,7 @@ void PlacementObjective::serve(std::uint32_t number, std::vector<Seconds>& ends)
   if (link_time.size() < tables_->num_links()) link_time.resize(tables_->num_links());
   std::vector<std::size_t> order(ends.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
   for (const std::size_t stage : order) {
     const RingCost& ring = cost(stage);
     const Seconds begin = ends[stage] + ring.latency;
@@ -366,7 +365,7 @@ Seconds PlacementObjective::total() {
     codec(row_of(DeviceRow::decode_gathered, chunks));
   }
   add_slowest(row_of(DeviceRow::overhead, chunks), ends);
-  return *std::max_element(ends.begin(), ends.end()) * (1.0 + num_misfits());
+  return *std::ranges::max_element(ends) * (1.0 + num_misfits());
 }
 
 /// What every replica of a stage does once; the ring behind it waits for the slowest.
@@ -585,7 +584,7 @@ PlacementTables::Kind PlacementTables::kind_of(int slot) const {
 void PlacementTables::fill_works() {
   for (int s = 0; s < num_units(); ++s) {
     const Kind kind = kind_of(s);
-    const auto found = std::find(kinds_.begin(), kinds_.end(), kind);
+    const auto found = std::ranges::find(kinds_, kind);
     kind_of_slot_.push_back(static_cast<int>(found - kinds_.begin()));
     if (found == kinds_.end()) kinds_.push_back(kind);
   }
@@ -608,8 +607,7 @@ void PlacementTables::fill_works() {
       if (!works_[stage][kind].empty()) continue;
       const auto here = plan().device(0, StageId{stage}, 0).index();
       const auto there = static_cast<std::size_t>(
-          std::find(kind_of_slot_.begin(), kind_of_slot_.end(), static_cast<int>(kind)) -
-          kind_of_slot_.begin());
+          std::ranges::find(kind_of_slot_, static_cast<int>(kind)) - kind_of_slot_.begin());
       const auto swap_places = [&] {
         std::swap(swapped.devices[here].node, swapped.devices[there].node);
         std::swap(swapped.devices[here].gpus, swapped.devices[there].gpus);
@@ -630,9 +628,8 @@ std::vector<StageMemory> PlacementTables::memory_on(const Device& device) const 
 
 void PlacementTables::fill_fits() {
   const auto usable = [](const Kind& kind) { return kind.node->device.usable_memory; };
-  const bool all_equal = std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
-    return usable(kind) == usable(kinds_.front());
-  });
+  const bool all_equal = std::ranges::all_of(
+      kinds_, [&](const Kind& kind) { return usable(kind) == usable(kinds_.front()); });
   if (all_equal) return;
   fits_.assign(works_.size(), std::vector<char>(kinds_.size(), 0));
   for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {

@@ -24,8 +24,7 @@ bool is_tail(const Op& op, int chunks) {
 std::vector<StageProgram> passes_of(std::vector<StageProgram> programs, int chunks) {
   for (StageProgram& program : programs) {
     for (std::vector<Op>& ops : program.streams)
-      ops.erase(std::find_if(ops.begin(), ops.end(),
-                             [chunks](const Op& op) { return is_tail(op, chunks); }),
+      ops.erase(std::ranges::find_if(ops, [chunks](const Op& op) { return is_tail(op, chunks); }),
                 ops.end());
     Op end;
     end.kind = OpKind::record;

@@ -76,10 +76,9 @@ void place_ranked_plans(const Scenario& base, RankResult& result) {
   }
   const ObjectiveValue objective(base, base.search.objective, "/search/objective");
   for (RankedPlan& plan : result.plans) plan.penalty = penalty_of(objective, plan);
-  std::stable_sort(result.plans.begin(), result.plans.end(),
-                   [](const RankedPlan& a, const RankedPlan& b) {
-                     return std::pair(a.method, a.penalty) < std::pair(b.method, b.penalty);
-                   });
+  std::ranges::stable_sort(result.plans, [](const RankedPlan& a, const RankedPlan& b) {
+    return std::pair(a.method, a.penalty) < std::pair(b.method, b.penalty);
+  });
   if (result.placements_searched > 0)
     result.lower_bound = std::min(result.lower_bound, result.plans.front().time);
 }
@@ -107,7 +106,7 @@ double num_passes(const PlanChoice& choice) {
 std::vector<std::size_t> longest_first(const std::vector<const PlanChoice*>& choices) {
   std::vector<std::size_t> order(choices.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return num_passes(*choices[a]) > num_passes(*choices[b]);
   });
   return order;
@@ -193,8 +192,7 @@ class Ranking {
                    [&](std::size_t i) { considered[i] = consider_plans_of(heads[i]); }, {});
     for (Considered& each : considered) add(std::move(each));
     for (std::size_t i = 0; i < rough_.size(); ++i) rough_[i].order = i;
-    std::sort(rough_.begin(), rough_.end(),
-              [](const Rough& a, const Rough& b) { return a.key() < b.key(); });
+    std::ranges::sort(rough_, {}, &Rough::key);
     while (simulations_left() > 0) {
       bound_first(1);
       if (bounded_.empty() || is_decided()) break;
@@ -337,9 +335,8 @@ class Ranking {
   std::size_t num_left() const {
     const auto rough = static_cast<std::size_t>(rough_.end() - rough_.begin()) - next_rough_;
     if (!is_full()) return bounded_.size() + rough;
-    const auto worse = std::find_if(bounded_.begin(), bounded_.end(), [&](const auto& each) {
-      return each.first.first >= last_penalty();
-    });
+    const auto worse = std::ranges::find_if(
+        bounded_, [&](const auto& each) { return each.first.first >= last_penalty(); });
     return static_cast<std::size_t>(std::distance(bounded_.begin(), worse));
   }
 
@@ -381,9 +378,7 @@ class Ranking {
     plan.memory_max = simulated.memory.max_total;
     plan.breakdown = simulated.breakdown;
     plan.penalty = objective_.penalty(plan.time, shares_of(plan.breakdown));
-    const auto behind = std::upper_bound(
-        best_.begin(), best_.end(), plan.penalty,
-        [](double penalty, const RankedPlan& other) { return penalty < other.penalty; });
+    const auto behind = std::ranges::upper_bound(best_, plan.penalty, {}, &RankedPlan::penalty);
     best_.insert(behind, std::move(plan));
   }
 

@@ -207,8 +207,8 @@ std::string what_takes_the_time(const RankedPlan& plan) {
   constexpr std::size_t most_lines = 2;
   if (plan.method != RankMethod::simulated) return "not simulated: time is a lower bound";
   std::vector<Line> lines(all_lines.begin(), all_lines.end());
-  std::stable_sort(lines.begin(), lines.end(),
-                   [&](Line a, Line b) { return plan.breakdown.of(a) > plan.breakdown.of(b); });
+  std::ranges::stable_sort(
+      lines, [&](Line a, Line b) { return plan.breakdown.of(a) > plan.breakdown.of(b); });
   std::string text;
   for (std::size_t i = 0; i < most_lines; ++i) {
     const double share = plan.breakdown.of(lines[i]) / plan.time;
@@ -221,7 +221,7 @@ std::string what_takes_the_time(const RankedPlan& plan) {
 
 /// Whether the plans of the table have the same value of the key.
 bool agree_on(const Key& key, const std::vector<RankedPlan>& plans) {
-  return std::all_of(plans.begin(), plans.end(), [&](const RankedPlan& plan) {
+  return std::ranges::all_of(plans, [&](const RankedPlan& plan) {
     return key.value.get(plan.choice) == key.value.get(plans.front().choice);
   });
 }
@@ -240,8 +240,8 @@ bool has_column(const SearchKey& searched, const RankResult& result) {
 }
 
 bool any_interval(const RankResult& result) {
-  return std::any_of(result.plans.begin(), result.plans.end(),
-                     [](const RankedPlan& plan) { return plan.interval.has_value(); });
+  return std::ranges::any_of(result.plans,
+                             [](const RankedPlan& plan) { return plan.interval.has_value(); });
 }
 
 /// The interval of the time of the plan at `at`, where it has one.
@@ -325,7 +325,7 @@ Chart plan_chart(const RankResult& result) {
     times.insert(times.end(), {low / 1_s, high / 1_s});
     sizes.push_back(size);
   }
-  const auto [least, most] = std::minmax_element(times.begin(), times.end());
+  const auto [least, most] = std::ranges::minmax_element(times);
   chart.x = {
       *least * (1 - room), *most * (1 + room), text_of_time,
       std::string("time of an iteration") + (any_interval(result) ? "; line: 90 % interval" : "")};
@@ -367,9 +367,8 @@ std::string said_once(const RankResult& result) {
 bool is_worth_saying(const TriedKey& held, const Scenario& base) {
   const std::string name = held.key->name();
   if (!base.model.moe && (name == "expert" || name == "expert_tensor")) return false;
-  const bool can_be_searched =
-      std::any_of(search_keys().begin(), search_keys().end(),
-                  [&](const SearchKey& searched) { return searched.key == held.key; });
+  const bool can_be_searched = std::ranges::any_of(
+      search_keys(), [&](const SearchKey& searched) { return searched.key == held.key; });
   return can_be_searched || held.values.front() != held.key->value.get({});
 }
 
@@ -382,9 +381,8 @@ std::optional<Verdict> shared_place(const RankResult& result) {
     const RankedPlan& plan = result.plans[i];
     return std::pair(plan.memory_verdict == MemoryVerdict::lower_bound, plan.memory_max);
   };
-  const std::size_t leanest =
-      *std::min_element(alike.begin(), alike.end(),
-                        [&](std::size_t a, std::size_t b) { return needs(a) < needs(b); });
+  const std::size_t leanest = *std::ranges::min_element(
+      alike, [&](std::size_t a, std::size_t b) { return needs(a) < needs(b); });
   return Verdict{"≈", "plans " + labels_of(alike) +
                           " cannot be told apart: of measured pairs that differ by as little, "
                           "fewer than 90 in 100 come out in this order. Of them " +
@@ -401,7 +399,7 @@ std::string intervals_text(const RankResult& result) {
       above.push_back(plan.interval->second / plan.time - 1);
     }
   const auto range = [](const std::vector<double>& shares) {
-    const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+    const auto [least, most] = std::ranges::minmax_element(shares);
     const std::string low = fixed_text(100 * *least, 0), high = fixed_text(100 * *most, 0);
     return (low == high ? "" : low + " to ") + high + " %";
   };
@@ -478,7 +476,7 @@ bool holds_all_experts(const Scenario& base, const std::vector<TriedKey>& tried)
     return std::string(each.key->name()) == "expert" && each.is_searched();
   };
   return base.model.moe && base.plan.parallel.expert == 1 &&
-         std::none_of(tried.begin(), tried.end(), may_share) &&
+         std::ranges::none_of(tried, may_share) &&
          find_at(base.resolved, "/software/supports/expert") == nullptr;
 }
 

@@ -49,7 +49,7 @@ int best_segment(const Scenario& base, int gpus_per_node) {
     const std::vector<NvlinkGroup> groups = nvlink_groups(parallel);
     for (int segment = 1; segment <= most; ++segment)
       keeps[static_cast<std::size_t>(segment)] +=
-          std::all_of(groups.begin(), groups.end(), [&](const NvlinkGroup& group) {
+          std::ranges::all_of(groups, [&](const NvlinkGroup& group) {
             return std::int64_t{segment} * gpus_per_node % group.block == 0;
           });
   }
@@ -87,7 +87,7 @@ namespace {
 std::vector<int> without_repeats(const std::vector<int>& given) {
   std::vector<int> once;
   for (const int value : given)
-    if (std::find(once.begin(), once.end(), value) == once.end()) once.push_back(value);
+    if (std::ranges::find(once, value) == once.end()) once.push_back(value);
   return once;
 }
 
@@ -144,8 +144,7 @@ class Defaults {
     const std::string name = key.name();
     const std::vector<int>& by_node = space_.cluster.gpus_by_node;
     if (name == "tensor")
-      return as_far_as_supported(
-          key, divisors(*std::min_element(by_node.begin(), by_node.end()), space_.gpus));
+      return as_far_as_supported(key, divisors(*std::ranges::min_element(by_node), space_.gpus));
     if (name == "pipeline")
       return as_far_as_supported(key, divisors(space_.gpus, base_.model.layers));
     if (name == "micro_batch")
@@ -166,8 +165,7 @@ class Defaults {
     const auto listed = supported_.find(key.name());
     if (space_.tries_everything && listed != supported_.end())
       std::erase_if(values, [&](int value) {
-        return std::find(listed->second.begin(), listed->second.end(), value) ==
-               listed->second.end();
+        return std::ranges::find(listed->second, value) == listed->second.end();
       });
     return values;
   }
@@ -176,7 +174,7 @@ class Defaults {
   std::vector<int> supported(const Key& key) const {
     std::vector<int> values = as_far_as_supported(key, simulated(key));
     values.push_back(own(key));
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     return without_repeats(values);
   }
 
@@ -234,9 +232,9 @@ class Defaults {
 bool divides_into_chunks(const Scenario& base, const Parallel& parallel) {
   const LayerSplit split = layer_split({base.model, base.plan.training, parallel, base.software});
   if (!split.positions.empty()) return true;
-  return !split.stages.empty() &&
-         std::all_of(split.stages.begin(), split.stages.end(),
-                     [&](int layers) { return layers % parallel.virtual_pipeline == 0; });
+  return !split.stages.empty() && std::ranges::all_of(split.stages, [&](int layers) {
+    return layers % parallel.virtual_pipeline == 0;
+  });
 }
 
 const std::vector<int>& SearchSpace::of(std::string_view key) const {
@@ -277,7 +275,7 @@ std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, 
       values.push_back(key.value.get(choice));
     }
   }
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return without_repeats(values);
 }
 
@@ -291,8 +289,7 @@ std::vector<TriedKey> tried_keys(const Scenario& base, const SearchSpace& space)
         {&key, space.values[i].empty() ? derived_values(base, space, key) : space.values[i]});
   }
   const auto is_listed = [&](const Key& key) {
-    return std::any_of(tried.begin(), tried.end(),
-                       [&](const TriedKey& each) { return each.key == &key; });
+    return std::ranges::any_of(tried, [&](const TriedKey& each) { return each.key == &key; });
   };
   for (const Key& key : key_table()) {
     const bool is_held =
