@@ -183,17 +183,16 @@ PartRows with_speedups(PartRows rows, const Sweep& sweep) {
 std::string results_csv(const PartRows& rows, const std::vector<std::string>& columns,
                         const std::vector<std::string>& asked) {
   std::vector<std::string> fields{"point", "id"};
-  const bool has_labels =
-      std::any_of(rows.by_point.begin(), rows.by_point.end(),
-                  [](const auto& each) { return each.second.content.find("label") != nullptr; });
+  const bool has_labels = std::ranges::any_of(
+      rows.by_point, [](const auto& each) { return each.second.content.find("label") != nullptr; });
   if (has_labels) fields.emplace_back("label");
   fields.insert(fields.end(), columns.begin(), columns.end());
   fields.emplace_back("ok");
   fields.insert(fields.end(), figures.begin(), figures.end());
   fields.insert(fields.end(), asked.begin(), asked.end());
-  if (std::find(asked.begin(), asked.end(), speedup_key) != asked.end())
+  if (std::ranges::find(asked, speedup_key) != asked.end())
     fields.insert(fields.end(), {"speedup_low", "speedup_high", speedup_verdict_key});
-  const bool has_front = std::find(asked.begin(), asked.end(), "cost") != asked.end();
+  const bool has_front = std::ranges::find(asked, "cost") != asked.end();
   if (has_front) fields.emplace_back("on_front");
   const std::map<std::size_t, std::string> fronts = front_fields(rows, columns);
   const std::vector<std::string> header = fields;

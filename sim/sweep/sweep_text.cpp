@@ -35,8 +35,8 @@ std::string enumerated(const std::vector<std::string>& words) {
 }
 
 std::string value_at(const PointValues& values, const std::string& pointer) {
-  const auto found = std::find_if(values.begin(), values.end(),
-                                  [&](const auto& value) { return value.first == pointer; });
+  const auto found =
+      std::ranges::find_if(values, [&](const auto& value) { return value.first == pointer; });
   if (found == values.end()) return "as in the file";
   const JsonValue& value = found->second;
   return value.is_array() || value.is_object() ? canonical_text(value) : text_for_message(value);
@@ -49,8 +49,7 @@ std::string differences(const std::vector<std::size_t>& same, const SweepPoints&
     std::vector<std::string> values;
     for (const std::size_t point : same) {
       std::string value = value_at(points.values(point), column);
-      if (std::find(values.begin(), values.end(), value) == values.end())
-        values.push_back(std::move(value));
+      if (std::ranges::find(values, value) == values.end()) values.push_back(std::move(value));
     }
     if (values.size() > 1) columns.push_back(column + " (" + enumerated(values) + ")");
   }
@@ -65,7 +64,7 @@ SameScenarios same_scenarios(const std::map<std::size_t, std::string>& ids) {
   SameScenarios same;
   for (auto& [id, points] : by_id)
     if (points.size() > 1) same.push_back(std::move(points));
-  std::sort(same.begin(), same.end());
+  std::ranges::sort(same);
   return same;
 }
 
@@ -110,12 +109,11 @@ std::vector<JsonValue> best_of(const RankedRows& ranked) {
 
 /// Counts one more of `text`; the commonest stay first.
 void count_in(std::vector<std::pair<std::string, std::size_t>>& counts, const std::string& text) {
-  auto known = std::find_if(counts.begin(), counts.end(),
-                            [&](const auto& each) { return each.first == text; });
+  auto known = std::ranges::find_if(counts, [&](const auto& each) { return each.first == text; });
   if (known == counts.end()) known = counts.insert(known, {text, 0});
   ++known->second;
-  std::stable_sort(counts.begin(), counts.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(counts,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
 }
 
 /// "2 bad_input, 1 crash": why points failed, the commonest reason first.
@@ -163,9 +161,8 @@ std::string speedup_text(const JsonValue& row) {
 std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   const std::vector<std::string>& columns = sweep.points().columns();
   const bool has_labels = sweep.points().has_labels();
-  const bool has_intervals = std::any_of(best.begin(), best.end(), [](const JsonValue& row) {
-    return interval_of(row, time_interval_key).has_value();
-  });
+  const bool has_intervals = std::ranges::any_of(
+      best, [](const JsonValue& row) { return interval_of(row, time_interval_key).has_value(); });
   std::vector<TextRow> lines{{"point"}};
   if (has_labels)
     lines[0].emplace_back("name");
@@ -227,8 +224,7 @@ RankedRows ranked_rows(const Sweep& sweep, const PartRows& rows) {
     ++(!row.ok ? ranked.failed : is_large ? ranked.too_large : ranked.fitting);
     sorted.push_back({{!row.ok, is_large, penalty_of(sweep, row.content)}, &row});
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [rank, row] : sorted) ranked.rows.push_back(row);
   return ranked;
 }
@@ -266,7 +262,7 @@ std::string words_of_intervals(const PartRows& rows) {
   const auto has_one = [](const auto& each) {
     return interval_of(each.second.content, speedup_interval_key).has_value();
   };
-  if (std::none_of(rows.by_point.begin(), rows.by_point.end(), has_one)) return {};
+  if (std::ranges::none_of(rows.by_point, has_one)) return {};
   return "; in brackets its 90 % interval, ~ where it is not known which is faster";
 }
 
@@ -363,7 +359,7 @@ std::vector<PlannedPoint> planned_points(const Sweep& sweep) {
 
 template <class Condition>
 std::string number_of_those(const std::vector<PlannedPoint>& planned, Condition condition) {
-  return std::to_string(std::count_if(planned.begin(), planned.end(), condition));
+  return std::to_string(std::ranges::count_if(planned, condition));
 }
 
 }  // namespace
