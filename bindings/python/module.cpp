@@ -27,7 +27,7 @@
 #include "questions/compare.hpp"
 #include "questions/explain.hpp"
 #include "report/report_json.hpp"
-#include "report/trace_names.hpp"
+#include "report/trace_slices.hpp"
 #include "scenario/scenario_template.hpp"
 #include "scenario/unsupported.hpp"
 #include "search/placement_search.hpp"

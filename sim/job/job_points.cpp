@@ -9,8 +9,8 @@
 #include "core/normal.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/pareto_front.hpp"
-#include "report/text_table.hpp"
+#include "report/ordering.hpp"
+#include "report/terminal_text.hpp"
 
 namespace windtunnel {
 namespace {
@@ -146,9 +146,6 @@ JsonValue point_json(const JobPoint& point) {
   if (!point.result)
     return object_of({{"values", point.values}, {"ok", false}, {"error", point.problem}});
   const JobResult& result = *point.result;
-  const auto figure = [&](const std::optional<JobFigure>& found) {
-    return found ? std::optional(figure_json(*found, result)) : std::nullopt;
-  };
   return object_of({{"values", point.values},
                     {"ok", true},
                     {"fits", point.fits},
@@ -161,8 +158,8 @@ JsonValue point_json(const JobPoint& point) {
                     {"days", figure_json(result.days, result)},
                     {"goodput", spread_json(result.goodput)},
                     {"failures", spread_json(result.failures)},
-                    {"cost", figure(result.cost)},
-                    {"energy_mwh", figure(result.energy_mwh)},
+                    {"cost", figure_json(result.cost, result)},
+                    {"energy_mwh", figure_json(result.energy_mwh, result)},
                     {"warnings", array_of(result.warnings)}});
 }
 

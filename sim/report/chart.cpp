@@ -9,7 +9,6 @@
 #include "core/utf8.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
-#include "report/svg_text.hpp"
 
 namespace windtunnel {
 namespace {

@@ -10,8 +10,6 @@
 
 #include "core/contracts.hpp"
 #include "core/work_note.hpp"
-#include "report/memory_counter.hpp"
-#include "report/trace_names.hpp"
 #include "report/trace_slices.hpp"
 #include "timeline/breakdown.hpp"
 

@@ -12,15 +12,15 @@
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
+#include "report/explanation.hpp"
 #include "report/figures.hpp"
-#include "report/html_page.hpp"
+#include "report/html_text.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/path_shares.hpp"
 #include "report/report_json.hpp"
 #include "report/report_view.hpp"
+#include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "report/why_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

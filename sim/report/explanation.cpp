@@ -16,8 +16,8 @@
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
 #include "report/summary_text.hpp"
-#include "report/text_table.hpp"
-#include "report/trace_names.hpp"
+#include "report/terminal_text.hpp"
+#include "report/trace_slices.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -49,11 +49,13 @@ class Place {
   std::vector<std::pair<Seconds, Seconds>> things_;  ///< slack, length
 };
 
-/// Computing devices gathered under the place that `place_of` gives them.
+/// Computing devices gathered under the places that `place_of` gives them.
 template <class PlaceOf>
-void gather_computes(std::vector<Slack>& places, std::size_t num_devices, const Timeline& timeline,
-                     const CriticalPath& path, const PlaceOf& place_of) {
-  std::vector<Place> gathered(places.size());
+std::vector<Slack> compute_slack(const std::vector<std::string>& names, std::size_t num_devices,
+                                 const Timeline& timeline, const CriticalPath& path,
+                                 const PlaceOf& place_of) {
+  std::vector<Slack> places(names.size());
+  std::vector<Place> gathered(names.size());
   std::vector<Seconds> busy(num_devices);
   for (std::size_t i = 0; i < timeline.computes.size(); ++i) {
     const Span& span = timeline.computes[i];
@@ -63,17 +65,50 @@ void gather_computes(std::vector<Slack>& places, std::size_t num_devices, const 
     of_device += span.end - span.begin;
     places[place].busy = std::max(places[place].busy, of_device);
   }
-  for (std::size_t i = 0; i < places.size(); ++i) gathered[i].fill(places[i], timeline.end);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    places[i].what = names[i];
+    gathered[i].fill(places[i], timeline.end);
+  }
   for (const CriticalStep& step : path.steps)
     if (step.activity.kind == Activity::Kind::compute)
       places[place_of(timeline.computes[step.activity.index].device)].on_path +=
           step.end - step.begin;
+  return places;
 }
 
-void sort_by_need(std::vector<Slack>& list) {
-  std::ranges::stable_sort(list, [](const Slack& a, const Slack& b) {
-    return std::tuple(a.least, -a.on_path, -a.busy) < std::tuple(b.least, -b.on_path, -b.busy);
+std::vector<Slack> link_slack(const Plan& plan, const ProgramSet& programs,
+                              const Timeline& timeline, const CriticalPath& path) {
+  using Pair = std::pair<std::size_t, std::size_t>;
+  const auto pair_of = [&](const MessageSpan& message) {
+    const Channel& channel = programs.channels[message.channel.index()];
+    return Pair{plan.devices[channel.from.index()].node.index(),
+                plan.devices[channel.to.index()].node.index()};
+  };
+  std::map<Pair, std::pair<Slack, Place>> links;
+  std::vector<Seconds> busy(programs.channels.size());
+  for (std::size_t i = 0; i < timeline.messages.size(); ++i) {
+    const MessageSpan& message = timeline.messages[i];
+    const Pair pair = pair_of(message);
+    if (pair.first == pair.second) continue;
+    auto& [link, place] = links[pair];
+    link.what = "node " + std::to_string(pair.first) + " -> " + std::to_string(pair.second);
+    link.busy = std::max(link.busy, busy[message.channel.index()] += message.end - message.begin);
+    place.add(message.end - message.begin, path.message_slack[i]);
+  }
+  for (const CriticalStep& step : path.steps) {
+    if (step.activity.kind != Activity::Kind::message) continue;
+    const auto link = links.find(pair_of(timeline.messages[step.activity.index]));
+    if (link != links.end()) link->second.first.on_path += step.end - step.begin;
+  }
+  std::vector<Slack> list;
+  for (auto& [pair, link] : links) {
+    link.second.fill(link.first, timeline.end);
+    list.push_back(link.first);
+  }
+  std::ranges::stable_sort(list, {}, [](const Slack& each) {
+    return std::tuple(each.least, -each.on_path, -each.busy);
   });
+  return list;
 }
 
 using detail::time_text;
@@ -160,17 +195,22 @@ TextRow what_if_row(const Explanation& e, const WhatIfResult& result) {
   return row;
 }
 
+/// "A; B; C; and 12 more"
+std::string first_of(const std::vector<std::string>& names, std::size_t most) {
+  const bool are_many = names.size() > most;
+  const std::vector<std::string> first(
+      names.begin(), are_many ? names.begin() + static_cast<std::ptrdiff_t>(most) : names.end());
+  return joined(first, "; ") +
+         (are_many ? "; and " + std::to_string(names.size() - most) + " more" : "");
+}
+
 /// "A; B; C; D; and 812 more".
 std::string names_of(const Explanation& e, WhatIfFate fate) {
   constexpr std::size_t most_named = 4;
-  std::string names;
-  std::size_t count = 0;
-  for (const WhatIfResult& result : e.what_ifs) {
-    if (result.fate != fate) continue;
-    if (++count <= most_named) names += (names.empty() ? "" : "; ") + result.change.what;
-  }
-  return count > most_named ? names + "; and " + std::to_string(count - most_named) + " more"
-                            : names;
+  std::vector<std::string> names;
+  for (const WhatIfResult& result : e.what_ifs)
+    if (result.fate == fate) names.push_back(result.change.what);
+  return first_of(names, most_named);
 }
 
 /// What was not simulated, and why.
@@ -183,17 +223,6 @@ std::string left_out_text(const Explanation& e) {
     text += detail::paragraph(
         "not simulated, since others may save more, or the budget was spent: " + names);
   return text;
-}
-
-/// "A; B; C; and 12 more"
-std::string first_of(const std::vector<std::string>& names) {
-  constexpr std::size_t most_named = 6;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(most_named, names.size()); ++i)
-    text += (i == 0 ? "" : "; ") + names[i];
-  return names.size() <= most_named
-             ? text
-             : text + "; and " + std::to_string(names.size() - most_named) + " more";
 }
 
 /// Compresses what is not compressed, or otherwise than it is: there are dozens of such what-ifs.
@@ -224,6 +253,7 @@ std::string other_codecs_text(const Explanation& e, const std::vector<const What
 /// First all that is no codec; of codecs those that gain, at most as many.
 std::string what_if_text(const Explanation& e, const Painter& paint) {
   constexpr double least_gain = 0.01;  // of a codec, to have its own line
+  constexpr std::size_t most_named = 6;
   std::string text = heading(
       paint, is_judged(e)
                  ? "What if (each simulated on its own; third, how sure the sign of a choice is)"
@@ -255,7 +285,7 @@ std::string what_if_text(const Explanation& e, const Painter& paint) {
     text += detail::paragraph(others);
   if (!little.empty())
     text += detail::paragraph("less than " + percent_text(least_change) +
-                              " either way: " + first_of(little));
+                              " either way: " + first_of(little, most_named));
   text += left_out_text(e);
   return text + detail::paragraph(
                     "--json gives the command of each, and where its time goes; --report a page");
@@ -324,59 +354,171 @@ JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& resu
   return value;
 }
 
+std::string number(std::size_t value) { return std::to_string(value); }
+
+const char* what_of(Part part) {
+  static constexpr std::array<const char*, num_parts> names{"compute",
+                                                            "tensor collectives",
+                                                            "codec",
+                                                            "optimizer",
+                                                            "launches and overhead",
+                                                            "parameter gathers",
+                                                            "exchanges of tokens",
+                                                            "context exchanges"};
+  return names.at(static_cast<std::size_t>(part));
+}
+const char* what_of(Traffic traffic) { return detail::words_of(traffic).what; }
+
+/// Sums up under names.
+class Shares {
+ public:
+  void add(const PathShare& step) {
+    if (step.time <= Seconds{0}) return;
+    const auto [place, is_new] = by_name_.try_emplace(step.what, step);
+    PathShare& share = place->second;
+    ++share.steps;
+    if (is_new) return;
+    share.time += step.time;
+    share.bytes += step.bytes;
+  }
+  std::vector<PathShare> take() const {
+    std::vector<PathShare> list;
+    for (const auto& [what, share] : by_name_) list.push_back(share);
+    std::ranges::stable_sort(list, std::greater<>{}, &PathShare::time);
+    return list;
+  }
+
+ private:
+  std::map<std::string, PathShare> by_name_;
+};
+
+/// Names what the steps of a path are.
+class PathReader {
+ public:
+  PathReader(const Plan& plan, const ProgramSet& programs, const Timeline& timeline)
+      : plan_(plan), programs_(programs), timeline_(timeline) {}
+
+  void add(const CriticalStep& step, Shares& shares) const {
+    const std::size_t index = step.activity.index;
+    switch (step.activity.kind) {
+      case Activity::Kind::compute:
+        return add_compute(timeline_.computes[index], shares);
+      case Activity::Kind::message:
+        return add_message(timeline_.messages[index], step.end - step.begin, shares);
+      case Activity::Kind::collective:
+        return add_collective(timeline_.collectives[index], step.end - step.begin, shares);
+      case Activity::Kind::event:
+        return;
+    }
+  }
+
+ private:
+  const PlanDevice& device(DeviceId id) const { return plan_.devices[id.index()]; }
+
+  /// A span is split into its parts, the last of which ends with it (BreakdownListener does the same).
+  void add_compute(const Span& span, Shares& shares) const {
+    const ProgramDevice& tables = programs_.devices[span.device.index()];
+    const Work& work = programs_.work_of(tables, span.op);
+    const std::size_t stage = device(span.device).stage.index();
+    Seconds left = span.end - span.begin;
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < work.parts.size(); ++i)
+      if (work.parts[i] > Seconds{0}) last = i;
+    for (std::size_t i = 0; i <= last; ++i) {
+      const Seconds time = i == last ? left : std::min(left, work.parts[i]);
+      const auto part = static_cast<Part>(i);
+      const std::string what = what_of(part);
+      shares.add({.what = what + " of stage " + number(stage),
+                  .topic = what,
+                  .line = line_of(part),
+                  .time = time,
+                  .stage = static_cast<int>(stage)});
+      left -= time;
+    }
+  }
+
+  void add_message(const MessageSpan& message, Seconds time, Shares& shares) const {
+    const Channel& channel = programs_.channels[message.channel.index()];
+    const PlanDevice &from = device(channel.from), &to = device(channel.to);
+    shares.add({.what = way_of(message),
+                .topic = what_of(message.send.traffic),
+                .kind = Activity::Kind::message,
+                .line = Line::pipeline_comm,
+                .time = time,
+                .bytes = message.bytes,
+                .stage = static_cast<int>(from.stage.index()),
+                .to_stage = static_cast<int>(to.stage.index()),
+                .node = static_cast<int>(from.node.index()),
+                .to_node = static_cast<int>(to.node.index())});
+  }
+
+  void add_collective(const CollectiveSpan& span, Seconds time, Shares& shares) const {
+    const bool is_of_stage = span.op.traffic != Traffic::embedding_sync;
+    shares.add({.what = name_of(span),
+                .topic = what_of(span.op.traffic),
+                .kind = Activity::Kind::collective,
+                .line = line_of(span.op.phase),
+                .time = time,
+                .stage = is_of_stage ? static_cast<int>(stage_of(span)) : -1});
+  }
+
+ public:
+  std::string way_of(const MessageSpan& message) const {
+    const Channel& channel = programs_.channels[message.channel.index()];
+    const PlanDevice &from = device(channel.from), &to = device(channel.to);
+    std::string what = "stage " + number(from.stage.index()) + " -> " + number(to.stage.index());
+    what += channel.in_node
+                ? " inside node " + number(from.node.index())
+                : " over node " + number(from.node.index()) + " -> " + number(to.node.index());
+    return what + " (" + what_of(message.send.traffic) + ")";
+  }
+  std::string name_of(const CollectiveSpan& span) const {
+    if (span.op.traffic == Traffic::embedding_sync) return what_of(span.op.traffic);
+    return what_of(span.op.traffic) + std::string(" of stage ") + number(stage_of(span));
+  }
+
+ private:
+  std::size_t stage_of(const CollectiveSpan& span) const {
+    return device(programs_.collectives[span.collective.index()].members.front()).stage.index();
+  }
+
+  const Plan& plan_;
+  const ProgramSet& programs_;
+  const Timeline& timeline_;
+};
+
+/// What a step is part of: a place that a segment stays in.
+PathSegment segment_of(const CriticalStep& step, const Plan& plan, const Timeline& timeline,
+                       const PathReader& reader) {
+  const std::size_t index = step.activity.index;
+  PathSegment segment{"", "", step.activity.kind, step.begin, step.end, 1};
+  switch (step.activity.kind) {
+    case Activity::Kind::compute: {
+      const PlanDevice& device = plan.devices[timeline.computes[index].device.index()];
+      segment.what = "stage " + number(device.stage.index());
+      segment.where = detail::process_name(plan, device);
+      break;
+    }
+    case Activity::Kind::message:
+      segment.what = reader.way_of(timeline.messages[index]);
+      break;
+    case Activity::Kind::collective:
+      segment.what = reader.name_of(timeline.collectives[index]);
+      break;
+    case Activity::Kind::event:
+      break;
+  }
+  return segment;
+}
+
+/// "compute of 9 other stages", "activations on 62 other ways"; not "other" where none of them has a name.
+std::string name_of_rest(const PathShare& rest, int places, bool some_are_named) {
+  const std::string many = std::to_string(places) + (some_are_named ? " other " : " ");
+  if (rest.kind == Activity::Kind::message) return rest.topic + " on " + many + "paths";
+  return rest.topic + " of " + many + "stages";
+}
+
 }  // namespace
-
-std::vector<Slack> stage_slack(const Plan& plan, const Timeline& timeline,
-                               const CriticalPath& path) {
-  std::vector<Slack> stages(static_cast<std::size_t>(plan.parallel.pipeline));
-  for (std::size_t s = 0; s < stages.size(); ++s) stages[s].what = "stage " + std::to_string(s);
-  gather_computes(stages, plan.devices.size(), timeline, path,
-                  [&](DeviceId device) { return plan.devices[device.index()].stage.index(); });
-  return stages;
-}
-
-std::vector<Slack> device_slack(const Plan& plan, const Timeline& timeline,
-                                const CriticalPath& path) {
-  std::vector<Slack> devices(plan.devices.size());
-  for (std::size_t d = 0; d < devices.size(); ++d)
-    devices[d].what = detail::process_name(plan, plan.devices[d]);
-  gather_computes(devices, plan.devices.size(), timeline, path,
-                  [](DeviceId device) { return device.index(); });
-  return devices;
-}
-
-std::vector<Slack> link_slack(const Plan& plan, const ProgramSet& programs,
-                              const Timeline& timeline, const CriticalPath& path) {
-  using Pair = std::pair<std::size_t, std::size_t>;
-  const auto pair_of = [&](const MessageSpan& message) {
-    const Channel& channel = programs.channels[message.channel.index()];
-    return Pair{plan.devices[channel.from.index()].node.index(),
-                plan.devices[channel.to.index()].node.index()};
-  };
-  std::map<Pair, std::pair<Slack, Place>> links;
-  std::vector<Seconds> busy(programs.channels.size());
-  for (std::size_t i = 0; i < timeline.messages.size(); ++i) {
-    const MessageSpan& message = timeline.messages[i];
-    const Pair pair = pair_of(message);
-    if (pair.first == pair.second) continue;
-    auto& [link, place] = links[pair];
-    link.what = "node " + std::to_string(pair.first) + " -> " + std::to_string(pair.second);
-    link.busy = std::max(link.busy, busy[message.channel.index()] += message.end - message.begin);
-    place.add(message.end - message.begin, path.message_slack[i]);
-  }
-  for (const CriticalStep& step : path.steps) {
-    if (step.activity.kind != Activity::Kind::message) continue;
-    const auto link = links.find(pair_of(timeline.messages[step.activity.index]));
-    if (link != links.end()) link->second.first.on_path += step.end - step.begin;
-  }
-  std::vector<Slack> list;
-  for (auto& [pair, link] : links) {
-    link.second.fill(link.first, timeline.end);
-    list.push_back(link.first);
-  }
-  sort_by_need(list);
-  return list;
-}
 
 bool is_choice(WhatIfKind kind) {
   return kind == WhatIfKind::training || kind == WhatIfKind::schedule || kind == WhatIfKind::codec;
@@ -390,8 +532,16 @@ Explanation explain_path(Report report, const Plan& plan, const ProgramSet& prog
   const CriticalPath& path = explanation.path;
   explanation.shares = path_shares(plan, programs, timeline, path);
   explanation.segments = path_segments(plan, programs, timeline, path);
-  explanation.stages = stage_slack(plan, timeline, path);
-  explanation.devices = device_slack(plan, timeline, path);
+  std::vector<std::string> stages, devices;
+  for (int stage = 0; stage < plan.parallel.pipeline; ++stage)
+    stages.push_back("stage " + std::to_string(stage));
+  for (const PlanDevice& device : plan.devices)
+    devices.push_back(detail::process_name(plan, device));
+  explanation.stages = compute_slack(stages, devices.size(), timeline, path, [&](DeviceId device) {
+    return plan.devices[device.index()].stage.index();
+  });
+  explanation.devices = compute_slack(devices, devices.size(), timeline, path,
+                                      [](DeviceId device) { return device.index(); });
   explanation.links = link_slack(plan, programs, timeline, path);
   return explanation;
 }
@@ -464,6 +614,90 @@ JsonValue explanation_value(const Explanation& e) {
                       {"what_ifs", array_of(e.what_ifs, what_if)},
                       {"report", report_value(e.report)}});
   return value;
+}
+
+std::string spoken_share(const PathShare& share) {
+  if (share.kind != Activity::Kind::message) return share.what;
+  std::string text = share.what;
+  const std::size_t end = text.rfind(" (");  // none where several ways are one
+  text.insert(end == std::string::npos ? text.size() : end, " at " + to_text(share.rate()));
+  return "waiting for " + text;
+}
+
+std::vector<PathShare> path_shares(const Plan& plan, const ProgramSet& programs,
+                                   const Timeline& timeline, const CriticalPath& path) {
+  const PathReader reader(plan, programs, timeline);
+  Shares shares;
+  for (const CriticalStep& step : path.steps) reader.add(step, shares);
+  return shares.take();
+}
+
+std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::size_t most) {
+  constexpr double least_share = 0.02, least_message_share = 0.01;
+  Seconds whole{};
+  for (const PathShare& share : shares) whole += share.time;
+  std::vector<PathShare> list, rests;
+  std::vector<int> places;
+  const auto like = [](const PathShare& share) {
+    return [&share](const PathShare& each) {
+      return each.topic == share.topic && each.kind == share.kind;
+    };
+  };
+  for (const PathShare& share : shares) {
+    const bool is_message = share.kind == Activity::Kind::message;
+    if (list.size() < most &&
+        share.time >= (is_message ? least_message_share : least_share) * whole) {
+      list.push_back(share);
+      continue;
+    }
+    const auto rest = std::ranges::find_if(rests, like(share));
+    if (rest == rests.end()) {
+      rests.push_back(share);
+      places.push_back(1);
+      continue;
+    }
+    rest->time += share.time;
+    rest->steps += share.steps;
+    rest->bytes += share.bytes;
+    ++places[static_cast<std::size_t>(rest - rests.begin())];
+  }
+  const auto named = static_cast<std::ptrdiff_t>(list.size());
+  for (std::size_t i = 0; i < rests.size(); ++i) {
+    if (places[i] > 1) {
+      const auto end = list.begin() + named;
+      const bool some_are_named = std::find_if(list.begin(), end, like(rests[i])) != end;
+      rests[i].what = name_of_rest(rests[i], places[i], some_are_named);
+      rests[i].stage = rests[i].to_stage = rests[i].node = rests[i].to_node = -1;
+    }
+    list.push_back(rests[i]);
+  }
+  std::ranges::stable_sort(list, std::greater<>{}, &PathShare::time);
+  return list;
+}
+
+Breakdown lines_of_path(const std::vector<PathShare>& shares) {
+  Breakdown lines;
+  for (const PathShare& share : shares)
+    lines.seconds[static_cast<std::size_t>(share.line)] += share.time;
+  return lines;
+}
+
+std::vector<PathSegment> path_segments(const Plan& plan, const ProgramSet& programs,
+                                       const Timeline& timeline, const CriticalPath& path) {
+  const PathReader reader(plan, programs, timeline);
+  std::vector<PathSegment> segments;
+  for (const CriticalStep& step : path.steps) {
+    if (step.activity.kind == Activity::Kind::event) continue;
+    PathSegment next = segment_of(step, plan, timeline, reader);
+    if (!segments.empty() && segments.back().what == next.what &&
+        segments.back().where == next.where && segments.back().kind == next.kind) {
+      segments.back().end = next.end;
+      ++segments.back().steps;
+    } else {
+      segments.push_back(std::move(next));
+    }
+  }
+  return segments;
 }
 
 }  // namespace windtunnel

@@ -10,16 +10,14 @@
 #include "core/text_list.hpp"
 #include "report/chart.hpp"
 #include "report/figures.hpp"
-#include "report/html_page.hpp"
 #include "report/html_text.hpp"
-#include "report/memory_counter.hpp"
-#include "report/memory_text.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
 #include "report/report_view.hpp"
 #include "report/report_words.hpp"
+#include "report/summary_text.hpp"
 #include "report/terminal_text.hpp"
-#include "report/why_text.hpp"
+#include "report/trace_slices.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

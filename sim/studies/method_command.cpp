@@ -11,7 +11,7 @@
 #include "report/report_view.hpp"
 #include "report/report_words.hpp"
 #include "search/rank.hpp"
-#include "studies/baseline_preference.hpp"
+#include "studies/baseline_estimators.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

@@ -14,7 +14,7 @@
 #include "core/terminal_safe.hpp"
 #include "evidence/evidence.hpp"
 #include "report/json_object.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 #include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_svg.hpp"

@@ -10,7 +10,6 @@
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/page_assets.hpp"
-#include "report/svg_text.hpp"
 #include "sweep/plot_data.hpp"
 
 namespace windtunnel {

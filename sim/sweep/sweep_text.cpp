@@ -15,7 +15,6 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "report/text_table.hpp"
 #include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
 

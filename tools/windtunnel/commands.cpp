@@ -8,6 +8,7 @@
 #include "codec/measured_codec.hpp"
 #include "core/text_list.hpp"
 #include "plan/schedule.hpp"
+#include "probe_script.hpp"
 #include "questions/collective.hpp"
 #include "simulate/tasks.hpp"
 #include "windtunnel/console.hpp"
@@ -494,6 +495,12 @@ constexpr const char* does_not_fit = "done; the plan does not fit in the memory 
 
 ExitCode help_command(const CommandLine& line) {
   print_result(line, line.help);
+  return exit_done;
+}
+
+/// The program measures nothing itself: GPUs are measured from PyTorch, where they are.
+ExitCode probe_command(const CommandLine&) {
+  print_result(probe_script);
   return exit_done;
 }
 

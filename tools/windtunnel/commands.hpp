@@ -29,7 +29,6 @@ ExitCode explain_command(const CommandLine& line);
 ExitCode device_command(const CommandLine& line);
 ExitCode job_command(const CommandLine& line);
 ExitCode import_command(const CommandLine& line);
-ExitCode probe_command(const CommandLine& line);
 
 /// Of commands that take a FILE, KIND, SHELL or NAME: that there is one.
 void check_one_argument(const CommandLine& line);

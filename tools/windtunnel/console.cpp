@@ -15,7 +15,6 @@
 #include "core/open_file.hpp"
 #include "core/problem.hpp"
 #include "core/terminal_safe.hpp"
-#include "report/fitted_text.hpp"
 #include "report/terminal_text.hpp"
 #include "windtunnel/signals.hpp"
 

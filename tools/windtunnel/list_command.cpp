@@ -8,7 +8,7 @@
 #include "cost/codec_table.hpp"
 #include "platform/fabric.hpp"
 #include "report/number_text.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/library_files.hpp"
 #include "windtunnel/commands.hpp"
@@ -195,7 +195,7 @@ std::string text_of(const std::vector<Entry>& entries) {
     rows.push_back(any_figure ? TextRow{entry.name, entry.key_figure, entry.description}
                               : TextRow{entry.name, entry.description});
   std::string text;
-  for (const std::string& row : table_lines(any_figure ? "lww" : "lw", rows).rows)
+  for (const std::string& row : table_lines(text_columns(any_figure ? "lww" : "lw"), rows).rows)
     text += row + "\n";
   return text;
 }

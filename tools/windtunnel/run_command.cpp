@@ -10,7 +10,6 @@
 #include "noise/step_series.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/explanation.hpp"
-#include "report/memory_text.hpp"
 #include "report/report_json.hpp"
 #include "report/report_words.hpp"
 #include "report/summary_text.hpp"
