@@ -312,23 +312,6 @@ class PlacementTables {
   std::vector<RouteLink> link_list_;
 };
 
-namespace {
-
-/// Whether no two slots are on one node.
-bool on_own_nodes(const PlacementTables& tables, const std::vector<int>& slots,
-                  std::vector<int>& node_members) {
-  const auto node = [&](int slot) { return tables.slot(slot).node.index(); };
-  bool are_own = true;
-  for (const int slot : slots) {
-    if (node(slot) >= node_members.size()) node_members.resize(node(slot) + std::size_t{1});
-    are_own &= ++node_members[node(slot)] == 1;
-  }
-  for (const int slot : slots) node_members[node(slot)] = 0;
-  return are_own;
-}
-
-}  // namespace
-
 /// Rings that are entered together: what they keep busy, and what does not depend on links.
 struct RingCost {
   Seconds fixed{}, latency{};
@@ -388,6 +371,19 @@ class PlacedRings {
   const RingCost& cost() const { return cost_; }
 
  private:
+  /// Whether no two slots are on one node.
+  static bool on_own_nodes(const PlacementTables& tables, const std::vector<int>& slots,
+                           std::vector<int>& node_members) {
+    const auto node = [&](int slot) { return tables.slot(slot).node.index(); };
+    bool are_own = true;
+    for (const int slot : slots) {
+      if (node(slot) >= node_members.size()) node_members.resize(node(slot) + std::size_t{1});
+      are_own &= ++node_members[node(slot)] == 1;
+    }
+    for (const int slot : slots) node_members[node(slot)] = 0;
+    return are_own;
+  }
+
   struct Members {
     std::vector<int> units;
     const Collective* like = nullptr;

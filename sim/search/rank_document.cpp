@@ -23,13 +23,6 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-
-JsonValue plan_value(const Key& key, int value) {
-  if (key.value.kind == KeyValue::Kind::whole_number) return json_of(value);
-  return key.value.kind == KeyValue::Kind::flag ? JsonValue(value == 1)
-                                                : JsonValue(text_of(key, value));
-}
-
 namespace {
 
 using document::figure;
@@ -118,19 +111,6 @@ JsonValue rejection_value(const PlanRejection& rejection) {
                     {"why", rejection.message},
                     {"suggestion", only_if(!rejection.suggestion.empty(), rejection.suggestion)}});
 }
-
-}  // namespace
-
-Scenario with_plan(Scenario scenario, const SearchSpace& space, const PlanChoice& choice) {
-  scenario.plan = std::get<Plan>(lay_out(scenario, space, choice));
-  for (const auto& [block, values] : {std::pair("parallel", parallel_value(choice)),
-                                      std::pair("training", training_value(choice))})
-    if (JsonValue* found = scenario.resolved.find(block); found != nullptr && found->is_object())
-      for (const JsonValue::Member& member : values.object()) found->set(member.key, member.value);
-  return scenario;
-}
-
-namespace {
 
 JsonValue rank_data(const Scenario& base, const RankResult& result) {
   JsonValue searched = empty_object(), fixed = empty_object();
@@ -564,31 +544,6 @@ document::Figures best_figures(const RankResult& result, const JsonValue& data) 
       {"gap", figure(data, "/gap", percent_text), "how much better a missed plan may be"}};
 }
 
-}  // namespace
-
-document::Document rank_document(const Scenario& base, const RankResult& result) {
-  const JsonValue data = rank_data(base, result);
-  return {data,
-          "rank",
-          base.name,
-          {"", base.model.name + " on " + grouped_text(result.space.gpus) + " GPUs of " +
-                   base.platform.name + " with " + base.software.name},
-          result.plans.empty() ? "" : "per iteration",
-          {},
-          {plans_section(result, data),
-           search_section(base, result, data),
-           {"scenario",
-            "Scenario",
-            "Scenario",
-            {document::Details{"The whole scenario, with the origin of each value",
-                               resolved_text(base.resolved)}}}},
-          "windtunnel rank --json",
-          {},
-          best_figures(result, data)};
-}
-
-namespace {
-
 RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanation,
                           const Plan& plan, const RankResult& result) {
   const PlanChoice& choice = explanation.choice;
@@ -599,27 +554,6 @@ RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanati
           bound,  simulated.memory.max_total, explanation.memory->verdict, simulated.breakdown,
           {}};
 }
-
-}  // namespace
-
-PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
-                             const RankResult& result) {
-  PlanExplanation explanation;
-  explanation.choice = choice;
-  if (!result.plans.empty()) explanation.best = result.plans.front();
-  const auto laid_out = lay_out(base, result.space, choice);
-  if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
-    explanation.shape = *rejections;
-    return explanation;
-  }
-  const Plan& plan = std::get<Plan>(laid_out);
-  explanation.memory = check_memory(base, plan, base.search.memory_margin);
-  if (explanation.memory->fits)
-    explanation.simulated = simulated_plan(base, explanation, plan, result);
-  return explanation;
-}
-
-namespace {
 
 JsonValue why_data(const Scenario& base, const PlanExplanation& explanation) {
   const auto& [choice, shape, memory, simulated, best] = explanation;
@@ -685,6 +619,59 @@ std::vector<document::Part> why_parts(const PlanExplanation& explanation, const 
 }
 
 }  // namespace
+
+JsonValue plan_value(const Key& key, int value) {
+  if (key.value.kind == KeyValue::Kind::whole_number) return json_of(value);
+  return key.value.kind == KeyValue::Kind::flag ? JsonValue(value == 1)
+                                                : JsonValue(text_of(key, value));
+}
+
+Scenario with_plan(Scenario scenario, const SearchSpace& space, const PlanChoice& choice) {
+  scenario.plan = std::get<Plan>(lay_out(scenario, space, choice));
+  for (const auto& [block, values] : {std::pair("parallel", parallel_value(choice)),
+                                      std::pair("training", training_value(choice))})
+    if (JsonValue* found = scenario.resolved.find(block); found != nullptr && found->is_object())
+      for (const JsonValue::Member& member : values.object()) found->set(member.key, member.value);
+  return scenario;
+}
+
+document::Document rank_document(const Scenario& base, const RankResult& result) {
+  const JsonValue data = rank_data(base, result);
+  return {data,
+          "rank",
+          base.name,
+          {"", base.model.name + " on " + grouped_text(result.space.gpus) + " GPUs of " +
+                   base.platform.name + " with " + base.software.name},
+          result.plans.empty() ? "" : "per iteration",
+          {},
+          {plans_section(result, data),
+           search_section(base, result, data),
+           {"scenario",
+            "Scenario",
+            "Scenario",
+            {document::Details{"The whole scenario, with the origin of each value",
+                               resolved_text(base.resolved)}}}},
+          "windtunnel rank --json",
+          {},
+          best_figures(result, data)};
+}
+
+PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
+                             const RankResult& result) {
+  PlanExplanation explanation;
+  explanation.choice = choice;
+  if (!result.plans.empty()) explanation.best = result.plans.front();
+  const auto laid_out = lay_out(base, result.space, choice);
+  if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
+    explanation.shape = *rejections;
+    return explanation;
+  }
+  const Plan& plan = std::get<Plan>(laid_out);
+  explanation.memory = check_memory(base, plan, base.search.memory_margin);
+  if (explanation.memory->fits)
+    explanation.simulated = simulated_plan(base, explanation, plan, result);
+  return explanation;
+}
 
 document::Document why_document(const Scenario& base, const PlanExplanation& explanation) {
   const JsonValue data = why_data(base, explanation);

@@ -57,32 +57,6 @@ int best_segment(const Scenario& base, int gpus_per_node) {
   return static_cast<int>(keeps.rend() - best) - 1;
 }
 
-}  // namespace
-
-Scenario on_segment_of_search(Scenario base) {
-  JsonValue* const used = find_at(base.resolved, segment_pointer);
-  if (base.platform.domain_nodes == 1 || base.plan.num_nodes == 1 || used == nullptr ||
-      used->origin.kind != OriginKind::defaulted)
-    return base;
-  const auto segment = static_cast<int>(std::get<std::int64_t>(used->content));
-  const int best = best_segment(base, base.nodes.front().gpus / segment);
-  if (best == segment) return base;
-  Platform platform = in_segments(machine_of(base.platform), num_trays(base.nodes), best);
-  const int nodes = platform.available_nodes();
-  ClusterShape cluster = first_nodes(platform, nodes);
-  cluster.nodes_given = true;
-  auto made = make_plan(base.model, base.plan.training, base.plan.parallel, cluster, base.software,
-                        base.plan.compression);
-  if (!std::holds_alternative<Plan>(made)) return base;  // the file's own plan needs its segment
-  base.plan = std::get<Plan>(std::move(made));
-  base.platform = std::move(platform);
-  base.nodes = types_of_nodes(base.platform, nodes);
-  used->content = std::int64_t{best};
-  return base;
-}
-
-namespace {
-
 /// Each once, in order.
 std::vector<int> without_repeats(const std::vector<int>& given) {
   std::vector<int> once;
@@ -227,33 +201,6 @@ class Defaults {
   const SearchLists supported_;
 };
 
-}  // namespace
-
-bool divides_into_chunks(const Scenario& base, const Parallel& parallel) {
-  const LayerSplit split = layer_split({base.model, base.plan.training, parallel, base.software});
-  if (!split.positions.empty()) return true;
-  return !split.stages.empty() && std::ranges::all_of(split.stages, [&](int layers) {
-    return layers % parallel.virtual_pipeline == 0;
-  });
-}
-
-const std::vector<int>& SearchSpace::of(std::string_view key) const {
-  std::size_t place = 0;
-  while (search_keys().at(place).key->name() != key) ++place;
-  return values.at(place);
-}
-
-SchedulePtr schedule_of_chunks(const Scenario& base, int chunks) {
-  const SchedulePtr& given = base.plan.parallel.schedule;
-  const bool is_searched = chunks != base.plan.parallel.virtual_pipeline;
-  if (!is_searched || given->written) return given;
-  const bool is_for_several = given->takes(2);
-  const bool fits = given->takes(chunks) && is_for_several == (chunks > 1);
-  return fits ? given : default_schedule(chunks);
-}
-
-namespace {
-
 /// What follows from the values of the other axes.
 std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, const Key& key) {
   std::vector<int> values;
@@ -280,6 +227,51 @@ std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, 
 }
 
 }  // namespace
+
+Scenario on_segment_of_search(Scenario base) {
+  JsonValue* const used = find_at(base.resolved, segment_pointer);
+  if (base.platform.domain_nodes == 1 || base.plan.num_nodes == 1 || used == nullptr ||
+      used->origin.kind != OriginKind::defaulted)
+    return base;
+  const auto segment = static_cast<int>(std::get<std::int64_t>(used->content));
+  const int best = best_segment(base, base.nodes.front().gpus / segment);
+  if (best == segment) return base;
+  Platform platform = in_segments(machine_of(base.platform), num_trays(base.nodes), best);
+  const int nodes = platform.available_nodes();
+  ClusterShape cluster = first_nodes(platform, nodes);
+  cluster.nodes_given = true;
+  auto made = make_plan(base.model, base.plan.training, base.plan.parallel, cluster, base.software,
+                        base.plan.compression);
+  if (!std::holds_alternative<Plan>(made)) return base;  // the file's own plan needs its segment
+  base.plan = std::get<Plan>(std::move(made));
+  base.platform = std::move(platform);
+  base.nodes = types_of_nodes(base.platform, nodes);
+  used->content = std::int64_t{best};
+  return base;
+}
+
+bool divides_into_chunks(const Scenario& base, const Parallel& parallel) {
+  const LayerSplit split = layer_split({base.model, base.plan.training, parallel, base.software});
+  if (!split.positions.empty()) return true;
+  return !split.stages.empty() && std::ranges::all_of(split.stages, [&](int layers) {
+    return layers % parallel.virtual_pipeline == 0;
+  });
+}
+
+const std::vector<int>& SearchSpace::of(std::string_view key) const {
+  std::size_t place = 0;
+  while (search_keys().at(place).key->name() != key) ++place;
+  return values.at(place);
+}
+
+SchedulePtr schedule_of_chunks(const Scenario& base, int chunks) {
+  const SchedulePtr& given = base.plan.parallel.schedule;
+  const bool is_searched = chunks != base.plan.parallel.virtual_pipeline;
+  if (!is_searched || given->written) return given;
+  const bool is_for_several = given->takes(2);
+  const bool fits = given->takes(chunks) && is_for_several == (chunks > 1);
+  return fits ? given : default_schedule(chunks);
+}
 
 std::vector<TriedKey> tried_keys(const Scenario& base, const SearchSpace& space) {
   std::vector<TriedKey> tried;
