@@ -14,13 +14,6 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-
-std::string mark_text(double value) {
-  constexpr double million = 1e6, thousand = 1e3;
-  if (value >= million) return significant_text(value / million, 3) + " M";
-  return value >= thousand ? grouped_text(value) : significant_text(value, 3);
-}
-
 namespace {
 
 /// Those that are drawn.
@@ -257,6 +250,12 @@ void add_efficiencies(PlotSeries& series) {
 }
 
 }  // namespace
+
+std::string mark_text(double value) {
+  constexpr double million = 1e6, thousand = 1e3;
+  if (value >= million) return significant_text(value / million, 3) + " M";
+  return value >= thousand ? grouped_text(value) : significant_text(value, 3);
+}
 
 std::string PlotData::x_text(double x) const {
   return categories.empty() ? mark_text(x) : categories[static_cast<std::size_t>(x)];

@@ -20,7 +20,6 @@
 #include "sweep/sweep_svg.hpp"
 
 namespace windtunnel {
-
 namespace fs = std::filesystem;
 namespace {
 
@@ -66,25 +65,6 @@ void compare(const fs::path& directory, const Sweep& sweep, const std::string& v
 bool is_there(const fs::path& directory) {
   return file_type_of(path_in(directory)) != fs::file_type::not_found;
 }
-
-}  // namespace
-
-void open_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
-  const auto is_ours = [&] {
-    return write_new_file_atomically(path_in(directory),
-                                     pretty_text(manifest_of(sweep, version)) + "\n");
-  };
-  if (is_there(directory) || !is_ours()) compare(directory, sweep, version);
-}
-
-void expect_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
-  if (!is_there(directory))
-    throw EnvironmentError(directory.string() +
-                           " holds no sweep yet: there is no manifest.json in it");
-  compare(directory, sweep, version);
-}
-namespace fs = std::filesystem;
-namespace {
 
 constexpr std::array figures{"gpus",
                              "iteration_time_s",
@@ -153,6 +133,21 @@ std::string results_jsonl(const PartRows& rows) {
 }
 
 }  // namespace
+
+void open_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
+  const auto is_ours = [&] {
+    return write_new_file_atomically(path_in(directory),
+                                     pretty_text(manifest_of(sweep, version)) + "\n");
+  };
+  if (is_there(directory) || !is_ours()) compare(directory, sweep, version);
+}
+
+void expect_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
+  if (!is_there(directory))
+    throw EnvironmentError(directory.string() +
+                           " holds no sweep yet: there is no manifest.json in it");
+  compare(directory, sweep, version);
+}
 
 PartRows with_speedups(PartRows rows, const Sweep& sweep) {
   const std::optional<std::size_t> baseline = sweep.points().baseline();

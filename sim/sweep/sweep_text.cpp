@@ -55,48 +55,6 @@ std::string differences(const std::vector<std::size_t>& same, const SweepPoints&
   return columns.empty() ? "how their values are written" : enumerated(columns);
 }
 
-}  // namespace
-
-SameScenarios same_scenarios(const std::map<std::size_t, std::string>& ids) {
-  std::map<std::string, std::vector<std::size_t>> by_id;
-  for (const auto& [point, id] : ids) by_id[id].push_back(point);
-  SameScenarios same;
-  for (auto& [id, points] : by_id)
-    if (points.size() > 1) same.push_back(std::move(points));
-  std::ranges::sort(same);
-  return same;
-}
-
-SameScenarios same_scenarios(const PartRows& rows) {
-  std::map<std::size_t, std::string> ids;
-  for (const auto& [point, row] : rows.by_point)
-    if (const JsonValue* id = row.content.find("id"); id != nullptr && id->is_string())
-      ids[point] = id->string();
-  return same_scenarios(ids);
-}
-
-std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& points,
-                                std::size_t num_known) {
-  if (same.empty()) return {};
-  std::size_t repeated = 0;
-  for (const auto& list : same) repeated += list.size() - 1;
-  const std::size_t different = num_known - repeated;
-  std::string text =
-      std::to_string(num_known) + " points are " +
-      (different == 1 ? "one scenario" : std::to_string(different) + " different scenarios");
-  for (std::size_t i = 0; i < std::min(most_enumerated, same.size()); ++i) {
-    std::vector<std::string> numbers;
-    for (const std::size_t point : same[i]) numbers.push_back(std::to_string(point));
-    text += "\n  points " + enumerated(numbers) + " differ in " + differences(same[i], points) +
-            ", which changes nothing";
-  }
-  if (same.size() > most_enumerated)
-    text += "\n  and so on: " + std::to_string(same.size() - most_enumerated) + " more";
-  return text;
-}
-
-namespace {
-
 /// The best points that fit.
 std::vector<JsonValue> best_of(const RankedRows& ranked) {
   constexpr std::size_t most_listed = 5;
@@ -212,7 +170,95 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   return text_table(shown, lines);
 }
 
+std::string front_text(const std::vector<FrontPoint>& points) {
+  std::string text;
+  for (const FrontPoint& each : points)
+    if (each.priced.on_front)
+      text += "  point " + std::to_string(each.point) + ": " + each.priced.label + ": " +
+              fixed_text(each.priced.days, 1) + " days, " + grouped_text(each.priced.cost) + "\n";
+  return text.empty()
+             ? ""
+             : "\nDays against money: no other point takes fewer days and less money\n" + text;
+}
+
+/// What stands beside speed-ups, where something does.
+std::string words_of_intervals(const PartRows& rows) {
+  const auto has_one = [](const auto& each) {
+    return interval_of(each.second.content, speedup_interval_key).has_value();
+  };
+  if (std::ranges::none_of(rows.by_point, has_one)) return {};
+  return "; in brackets its 90 % interval, ~ where it is not known which is faster";
+}
+
+/// A point as it would be simulated.
+struct PlannedPoint {
+  std::string id;
+  std::string obstacle;                ///< why it cannot be simulated; empty: it can
+  std::optional<std::size_t> same_as;  ///< the first point with the same scenario
+};
+
+std::vector<PlannedPoint> planned_points(const Sweep& sweep) {
+  std::vector<PlannedPoint> planned;
+  std::map<std::string, std::size_t> first_of;
+  for (std::size_t point = 0; point < sweep.points().size(); ++point) {
+    count_done(point);
+    PlannedPoint& each = planned.emplace_back();
+    try {
+      each.id = sweep.scenario(point).hash;
+      const auto [first, is_new] = first_of.try_emplace(each.id, point);
+      if (!is_new) each.same_as = first->second;
+    } catch (const InputError& error) {
+      each.id = id_of_unreadable(sweep, point);
+      each.obstacle = error.problems().front().message;
+    }
+  }
+  return planned;
+}
+
+template <class Condition>
+std::string number_of_those(const std::vector<PlannedPoint>& planned, Condition condition) {
+  return std::to_string(std::ranges::count_if(planned, condition));
+}
+
 }  // namespace
+
+SameScenarios same_scenarios(const std::map<std::size_t, std::string>& ids) {
+  std::map<std::string, std::vector<std::size_t>> by_id;
+  for (const auto& [point, id] : ids) by_id[id].push_back(point);
+  SameScenarios same;
+  for (auto& [id, points] : by_id)
+    if (points.size() > 1) same.push_back(std::move(points));
+  std::ranges::sort(same);
+  return same;
+}
+
+SameScenarios same_scenarios(const PartRows& rows) {
+  std::map<std::size_t, std::string> ids;
+  for (const auto& [point, row] : rows.by_point)
+    if (const JsonValue* id = row.content.find("id"); id != nullptr && id->is_string())
+      ids[point] = id->string();
+  return same_scenarios(ids);
+}
+
+std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& points,
+                                std::size_t num_known) {
+  if (same.empty()) return {};
+  std::size_t repeated = 0;
+  for (const auto& list : same) repeated += list.size() - 1;
+  const std::size_t different = num_known - repeated;
+  std::string text =
+      std::to_string(num_known) + " points are " +
+      (different == 1 ? "one scenario" : std::to_string(different) + " different scenarios");
+  for (std::size_t i = 0; i < std::min(most_enumerated, same.size()); ++i) {
+    std::vector<std::string> numbers;
+    for (const std::size_t point : same[i]) numbers.push_back(std::to_string(point));
+    text += "\n  points " + enumerated(numbers) + " differ in " + differences(same[i], points) +
+            ", which changes nothing";
+  }
+  if (same.size() > most_enumerated)
+    text += "\n  and so on: " + std::to_string(same.size() - most_enumerated) + " more";
+  return text;
+}
 
 RankedRows ranked_rows(const Sweep& sweep, const PartRows& rows) {
   using Rank = std::tuple<bool, bool, double>;
@@ -235,37 +281,9 @@ const char* order_words(Objective objective) {
   return words.at(static_cast<std::size_t>(objective));
 }
 
-namespace {
-
-std::string front_text(const std::vector<FrontPoint>& points) {
-  std::string text;
-  for (const FrontPoint& each : points)
-    if (each.priced.on_front)
-      text += "  point " + std::to_string(each.point) + ": " + each.priced.label + ": " +
-              fixed_text(each.priced.days, 1) + " days, " + grouped_text(each.priced.cost) + "\n";
-  return text.empty()
-             ? ""
-             : "\nDays against money: no other point takes fewer days and less money\n" + text;
-}
-
-}  // namespace
-
 std::string same_text(const Sweep& sweep, const PartRows& rows) {
   return same_scenarios_text(same_scenarios(rows), sweep.points(), rows.by_point.size());
 }
-
-namespace {
-
-/// What stands beside speed-ups, where something does.
-std::string words_of_intervals(const PartRows& rows) {
-  const auto has_one = [](const auto& each) {
-    return interval_of(each.second.content, speedup_interval_key).has_value();
-  };
-  if (std::ranges::none_of(rows.by_point, has_one)) return {};
-  return "; in brackets its 90 % interval, ~ where it is not known which is faster";
-}
-
-}  // namespace
 
 std::string baseline_text(const Sweep& sweep, const PartRows& rows) {
   const std::optional<std::size_t> baseline = sweep.points().baseline();
@@ -328,40 +346,6 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                                 {"front", only_if(!priced.empty(), numbers(front))}})) +
          "\n";
 }
-
-namespace {
-
-/// A point as it would be simulated.
-struct PlannedPoint {
-  std::string id;
-  std::string obstacle;                ///< why it cannot be simulated; empty: it can
-  std::optional<std::size_t> same_as;  ///< the first point with the same scenario
-};
-
-std::vector<PlannedPoint> planned_points(const Sweep& sweep) {
-  std::vector<PlannedPoint> planned;
-  std::map<std::string, std::size_t> first_of;
-  for (std::size_t point = 0; point < sweep.points().size(); ++point) {
-    count_done(point);
-    PlannedPoint& each = planned.emplace_back();
-    try {
-      each.id = sweep.scenario(point).hash;
-      const auto [first, is_new] = first_of.try_emplace(each.id, point);
-      if (!is_new) each.same_as = first->second;
-    } catch (const InputError& error) {
-      each.id = id_of_unreadable(sweep, point);
-      each.obstacle = error.problems().front().message;
-    }
-  }
-  return planned;
-}
-
-template <class Condition>
-std::string number_of_those(const std::vector<PlannedPoint>& planned, Condition condition) {
-  return std::to_string(std::ranges::count_if(planned, condition));
-}
-
-}  // namespace
 
 std::string origins_text(const SweepPoints& points) {
   if (points.num_combinations() == 0) return "all listed";
