@@ -1,7 +1,6 @@
 #include "noise/step_series.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>

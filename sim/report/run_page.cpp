@@ -1,7 +1,6 @@
 #include "report/run_page.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>

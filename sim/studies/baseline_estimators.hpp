@@ -1,9 +1,7 @@
 #pragma once
 
 #include <compare>
-#include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "core/enum_names.hpp"

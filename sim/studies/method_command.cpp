@@ -12,7 +12,6 @@
 #include "report/report_words.hpp"
 #include "search/rank.hpp"
 #include "studies/baseline_estimators.hpp"
-#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
