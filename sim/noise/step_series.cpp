@@ -1,16 +1,20 @@
 #include "noise/step_series.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/contracts.hpp"
 #include "core/memory_left.hpp"
 #include "core/quantile.hpp"
 #include "engine/disturbance.hpp"
+#include "engine/player.hpp"
 #include "lower/program_builder.hpp"
 #include "noise/step_noise.hpp"
 #include "report/explanation.hpp"
@@ -71,6 +75,57 @@ BuiltPrograms build(const Scenario& scenario, const NoiseBlock& noise, const Ste
                          detail_of(scenario.plan, noise, options.detail),
                          {Tokens::Draws::by_seed, scenario.seed}});
 }
+
+/// Plays the steps of a scenario with noise; its programs are built once. Refers to the scenario.
+class StepPlayer {
+ public:
+  StepPlayer(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options)
+      : options_(options),
+        built_(build(scenario, noise, options)),
+        without_noise_(play(built_, make_native_engine).end),
+        noise_(noise, options.seed, scenario.plan, scenario.nodes, without_noise_) {}
+
+  const BuiltPrograms& built() const { return built_; }
+  Seconds without_noise() const { return without_noise_; }
+
+  /// Calls `play` for every step, on the threads that the options allow.
+  void for_each_step(const std::function<void(std::size_t, const StepFactors&)>& play) const {
+    StepNoise noise = noise_;
+    for (std::size_t first = 0; first < options_.steps; first += window) {
+      const std::size_t count = std::min(window, options_.steps - first);
+      std::vector<StepFactors> factors;
+      for (std::size_t i = 0; i < count; ++i) factors.push_back(noise.next_step());
+      run_on_threads(count, options_.at_once, [&](std::size_t i) { play(first + i, factors[i]); },
+                     {});
+    }
+  }
+
+  /// How long the step takes: with one replica for all, where it is the same for all.
+  Seconds play_step(const StepFactors& factors, std::size_t step) const {
+    const Seconds first_stall =
+        StepDisturbance(noise_, factors, static_cast<std::uint32_t>(step)).first_stall();
+    const auto end = play_uniform_step(built_, noise_.block(), factors, first_stall);
+    return end ? *end : play_each_device(factors, step, nullptr);
+  }
+
+  Seconds play_each_device(const StepFactors& factors, std::size_t step,
+                           PlayListener* listener) const {
+    const auto number = static_cast<std::uint32_t>(step);
+    StepDisturbance disturbance(noise_, factors, number);
+    const auto play_on = [&](const Network& network) {
+      const auto engine = make_native_engine(network);
+      return play(built_.programs, *engine, disturbance, listener).end;
+    };
+    return noise_.block().links.rate == 0 ? play_on(built_.network)
+                                          : play_on(disturbed(built_.network, noise_, number));
+  }
+
+ private:
+  StepOptions options_;
+  BuiltPrograms built_;
+  Seconds without_noise_{};
+  StepNoise noise_;  ///< before its first step
+};
 
 /// Seconds on the critical path of a step, by name.
 using PathTimes = std::map<std::string, Seconds>;
@@ -226,44 +281,6 @@ StepStatistics statistics_of(const std::vector<Seconds>& times) {
   statistics.above_1_2 = share_above(times, statistics.median * far);
   statistics.lag1_correlation = lag1_correlation(times, statistics.mean);
   return statistics;
-}
-
-StepPlayer::StepPlayer(const Scenario& scenario, const NoiseBlock& noise,
-                       const StepOptions& options)
-    : options_(options),
-      built_(build(scenario, noise, options)),
-      without_noise_(play(built_, make_native_engine).end),
-      noise_(noise, options.seed, scenario.plan, scenario.nodes, without_noise_) {}
-
-void StepPlayer::for_each_step(
-    const std::function<void(std::size_t, const StepFactors&)>& play) const {
-  StepNoise noise = noise_;
-  for (std::size_t first = 0; first < options_.steps; first += window) {
-    const std::size_t count = std::min(window, options_.steps - first);
-    std::vector<StepFactors> factors;
-    for (std::size_t i = 0; i < count; ++i) factors.push_back(noise.next_step());
-    run_on_threads(count, options_.at_once, [&](std::size_t i) { play(first + i, factors[i]); },
-                   {});
-  }
-}
-
-Seconds StepPlayer::play_step(const StepFactors& factors, std::size_t step) const {
-  const Seconds first_stall =
-      StepDisturbance(noise_, factors, static_cast<std::uint32_t>(step)).first_stall();
-  const auto end = play_uniform_step(built_, noise_.block(), factors, first_stall);
-  return end ? *end : play_each_device(factors, step, nullptr);
-}
-
-Seconds StepPlayer::play_each_device(const StepFactors& factors, std::size_t step,
-                                     PlayListener* listener) const {
-  const auto number = static_cast<std::uint32_t>(step);
-  StepDisturbance disturbance(noise_, factors, number);
-  const auto play_on = [&](const Network& network) {
-    const auto engine = make_native_engine(network);
-    return play(built_.programs, *engine, disturbance, listener).end;
-  };
-  return noise_.block().links.rate == 0 ? play_on(built_.network)
-                                        : play_on(disturbed(built_.network, noise_, number));
 }
 
 StepOdds step_odds(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options) {

@@ -2,14 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/collapse.hpp"
-#include "engine/player.hpp"
-#include "lower/program_builder.hpp"
-#include "noise/step_noise.hpp"
 #include "operations/detail.hpp"
 #include "report/document.hpp"
 #include "scenario/noise_json.hpp"
@@ -59,28 +55,6 @@ StepStatistics statistics_of(const std::vector<Seconds>& times);
 document::Document steps_document(const StepSeries& series);
 /// "step,time_s" and a row for each step.
 std::string steps_csv(const StepSeries& series);
-
-/// Plays the steps of a scenario with noise; its programs are built once. Refers to the scenario.
-class StepPlayer {
- public:
-  StepPlayer(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options);
-
-  const BuiltPrograms& built() const { return built_; }
-  Seconds without_noise() const { return without_noise_; }
-
-  /// Calls `play` for every step, on the threads that the options allow.
-  void for_each_step(const std::function<void(std::size_t, const StepFactors&)>& play) const;
-  /// How long the step takes: with one replica for all, where it is the same for all.
-  Seconds play_step(const StepFactors& factors, std::size_t step) const;
-  Seconds play_each_device(const StepFactors& factors, std::size_t step,
-                           PlayListener* listener) const;
-
- private:
-  StepOptions options_;
-  BuiltPrograms built_;
-  Seconds without_noise_{};
-  StepNoise noise_;  ///< before its first step
-};
 
 /// How often something was on the critical path of a step.
 struct CriticalOdds {
