@@ -458,16 +458,11 @@ class PlacedMessages {
   struct Flow {
     int from = 0, to = 0;  ///< units
     int from_slot = -1, to_slot = -1;
-    PlacementTables::Route route;
+    PlacementTables::Route route{};
     BytesPerSecond share{};    ///< of its slowest link
     bool has_changed = false;  ///< by the last follow()
   };
-  void add(int from, int to) {
-    Flow flow;
-    flow.from = from;
-    flow.to = to;
-    flows_.push_back(flow);
-  }
+  void add(int from, int to) { flows_.push_back({from, to}); }
 
   /// Says where the units are now. Returns whether one has moved.
   bool follow(PlacementTables& tables, const std::vector<int>& slot_of, PlacementScratch& scratch) {

@@ -347,9 +347,7 @@ Scenario with_placement(const Scenario& scenario, const PlacementResult& result)
 
 Scenario place_if_asked(Scenario scenario) {
   if (scenario.placement_request != PlacementRequest::search) return scenario;
-  PlacementOptions options;
-  options.seed = scenario.seed;
-  return with_placement(scenario, search_placement(scenario, options));
+  return with_placement(scenario, search_placement(scenario, {.seed = scenario.seed}));
 }
 
 }  // namespace windtunnel

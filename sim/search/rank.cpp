@@ -338,9 +338,7 @@ Scenario with_best_plan(Scenario scenario, const RankOptions& options, const cha
 
 std::function<Scenario(Scenario)> plan_chooser(const char* asked_at) {
   return [asked_at](Scenario scenario) {
-    RankOptions options;
-    options.top = 1;
-    return with_best_plan(std::move(scenario), options, asked_at);
+    return with_best_plan(std::move(scenario), {.top = 1}, asked_at);
   };
 }
 

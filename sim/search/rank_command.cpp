@@ -195,14 +195,8 @@ PlanChoice read_plan_text(const std::string& text, const Scenario& base, const S
 }
 
 RankOptions rank_options(const RankRequest& request, ProgressLine& line) {
-  RankOptions options;
-  options.top = request.top;
-  options.budget = request.budget;
-  options.at_once = request.jobs == 0 ? default_at_once() : request.jobs;
-  options.on_progress = [&line](const RankProgress& progress) {
-    line.show(progress_text(progress));
-  };
-  return options;
+  return {request.top, request.budget, request.jobs == 0 ? default_at_once() : request.jobs,
+          [&line](const RankProgress& progress) { line.show(progress_text(progress)); }};
 }
 
 RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostream& messages) {
