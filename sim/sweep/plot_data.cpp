@@ -35,11 +35,8 @@ constexpr double largest_drawn = 1e100;
 /// A swept value as a number: 4, or "25 Gbps" with its unit.
 std::optional<WrittenAmount> amount_at(const JsonValue& row, const std::string& column) {
   const JsonValue* value = row.find(column);
-  if (const std::optional<double> number = number_of(value)) {
-    WrittenAmount bare;
-    bare.number = *number;
-    return bare;
-  }
+  if (const std::optional<double> number = number_of(value))
+    return WrittenAmount{*number, {}, 1, {}};
   return value != nullptr && value->is_string() ? written_amount(value->string()) : std::nullopt;
 }
 

@@ -162,10 +162,7 @@ std::string Sweep::hash_of_inputs(const JsonValue& block) const {
 }
 
 ReadOptions Sweep::options_of(std::size_t point) const {
-  ReadOptions options;
-  options.seed = seed_;
-  options.values = outer_first(points_.values(point));
-  return options;
+  return {.seed = seed_, .values = outer_first(points_.values(point))};
 }
 
 JsonValue Sweep::written_plan(const PointValues& values) const {

@@ -48,9 +48,8 @@ std::vector<ExplainedPoint> explain_points(const Sweep& sweep,
   tasks.count = points.size();
   tasks.at_once = default_at_once();
   tasks.work = [&](std::size_t i) {
-    SimulateOptions options;
-    options.evidence = &sweep.library();
-    const Report report = simulate(sweep.planned(sweep.scenario(points[i])), options).report;
+    const Report report =
+        simulate(sweep.planned(sweep.scenario(points[i])), {.evidence = &sweep.library()}).report;
     return ExplainedPoint{points[i], report_value(report), reasons_value(report)};
   };
   std::vector<ExplainedPoint> explained;
