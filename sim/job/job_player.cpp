@@ -205,12 +205,10 @@ class JobPlayer {
   /// Steps up to the next checkpoint, and the wait for it.
   bool play_period() {
     const std::int64_t steps = std::min(model_->checkpoint_every, model_->steps - done_);
-    Period period;
-    period.steps = steps;
-    period.compute = steps * model_->step.front();
-    period.noise = noises_.between(done_, done_ + steps);
-    period.slower = steps * model_->step[static_cast<std::size_t>(missing_)] - period.compute;
-    period.evaluation = evaluations(done_, done_ + steps);
+    const Ticks compute = steps * model_->step.front();
+    Period period{steps, compute, noises_.between(done_, done_ + steps),
+                  steps * model_->step[static_cast<std::size_t>(missing_)] - compute,
+                  evaluations(done_, done_ + steps)};
     const Ticks ran = run(period.total());
     if (failed_) {
       spent(Spent::lost) += ran;

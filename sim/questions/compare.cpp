@@ -131,9 +131,7 @@ const Scenario* scenario_of(const CompareInput& input) {
 
 ComparedRun run_of(const CompareInput& input, const MeasuredErrors& errors, RunDetail detail) {
   const Scenario& scenario = *scenario_of(input);
-  SimulateOptions options;
-  options.keep_timeline = detail == RunDetail::page;
-  Simulation simulation = simulate(scenario, options);
+  Simulation simulation = simulate(scenario, {.keep_timeline = detail == RunDetail::page});
   if (!errors.regimes.empty()) add_interval(scenario, errors, simulation.report);
   ComparedRun run{input.label, report_value(simulation.report)};
   if (detail == RunDetail::page)
@@ -395,12 +393,9 @@ Comparison compare(const std::vector<CompareInput>& inputs, const Library& libra
   comparison.warnings = warnings_of(comparison, all_are_scenarios(compared));
   add_codecs(compared, library, comparison);
   warn_of_losses(comparison);
-  if (break_evens == BreakEvens::simulated) {
-    BreakEvenSearch search;
-    search.at_once = default_at_once();
-    comparison.break_evens =
-        find_break_evens(questions_of(compared), library, search, seed_of(compared));
-  }
+  if (break_evens == BreakEvens::simulated)
+    comparison.break_evens = find_break_evens(questions_of(compared), library,
+                                              {.at_once = default_at_once()}, seed_of(compared));
   return comparison;
 }
 

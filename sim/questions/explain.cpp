@@ -140,10 +140,8 @@ class Explainer {
  private:
   /// The scenario as it is.
   Explained explained_path() const {
-    SimulateOptions options;
-    options.keep_timeline = true;
     Explained explained;
-    explained.simulation = simulate(scenario_, options);
+    explained.simulation = simulate(scenario_, {.keep_timeline = true});
     Simulation& simulation = explained.simulation;
     if (!errors_.regimes.empty()) add_interval(scenario_, errors_, simulation.report);
     explained.explanation = explain_path(std::move(simulation.report), scenario_.plan,

@@ -211,10 +211,7 @@ class InputReader {
   }
 
   StageCost cost_on(const PlanDevice& d, const NodeType& on) const {
-    DataGroup data;
-    data.members = plan_.parallel.replicas();
-    data.gpus_in_node = {0};
-    data.nodes = data.members;
+    const int replicas = plan_.parallel.replicas();
     return stage_cost({&scenario_.model,
                        &plan_,
                        &scenario_.software,
@@ -222,7 +219,7 @@ class InputReader {
                        &scenario_.platform.fabric,
                        d.stage,
                        d.gpus,
-                       data,
+                       {{0}, replicas, replicas},
                        {},
                        {}});
   }

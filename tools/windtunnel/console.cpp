@@ -115,6 +115,15 @@ void print_result(const CommandLine& line, const document::Document& document) {
 
 void print_message(std::string_view text) { write_message(std::string(text) + "\n"); }
 
+void print_note(const CommandLine& line, std::string_view text) {
+  if (line.verbosity == Verbosity::normal) print_message(text);
+}
+
+std::ostream& notes_of(const CommandLine& line) {
+  static std::ostream nowhere(nullptr);
+  return line.verbosity == Verbosity::normal ? std::cerr : nowhere;
+}
+
 Colour colour_of_results(const CommandLine& line) {
   if (line.colour == ColourChoice::always) return Colour::always;
   if (line.colour == ColourChoice::never) return Colour::never;

@@ -80,8 +80,7 @@ ExitCode new_command(const CommandLine& line) {
   }
   if (!write_new_file_atomically(line.output, text))
     throw UsageError(line.output + " is there already (name another file, or remove it)");
-  if (line.verbosity == Verbosity::normal)
-    print_message("wrote " + line.output + "; next: windtunnel run " + line.output);
+  print_note(line, "wrote " + line.output + "; next: windtunnel run " + line.output);
   return exit_done;
 }
 
