@@ -27,7 +27,7 @@
 #include "questions/compare.hpp"
 #include "questions/explain.hpp"
 #include "report/report_json.hpp"
-#include "report/trace_names.hpp"
+#include "report/trace_slices.hpp"
 #include "scenario/scenario_template.hpp"
 #include "scenario/unsupported.hpp"
 #include "search/placement_search.hpp"
@@ -73,6 +73,8 @@ Settings settings_of(const py::dict& values) {
   return settings;
 }
 
+std::size_t at_once(std::size_t threads) { return threads == 0 ? default_at_once() : threads; }
+
 /// Does long work while other threads of Python run. Ctrl-C ends it with KeyboardInterrupt.
 template <class Work>
 auto beside_others(const Work& work) {
@@ -98,30 +100,19 @@ class ScenarioHandle {
 
   Scenario read(Settings settings, std::uint64_t seed,
                 PlacementSearch placement_search = PlacementSearch::refused) const {
-    ReadOptions options;
-    options.seed = seed;
-    options.placement_search = placement_search;
-    options.values = std::move(settings);
-    return template_.read(options);
+    return template_.read({{}, seed, placement_search, std::move(settings)});
   }
   /// The tree with values of `set`, and its sweep.
   JsonValue merged(const Settings& settings, std::uint64_t seed) const {
-    return merged_scenario(tree_, folder_, *library_, options_with(settings, seed));
+    return merged_scenario(tree_, folder_, *library_, {overrides_of(settings), seed});
   }
   Sweep sweep(const Settings& settings, std::uint64_t seed) const {
-    return Sweep(merged(settings, seed), folder_, *library_, options_with(settings, seed),
+    return Sweep(merged(settings, seed), folder_, *library_, {overrides_of(settings), seed},
                  plan_chooser("/sweep/plan"));
   }
   const Shelf& library() const { return *library_; }
 
  private:
-  static ReadOptions options_with(const Settings& settings, std::uint64_t seed) {
-    ReadOptions options;
-    options.seed = seed;
-    options.overrides = overrides_of(settings);
-    return options;
-  }
-
   std::shared_ptr<const Shelf> library_;
   JsonValue tree_;
   std::filesystem::path folder_;
@@ -163,10 +154,8 @@ std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, cons
   return beside_others([&, settings = settings_of(values)] {
     std::shared_ptr<ReportHandle> result(new ReportHandle, free_beside_others);
     result->scenario = handle.read(settings, seed);
-    SimulateOptions options;
-    options.make_engine = engine_named(engine);
-    options.keep_timeline = timeline;
-    result->simulation = simulate(result->scenario, options);
+    result->simulation = simulate(result->scenario,
+                                  {.make_engine = engine_named(engine), .keep_timeline = timeline});
     if (!handle.library().errors.regimes.empty())
       add_interval(result->scenario, handle.library().errors, result->simulation.report);
     return result;
@@ -238,7 +227,7 @@ py::object texts_of(const std::vector<std::uint8_t>& codes, const std::vector<st
 template <class Value>
 std::vector<std::string> names_of(const std::vector<std::uint8_t>& codes) {
   std::vector<std::string> names(1, name_of(Value{}));
-  const int last = codes.empty() ? 0 : *std::max_element(codes.begin(), codes.end());
+  const int last = codes.empty() ? 0 : *std::ranges::max_element(codes);
   for (int i = 1; i <= last; ++i) names.emplace_back(name_of(static_cast<Value>(i)));
   return names;
 }
@@ -288,10 +277,7 @@ std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, i
   return beside_others([&, settings = settings_of(values)] {
     const Scenario base =
         on_segment_of_search(handle.read(settings, seed, PlacementSearch::allowed));
-    RankOptions options;
-    options.top = top;
-    options.at_once = threads == 0 ? default_at_once() : threads;
-    RankResult result = rank_plans(base, options);
+    RankResult result = rank_plans(base, {.top = top, .at_once = at_once(threads)});
     place_ranked_plans(base, result);
     judge_plans(base, handle.library().errors, result);
     return json_of(rank_document(base, result));
@@ -302,8 +288,7 @@ std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values
                             std::size_t threads, std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
     const Scenario scenario = place_if_asked(handle.read(settings, seed, PlacementSearch::allowed));
-    const Explained explained =
-        explain(scenario, handle.library(), {threads == 0 ? default_at_once() : threads, {}, {}});
+    const Explained explained = explain(scenario, handle.library(), {at_once(threads)});
     return pretty_text(explanation_value(explained.explanation));
   });
 }
@@ -315,7 +300,7 @@ std::vector<std::string> sweep_rows(const ScenarioHandle& handle, const py::dict
     const Sweep sweep = handle.sweep(settings, seed);
     const RowMaker maker(sweep, {});
     std::vector<std::string> texts(sweep.points().size());
-    run_on_threads(texts.size(), threads == 0 ? default_at_once() : threads,
+    run_on_threads(texts.size(), at_once(threads),
                    [&](std::size_t point) { texts[point] = maker.row(point); }, {});
     expect_not_interrupted();
     PartRows rows;
@@ -331,10 +316,7 @@ std::vector<std::string> sweep_rows(const ScenarioHandle& handle, const py::dict
 std::string job_text(const ScenarioHandle& handle, const py::dict& values, std::size_t draws,
                      std::size_t threads, std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
-    JobOptions options;
-    options.draws = draws;
-    options.seed = seed;
-    options.at_once = threads == 0 ? default_at_once() : threads;
+    const JobOptions options{draws, seed, at_once(threads)};
     const MeasuredErrors& errors = handle.library().errors;
     const JsonValue merged = handle.merged(settings, seed);
     if (const JsonValue* sweep = merged.find("sweep"); sweep != nullptr && !sweep->is_null()) {
@@ -370,10 +352,7 @@ std::string compare_text(const std::shared_ptr<const Shelf>& library,
   }
   return beside_others([&] {
     const auto options_of = [&](const Side& side) {
-      ReadOptions options;
-      options.seed = seed;
-      options.overrides = overrides_of(side.settings);
-      return options;
+      return ReadOptions{overrides_of(side.settings), seed};
     };
     std::vector<CompareInput> inputs;
     std::vector<TimelineInput> timelines;

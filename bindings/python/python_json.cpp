@@ -11,10 +11,7 @@ namespace windtunnel::python {
 namespace {
 
 [[noreturn]] void refuse(const std::string& pointer, const std::string& what) {
-  Problem problem;
-  problem.pointer = pointer;
-  problem.message = what;
-  throw InputError({problem});
+  throw InputError({{{}, pointer, what, {}}});
 }
 
 JsonValue value_of(py::handle value, const std::string& pointer, std::size_t depth);

@@ -7,7 +7,7 @@
 #include "core/json_build.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 
 namespace windtunnel {
 namespace {

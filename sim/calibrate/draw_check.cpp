@@ -15,7 +15,7 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 
 namespace windtunnel {
 namespace {

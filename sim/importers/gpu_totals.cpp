@@ -11,7 +11,7 @@
 #include "core/text_list.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

@@ -77,10 +77,7 @@ JsonValue job_data(const JobResult& result) {
     shares.set(uses[i].key, JsonValue(result.mean_shares[i]));
   for (std::size_t i = 0; i < num_failing_parts; ++i)
     parts.set(name_of(static_cast<FailingPart>(i)), JsonValue(result.mean_failures[i]));
-  const auto figure = [&](const std::optional<JobFigure>& found) {
-    return found ? std::optional(figure_json(*found, result)) : std::nullopt;
-  };
-  std::optional<JsonValue> spares, cost = figure(result.cost);
+  std::optional<JsonValue> spares, cost = figure_json(result.cost, result);
   if (const auto& enough = result.enough_spares)
     spares = object_of({{"spare_nodes", enough->nodes},
                         {"least_spare_nodes", enough->least},
@@ -109,8 +106,8 @@ JsonValue job_data(const JobResult& result) {
                                {"mean_time_between_s", result.mtbf}})},
        {"checkpoint", checkpoint_json(result)},
        {"cost", cost},
-       {"energy_mwh", figure(result.energy_mwh)},
-       {"tonnes_co2", figure(result.tonnes_co2)},
+       {"energy_mwh", figure_json(result.energy_mwh, result)},
+       {"tonnes_co2", figure_json(result.tonnes_co2, result)},
        {"warnings", array_of(result.warnings)},
        {"assumptions", array_of(job.assumptions, [](const Assumption& each) {
           return object_of(
@@ -127,7 +124,7 @@ Chart days_chart(const JobResult& result) {
   constexpr double least_width = 1e-6;
   std::vector<double> days;
   for (const JobDraw& draw : result.draws) days.push_back(days_of(draw));
-  const auto [low, high] = std::minmax_element(days.begin(), days.end());
+  const auto [low, high] = std::ranges::minmax_element(days);
   Chart chart = histogram("How long the draws take, in days", days,
                           {*low, std::max(*high, *low + least_width), hundredths_text,
                            result.step_interval ? "days at the predicted step" : "days"},
@@ -233,6 +230,11 @@ JsonValue figure_json(const JobFigure& figure, const JobResult& result) {
        {std::pair{"of_which_step", &figure.of_step}, {"of_which_run", &figure.of_run}})
     value.set(key, object_of({{"p5", part->low}, {"p95", part->high}}));
   return value;
+}
+
+std::optional<JsonValue> figure_json(const std::optional<JobFigure>& figure,
+                                     const JobResult& result) {
+  return figure ? std::optional(figure_json(*figure, result)) : std::nullopt;
 }
 
 JsonValue spread_json(const Spread& spread) {

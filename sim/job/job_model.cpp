@@ -116,7 +116,7 @@ void set_detection(Job& job) {
 /// The fastest step is what steps take at full speed: none is faster than it.
 void set_noise(Job& job, const std::vector<double>& steps) {
   if (steps.empty()) return;
-  const double least = std::min(1.0, *std::min_element(steps.begin(), steps.end()));
+  const double least = std::min(1.0, *std::ranges::min_element(steps));
   for (Ticks& step : job.model.step) step = std::llround(static_cast<double>(step) * least);
   for (const double factor : steps)
     job.model.noise.push_back(to_ticks(job.step_time * (factor - least)));
@@ -184,6 +184,28 @@ std::vector<Assumption> assumptions_of(const Job& job, const Scenario& scenario)
   return list;
 }
 
+/// All weight matrices of a model's layers.
+double matrices_of(const Transformer& model) {
+  const double matrices = model.layers * layer_matrix_parameters(model, 1);
+  if (!model.moe) return matrices;
+  return matrices +
+         model.expert_layers(0, model.layers) * (expert_matrices(model) + router_matrix(model));
+}
+
+struct Measured {
+  double nodes, seconds;
+};
+
+/// Initialisation to start of training, means of three runs each: NVIDIA's GPT-3 175B submissions to MLPerf Training 3.1 on
+/// one site (Eos, DGX H100, NeMo 23.09). Includes the warm-up that NeMo does before the clock starts.
+constexpr std::array<Measured, 7> measured{{{64, 169.1},
+                                            {96, 169.1},
+                                            {512, 188.2},
+                                            {768, 228.9},
+                                            {1024, 291.3},
+                                            {1280, 382.5},
+                                            {1344, 392.1}}};
+
 }  // namespace
 
 Ticks to_ticks(Seconds time) {
@@ -201,18 +223,6 @@ std::string interval_text(Seconds time) {
   if (seconds < hour) return fixed_text(seconds / minute, 1) + " min";
   return fixed_text(seconds / hour, 2) + " h";
 }
-
-namespace {
-
-/// All weight matrices of a model's layers.
-double matrices_of(const Transformer& model) {
-  const double matrices = model.layers * layer_matrix_parameters(model, 1);
-  if (!model.moe) return matrices;
-  return matrices +
-         model.expert_layers(0, model.layers) * (expert_matrices(model) + router_matrix(model));
-}
-
-}  // namespace
 
 double JobModel::failure_rate() const {
   double rate = 0;
@@ -281,24 +291,6 @@ Seconds daly_interval(Seconds stall, Seconds mtbf) {
   constexpr double third = 1.0 / 3, ninth = 1.0 / 9;
   return young_interval(stall, mtbf) * (1 + third * std::sqrt(half) + ninth * half) - stall;
 }
-
-namespace {
-
-struct Measured {
-  double nodes, seconds;
-};
-
-/// Initialisation to start of training, means of three runs each: NVIDIA's GPT-3 175B submissions to MLPerf Training 3.1 on
-/// one site (Eos, DGX H100, NeMo 23.09). Includes the warm-up that NeMo does before the clock starts.
-constexpr std::array<Measured, 7> measured{{{64, 169.1},
-                                            {96, 169.1},
-                                            {512, 188.2},
-                                            {768, 228.9},
-                                            {1024, 291.3},
-                                            {1280, 382.5},
-                                            {1344, 392.1}}};
-
-}  // namespace
 
 const char* const start_up_source =
     "measured: MLPerf Training 3.1, GPT-3 on DGX H100, 64 to 1,344 nodes of one site; a straight "

@@ -64,7 +64,7 @@ class StepNoises {
     sums_.reserve(series.size() + 1);
     sums_.push_back(0);
     for (const Ticks each : series) sums_.push_back(sums_.back() + each);
-    most_ = *std::max_element(series.begin(), series.end());
+    most_ = *std::ranges::max_element(series);
   }
   /// Of the steps from number `from` to before `to`.
   Ticks between(std::int64_t from, std::int64_t to) const {
@@ -205,12 +205,10 @@ class JobPlayer {
   /// Steps up to the next checkpoint, and the wait for it.
   bool play_period() {
     const std::int64_t steps = std::min(model_->checkpoint_every, model_->steps - done_);
-    Period period;
-    period.steps = steps;
-    period.compute = steps * model_->step.front();
-    period.noise = noises_.between(done_, done_ + steps);
-    period.slower = steps * model_->step[static_cast<std::size_t>(missing_)] - period.compute;
-    period.evaluation = evaluations(done_, done_ + steps);
+    const Ticks compute = steps * model_->step.front();
+    Period period{steps, compute, noises_.between(done_, done_ + steps),
+                  steps * model_->step[static_cast<std::size_t>(missing_)] - compute,
+                  evaluations(done_, done_ + steps)};
     const Ticks ran = run(period.total());
     if (failed_) {
       spent(Spent::lost) += ran;

@@ -9,8 +9,8 @@
 #include "core/normal.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/pareto_front.hpp"
-#include "report/text_table.hpp"
+#include "report/ordering.hpp"
+#include "report/terminal_text.hpp"
 
 namespace windtunnel {
 namespace {
@@ -72,11 +72,11 @@ bool front_is_sure(const JobPoint& point, const std::vector<JobPoint>& points) {
            is_surely_no_more(one, other, Expense::cost);
   };
   if (point.on_front)
-    return std::all_of(points.begin(), points.end(), [&](const JobPoint& other) {
+    return std::ranges::all_of(points, [&](const JobPoint& other) {
       return &other == &point || !counts(other) || is_less_somewhere(point, other) ||
              is_nowhere_more(point, other);
     });
-  return std::any_of(points.begin(), points.end(), [&](const JobPoint& other) {
+  return std::ranges::any_of(points, [&](const JobPoint& other) {
     return counts(other) && is_nowhere_more(other, point) && is_less_somewhere(other, point);
   });
 }
@@ -146,9 +146,6 @@ JsonValue point_json(const JobPoint& point) {
   if (!point.result)
     return object_of({{"values", point.values}, {"ok", false}, {"error", point.problem}});
   const JobResult& result = *point.result;
-  const auto figure = [&](const std::optional<JobFigure>& found) {
-    return found ? std::optional(figure_json(*found, result)) : std::nullopt;
-  };
   return object_of({{"values", point.values},
                     {"ok", true},
                     {"fits", point.fits},
@@ -161,8 +158,8 @@ JsonValue point_json(const JobPoint& point) {
                     {"days", figure_json(result.days, result)},
                     {"goodput", spread_json(result.goodput)},
                     {"failures", spread_json(result.failures)},
-                    {"cost", figure(result.cost)},
-                    {"energy_mwh", figure(result.energy_mwh)},
+                    {"cost", figure_json(result.cost, result)},
+                    {"energy_mwh", figure_json(result.energy_mwh, result)},
                     {"warnings", array_of(result.warnings)}});
 }
 
@@ -182,8 +179,7 @@ std::vector<std::string> warnings_of(const std::vector<JobPoint>& points) {
   for (const JobPoint& point : points)
     if (point.result)
       for (const std::string& each : point.result->warnings)
-        if (std::find(warnings.begin(), warnings.end(), each) == warnings.end())
-          warnings.push_back(each);
+        if (std::ranges::find(warnings, each) == warnings.end()) warnings.push_back(each);
   return warnings;
 }
 

@@ -1,9 +1,14 @@
 #include "job/job_result.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <functional>
 
 #include "core/contracts.hpp"
+#include "core/normal.hpp"
+#include "core/quantile.hpp"
+#include "job/job_player.hpp"
 #include "report/report_words.hpp"
 #include "scenario/resolved_text.hpp"
 #include "simulate/tasks.hpp"
@@ -179,6 +184,95 @@ void add_enough_spares(JobResult& result) {
   result.enough_spares = enough;
 }
 
+constexpr double least_factor = 0.4, most_factor = 2.5;
+constexpr int num_points = 25;
+constexpr double wanted_failures = 20'000;
+constexpr double fewest_draws = 20, most_draws = 4'000;
+
+std::vector<std::int64_t> intervals_around(double steps, std::int64_t most) {
+  std::vector<std::int64_t> list;
+  for (int i = 0; i < num_points; ++i) {
+    const double factor =
+        least_factor * std::pow(most_factor / least_factor, double(i) / (num_points - 1));
+    const auto each = std::llround(steps * factor);
+    list.push_back(std::clamp<std::int64_t>(each, 1, most));
+  }
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
+}
+
+/// None where a draw does not end.
+std::optional<double> mean_seconds(JobModel model, std::int64_t every, std::uint64_t seed,
+                                   std::size_t draws) {
+  model.checkpoint_every = every;
+  double sum = 0;
+  for (std::size_t i = 0; i < draws; ++i) {
+    const std::optional<JobDraw> draw = play_job_if_it_ends(model, seed, i);
+    if (!draw) return {};
+    sum += to_seconds(draw->total) / Seconds{1};
+  }
+  return sum / static_cast<double>(draws);
+}
+
+/// Determinant of a 3 × 3 matrix of columns.
+using Column = std::array<double, 3>;
+double determinant(const Column& a, const Column& b, const Column& c) {
+  return a[0] * (b[1] * c[2] - b[2] * c[1]) - b[0] * (a[1] * c[2] - a[2] * c[1]) +
+         c[0] * (a[1] * b[2] - a[2] * b[1]);
+}
+
+/// Of the curve c + a t + b / t, which is the time of a job to first order (half an interval is lost with each failure, and each
+/// interval has a checkpoint), fitted to the points: t = sqrt(b / a).
+double lowest_point(const std::vector<IntervalPoint>& points) {
+  const auto least = std::ranges::min_element(
+      points, [](const auto& a, const auto& b) { return a.mean_seconds < b.mean_seconds; });
+  const auto first = points.begin();
+  Column t{}, u{}, one{}, y{};
+  const double scale = static_cast<double>(least->steps);
+  for (auto p = first; p != points.end(); ++p) {
+    const double x = static_cast<double>(p->steps) / scale, z = 1 / x;
+    const double value = p->mean_seconds - least->mean_seconds;
+    const Column row{x, z, 1};
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      t[i] += row[i] * x;
+      u[i] += row[i] * z;
+      one[i] += row[i];
+      y[i] += row[i] * value;
+    }
+  }
+  const double whole = determinant(t, u, one);
+  if (whole == 0) return scale;
+  const double a = determinant(y, u, one) / whole, b = determinant(t, y, one) / whole;
+  if (!(a > 0) || !(b > 0)) return scale;
+  const double low = static_cast<double>(points.front().steps);
+  const double high = static_cast<double>(points.back().steps);
+  return std::clamp(scale * std::sqrt(b / a), low, high);
+}
+
+constexpr double low_share = 0.05, high_share = 0.95;
+
+/// P(R <= e^x) of figure_of(); `low` and `high` in logarithms.
+double probability_up_to(double x, double low, double high) {
+  const double end = x < 0 ? -low : high;
+  if (end <= 0) return x < 0 ? 0 : 1;
+  return normal_below(normal_95th * x / end);
+}
+
+/// The logarithm of the `share` quantile of X R, by bisection; `draws`, `low` and `high` in logarithms.
+double quantile_of_both(const std::vector<double>& draws, double low, double high, double share) {
+  // Three times an end is where R lies in fewer than one case of a million.
+  constexpr double far = 3, precise = 1e-9;
+  const auto [least, most] = std::ranges::minmax_element(draws);
+  double from = *least + far * low - precise, to = *most + far * high;
+  while (to - from > precise) {
+    const double middle = from + (to - from) / 2;
+    double sum = 0;
+    for (const double draw : draws) sum += probability_up_to(middle - draw, low, high);
+    (sum < share * static_cast<double>(draws.size()) ? from : to) = middle;
+  }
+  return to;
+}
+
 }  // namespace
 
 double days_of(const JobDraw& draw) { return to_seconds(draw.total) / Seconds{seconds_per_day}; }
@@ -239,6 +333,51 @@ JobResult simulate_job(const Scenario& scenario, const Report& report, const Job
   add_intervals(result);
   add_enough_spares(result);
   return result;
+}
+
+std::optional<IntervalCurve> interval_curve(const JobModel& model, std::uint64_t seed,
+                                            std::size_t at_once) {
+  const double rate = model.failure_rate();
+  if (rate <= 0 || model.stall <= 0) return std::nullopt;
+  const Seconds mtbf = to_seconds(1) / rate;
+  const double step = static_cast<double>(model.step.front());
+  const double guess =
+      static_cast<double>(to_ticks(daly_interval(to_seconds(model.stall), mtbf))) / step;
+  const double failures = std::max(rate * step * static_cast<double>(model.steps), 1e-3);
+  const auto draws =
+      static_cast<std::size_t>(std::clamp(wanted_failures / failures, fewest_draws, most_draws));
+  const std::vector<std::int64_t> intervals = intervals_around(std::max(guess, 1.0), model.steps);
+  std::vector<std::optional<double>> means(intervals.size());
+  run_on_threads(intervals.size(), at_once,
+                 [&](std::size_t i) { means[i] = mean_seconds(model, intervals[i], seed, draws); },
+                 {});
+  IntervalCurve curve;
+  for (std::size_t i = 0; i < intervals.size(); ++i)
+    if (means[i]) curve.points.push_back({intervals[i], *means[i]});
+  if (curve.points.empty()) return std::nullopt;
+  curve.best_steps = lowest_point(curve.points);
+  return curve;
+}
+
+Spread spread_of(std::vector<double> values) {
+  WT_EXPECT(!values.empty());
+  std::ranges::sort(values);
+  constexpr double half = 0.5;
+  return {quantile(values, half), quantile(values, low_share), quantile(values, high_share)};
+}
+
+JobFigure figure_of(const std::vector<double>& draws, double low, double high) {
+  WT_EXPECT(low > 0 && low <= 1 && high >= 1);
+  const Spread run = spread_of(draws);
+  JobFigure figure{run, run, {run.median, run.median * low, run.median * high}};
+  std::vector<double> logarithms;
+  for (const double draw : draws)
+    if (draw > 0) logarithms.push_back(std::log(draw));
+  // Without a price per hour all draws cost nothing.
+  if (low == high || logarithms.size() < draws.size()) return figure;
+  figure.low = std::exp(quantile_of_both(logarithms, std::log(low), std::log(high), low_share));
+  figure.high = std::exp(quantile_of_both(logarithms, std::log(low), std::log(high), high_share));
+  return figure;
 }
 
 }  // namespace windtunnel

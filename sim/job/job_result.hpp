@@ -9,12 +9,54 @@
 #include <vector>
 
 #include "core/json_value.hpp"
-#include "job/job_interval.hpp"
+#include "job/job_model.hpp"
 #include "job/job_player.hpp"
-#include "job/step_error.hpp"
 #include "report/document.hpp"
 
 namespace windtunnel {
+
+/// Mean length of a job with a checkpoint every so many steps.
+struct IntervalPoint {
+  std::int64_t steps = 0;
+  double mean_seconds = 0;
+};
+
+/// How the length of a job depends on the interval of its checkpoints, played with the same failures for each.
+struct IntervalCurve {
+  std::vector<IntervalPoint> points;  ///< by number of steps
+  double best_steps = 0;  ///< where the curve c + a t + b / t through the points is lowest
+};
+
+/// Nothing where nothing fails, or a checkpoint costs nothing.
+std::optional<IntervalCurve> interval_curve(const JobModel& model, std::uint64_t seed,
+                                            std::size_t at_once);
+
+/// A figure over many runs.
+struct Spread {
+  double median = 0, low = 0, high = 0;  ///< 5th and 95th percentile
+};
+/// The percentiles of `values`, between neighbours on a straight line.
+Spread spread_of(std::vector<double> values);
+
+/// A figure of a job, in which two independent errors meet: runs differ (failures, noise), and the predicted step may be off. The
+/// median is that of the draws at the predicted step; `low` and `high` hold 90 % of runs over both errors.
+///
+///   draws at the predicted step   29.4 … 29.5 … 29.6 days     `of_run`
+///   the same draws at both ends of the step's interval: medians of 25.9 and 37.8 days     `of_step`
+///   both   25.9 … 29.5 … 37.8 days
+struct JobFigure : Spread {
+  Spread of_run;
+  Spread of_step;
+};
+
+/// The figure whose draws at the predicted step are `draws`, and whose median is `low` and `high` times as large at the ends of the
+/// step's 90 % interval (low <= 1 <= high). The figure of a run is X R: X is one of the draws, each as likely, and R, independent of
+/// it, is what the step's error makes of it. ln R has median 0, and each half is half of a normal distribution whose 5th or 95th
+/// percentile is ln(low) or ln(high): a two-piece normal distribution (K. F. Wallis, Statistical Science 29(1), 106-112, 2014) with
+/// as much weight on either side. Residuals say where the interval ends, not how they lie inside: that shape is assumed. The
+/// percentiles of X R are exact under it: they solve
+///   mean over the draws x of P(R <= t / x) = 0.05 or 0.95
+JobFigure figure_of(const std::vector<double>& draws, double low, double high);
 
 struct JobOptions {
   std::size_t draws = 1000;
@@ -77,6 +119,8 @@ double days_of(const JobDraw& draw);
 
 /// A spread, and for jobs whose step has an interval what each of the two errors alone makes of it.
 JsonValue figure_json(const JobFigure& figure, const JobResult& result);
+std::optional<JsonValue> figure_json(const std::optional<JobFigure>& figure,
+                                     const JobResult& result);  ///< where there is one
 document::Document job_document(const JobResult& result);
 std::string job_csv(const JobResult& result);  ///< a row for each draw
 /// Two decimals below ten, one below a hundred, then none and thousands apart.

@@ -1,9 +1,9 @@
-#include "job/step_error.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <vector>
+
+#include "job/job_result.hpp"
 
 namespace windtunnel {
 namespace {

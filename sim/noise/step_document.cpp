@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/json_build.hpp"
-#include "noise/step_odds.hpp"
+#include "noise/step_series.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"

@@ -31,6 +31,20 @@ Seconds busy(const Work& work) {
   return sum - work.parts[static_cast<std::size_t>(Part::other)];
 }
 
+/// In (0, 1]: 53 bits.
+double unit(std::uint32_t high, std::uint32_t low) {
+  constexpr int unused_bits = 11, half = 32;
+  constexpr double scale = 0x1p-53;
+  const std::uint64_t bits = (static_cast<std::uint64_t>(high) << half | low) >> unused_bits;
+  return static_cast<double>(bits + 1) * scale;
+}
+
+PhiloxCounter bits(std::uint64_t seed, NoiseKind kind, NoiseDraws::Place place) {
+  constexpr int half = 32;
+  return philox({place.part, place.step, place.number, static_cast<std::uint32_t>(kind)},
+                {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> half)});
+}
+
 }  // namespace
 
 Seconds with_slower_kernels(const Work& usual, double factor) {
@@ -150,8 +164,8 @@ Seconds UniformDisturbance::duration(DeviceId, Stream, const Work& usual, Second
 std::optional<UniformDisturbance> uniform_disturbance(const NoiseBlock& block,
                                                       const StepFactors& factors) {
   const double kernels = factors.of_device.front();
-  const bool are_equal = std::all_of(factors.of_device.begin(), factors.of_device.end(),
-                                     [&](double other) { return other == kernels; });
+  const bool are_equal =
+      std::ranges::all_of(factors.of_device, [&](double other) { return other == kernels; });
   if (!are_equal || block.pass_jitter > 0 || block.links.rate > 0 || block.links.latency > 0)
     return std::nullopt;
   return UniformDisturbance(factors.all, kernels);
@@ -192,24 +206,6 @@ Network disturbed(const Network& network, const StepNoise& noise, std::uint32_t 
   for (const std::vector<LinkId>& path : network.paths()) changed.add_path(path);
   return changed;
 }
-
-namespace {
-
-/// In (0, 1]: 53 bits.
-double unit(std::uint32_t high, std::uint32_t low) {
-  constexpr int unused_bits = 11, half = 32;
-  constexpr double scale = 0x1p-53;
-  const std::uint64_t bits = (static_cast<std::uint64_t>(high) << half | low) >> unused_bits;
-  return static_cast<double>(bits + 1) * scale;
-}
-
-PhiloxCounter bits(std::uint64_t seed, NoiseKind kind, NoiseDraws::Place place) {
-  constexpr int half = 32;
-  return philox({place.part, place.step, place.number, static_cast<std::uint32_t>(kind)},
-                {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> half)});
-}
-
-}  // namespace
 
 double NoiseDraws::uniform(NoiseKind kind, Place place) const {
   const PhiloxCounter drawn = bits(seed_, kind, place);

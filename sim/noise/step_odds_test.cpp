@@ -1,11 +1,10 @@
-#include "noise/step_odds.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "core/testing.hpp"
+#include "noise/step_series.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,13 +1,232 @@
 #include "noise/step_series.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/contracts.hpp"
+#include "core/memory_left.hpp"
 #include "core/quantile.hpp"
-#include "noise/step_player.hpp"
+#include "engine/disturbance.hpp"
+#include "engine/player.hpp"
+#include "lower/program_builder.hpp"
+#include "noise/step_noise.hpp"
+#include "report/explanation.hpp"
+#include "report/number_text.hpp"
+#include "simulate/tasks.hpp"
+#include "timeline/critical_path.hpp"
+#include "timeline/timeline.hpp"
 
 namespace windtunnel {
+namespace {
+
+double share_above(const std::vector<Seconds>& times, Seconds limit) {
+  const auto count = std::ranges::count_if(times, [&](Seconds time) { return time > limit; });
+  return static_cast<double>(count) / static_cast<double>(times.size());
+}
+
+double lag1_correlation(const std::vector<Seconds>& times, Seconds mean) {
+  double variance = 0, covariance = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const double deviation = (times[i] - mean) / mean;
+    variance += deviation * deviation;
+    if (i > 0) covariance += deviation * ((times[i - 1] - mean) / mean);
+  }
+  return variance > 0 ? covariance / variance : 0;
+}
+
+/// Steps whose factors are known before they are played at the same time.
+constexpr std::size_t window = 64;
+
+/// With one replica for all, where the step is the same for all.
+std::optional<Seconds> play_uniform_step(const BuiltPrograms& built, const NoiseBlock& block,
+                                         const StepFactors& factors, Seconds first_stall) {
+  if (!built.collapsed) return std::nullopt;
+  auto disturbance = uniform_disturbance(block, factors);
+  if (!disturbance) return std::nullopt;
+  const CollapsedPrograms& collapsed = *built.collapsed;
+  const Seconds end =
+      play(collapsed.programs, *make_native_engine(collapsed.network), *disturbance).end;
+  return end <= first_stall ? std::optional(end) : std::nullopt;
+}
+
+/// Operation by operation where links change from step to step and a number in a pass would hide what passes send over them.
+Detail detail_of(const Plan& plan, const NoiseBlock& noise, Detail asked) {
+  const Parallel& parallel = plan.parallel;
+  const bool sends_in_passes =
+      parallel.gathers_in_passes() || parallel.expert > 1 || parallel.context > 1;
+  const bool links_change = noise.links.rate > 0 || noise.links.latency > 0;
+  return links_change && sends_in_passes && plan.num_nodes > 1 ? Detail::layer : asked;
+}
+
+BuiltPrograms build(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options) {
+  return build_programs({&scenario.model,
+                         &scenario.platform,
+                         &scenario.nodes,
+                         &scenario.software,
+                         &scenario.plan,
+                         options.replicas,
+                         detail_of(scenario.plan, noise, options.detail),
+                         {Tokens::Draws::by_seed, scenario.seed}});
+}
+
+/// Plays the steps of a scenario with noise; its programs are built once. Refers to the scenario.
+class StepPlayer {
+ public:
+  StepPlayer(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options)
+      : options_(options),
+        built_(build(scenario, noise, options)),
+        without_noise_(play(built_, make_native_engine).end),
+        noise_(noise, options.seed, scenario.plan, scenario.nodes, without_noise_) {}
+
+  const BuiltPrograms& built() const { return built_; }
+  Seconds without_noise() const { return without_noise_; }
+
+  /// Calls `play` for every step, on the threads that the options allow.
+  void for_each_step(const std::function<void(std::size_t, const StepFactors&)>& play) const {
+    StepNoise noise = noise_;
+    for (std::size_t first = 0; first < options_.steps; first += window) {
+      const std::size_t count = std::min(window, options_.steps - first);
+      std::vector<StepFactors> factors;
+      for (std::size_t i = 0; i < count; ++i) factors.push_back(noise.next_step());
+      run_on_threads(count, options_.at_once, [&](std::size_t i) { play(first + i, factors[i]); },
+                     {});
+    }
+  }
+
+  /// How long the step takes: with one replica for all, where it is the same for all.
+  Seconds play_step(const StepFactors& factors, std::size_t step) const {
+    const Seconds first_stall =
+        StepDisturbance(noise_, factors, static_cast<std::uint32_t>(step)).first_stall();
+    const auto end = play_uniform_step(built_, noise_.block(), factors, first_stall);
+    return end ? *end : play_each_device(factors, step, nullptr);
+  }
+
+  Seconds play_each_device(const StepFactors& factors, std::size_t step,
+                           PlayListener* listener) const {
+    const auto number = static_cast<std::uint32_t>(step);
+    StepDisturbance disturbance(noise_, factors, number);
+    const auto play_on = [&](const Network& network) {
+      const auto engine = make_native_engine(network);
+      return play(built_.programs, *engine, disturbance, listener).end;
+    };
+    return noise_.block().links.rate == 0 ? play_on(built_.network)
+                                          : play_on(disturbed(built_.network, noise_, number));
+  }
+
+ private:
+  StepOptions options_;
+  BuiltPrograms built_;
+  Seconds without_noise_{};
+  StepNoise noise_;  ///< before its first step
+};
+
+/// Seconds on the critical path of a step, by name.
+using PathTimes = std::map<std::string, Seconds>;
+
+struct StepPath {
+  Seconds time{};
+  PathTimes work, nodes;
+};
+
+StepPath path_of(const Plan& plan, const ProgramSet& programs, const Timeline& timeline) {
+  StepPath result;
+  result.time = timeline.end;
+  const CriticalPath path = find_critical_path(programs, timeline);
+  for (const PathShare& share : path_shares(plan, programs, timeline, path))
+    result.work[share.what] += share.time;
+  for (const CriticalStep& step : path.steps) {
+    if (step.activity.kind != Activity::Kind::compute) continue;
+    const Span& span = timeline.computes[step.activity.index];
+    const NodeId node = plan.devices[span.device.index()].node;
+    result.nodes["node " + std::to_string(node.index())] += step.end - step.begin;
+  }
+  return result;
+}
+
+std::vector<CriticalOdds> odds_of(const std::vector<StepPath>& steps, PathTimes StepPath::*times) {
+  constexpr double least_share = 0.01;
+  std::map<std::string, CriticalOdds> found;
+  Seconds all{};
+  for (const StepPath& step : steps) all += step.time;
+  for (const StepPath& step : steps)
+    for (const auto& [what, time] : step.*times) {
+      CriticalOdds& odds = found[what];
+      odds.what = what;
+      odds.share_of_time += time / all;
+      if (time >= step.time * least_share)
+        odds.share_of_steps += 1 / static_cast<double>(steps.size());
+    }
+  std::vector<CriticalOdds> list;
+  for (auto& [what, odds] : found) list.push_back(std::move(odds));
+  std::ranges::stable_sort(list, std::greater<>{}, &CriticalOdds::share_of_time);
+  return list;
+}
+
+/// The noise without one of its parts, for each part that it has.
+std::vector<std::pair<std::string, NoiseBlock>> without_each(const NoiseBlock& noise) {
+  std::vector<std::pair<std::string, NoiseBlock>> list;
+  const auto add = [&](bool is_there, const std::string& what, const auto& remove) {
+    if (!is_there) return;
+    list.emplace_back(what, noise);
+    remove(list.back().second);
+  };
+  for (std::size_t i = 0; i < noise.slow_parts.size(); ++i) {
+    const NoiseBlock::SlowPart& part = noise.slow_parts[i];
+    const std::string name = part.gpu ? "gpu " + std::to_string(*part.gpu)
+                                      : "node " + std::to_string(part.node.value_or(0));
+    constexpr int digits = 4;
+    add(true, name + ", " + significant_text(part.slowdown, digits) + " times as slow",
+        [i](NoiseBlock& block) {
+          block.slow_parts.erase(block.slow_parts.begin() + static_cast<std::ptrdiff_t>(i));
+        });
+  }
+  add(noise.pass_jitter > 0, "jitter of passes", [](NoiseBlock& block) { block.pass_jitter = 0; });
+  add(noise.spread.gpu > 0 || noise.spread.node > 0, "unequal GPUs and nodes",
+      [](NoiseBlock& block) { block.spread = {}; });
+  const NoiseBlock::StepJitter& steps = noise.step_jitter;
+  add(steps.all > 0 || steps.gpu > 0 || steps.node > 0, "jitter of steps",
+      [](NoiseBlock& block) { block.step_jitter = {}; });
+  add(noise.links.rate > 0 || noise.links.latency > 0, "jitter of links",
+      [](NoiseBlock& block) { block.links = {}; });
+  add(noise.stalls.per_gpu_hour > 0, "stalls", [](NoiseBlock& block) { block.stalls = {}; });
+  return list;
+}
+
+void expect_room_for_timelines(const ProgramSet& programs, std::size_t at_once) {
+  constexpr double bytes_of_op =
+      250;  // as for one iteration with its timeline (simulate/simulate.cpp)
+  std::size_t ops = 0;
+  for (const ProgramDevice& device : programs.devices)
+    for (const std::vector<Op>& stream : programs.programs[device.program].streams)
+      ops += stream.size();
+  expect_memory_for(bytes_of_op * static_cast<double>(ops * at_once),
+                    "critical paths of " + std::to_string(at_once) + " steps at the same time",
+                    "use fewer --jobs, or run --steps, which keeps no timelines");
+}
+
+/// The paths of all steps, in order.
+std::vector<StepPath> paths_of(const Scenario& scenario, const NoiseBlock& noise,
+                               const StepOptions& options) {
+  const StepPlayer player(scenario, noise, options);
+  expect_room_for_timelines(player.built().programs, options.at_once);
+  std::vector<StepPath> paths(options.steps);
+  player.for_each_step([&](std::size_t step, const StepFactors& factors) {
+    TimelineListener listener;
+    const Seconds end = player.play_each_device(factors, step, &listener);
+    listener.timeline().end = end;
+    paths[step] = path_of(scenario.plan, player.built().programs, listener.timeline());
+  });
+  return paths;
+}
+
+}  // namespace
 
 NoiseBlock noise_block_of(const Scenario& scenario) {
   JsonValue tree = scenario.resolved;
@@ -41,32 +260,12 @@ StepSeries play_steps(const Scenario& scenario, const NoiseBlock& noise,
   return series;
 }
 
-namespace {
-
-double share_above(const std::vector<Seconds>& times, Seconds limit) {
-  const auto count =
-      std::count_if(times.begin(), times.end(), [&](Seconds time) { return time > limit; });
-  return static_cast<double>(count) / static_cast<double>(times.size());
-}
-
-double lag1_correlation(const std::vector<Seconds>& times, Seconds mean) {
-  double variance = 0, covariance = 0;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const double deviation = (times[i] - mean) / mean;
-    variance += deviation * deviation;
-    if (i > 0) covariance += deviation * ((times[i - 1] - mean) / mean);
-  }
-  return variance > 0 ? covariance / variance : 0;
-}
-
-}  // namespace
-
 StepStatistics statistics_of(const std::vector<Seconds>& times) {
   WT_EXPECT(!times.empty());
   constexpr double fifth = 0.05, half = 0.5, ninety_fifth = 0.95, ninety_ninth = 0.99;
   constexpr double slightly = 1.02, clearly = 1.05, far = 1.2;
   std::vector<Seconds> sorted = times;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   StepStatistics statistics;
   Seconds excess{};  // over the least, so that equal times have exactly their mean
   for (const Seconds time : times) excess += time - sorted.front();
@@ -82,6 +281,21 @@ StepStatistics statistics_of(const std::vector<Seconds>& times) {
   statistics.above_1_2 = share_above(times, statistics.median * far);
   statistics.lag1_correlation = lag1_correlation(times, statistics.mean);
   return statistics;
+}
+
+StepOdds step_odds(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options) {
+  StepOdds odds;
+  odds.series = play_steps(scenario, noise, options);
+  const std::vector<StepPath> paths = paths_of(scenario, noise, options);
+  odds.work = odds_of(paths, &StepPath::work);
+  odds.nodes = odds_of(paths, &StepPath::nodes);
+  const StepStatistics with = statistics_of(odds.series.times);
+  for (const auto& [what, block] : without_each(noise)) {
+    const StepStatistics without = statistics_of(play_steps(scenario, block, options).times);
+    odds.gains.push_back({what, with.median - without.median, with.mean - without.mean});
+  }
+  std::ranges::stable_sort(odds.gains, std::greater<>{}, &NoiseGain::mean);
+  return odds;
 }
 
 }  // namespace windtunnel

@@ -1,7 +1,6 @@
-#include "questions/bisection.hpp"
-
 #include <doctest/doctest.h>
 
+#include "questions/collective.hpp"
 #include "scenario/testing.hpp"
 
 namespace windtunnel {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
@@ -71,13 +70,9 @@ BytesPerSecond collective_bandwidth(const Bare& bare, DeviceId device, std::uint
 }
 
 CodecBreakEven break_even(Traffic traffic, Bytes saved, Seconds codec, BytesPerSecond now) {
-  CodecBreakEven found;
-  found.traffic = traffic;
-  found.saved = saved;
-  found.codec = codec;
-  found.now = now;
-  if (codec > 0_s) found.bandwidth = std::max(saved, Bytes{}) / codec;
-  return found;
+  std::optional<BytesPerSecond> bandwidth;
+  if (codec > 0_s) bandwidth = std::max(saved, Bytes{}) / codec;
+  return {.traffic = traffic, .saved = saved, .codec = codec, .bandwidth = bandwidth, .now = now};
 }
 
 /// Bytes of an encoded collective that take the way of its payload, and its codec work.
@@ -138,12 +133,8 @@ class Classes {
 
   CodecStage codec_stage(DeviceId id) const {
     const PlanDevice& device = plan_.devices[id.index()];
-    CodecStage stage;
-    stage.stage = device.stage;
-    stage.device = &scenario_.nodes[device.node.index()].device;
-    stage.cost = &bare_.built.cost_of_device[id.index()];
-    stage.ranks = device.num_gpus();
-    return stage;
+    return {device.stage, &scenario_.nodes[device.node.index()].device,
+            &bare_.built.cost_of_device[id.index()], device.num_gpus()};
   }
 
   /// Share of its payload that a member sends in half an all-reduce.
@@ -220,14 +211,6 @@ class Classes {
   Bare bare_;
   std::vector<CodecBreakEven> found_;
 };
-
-}  // namespace
-
-std::vector<CodecBreakEven> codec_break_evens(const Scenario& scenario) {
-  return Classes(scenario).all();
-}
-
-namespace {
 
 constexpr int digits = 17;  ///< that every double survives
 
@@ -307,11 +290,10 @@ BreakEven::Outcome outcome_of(const Bracket& bracket) {
 }
 
 BreakEven answer_of(const BreakEvenQuestion& question, const Bracket& bracket) {
-  BreakEven found;
-  found.what = question.what;
-  found.part = question.part;
-  found.outcome = outcome_of(bracket);
-  found.bandwidth_now = question.bandwidth_now;
+  BreakEven found{.what = question.what,
+                  .part = question.part,
+                  .outcome = outcome_of(bracket),
+                  .bandwidth_now = question.bandwidth_now};
   if (found.outcome != BreakEven::Outcome::crosses) return found;
   found.factor = std::exp(bracket.middle());
   found.bandwidth = question.bandwidth_now * found.factor;
@@ -345,6 +327,10 @@ std::vector<int> signs_at(const std::vector<Probe>& probes,
 }
 
 }  // namespace
+
+std::vector<CodecBreakEven> codec_break_evens(const Scenario& scenario) {
+  return Classes(scenario).all();
+}
 
 CodecSpeeds slow_codecs(CodecSpeeds speeds) {
   constexpr double slower = 2, slower_columns = 5;

@@ -28,7 +28,7 @@ constexpr std::array unimportant{"$schema", "version", "name",  "description",
 constexpr std::size_t longest_value = 40;  ///< characters of an array that are printed
 
 bool is_unimportant(const std::string& key) {
-  return std::find(unimportant.begin(), unimportant.end(), key) != unimportant.end();
+  return std::ranges::find(unimportant, key) != unimportant.end();
 }
 
 /// Nothing there: a null pointer here, "absent" in the result.
@@ -53,14 +53,14 @@ bool all_equal(const Places& places) {
     if (a == nullptr || b == nullptr) return a == b;
     return canonical_text(*a) == canonical_text(*b);
   };
-  return std::all_of(places.begin(), places.end(),
-                     [&](const JsonValue* place) { return same(places.front(), place); });
+  return std::ranges::all_of(places,
+                             [&](const JsonValue* place) { return same(places.front(), place); });
 }
 
 template <class Predicate>
 bool all_are(const Places& places, Predicate predicate) {
-  return std::all_of(places.begin(), places.end(),
-                     [&](const JsonValue* place) { return place != nullptr && predicate(*place); });
+  return std::ranges::all_of(
+      places, [&](const JsonValue* place) { return place != nullptr && predicate(*place); });
 }
 
 class Differences {
@@ -102,8 +102,7 @@ class Differences {
     std::vector<std::string> keys;
     for (const JsonValue* place : places)
       for (const JsonValue::Member& member : place->object())
-        if (!is_unimportant(member.key) &&
-            std::find(keys.begin(), keys.end(), member.key) == keys.end())
+        if (!is_unimportant(member.key) && std::ranges::find(keys, member.key) == keys.end())
           keys.push_back(member.key);
     for (const std::string& key : keys) {
       Places members;
@@ -126,25 +125,13 @@ class Differences {
   std::vector<InputDifference> found_;
 };
 
-}  // namespace
-
-std::vector<InputDifference> input_differences(const std::vector<const JsonValue*>& trees) {
-  Differences differences;
-  differences.walk(trees, {});
-  return differences.take();
-}
-
-namespace {
-
 const Scenario* scenario_of(const CompareInput& input) {
   return std::get_if<Scenario>(&input.content);
 }
 
 ComparedRun run_of(const CompareInput& input, const MeasuredErrors& errors, RunDetail detail) {
   const Scenario& scenario = *scenario_of(input);
-  SimulateOptions options;
-  options.keep_timeline = detail == RunDetail::page;
-  Simulation simulation = simulate(scenario, options);
+  Simulation simulation = simulate(scenario, {.keep_timeline = detail == RunDetail::page});
   if (!errors.regimes.empty()) add_interval(scenario, errors, simulation.report);
   ComparedRun run{input.label, report_value(simulation.report)};
   if (detail == RunDetail::page)
@@ -325,8 +312,8 @@ std::vector<std::optional<Ordering>> orderings_of(const std::vector<ComparedRun>
           std::abs(runs.front().iteration_time() / runs[i].iteration_time() / ordering->ratio - 1) >
           rounding;
   }
-  const bool any = std::any_of(orderings.begin(), orderings.end(),
-                               [](const auto& each) { return each.has_value(); });
+  const bool any =
+      std::ranges::any_of(orderings, [](const auto& each) { return each.has_value(); });
   return any ? orderings : std::vector<std::optional<Ordering>>();
 }
 
@@ -335,8 +322,7 @@ void warn_of_losses(Comparison& comparison) {
   const auto is_codec = [](const InputDifference& difference) {
     return difference.pointer.starts_with("/compression");
   };
-  if (comparison.differences.empty() ||
-      !std::all_of(comparison.differences.begin(), comparison.differences.end(), is_codec))
+  if (comparison.differences.empty() || !std::ranges::all_of(comparison.differences, is_codec))
     return;
   for (std::size_t i = 1; i < comparison.runs.size(); ++i)
     if (comparison.speedup(i) < 1)
@@ -347,6 +333,12 @@ void warn_of_losses(Comparison& comparison) {
 }
 
 }  // namespace
+
+std::vector<InputDifference> input_differences(const std::vector<const JsonValue*>& trees) {
+  Differences differences;
+  differences.walk(trees, {});
+  return differences.take();
+}
 
 CompareInput read_compare_input(const std::filesystem::path& file, const Library& library,
                                 const ReadOptions& options) {
@@ -401,12 +393,9 @@ Comparison compare(const std::vector<CompareInput>& inputs, const Library& libra
   comparison.warnings = warnings_of(comparison, all_are_scenarios(compared));
   add_codecs(compared, library, comparison);
   warn_of_losses(comparison);
-  if (break_evens == BreakEvens::simulated) {
-    BreakEvenSearch search;
-    search.at_once = default_at_once();
-    comparison.break_evens =
-        find_break_evens(questions_of(compared), library, search, seed_of(compared));
-  }
+  if (break_evens == BreakEvens::simulated)
+    comparison.break_evens = find_break_evens(questions_of(compared), library,
+                                              {.at_once = default_at_once()}, seed_of(compared));
   return comparison;
 }
 

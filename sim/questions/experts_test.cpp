@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/testing.hpp"
-#include "questions/what_if.hpp"
+#include "questions/explain.hpp"
 #include "simulate/expert_fixtures.hpp"
 
 namespace windtunnel {

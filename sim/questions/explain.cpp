@@ -2,16 +2,33 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "core/json_value.hpp"
+#include "core/text_list.hpp"
+#include "cost/codec_table.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
-#include "questions/what_if.hpp"
+#include "lower/program_builder.hpp"
+#include "platform/fabric_json.hpp"
+#include "platform/platform_json.hpp"
+#include "report/terminal_text.hpp"
+#include "scenario/compression_json.hpp"
+#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/built_scenario.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
+#include "units/amount_range.hpp"
+#include "workload/transformer.hpp"
 
 namespace windtunnel {
 namespace {
@@ -35,45 +52,71 @@ class GainsMore {
   Seconds now_;
 };
 
-}  // namespace
+/// What a what-if makes GPUs faster by.
+constexpr double faster = 1.1;
 
-std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,
-                                            const std::vector<WhatIf>& changes, std::size_t at_once,
-                                            const std::function<void(std::size_t)>& on_done,
-                                            const std::function<bool()>& is_over) {
-  Tasks<std::optional<PlanFigures>> tasks;  // none: over budget
-  tasks.count = changes.size();
-  tasks.at_once = at_once;
-  tasks.on_done = on_done;
-  tasks.work = [&](std::size_t i) -> std::optional<PlanFigures> {
-    if (is_over && is_over()) return std::nullopt;
-    const Scenario changed = read_scenario(scenario.resolved, library.root, library,
-                                           {changes[i].overrides, scenario.seed});
-    return simulate_plan(changed, changed.plan);
-  };
-  std::vector<WhatIfResult> results;
-  for (const auto& outcome : run_tasks(tasks)) {
-    WhatIfResult& result = results.emplace_back();
-    result.change = changes[results.size() - 1];
-    if (const auto* failure = std::get_if<ChildFailure>(&outcome)) {
-      result.failure = failure->text;
-      result.fate = WhatIfFate::failed;
-      continue;
+/// The most that a what-if which makes kinds of node faster can save, where the platform has several: what the critical path spends on
+/// those nodes, times the share that the change takes off. Proven where no link is shared; else as long as messages share links as they
+/// did. None for other what-ifs.
+class PathBound {
+ public:
+  PathBound(const Scenario& scenario, const Simulation& simulation, const CriticalPath& path) {
+    const std::vector<NodeType>& types = scenario.platform.node_types;
+    of_type_.resize(types.size());
+    const auto type_of = [&](DeviceId device) {
+      const NodeId node = scenario.plan.devices[device.index()].node;
+      return static_cast<std::size_t>(&scenario.platform.type_of(node) - types.data());
+    };
+    for (const CriticalStep& step : path.steps) {
+      const Seconds time = step.end - step.begin;
+      std::set<std::size_t> passed;
+      switch (step.activity.kind) {
+        case Activity::Kind::compute:
+          of_type_[type_of(simulation.timeline.computes[step.activity.index].device)].computing +=
+              time;
+          break;
+        case Activity::Kind::message: {
+          const ChannelId id = simulation.timeline.messages[step.activity.index].channel;
+          const Channel& channel = simulation.programs.channels[id.index()];
+          passed = {type_of(channel.from), type_of(channel.to)};
+          break;
+        }
+        case Activity::Kind::collective: {
+          const CollectiveId id = simulation.timeline.collectives[step.activity.index].collective;
+          for (const DeviceId member : simulation.programs.collectives[id.index()].members)
+            passed.insert(type_of(member));
+          break;
+        }
+        case Activity::Kind::event:
+          break;
+      }
+      for (const std::size_t type : passed) of_type_[type].sending += time;
     }
-    const auto& figures = std::get<std::optional<PlanFigures>>(outcome);
-    if (!figures) {
-      result.failure = "not simulated: the budget was spent";
-      result.fate = WhatIfFate::over_budget;
-      continue;
-    }
-    result.iteration_time = figures->iteration_time;
-    result.breakdown = figures->breakdown;
-    result.fits = figures->memory.fits;
   }
-  return results;
-}
 
-namespace {
+  std::optional<Seconds> most_saved(const WhatIf& change) const {
+    if (change.faster_types.empty() || of_type_.size() < 2) return std::nullopt;
+    constexpr double of_faster_gpus = 1 - 1 / faster, of_twice_the_rate = 0.5;
+    Seconds most{};
+    for (const std::size_t type : change.faster_types) {
+      const Times& times = of_type_[type];
+      // Passes hold the collectives inside nodes.
+      if (change.kind == WhatIfKind::gpu)
+        most += times.computing * of_faster_gpus;
+      else if (change.kind == WhatIfKind::nic)
+        most += times.sending * of_twice_the_rate;
+      else
+        most += (times.computing + times.sending) * of_twice_the_rate;
+    }
+    return most;
+  }
+
+ private:
+  struct Times {
+    Seconds computing{}, sending{};
+  };
+  std::vector<Times> of_type_;  ///< by place in the platform's list
+};
 
 /// explain(), one step a function.
 class Explainer {
@@ -89,8 +132,7 @@ class Explainer {
     Explained explained = explained_path();
     std::vector<WhatIfResult> results = what_ifs_beside(explained);
     judge(explained.explanation.report, results);
-    std::stable_sort(results.begin(), results.end(),
-                     GainsMore(explained.explanation.report.iteration_time));
+    std::ranges::stable_sort(results, GainsMore(explained.explanation.report.iteration_time));
     explained.explanation.what_ifs = std::move(results);
     return explained;
   }
@@ -98,10 +140,8 @@ class Explainer {
  private:
   /// The scenario as it is.
   Explained explained_path() const {
-    SimulateOptions options;
-    options.keep_timeline = true;
     Explained explained;
-    explained.simulation = simulate(scenario_, options);
+    explained.simulation = simulate(scenario_, {.keep_timeline = true});
     Simulation& simulation = explained.simulation;
     if (!errors_.regimes.empty()) add_interval(scenario_, errors_, simulation.report);
     explained.explanation = explain_path(std::move(simulation.report), scenario_.plan,
@@ -156,7 +196,7 @@ class Explainer {
       if (results[i].saves_at_most) by_question[question(i)].push_back(i);
     for (auto& [ignored, same] : by_question) {
       if (same.size() <= most_kinds) continue;
-      std::stable_sort(same.begin(), same.end(), [&](std::size_t a, std::size_t b) {
+      std::ranges::stable_sort(same, [&](std::size_t a, std::size_t b) {
         return *results[a].saves_at_most > *results[b].saves_at_most;
       });
       for (std::size_t k = most_kinds; k < same.size(); ++k) {
@@ -170,8 +210,8 @@ class Explainer {
   /// What may save most first, what has no bound before all others.
   void simulate_asked(std::vector<std::size_t> asked, std::vector<WhatIfResult>& results) const {
     const auto may_save = [&](std::size_t i) { return results[i].saves_at_most.value_or(1); };
-    std::stable_sort(asked.begin(), asked.end(),
-                     [&](std::size_t a, std::size_t b) { return may_save(a) > may_save(b); });
+    std::ranges::stable_sort(
+        asked, [&](std::size_t a, std::size_t b) { return may_save(a) > may_save(b); });
     std::vector<WhatIf> changes;
     for (const std::size_t i : asked) changes.push_back(results[i].change);
     const auto on_done = [&](std::size_t done) {
@@ -201,10 +241,663 @@ class Explainer {
   Clock::time_point start_;
 };
 
+/// Node types in use that differ in nothing but how many there are: what is asked of one is asked of all.
+struct NodeKind {
+  std::vector<std::size_t> types;  ///< places in the platform's list
+  std::size_t num_nodes = 0;       ///< that hold a part of the plan
+};
+
+/// Whether everything in `value` was read from the file, or is a default.
+bool is_all_of(const SourceText* file, const JsonValue& value) {
+  if (value.origin.kind != OriginKind::defaulted &&
+      (value.origin.kind != OriginKind::file || value.origin.source.get() != file))
+    return false;
+  if (value.is_array())
+    return std::ranges::all_of(value.array(),
+                               [file](const JsonValue& each) { return is_all_of(file, each); });
+  if (!value.is_object()) return true;
+  return std::ranges::all_of(value.object(),
+                             [file](const auto& member) { return is_all_of(file, member.value); });
+}
+
+/// The name of a built-in device, where nothing of it was changed; else nothing.
+std::optional<std::string> built_in_name(const JsonValue& device, const Library& library) {
+  const SourceText* const file = device.origin.source.get();
+  if (file == nullptr || !is_all_of(file, device)) return std::nullopt;
+  const std::filesystem::path path = file->name;
+  std::error_code ignored;
+  if (!std::filesystem::equivalent(path, library.root / device_files.folder / path.filename(),
+                                   ignored))
+    return std::nullopt;
+  return path.stem().string();
+}
+
+/// A part of the resolved scenario as a person would write it: without defaults, sources and descriptions, built-in devices by name.
+JsonValue written(const JsonValue& value, const Library& library) {
+  if (value.is_array()) {
+    JsonValue::Array list;
+    for (const JsonValue& each : value.array()) list.push_back(written(each, library));
+    return JsonValue(std::move(list));
+  }
+  if (!value.is_object()) return value;
+  JsonValue object{JsonValue::Object{}};
+  for (const JsonValue::Member& member : value.object()) {
+    const JsonValue& inner = member.value;
+    const bool is_nested = inner.is_object() || inner.is_array();
+    if (member.key == "source" || member.key == "description" ||
+        (!is_nested && inner.origin.kind == OriginKind::defaulted))
+      continue;
+    const auto name = member.key == "device" ? built_in_name(inner, library) : std::nullopt;
+    object.set(member.key, name ? JsonValue(*name) : written(inner, library));
+  }
+  return object;
+}
+
+/// The kinds of node that a plan uses, and the platform's node types as a person would write them.
+class NodeKinds {
+ public:
+  /// The scenario must outlive it.
+  NodeKinds(const Scenario& scenario, const Library& library) : scenario_(scenario) {
+    if (const JsonValue* list = scenario.resolved.find("platform")->find("node_types"))
+      types_ = written(*list, library);
+    find_kinds();
+  }
+
+  const std::vector<NodeKind>& kinds() const { return kinds_; }
+  const NodeType& first_of(const NodeKind& kind) const { return types()[kind.types.front()]; }
+  const NodeType& type(std::size_t place) const { return types()[place]; }
+  /// The file has one type for all domains of a platform, of which the last may be smaller.
+  bool has_domains() const { return scenario_.platform.domain_nodes > 1; }
+  /// A kind of node in use: its device, or where several types have that device, its nodes.
+  std::string label_of(const NodeKind& kind) const {
+    constexpr std::size_t most_named = 3;
+    if (types_with_device_.at(types()[kind.types.front()].device.name) == kind.types.size())
+      return types()[kind.types.front()].device.name;
+    return listed(
+        kind.types, [this](std::size_t type) { return nodes_text(type); }, most_named,
+        " and others like them");
+  }
+
+  /// The platform's node types when the GPUs of each node in use are `factor(node)` times as fast; nothing where they are not written
+  /// as a list, or where NVLink joins nodes, whose domains the list does not tell apart.
+  std::optional<std::string> types_with(const std::function<double(std::size_t)>& factor) const {
+    if (!types_.is_array() || has_domains()) return std::nullopt;
+    JsonValue::Array changed;
+    std::vector<int> used(types().size());
+    for (std::size_t node = 0, end = 0; node < num_nodes(); node = end) {
+      const std::size_t type = type_of_node_[node];
+      for (end = node;
+           end < num_nodes() && type_of_node_[end] == type && factor(end) == factor(node);)
+        ++end;
+      JsonValue& run = changed.emplace_back(types_.array()[type]);
+      run.set("count", JsonValue(static_cast<std::int64_t>(end - node)));
+      if (factor(node) != 1)
+        run.set("compute_efficiency", JsonValue(types()[type].compute_efficiency * factor(node)));
+      used[type] += static_cast<int>(end - node);
+    }
+    for (std::size_t type = type_of_node_[num_nodes() - 1]; type < types().size(); ++type) {
+      const int count = types()[type].count;
+      if (count <= used[type]) continue;  // 0 means: every node that the job asks for
+      JsonValue& rest = changed.emplace_back(types_.array()[type]);
+      rest.set("count", JsonValue(std::int64_t{count - used[type]}));
+    }
+    return canonical_text(JsonValue(std::move(changed)));
+  }
+
+  /// The platform's node types when all nodes are of this kind.
+  std::optional<std::string> all_of(const NodeKind& kind) const {
+    if (!types_.is_array()) return std::nullopt;
+    JsonValue one = types_.array()[kind.types.front()];
+    one.set("count", JsonValue(static_cast<std::int64_t>(std::max(
+                         scenario_.platform.available_nodes(), static_cast<int>(num_nodes())))));
+    return canonical_text(JsonValue(JsonValue::Array{one}));
+  }
+
+ private:
+  const std::vector<NodeType>& types() const { return scenario_.platform.node_types; }
+  std::size_t num_nodes() const { return scenario_.nodes.size(); }
+  void find_kinds() {
+    std::set<std::size_t> nodes_in_use;
+    for (const PlanDevice& device : scenario_.plan.devices)
+      nodes_in_use.insert(device.node.index());
+    for (std::size_t node = 0; node < num_nodes(); ++node)
+      type_of_node_.push_back(
+          static_cast<std::size_t>(&scenario_.platform.type_of(NodeId{node}) - types().data()));
+    std::map<std::size_t, std::size_t> nodes_of_type;
+    for (const std::size_t node : nodes_in_use) ++nodes_of_type[type_of_node_[node]];
+    std::map<std::string, std::size_t> known;
+    for (const auto& [type, nodes] : nodes_of_type) {
+      const auto [found, is_new] = known.try_emplace(text_without_count(type), kinds_.size());
+      if (is_new) kinds_.emplace_back();
+      kinds_[found->second].types.push_back(type);
+      kinds_[found->second].num_nodes += nodes;
+      ++types_with_device_[types()[type].device.name];
+    }
+  }
+
+  /// Where it cannot be told, each type is a kind of its own.
+  std::string text_without_count(std::size_t type) const {
+    if (has_domains()) return {};
+    if (!types_.is_array()) return std::to_string(type);
+    JsonValue text = types_.array()[type];
+    text.erase("count");
+    return canonical_text(text);
+  }
+
+  std::string nodes_text(std::size_t type) const {
+    const auto first = std::ranges::find(type_of_node_, type);
+    const auto end =
+        std::find_if(first, type_of_node_.end(), [&](std::size_t other) { return other != type; });
+    const auto number = [&](auto node) { return std::to_string(node - type_of_node_.begin()); };
+    return first + 1 == end ? "node " + number(first)
+                            : "nodes " + number(first) + " to " + number(end - 1);
+  }
+
+  const Scenario& scenario_;
+  JsonValue types_;  ///< node types as written
+  std::vector<std::size_t> type_of_node_;
+  std::vector<NodeKind> kinds_;
+  std::map<std::string, std::size_t> types_with_device_;  ///< in use, by name of the device
+};
+
+constexpr double slower = 0.9;  // ten percent: enough to see, little enough to be near
+
+// What a what-if sets a value to, so that reading it again gives the same number.
+std::string exact(double number) { return canonical_text(JsonValue(number)); }
+std::string exact(BytesPerSecond rate) { return exact(rate / BytesPerSecond{1}) + " B/s"; }
+std::string exact(Seconds time) { return exact(time / Seconds{1}) + " s"; }
+
+/// A file may say twice the rate.
+bool can_double(BytesPerSecond rate) { return side_of(rate * 2) == RangeSide::inside; }
+
+/// Of more kinds of node only the most frequent and the fastest are asked about as the kind of all.
+constexpr std::size_t most_kinds_each = 16;
+/// Of a deeper pipeline only the first, the slowest and the last stage are asked about one by one.
+constexpr int most_stages_each = 16;
+
+/// One pass of a microbatch through each stage and back, on its slowest device.
+std::vector<Seconds> stage_times(const Scenario& scenario) {
+  const BuiltPrograms built = build_programs(
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &scenario.plan});
+  std::vector<Seconds> times(static_cast<std::size_t>(scenario.plan.parallel.pipeline));
+  for (std::size_t d = 0; d < built.cost_of_device.size(); ++d) {
+    Seconds time{};
+    for (const ChunkCost& chunk : built.cost_of_device[d].chunks)
+      time += chunk.forward.duration + chunk.backward.duration;
+    Seconds& slowest = times[scenario.plan.devices[d].stage.index()];
+    slowest = std::max(slowest, time);
+  }
+  return times;
+}
+
+TrialTraffic trial_traffic(std::string_view name, const Scenario& scenario) {
+  const Training& training = scenario.plan.training;
+  TrialTraffic traffic{TrialTraffic::Kind::messages, element_size(training.precision)};
+  if (name != "data_gradients") return traffic;
+  traffic.kind = TrialTraffic::Kind::replica_gradients;
+  if (training.gradient_type == GradientType::fp32)
+    traffic.element = std::max(traffic.element, 4_B);
+  return traffic;
+}
+
+/// The codecs that can compress the class, those that lean on sums first.
+std::vector<const Codec*> candidates(std::string_view name, const Plan& plan) {
+  const bool gradients = name == "data_gradients";
+  const bool sums = gradients || name == "pipeline_backward";
+  const bool sharded = gradients && plan.parallel.zero_stage >= 2;
+  std::vector<const Codec*> list = codecs();
+  std::erase_if(list, [&](const Codec* codec) {
+    return (codec->needs_sums() && !sums) || (codec->sends_factors() && sharded);
+  });
+  std::stable_partition(list.begin(), list.end(),
+                        [](const Codec* codec) { return codec->needs_sums(); });
+  return list;
+}
+
+/// The entry of the compression block.
+std::string setting_text(const Codec& codec, const CodecTrial& trial) {
+  return std::string(R"({"codec":")") + codec.name() + '"' + (trial.keys.empty() ? "" : ",") +
+         trial.keys + "}";
+}
+
+/// Whether the plan has traffic of the class that can be compressed.
+bool is_in_use(std::string_view name, const Scenario& scenario) {
+  const Parallel& parallel = scenario.plan.parallel;
+  if (name.starts_with("pipeline")) return parallel.pipeline > 1;
+  if (name == "tensor_activations") return parallel.tensor > 1;
+  if (name == "zero_gather") return parallel.replicas() > 1 && parallel.zero_stage > 0;
+  return parallel.replicas() > 1 && !parallel.schedule->is_both_ways();  // which refuses it
+}
+
+/// The questions that a scenario raises, in the order in which they are added.
+class Questions {
+ public:
+  Questions(const Scenario& scenario, const Library& library)
+      : scenario_(scenario),
+        plan_(scenario.plan),
+        kinds_(scenario, library),
+        stage_times_(stage_times(scenario)) {
+    slowest_ =
+        static_cast<std::size_t>(std::ranges::max_element(stage_times_) - stage_times_.begin());
+    for (const PlanDevice& device : plan_.devices)
+      stages_of_node_[device.node.index()].insert(device.stage.index());
+  }
+
+  std::vector<WhatIf> collect() {
+    for (const NodeKind& kind : kinds_.kinds()) add_nodes(kind);
+    add_fabric();
+    add_pairs();
+    add_stragglers();
+    add_stages();
+    add_layers();
+    add_software();
+    add_experts();
+    add_training();
+    add_schedule();
+    add_codecs();
+    return std::move(list_);
+  }
+
+ private:
+  void add(WhatIfKind kind, std::string what, Overrides overrides) {
+    list_.push_back({kind, std::move(what), std::move(overrides)});
+  }
+
+  // Faster GPUs, links inside nodes and NICs of each kind of node; the fabric; measured pairs of nodes and links with rates of their own.
+
+  bool crosses_nodes() const { return scenario_.nodes.size() > 1; }
+
+  /// Makes nodes of a kind faster: `change` says what to set in a type.
+  void add_faster(const NodeKind& kind, WhatIfKind about, std::string what,
+                  const std::function<Overrides(const NodeType&)>& change) {
+    WhatIf what_if{about, std::move(what), {}, kind.types};
+    for (const std::size_t type : kind.types) {
+      if (type > 0 && kinds_.has_domains()) continue;
+      for (const auto& [key, value] : change(kinds_.type(type)))
+        what_if.overrides.emplace_back("/platform/node_types/" + std::to_string(type) + "/" + key,
+                                       value);
+    }
+    list_.push_back(std::move(what_if));
+  }
+
+  void add_nodes(const NodeKind& kind) {
+    const NodeType& first = kinds_.first_of(kind);
+    const std::string of = kinds_.kinds().size() > 1 ? " (" + kinds_.label_of(kind) + ")" : "";
+    add_faster(kind, WhatIfKind::gpu, "GPUs 10 % faster" + of, [](const NodeType& type) {
+      return Overrides{{"compute_efficiency", exact(type.compute_efficiency * faster)}};
+    });
+    if (first.gpus > 1 && scenario_.plan.num_ranks() > 1) add_inside(kind, of);
+    if (crosses_nodes() && can_double(first.nic_rate))
+      add_faster(kind, WhatIfKind::nic, "twice the NIC rate" + of, [](const NodeType& type) {
+        return Overrides{{"nic_rate", exact(type.nic_rate * 2)}};
+      });
+  }
+
+  void add_inside(const NodeKind& kind, const std::string& of) {
+    const Interconnect& first = kinds_.first_of(kind).interconnect;
+    if (can_double(first.saturated_bandwidth) && can_double(first.point_to_point))
+      add_faster(kind, WhatIfKind::link, "twice the bandwidth inside nodes" + of,
+                 [](const NodeType& type) {
+                   const Interconnect& inside = type.interconnect;
+                   Overrides doubled{
+                       {"interconnect/saturated_bandwidth", exact(inside.saturated_bandwidth * 2)},
+                       {"interconnect/point_to_point", exact(inside.point_to_point * 2)}};
+                   if (inside.all_to_all > BytesPerSecond{0} && can_double(inside.all_to_all))
+                     doubled.emplace_back("interconnect/all_to_all", exact(inside.all_to_all * 2));
+                   return doubled;
+                 });
+    add_faster(
+        kind, WhatIfKind::link, "half the latency inside nodes" + of, [](const NodeType& type) {
+          const Interconnect& inside = type.interconnect;
+          return Overrides{
+              {"interconnect/floor_base", exact(inside.floor_base / 2)},
+              {"interconnect/floor_per_gpu", exact(inside.floor_per_gpu / 2)},
+              {"interconnect/point_to_point_latency", exact(inside.point_to_point_latency / 2)}};
+        });
+  }
+
+  void add_fabric() {
+    if (!crosses_nodes()) return;
+    const Fabric& fabric = scenario_.platform.fabric;
+    add(WhatIfKind::link, "half the latency between nodes",
+        {{"/platform/fabric/latency", exact(fabric.latency / 2)},
+         {"/platform/fabric/collective_latency", exact(fabric.collective_latency / 2)}});
+    add(WhatIfKind::link, "no latency between nodes",
+        {{"/platform/fabric/latency", "0 us"}, {"/platform/fabric/collective_latency", "0 us"}});
+    if (!fabric.kind->what_ifs) return;
+    for (const FabricWhatIf& what_if : fabric.kind->what_ifs(fabric))
+      add(WhatIfKind::link, what_if.label,
+          {{"/platform/fabric/" + what_if.key,
+            text_of(fabric.kind->key(what_if.key), what_if.value)}});
+  }
+
+  /// Measured pairs of nodes, and links with a rate of their own.
+  void add_pairs() {
+    if (!crosses_nodes()) return;
+    const Platform& platform = scenario_.platform;
+    if (platform.matrix) {
+      if (2 * platform.matrix->rails <= most_node_parts)
+        add(WhatIfKind::link, "twice the rate between every pair of nodes",
+            {{"/platform/bandwidth_matrix/rails", std::to_string(2 * platform.matrix->rails)}});
+      add(WhatIfKind::link, "every pair of nodes at NIC rate",
+          {{"/platform/bandwidth_matrix", "null"}});
+    }
+    if (!platform.faults.empty())
+      add(WhatIfKind::link, "no faults of NICs", {{"/platform/faults", "null"}});
+    if (!platform.neighbours.empty())
+      add(WhatIfKind::link, "no neighbours", {{"/neighbours", "null"}});
+    if (platform.link_overrides.empty()) return;
+    Overrides doubled;
+    for (std::size_t i = 0; i < platform.link_overrides.size(); ++i)
+      doubled.emplace_back("/platform/link_overrides/" + std::to_string(i) + "/bandwidth",
+                           exact(clamped(platform.link_overrides[i].bandwidth * 2)));
+    add(WhatIfKind::link, "twice the rate of links with rates of their own", doubled);
+    add(WhatIfKind::link, "no links with rates of their own",
+        {{"/platform/link_overrides", "null"}});
+  }
+
+  // Stragglers, nodes all of one kind, a stage's nodes faster, a layer on another stage.
+
+  void add_speeds(WhatIfKind kind, std::string what,
+                  const std::function<double(std::size_t)>& factor) {
+    if (const auto types = kinds_.types_with(factor))
+      add(kind, std::move(what), {{"/platform/node_types", *types}});
+  }
+
+  /// A node 10 % slower than its type: the first, and one of the slowest stage. And all nodes of one type.
+  void add_stragglers() {
+    if (!crosses_nodes() || kinds_.has_domains()) return;
+    std::set<std::size_t> stragglers{0};
+    for (const auto& [node, stages] : stages_of_node_)
+      if (stages.count(slowest_) > 0) {
+        stragglers.insert(node);
+        break;
+      }
+    for (const std::size_t straggler : stragglers)
+      add_speeds(WhatIfKind::straggler, "node " + std::to_string(straggler) + " 10 % slower",
+                 [=](std::size_t node) { return node == straggler ? slower : 1; });
+    add_one_kind();
+  }
+
+  double speed_of(const NodeKind& kind) const {
+    const NodeType& type = kinds_.first_of(kind);
+    return type.compute_efficiency * type.device.gemm.peak_fraction *
+           (type.device.peak.at(plan_.training.precision) / FlopsPerSecond{1});
+  }
+
+  void add_one_kind() {
+    const std::vector<NodeKind>& kinds = kinds_.kinds();
+    if (kinds.size() <= most_kinds_each) {
+      for (const NodeKind& kind : kinds) add_one_kind(kind);
+      return;
+    }
+    const auto frequent = std::ranges::max_element(kinds, {}, &NodeKind::num_nodes);
+    const auto fast = std::ranges::max_element(
+        kinds, [this](const NodeKind& a, const NodeKind& b) { return speed_of(a) < speed_of(b); });
+    add_one_kind(*frequent);
+    if (fast != frequent) add_one_kind(*fast);
+  }
+
+  void add_one_kind(const NodeKind& kind) {
+    const std::vector<NodeKind>& kinds = kinds_.kinds();
+    const int gpus = kinds_.first_of(kind).gpus;
+    const bool alike = std::ranges::all_of(
+        kinds, [&](const NodeKind& other) { return kinds_.first_of(other).gpus == gpus; });
+    if (kinds.size() < 2 || !alike) return;
+    if (const auto types = kinds_.all_of(kind))
+      add(WhatIfKind::straggler, "every node as " + kinds_.label_of(kind),
+          {{"/platform/node_types", *types}});
+  }
+
+  /// A stage's nodes 10 % faster, where they are its own.
+  void add_stages() {
+    const int stages = plan_.parallel.pipeline;
+    if (stages == 1 || !crosses_nodes()) return;
+    for (std::size_t s = 0; s < stage_times_.size(); ++s) {
+      const bool each =
+          stages <= most_stages_each || s == 0 || s == slowest_ || s + 1 == stage_times_.size();
+      const bool alone = std::ranges::all_of(stages_of_node_, [s](const auto& node) {
+        return node.second.count(s) == 0 || node.second.size() == 1;
+      });
+      if (each && alone)
+        add_speeds(WhatIfKind::stage, "stage " + std::to_string(s) + " 10 % faster",
+                   [this, s](std::size_t node) {
+                     const auto found = stages_of_node_.find(node);
+                     return found != stages_of_node_.end() && found->second.count(s) > 0 ? faster
+                                                                                         : 1;
+                   });
+    }
+  }
+
+  /// A layer from the first, the last, the slowest and the fullest stage to the one that is fastest.
+  void add_layers() {
+    const Parallel& parallel = plan_.parallel;
+    if (parallel.pipeline == 1 || parallel.virtual_pipeline > 1) return;
+    const auto fastest =
+        static_cast<std::size_t>(std::ranges::min_element(stage_times_) - stage_times_.begin());
+    const auto fullest = static_cast<std::size_t>(std::ranges::max_element(plan_.stage_layers) -
+                                                  plan_.stage_layers.begin());
+    for (const std::size_t from :
+         std::set<std::size_t>{0, slowest_, fullest, stage_times_.size() - 1})
+      move_layer(from, fastest);
+  }
+  void move_layer(std::size_t from, std::size_t to) {
+    std::vector<int> layers = plan_.stage_layers;
+    if (layers[from] < 2 || from == to) return;
+    --layers[from];
+    ++layers[to];
+    JsonValue::Array list;
+    for (const int count : layers) list.emplace_back(std::int64_t{count});
+    add(WhatIfKind::stage,
+        "a layer of stage " + std::to_string(from) + " on stage " + std::to_string(to),
+        {{"/parallel/stage_layers", canonical_text(JsonValue(std::move(list)))}});
+  }
+
+  // The software, where experts' tokens go, the microbatch, recomputation and attention, schedule and exchange habits.
+
+  bool knows_flash() const {
+    const Training& training = plan_.training;
+    return std::ranges::all_of(scenario_.nodes, [&](const NodeType& node) {
+      return scenario_.software.knows_attention(node.device, training.attention_kernel,
+                                                training.precision);
+    });
+  }
+
+  void add_software() {
+    const auto& launch = scenario_.software.launch;
+    if (launch.kernel + launch.collective > Seconds{0})
+      add(WhatIfKind::software, "no launch floor (CUDA graphs)",
+          {{"/software/launch/kernel", "0 us"}, {"/software/launch/collective", "0 us"}});
+  }
+
+  /// What tokens that are not spread evenly cost, and what their way to experts costs.
+  void add_experts() {
+    if (!scenario_.model.moe || expert_ways(plan_.parallel) == 1) return;
+    if (!scenario_.model.moe->balance.is_even())
+      add(WhatIfKind::training, "tokens spread evenly over experts",
+          {{"/model/moe/balance", "balanced"}});
+    const SoftwareProfile& stack = scenario_.software;
+    if (stack.experts_elsewhere.empty() &&
+        stack.experts.dispatch != ExpertDispatch::one_copy_per_node && scenario_.nodes.size() > 1)
+      add(WhatIfKind::software, "one copy of a token a node",
+          {{"/software/experts/dispatch", "one_copy_per_node"}});
+  }
+
+  void add_training() {
+    const Training& training = plan_.training;
+    const int size = training.micro_batch;
+    const auto sized = [this](const char* what, int samples) {
+      add(WhatIfKind::training, std::string(what) + " (" + std::to_string(samples) + ")",
+          {{"/training/micro_batch", std::to_string(samples)}});
+    };
+    const bool any_number = !plan_.parallel.schedule->written;  // its file says how many
+    if (any_number && plan_.microbatches % 2 == 0) sized("microbatches twice as large", 2 * size);
+    if (any_number && size % 2 == 0) sized("microbatches half as large", size / 2);
+    if (training.recompute != Recompute::none) {
+      Overrides none{{"/training/recompute", "none"}};
+      if (!training.recompute_layers.are_all())
+        none.emplace_back("/training/recompute_layers", "null");
+      if (training.recompute == Recompute::selective &&
+          training.recompute_modules != RecomputedModules::of_selective())
+        none.emplace_back("/training/recompute_modules", "null");
+      add(WhatIfKind::training, "no recomputation", none);
+    }
+    if (training.recompute == Recompute::full)
+      add(WhatIfKind::training, "selective recomputation", {{"/training/recompute", "selective"}});
+    if (training.attention == Attention::standard && knows_flash())
+      add(WhatIfKind::training, "FlashAttention", {{"/training/attention", "flash"}});
+  }
+
+  void add_schedule() {
+    const Parallel& parallel = plan_.parallel;
+    if (parallel.pipeline > 1) {
+      const bool eager = parallel.pipeline_send == PipelineSend::eager;
+      if (!eager || parallel.schedule->sends == ScheduleSends::as_stack)
+        add(WhatIfKind::schedule,
+            eager ? "exchanges in blocking pairs" : "messages that leave by themselves",
+            {{"/parallel/pipeline_send", eager ? "blocking_pairs" : "eager"}});
+      if (!parallel.schedule->written) add_orders();
+    }
+    if (parallel.replicas() > 1 && !parallel.overlap_gradient_reduce && parallel.zero_stage < 3)
+      add(WhatIfKind::schedule, "gradient reduction overlapped with the backward pass",
+          {{"/parallel/overlap_gradient_reduce", "true"}});
+  }
+
+  /// The other orders of passes. Two chunks a device need layers and microbatches that divide.
+  void add_orders() {
+    std::vector<SchedulePtr> others = named_schedules();
+    std::erase_if(others, [this](const SchedulePtr& each) {
+      const bool is_idle = each->overlaps_passes && plan_.parallel.expert == 1;  // hides nothing
+      return !each->is_what_if || is_idle || each == plan_.parallel.schedule;
+    });
+    for (const SchedulePtr& each : others)
+      if (!each->takes(2)) add_order(*each, "schedule " + each->name, 1);
+    for (const SchedulePtr& each : others)
+      if (each->takes(2) && fits_two_chunks(*each))
+        add_order(*each, "schedule " + each->name + ", two chunks per device", 2);
+  }
+  bool fits_two_chunks(const Schedule& schedule) const {
+    const Parallel& parallel = plan_.parallel;
+    const int cuts = schedule.is_both_ways() ? 1 : 2;  // of what a stage has
+    const int held = parallel.schedule->is_both_ways() ? 2 : 1;
+    const bool even = std::ranges::all_of(plan_.stage_layers, [&](int layers) {
+      return layers % (cuts * held) == 0 && layers == plan_.stage_layers.front();
+    });
+    const bool sums =
+        schedule.is_both_ways() && (parallel.zero_stage == 2 || parallel.overlap_gradient_reduce);
+    return even && !sums &&
+           schedule.misfit({parallel.pipeline, plan_.microbatches, 2, schedule.chunk_path}).empty();
+  }
+  void add_order(const Schedule& schedule, std::string title, int chunks) {
+    Overrides overrides{{"/parallel/schedule", schedule.name},
+                        {"/parallel/virtual_pipeline", std::to_string(chunks)}};
+    const PipelineSend now = plan_.parallel.pipeline_send;
+    const PipelineSend then = send_with(schedule, plan_.parallel, scenario_.software);
+    if (then != now) {
+      const bool eager = then == PipelineSend::eager;
+      title += eager ? ", messages that leave by themselves" : ", exchanges in blocking pairs";
+      overrides.emplace_back("/parallel/pipeline_send", eager ? "eager" : "blocking_pairs");
+    }
+    keep_recomputed(schedule, chunks, title, overrides);
+    add(WhatIfKind::schedule, std::move(title), std::move(overrides));
+  }
+  /// Chunks of another size recompute the same share of their layers, to the next whole one: "first" counts in each chunk.
+  void keep_recomputed(const Schedule& schedule, int chunks, std::string& title,
+                       Overrides& overrides) const {
+    const int first = plan_.training.recompute_layers.first;
+    const int parts = plan_.chunk_map().num_positions(),
+              others =
+                  ChunkMap(plan_.parallel.pipeline, chunks, schedule.chunk_path).num_positions();
+    const int in_chunk = (scenario_.model.layers + parts - 1) / parts;
+    const int kept = (std::min(first, in_chunk) * parts + others - 1) / others;
+    if (first == 0 || kept * others == first * parts) return;
+    title += ", the first " + std::to_string(kept) + " layers of each chunk recomputed";
+    overrides.emplace_back("/training/recompute_layers",
+                           R"({"first":)" + std::to_string(kept) + "}");
+  }
+
+  /// For each traffic class of the plan: one run without its codec, one with every other codec, and one at half the bytes for nothing.
+  void add_codecs() {
+    const Parallel& parallel = plan_.parallel;
+    const JsonValue* compression = scenario_.resolved.find("compression");
+    if (compression != nullptr && !compression->is_object()) compression = nullptr;
+    for (const char* name : compression_classes) {
+      const JsonValue* entry = compression == nullptr ? nullptr : compression->find(name);
+      const bool compressed = entry != nullptr && !entry->is_null();
+      const std::string pointer = std::string("/compression/") + name,
+                        words = detail::with_spaces(name);
+      if (compressed) add(WhatIfKind::codec, "no compression of " + words, {{pointer, "null"}});
+      if (std::string_view(name) == "embedding_sync") {
+        if (!compressed && parallel.replicas() > 1 &&
+            synchronises_embedding(scenario_.model, plan_))
+          add(WhatIfKind::codec, "fused embedding sync", {{pointer, R"({"fused":true})"}});
+        continue;
+      }
+      if (!is_in_use(name, scenario_)) continue;
+      const JsonValue* codec = compressed ? entry->find("codec") : nullptr;
+      const TrialTraffic traffic = trial_traffic(name, scenario_);
+      for (const Codec* candidate : candidates(name, plan_)) {
+        if (codec != nullptr && codec->string() == candidate->name()) continue;
+        const CodecTrial trial = candidate->trial(traffic);
+        add(WhatIfKind::codec, words + ": " + trial.what,
+            {{pointer, setting_text(*candidate, trial)}});
+      }
+    }
+  }
+
+  const Scenario& scenario_;
+  const Plan& plan_;
+  NodeKinds kinds_;
+  std::vector<Seconds> stage_times_;
+  std::size_t slowest_ = 0;
+  std::map<std::size_t, std::set<std::size_t>> stages_of_node_;
+  std::vector<WhatIf> list_;
+};
+
 }  // namespace
+
+std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,
+                                            const std::vector<WhatIf>& changes, std::size_t at_once,
+                                            const std::function<void(std::size_t)>& on_done,
+                                            const std::function<bool()>& is_over) {
+  Tasks<std::optional<PlanFigures>> tasks;  // none: over budget
+  tasks.count = changes.size();
+  tasks.at_once = at_once;
+  tasks.on_done = on_done;
+  tasks.work = [&](std::size_t i) -> std::optional<PlanFigures> {
+    if (is_over && is_over()) return std::nullopt;
+    const Scenario changed = read_scenario(scenario.resolved, library.root, library,
+                                           {changes[i].overrides, scenario.seed});
+    return simulate_plan(changed, changed.plan);
+  };
+  std::vector<WhatIfResult> results;
+  for (const auto& outcome : run_tasks(tasks)) {
+    WhatIfResult& result = results.emplace_back();
+    result.change = changes[results.size() - 1];
+    if (const auto* failure = std::get_if<ChildFailure>(&outcome)) {
+      result.failure = failure->text;
+      result.fate = WhatIfFate::failed;
+      continue;
+    }
+    const auto& figures = std::get<std::optional<PlanFigures>>(outcome);
+    if (!figures) {
+      result.failure = "not simulated: the budget was spent";
+      result.fate = WhatIfFate::over_budget;
+      continue;
+    }
+    result.iteration_time = figures->iteration_time;
+    result.breakdown = figures->breakdown;
+    result.fits = figures->memory.fits;
+  }
+  return results;
+}
 
 Explained explain(const Scenario& scenario, const Library& library, const ExplainOptions& options) {
   return Explainer(scenario, library, options).explain();
+}
+
+std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library) {
+  return Questions(scenario, library).collect();
 }
 
 }  // namespace windtunnel

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <vector>
 
-#include "questions/what_if.hpp"
 #include "report/explanation.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/simulate.hpp"
+#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 
@@ -27,5 +29,16 @@ struct ExplainOptions {
 /// Simulates the scenario with its timeline, finds its critical path, and simulates what-ifs beside it: not those of which the critical
 /// path says that they cannot matter, and where there is a budget those that may save most first.
 Explained explain(const Scenario& scenario, const Library& library, const ExplainOptions& options);
+
+/// The questions that the scenario raises: each kind of link, GPU and node in use, the launch floor, a straggler made and taken away,
+/// each stage, the microbatch, schedule and exchange habits, codecs of each traffic class. Only those that the scenario allows.
+std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library);
+
+/// What came of all of them, in the order of the list, each simulated on its own, so many at once.
+/// `on_done`: called with the number of those done. `is_over`: asked before each; where it says so, the what-if is over budget.
+std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,
+                                            const std::vector<WhatIf>& changes, std::size_t at_once,
+                                            const std::function<void(std::size_t)>& on_done = {},
+                                            const std::function<bool()>& is_over = {});
 
 }  // namespace windtunnel

@@ -12,7 +12,6 @@
 #include "core/json_value.hpp"
 #include "core/testing.hpp"
 #include "lower/program_builder.hpp"
-#include "questions/what_if.hpp"
 #include "report/report_json.hpp"
 #include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"

@@ -11,7 +11,7 @@
 #include "core/file_io.hpp"
 #include "core/testing.hpp"
 #include "evidence/measurement_set.hpp"
-#include "questions/what_if.hpp"
+#include "questions/explain.hpp"
 
 namespace windtunnel {
 namespace {

@@ -9,7 +9,6 @@
 #include "core/utf8.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
-#include "report/svg_text.hpp"
 
 namespace windtunnel {
 namespace {
@@ -59,8 +58,7 @@ class ChartDrawing {
     for (const AxisLabel& label : labels(chart.y, 0, 0))
       longest = std::max(longest, label.text.size());
     left_ = 10 + letter_width * static_cast<double>(longest);
-    top_ = 26 + label_height * static_cast<double>(std::count_if(chart.rules.begin(),
-                                                                 chart.rules.end(), is_upright));
+    top_ = 26 + label_height * static_cast<double>(std::ranges::count_if(chart.rules, is_upright));
   }
 
   std::string svg() const {
@@ -131,8 +129,8 @@ class ChartDrawing {
             Box{x + 5, y + 15, length}, Box{x - 5 - length, y + 15, length}}) {
         const bool is_inside = box.x >= left_ + 2 && box.x + length <= width && box.y >= top_ - 4 &&
                                box.y <= bottom() - 2;
-        if (!is_inside || std::any_of(taken.begin(), taken.end(),
-                                      [&](const Box& other) { return box.meets(other); }))
+        if (!is_inside ||
+            std::ranges::any_of(taken, [&](const Box& other) { return box.meets(other); }))
           continue;
         taken.push_back(box);
         svg += svg_text(box.x, box.y, point.title, "class=\"over-rules\"");
@@ -226,7 +224,7 @@ std::vector<double> round_marks(double low, double high, bool is_logarithmic) {
 }
 
 ChartAxis axis_from_zero(const std::vector<double>& values) {
-  const double most = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  const double most = values.empty() ? 0 : *std::ranges::max_element(values);
   WT_EXPECT(std::isfinite(most));
   const double step = most > 0 ? round_up(most / marks_wanted) : 1;
   const double steps = std::max(1.0, std::ceil(most / step - rounding));
@@ -237,7 +235,7 @@ ChartAxis axis_from_zero(const std::vector<double>& values) {
 
 ChartAxis logarithmic_axis(const std::vector<double>& values) {
   WT_EXPECT(!values.empty());
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const auto [least, most] = std::ranges::minmax_element(values);
   WT_EXPECT(*least > 0 && std::isfinite(*most));
   const double room =
       std::exp(std::max(margin * (std::log(*most) - std::log(*least)), std::log(1.1)));
@@ -248,7 +246,7 @@ ChartAxis logarithmic_axis(const std::vector<double>& values) {
 
 ChartAxis axis_over(std::vector<double> values) {
   WT_EXPECT(!values.empty());
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   values.erase(std::unique(values.begin(), values.end()), values.end());
   const double least = values.front(), most = values.back();
   ChartAxis axis;

@@ -10,8 +10,6 @@
 
 #include "core/contracts.hpp"
 #include "core/work_note.hpp"
-#include "report/memory_counter.hpp"
-#include "report/trace_names.hpp"
 #include "report/trace_slices.hpp"
 #include "timeline/breakdown.hpp"
 
@@ -413,9 +411,8 @@ std::vector<std::size_t> events_by_device(const Timeline& timeline, const Progra
   std::vector<std::size_t> events(programs.devices.size(), 0);
   for (const Span& span : timeline.computes) {
     const Work& work = programs.work_of(programs.devices[span.device.index()], span.op);
-    events[span.device.index()] +=
-        1 + static_cast<std::size_t>(std::count_if(work.parts.begin(), work.parts.end(),
-                                                   [](Seconds part) { return part > 0_s; }));
+    events[span.device.index()] += 1 + static_cast<std::size_t>(std::ranges::count_if(
+                                           work.parts, [](Seconds part) { return part > 0_s; }));
   }
   for (const WaitSpan& wait : timeline.waits) events[wait.device.index()] += 1;
   for (const MessageSpan& message : timeline.messages) {

@@ -8,7 +8,7 @@
 #include "cost/codec_table.hpp"
 #include "report/testing.hpp"
 #include "report/trace_check_fixtures.hpp"
-#include "report/trace_names.hpp"
+#include "report/trace_slices.hpp"
 
 namespace windtunnel {
 namespace {

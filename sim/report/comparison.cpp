@@ -12,15 +12,15 @@
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
+#include "report/explanation.hpp"
 #include "report/figures.hpp"
-#include "report/html_page.hpp"
+#include "report/html_text.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/path_shares.hpp"
 #include "report/report_json.hpp"
 #include "report/report_view.hpp"
+#include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "report/why_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -249,53 +249,7 @@ class TextColumns {
   DataViews shown_{runs_[0]};
 };
 
-}  // namespace
-
-std::string comparison_text(const Comparison& comparison, Colour colour) {
-  const Painter paint(colour);
-  const auto heading = [&](const char* text) { return "\n" + paint(Tone::heading, text) + "\n"; };
-  std::string text;
-  for (const ComparedRun& run : comparison.runs)
-    text +=
-        paint(Tone::heading, letter_of(static_cast<std::size_t>(&run - comparison.runs.data()))) +
-        "  " + run.label + paint(Tone::quiet, name_beside(run)) + "\n";
-  for (const FailedRun& run : comparison.failed)
-    text += marked("✗", run.label + " could not be simulated: " + run.error, Tone::bad, paint);
-  if (!comparison.orderings.empty()) text += "\n";
-  for (std::size_t i = 0; i < comparison.orderings.size(); ++i)
-    if (const std::optional<Ordering>& ordering = comparison.orderings[i])
-      text +=
-          marked(mark_of(*ordering).mark, order_text(*ordering, i), mark_of(*ordering).tone, paint);
-  const DataViews runs = reports_of(comparison);
-  for (std::size_t first = 1; first == 1 || first < runs.size(); first += others_at_once())
-    text += TextColumns(runs, first, paint).block();
-  if (!comparison.differences.empty()) text += heading("Inputs that differ");
-  for (const InputDifference& difference : comparison.differences)
-    text +=
-        std::string(indent) + difference.pointer + ": " + joined(difference.values, " | ") + "\n";
-  if (!comparison.codecs.empty())
-    text += heading("What compressing does to the job, by simulation");
-  for (const CodecBreakEven& codec : comparison.codecs)
-    text += marked(
-        "·",
-        letter_of(codec.run) + ", " + with_spaces(name_of(codec.traffic)) + ": " + effect_of(codec),
-        codec.slows_job() ? Tone::doubtful : Tone::quiet, paint);
-  if (!comparison.break_evens.empty()) text += heading("Break-even bandwidths, by simulation");
-  for (const BreakEven& found : comparison.break_evens) {
-    // Inside nodes, nothing need be said where no bandwidth makes the runs equal.
-    if (found.part != NetworkPart::inside_nodes || found.outcome == BreakEven::Outcome::crosses)
-      text += marked("·", found.what + ", " + meaning_of(found.part) + ": " + verdict_of(found),
-                     Tone::quiet, paint);
-  }
-  if (!comparison.warnings.empty()) text += "\n";
-  for (const std::string& warning : comparison.warnings)
-    text += marked("!", warning, Tone::doubtful, paint);
-  return text;
-}
-
 // The JSON.
-
-namespace {
 
 JsonValue break_even_value(const BreakEven& found) {
   const bool crosses = found.outcome == BreakEven::Outcome::crosses;
@@ -368,86 +322,7 @@ double usable_memory(const JsonValue& memory) {
   return number_of(memory.find("capacity_bytes")).value_or(0);
 }
 
-}  // namespace
-
-std::string comparison_json(const Comparison& comparison) {
-  return pretty_text(comparison_value(comparison)) + "\n";
-}
-
-bool is_report(const JsonValue& document) {
-  const JsonValue* schema = document.find("schema");
-  return schema != nullptr && schema->is_string() && schema->string() == report_schema;
-}
-
-JsonValue checked_report(const JsonValue& report) {
-  constexpr double most = 1e300;                        // larger than any figure
-  constexpr double most_messages = 9007199254740992.0;  // 2^53, what a number holds exactly
-  Problems problems;
-  JsonValue copy = report;
-  ObjectReader root(copy, {}, problems);
-  const auto part = [](ObjectReader& reader, const char* key) {
-    reader.require(key, "an object");
-    return reader.child(key);
-  };
-  for (const char* key : {"name", "scenario_hash"}) root.required_string(key);
-  for (const char* key :
-       {"iteration_time_s", "samples_per_s", "tokens_per_s", "model_tflops_per_gpu", "mfu"})
-    if (root.required_number(key, 0, most) == 0 && std::string_view(key) == "iteration_time_s")
-      root.problem(key, "iteration_time_s is not above 0");
-  ObjectReader lines = part(root, "breakdown_s");
-  for (const Line line : all_lines)
-    if (is_always_written(line))
-      lines.required_number(name_of(line), -most, most);
-    else
-      lines.optional_number(name_of(line), 0, -most, most);
-  ObjectReader memory = part(root, "memory");
-  for (const char* key : {"capacity_bytes", "max_bytes"}) memory.required_number(key, 0, most);
-  if (memory.require("fits", "true or false") != nullptr) memory.optional_bool("fits", true);
-  ObjectReader bytes = part(root, "traffic_bytes"), counts = part(root, "messages");
-  for (const Traffic traffic : published_traffic) {
-    if (!is_always_written(traffic)) {
-      bytes.optional_number(name_of(traffic), 0, 0, most);
-      continue;
-    }
-    bytes.required_number(name_of(traffic), 0, most);
-    ObjectReader count = part(counts, name_of(traffic));
-    for (const char* key : {"compressed", "uncompressed"})
-      count.required_number(key, 0, most_messages);
-  }
-  problems.throw_if_any();
-  JsonValue whole = report;
-  JsonValue& of_memory = *whole.find("memory");
-  if (of_memory.find("usable_bytes") == nullptr)
-    of_memory.set("usable_bytes", JsonValue(usable_memory(of_memory)));
-  return whole;
-}
-
-double ComparedRun::number(const std::string& pointer) const {
-  return number_of(find_at(report, pointer)).value_or(0);
-}
-
-std::string ComparedRun::text(const std::string& pointer) const {
-  return DataView{&report}.text(pointer);
-}
-
-bool ComparedRun::fits() const {
-  const JsonValue* found = find_at(report, "/memory/fits");
-  return found == nullptr || canonical_text(*found) == "true";
-}
-
-double Comparison::speedup(std::size_t run) const {
-  WT_EXPECT(run < runs.size());
-  return runs.front().iteration_time() / runs[run].iteration_time();
-}
-
-bool Comparison::all_fit() const {
-  return failed.empty() &&
-         std::all_of(runs.begin(), runs.end(), [](const ComparedRun& run) { return run.fits(); });
-}
-
 // The page.
-
-namespace {
 
 std::vector<std::string> letters(const DataViews& runs) {
   std::vector<std::string> all;
@@ -469,7 +344,7 @@ bool same_work(const DataViews& runs) {
   const auto tokens = [](const DataView& run) {
     return run.amount("/tokens_per_s") * run.amount(time_pointer);
   };
-  return std::all_of(runs.begin(), runs.end(), [&](const DataView& run) {
+  return std::ranges::all_of(runs, [&](const DataView& run) {
     return std::abs(tokens(run) - tokens(runs[0])) <= rounding * tokens(runs[0]);
   });
 }
@@ -597,7 +472,7 @@ std::string reasons(const DataViews& runs, const DataViews& why, std::size_t run
   for (const FigureRow& row : rows) sum += std::abs(change(row));
   std::erase_if(rows,
                 [&](const FigureRow& row) { return std::abs(change(row)) <= least_share * sum; });
-  std::stable_sort(rows.begin(), rows.end(), [&](const FigureRow& a, const FigureRow& b) {
+  std::ranges::stable_sort(rows, [&](const FigureRow& a, const FigureRow& b) {
     return std::abs(change(a)) > std::abs(change(b));
   });
   if (rows.size() > most_lines) rows.resize(most_lines);
@@ -792,6 +667,122 @@ JsonValue why_value(const PlayedIteration& played, const CriticalPath& path, con
 }
 
 }  // namespace
+
+std::string comparison_text(const Comparison& comparison, Colour colour) {
+  const Painter paint(colour);
+  const auto heading = [&](const char* text) { return "\n" + paint(Tone::heading, text) + "\n"; };
+  std::string text;
+  for (const ComparedRun& run : comparison.runs)
+    text +=
+        paint(Tone::heading, letter_of(static_cast<std::size_t>(&run - comparison.runs.data()))) +
+        "  " + run.label + paint(Tone::quiet, name_beside(run)) + "\n";
+  for (const FailedRun& run : comparison.failed)
+    text += marked("✗", run.label + " could not be simulated: " + run.error, Tone::bad, paint);
+  if (!comparison.orderings.empty()) text += "\n";
+  for (std::size_t i = 0; i < comparison.orderings.size(); ++i)
+    if (const std::optional<Ordering>& ordering = comparison.orderings[i])
+      text +=
+          marked(mark_of(*ordering).mark, order_text(*ordering, i), mark_of(*ordering).tone, paint);
+  const DataViews runs = reports_of(comparison);
+  for (std::size_t first = 1; first == 1 || first < runs.size(); first += others_at_once())
+    text += TextColumns(runs, first, paint).block();
+  if (!comparison.differences.empty()) text += heading("Inputs that differ");
+  for (const InputDifference& difference : comparison.differences)
+    text +=
+        std::string(indent) + difference.pointer + ": " + joined(difference.values, " | ") + "\n";
+  if (!comparison.codecs.empty())
+    text += heading("What compressing does to the job, by simulation");
+  for (const CodecBreakEven& codec : comparison.codecs)
+    text += marked(
+        "·",
+        letter_of(codec.run) + ", " + with_spaces(name_of(codec.traffic)) + ": " + effect_of(codec),
+        codec.slows_job() ? Tone::doubtful : Tone::quiet, paint);
+  if (!comparison.break_evens.empty()) text += heading("Break-even bandwidths, by simulation");
+  for (const BreakEven& found : comparison.break_evens) {
+    // Inside nodes, nothing need be said where no bandwidth makes the runs equal.
+    if (found.part != NetworkPart::inside_nodes || found.outcome == BreakEven::Outcome::crosses)
+      text += marked("·", found.what + ", " + meaning_of(found.part) + ": " + verdict_of(found),
+                     Tone::quiet, paint);
+  }
+  if (!comparison.warnings.empty()) text += "\n";
+  for (const std::string& warning : comparison.warnings)
+    text += marked("!", warning, Tone::doubtful, paint);
+  return text;
+}
+
+std::string comparison_json(const Comparison& comparison) {
+  return pretty_text(comparison_value(comparison)) + "\n";
+}
+
+bool is_report(const JsonValue& document) {
+  const JsonValue* schema = document.find("schema");
+  return schema != nullptr && schema->is_string() && schema->string() == report_schema;
+}
+
+JsonValue checked_report(const JsonValue& report) {
+  constexpr double most = 1e300;                        // larger than any figure
+  constexpr double most_messages = 9007199254740992.0;  // 2^53, what a number holds exactly
+  Problems problems;
+  JsonValue copy = report;
+  ObjectReader root(copy, {}, problems);
+  const auto part = [](ObjectReader& reader, const char* key) {
+    reader.require(key, "an object");
+    return reader.child(key);
+  };
+  for (const char* key : {"name", "scenario_hash"}) root.required_string(key);
+  for (const char* key :
+       {"iteration_time_s", "samples_per_s", "tokens_per_s", "model_tflops_per_gpu", "mfu"})
+    if (root.required_number(key, 0, most) == 0 && std::string_view(key) == "iteration_time_s")
+      root.problem(key, "iteration_time_s is not above 0");
+  ObjectReader lines = part(root, "breakdown_s");
+  for (const Line line : all_lines)
+    if (is_always_written(line))
+      lines.required_number(name_of(line), -most, most);
+    else
+      lines.optional_number(name_of(line), 0, -most, most);
+  ObjectReader memory = part(root, "memory");
+  for (const char* key : {"capacity_bytes", "max_bytes"}) memory.required_number(key, 0, most);
+  if (memory.require("fits", "true or false") != nullptr) memory.optional_bool("fits", true);
+  ObjectReader bytes = part(root, "traffic_bytes"), counts = part(root, "messages");
+  for (const Traffic traffic : published_traffic) {
+    if (!is_always_written(traffic)) {
+      bytes.optional_number(name_of(traffic), 0, 0, most);
+      continue;
+    }
+    bytes.required_number(name_of(traffic), 0, most);
+    ObjectReader count = part(counts, name_of(traffic));
+    for (const char* key : {"compressed", "uncompressed"})
+      count.required_number(key, 0, most_messages);
+  }
+  problems.throw_if_any();
+  JsonValue whole = report;
+  JsonValue& of_memory = *whole.find("memory");
+  if (of_memory.find("usable_bytes") == nullptr)
+    of_memory.set("usable_bytes", JsonValue(usable_memory(of_memory)));
+  return whole;
+}
+
+double ComparedRun::number(const std::string& pointer) const {
+  return number_of(find_at(report, pointer)).value_or(0);
+}
+
+std::string ComparedRun::text(const std::string& pointer) const {
+  return DataView{&report}.text(pointer);
+}
+
+bool ComparedRun::fits() const {
+  const JsonValue* found = find_at(report, "/memory/fits");
+  return found == nullptr || canonical_text(*found) == "true";
+}
+
+double Comparison::speedup(std::size_t run) const {
+  WT_EXPECT(run < runs.size());
+  return runs.front().iteration_time() / runs[run].iteration_time();
+}
+
+bool Comparison::all_fit() const {
+  return failed.empty() && std::ranges::all_of(runs, &ComparedRun::fits);
+}
 
 RunDetails run_details(const std::string& scenario, const PlayedIteration& played,
                        const Report& report) {

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cctype>
 
-#include "core/json_value.hpp"
-#include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "report/text_table.hpp"
 
 namespace windtunnel::document {
 namespace {
@@ -37,21 +34,17 @@ struct AsText {
   /// A table and the bars beside it, the heading in its tone.
   std::string table_text(const Table& table, const std::vector<Bars::Bar>& bars) const {
     constexpr int widest_bar = 30;
-    const std::vector<TextColumn> columns = text_columns(table.columns);
-    const auto is_for_pages = [&](std::size_t column) {
-      return std::isupper(columns[std::min(column, columns.size() - 1)].letter) != 0;
+    const auto is_for_pages = [](const TextColumn& column) {
+      return std::isupper(column.letter) != 0;
     };
+    std::vector<TextColumn> columns = text_columns(table.columns);
     std::vector<TextRow> rows(table.rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i)
       for (std::size_t column = 0; column < table.rows[i].size(); ++column)
-        if (!is_for_pages(column)) rows[i].push_back(table.rows[i][column].text());
-    std::string shown;
-    for (std::size_t i = 0; i < table.columns.size(); ++i)
-      if (std::isupper(table.columns[i]) != 0)
-        while (i + 1 < table.columns.size() && std::isalpha(table.columns[i + 1]) == 0) ++i;
-      else
-        shown += table.columns[i];
-    TableLines lines = table_lines(shown, rows);
+        if (!is_for_pages(columns[std::min(column, columns.size() - 1)]))
+          rows[i].push_back(table.rows[i][column].text());
+    std::erase_if(columns, is_for_pages);
+    TableLines lines = table_lines(columns, rows);
     if (const int room = bar_room(lines.width, widest_bar); room > 0)
       for (std::size_t i = 0; i < bars.size(); ++i)
         lines.rows[i + 1] =

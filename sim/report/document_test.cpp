@@ -8,7 +8,6 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "report/text_table.hpp"
 
 namespace windtunnel {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -15,8 +16,8 @@
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
 #include "report/summary_text.hpp"
-#include "report/text_table.hpp"
-#include "report/trace_names.hpp"
+#include "report/terminal_text.hpp"
+#include "report/trace_slices.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -33,7 +34,7 @@ class Place {
     for (auto& [slack, time] : things_)
       if (slack < rounding * end) slack = Seconds{0};
     place.least = place.median = end;
-    std::sort(things_.begin(), things_.end());
+    std::ranges::sort(things_);
     Seconds all{}, passed{};
     for (const auto& [slack, time] : things_) all += time;
     for (const auto& [slack, time] : things_) {
@@ -48,11 +49,13 @@ class Place {
   std::vector<std::pair<Seconds, Seconds>> things_;  ///< slack, length
 };
 
-/// Computing devices gathered under the place that `place_of` gives them.
+/// Computing devices gathered under the places that `place_of` gives them.
 template <class PlaceOf>
-void gather_computes(std::vector<Slack>& places, std::size_t num_devices, const Timeline& timeline,
-                     const CriticalPath& path, const PlaceOf& place_of) {
-  std::vector<Place> gathered(places.size());
+std::vector<Slack> compute_slack(const std::vector<std::string>& names, std::size_t num_devices,
+                                 const Timeline& timeline, const CriticalPath& path,
+                                 const PlaceOf& place_of) {
+  std::vector<Slack> places(names.size());
+  std::vector<Place> gathered(names.size());
   std::vector<Seconds> busy(num_devices);
   for (std::size_t i = 0; i < timeline.computes.size(); ++i) {
     const Span& span = timeline.computes[i];
@@ -62,38 +65,15 @@ void gather_computes(std::vector<Slack>& places, std::size_t num_devices, const 
     of_device += span.end - span.begin;
     places[place].busy = std::max(places[place].busy, of_device);
   }
-  for (std::size_t i = 0; i < places.size(); ++i) gathered[i].fill(places[i], timeline.end);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    places[i].what = names[i];
+    gathered[i].fill(places[i], timeline.end);
+  }
   for (const CriticalStep& step : path.steps)
     if (step.activity.kind == Activity::Kind::compute)
       places[place_of(timeline.computes[step.activity.index].device)].on_path +=
           step.end - step.begin;
-}
-
-void sort_by_need(std::vector<Slack>& list) {
-  std::stable_sort(list.begin(), list.end(), [](const Slack& a, const Slack& b) {
-    return std::tuple(a.least, -a.on_path, -a.busy) < std::tuple(b.least, -b.on_path, -b.busy);
-  });
-}
-
-}  // namespace
-
-std::vector<Slack> stage_slack(const Plan& plan, const Timeline& timeline,
-                               const CriticalPath& path) {
-  std::vector<Slack> stages(static_cast<std::size_t>(plan.parallel.pipeline));
-  for (std::size_t s = 0; s < stages.size(); ++s) stages[s].what = "stage " + std::to_string(s);
-  gather_computes(stages, plan.devices.size(), timeline, path,
-                  [&](DeviceId device) { return plan.devices[device.index()].stage.index(); });
-  return stages;
-}
-
-std::vector<Slack> device_slack(const Plan& plan, const Timeline& timeline,
-                                const CriticalPath& path) {
-  std::vector<Slack> devices(plan.devices.size());
-  for (std::size_t d = 0; d < devices.size(); ++d)
-    devices[d].what = detail::process_name(plan, plan.devices[d]);
-  gather_computes(devices, plan.devices.size(), timeline, path,
-                  [](DeviceId device) { return device.index(); });
-  return devices;
+  return places;
 }
 
 std::vector<Slack> link_slack(const Plan& plan, const ProgramSet& programs,
@@ -125,11 +105,11 @@ std::vector<Slack> link_slack(const Plan& plan, const ProgramSet& programs,
     link.second.fill(link.first, timeline.end);
     list.push_back(link.first);
   }
-  sort_by_need(list);
+  std::ranges::stable_sort(list, {}, [](const Slack& each) {
+    return std::tuple(each.least, -each.on_path, -each.busy);
+  });
   return list;
 }
-
-namespace {
 
 using detail::time_text;
 using detail::with_spaces;
@@ -146,60 +126,6 @@ std::string shell_word(const std::string& word) {
       quoted += letter;
   return quoted + "'";
 }
-
-}  // namespace
-
-bool is_choice(WhatIfKind kind) {
-  return kind == WhatIfKind::training || kind == WhatIfKind::schedule || kind == WhatIfKind::codec;
-}
-
-Explanation explain_path(Report report, const Plan& plan, const ProgramSet& programs,
-                         const Timeline& timeline) {
-  Explanation explanation;
-  explanation.report = std::move(report);
-  explanation.path = find_critical_path(programs, timeline);
-  const CriticalPath& path = explanation.path;
-  explanation.shares = path_shares(plan, programs, timeline, path);
-  explanation.segments = path_segments(plan, programs, timeline, path);
-  explanation.stages = stage_slack(plan, timeline, path);
-  explanation.devices = device_slack(plan, timeline, path);
-  explanation.links = link_slack(plan, programs, timeline, path);
-  return explanation;
-}
-
-std::string shell_line(const std::vector<std::string>& words) {
-  return joined(words, " ", shell_word);
-}
-
-std::string change_text(double change) {
-  constexpr double least_shown = 0.0005;  // half of the last decimal
-  return std::abs(change) < least_shown ? "no change" : signed_percent_text(change);
-}
-
-std::string memory_note(const WhatIfResult& result, const Report& report) {
-  if (result.fits == report.memory.fits) return "";
-  return result.fits ? "fits in memory" : "does not fit in memory";
-}
-
-std::string moved_text(const WhatIfResult& result, const Report& report) {
-  constexpr double least_share = 0.0005;
-  constexpr std::size_t most_lines = 3;
-  std::vector<std::pair<Seconds, Line>> moved;
-  for (const Line line : all_lines) {
-    const Seconds difference = result.breakdown.of(line) - report.breakdown.of(line);
-    if (std::abs(difference / report.iteration_time) >= least_share)
-      moved.emplace_back(difference, line);
-  }
-  std::stable_sort(moved.begin(), moved.end(), [](const auto& a, const auto& b) {
-    return std::max(a.first, -a.first) > std::max(b.first, -b.first);
-  });
-  if (moved.size() > most_lines) moved.resize(most_lines);
-  return joined(moved, ", ", [&](const auto& each) {
-    return with_spaces(name_of(each.second)) + (each.first > Seconds{0} ? " +" : " -") +
-           time_text(std::max(each.first, -each.first), report.iteration_time);
-  });
-}
-namespace {
 
 using detail::indent;
 using detail::Painter;
@@ -247,8 +173,8 @@ bool changes_little(const Explanation& e, const WhatIfResult& result) {
 
 /// Whether the sign of a change is judged.
 bool is_judged(const Explanation& e) {
-  return std::any_of(e.what_ifs.begin(), e.what_ifs.end(),
-                     [](const WhatIfResult& result) { return result.ordering.has_value(); });
+  return std::ranges::any_of(
+      e.what_ifs, [](const WhatIfResult& result) { return result.ordering.has_value(); });
 }
 
 std::string whole_percent(double share) { return fixed_text(100 * share, 0) + " %"; }
@@ -269,17 +195,22 @@ TextRow what_if_row(const Explanation& e, const WhatIfResult& result) {
   return row;
 }
 
+/// "A; B; C; and 12 more"
+std::string first_of(const std::vector<std::string>& names, std::size_t most) {
+  const bool are_many = names.size() > most;
+  const std::vector<std::string> first(
+      names.begin(), are_many ? names.begin() + static_cast<std::ptrdiff_t>(most) : names.end());
+  return joined(first, "; ") +
+         (are_many ? "; and " + std::to_string(names.size() - most) + " more" : "");
+}
+
 /// "A; B; C; D; and 812 more".
 std::string names_of(const Explanation& e, WhatIfFate fate) {
   constexpr std::size_t most_named = 4;
-  std::string names;
-  std::size_t count = 0;
-  for (const WhatIfResult& result : e.what_ifs) {
-    if (result.fate != fate) continue;
-    if (++count <= most_named) names += (names.empty() ? "" : "; ") + result.change.what;
-  }
-  return count > most_named ? names + "; and " + std::to_string(count - most_named) + " more"
-                            : names;
+  std::vector<std::string> names;
+  for (const WhatIfResult& result : e.what_ifs)
+    if (result.fate == fate) names.push_back(result.change.what);
+  return first_of(names, most_named);
 }
 
 /// What was not simulated, and why.
@@ -292,17 +223,6 @@ std::string left_out_text(const Explanation& e) {
     text += detail::paragraph(
         "not simulated, since others may save more, or the budget was spent: " + names);
   return text;
-}
-
-/// "A; B; C; and 12 more"
-std::string first_of(const std::vector<std::string>& names) {
-  constexpr std::size_t most_named = 6;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(most_named, names.size()); ++i)
-    text += (i == 0 ? "" : "; ") + names[i];
-  return names.size() <= most_named
-             ? text
-             : text + "; and " + std::to_string(names.size() - most_named) + " more";
 }
 
 /// Compresses what is not compressed, or otherwise than it is: there are dozens of such what-ifs.
@@ -318,10 +238,10 @@ std::string other_codecs_text(const Explanation& e, const std::vector<const What
   const auto change = [&](const WhatIfResult* result) {
     return result->iteration_time / e.report.iteration_time - 1;
   };
-  const auto [best, worst] = std::minmax_element(codecs.begin(), codecs.end(),
-                                                 [&](const WhatIfResult* a, const WhatIfResult* b) {
-                                                   return a->iteration_time < b->iteration_time;
-                                                 });
+  const auto [best, worst] =
+      std::ranges::minmax_element(codecs, [&](const WhatIfResult* a, const WhatIfResult* b) {
+        return a->iteration_time < b->iteration_time;
+      });
   std::string text = count_text(codecs.size(), "more codec") + ": none gains more than " +
                      percent_text(std::max(least_gain, -change(*best)));
   if (change(*worst) >= least_change)
@@ -333,6 +253,7 @@ std::string other_codecs_text(const Explanation& e, const std::vector<const What
 /// First all that is no codec; of codecs those that gain, at most as many.
 std::string what_if_text(const Explanation& e, const Painter& paint) {
   constexpr double least_gain = 0.01;  // of a codec, to have its own line
+  constexpr std::size_t most_named = 6;
   std::string text = heading(
       paint, is_judged(e)
                  ? "What if (each simulated on its own; third, how sure the sign of a choice is)"
@@ -364,7 +285,7 @@ std::string what_if_text(const Explanation& e, const Painter& paint) {
     text += detail::paragraph(others);
   if (!little.empty())
     text += detail::paragraph("less than " + percent_text(least_change) +
-                              " either way: " + first_of(little));
+                              " either way: " + first_of(little, most_named));
   text += left_out_text(e);
   return text + detail::paragraph(
                     "--json gives the command of each, and where its time goes; --report a page");
@@ -372,26 +293,9 @@ std::string what_if_text(const Explanation& e, const Painter& paint) {
 
 /// The stages most on the path.
 std::vector<Slack> by_need(std::vector<Slack> list) {
-  std::stable_sort(list.begin(), list.end(),
-                   [](const Slack& a, const Slack& b) { return a.on_path > b.on_path; });
+  std::ranges::stable_sort(list, std::greater<>{}, &Slack::on_path);
   return list;
 }
-
-}  // namespace
-
-std::string explanation_text(const Explanation& e, Colour colour) {
-  const Painter paint(colour);
-  const Seconds whole = e.report.iteration_time;
-  std::string text =
-      paint(Tone::headline, e.report.name) + "\n" + detail::headline(e.report, paint);
-  if (!e.report.memory.fits) text += detail::verdict_line(e.report, paint);
-  text += path_text(e, paint);
-  text += slack_text(by_need(e.stages), whole,
-                     "Stages: how busy, and their slack (a delay that lengthens nothing)", paint);
-  text += slack_text(e.links, whole, "Paths between nodes", paint);
-  return text + what_if_text(e, paint);
-}
-namespace {
 
 JsonValue share_value(const PathShare& share, Seconds whole) {
   JsonValue value = object_of({{"what", share.what},
@@ -450,7 +354,243 @@ JsonValue what_if_value(const Explanation& explanation, const WhatIfResult& resu
   return value;
 }
 
+std::string number(std::size_t value) { return std::to_string(value); }
+
+const char* what_of(Part part) {
+  static constexpr std::array<const char*, num_parts> names{"compute",
+                                                            "tensor collectives",
+                                                            "codec",
+                                                            "optimizer",
+                                                            "launches and overhead",
+                                                            "parameter gathers",
+                                                            "exchanges of tokens",
+                                                            "context exchanges"};
+  return names.at(static_cast<std::size_t>(part));
+}
+const char* what_of(Traffic traffic) { return detail::words_of(traffic).what; }
+
+/// Sums up under names.
+class Shares {
+ public:
+  void add(const PathShare& step) {
+    if (step.time <= Seconds{0}) return;
+    const auto [place, is_new] = by_name_.try_emplace(step.what, step);
+    PathShare& share = place->second;
+    ++share.steps;
+    if (is_new) return;
+    share.time += step.time;
+    share.bytes += step.bytes;
+  }
+  std::vector<PathShare> take() const {
+    std::vector<PathShare> list;
+    for (const auto& [what, share] : by_name_) list.push_back(share);
+    std::ranges::stable_sort(list, std::greater<>{}, &PathShare::time);
+    return list;
+  }
+
+ private:
+  std::map<std::string, PathShare> by_name_;
+};
+
+/// Names what the steps of a path are.
+class PathReader {
+ public:
+  PathReader(const Plan& plan, const ProgramSet& programs, const Timeline& timeline)
+      : plan_(plan), programs_(programs), timeline_(timeline) {}
+
+  void add(const CriticalStep& step, Shares& shares) const {
+    const std::size_t index = step.activity.index;
+    switch (step.activity.kind) {
+      case Activity::Kind::compute:
+        return add_compute(timeline_.computes[index], shares);
+      case Activity::Kind::message:
+        return add_message(timeline_.messages[index], step.end - step.begin, shares);
+      case Activity::Kind::collective:
+        return add_collective(timeline_.collectives[index], step.end - step.begin, shares);
+      case Activity::Kind::event:
+        return;
+    }
+  }
+
+ private:
+  const PlanDevice& device(DeviceId id) const { return plan_.devices[id.index()]; }
+
+  /// A span is split into its parts, the last of which ends with it (BreakdownListener does the same).
+  void add_compute(const Span& span, Shares& shares) const {
+    const ProgramDevice& tables = programs_.devices[span.device.index()];
+    const Work& work = programs_.work_of(tables, span.op);
+    const std::size_t stage = device(span.device).stage.index();
+    Seconds left = span.end - span.begin;
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < work.parts.size(); ++i)
+      if (work.parts[i] > Seconds{0}) last = i;
+    for (std::size_t i = 0; i <= last; ++i) {
+      const Seconds time = i == last ? left : std::min(left, work.parts[i]);
+      const auto part = static_cast<Part>(i);
+      const std::string what = what_of(part);
+      shares.add({.what = what + " of stage " + number(stage),
+                  .topic = what,
+                  .line = line_of(part),
+                  .time = time,
+                  .stage = static_cast<int>(stage)});
+      left -= time;
+    }
+  }
+
+  void add_message(const MessageSpan& message, Seconds time, Shares& shares) const {
+    const Channel& channel = programs_.channels[message.channel.index()];
+    const PlanDevice &from = device(channel.from), &to = device(channel.to);
+    shares.add({.what = way_of(message),
+                .topic = what_of(message.send.traffic),
+                .kind = Activity::Kind::message,
+                .line = Line::pipeline_comm,
+                .time = time,
+                .bytes = message.bytes,
+                .stage = static_cast<int>(from.stage.index()),
+                .to_stage = static_cast<int>(to.stage.index()),
+                .node = static_cast<int>(from.node.index()),
+                .to_node = static_cast<int>(to.node.index())});
+  }
+
+  void add_collective(const CollectiveSpan& span, Seconds time, Shares& shares) const {
+    const bool is_of_stage = span.op.traffic != Traffic::embedding_sync;
+    shares.add({.what = name_of(span),
+                .topic = what_of(span.op.traffic),
+                .kind = Activity::Kind::collective,
+                .line = line_of(span.op.phase),
+                .time = time,
+                .stage = is_of_stage ? static_cast<int>(stage_of(span)) : -1});
+  }
+
+ public:
+  std::string way_of(const MessageSpan& message) const {
+    const Channel& channel = programs_.channels[message.channel.index()];
+    const PlanDevice &from = device(channel.from), &to = device(channel.to);
+    std::string what = "stage " + number(from.stage.index()) + " -> " + number(to.stage.index());
+    what += channel.in_node
+                ? " inside node " + number(from.node.index())
+                : " over node " + number(from.node.index()) + " -> " + number(to.node.index());
+    return what + " (" + what_of(message.send.traffic) + ")";
+  }
+  std::string name_of(const CollectiveSpan& span) const {
+    if (span.op.traffic == Traffic::embedding_sync) return what_of(span.op.traffic);
+    return what_of(span.op.traffic) + std::string(" of stage ") + number(stage_of(span));
+  }
+
+ private:
+  std::size_t stage_of(const CollectiveSpan& span) const {
+    return device(programs_.collectives[span.collective.index()].members.front()).stage.index();
+  }
+
+  const Plan& plan_;
+  const ProgramSet& programs_;
+  const Timeline& timeline_;
+};
+
+/// What a step is part of: a place that a segment stays in.
+PathSegment segment_of(const CriticalStep& step, const Plan& plan, const Timeline& timeline,
+                       const PathReader& reader) {
+  const std::size_t index = step.activity.index;
+  PathSegment segment{"", "", step.activity.kind, step.begin, step.end, 1};
+  switch (step.activity.kind) {
+    case Activity::Kind::compute: {
+      const PlanDevice& device = plan.devices[timeline.computes[index].device.index()];
+      segment.what = "stage " + number(device.stage.index());
+      segment.where = detail::process_name(plan, device);
+      break;
+    }
+    case Activity::Kind::message:
+      segment.what = reader.way_of(timeline.messages[index]);
+      break;
+    case Activity::Kind::collective:
+      segment.what = reader.name_of(timeline.collectives[index]);
+      break;
+    case Activity::Kind::event:
+      break;
+  }
+  return segment;
+}
+
+/// "compute of 9 other stages", "activations on 62 other ways"; not "other" where none of them has a name.
+std::string name_of_rest(const PathShare& rest, int places, bool some_are_named) {
+  const std::string many = std::to_string(places) + (some_are_named ? " other " : " ");
+  if (rest.kind == Activity::Kind::message) return rest.topic + " on " + many + "paths";
+  return rest.topic + " of " + many + "stages";
+}
+
 }  // namespace
+
+bool is_choice(WhatIfKind kind) {
+  return kind == WhatIfKind::training || kind == WhatIfKind::schedule || kind == WhatIfKind::codec;
+}
+
+Explanation explain_path(Report report, const Plan& plan, const ProgramSet& programs,
+                         const Timeline& timeline) {
+  Explanation explanation;
+  explanation.report = std::move(report);
+  explanation.path = find_critical_path(programs, timeline);
+  const CriticalPath& path = explanation.path;
+  explanation.shares = path_shares(plan, programs, timeline, path);
+  explanation.segments = path_segments(plan, programs, timeline, path);
+  std::vector<std::string> stages, devices;
+  for (int stage = 0; stage < plan.parallel.pipeline; ++stage)
+    stages.push_back("stage " + std::to_string(stage));
+  for (const PlanDevice& device : plan.devices)
+    devices.push_back(detail::process_name(plan, device));
+  explanation.stages = compute_slack(stages, devices.size(), timeline, path, [&](DeviceId device) {
+    return plan.devices[device.index()].stage.index();
+  });
+  explanation.devices = compute_slack(devices, devices.size(), timeline, path,
+                                      [](DeviceId device) { return device.index(); });
+  explanation.links = link_slack(plan, programs, timeline, path);
+  return explanation;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+  return joined(words, " ", shell_word);
+}
+
+std::string change_text(double change) {
+  constexpr double least_shown = 0.0005;  // half of the last decimal
+  return std::abs(change) < least_shown ? "no change" : signed_percent_text(change);
+}
+
+std::string memory_note(const WhatIfResult& result, const Report& report) {
+  if (result.fits == report.memory.fits) return "";
+  return result.fits ? "fits in memory" : "does not fit in memory";
+}
+
+std::string moved_text(const WhatIfResult& result, const Report& report) {
+  constexpr double least_share = 0.0005;
+  constexpr std::size_t most_lines = 3;
+  std::vector<std::pair<Seconds, Line>> moved;
+  for (const Line line : all_lines) {
+    const Seconds difference = result.breakdown.of(line) - report.breakdown.of(line);
+    if (std::abs(difference / report.iteration_time) >= least_share)
+      moved.emplace_back(difference, line);
+  }
+  std::ranges::stable_sort(moved, [](const auto& a, const auto& b) {
+    return std::max(a.first, -a.first) > std::max(b.first, -b.first);
+  });
+  if (moved.size() > most_lines) moved.resize(most_lines);
+  return joined(moved, ", ", [&](const auto& each) {
+    return with_spaces(name_of(each.second)) + (each.first > Seconds{0} ? " +" : " -") +
+           time_text(std::max(each.first, -each.first), report.iteration_time);
+  });
+}
+
+std::string explanation_text(const Explanation& e, Colour colour) {
+  const Painter paint(colour);
+  const Seconds whole = e.report.iteration_time;
+  std::string text =
+      paint(Tone::headline, e.report.name) + "\n" + detail::headline(e.report, paint);
+  if (!e.report.memory.fits) text += detail::verdict_line(e.report, paint);
+  text += path_text(e, paint);
+  text += slack_text(by_need(e.stages), whole,
+                     "Stages: how busy, and their slack (a delay that lengthens nothing)", paint);
+  text += slack_text(e.links, whole, "Paths between nodes", paint);
+  return text + what_if_text(e, paint);
+}
 
 JsonValue path_value(const Explanation& e) {
   const auto share = [&](const PathShare& each) {
@@ -474,6 +614,90 @@ JsonValue explanation_value(const Explanation& e) {
                       {"what_ifs", array_of(e.what_ifs, what_if)},
                       {"report", report_value(e.report)}});
   return value;
+}
+
+std::string spoken_share(const PathShare& share) {
+  if (share.kind != Activity::Kind::message) return share.what;
+  std::string text = share.what;
+  const std::size_t end = text.rfind(" (");  // none where several ways are one
+  text.insert(end == std::string::npos ? text.size() : end, " at " + to_text(share.rate()));
+  return "waiting for " + text;
+}
+
+std::vector<PathShare> path_shares(const Plan& plan, const ProgramSet& programs,
+                                   const Timeline& timeline, const CriticalPath& path) {
+  const PathReader reader(plan, programs, timeline);
+  Shares shares;
+  for (const CriticalStep& step : path.steps) reader.add(step, shares);
+  return shares.take();
+}
+
+std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::size_t most) {
+  constexpr double least_share = 0.02, least_message_share = 0.01;
+  Seconds whole{};
+  for (const PathShare& share : shares) whole += share.time;
+  std::vector<PathShare> list, rests;
+  std::vector<int> places;
+  const auto like = [](const PathShare& share) {
+    return [&share](const PathShare& each) {
+      return each.topic == share.topic && each.kind == share.kind;
+    };
+  };
+  for (const PathShare& share : shares) {
+    const bool is_message = share.kind == Activity::Kind::message;
+    if (list.size() < most &&
+        share.time >= (is_message ? least_message_share : least_share) * whole) {
+      list.push_back(share);
+      continue;
+    }
+    const auto rest = std::ranges::find_if(rests, like(share));
+    if (rest == rests.end()) {
+      rests.push_back(share);
+      places.push_back(1);
+      continue;
+    }
+    rest->time += share.time;
+    rest->steps += share.steps;
+    rest->bytes += share.bytes;
+    ++places[static_cast<std::size_t>(rest - rests.begin())];
+  }
+  const auto named = static_cast<std::ptrdiff_t>(list.size());
+  for (std::size_t i = 0; i < rests.size(); ++i) {
+    if (places[i] > 1) {
+      const auto end = list.begin() + named;
+      const bool some_are_named = std::find_if(list.begin(), end, like(rests[i])) != end;
+      rests[i].what = name_of_rest(rests[i], places[i], some_are_named);
+      rests[i].stage = rests[i].to_stage = rests[i].node = rests[i].to_node = -1;
+    }
+    list.push_back(rests[i]);
+  }
+  std::ranges::stable_sort(list, std::greater<>{}, &PathShare::time);
+  return list;
+}
+
+Breakdown lines_of_path(const std::vector<PathShare>& shares) {
+  Breakdown lines;
+  for (const PathShare& share : shares)
+    lines.seconds[static_cast<std::size_t>(share.line)] += share.time;
+  return lines;
+}
+
+std::vector<PathSegment> path_segments(const Plan& plan, const ProgramSet& programs,
+                                       const Timeline& timeline, const CriticalPath& path) {
+  const PathReader reader(plan, programs, timeline);
+  std::vector<PathSegment> segments;
+  for (const CriticalStep& step : path.steps) {
+    if (step.activity.kind == Activity::Kind::event) continue;
+    PathSegment next = segment_of(step, plan, timeline, reader);
+    if (!segments.empty() && segments.back().what == next.what &&
+        segments.back().where == next.where && segments.back().kind == next.kind) {
+      segments.back().end = next.end;
+      ++segments.back().steps;
+    } else {
+      segments.push_back(std::move(next));
+    }
+  }
+  return segments;
 }
 
 }  // namespace windtunnel

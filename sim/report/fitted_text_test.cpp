@@ -1,5 +1,3 @@
-#include "report/fitted_text.hpp"
-
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -9,7 +7,6 @@
 
 #include "core/utf8.hpp"
 #include "report/terminal_text.hpp"
-#include "report/text_table.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,7 +1,6 @@
-#include "report/html_page.hpp"
-
 #include <doctest/doctest.h>
 
+#include "report/html_text.hpp"
 #include "report/page_assets.hpp"
 
 namespace windtunnel {

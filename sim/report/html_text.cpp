@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 
 #include "core/markup_text.hpp"
+#include "report/chart.hpp"
 #include "report/number_text.hpp"
+#include "report/page_assets.hpp"
 
 namespace windtunnel::html {
-
 std::string escaped(std::string_view text) { return markup_text(text); }
 
 std::string element(std::string_view name, std::string_view attributes, std::string_view html) {
@@ -120,23 +122,19 @@ std::string signed_bar(double value, double largest, std::string_view negative,
 }
 
 std::string axis(double most, const std::function<std::string(double)>& text) {
-  constexpr double marks = 5, percent = 100;
+  constexpr double percent = 100, near_end = 0.94, rounding = 1e-9;
   if (!(most > 0)) return "";
-  const double power = std::pow(10.0, std::floor(std::log10(most / marks)));
-  double step = 10 * power;
-  for (const double factor : {5.0, 2.0, 1.0})
-    if (factor * power >= most / marks) step = factor * power;
   std::string svg = "<svg class=\"axis\" height=\"24\" aria-hidden=\"true\">";
-  constexpr double near_end = 0.94, rounding = 1e-9;
-  for (int i = 0; i * step <= most * (1 + rounding); ++i) {
-    const double place = i * step / most;
+  for (const double mark : axis_from_zero({most}).marks) {
+    if (mark > most * (1 + rounding)) break;
+    const double place = mark / most;
     const std::string x = fixed_text(std::min(1.0, place) * percent, 2) + "%";
     svg += "<line x1=\"" + x + "\" x2=\"" + x + "\" y1=\"0\" y2=\"6\"/><text x=\"" + x +
            "\" y=\"19\" text-anchor=\"" +
-           (i == 0              ? "start"
+           (mark == 0           ? "start"
             : place >= near_end ? "end"
                                 : "middle") +
-           "\">" + escaped(text(i * step)) + "</text>";
+           "\">" + escaped(text(mark)) + "</text>";
   }
   return svg + "</svg>";
 }
@@ -188,3 +186,84 @@ std::string in_script(std::string_view json) {
 }
 
 }  // namespace windtunnel::html
+
+namespace windtunnel {
+namespace {
+
+/// 'sha256-…' as a content policy writes the hash (W3C CSP Level 3, section 2.3.1).
+std::string source_of(const detail::Asset& asset) {
+  constexpr int hexadecimal = 16;
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < asset.sha256.size(); i += 2) {
+    unsigned char byte = 0;
+    std::from_chars(&asset.sha256[i], &asset.sha256[i] + 2, byte, hexadecimal);
+    bytes += static_cast<char>(byte);
+  }
+  return "'sha256-" + html::base64(bytes) + "'";
+}
+
+std::string policy() {
+  return "default-src 'none'; style-src " + source_of(detail::page_style) + "; script-src " +
+         source_of(detail::page_script) + "; base-uri 'none'; form-action 'none'";
+}
+
+std::string head(const HtmlPage& page) {
+  std::string text =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"" +
+      policy() +
+      "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>" +
+      html::escaped(page.title) + " · windtunnel " + page.kind + "</title>\n";
+  text += "<style>" + std::string(detail::page_style.text) + "</style>\n";
+  text += "<script>" + std::string(detail::page_script.text) + "</script>\n</head>\n";
+  return text;
+}
+
+std::string navigation(const HtmlPage& page) {
+  std::string links;
+  for (const PagePlace& place : page.places)
+    links += "<a href=\"#" + place.id + "\">" + html::escaped(place.title) + "</a>";
+  return "<nav aria-label=\"Page\"><b>windtunnel <span>" + page.kind + "</span></b><div>" + links +
+         "</div></nav>\n";
+}
+
+}  // namespace
+
+std::string svg_number(double number) { return fixed_text(number, 1); }
+
+std::string svg_text(double x, double y, const std::string& text, const std::string& attributes) {
+  return "<text x=\"" + svg_number(x) + "\" y=\"" + svg_number(y) + "\" " + attributes + ">" +
+         html::escaped(text) + "</text>\n";
+}
+
+std::string svg_rule(double x1, double y1, double x2, double y2, const std::string& attributes) {
+  return "<line x1=\"" + svg_number(x1) + "\" y1=\"" + svg_number(y1) + "\" x2=\"" +
+         svg_number(x2) + "\" y2=\"" + svg_number(y2) + "\" stroke=\"currentColor\" " + attributes +
+         "/>\n";
+}
+
+std::string svg_line(double x1, double y1, double x2, double y2, const std::string& kind) {
+  return "<line class=\"" + kind + "\" x1=\"" + svg_number(x1) + "\" y1=\"" + svg_number(y1) +
+         "\" x2=\"" + svg_number(x2) + "\" y2=\"" + svg_number(y2) + "\"/>\n";
+}
+
+void HtmlPage::add(const std::string& id, const std::string& place, const std::string& heading,
+                   const std::string& html) {
+  if (html.empty()) return;
+  if (!place.empty()) places.push_back({id, place});
+  body += "<section id=\"" + id + "\">\n<h2>" + html::escaped(heading) + "</h2>\n" + html +
+          "</section>\n";
+}
+
+std::string html_document(const HtmlPage& page) {
+  std::string text = head(page) + "<body class=\"" + page.kind + "\">\n" + navigation(page) +
+                     "<main>\n" + page.body + "</main>\n<footer>" + page.footer +
+                     "</footer>\n<div id=\"tip\" hidden></div>\n";
+  for (const PageData& data : page.data)
+    text += "<script type=\"application/json\" id=\"" + data.id + "\">" +
+            html::in_script(data.json) + "</script>\n";
+  return text + "</body>\n</html>\n";
+}
+
+}  // namespace windtunnel

@@ -1,10 +1,9 @@
-#include "report/memory_counter.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "report/testing.hpp"
+#include "report/trace_slices.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,11 +1,10 @@
-#include "report/memory_text.hpp"
-
 #include <doctest/doctest.h>
 
 #include <limits>
 #include <sstream>
 
 #include "core/utf8.hpp"
+#include "report/summary_text.hpp"
 #include "report/terminal_text.hpp"
 #include "report/testing.hpp"
 

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/enum_names.hpp"
 #include "core/json_value.hpp"
+#include "report/chart.hpp"
 #include "report/report_words.hpp"
 
 namespace windtunnel {
@@ -41,5 +44,19 @@ detail::VerdictMark mark_of(const Ordering& ordering);
 std::string text_of(const Ordering& ordering);
 /// {"ratio_interval": [1.012, 1.143], "sure": 0.95, "verdict": "faster", "reason": "…"}
 JsonValue ordering_value(const Ordering& ordering);
+
+/// One way to do a job.
+struct PricedPoint {
+  std::string label;
+  double days = 0, cost = 0;
+  bool on_front = false;                   ///< no other point takes fewer days and less money
+  std::optional<Chart::Error> error = {};  ///< of days and cost, which go together
+};
+
+/// Marks the points on the Pareto front of days against cost. Of points that are equal in both, all are on it or none is.
+void mark_pareto_front(std::vector<PricedPoint>& points);
+
+/// A chart of days (right) against money (up), each from nought.
+Chart days_money_chart(const std::vector<PricedPoint>& points);
 
 }  // namespace windtunnel

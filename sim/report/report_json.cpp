@@ -153,12 +153,20 @@ JsonValue domains_value(const DomainUse& use) {
                     {"straddling", array_of(use.straddling, straddling_value)}});
 }
 
+void erase_wall_times(JsonValue& value) {
+  if (value.is_array())
+    for (JsonValue& element : value.array()) erase_wall_times(element);
+  if (!value.is_object()) return;
+  if (JsonValue* engine = value.find("engine")) engine->erase("wall_s");
+  for (JsonValue::Member& member : value.object()) erase_wall_times(member.value);
+}
+
 }  // namespace
 
 bool has_line(const Report& report, Line line) {
   const auto has_time = [&](const StageTime& time) { return time.breakdown.of(line) > 0_s; };
   return is_always_written(line) || report.breakdown.of(line) > 0_s ||
-         std::any_of(report.stage_times.begin(), report.stage_times.end(), has_time);
+         std::ranges::any_of(report.stage_times, has_time);
 }
 
 JsonValue breakdown_value(const Breakdown& breakdown) {
@@ -213,18 +221,6 @@ JsonValue report_value(const Report& report, TensorList tensors) {
 std::string to_json(const Report& report, TensorList tensors) {
   return pretty_text(report_value(report, tensors)) + "\n";
 }
-
-namespace {
-
-void erase_wall_times(JsonValue& value) {
-  if (value.is_array())
-    for (JsonValue& element : value.array()) erase_wall_times(element);
-  if (!value.is_object()) return;
-  if (JsonValue* engine = value.find("engine")) engine->erase("wall_s");
-  for (JsonValue::Member& member : value.object()) erase_wall_times(member.value);
-}
-
-}  // namespace
 
 JsonValue without_wall_time(JsonValue document) {
   erase_wall_times(document);

@@ -35,8 +35,7 @@ std::string classes_of(const DataView& run, const std::string& link) {
     if (const double bytes = run.amount(link + "traffic_bytes/" + name_of(traffic)); bytes > 0)
       classes.emplace_back(bytes, with_spaces(name_of(traffic)) + " " +
                                       percent_text(bytes / run.amount(link + "bytes")));
-  std::stable_sort(classes.begin(), classes.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(classes, [](const auto& a, const auto& b) { return a.first > b.first; });
   return joined(classes, ", ", [](const auto& each) { return each.second; });
 }
 
@@ -87,7 +86,7 @@ std::string change_text(const FigureRow& row, double base, double exact) {
 
 FigureRows shown_rows(FigureRows rows, const DataViews& runs) {
   std::erase_if(rows, [&](const FigureRow& row) {
-    return std::none_of(runs.begin(), runs.end(), [&](const DataView& run) {
+    return std::ranges::none_of(runs, [&](const DataView& run) {
       const std::optional<double> exact = run.number(row.pointer);
       return exact && !reads_as_nothing(row.text(*exact));
     });
@@ -311,8 +310,8 @@ InputTables input_tables(const DataViews& runs, const std::vector<std::string>& 
   different.head.insert(different.head.end(), heads.begin(), heads.end());
   different.head.insert(different.head.end(), {"source", "note"});
   for (const Input& input : inputs) {
-    const bool is_common = std::count(input.values.begin(), input.values.end(),
-                                      input.values.front()) == std::ptrdiff_t(input.values.size());
+    const bool is_common = std::ranges::count(input.values, input.values.front()) ==
+                           std::ptrdiff_t(input.values.size());
     if (!is_common) differing.insert(input.what);
     std::vector<std::string>& row = (is_common ? common : different).rows.emplace_back();
     row.push_back(escaped(input.what));

@@ -1,7 +1,6 @@
 #include "report/run_page.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -10,16 +9,14 @@
 #include "core/text_list.hpp"
 #include "report/chart.hpp"
 #include "report/figures.hpp"
-#include "report/html_page.hpp"
 #include "report/html_text.hpp"
-#include "report/memory_counter.hpp"
-#include "report/memory_text.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
 #include "report/report_view.hpp"
 #include "report/report_words.hpp"
+#include "report/summary_text.hpp"
 #include "report/terminal_text.hpp"
-#include "report/why_text.hpp"
+#include "report/trace_slices.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -148,7 +145,7 @@ class WhySection {
     if (all.empty()) return "";
     std::vector<std::size_t> order(all.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
       return std::pair(-all[a].on_path, all[a].least) < std::pair(-all[b].on_path, all[b].least);
     });
     order.resize(std::min(most, order.size()));
@@ -320,12 +317,9 @@ Chart memory_chart(const PlayedIteration& played, const MemoryAccount& memory) {
               Chart::Shape::line,
               {0, played.timeline->end / 1_s, text, "s"},
               {}};
-  const auto device =
-      std::find_if(played.plan->devices.begin(), played.plan->devices.end(),
-                   [&](const auto& each) { return each.stage == memory.worst_stage; });
-  const auto account =
-      std::find_if(memory.stages.begin(), memory.stages.end(),
-                   [&](const StageMemory& each) { return each.stage == memory.worst_stage; });
+  const auto device = std::ranges::find_if(
+      played.plan->devices, [&](const auto& each) { return each.stage == memory.worst_stage; });
+  const auto account = std::ranges::find(memory.stages, memory.worst_stage, &StageMemory::stage);
   if (device == played.plan->devices.end() || account == memory.stages.end()) return chart;
   const std::vector<detail::MemorySample> samples = detail::memory_counters(
       *played.timeline, *played.plan,
@@ -431,8 +425,8 @@ std::string headline(const Report& report) {
                    number("/memory/max_bytes", to_text(report.memory.max_total)),
                "of " + number("/memory/usable_bytes", to_text(report.memory.usable)) + " usable");
   const std::vector<Reason> why = reasons_for_time(report);
-  const auto overhead = std::find_if(
-      why.begin(), why.end(), [](const Reason& reason) { return reason.line != Line::compute; });
+  const auto overhead =
+      std::ranges::find_if(why, [](const Reason& reason) { return reason.line != Line::compute; });
   if (overhead != why.end())
     html += card("largest overhead", escaped(with_spaces(name_of(overhead->line))),
                  escaped(time_text(overhead->time, report.iteration_time) + ", " +

@@ -1,35 +1,17 @@
 #include "report/summary_text.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
+#include "core/utf8.hpp"
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "report/text_table.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-namespace detail {
-
-std::string headline(const Report& report, const Painter& paint) {
-  std::string line = std::string(indent) +
-                     paint(Tone::headline, to_text(report.iteration_time) + " per iteration");
-  if (report.iteration_time_interval)
-    line += paint(Tone::quiet, "        90 %: " + to_text(report.iteration_time_interval->first) +
-                                   " to " + to_text(report.iteration_time_interval->second));
-  line += "\n";
-  if (!report.memory.fits) line += marked("✗", "if it fitted in memory", Tone::bad, paint);
-  return line;
-}
-
-std::string verdict_line(const Report& report, const Painter& paint) {
-  const VerdictMark mark = mark_of(report.memory.verdict);
-  return marked(mark.mark, verdict_text(report.memory), mark.tone, paint);
-}
-
-}  // namespace detail
-
 namespace {
 
 using detail::indent;
@@ -62,7 +44,7 @@ std::string breakdown(const Report& report, const Painter& paint) {
     rows.push_back({with_spaces(name_of(line)), number, percent_text(time / total)});
     shares.push_back(time / total);
   }
-  const TableLines table = table_lines("l15r10r7", rows);
+  const TableLines table = table_lines(text_columns("l15r10r7"), rows);
   const int bar_width = bar_room(table.width, widest_bar);
   std::string text =
       "\n" + paint(Tone::heading, "Where the time goes, on the GPUs that finish last") + "\n";
@@ -101,7 +83,7 @@ std::string memory(const Report& report, const Painter& paint) {
     tones.push_back(fits ? Tone::plain : Tone::bad);
   }
   std::string text = "\n" + paint(Tone::heading, "Memory of a GPU, GiB") + "\n";
-  const TableLines table = table_lines("l7r7?r7??r7??r7?r7???r7?r7", rows);
+  const TableLines table = table_lines(text_columns("l7r7?r7??r7??r7?r7???r7?r7"), rows);
   for (std::size_t i = 0; i < table.rows.size(); ++i)
     text += std::string(indent) + paint(tones[i], table.rows[i]) + "\n";
   if (!table.left_out.empty()) text += detail::paragraph(table.left_out);
@@ -121,7 +103,110 @@ std::string assumptions(const Report& report, const Painter& paint) {
          paint(Tone::quiet, detail::inputs_text(report) + " (--json lists them)") + "\n";
 }
 
+using detail::Painter;
+using detail::Tone;
+
+int width() {
+  constexpr int widest = 80;
+  return std::min(widest, detail::text_width());
+}
+
+std::string gib(Bytes bytes) { return fixed_text(bytes / 1_GiB, 2); }
+
+std::string size_text(Bytes size) {
+  constexpr int digits = 4;
+  return size < Bytes{1024} ? significant_text(size / 1_B, digits) + " B" : to_text(size);
+}
+
+std::string parts_text(const HeldTensor& tensor) {
+  if (tensor.count == 1) return size_text(tensor.bytes);
+  const bool is_whole = std::trunc(tensor.count) == tensor.count;
+  return (is_whole ? grouped_text(tensor.count) : fixed_text(tensor.count, 2)) + " × " +
+         size_text(tensor.size());
+}
+
+std::vector<TensorRow> rows_of(const StageMemory& stage) {
+  std::vector<TensorRow> rows;
+  for (const HeldTensor& tensor : stage.tensors_at_peak())
+    rows.push_back({name_of(tensor), parts_text(tensor), gib(tensor.bytes),
+                    percent_text(tensor.bytes / stage.allocated), line_of(tensor.kind)});
+  return rows;
+}
+
+bool read_alike(const StagesAlike& a, const StagesAlike& b) {
+  const StageMemory &one = *a.first, &other = *b.first;
+  return a.rows == b.rows && one.peak == other.peak && one.verdict == other.verdict &&
+         gib(one.reserved) == gib(other.reserved) && gib(one.total) == gib(other.total) &&
+         gib(one.usable) == gib(other.usable);
+}
+
+const char* name_of(Moment peak) {
+  switch (peak) {
+    case Moment::head:
+    case Moment::first_head:
+      return "backward pass of the head";
+    case Moment::edges:
+      return "end of the backward pass";
+    case Moment::step:
+      return "optimizer step";
+    default:
+      return "backward pass of a layer";
+  }
+}
+
+/// Parts that there is no room for stand on a line below.
+std::string line_text(const std::string& name, const std::string& parts, const std::string& amount,
+                      const std::string& share) {
+  constexpr int amount_width = 8, share_width = 8;
+  const std::string text = std::string(detail::indent) + name + "  ";
+  const int room = width() - utf8_count(text) - amount_width - share_width;
+  const bool has_room = utf8_count(parts) <= room;
+  const std::string parts_and_amount =
+      right_aligned(has_room ? parts : "", room) + right_aligned(amount, amount_width);
+  return text + parts_and_amount + (share.empty() ? "" : right_aligned(share, share_width)) + "\n" +
+         (has_room ? "" : right_aligned(parts, width() - amount_width - share_width) + "\n");
+}
+
+std::string stages_text(const StagesAlike& stages, const Painter& paint) {
+  const StageMemory& stage = *stages.first;
+  std::string header = line_text("", "", "GiB", "share");
+  const std::string name = name_of(stages);
+  header.replace(0, name.size(), name);
+  std::string text = "\n" + paint(Tone::heading, header);
+  for (const TensorRow& row : stages.rows)
+    text += line_text(row.name, row.parts, row.gib, row.share);
+  text += line_text("allocated", "", gib(stage.allocated), percent_text(1));
+  const bool fits = stage.verdict != MemoryVerdict::does_not_fit;
+  if (fits) text += line_text("reserved by the allocator", "", gib(stage.reserved), "");
+  text += line_text("CUDA context", "", gib(stage.context), "");
+  text += line_text(fits ? "in use" : "needed", "of " + gib(stage.usable) + " usable",
+                    gib(stage.total), "");
+  const detail::VerdictMark mark = detail::mark_of(stage.verdict);
+  return text +
+         detail::marked(mark.mark, detail::with_spaces(name_of(stage.verdict)), mark.tone, paint);
+}
+
 }  // namespace
+
+namespace detail {
+
+std::string headline(const Report& report, const Painter& paint) {
+  std::string line = std::string(indent) +
+                     paint(Tone::headline, to_text(report.iteration_time) + " per iteration");
+  if (report.iteration_time_interval)
+    line += paint(Tone::quiet, "        90 %: " + to_text(report.iteration_time_interval->first) +
+                                   " to " + to_text(report.iteration_time_interval->second));
+  line += "\n";
+  if (!report.memory.fits) line += marked("✗", "if it fitted in memory", Tone::bad, paint);
+  return line;
+}
+
+std::string verdict_line(const Report& report, const Painter& paint) {
+  const VerdictMark mark = mark_of(report.memory.verdict);
+  return marked(mark.mark, verdict_text(report.memory), mark.tone, paint);
+}
+
+}  // namespace detail
 
 std::string summary_text(const Report& report, Colour colour) {
   const Painter paint(colour);
@@ -129,6 +214,35 @@ std::string summary_text(const Report& report, Colour colour) {
          listed(detail::speed_items(report)) + "\n" + job(report) + plan(report) +
          breakdown(report, paint) + memory(report, paint) + warnings(report, paint) +
          assumptions(report, paint);
+}
+
+std::vector<StagesAlike> stages_alike(const MemoryAccount& memory) {
+  std::vector<StagesAlike> all;
+  for (const StageMemory& stage : memory.stages) {
+    StagesAlike stages{&stage, &stage, rows_of(stage)};
+    if (!all.empty() && read_alike(all.back(), stages))
+      all.back().last = &stage;
+    else
+      all.push_back(std::move(stages));
+  }
+  return all;
+}
+
+std::string name_of(const StagesAlike& stages) {
+  const std::uint32_t first = stages.first->stage.index(), last = stages.last->stage.index();
+  const std::string name = first == last
+                               ? "Stage " + std::to_string(first)
+                               : "Stages " + std::to_string(first) + " to " + std::to_string(last);
+  return name + ", " + name_of(stages.first->peak);
+}
+
+std::string memory_text(const Report& report, Colour colour) {
+  const Painter paint(colour);
+  std::string text = paint(Tone::heading, report.name) + "\n";
+  for (const StagesAlike& stages : stages_alike(report.memory)) text += stages_text(stages, paint);
+  const detail::VerdictMark mark = detail::mark_of(report.memory.verdict);
+  return text + "\n" +
+         detail::marked(mark.mark, detail::verdict_text(report.memory), mark.tone, paint, width());
 }
 
 }  // namespace windtunnel

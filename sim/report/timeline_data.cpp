@@ -1,6 +1,8 @@
 #include "report/timeline_data.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,7 +16,6 @@
 #include "report/html_text.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/trace_names.hpp"
 #include "report/trace_slices.hpp"
 #include "timeline/breakdown.hpp"
 
@@ -30,13 +31,17 @@ JsonValue text(std::string value) { return JsonValue(std::move(value)); }
 /// Columns of integers, packed.
 class Columns {
  public:
-  void add(const char* name, const std::vector<std::int64_t>& column) {
-    JsonValue::Array place;
-    place.push_back(number(static_cast<std::int64_t>(bytes_.size())));
-    place.push_back(number(static_cast<std::int64_t>(column.size())));
-    places_.set(name, JsonValue(std::move(place)));
-    std::int64_t before = 0;
-    for (const std::int64_t value : column) put(value - std::exchange(before, value));
+  /// The columns of a table: "wait_begin" of `table` "wait_" and its column "begin".
+  template <std::size_t count>
+  void add(const std::string& table, const std::array<const char*, count>& names,
+           const std::vector<std::array<std::int64_t, count>>& rows) {
+    for (std::size_t i = 0; i < count; ++i) {
+      places_.set(table + names[i],
+                  JsonValue(JsonValue::Array{number(static_cast<std::int64_t>(bytes_.size())),
+                                             number(static_cast<std::int64_t>(rows.size()))}));
+      std::int64_t before = 0;
+      for (const auto& row : rows) put(row[i] - std::exchange(before, row[i]));
+    }
   }
   JsonValue places() const { return places_; }
   std::string text() const { return html::base64(gzip(bytes_)); }
@@ -220,57 +225,50 @@ class TimelineWriter {
     std::vector<const Thing*> things;
     for (const Thing& thing : all)
       if (is_shown(thing.device)) things.push_back(&thing);
-    std::stable_sort(things.begin(), things.end(), [&](const Thing* a, const Thing* b) {
+    std::ranges::stable_sort(things, [&](const Thing* a, const Thing* b) {
       return std::pair{a->device, begin(*a)} < std::pair{b->device, begin(*b)};
     });
     return things;
   }
 
+  /// The row of a table that is added next.
+  template <class Rows>
+  static std::int64_t number_of_next(const Rows& rows) {
+    return static_cast<std::int64_t>(rows.size());
+  }
+
   void add_computes() {
-    Column device, begin, end, op, microbatch, slack;
+    const std::array columns{"device", "begin", "duration", "op", "microbatch", "slack"};
+    std::vector<std::array<std::int64_t, columns.size()>> rows;
     for (const Span* span :
          ordered(played_.timeline->computes, [](const Span& s) { return s.begin; })) {
       const ProgramDevice& player = played_.programs->devices[span->device.index()];
       const auto index = static_cast<std::size_t>(span - played_.timeline->computes.data());
-      compute_places_[index] = static_cast<std::int64_t>(device.size());
-      slack.push_back(slack_of(path_.compute_slack[index]));
-      device.push_back(place_[span->device.index()]);
-      begin.push_back(to_nanoseconds(span->begin));
-      end.push_back(to_nanoseconds(span->end));
-      op.push_back(ops_.of({span->stream, span->op.phase, label_of(span->op), span->op.chunk,
-                            player.work_base + span->op.work}));
-      microbatch.push_back(
-          detail::is_of_microbatch(span->op.phase) ? std::int64_t{span->op.microbatch} : -1);
+      const Nanoseconds from = to_nanoseconds(span->begin);
+      compute_places_[index] = number_of_next(rows);
+      rows.push_back(
+          {place_[span->device.index()], from, to_nanoseconds(span->end) - from,
+           ops_.of({span->stream, span->op.phase, label_of(span->op), span->op.chunk,
+                    player.work_base + span->op.work}),
+           detail::is_of_microbatch(span->op.phase) ? std::int64_t{span->op.microbatch} : -1,
+           slack_of(path_.compute_slack[index])});
     }
-    for (std::size_t i = 0; i < end.size(); ++i) end[i] -= begin[i];
-    columns_.add("compute_device", device);
-    columns_.add("compute_begin", begin);
-    columns_.add("compute_duration", end);
-    columns_.add("compute_op", op);
-    columns_.add("compute_microbatch", microbatch);
-    columns_.add("compute_slack", slack);
+    columns_.add("compute_", columns, rows);
   }
 
   void add_waits() {
-    Column device, begin, own, others, duration, phase;
+    const std::array columns{"device", "begin", "own", "others", "duration", "phase"};
+    std::vector<std::array<std::int64_t, columns.size()>> rows;
     for (const WaitSpan* wait :
          ordered(played_.timeline->waits, [](const WaitSpan& w) { return w.waiting.begin; })) {
       if (wait->stream != Stream::compute) continue;
       const Nanoseconds from = to_nanoseconds(wait->waiting.begin);
-      device.push_back(place_[wait->device.index()]);
-      begin.push_back(from);
       const WaitForOthers awaited = wait_for_others(wait->waiting);
-      own.push_back(to_nanoseconds(awaited.begin) - from);
-      others.push_back(to_nanoseconds(awaited.end) - from);
-      duration.push_back(to_nanoseconds(wait->waiting.end) - from);
-      phase.push_back(phases_.of(wait->waiting.cause));
+      rows.push_back({place_[wait->device.index()], from, to_nanoseconds(awaited.begin) - from,
+                      to_nanoseconds(awaited.end) - from, to_nanoseconds(wait->waiting.end) - from,
+                      phases_.of(wait->waiting.cause)});
     }
-    columns_.add("wait_device", device);
-    columns_.add("wait_begin", begin);
-    columns_.add("wait_own", own);
-    columns_.add("wait_others", others);
-    columns_.add("wait_duration", duration);
-    columns_.add("wait_phase", phase);
+    columns_.add("wait_", columns, rows);
   }
 
   void add_messages() {
@@ -279,55 +277,40 @@ class TimelineWriter {
       const Channel& channel = played_.programs->channels[message.channel.index()];
       if (is_shown(channel.from) || is_shown(channel.to)) messages.push_back(&message);
     }
-    std::stable_sort(messages.begin(), messages.end(),
-                     [](const MessageSpan* a, const MessageSpan* b) {
-                       return std::pair{a->channel, a->begin} < std::pair{b->channel, b->begin};
-                     });
-    Column channel, begin, duration, queued, size, microbatch, phase, slack;
+    std::ranges::stable_sort(messages, {}, [](const MessageSpan* each) {
+      return std::pair{each->channel, each->begin};
+    });
+    const std::array columns{"channel", "begin",      "duration", "queued",
+                             "size",    "microbatch", "phase",    "slack"};
+    std::vector<std::array<std::int64_t, columns.size()>> rows;
     for (const MessageSpan* message : messages) {
       const auto index = static_cast<std::size_t>(message - played_.timeline->messages.data());
-      message_places_[index] = static_cast<std::int64_t>(channel.size());
-      slack.push_back(slack_of(path_.message_slack[index]));
       const Nanoseconds from = to_nanoseconds(message->begin);
-      channel.push_back(channels_.of(message->channel));
-      begin.push_back(from);
-      duration.push_back(to_nanoseconds(message->end) - from);
-      queued.push_back(from - to_nanoseconds(message->posted));
-      size.push_back(sizes_.of(message->bytes));
-      microbatch.push_back(message->send.microbatch);
-      phase.push_back(phases_.of(message->send.phase));
+      message_places_[index] = number_of_next(rows);
+      rows.push_back({channels_.of(message->channel), from, to_nanoseconds(message->end) - from,
+                      from - to_nanoseconds(message->posted), sizes_.of(message->bytes),
+                      message->send.microbatch, phases_.of(message->send.phase),
+                      slack_of(path_.message_slack[index])});
     }
-    columns_.add("message_channel", channel);
-    columns_.add("message_begin", begin);
-    columns_.add("message_duration", duration);
-    columns_.add("message_queued", queued);
-    columns_.add("message_size", size);
-    columns_.add("message_microbatch", microbatch);
-    columns_.add("message_phase", phase);
-    columns_.add("message_slack", slack);
+    columns_.add("message_", columns, rows);
   }
 
   void add_collectives() {
-    Column group, begin, duration, phase, slack;
+    const std::array columns{"group", "begin", "duration", "phase", "slack"};
+    std::vector<std::array<std::int64_t, columns.size()>> rows;
     for (const CollectiveSpan& span : played_.timeline->collectives) {
       const std::vector<DeviceId>& members =
           played_.programs->collectives[span.collective.index()].members;
-      if (std::none_of(members.begin(), members.end(),
-                       [&](DeviceId member) { return is_shown(member); }))
+      if (std::ranges::none_of(members, [&](DeviceId member) { return is_shown(member); }))
         continue;
       const auto index = static_cast<std::size_t>(&span - played_.timeline->collectives.data());
-      collective_places_[index] = static_cast<std::int64_t>(group.size());
-      slack.push_back(slack_of(path_.collective_slack[index]));
-      group.push_back(groups_.of({span.collective, span.op.traffic}));
-      begin.push_back(to_nanoseconds(span.begin));
-      duration.push_back(to_nanoseconds(span.end) - to_nanoseconds(span.begin));
-      phase.push_back(phases_.of(span.op.phase));
+      const Nanoseconds from = to_nanoseconds(span.begin);
+      collective_places_[index] = number_of_next(rows);
+      rows.push_back({groups_.of({span.collective, span.op.traffic}), from,
+                      to_nanoseconds(span.end) - from, phases_.of(span.op.phase),
+                      slack_of(path_.collective_slack[index])});
     }
-    columns_.add("collective_group", group);
-    columns_.add("collective_begin", begin);
-    columns_.add("collective_duration", duration);
-    columns_.add("collective_phase", phase);
-    columns_.add("collective_slack", slack);
+    columns_.add("collective_", columns, rows);
   }
 
   static Nanoseconds slack_of(Seconds slack) { return to_nanoseconds(std::max(Seconds{0}, slack)); }
@@ -348,20 +331,16 @@ class TimelineWriter {
   }
 
   void add_path() {
-    Column kind, index, begin, duration, name;
+    const std::array columns{"kind", "index", "begin", "duration", "name"};
+    std::vector<std::array<std::int64_t, columns.size()>> rows;
     for (const CriticalStep& step : path_.steps) {
       if (step.activity.kind == Activity::Kind::event) continue;
-      kind.push_back(static_cast<std::int64_t>(step.activity.kind));
-      index.push_back(place_of(step.activity));
-      begin.push_back(to_nanoseconds(step.begin));
-      duration.push_back(to_nanoseconds(step.end) - begin.back());
-      name.push_back(path_names_.of(name_of_step(step.activity, played_)));
+      const Nanoseconds from = to_nanoseconds(step.begin);
+      rows.push_back({static_cast<std::int64_t>(step.activity.kind), place_of(step.activity), from,
+                      to_nanoseconds(step.end) - from,
+                      path_names_.of(name_of_step(step.activity, played_))});
     }
-    columns_.add("path_kind", kind);
-    columns_.add("path_index", index);
-    columns_.add("path_begin", begin);
-    columns_.add("path_duration", duration);
-    columns_.add("path_name", name);
+    columns_.add("path_", columns, rows);
   }
 
   /// [name, colour]

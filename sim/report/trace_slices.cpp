@@ -4,10 +4,13 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/contracts.hpp"
-#include "report/trace_names.hpp"
 #include "timeline/breakdown.hpp"
 
 namespace windtunnel::detail {
@@ -102,7 +105,7 @@ class SliceCollector {
 };
 
 void sort_slices(std::vector<Slice>& slices) {
-  std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+  std::ranges::stable_sort(slices, [](const Slice& a, const Slice& b) {
     return std::pair{a.begin, -a.end} < std::pair{b.begin, -b.end};
   });
 }
@@ -112,7 +115,7 @@ void spread(std::vector<Slice> slices, std::size_t first_lane, DeviceLanes& lane
   const Stream stream = lanes[first_lane].stream;
   std::vector<std::size_t> own{first_lane};
   for (const Slice& slice : slices) {
-    auto lane = std::find_if(own.begin(), own.end(), [&](std::size_t i) {
+    auto lane = std::ranges::find_if(own, [&](std::size_t i) {
       return lanes[i].slices.empty() || lanes[i].slices.back().end <= slice.begin;
     });
     if (lane == own.end()) {
@@ -137,6 +140,118 @@ DeviceLanes lanes_of(StreamSlices& streams) {
   return lanes;
 }
 
+/// "7" -> "0007", so that the order of names is the order of ranks.
+std::string padded(std::size_t number, std::size_t width) {
+  std::string text = std::to_string(number);
+  return std::string(width - std::min(width, text.size()), '0') + text;
+}
+
+/// "8-15" for neighbours, "0,4" otherwise.
+std::string list_text(const std::vector<std::size_t>& numbers, std::size_t width) {
+  const auto is_no_neighbour = [](std::size_t a, std::size_t b) { return b != a + 1; };
+  const bool neighbours = std::ranges::adjacent_find(numbers, is_no_neighbour) == numbers.end();
+  if (neighbours && numbers.size() > 1)
+    return padded(numbers.front(), width) + "-" + padded(numbers.back(), width);
+  std::string text;
+  for (const std::size_t number : numbers)
+    text += (text.empty() ? "" : ",") + padded(number, width);
+  return text;
+}
+
+/// Sharded training reduces each gradient to its owner. Factors of gradients go to everybody.
+bool scatters_gradients(const Plan& plan, StageId stage) {
+  constexpr int shards_parameters = 3;  // ZeRO stage that compresses no gradients
+  if (!plan.scatters_gradients()) return false;
+  const auto& compressor = plan.compression.data_gradients;
+  const bool in_factors = compressor && compressor->codec->sends_factors() &&
+                          compresses_gradients(plan.compression, static_cast<int>(stage.index()));
+  return !in_factors || plan.parallel.zero_stage == shards_parameters;
+}
+
+struct Interval {
+  Nanoseconds begin = 0, end = 0;
+};
+
+/// What a device held, and when.
+struct Held {
+  std::map<std::pair<std::uint32_t, std::uint16_t>, Interval> pairs;  ///< microbatch, chunk
+  std::optional<Interval> step;
+};
+
+/// A change of the number of pairs in flight, or of the step.
+struct Change {
+  Nanoseconds at = 0;
+  int pairs = 0;
+  int steps = 0;
+};
+
+std::vector<Held> held_by_device(const Timeline& timeline, std::size_t num_devices) {
+  std::vector<Held> devices(num_devices);
+  for (const Span& span : timeline.computes) {
+    Held& held = devices[span.device.index()];
+    const Interval interval{to_nanoseconds(span.begin), to_nanoseconds(span.end)};
+    const std::pair pair{span.op.microbatch, span.op.chunk};
+    if (span.op.phase == Phase::forward) {
+      held.pairs.try_emplace(pair, interval);
+    } else if (span.op.phase == Phase::backward || span.op.phase == Phase::weight_gradient) {
+      const auto found = held.pairs.find(pair);
+      if (found != held.pairs.end()) found->second.end = interval.end;
+    } else if (span.op.phase == Phase::optimizer) {
+      if (!held.step) held.step = interval;
+      held.step->end = interval.end;
+    }
+  }
+  return devices;
+}
+
+/// In order of time; what ends goes before what begins.
+std::vector<Change> changes_of(const Held& held) {
+  std::vector<Change> changes;
+  for (const auto& [pair, interval] : held.pairs) {
+    changes.push_back({interval.begin, +1, 0});
+    changes.push_back({interval.end, -1, 0});
+  }
+  if (held.step) {
+    changes.push_back({held.step->begin, 0, +1});
+    changes.push_back({held.step->end, 0, -1});
+  }
+  std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
+    return std::pair{a.at, a.pairs + a.steps} < std::pair{b.at, b.pairs + b.steps};
+  });
+  return changes;
+}
+
+int most_pairs(const std::vector<Change>& changes) {
+  int now = 0, most = 0;
+  for (const Change& change : changes) most = std::max(most, now += change.pairs);
+  return most;
+}
+
+std::vector<MemorySample> samples_of(const Held& held, const StageMemory& stage, Bytes activation) {
+  const std::vector<Change> changes = changes_of(held);
+  const int most = most_pairs(changes);
+  const bool step_is_maximum = stage.peak == Moment::step && held.step;
+  // What is missing to the maximum while the most pairs are in flight.
+  const Bytes below = step_is_maximum ? stage.at_peak(HeldKind::step_temporary) : Bytes{};
+  const auto bytes = [&](int pairs, int steps) {
+    if (step_is_maximum && steps > 0) return std::llround(stage.allocated / Bytes{1});
+    const Bytes now =
+        std::min(stage.allocated, step_is_maximum ? stage.allocated - below + activation * pairs
+                                                  : stage.allocated - activation * (most - pairs));
+    return std::max(0LL, std::llround(now / Bytes{1}));
+  };
+  std::vector<MemorySample> samples{{0, bytes(0, 0)}};
+  int pairs = 0, steps = 0;
+  for (const Change& change : changes) {
+    const long long now = bytes(pairs += change.pairs, steps += change.steps);
+    if (samples.back().at == change.at)
+      samples.back().bytes = now;
+    else
+      samples.push_back({change.at, now});
+  }
+  return samples;
+}
+
 }  // namespace
 
 Nanoseconds to_nanoseconds(Seconds time) {
@@ -151,6 +266,137 @@ std::vector<DeviceLanes> lay_out_slices(const Timeline& timeline, const ProgramS
   for (StreamSlices& streams : SliceCollector(timeline, programs).collect())
     lanes.push_back(lanes_of(streams));
   return lanes;
+}
+
+/// "ranks 0008-0015 · dp0 pp1 tp0-7 · node1"; one GPU alone: "rank 0003 · dp0 pp1 tp3 · node0
+/// gpu3".
+std::string process_name(const Plan& plan, const PlanDevice& device) {
+  constexpr std::size_t fewest_digits = 4;
+  const std::size_t digits =
+      std::max(fewest_digits, std::to_string(std::max(1, plan.num_ranks()) - 1).size());
+  std::vector<std::size_t> ranks;
+  for (const RankId rank : device.ranks) ranks.push_back(rank.index());
+  const std::vector<std::size_t> shards(device.tensor_indices.begin(), device.tensor_indices.end());
+  const bool alone = ranks.size() == 1;
+  return (alone ? "rank " : "ranks ") + list_text(ranks, digits) + " · dp" +
+         std::to_string(device.replica) + " pp" + std::to_string(device.stage.index()) + " tp" +
+         list_text(shards, 1) + " · node" + std::to_string(device.node.index()) +
+         (alone ? " gpu" + std::to_string(device.gpus.front()) : "");
+}
+
+std::string kernel_name(Phase phase, const Plan& plan, StageId stage) {
+  switch (phase) {
+    case Phase::activation:
+    case Phase::gradient:
+      return std::string("ncclDevKernel_SendRecv(") + name_of(phase) + ")";
+    case Phase::gradient_reduce:
+      return scatters_gradients(plan, stage) ? "ncclDevKernel_ReduceScatter(data gradients)"
+                                             : "ncclDevKernel_AllReduce(data gradients)";
+    case Phase::embedding_sync:
+      return "ncclDevKernel_AllReduce(embedding gradients)";
+    case Phase::parameter_gather:
+      return plan.broadcasts_parameters() ? "ncclDevKernel_Broadcast(parameters)"
+                                          : "ncclDevKernel_AllGather(parameters)";
+    case Phase::context_exchange:
+      return "ncclDevKernel_SendRecv(keys and values)";
+    case Phase::tensor_reduce:
+      return "ncclDevKernel_AllReduce(tensor activations)";
+    case Phase::expert_exchange:
+      return "ncclDevKernel_SendRecv(tokens of experts)";
+    default:
+      return name_of(phase);
+  }
+}
+
+std::string kernel_name(Label label) {
+  const LabelRow& row = row_of(label);
+  const char* const of = row.part == Part::tensor_comm         ? "tensor activations"
+                         : row.part == Part::expert_comm       ? "tokens of experts"
+                         : label == Label::exchange_heads      ? "heads"
+                         : row.part == Part::context_comm      ? "keys and values"
+                         : row.traffic == Traffic::zero_gather ? "parameters"
+                                                               : "data gradients";
+  switch (row.kind) {
+    case OperationKind::all_reduce:
+      return std::string("ncclDevKernel_AllReduce(") + of + ")";
+    case OperationKind::all_gather:
+      return std::string("ncclDevKernel_AllGather(") + of + ")";
+    case OperationKind::broadcast:
+      return std::string("ncclDevKernel_Broadcast(") + of + ")";
+    case OperationKind::reduce_scatter:
+      return std::string("ncclDevKernel_ReduceScatter(") + of + ")";
+    case OperationKind::all_to_all:
+      return std::string("ncclDevKernel_SendRecv(") + of + ")";
+    case OperationKind::kernel:
+    case OperationKind::message:
+      break;
+  }
+  return row.text;
+}
+
+std::string part_name(Phase phase, Part part, const Plan& plan) {
+  switch (part) {
+    case Part::tensor_comm:
+      return kernel_name(Phase::tensor_reduce, plan, StageId{0});
+    case Part::data_comm:
+      return kernel_name(Phase::parameter_gather, plan, StageId{0});
+    case Part::expert_comm:
+      return kernel_name(Phase::expert_exchange, plan, StageId{0});
+    case Part::context_comm:
+      return kernel_name(Phase::context_exchange, plan, StageId{0});
+    case Part::codec:
+      return "codec";
+    case Part::other:
+      return phase == Phase::overhead ? name_of(phase) : "launch floor";
+    case Part::compute:
+    case Part::optimizer:
+      break;
+  }
+  return name_of(phase);
+}
+
+bool is_of_microbatch(Phase phase) {
+  switch (phase) {
+    case Phase::optimizer:
+    case Phase::gradient_reduce:
+    case Phase::embedding_sync:
+    case Phase::parameter_gather:
+    case Phase::overhead:
+      return false;
+    default:
+      return true;
+  }
+}
+
+const TrafficWords& words_of(Traffic traffic) {
+  static constexpr std::array<TrafficWords, num_traffic_classes> table{{
+      {"activations", Stream::pipeline, "PIPELINE_PARALLEL"},
+      {"gradients", Stream::pipeline, "PIPELINE_PARALLEL"},
+      {"gradient reduction", Stream::data, "DATA_PARALLEL"},
+      {"embedding synchronisation", Stream::data, "EMBEDDING"},
+      {"tensor collectives across nodes", Stream::tensor, "TENSOR_PARALLEL"},
+      {"parameter gather", Stream::data, "DATA_PARALLEL"},
+      {"gradient reduction", Stream::data, "DATA_PARALLEL"},
+      {"exchanges of tokens across nodes", Stream::tensor, "EXPERT_PARALLEL"},
+      {"exchanges of tokens across nodes", Stream::tensor, "EXPERT_PARALLEL"},
+      {"context exchange", Stream::tensor, "CONTEXT_PARALLEL"},
+  }};
+  return table.at(static_cast<std::size_t>(traffic));
+}
+
+std::vector<std::vector<MemorySample>> memory_counters(const Timeline& timeline, const Plan& plan,
+                                                       const MemoryAccount& memory) {
+  std::vector<std::vector<MemorySample>> counters;
+  const std::vector<Held> devices = held_by_device(timeline, plan.devices.size());
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const StageId id = plan.devices[i].stage;
+    const auto stage = std::ranges::find(memory.stages, id, &StageMemory::stage);
+    counters.emplace_back();
+    if (stage == memory.stages.end()) continue;
+    const Bytes activation = stage->activation_per_microbatch / plan.parallel.virtual_pipeline;
+    counters.back() = samples_of(devices[i], *stage, activation);
+  }
+  return counters;
 }
 
 }  // namespace windtunnel::detail

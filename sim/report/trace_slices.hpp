@@ -1,9 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/player.hpp"
+#include "memory/memory_account.hpp"
+#include "plan/plan.hpp"
+#include "schedule/program.hpp"
 #include "timeline/timeline.hpp"
 
 /// From a timeline to what a trace viewer can show: slices on threads that nest or are disjoint.
@@ -46,5 +50,49 @@ using DeviceLanes = std::vector<Lane>;
 /// `shortest_message` long, so that both ends of an arrow lie inside.
 std::vector<DeviceLanes> lay_out_slices(const Timeline& timeline, const ProgramSet& programs);
 inline constexpr Nanoseconds shortest_message = 3;
+
+}  // namespace windtunnel::detail
+
+/// What things are called in a trace.
+namespace windtunnel::detail {
+
+/// "ranks 0008-0015 · dp0 pp1 tp0-7 · node1"; one GPU alone: "rank 0003 · dp0 pp1 tp3 · node0
+/// gpu3".
+std::string process_name(const Plan& plan, const PlanDevice& device);
+/// Names of communication start with "nccl", as the profiler's do: Holistic Trace Analysis tells it
+/// from computing by that. `stage` is the one whose device it runs on.
+std::string kernel_name(Phase phase, const Plan& plan, StageId stage);
+/// The same for a collective that is an operation of a pass.
+std::string kernel_name(Label label);
+/// The name of one part of a compute op.
+std::string part_name(Phase phase, Part part, const Plan& plan);
+/// Whether an op belongs to one microbatch.
+bool is_of_microbatch(Phase phase);
+
+/// What reports and traces say of a class of traffic.
+struct TrafficWords {
+  const char* what;           ///< "gradient reduction"
+  Stream stream;              ///< whose thread shows it
+  const char* process_group;  ///< that carries it, in the profiler's words: "DATA_PARALLEL"
+};
+const TrafficWords& words_of(Traffic traffic);
+
+/// Bytes in use on a device from a time on.
+struct MemorySample {
+  Nanoseconds at = 0;
+  std::int64_t bytes = 0;
+};
+
+/// Memory of each device over the iteration. Its maximum is the account's `allocated` of the stage,
+/// to the byte:
+///   bytes(t) = allocated - (k_max - k(t)) activation,   k: microbatches in flight, k_max: the most
+///   ever
+/// A (microbatch, model chunk) pair is in flight from the start of its first forward op to the end
+/// of its last backward op (or weight gradient); it costs 1/v of activation_per_microbatch. Where
+/// the optimizer step sets the maximum, bytes(t) is lower by the step's temporaries outside the
+/// step. Known limit: buffers and gradients count as held all the time, so that between maxima the
+/// true value is lower. Devices of stages without an account have no samples.
+std::vector<std::vector<MemorySample>> memory_counters(const Timeline& timeline, const Plan& plan,
+                                                       const MemoryAccount& memory);
 
 }  // namespace windtunnel::detail

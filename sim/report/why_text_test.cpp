@@ -1,7 +1,6 @@
-#include "report/why_text.hpp"
-
 #include <doctest/doctest.h>
 
+#include "report/report_words.hpp"
 #include "report/testing.hpp"
 
 namespace windtunnel {

@@ -45,7 +45,7 @@ using MessageOrder = std::vector<std::vector<std::uint32_t>>;
 
 /// Who waits for whom in `programs`, whatever the durations: visits every op that takes time or that others wait for, each behind those it
 /// waits for. This is the only place besides the player that knows the rules; with durations a visitor has the longest path
-/// (timeline/critical_path.cpp, search/placement_path.cpp), without them what can never happen (schedule/schedule_check.cpp,
+/// (timeline/critical_path.cpp, search/placement_objective.cpp), without them what can never happen (schedule/schedule_check.cpp,
 /// engine/program_check.cpp). The rules:
 ///  - A stream does one op after the other. A send hands its message over and goes on at once.
 ///  - A message starts behind the one before it in its channel, and in an exchange when both ends have posted it.

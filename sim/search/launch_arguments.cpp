@@ -11,19 +11,6 @@
 #include "report/json_object.hpp"
 
 namespace windtunnel {
-
-LaunchArguments megatron_arguments(const Plan& plan) {
-  LaunchArguments launch;
-  const PlanChoice choice{plan.training, plan.parallel};
-  for (const char* block : {"/parallel/", "/training/"})
-    for (const Key& key : key_table())
-      if (key.launch && key.pointer.starts_with(block))
-        key.launch(plan, key.value.get ? key.value.get(choice) : 0, launch);
-  if (has_codecs(plan.compression))
-    launch.notes.emplace_back("Megatron-LM has no codecs: the plan's compression is left out");
-  return launch;
-}
-
 namespace {
 
 /// Parts of a plan that DeepSpeed's JSON has no keys for, as Megatron-DeepSpeed's arguments (megatron/arguments.py).
@@ -71,8 +58,8 @@ std::vector<std::string> deepspeed_lacks(const Plan& plan) {
   add(parallel.virtual_pipeline > 1,
       "DeepSpeed's pipeline engine has no model chunks: "
       "virtual_pipeline is left out");
-  add(std::adjacent_find(plan.stage_layers.begin(), plan.stage_layers.end(),
-                         std::not_equal_to<>()) != plan.stage_layers.end(),
+  add(std::ranges::adjacent_find(plan.stage_layers, std::not_equal_to<>()) !=
+          plan.stage_layers.end(),
       "DeepSpeed's pipeline engine divides the layers itself: stage_layers are left out");
   add(parallel.context > 1 && parallel.context_method == ContextMethod::ring,
       "DeepSpeed has no ring attention: context is left out");
@@ -103,58 +90,6 @@ std::vector<std::string> deepspeed_lacks(const Plan& plan) {
   add(has_codecs(plan.compression), "the plan's compression is left out");
   return lacks;
 }
-
-}  // namespace
-
-LaunchArguments deepspeed_config(const Plan& plan) {
-  const Training& training = plan.training;
-  const Precision base = base_precision(training.precision);
-  const auto enabled_if = [](bool is_enabled) {
-    return only_if(is_enabled, object_of({{"enabled", true}}));
-  };
-  const double share = training.optimizer_offload;
-  const bool wide_weights = base == Precision::fp32 || base == Precision::tf32;
-  const bool wide_gradients = training.gradient_type == GradientType::fp32;
-  LaunchArguments launch;
-  launch.arguments.push_back(
-      pretty_text(object_of(
-          {{"train_batch_size", training.global_batch},
-           {"train_micro_batch_size_per_gpu", training.micro_batch},
-           {"gradient_accumulation_steps", plan.microbatches},
-           {"zero_optimization",
-            object_of(
-                {{"stage", plan.parallel.zero_stage},
-                 {"overlap_comm", plan.parallel.overlap_gradient_reduce},
-                 {"offload_optimizer",
-                  only_if(share > 0,
-                          object_of({{"device", "cpu"},
-                                     {"ratio", only_if(share < 1 && plan.parallel.zero_stage == 3,
-                                                       share)}}))}})},
-           {"communication_data_type",
-            only_if(wide_gradients != wide_weights, name_of(training.gradient_type))},
-           {"fp16", enabled_if(base == Precision::fp16)},
-           {"bf16", enabled_if(base == Precision::bf16)}})) +
-      "\n");
-  launch.notes.push_back("the data-parallel degree follows from the number of processes: " +
-                         std::to_string(plan.num_ranks()) + " make " +
-                         std::to_string(plan.parallel.data));
-  if (const std::string arguments = megatron_deepspeed_arguments(plan); !arguments.empty())
-    launch.notes.push_back("no key of the JSON says these; Megatron-DeepSpeed's arguments do: " +
-                           arguments);
-  for (std::string& lack : deepspeed_lacks(plan)) launch.notes.push_back(std::move(lack));
-  return launch;
-}
-
-std::string host_map(const Plan& plan, const Platform& platform) {
-  std::string map = "# rank node gpu\n";
-  for (std::size_t rank = 0; rank < plan.places.size(); ++rank)
-    map += std::to_string(rank) + " node" +
-           std::to_string(platform.in_cluster(plan.places[rank].node).index()) + " " +
-           std::to_string(plan.places[rank].gpu) + "\n";
-  return map;
-}
-
-namespace {
 
 /// Its name in torch.distributed.pipelining, which torchtitan takes.
 std::optional<std::string> schedule_of(const Schedule& schedule) {
@@ -270,6 +205,66 @@ void add_notes(const Plan& plan, LaunchArguments& launch) {
 }
 
 }  // namespace
+
+LaunchArguments megatron_arguments(const Plan& plan) {
+  LaunchArguments launch;
+  const PlanChoice choice{plan.training, plan.parallel};
+  for (const char* block : {"/parallel/", "/training/"})
+    for (const Key& key : key_table())
+      if (key.launch && key.pointer.starts_with(block))
+        key.launch(plan, key.value.get ? key.value.get(choice) : 0, launch);
+  if (has_codecs(plan.compression))
+    launch.notes.emplace_back("Megatron-LM has no codecs: the plan's compression is left out");
+  return launch;
+}
+
+LaunchArguments deepspeed_config(const Plan& plan) {
+  const Training& training = plan.training;
+  const Precision base = base_precision(training.precision);
+  const auto enabled_if = [](bool is_enabled) {
+    return only_if(is_enabled, object_of({{"enabled", true}}));
+  };
+  const double share = training.optimizer_offload;
+  const bool wide_weights = base == Precision::fp32 || base == Precision::tf32;
+  const bool wide_gradients = training.gradient_type == GradientType::fp32;
+  LaunchArguments launch;
+  launch.arguments.push_back(
+      pretty_text(object_of(
+          {{"train_batch_size", training.global_batch},
+           {"train_micro_batch_size_per_gpu", training.micro_batch},
+           {"gradient_accumulation_steps", plan.microbatches},
+           {"zero_optimization",
+            object_of(
+                {{"stage", plan.parallel.zero_stage},
+                 {"overlap_comm", plan.parallel.overlap_gradient_reduce},
+                 {"offload_optimizer",
+                  only_if(share > 0,
+                          object_of({{"device", "cpu"},
+                                     {"ratio", only_if(share < 1 && plan.parallel.zero_stage == 3,
+                                                       share)}}))}})},
+           {"communication_data_type",
+            only_if(wide_gradients != wide_weights, name_of(training.gradient_type))},
+           {"fp16", enabled_if(base == Precision::fp16)},
+           {"bf16", enabled_if(base == Precision::bf16)}})) +
+      "\n");
+  launch.notes.push_back("the data-parallel degree follows from the number of processes: " +
+                         std::to_string(plan.num_ranks()) + " make " +
+                         std::to_string(plan.parallel.data));
+  if (const std::string arguments = megatron_deepspeed_arguments(plan); !arguments.empty())
+    launch.notes.push_back("no key of the JSON says these; Megatron-DeepSpeed's arguments do: " +
+                           arguments);
+  for (std::string& lack : deepspeed_lacks(plan)) launch.notes.push_back(std::move(lack));
+  return launch;
+}
+
+std::string host_map(const Plan& plan, const Platform& platform) {
+  std::string map = "# rank node gpu\n";
+  for (std::size_t rank = 0; rank < plan.places.size(); ++rank)
+    map += std::to_string(rank) + " node" +
+           std::to_string(platform.in_cluster(plan.places[rank].node).index()) + " " +
+           std::to_string(plan.places[rank].gpu) + "\n";
+  return map;
+}
 
 LaunchArguments torchtitan_config(const Plan& plan, int sequence) {
   const Training& training = plan.training;

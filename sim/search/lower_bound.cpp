@@ -1,10 +1,12 @@
 #include "search/lower_bound.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "core/contracts.hpp"
@@ -12,6 +14,8 @@
 #include "lower/codec_plan.hpp"
 #include "lower/stage_cost_table.hpp"
 #include "lower/token_draws.hpp"
+#include "plan/plan.hpp"
+#include "schedule/pass_groups.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {
@@ -34,8 +38,7 @@ Plan with_fewest_microbatches(Plan plan) {
 double events_on_the_way(const Plan& plan, const StageCost& cost, bool plays_operations) {
   constexpr double events_of_the_end = 8, events_a_bucket = 2;
   const int most_layers =
-      std::max(1, *std::max_element(plan.stage_layers.begin(), plan.stage_layers.end())) +
-      plan.mtp_layers;
+      std::max(1, *std::ranges::max_element(plan.stage_layers)) + plan.mtp_layers;
   double events_a_pass = 6;
   if (gradient_reduction(plan) == GradientReduction::per_microbatch)
     events_a_pass += events_a_bucket * most_layers;
@@ -47,6 +50,293 @@ double events_on_the_way(const Plan& plan, const StageCost& cost, bool plays_ope
       2.0 * plan.microbatches * plan.parallel.virtual_pipeline + 2.0 * plan.parallel.pipeline;
   return events_a_pass * passes + events_of_the_end;
 }
+
+Seconds fixed_part(const Collective& collective, double fullness) {
+  return collective.fixed + collective.varying * (fullness - 1);
+}
+
+/// Least time of collectives whose flows share links. Flows of others do not.
+class CollectiveTimes {
+ public:
+  explicit CollectiveTimes(const Network& network)
+      : network_(network), load_(network.links().size()) {}
+
+  Seconds least(const Collective& collective, double fullness) {
+    Seconds longest{};
+    for (const CollectiveFlow& flow : collective.flows)
+      for (const PathId path : {flow.up, flow.down})
+        for (const LinkId link : network_.path(path)) {
+          Bytes& load = load_[link.index()];
+          load += flow.bytes * fullness;
+          longest = std::max(longest, load / network_.links()[link.index()].bandwidth);
+        }
+    for (const CollectiveFlow& flow : collective.flows)
+      for (const PathId path : {flow.up, flow.down})
+        for (const LinkId link : network_.path(path)) load_[link.index()] = Bytes{};
+    return std::max(fixed_part(collective, fullness), collective.latency + longest);
+  }
+
+ private:
+  const Network& network_;
+  std::vector<Bytes> load_;  ///< by link; all zero between calls
+};
+
+/// A message between two devices that have a channel.
+struct StageMessage {
+  DeviceId from, to;
+  MessageRow size = MessageRow::activation;
+};
+
+/// The least that each part of a plan's programs takes on an engine: passes, messages and collectives that have their links to themselves.
+class LeastTimes {
+ public:
+  /// Plan and programs must outlive it.
+  LeastTimes(const Plan& plan, const BuiltPrograms& built)
+      : plan_(plan),
+        built_(built),
+        splits_(plan.parallel.schedule->splits_backward),
+        hides_exchanges_(overlaps_passes(plan)),
+        reduction_(gradient_reduction(plan)) {
+    CollectiveTimes times(built.network);
+    for (const Collective& collective : built.programs.collectives) {
+      const double fullness =
+          built.programs.fullness_of(collective, Op{});  // the same in every pass
+      collective_times_.push_back(times.least(collective, fullness));
+    }
+  }
+
+  /// A row of the device's work table.
+  const Work& work(DeviceId device, std::uint16_t row) const {
+    Op op;
+    op.work = row;
+    return built_.programs.work_of(built_.programs.devices[device.index()], op);
+  }
+  Seconds row(DeviceId device, std::uint16_t row) const { return work(device, row).duration; }
+  Seconds collective(CollectiveId id) const { return collective_times_[id.index()]; }
+  /// With its collectives across nodes. A pass takes what it takes alone, or what it takes beside another, whichever is less.
+  Seconds pass(DeviceId device, int chunk, Direction direction) const {
+    Seconds time = built_.plays_operations ? operations(device, chunk, direction)
+                                           : row(device, row_of(row_of_pass(direction), chunk));
+    if (!built_.plays_operations && hides_exchanges_)
+      time = std::min(time, row(device, row_of(overlapped_row(direction), chunk)));
+    const bool makes_gradients =
+        direction == (splits_ ? Direction::weight_gradient : Direction::backward);
+    return makes_gradients ? with_reduction(device, chunk, time) : time;
+  }
+
+  Seconds forward(DeviceId device, int chunk) const {
+    return pass(device, chunk, Direction::forward);
+  }
+  /// A backward pass, or its input gradients where it is split.
+  Seconds backward(DeviceId device, int chunk) const {
+    return pass(device, chunk, splits_ ? Direction::input_gradient : Direction::backward);
+  }
+  /// Nothing where the backward pass is not split.
+  Seconds weight_gradient(DeviceId device, int chunk) const {
+    return splits_ ? pass(device, chunk, Direction::weight_gradient) : Seconds{0};
+  }
+  Seconds message(const StageMessage& message) const {
+    const Channel& way = channel(message);
+    if (bytes(message) == Bytes{0}) return way.latency;
+    const BytesPerSecond rate =
+        way.in_node ? way.bandwidth : built_.network.rate_alone({way.up, way.down});
+    return way.latency + bytes(message) / rate;
+  }
+
+  /// Of two messages that are posted at the same time, until both have arrived. Both pass each link that they share, the first no earlier
+  /// than after its latency.
+  Seconds both(const StageMessage& one, const StageMessage& other) const {
+    Seconds least = std::max(message(one), message(other));
+    const Channel &way = channel(one), &other_way = channel(other);
+    if (way.in_node || other_way.in_node) return least;
+    const Network& network = built_.network;
+    const Seconds latency = std::min(way.latency, other_way.latency);
+    for (const PathId path : {way.up, way.down})
+      for (const LinkId link : network.path(path))
+        for (const PathId other_path : {other_way.up, other_way.down}) {
+          const std::vector<LinkId>& links = network.path(other_path);
+          if (std::ranges::find(links, link) == links.end()) continue;
+          const BytesPerSecond rate = network.links()[link.index()].bandwidth;
+          least = std::max(least, latency + (bytes(one) + bytes(other)) / rate);
+        }
+    return least;
+  }
+
+  /// By how much the one pass of a chunk that reduces the gradients of the iteration beside it may be shorter than the others.
+  Seconds saved_in_pieces(DeviceId device, int chunk) const {
+    if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
+        plan_.nodes_per_tensor_group > 1)
+      return Seconds{0};
+    const Seconds whole = splits_ ? weight_gradient(device, chunk) : backward(device, chunk);
+    return std::max(Seconds{0}, whole - before_buckets(device, chunk) * buckets(device));
+  }
+
+  /// What of the pass that reduces them must have run before its first bucket: a piece, where it is cut into pieces.
+  Seconds before_buckets(DeviceId device, int chunk) const {
+    if (plan_.nodes_per_tensor_group > 1) return Seconds{0};  // buckets follow layers
+    return row(device, row_of(ChunkRow::last_piece, chunk));
+  }
+
+  /// Into how many a chunk's gradients are cut.
+  double buckets(DeviceId device) const {
+    return gradient_buckets(plan_, plan_.devices[device.index()].stage);
+  }
+
+ private:
+  const Channel& channel(const StageMessage& message) const {
+    for (const ChannelId id : built_.programs.devices[message.from.index()].channels) {
+      const Channel& channel = built_.programs.channels[id.index()];
+      if (channel.to == message.to) return channel;
+    }
+    WT_UNREACHABLE();
+  }
+
+  /// Of messages of which some are compressed: the fewest bytes that one of them has.
+  Bytes bytes(const StageMessage& message) const {
+    const auto size = [this](MessageRow row) {
+      return built_.programs.message_bytes[static_cast<std::size_t>(row)];
+    };
+    const Compression& codecs = plan_.compression;
+    if (message.size == MessageRow::activation && codecs.pipeline_forward)
+      return std::min(
+          size(MessageRow::activation),
+          size(MessageRow::encoded_activation) + size(MessageRow::encoded_activation_second));
+    if (message.size == MessageRow::gradient && codecs.pipeline_backward)
+      return std::min(size(MessageRow::gradient), size(MessageRow::encoded_gradient) +
+                                                      size(MessageRow::encoded_gradient_second));
+    return size(message.size);
+  }
+
+  Seconds collective_in(DeviceId device, std::uint32_t slot) const {
+    const std::optional<CollectiveId> id =
+        built_.programs.devices[device.index()].collectives[slot];
+    return id ? collective(*id) : Seconds{0};
+  }
+
+  /// A pass that is played operation by operation, alone on the network, with each collective at its least.
+  Seconds operations(DeviceId device, int chunk, Direction direction) const {
+    const StageOperations chunks = operations_of(built_.cost_of_device[device.index()]);
+    const OperationPlaces places(chunks, directions_of(splits_));
+    const PassOperations& pass = chunks[static_cast<std::size_t>(chunk)]->at(direction);
+    const Seconds time = time_alone(place_operations(pass), [&](const PlacedOperation& placed) {
+      const Label label = pass[placed.number].label;
+      const bool hides = label == Label::batch_read || group_of(label) == GroupKind::experts;
+      if (label == Label::launch_floor || (hides_exchanges_ && hides)) return Seconds{0};
+      return is_played_on_network(label, plan_.nodes_per_tensor_group > 1)
+                 ? collective_in(device, places.slot(chunk, direction, placed.number))
+                 : row(device, places.row(chunk, direction, placed));
+    });
+    if (hides_exchanges_) return time;
+    const Seconds read = pass.before.front().time;
+    return read + with_launch_floor(time - read, pass.floor.launch, pass.floor.sharpness);
+  }
+
+  /// A pass that makes gradients, with their reduction where every microbatch has its own: the longer of the pass, or its pieces, and the last
+  /// bucket, and of what comes before the first bucket and all of them.
+  Seconds with_reduction(DeviceId device, int chunk, Seconds pass) const {
+    if (reduction_ != GradientReduction::per_microbatch) return pass;
+    const Seconds bucket = collective_in(device, slot_of(ReductionSlot::first, {chunk}));
+    if (!plan_.parallel.overlap_gradient_reduce) return pass + bucket;
+    const double k = buckets(device);
+    const Seconds piece = before_buckets(device, chunk);
+    const Seconds all = piece == Seconds{0} ? pass : piece * k;
+    return std::max(all + bucket, piece + bucket * k);
+  }
+
+  const Plan& plan_;
+  const BuiltPrograms& built_;
+  bool splits_;
+  bool hides_exchanges_;  ///< behind kernels of another pass
+  GradientReduction reduction_;
+  std::vector<Seconds> collective_times_;
+};
+
+/// The exchanges between the passes of a stage whose messages wait for both ends (PipelineSend::blocking_pairs): no pass runs during one, and
+/// none of its messages is under way before the device enters it.
+class StageExchanges {
+ public:
+  /// Of those up to the last backward pass in the stage's `order`. None where messages leave by themselves, or go other ways than round
+  /// and round.
+  StageExchanges(const Plan& plan, const std::vector<Step>& order, StageId stage)
+      : plan_(plan), stage_(static_cast<int>(stage.index())) {
+    if (plan.parallel.pipeline_send == PipelineSend::blocking_pairs &&
+        plan.parallel.schedule->chunk_path == ChunkPath::loop)
+      count(order);
+  }
+
+  /// The least that all of them take, for the stage's device of one part of one replica: what the passes before have to send, or what those
+  /// behind wait for, whichever takes longer.
+  Seconds least(const LeastTimes& times, int replica, int part) const {
+    const int stages = plan_.parallel.pipeline;
+    const auto device = [&](int stage) {
+      return plan_.device(replica, StageId{stage % stages}, part);
+    };
+    const DeviceId here = device(stage_), next = device(stage_ + 1),
+                   previous = device(stage_ + stages - 1);
+    const auto time = [&](std::size_t messages, const StageMessage& activation,
+                          const StageMessage& gradient) {
+      if (messages == 0) return Seconds{0};
+      if (messages == Messages{true, true}.index()) return times.both(activation, gradient);
+      return times.message(messages == Messages{true, false}.index() ? activation : gradient);
+    };
+    std::array<Seconds, kinds> to_send{}, to_receive{};
+    for (std::size_t kind = 0; kind < kinds; ++kind) {
+      if (is_sent_[kind])
+        to_send[kind] = time(kind, {here, next, MessageRow::activation},
+                             {here, previous, MessageRow::gradient});
+      if (is_received_[kind])
+        to_receive[kind] = time(kind, {previous, here, MessageRow::activation},
+                                {next, here, MessageRow::gradient});
+    }
+    Seconds all{};
+    for (std::size_t sent = 0; sent < kinds; ++sent)
+      for (std::size_t received = 0; received < kinds; ++received)
+        all += std::max(to_send[sent], to_receive[received]) *
+               static_cast<double>(exchanges_[sent][received]);
+    return all;
+  }
+
+ private:
+  /// Messages between stages: activations, gradients or both.
+  struct Messages {
+    bool activation = false, gradient = false;
+    std::size_t index() const { return (activation ? 1U : 0U) + (gradient ? 2U : 0U); }
+  };
+  static constexpr std::size_t kinds = 4;  ///< of Messages
+
+  void count(const std::vector<Step>& order) {
+    const auto last_backward = std::find_if(order.rbegin(), order.rend(), [](const Step& step) {
+      return step.phase == Phase::backward;
+    });
+    const Step* const last = &*last_backward;
+    const std::vector<PassGroup> groups = pass_groups(order, plan_.parallel.virtual_pipeline);
+    for (std::size_t next = 1; next < groups.size() && groups[next].data() <= last; ++next) {
+      const std::size_t before = messages_of(groups[next - 1], true).index();
+      const std::size_t behind = messages_of(groups[next], false).index();
+      is_sent_[before] = is_received_[behind] = true;
+      ++exchanges_[before][behind];
+    }
+  }
+
+  /// What the passes of a group send, or else what they wait for: at the ends of the model there is nothing.
+  Messages messages_of(PassGroup group, bool are_sent) const {
+    Messages messages;
+    for (const Step& step : group) {
+      const bool is_first = stage_ == 0 && step.chunk == 0;
+      const bool is_last = stage_ == plan_.parallel.pipeline - 1 &&
+                           step.chunk == plan_.parallel.virtual_pipeline - 1;
+      if (step.phase == Phase::forward) messages.activation = !(are_sent ? is_last : is_first);
+      if (step.phase == Phase::backward) messages.gradient = !(are_sent ? is_first : is_last);
+    }
+    return messages;
+  }
+
+  const Plan& plan_;
+  int stage_;
+  /// By what is sent, then what is received.
+  std::array<std::array<int, kinds>, kinds> exchanges_{};
+  std::array<bool, kinds> is_sent_{}, is_received_{};  ///< in any of them
+};
 
 /// The formulas of lower_bound.hpp over all devices of a plan.
 class Bound {
@@ -74,7 +364,7 @@ class Bound {
     add_row(DeviceRow::optimizer);
     enter(slot_of(CollectiveSlot::parameter_gather), overhead);
     add_row(DeviceRow::overhead);
-    const Seconds last = std::max(floor_, *std::max_element(end_.begin(), end_.end()));
+    const Seconds last = std::max(floor_, *std::ranges::max_element(end_));
     const Seconds bound =
         last - event_resolution *
                    events_on_the_way(plan_, built_.cost_of_device.front(), built_.plays_operations);
@@ -370,234 +660,6 @@ Seconds lower_bound(const BuildInputs& inputs) {
   small.tokens.draws = Tokens::Draws::least;
   const BuiltPrograms built = build_programs(small);
   return Bound(*inputs.plan, built).seconds();
-}
-
-namespace {
-
-Seconds fixed_part(const Collective& collective, double fullness) {
-  return collective.fixed + collective.varying * (fullness - 1);
-}
-
-/// Least time of collectives whose flows share links. Flows of others do not.
-class CollectiveTimes {
- public:
-  explicit CollectiveTimes(const Network& network)
-      : network_(network), load_(network.links().size()) {}
-
-  Seconds least(const Collective& collective, double fullness) {
-    Seconds longest{};
-    for (const CollectiveFlow& flow : collective.flows)
-      for (const PathId path : {flow.up, flow.down})
-        for (const LinkId link : network_.path(path)) {
-          Bytes& load = load_[link.index()];
-          load += flow.bytes * fullness;
-          longest = std::max(longest, load / network_.links()[link.index()].bandwidth);
-        }
-    for (const CollectiveFlow& flow : collective.flows)
-      for (const PathId path : {flow.up, flow.down})
-        for (const LinkId link : network_.path(path)) load_[link.index()] = Bytes{};
-    return std::max(fixed_part(collective, fullness), collective.latency + longest);
-  }
-
- private:
-  const Network& network_;
-  std::vector<Bytes> load_;  ///< by link; all zero between calls
-};
-
-}  // namespace
-
-LeastTimes::LeastTimes(const Plan& plan, const BuiltPrograms& built)
-    : plan_(plan),
-      built_(built),
-      splits_(plan.parallel.schedule->splits_backward),
-      hides_exchanges_(overlaps_passes(plan)),
-      reduction_(gradient_reduction(plan)) {
-  CollectiveTimes times(built.network);
-  for (const Collective& collective : built.programs.collectives) {
-    const double fullness = built.programs.fullness_of(collective, Op{});  // the same in every pass
-    collective_times_.push_back(times.least(collective, fullness));
-  }
-}
-
-Seconds LeastTimes::collective_in(DeviceId device, std::uint32_t slot) const {
-  const std::optional<CollectiveId> id = built_.programs.devices[device.index()].collectives[slot];
-  return id ? collective(*id) : Seconds{0};
-}
-
-Seconds LeastTimes::operations(DeviceId device, int chunk, Direction direction) const {
-  const StageOperations chunks = operations_of(built_.cost_of_device[device.index()]);
-  const OperationPlaces places(chunks, directions_of(splits_));
-  const PassOperations& pass = chunks[static_cast<std::size_t>(chunk)]->at(direction);
-  const Seconds time = time_alone(place_operations(pass), [&](const PlacedOperation& placed) {
-    const Label label = pass[placed.number].label;
-    const bool hides = label == Label::batch_read || group_of(label) == GroupKind::experts;
-    if (label == Label::launch_floor || (hides_exchanges_ && hides)) return Seconds{0};
-    return is_played_on_network(label, plan_.nodes_per_tensor_group > 1)
-               ? collective_in(device, places.slot(chunk, direction, placed.number))
-               : row(device, places.row(chunk, direction, placed));
-  });
-  if (hides_exchanges_) return time;
-  const Seconds read = pass.before.front().time;
-  return read + with_launch_floor(time - read, pass.floor.launch, pass.floor.sharpness);
-}
-
-Seconds LeastTimes::pass(DeviceId device, int chunk, Direction direction) const {
-  Seconds time = built_.plays_operations ? operations(device, chunk, direction)
-                                         : row(device, row_of(row_of_pass(direction), chunk));
-  if (!built_.plays_operations && hides_exchanges_)
-    time = std::min(time, row(device, row_of(overlapped_row(direction), chunk)));
-  const bool makes_gradients =
-      direction == (splits_ ? Direction::weight_gradient : Direction::backward);
-  return makes_gradients ? with_reduction(device, chunk, time) : time;
-}
-
-double LeastTimes::buckets(DeviceId device) const {
-  return gradient_buckets(plan_, plan_.devices[device.index()].stage);
-}
-
-Seconds LeastTimes::saved_in_pieces(DeviceId device, int chunk) const {
-  if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
-      plan_.nodes_per_tensor_group > 1)
-    return Seconds{0};
-  const Seconds whole = splits_ ? weight_gradient(device, chunk) : backward(device, chunk);
-  return std::max(Seconds{0}, whole - before_buckets(device, chunk) * buckets(device));
-}
-
-Seconds LeastTimes::before_buckets(DeviceId device, int chunk) const {
-  if (plan_.nodes_per_tensor_group > 1) return Seconds{0};  // buckets follow layers
-  return row(device, row_of(ChunkRow::last_piece, chunk));
-}
-
-Seconds LeastTimes::with_reduction(DeviceId device, int chunk, Seconds pass) const {
-  if (reduction_ != GradientReduction::per_microbatch) return pass;
-  const Seconds bucket = collective_in(device, slot_of(ReductionSlot::first, {chunk}));
-  if (!plan_.parallel.overlap_gradient_reduce) return pass + bucket;
-  const double k = buckets(device);
-  const Seconds piece = before_buckets(device, chunk);
-  const Seconds all = piece == Seconds{0} ? pass : piece * k;
-  return std::max(all + bucket, piece + bucket * k);
-}
-
-const Channel& LeastTimes::channel(const StageMessage& message) const {
-  for (const ChannelId id : built_.programs.devices[message.from.index()].channels) {
-    const Channel& channel = built_.programs.channels[id.index()];
-    if (channel.to == message.to) return channel;
-  }
-  WT_UNREACHABLE();
-}
-
-Bytes LeastTimes::bytes(const StageMessage& message) const {
-  const auto size = [this](MessageRow row) {
-    return built_.programs.message_bytes[static_cast<std::size_t>(row)];
-  };
-  const Compression& codecs = plan_.compression;
-  if (message.size == MessageRow::activation && codecs.pipeline_forward)
-    return std::min(size(MessageRow::activation), size(MessageRow::encoded_activation) +
-                                                      size(MessageRow::encoded_activation_second));
-  if (message.size == MessageRow::gradient && codecs.pipeline_backward)
-    return std::min(size(MessageRow::gradient),
-                    size(MessageRow::encoded_gradient) + size(MessageRow::encoded_gradient_second));
-  return size(message.size);
-}
-
-Seconds LeastTimes::message(const StageMessage& message) const {
-  const Channel& way = channel(message);
-  if (bytes(message) == Bytes{0}) return way.latency;
-  const BytesPerSecond rate =
-      way.in_node ? way.bandwidth : built_.network.rate_alone({way.up, way.down});
-  return way.latency + bytes(message) / rate;
-}
-
-/// Both pass each link that they share, the first no earlier than after its latency.
-Seconds LeastTimes::both(const StageMessage& one, const StageMessage& other) const {
-  Seconds least = std::max(message(one), message(other));
-  const Channel &way = channel(one), &other_way = channel(other);
-  if (way.in_node || other_way.in_node) return least;
-  const Network& network = built_.network;
-  const Seconds latency = std::min(way.latency, other_way.latency);
-  for (const PathId path : {way.up, way.down})
-    for (const LinkId link : network.path(path))
-      for (const PathId other_path : {other_way.up, other_way.down}) {
-        const std::vector<LinkId>& links = network.path(other_path);
-        if (std::find(links.begin(), links.end(), link) == links.end()) continue;
-        const BytesPerSecond rate = network.links()[link.index()].bandwidth;
-        least = std::max(least, latency + (bytes(one) + bytes(other)) / rate);
-      }
-  return least;
-}
-
-StageExchanges::StageExchanges(const Plan& plan, const std::vector<Step>& order, StageId stage)
-    : plan_(plan), stage_(static_cast<int>(stage.index())) {
-  if (plan.parallel.pipeline_send == PipelineSend::blocking_pairs &&
-      plan.parallel.schedule->chunk_path == ChunkPath::loop)
-    count(order);
-}
-
-void StageExchanges::count(const std::vector<Step>& order) {
-  const auto last_backward = std::find_if(
-      order.rbegin(), order.rend(), [](const Step& step) { return step.phase == Phase::backward; });
-  const Step* const last = &*last_backward;
-  const std::vector<PassGroup> groups = pass_groups(order, plan_.parallel.virtual_pipeline);
-  for (std::size_t next = 1; next < groups.size() && groups[next].data() <= last; ++next) {
-    const std::size_t before = sent(groups[next - 1]).index();
-    const std::size_t behind = received(groups[next]).index();
-    is_sent_[before] = is_received_[behind] = true;
-    ++exchanges_[before][behind];
-  }
-}
-
-StageExchanges::Messages StageExchanges::sent(PassGroup group) const {
-  const int last_stage = plan_.parallel.pipeline - 1;
-  const int last_chunk = plan_.parallel.virtual_pipeline - 1;
-  Messages messages;
-  for (const Step& step : group) {
-    if (step.phase == Phase::forward)
-      messages.activation = stage_ != last_stage || step.chunk != last_chunk;
-    if (step.phase == Phase::backward) messages.gradient = stage_ != 0 || step.chunk != 0;
-  }
-  return messages;
-}
-
-StageExchanges::Messages StageExchanges::received(PassGroup group) const {
-  const int last_stage = plan_.parallel.pipeline - 1;
-  const int last_chunk = plan_.parallel.virtual_pipeline - 1;
-  Messages messages;
-  for (const Step& step : group) {
-    if (step.phase == Phase::forward) messages.activation = stage_ != 0 || step.chunk != 0;
-    if (step.phase == Phase::backward)
-      messages.gradient = stage_ != last_stage || step.chunk != last_chunk;
-  }
-  return messages;
-}
-
-Seconds StageExchanges::least(const LeastTimes& times, int replica, int part) const {
-  const int stages = plan_.parallel.pipeline;
-  const auto device = [&](int stage) {
-    return plan_.device(replica, StageId{stage % stages}, part);
-  };
-  const DeviceId here = device(stage_), next = device(stage_ + 1),
-                 previous = device(stage_ + stages - 1);
-  const auto time = [&](std::size_t messages, const StageMessage& activation,
-                        const StageMessage& gradient) {
-    if (messages == 0) return Seconds{0};
-    if (messages == Messages{true, true}.index()) return times.both(activation, gradient);
-    return times.message(messages == Messages{true, false}.index() ? activation : gradient);
-  };
-  std::array<Seconds, kinds> to_send{}, to_receive{};
-  for (std::size_t kind = 0; kind < kinds; ++kind) {
-    if (is_sent_[kind])
-      to_send[kind] =
-          time(kind, {here, next, MessageRow::activation}, {here, previous, MessageRow::gradient});
-    if (is_received_[kind])
-      to_receive[kind] =
-          time(kind, {previous, here, MessageRow::activation}, {next, here, MessageRow::gradient});
-  }
-  Seconds all{};
-  for (std::size_t sent = 0; sent < kinds; ++sent)
-    for (std::size_t received = 0; received < kinds; ++received)
-      all += std::max(to_send[sent], to_receive[received]) *
-             static_cast<double>(exchanges_[sent][received]);
-  return all;
 }
 
 }  // namespace windtunnel

@@ -111,9 +111,9 @@ void check_whole_nodes(const NewScenarioRequest& request, const Library& library
 /// Whether the software profile does not say otherwise.
 bool supports_zero(const Scenario& scenario, int stage) {
   const JsonValue* listed = find_at(scenario.resolved, "/software/supports/zero_stage");
-  return listed == nullptr ||
-         std::any_of(listed->array().begin(), listed->array().end(),
-                     [&](const JsonValue& each) { return number_of(&each) == stage; });
+  return listed == nullptr || std::ranges::any_of(listed->array(), [&](const JsonValue& each) {
+           return number_of(&each) == stage;
+         });
 }
 
 /// Lists for a search of a second.
@@ -200,15 +200,12 @@ std::string as_file(const JsonValue& document, const std::string& heading, int g
 NewScenario new_scenario(const NewScenarioRequest& request, const Library& library) {
   check_whole_nodes(request, library);
   auto [tree, base] = readable_draft(request, library);
-  RankOptions options;
-  options.top = 1;
-  options.budget = simulations;
   RankResult found;
   std::size_t considered = 0;
   for (const int zero_stage : {1, 3}) {  // 3, which moves the most bytes, where nothing else fits
     if (!found.plans.empty() || !supports_zero(base, zero_stage)) continue;
     tree.set("search", short_search(base, zero_stage));
-    found = rank_plans(read_scenario(tree, {}, library), options);
+    found = rank_plans(read_scenario(tree, {}, library), {1, simulations});
     considered += found.considered;
   }
   if (found.plans.empty())

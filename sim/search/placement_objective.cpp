@@ -1,13 +1,21 @@
 #include "search/placement_objective.hpp"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "core/contracts.hpp"
 #include "cost/collective_cost.hpp"
+#include "lower/collective_builder.hpp"
+#include "lower/program_builder.hpp"
+#include "memory/memory_account.hpp"
 #include "schedule/in_flight.hpp"
+#include "schedule/order_of_waiting.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "simulate/memory_inputs.hpp"
 
@@ -22,7 +30,492 @@ std::vector<int> own_slots(const Scenario& scenario) {
   return slots;
 }
 
+BuiltPrograms build(const Scenario& scenario, const Plan& plan) {
+  return build_programs(
+      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan});
+}
+
+/// Where the rows of a stage's device end, and its collectives.
+std::uint32_t rows_of_stage(const BuiltPrograms& built, const Plan& plan, std::size_t unit) {
+  if (!built.plays_operations)
+    return num_work_rows(plan.parallel.virtual_pipeline, has_codec_work(plan.compression));
+  return OperationPlaces(operations_of(built.cost_of_device[unit]),
+                         directions_of(plan.parallel.schedule->splits_backward))
+      .num_rows();
+}
+
+/// Passes of one pipeline up to which a schedule is played in full.
+constexpr int most_played_passes = 2048;
+/// Rounds of p microbatches that are played of a longer one: fill, one in the middle, drain.
+constexpr int played_rounds = 3;
+
+/// Microbatches to play: all, or so few that the rest are whole rounds.
+int played_microbatches(const Plan& plan, bool plays_operations) {
+  // Of 24 layers with about eight each, so that as much is worked out as for whole passes [own].
+  constexpr int operations_of_pass = 200;
+  const int p = plan.parallel.pipeline, m = plan.microbatches;
+  const int most = most_played_passes / (plays_operations ? operations_of_pass : 1);
+  const bool is_short = m <= most / p / plan.parallel.virtual_pipeline;
+  const Schedule& schedule = *plan.parallel.schedule;
+  if (schedule.fewest_microbatches_of_stage > 0) return m;
+  if (is_short || schedule.written || m < (played_rounds + 1) * p) return m;
+  return played_rounds * p + m % p;
+}
+
+/// Pipelines worked out together.
+constexpr std::size_t most_lanes = 4;
+
+/// Where the passes end and what all replicas do together begins.
+bool is_tail(const Op& op, int chunks) {
+  if (op.kind == OpKind::collective) return op.slot < num_device_collectives;
+  return op.kind == OpKind::compute && is_after_passes(op.work, chunks);
+}
+
+/// The programs up to there, where their last event is recorded.
+std::vector<StageProgram> passes_of(std::vector<StageProgram> programs, int chunks) {
+  for (StageProgram& program : programs) {
+    for (std::vector<Op>& ops : program.streams)
+      ops.erase(std::ranges::find_if(ops, [chunks](const Op& op) { return is_tail(op, chunks); }),
+                ops.end());
+    Op end;
+    end.kind = OpKind::record;
+    end.slot = program.num_events++;
+    program.streams[static_cast<std::size_t>(Stream::compute)].push_back(end);
+  }
+  return programs;
+}
+
 }  // namespace
+
+/// Constants of a search while units (a tensor group's GPUs in one node) change places: the places there are, what each stage's
+/// passes take on each kind of them, the programs, the messages, and the routes between places.
+class PlacementTables {
+ public:
+  explicit PlacementTables(const Scenario& scenario)
+      : scenario_(&scenario),
+        played_plan_(scenario.plan),
+        network_(scenario.platform, scenario.plan.num_nodes) {
+    const int p = plan().parallel.pipeline;
+    played_plan_.microbatches = played_microbatches(
+        plan(), plays_operations({&scenario.model, &scenario.platform, &scenario.nodes,
+                                  &scenario.software, &scenario.plan}));
+    left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
+    built_ = build(scenario, played_plan_);
+    for (const PlanDevice& device : plan().devices) {
+      slots_.push_back({device.node, device.gpus});
+      attachments_.push_back(network_.attach(device.node, device.gpus));
+    }
+    layout_.chunks = plan().parallel.virtual_pipeline;
+    for (int s = 0; s < p; ++s)
+      layout_.rows = std::max(
+          layout_.rows, rows_of_stage(built_, plan(), plan().device(0, StageId{s}, 0).index()));
+    layout_.messages = static_cast<std::uint32_t>(programs().message_bytes.size());
+    for (const StageProgram& program : programs().programs)
+      layout_.collectives = std::max(layout_.collectives, program.num_collectives);
+    path_.emplace(programs().programs, layout_);
+    if (left_rounds_ > 0) {
+      Plan shorter = played_plan_;
+      shorter.microbatches -= p;
+      shorter_path_.emplace(build(scenario, shorter).programs.programs, layout_);
+    }
+    fill_works();
+    fill_fits();
+  }
+
+  /// Links that flows between two places share, and what is paid beside them.
+  struct Route {
+    bool in_node = true;
+    BytesPerSecond bandwidth{};  ///< in the node; nothing else shares it
+    Seconds latency{};
+    std::uint32_t first_link = 0, num_links = 0;  ///< in link_list_
+  };
+  struct RouteLink {
+    LinkId id;
+    BytesPerSecond bandwidth{};
+  };
+  Route route(int from_slot, int to_slot) {
+    routes_.resize(slots_.size());
+    std::vector<std::optional<Route>>& row = routes_[static_cast<std::size_t>(from_slot)];
+    row.resize(slots_.size());
+    std::optional<Route>& known = row[static_cast<std::size_t>(to_slot)];
+    if (!known) known = find_route(from_slot, to_slot);
+    return *known;
+  }
+
+  std::span<const RouteLink> links(const Route& route) const {
+    return {link_list_.data() + route.first_link, route.num_links};
+  }
+  const Link& link(LinkId id) const { return network_.links()[id.index()]; }
+  std::size_t num_links() const { return network_.links().size(); }
+
+  const Scenario& scenario() const { return *scenario_; }
+  const Plan& plan() const { return scenario_->plan; }
+  const ProgramSet& programs() const { return built_.programs; }
+  const DurationLayout& layout() const { return layout_; }
+  int num_units() const { return static_cast<int>(slots_.size()); }
+  const Network::Endpoint& slot(int slot) const { return slots_[static_cast<std::size_t>(slot)]; }
+  const NodeType& node_type(int slot) const {
+    return scenario_->nodes[this->slot(slot).node.index()];
+  }
+
+  /// Works of a stage's device in a slot.
+  const std::vector<Work>& works(std::size_t stage, int slot) const {
+    return works_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])];
+  }
+
+  /// Whether GPUs differ in memory so that a stage fits on some and not on others.
+  bool memory_matters() const { return !fits_.empty(); }
+  /// Whether a stage fits in the memory of a slot's GPUs; where all GPUs have as much, nobody asks.
+  bool fits(std::size_t stage, int slot) const {
+    return fits_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])] !=
+           0;
+  }
+
+  /// The collective that the device of this stage enters at `slot_number` in the plan's own placement, or null.
+  const Collective* collective(int unit, std::uint32_t slot_number) const {
+    const std::vector<std::optional<CollectiveId>>& entered =
+        programs().devices[static_cast<std::size_t>(unit)].collectives;
+    const std::optional<CollectiveId> id =
+        slot_number < entered.size() ? entered[slot_number] : std::nullopt;
+    return id ? &programs().collectives[id->index()] : nullptr;
+  }
+
+  /// What it takes there while nobody else is on the network, each of its flows on its own.
+  Seconds time_alone(const Collective& collective) const {
+    Seconds time = collective.fixed;
+    for (const CollectiveFlow& flow : collective.flows)
+      time = std::max(
+          time, collective.latency + flow.bytes / built_.network.rate_alone({flow.up, flow.down}));
+    return time;
+  }
+
+  /// Of each pipeline, by stage: when its passes end, all microbatches played. Long schedules of equal rounds are played for a
+  /// few rounds, and what the last round added is added for each of the others.
+  std::vector<std::vector<Seconds>> ends(
+      const std::vector<const std::vector<Seconds>*>& pipelines) const {
+    std::vector<std::vector<Seconds>> ends = path_->ends(pipelines);
+    if (!shorter_path_) return ends;
+    const std::vector<std::vector<Seconds>> before = shorter_path_->ends(pipelines);
+    for (std::size_t i = 0; i < ends.size(); ++i)
+      for (std::size_t s = 0; s < ends[i].size(); ++s)
+        ends[i][s] += (ends[i][s] - before[i][s]) * left_rounds_;
+    return ends;
+  }
+
+ private:
+  struct Kind {
+    const NodeType* node;
+    std::vector<int> gpus;  ///< where GPUs of a node differ
+    bool operator==(const Kind&) const = default;
+  };
+  Kind kind_of(int slot) const {
+    const Network::Endpoint& place = this->slot(slot);
+    const NodeType& type = scenario_->platform.type_of(place.node);
+    const bool position_matters = type.interconnect.kind == Interconnect::Kind::mesh;
+    return {&type, position_matters ? place.gpus : std::vector<int>{}};
+  }
+
+  /// Every stage on every kind of place: as the plan has them, and for the rest with two devices changing places.
+  void fill_works() {
+    for (int s = 0; s < num_units(); ++s) {
+      const Kind kind = kind_of(s);
+      const auto found = std::ranges::find(kinds_, kind);
+      kind_of_slot_.push_back(static_cast<int>(found - kinds_.begin()));
+      if (found == kinds_.end()) kinds_.push_back(kind);
+    }
+    const auto rows_of = [&](const BuiltPrograms& built, std::size_t unit) {
+      const auto first = built.programs.work.begin() + built.programs.devices[unit].work_base;
+      std::vector<Work> rows(first, first + rows_of_stage(built, plan(), unit));
+      rows.resize(layout_.rows);
+      return rows;
+    };
+    const auto stages = static_cast<std::size_t>(plan().parallel.pipeline);
+    works_.assign(stages, std::vector<std::vector<Work>>(kinds_.size()));
+    for (std::size_t unit = 0; unit < slots_.size(); ++unit) {
+      auto& works =
+          works_[plan().devices[unit].stage.index()][static_cast<std::size_t>(kind_of_slot_[unit])];
+      if (works.empty()) works = rows_of(built_, unit);
+    }
+    Plan swapped = played_plan_;
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+        if (!works_[stage][kind].empty()) continue;
+        const auto here = plan().device(0, StageId{stage}, 0).index();
+        const auto there = static_cast<std::size_t>(
+            std::ranges::find(kind_of_slot_, static_cast<int>(kind)) - kind_of_slot_.begin());
+        const auto swap_places = [&] {
+          std::swap(swapped.devices[here].node, swapped.devices[there].node);
+          std::swap(swapped.devices[here].gpus, swapped.devices[there].gpus);
+        };
+        swap_places();
+        works_[stage][kind] = rows_of(build(*scenario_, swapped), here);
+        swap_places();
+      }
+    }
+  }
+
+  void fill_fits() {
+    const auto usable = [](const Kind& kind) { return kind.node->device.usable_memory; };
+    const bool all_equal = std::ranges::all_of(
+        kinds_, [&](const Kind& kind) { return usable(kind) == usable(kinds_.front()); });
+    if (all_equal) return;
+    fits_.assign(works_.size(), std::vector<char>(kinds_.size(), 0));
+    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+      const std::vector<StageMemory> stages = memory_on(kinds_[kind].node->device);
+      for (std::size_t stage = 0; stage < stages.size(); ++stage)
+        fits_[stage][kind] = stages[stage].verdict != MemoryVerdict::does_not_fit ? 1 : 0;
+    }
+  }
+
+  /// Every stage as if all its replicas were on this device.
+  std::vector<StageMemory> memory_on(const Device& device) const {
+    MemoryInputs inputs = memory_inputs(*scenario_, plan(), count_in_flight(plan()));
+    inputs.device_of_stage.assign(inputs.device_of_stage.size(), &device);
+    return account_memory(inputs).stages;
+  }
+
+  const Scenario* scenario_;
+  Plan played_plan_;        ///< the plan, with as many microbatches as are played
+  double left_rounds_ = 0;  ///< rounds of p microbatches that are not played
+  BuiltPrograms built_;
+  DurationLayout layout_;
+  std::vector<Network::Endpoint> slots_;          ///< where the plan's own devices are
+  std::vector<Network::Attachment> attachments_;  ///< of the slots
+  std::vector<int> kind_of_slot_;
+  std::vector<Kind> kinds_;
+  std::vector<std::vector<std::vector<Work>>> works_;  ///< by stage, by kind
+  std::vector<std::vector<char>> fits_;  ///< by stage, by kind; empty where it does not matter
+  std::optional<PipelinePath> path_, shorter_path_;  ///< the second: a round fewer
+  Network network_;
+  Route find_route(int from_slot, int to_slot) {
+    Route route;
+    const Network::Endpoint &from = slot(from_slot), &to = slot(to_slot);
+    if (from.node == to.node) {
+      const Interconnect& wires = node_type(from_slot).interconnect;
+      route.bandwidth = wires.point_to_point * static_cast<double>(from.gpus.size());
+      route.latency = wires.point_to_point_latency;
+      return route;
+    }
+    route.in_node = false;
+    route.first_link = static_cast<std::uint32_t>(link_list_.size());
+    const windtunnel::Route way = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
+                                                 attachments_[static_cast<std::size_t>(to_slot)]);
+    route.latency = way.latency;
+    for (const PathId path : {way.up, way.down})
+      for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
+    route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
+    return route;
+  }
+
+  /// By slots from and to; a row is empty until somebody asks for one of it.
+  std::vector<std::vector<std::optional<Route>>> routes_;
+  std::vector<RouteLink> link_list_;
+};
+
+/// Rings that are entered together: what they keep busy, and what does not depend on links.
+struct RingCost {
+  Seconds fixed{}, latency{};
+  std::vector<std::pair<LinkId, Seconds>> busy;  ///< each link once
+
+  /// How long they take while nothing else is on their links.
+  Seconds alone() const {
+    Seconds slowest{};
+    for (const auto& [link, time] : busy) slowest = std::max(slowest, time);
+    return std::max(fixed, latency + slowest);
+  }
+};
+
+/// Rings that are entered together, through units that change places. A move works out again which links the flows of the
+/// members that moved cross; steps of a ring only where members share a node, or did.
+class PlacedRings {
+ public:
+  struct Kind {
+    RingKind work = RingKind::all_reduce;
+    std::function<CollectiveSteps(const CollectiveTask&)> steps;
+  };
+  /// One more: through the units `members`, moving as much as `like`, which stands in the plan's own placement and must
+  /// outlive this.
+  void add(std::vector<int> members, const Collective& like, Kind kind) {
+    members_.push_back({std::move(members), &like, std::move(kind)});
+    rings_.emplace_back().slots.assign(members_.back().units.size(), -1);
+  }
+
+  /// Says where the units are now, as CollectiveBuilder would make rings there. Returns whether a member has moved.
+  bool follow(PlacementTables& tables, const std::vector<int>& slot_of, PlacementScratch& scratch) {
+    bool has_moved = false;
+    for (std::size_t i = 0; i < rings_.size(); ++i) {
+      const std::vector<int>& units = members_[i].units;
+      const bool is_same = std::equal(units.begin(), units.end(), rings_[i].slots.begin(),
+                                      [&](const int unit, const int slot) {
+                                        return slot_of[static_cast<std::size_t>(unit)] == slot;
+                                      });
+      if (is_same) continue;
+      if (!has_moved) rings_before_ = rings_;
+      has_moved = true;
+      place(rings_[i], members_[i], tables, slot_of, scratch);
+    }
+    if (!has_moved) return false;
+    cost_before_.busy.swap(cost_.busy);
+    cost_before_.fixed = cost_.fixed;
+    cost_before_.latency = cost_.latency;
+    add_up(tables, scratch);
+    return true;
+  }
+
+  /// Takes back the last follow() that found a move.
+  void undo() {
+    rings_.swap(rings_before_);
+    std::swap(cost_, cost_before_);
+  }
+
+  const RingCost& cost() const { return cost_; }
+
+ private:
+  /// Whether no two slots are on one node.
+  static bool on_own_nodes(const PlacementTables& tables, const std::vector<int>& slots,
+                           std::vector<int>& node_members) {
+    const auto node = [&](int slot) { return tables.slot(slot).node.index(); };
+    bool are_own = true;
+    for (const int slot : slots) {
+      if (node(slot) >= node_members.size()) node_members.resize(node(slot) + std::size_t{1});
+      are_own &= ++node_members[node(slot)] == 1;
+    }
+    for (const int slot : slots) node_members[node(slot)] = 0;
+    return are_own;
+  }
+
+  struct Members {
+    std::vector<int> units;
+    const Collective* like = nullptr;
+    Kind kind;
+  };
+  /// A ring as it lies on the slots.
+  struct Ring {
+    std::vector<int> slots;  ///< by member
+    bool is_spread = false;  ///< each member has a node of its own
+    Seconds fixed{}, latency{};
+    std::vector<MemberFlow> flows;
+    std::vector<PlacementTables::Route> routes;  ///< of the flows
+  };
+  /// A ring whose members all have nodes of their own has the same steps wherever those are.
+  void place(Ring& ring, const Members& members, PlacementTables& tables,
+             const std::vector<int>& slot_of, PlacementScratch& scratch) const {
+    const std::vector<int> before = ring.slots;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      ring.slots[i] = slot_of[static_cast<std::size_t>(members.units[i])];
+    const bool was_spread = ring.is_spread;
+    ring.is_spread = on_own_nodes(tables, ring.slots, scratch.node_members);
+    const bool keeps_steps = was_spread && ring.is_spread;
+    if (!keeps_steps) {
+      std::vector<NodeId> nodes;
+      for (const int slot : ring.slots) nodes.push_back(tables.slot(slot).node);
+      const CollectiveMembers placed{
+          std::move(nodes),
+          [&](std::size_t i) -> const std::vector<int>& { return tables.slot(ring.slots[i]).gpus; },
+          [&](std::size_t i) -> const NodeType& { return tables.node_type(ring.slots[i]); }};
+      CollectiveSteps steps = members.kind.steps(collective_task(
+          tables.scenario().platform, placed, members.like->payload, members.kind.work));
+      ring.fixed = steps.fixed;
+      ring.latency = steps.latency;
+      ring.flows = std::move(steps.flows);
+      ring.routes.resize(ring.flows.size());
+    }
+    for (std::size_t i = 0; i < ring.flows.size(); ++i) {
+      const auto [from, to, bytes] = ring.flows[i];
+      if (keeps_steps && before[from] == ring.slots[from] && before[to] == ring.slots[to]) continue;
+      ring.routes[i] = tables.route(ring.slots[from], ring.slots[to]);
+    }
+  }
+
+  /// Each link once, with all the time it is kept busy.
+  void add_up(const PlacementTables& tables, PlacementScratch& scratch) {
+    std::vector<Seconds>& link_time = scratch.link_time;
+    if (link_time.size() < tables.num_links()) link_time.resize(tables.num_links());
+    cost_.fixed = cost_.latency = Seconds{0};
+    cost_.busy.clear();
+    for (const Ring& ring : rings_) {
+      cost_.fixed = std::max(cost_.fixed, ring.fixed);
+      cost_.latency = std::max(cost_.latency, ring.latency);
+      for (std::size_t i = 0; i < ring.flows.size(); ++i) {
+        for (const auto& link : tables.links(ring.routes[i])) {
+          Seconds& sum = link_time[link.id.index()];
+          if (sum == Seconds{0}) cost_.busy.emplace_back(link.id, Seconds{0});
+          sum += ring.flows[i].bytes / link.bandwidth;
+        }
+      }
+    }
+    for (auto& [link, time] : cost_.busy) time = std::exchange(link_time[link.index()], Seconds{0});
+  }
+
+  std::vector<Members> members_;
+  std::vector<Ring> rings_, rings_before_;
+  RingCost cost_, cost_before_;
+};
+
+/// The messages of one channel of a stage in all pipelines: each link is shared by those that cross it.
+class PlacedMessages {
+ public:
+  struct Flow {
+    int from = 0, to = 0;  ///< units
+    int from_slot = -1, to_slot = -1;
+    PlacementTables::Route route{};
+    BytesPerSecond share{};    ///< of its slowest link
+    bool has_changed = false;  ///< by the last follow()
+  };
+  void add(int from, int to) { flows_.push_back({from, to}); }
+
+  /// Says where the units are now. Returns whether one has moved.
+  bool follow(PlacementTables& tables, const std::vector<int>& slot_of, PlacementScratch& scratch) {
+    bool has_moved = false;
+    for (std::size_t i = 0; i < flows_.size(); ++i) {
+      const int from = slot_of[static_cast<std::size_t>(flows_[i].from)];
+      const int to = slot_of[static_cast<std::size_t>(flows_[i].to)];
+      if (from == flows_[i].from_slot && to == flows_[i].to_slot) continue;
+      if (!has_moved) {
+        flows_before_ = flows_;
+        for (Flow& flow : flows_) flow.has_changed = false;
+      }
+      has_moved = true;
+      flows_[i].from_slot = from;
+      flows_[i].to_slot = to;
+      flows_[i].route = tables.route(from, to);
+      flows_[i].has_changed = true;
+    }
+    if (has_moved) share_links(tables, scratch);
+    return has_moved;
+  }
+
+  /// Takes back the last follow() that found a move.
+  void undo() { flows_.swap(flows_before_); }
+  const std::vector<Flow>& flows() const {
+    return flows_;
+  }  ///< in the order in which they were added
+
+ private:
+  void share_links(const PlacementTables& tables, PlacementScratch& scratch) {
+    std::vector<int>& link_flows = scratch.link_flows;
+    if (link_flows.size() < tables.num_links()) link_flows.resize(tables.num_links());
+    for (const Flow& flow : flows_)
+      for (const auto& link : tables.links(flow.route)) ++link_flows[link.id.index()];
+    for (Flow& flow : flows_) {
+      BytesPerSecond share = flow.route.in_node
+                                 ? flow.route.bandwidth
+                                 : BytesPerSecond{std::numeric_limits<double>::infinity()};
+      for (const auto& link : tables.links(flow.route))
+        share = std::min(share, link.bandwidth / static_cast<double>(link_flows[link.id.index()]));
+      if (share == flow.share) continue;
+      flow.share = share;
+      flow.has_changed = true;
+    }
+    for (const Flow& flow : flows_)
+      for (const auto& link : tables.links(flow.route)) link_flows[link.id.index()] = 0;
+  }
+
+  std::vector<Flow> flows_, flows_before_;
+};
+
+PlacementObjective::PlacementObjective(const PlacementObjective&) = default;
+PlacementObjective::~PlacementObjective() = default;
 
 PlacementObjective::PlacementObjective(const Scenario& scenario)
     : PlacementObjective(scenario, own_slots(scenario)) {}
@@ -161,6 +654,10 @@ void PlacementObjective::set_works(int replica, int stage) {
           std::max(slowest, tables_->works(s, slot_of(unit(replica, stage, part)))[row].duration);
     set_duration(replica, tables_->layout().work(s, row), slowest);
   }
+}
+
+int PlacementObjective::node_of(int slot) const {
+  return static_cast<int>(tables_->slot(slot).node.index());
 }
 
 int PlacementObjective::num_channels(int stage) const {
@@ -321,8 +818,7 @@ void PlacementObjective::serve(std::uint32_t number, std::vector<Seconds>& ends)
   if (link_time.size() < tables_->num_links()) link_time.resize(tables_->num_links());
   std::vector<std::size_t> order(ends.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
   for (const std::size_t stage : order) {
     const RingCost& ring = cost(stage);
     const Seconds begin = ends[stage] + ring.latency;
@@ -366,7 +862,7 @@ Seconds PlacementObjective::total() {
     codec(row_of(DeviceRow::decode_gathered, chunks));
   }
   add_slowest(row_of(DeviceRow::overhead, chunks), ends);
-  return *std::max_element(ends.begin(), ends.end()) * (1.0 + num_misfits());
+  return *std::ranges::max_element(ends) * (1.0 + num_misfits());
 }
 
 /// What every replica of a stage does once; the ring behind it waits for the slowest.
@@ -503,359 +999,71 @@ PlacementObjective::Slowest PlacementObjective::slowest_link(const PlacementTerm
   return slowest;
 }
 
-namespace {
-
-BuiltPrograms build(const Scenario& scenario, const Plan& plan) {
-  return build_programs(
-      {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan});
-}
-
-/// Where the rows of a stage's device end, and its collectives.
-std::uint32_t rows_of_stage(const BuiltPrograms& built, const Plan& plan, std::size_t unit) {
-  if (!built.plays_operations)
-    return num_work_rows(plan.parallel.virtual_pipeline, has_codec_work(plan.compression));
-  return OperationPlaces(operations_of(built.cost_of_device[unit]),
-                         directions_of(plan.parallel.schedule->splits_backward))
-      .num_rows();
-}
-
-/// Passes of one pipeline up to which a schedule is played in full.
-constexpr int most_played_passes = 2048;
-/// Rounds of p microbatches that are played of a longer one: fill, one in the middle, drain.
-constexpr int played_rounds = 3;
-
-/// Microbatches to play: all, or so few that the rest are whole rounds.
-int played_microbatches(const Plan& plan, bool plays_operations) {
-  // Of 24 layers with about eight each, so that as much is worked out as for whole passes [own].
-  constexpr int operations_of_pass = 200;
-  const int p = plan.parallel.pipeline, m = plan.microbatches;
-  const int most = most_played_passes / (plays_operations ? operations_of_pass : 1);
-  const bool is_short = m <= most / p / plan.parallel.virtual_pipeline;
-  const Schedule& schedule = *plan.parallel.schedule;
-  if (schedule.fewest_microbatches_of_stage > 0) return m;
-  if (is_short || schedule.written || m < (played_rounds + 1) * p) return m;
-  return played_rounds * p + m % p;
-}
-
-}  // namespace
-
-PlacementTables::PlacementTables(const Scenario& scenario)
-    : scenario_(&scenario),
-      played_plan_(scenario.plan),
-      network_(scenario.platform, scenario.plan.num_nodes) {
-  const int p = plan().parallel.pipeline;
-  played_plan_.microbatches = played_microbatches(
-      plan(), plays_operations({&scenario.model, &scenario.platform, &scenario.nodes,
-                                &scenario.software, &scenario.plan}));
-  left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
-  built_ = build(scenario, played_plan_);
-  for (const PlanDevice& device : plan().devices) {
-    slots_.push_back({device.node, device.gpus});
-    attachments_.push_back(network_.attach(device.node, device.gpus));
-  }
-  layout_.chunks = plan().parallel.virtual_pipeline;
-  for (int s = 0; s < p; ++s)
-    layout_.rows = std::max(layout_.rows,
-                            rows_of_stage(built_, plan(), plan().device(0, StageId{s}, 0).index()));
-  layout_.messages = static_cast<std::uint32_t>(programs().message_bytes.size());
-  for (const StageProgram& program : programs().programs)
-    layout_.collectives = std::max(layout_.collectives, program.num_collectives);
-  path_.emplace(programs().programs, layout_);
-  if (left_rounds_ > 0) {
-    Plan shorter = played_plan_;
-    shorter.microbatches -= p;
-    shorter_path_.emplace(build(scenario, shorter).programs.programs, layout_);
-  }
-  fill_works();
-  fill_fits();
-}
-
-const NodeType& PlacementTables::node_type(int slot) const {
-  return scenario_->nodes[this->slot(slot).node.index()];
-}
-
-PlacementTables::Kind PlacementTables::kind_of(int slot) const {
-  const Network::Endpoint& place = this->slot(slot);
-  const NodeType& type = scenario_->platform.type_of(place.node);
-  const bool position_matters = type.interconnect.kind == Interconnect::Kind::mesh;
-  return {&type, position_matters ? place.gpus : std::vector<int>{}};
-}
-
-/// Every stage on every kind of place: as the plan has them, and for the rest with two devices changing places.
-void PlacementTables::fill_works() {
-  for (int s = 0; s < num_units(); ++s) {
-    const Kind kind = kind_of(s);
-    const auto found = std::find(kinds_.begin(), kinds_.end(), kind);
-    kind_of_slot_.push_back(static_cast<int>(found - kinds_.begin()));
-    if (found == kinds_.end()) kinds_.push_back(kind);
-  }
-  const auto rows_of = [&](const BuiltPrograms& built, std::size_t unit) {
-    const auto first = built.programs.work.begin() + built.programs.devices[unit].work_base;
-    std::vector<Work> rows(first, first + rows_of_stage(built, plan(), unit));
-    rows.resize(layout_.rows);
-    return rows;
-  };
-  const auto stages = static_cast<std::size_t>(plan().parallel.pipeline);
-  works_.assign(stages, std::vector<std::vector<Work>>(kinds_.size()));
-  for (std::size_t unit = 0; unit < slots_.size(); ++unit) {
-    auto& works =
-        works_[plan().devices[unit].stage.index()][static_cast<std::size_t>(kind_of_slot_[unit])];
-    if (works.empty()) works = rows_of(built_, unit);
-  }
-  Plan swapped = played_plan_;
-  for (std::size_t stage = 0; stage < stages; ++stage) {
-    for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-      if (!works_[stage][kind].empty()) continue;
-      const auto here = plan().device(0, StageId{stage}, 0).index();
-      const auto there = static_cast<std::size_t>(
-          std::find(kind_of_slot_.begin(), kind_of_slot_.end(), static_cast<int>(kind)) -
-          kind_of_slot_.begin());
-      const auto swap_places = [&] {
-        std::swap(swapped.devices[here].node, swapped.devices[there].node);
-        std::swap(swapped.devices[here].gpus, swapped.devices[there].gpus);
-      };
-      swap_places();
-      works_[stage][kind] = rows_of(build(*scenario_, swapped), here);
-      swap_places();
+PipelinePath::PipelinePath(const std::vector<StageProgram>& programs, const DurationLayout& layout)
+    : steps_(1), stage_end_(programs.size()) {
+  // Our steps by those of the order. One without a length that waits for one step alone is that step.
+  std::vector<std::uint32_t> numbers{0};
+  const auto add = [&](const WaitStep& wait) {
+    const std::uint32_t a = numbers[wait.a], b = numbers[wait.b];
+    const std::size_t stage = wait.device.index();
+    const Op& op = *wait.op;
+    std::uint32_t duration = 0;
+    if (op.kind == OpKind::compute) duration = layout.work(stage, op.work);
+    if (op.kind == OpKind::collective) duration = layout.collective(stage, op.slot);
+    if (op.kind == OpKind::send) duration = layout.message(stage, op.peer, op.work);
+    numbers.push_back(a);
+    if (duration != 0 || a != b) {
+      numbers.back() = static_cast<std::uint32_t>(steps_.size());
+      steps_.push_back({a, b, duration});
     }
-  }
+    if (op.kind == OpKind::record && op.slot == programs[stage].num_events)
+      stage_end_[stage] = numbers.back();
+  };
+  const ProgramSet pipeline = one_pipeline(passes_of(programs, layout.chunks));
+  WT_ENSURE(for_each_wait(pipeline, add).empty());
+  times_.resize(steps_.size() * most_lanes);
 }
 
-/// Every stage as if all its replicas were on this device.
-std::vector<StageMemory> PlacementTables::memory_on(const Device& device) const {
-  MemoryInputs inputs = memory_inputs(*scenario_, plan(), count_in_flight(plan()));
-  inputs.device_of_stage.assign(inputs.device_of_stage.size(), &device);
-  return account_memory(inputs).stages;
+std::vector<Seconds> PipelinePath::ends(const std::vector<Seconds>& durations) const {
+  return std::move(ends(std::vector{&durations}).front());
 }
 
-void PlacementTables::fill_fits() {
-  const auto usable = [](const Kind& kind) { return kind.node->device.usable_memory; };
-  const bool all_equal = std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
-    return usable(kind) == usable(kinds_.front());
-  });
-  if (all_equal) return;
-  fits_.assign(works_.size(), std::vector<char>(kinds_.size(), 0));
-  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
-    const std::vector<StageMemory> stages = memory_on(kinds_[kind].node->device);
-    for (std::size_t stage = 0; stage < stages.size(); ++stage)
-      fits_[stage][kind] = stages[stage].verdict != MemoryVerdict::does_not_fit ? 1 : 0;
-  }
-}
-
-bool PlacementTables::fits(std::size_t stage, int slot) const {
-  return fits_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])] != 0;
-}
-
-const std::vector<Work>& PlacementTables::works(std::size_t stage, int slot) const {
-  return works_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])];
-}
-
-Seconds PlacementTables::time_alone(const Collective& collective) const {
-  Seconds time = collective.fixed;
-  for (const CollectiveFlow& flow : collective.flows)
-    time = std::max(
-        time, collective.latency + flow.bytes / built_.network.rate_alone({flow.up, flow.down}));
-  return time;
-}
-
-const Collective* PlacementTables::collective(int unit, std::uint32_t slot_number) const {
-  const std::vector<std::optional<CollectiveId>>& entered =
-      programs().devices[static_cast<std::size_t>(unit)].collectives;
-  const std::optional<CollectiveId> id =
-      slot_number < entered.size() ? entered[slot_number] : std::nullopt;
-  return id ? &programs().collectives[id->index()] : nullptr;
-}
-
-PlacementTables::Route PlacementTables::route(int from_slot, int to_slot) {
-  routes_.resize(slots_.size());
-  std::vector<std::optional<Route>>& row = routes_[static_cast<std::size_t>(from_slot)];
-  row.resize(slots_.size());
-  std::optional<Route>& known = row[static_cast<std::size_t>(to_slot)];
-  if (!known) known = find_route(from_slot, to_slot);
-  return *known;
-}
-
-PlacementTables::Route PlacementTables::find_route(int from_slot, int to_slot) {
-  Route route;
-  const Network::Endpoint &from = slot(from_slot), &to = slot(to_slot);
-  if (from.node == to.node) {
-    const Interconnect& wires = node_type(from_slot).interconnect;
-    route.bandwidth = wires.point_to_point * static_cast<double>(from.gpus.size());
-    route.latency = wires.point_to_point_latency;
-    return route;
-  }
-  route.in_node = false;
-  route.first_link = static_cast<std::uint32_t>(link_list_.size());
-  const windtunnel::Route way = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
-                                               attachments_[static_cast<std::size_t>(to_slot)]);
-  route.latency = way.latency;
-  for (const PathId path : {way.up, way.down})
-    for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
-  route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
-  return route;
-}
-
-std::vector<std::vector<Seconds>> PlacementTables::ends(
+std::vector<std::vector<Seconds>> PipelinePath::ends(
     const std::vector<const std::vector<Seconds>*>& pipelines) const {
-  std::vector<std::vector<Seconds>> ends = path_->ends(pipelines);
-  if (!shorter_path_) return ends;
-  const std::vector<std::vector<Seconds>> before = shorter_path_->ends(pipelines);
-  for (std::size_t i = 0; i < ends.size(); ++i)
-    for (std::size_t s = 0; s < ends[i].size(); ++s)
-      ends[i][s] += (ends[i][s] - before[i][s]) * left_rounds_;
+  std::vector<std::vector<Seconds>> ends;
+  ends.reserve(pipelines.size());
+  while (ends.size() < pipelines.size()) {
+    const auto next = pipelines.data() + ends.size();
+    const std::size_t left = pipelines.size() - ends.size();
+    if (left >= most_lanes)
+      add_ends<most_lanes>(next, ends);
+    else if (left >= 2)
+      add_ends<2>(next, ends);
+    else
+      add_ends<1>(next, ends);
+  }
   return ends;
 }
 
-namespace {
-
-/// Whether no two slots are on one node.
-bool on_own_nodes(const PlacementTables& tables, const std::vector<int>& slots,
-                  std::vector<int>& node_members) {
-  const auto node = [&](int slot) { return tables.slot(slot).node.index(); };
-  bool are_own = true;
-  for (const int slot : slots) {
-    if (node(slot) >= node_members.size()) node_members.resize(node(slot) + std::size_t{1});
-    are_own &= ++node_members[node(slot)] == 1;
+/// Of so many pipelines, step by step.
+template <std::size_t lanes>
+void PipelinePath::add_ends(const std::vector<Seconds>* const* pipelines,
+                            std::vector<std::vector<Seconds>>& ends) const {
+  std::array<const Seconds*, lanes> durations{};
+  for (std::size_t lane = 0; lane < lanes; ++lane) durations[lane] = pipelines[lane]->data();
+  std::fill_n(times_.begin(), lanes, Seconds{0});
+  for (std::size_t i = 1; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      times_[i * lanes + lane] =
+          std::max(times_[step.a * lanes + lane], times_[step.b * lanes + lane]) +
+          durations[lane][step.duration];
   }
-  for (const int slot : slots) node_members[node(slot)] = 0;
-  return are_own;
-}
-
-}  // namespace
-
-Seconds RingCost::alone() const {
-  Seconds slowest{};
-  for (const auto& [link, time] : busy) slowest = std::max(slowest, time);
-  return std::max(fixed, latency + slowest);
-}
-
-void PlacedRings::add(std::vector<int> members, const Collective& like, Kind kind) {
-  members_.push_back({std::move(members), &like, std::move(kind)});
-  rings_.emplace_back().slots.assign(members_.back().units.size(), -1);
-}
-
-bool PlacedRings::follow(PlacementTables& tables, const std::vector<int>& slot_of,
-                         PlacementScratch& scratch) {
-  bool has_moved = false;
-  for (std::size_t i = 0; i < rings_.size(); ++i) {
-    const std::vector<int>& units = members_[i].units;
-    const bool is_same = std::equal(units.begin(), units.end(), rings_[i].slots.begin(),
-                                    [&](const int unit, const int slot) {
-                                      return slot_of[static_cast<std::size_t>(unit)] == slot;
-                                    });
-    if (is_same) continue;
-    if (!has_moved) rings_before_ = rings_;
-    has_moved = true;
-    place(rings_[i], members_[i], tables, slot_of, scratch);
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    std::vector<Seconds>& of_stages = ends.emplace_back();
+    of_stages.reserve(stage_end_.size());
+    for (const std::uint32_t end : stage_end_) of_stages.push_back(times_[end * lanes + lane]);
   }
-  if (!has_moved) return false;
-  cost_before_.busy.swap(cost_.busy);
-  cost_before_.fixed = cost_.fixed;
-  cost_before_.latency = cost_.latency;
-  add_up(tables, scratch);
-  return true;
-}
-
-void PlacedRings::undo() {
-  rings_.swap(rings_before_);
-  std::swap(cost_, cost_before_);
-}
-
-/// A ring whose members all have nodes of their own has the same steps wherever those are.
-void PlacedRings::place(Ring& ring, const Members& members, PlacementTables& tables,
-                        const std::vector<int>& slot_of, PlacementScratch& scratch) const {
-  const std::vector<int> before = ring.slots;
-  for (std::size_t i = 0; i < before.size(); ++i)
-    ring.slots[i] = slot_of[static_cast<std::size_t>(members.units[i])];
-  const bool was_spread = ring.is_spread;
-  ring.is_spread = on_own_nodes(tables, ring.slots, scratch.node_members);
-  const bool keeps_steps = was_spread && ring.is_spread;
-  if (!keeps_steps) {
-    std::vector<NodeId> nodes;
-    for (const int slot : ring.slots) nodes.push_back(tables.slot(slot).node);
-    const CollectiveMembers placed{
-        std::move(nodes),
-        [&](std::size_t i) -> const std::vector<int>& { return tables.slot(ring.slots[i]).gpus; },
-        [&](std::size_t i) -> const NodeType& { return tables.node_type(ring.slots[i]); }};
-    CollectiveSteps steps = members.kind.steps(collective_task(
-        tables.scenario().platform, placed, members.like->payload, members.kind.work));
-    ring.fixed = steps.fixed;
-    ring.latency = steps.latency;
-    ring.flows = std::move(steps.flows);
-    ring.routes.resize(ring.flows.size());
-  }
-  for (std::size_t i = 0; i < ring.flows.size(); ++i) {
-    const auto [from, to, bytes] = ring.flows[i];
-    if (keeps_steps && before[from] == ring.slots[from] && before[to] == ring.slots[to]) continue;
-    ring.routes[i] = tables.route(ring.slots[from], ring.slots[to]);
-  }
-}
-
-/// Each link once, with all the time it is kept busy.
-void PlacedRings::add_up(const PlacementTables& tables, PlacementScratch& scratch) {
-  std::vector<Seconds>& link_time = scratch.link_time;
-  if (link_time.size() < tables.num_links()) link_time.resize(tables.num_links());
-  cost_.fixed = cost_.latency = Seconds{0};
-  cost_.busy.clear();
-  for (const Ring& ring : rings_) {
-    cost_.fixed = std::max(cost_.fixed, ring.fixed);
-    cost_.latency = std::max(cost_.latency, ring.latency);
-    for (std::size_t i = 0; i < ring.flows.size(); ++i) {
-      for (const auto& link : tables.links(ring.routes[i])) {
-        Seconds& sum = link_time[link.id.index()];
-        if (sum == Seconds{0}) cost_.busy.emplace_back(link.id, Seconds{0});
-        sum += ring.flows[i].bytes / link.bandwidth;
-      }
-    }
-  }
-  for (auto& [link, time] : cost_.busy) time = std::exchange(link_time[link.index()], Seconds{0});
-}
-
-void PlacedMessages::add(int from, int to) {
-  Flow flow;
-  flow.from = from;
-  flow.to = to;
-  flows_.push_back(flow);
-}
-
-bool PlacedMessages::follow(PlacementTables& tables, const std::vector<int>& slot_of,
-                            PlacementScratch& scratch) {
-  bool has_moved = false;
-  for (std::size_t i = 0; i < flows_.size(); ++i) {
-    const int from = slot_of[static_cast<std::size_t>(flows_[i].from)];
-    const int to = slot_of[static_cast<std::size_t>(flows_[i].to)];
-    if (from == flows_[i].from_slot && to == flows_[i].to_slot) continue;
-    if (!has_moved) {
-      flows_before_ = flows_;
-      for (Flow& flow : flows_) flow.has_changed = false;
-    }
-    has_moved = true;
-    flows_[i].from_slot = from;
-    flows_[i].to_slot = to;
-    flows_[i].route = tables.route(from, to);
-    flows_[i].has_changed = true;
-  }
-  if (has_moved) share_links(tables, scratch);
-  return has_moved;
-}
-
-void PlacedMessages::share_links(const PlacementTables& tables, PlacementScratch& scratch) {
-  std::vector<int>& link_flows = scratch.link_flows;
-  if (link_flows.size() < tables.num_links()) link_flows.resize(tables.num_links());
-  for (const Flow& flow : flows_)
-    for (const auto& link : tables.links(flow.route)) ++link_flows[link.id.index()];
-  for (Flow& flow : flows_) {
-    BytesPerSecond share = flow.route.in_node
-                               ? flow.route.bandwidth
-                               : BytesPerSecond{std::numeric_limits<double>::infinity()};
-    for (const auto& link : tables.links(flow.route))
-      share = std::min(share, link.bandwidth / static_cast<double>(link_flows[link.id.index()]));
-    if (share == flow.share) continue;
-    flow.share = share;
-    flow.has_changed = true;
-  }
-  for (const Flow& flow : flows_)
-    for (const auto& link : tables.links(flow.route)) link_flows[link.id.index()] = 0;
 }
 
 }  // namespace windtunnel

@@ -1,99 +1,72 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "lower/collective_builder.hpp"
-#include "lower/program_builder.hpp"
-#include "memory/memory_account.hpp"
+#include "cost/collective_algorithm.hpp"
 #include "scenario/scenario.hpp"
-#include "schedule/pipeline_program.hpp"
-#include "search/placement_path.hpp"
+#include "schedule/program.hpp"
 
 namespace windtunnel {
 
-/// Constants of a search while units (a tensor group's GPUs in one node) change places: the places there are, what each stage's
-/// passes take on each kind of them, the programs, the messages, and the routes between places.
-class PlacementTables {
- public:
-  explicit PlacementTables(const Scenario& scenario);
+/// Where the durations of one pipeline stand in a list: zero first, then stage by stage its work rows, the messages of each
+/// outgoing channel, and its collectives.
+struct DurationLayout {
+  int chunks = 1;                 ///< model chunks of a device
+  std::uint32_t rows = 0;         ///< of a device's work table
+  std::uint32_t messages = 0;     ///< rows of the message size table
+  std::uint32_t collectives = 0;  ///< slots of a device
+  std::uint32_t channels = 2;     ///< most outgoing channels of a stage
 
-  /// Links that flows between two places share, and what is paid beside them.
-  struct Route {
-    bool in_node = true;
-    BytesPerSecond bandwidth{};  ///< in the node; nothing else shares it
-    Seconds latency{};
-    std::uint32_t first_link = 0, num_links = 0;  ///< in link_list_
-  };
-  struct RouteLink {
-    LinkId id;
-    BytesPerSecond bandwidth{};
-  };
-  Route route(int from_slot, int to_slot);
-  std::span<const RouteLink> links(const Route& route) const {
-    return {link_list_.data() + route.first_link, route.num_links};
+  std::uint32_t of_stage() const { return rows + channels * messages + collectives; }
+  std::uint32_t base(std::size_t stage) const {
+    return 1 + static_cast<std::uint32_t>(stage) * of_stage();
   }
-  const Link& link(LinkId id) const { return network_.links()[id.index()]; }
-  std::size_t num_links() const { return network_.links().size(); }
+  std::uint32_t work(std::size_t stage, std::uint32_t row) const { return base(stage) + row; }
+  std::uint32_t message(std::size_t stage, std::uint32_t channel, std::uint32_t row) const {
+    return base(stage) + rows + channel * messages + row;
+  }
+  std::uint32_t collective(std::size_t stage, std::uint32_t slot) const {
+    return base(stage) + rows + channels * messages + slot;
+  }
+  std::size_t size(std::size_t stages) const { return base(stages); }
+};
 
-  const Scenario& scenario() const { return *scenario_; }
-  const Plan& plan() const { return scenario_->plan; }
-  const ProgramSet& programs() const { return built_.programs; }
-  const DurationLayout& layout() const { return layout_; }
-  int num_units() const { return static_cast<int>(slots_.size()); }
-  const Network::Endpoint& slot(int slot) const { return slots_[static_cast<std::size_t>(slot)]; }
-  const NodeType& node_type(int slot) const;
-  /// Works of a stage's device in a slot.
-  const std::vector<Work>& works(std::size_t stage, int slot) const;
-  /// Whether GPUs differ in memory so that a stage fits on some and not on others.
-  bool memory_matters() const { return !fits_.empty(); }
-  /// Whether a stage fits in the memory of a slot's GPUs; where all GPUs have as much, nobody asks.
-  bool fits(std::size_t stage, int slot) const;
-  /// The collective that the device of this stage enters at `slot_number` in the plan's own placement, or null.
-  const Collective* collective(int unit, std::uint32_t slot_number) const;
-  /// What it takes there while nobody else is on the network, each of its flows on its own.
-  Seconds time_alone(const Collective& collective) const;
+/// When each stage of one pipeline is done with its passes, as a function of how long its works and messages take: the
+/// longest path through its programs. What the engine would play if no other pipeline were in the way, as a straight line
+/// of maxima and sums:  t_i = max(t_a, t_b) + duration_i. On equal stages and hops of 1F1B these are the closed forms
+///   eager sends:     (m+p-1)(F+B) + c (2 (p-1) m/p + 2 (p-2))   p divides m
+///   blocking pairs:  (m+p-1)(F+B) + c (2 m + 2 p - 5)           p > 2;  p = 2: c (m+1)
+/// F, B: a microbatch forward, backward; c: a message; m microbatches on p stages. Derived here and tested against both.
+/// Limit: messages of a channel go in one order, whatever the durations. In a V activations and gradients share channels; where only one
+/// of the two is encoded beside the passes, the engine sends first what is ready first, and this is an estimate.
+class PipelinePath {
+ public:
+  /// `programs`: by stage. They must be able to finish.
+  PipelinePath(const std::vector<StageProgram>& programs, const DurationLayout& layout);
 
-  /// Of each pipeline, by stage: when its passes end, all microbatches played. Long schedules of equal rounds are played for a
-  /// few rounds, and what the last round added is added for each of the others.
+  /// By stage: when it would enter its gradient reduction, or what follows where there is none. `durations` as in the
+  /// layout.
+  std::vector<Seconds> ends(const std::vector<Seconds>& durations) const;
+  /// The same of several pipelines. Those that are worked out together hide each other's waiting for memory.
   std::vector<std::vector<Seconds>> ends(
       const std::vector<const std::vector<Seconds>*>& pipelines) const;
 
  private:
-  struct Kind {
-    const NodeType* node;
-    std::vector<int> gpus;  ///< where GPUs of a node differ
-    bool operator==(const Kind&) const = default;
+  struct Step {
+    std::uint32_t a = 0, b = 0;  ///< steps it comes after
+    std::uint32_t duration = 0;
   };
-  Kind kind_of(int slot) const;
-  void fill_works();
-  void fill_fits();
-  std::vector<StageMemory> memory_on(const Device& device) const;
-
-  const Scenario* scenario_;
-  Plan played_plan_;        ///< the plan, with as many microbatches as are played
-  double left_rounds_ = 0;  ///< rounds of p microbatches that are not played
-  BuiltPrograms built_;
-  DurationLayout layout_;
-  std::vector<Network::Endpoint> slots_;          ///< where the plan's own devices are
-  std::vector<Network::Attachment> attachments_;  ///< of the slots
-  std::vector<int> kind_of_slot_;
-  std::vector<Kind> kinds_;
-  std::vector<std::vector<std::vector<Work>>> works_;  ///< by stage, by kind
-  std::vector<std::vector<char>> fits_;  ///< by stage, by kind; empty where it does not matter
-  std::optional<PipelinePath> path_, shorter_path_;  ///< the second: a round fewer
-  Network network_;
-  Route find_route(int from_slot, int to_slot);
-
-  /// By slots from and to; a row is empty until somebody asks for one of it.
-  std::vector<std::vector<std::optional<Route>>> routes_;
-  std::vector<RouteLink> link_list_;
+  template <std::size_t lanes>
+  void add_ends(const std::vector<Seconds>* const* pipelines,
+                std::vector<std::vector<Seconds>>& ends) const;
+  std::vector<Step> steps_;               ///< each after those it names; the first is the start
+  std::vector<std::uint32_t> stage_end_;  ///< step by stage
+  mutable std::vector<Seconds> times_;    ///< scratch
 };
 
 /// Buffers for sums over links and nodes; all zero between uses.
@@ -101,82 +74,6 @@ struct PlacementScratch {
   std::vector<Seconds> link_time;
   std::vector<int> link_flows;
   std::vector<int> node_members;
-};
-
-/// Rings that are entered together: what they keep busy, and what does not depend on links.
-struct RingCost {
-  Seconds fixed{}, latency{};
-  std::vector<std::pair<LinkId, Seconds>> busy;  ///< each link once
-
-  /// How long they take while nothing else is on their links.
-  Seconds alone() const;
-};
-
-/// Rings that are entered together, through units that change places. A move works out again which links the flows of the
-/// members that moved cross; steps of a ring only where members share a node, or did.
-class PlacedRings {
- public:
-  struct Kind {
-    RingKind work = RingKind::all_reduce;
-    std::function<CollectiveSteps(const CollectiveTask&)> steps;
-  };
-  /// One more: through the units `members`, moving as much as `like`, which stands in the plan's own placement and must
-  /// outlive this.
-  void add(std::vector<int> members, const Collective& like, Kind kind);
-
-  /// Says where the units are now, as CollectiveBuilder would make rings there. Returns whether a member has moved.
-  bool follow(PlacementTables& tables, const std::vector<int>& slot_of, PlacementScratch& scratch);
-  /// Takes back the last follow() that found a move.
-  void undo();
-  const RingCost& cost() const { return cost_; }
-
- private:
-  struct Members {
-    std::vector<int> units;
-    const Collective* like = nullptr;
-    Kind kind;
-  };
-  /// A ring as it lies on the slots.
-  struct Ring {
-    std::vector<int> slots;  ///< by member
-    bool is_spread = false;  ///< each member has a node of its own
-    Seconds fixed{}, latency{};
-    std::vector<MemberFlow> flows;
-    std::vector<PlacementTables::Route> routes;  ///< of the flows
-  };
-  void place(Ring& ring, const Members& members, PlacementTables& tables,
-             const std::vector<int>& slot_of, PlacementScratch& scratch) const;
-  void add_up(const PlacementTables& tables, PlacementScratch& scratch);
-
-  std::vector<Members> members_;
-  std::vector<Ring> rings_, rings_before_;
-  RingCost cost_, cost_before_;
-};
-
-/// The messages of one channel of a stage in all pipelines: each link is shared by those that cross it.
-class PlacedMessages {
- public:
-  struct Flow {
-    int from = 0, to = 0;  ///< units
-    int from_slot = -1, to_slot = -1;
-    PlacementTables::Route route;
-    BytesPerSecond share{};    ///< of its slowest link
-    bool has_changed = false;  ///< by the last follow()
-  };
-  void add(int from, int to);
-
-  /// Says where the units are now. Returns whether one has moved.
-  bool follow(PlacementTables& tables, const std::vector<int>& slot_of, PlacementScratch& scratch);
-  /// Takes back the last follow() that found a move.
-  void undo() { flows_.swap(flows_before_); }
-  const std::vector<Flow>& flows() const {
-    return flows_;
-  }  ///< in the order in which they were added
-
- private:
-  void share_links(const PlacementTables& tables, PlacementScratch& scratch);
-
-  std::vector<Flow> flows_, flows_before_;
 };
 
 /// A part of the estimate: what can be slow in a placement.
@@ -191,6 +88,10 @@ struct PlacementTerm {
   int stage = 0;
   int channel = 0;  ///< messages: which of the stage's
 };
+
+class PlacementTables;
+class PlacedRings;
+class PlacedMessages;
 
 /// An estimate of the iteration time as a function of who is where, and how it changes with a move.
 ///
@@ -216,9 +117,11 @@ class PlacementObjective {
   explicit PlacementObjective(Scenario&&) = delete;
   /// With the units in these slots from the start: nothing is kept of another placement.
   PlacementObjective(const Scenario& scenario, std::vector<int> slots);
+  PlacementObjective(const PlacementObjective&);
+  ~PlacementObjective();
 
   Seconds value() const { return value_; }
-  int num_units() const { return tables_->num_units(); }
+  int num_units() const { return static_cast<int>(slot_of_.size()); }
   /// By unit (device of the plan): the place, as the device that is there in the plan's own placement.
   const std::vector<int>& slots() const { return slot_of_; }
 
@@ -244,8 +147,7 @@ class PlacementObjective {
   int num_channels(int stage) const;
   int target(int stage, int channel) const;
   /// The node of a slot.
-  int node_of(int slot) const { return static_cast<int>(tables_->slot(slot).node.index()); }
-  int microbatches() const { return tables_->plan().microbatches; }
+  int node_of(int slot) const;
 
  private:
   struct Undo {

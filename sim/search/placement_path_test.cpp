@@ -1,5 +1,3 @@
-#include "search/placement_path.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 
 #include "engine/player.hpp"
 #include "schedule/pipeline_program.hpp"
+#include "search/placement_objective.hpp"
 
 namespace windtunnel {
 namespace {

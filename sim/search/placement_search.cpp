@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <stdexcept>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -45,6 +44,87 @@ std::vector<int> nodes_of(const PlacementObjective& objective) {
   for (int slot = 0; slot < objective.num_units(); ++slot) nodes.push_back(objective.node_of(slot));
   return nodes;
 }
+
+using Kind = PlacementTerm::Kind;
+
+std::string subject(const PlacementTerm& term, const PlacementObjective& objective) {
+  const std::string stage = "stage " + std::to_string(term.stage);
+  switch (term.kind) {
+    case Kind::passes:
+      return stage;
+    case Kind::messages:
+      return stage + "→" + std::to_string(objective.target(term.stage, term.channel));
+    case Kind::ring:
+      return "the gradient ring of " + stage;
+    case Kind::embedding:
+      break;
+  }
+  return "the synchronisation of embeddings";
+}
+
+std::string rate_text(BytesPerSecond rate) { return fixed_text(rate / 1_GBps, 1) + " GB/s"; }
+
+std::string text_of(const PlacementTerm& term, const PlacementObjective& before,
+                    const PlacementObjective& after) {
+  const std::string who = subject(term, before);
+  const std::string was = to_text(before.time_of(term)), is = to_text(after.time_of(term));
+  if (term.kind == Kind::passes)
+    return who + " moves to GPUs that take " + is + " a microbatch, from " + was;
+  const auto old_link = before.slowest_link(term), new_link = after.slowest_link(term);
+  if (!(old_link.bandwidth < new_link.bandwidth))  // links as slow, but with less on them
+    return who + " takes " + is + " instead of " + was;
+  return who + " leaves the " + rate_text(old_link.bandwidth) + " link " + old_link.link +
+         (new_link.link.empty() ? " and stays inside nodes"
+                                : "; its slowest is now " + rate_text(new_link.bandwidth));
+}
+
+/// The scenario with its ranks elsewhere; nothing else changes.
+Scenario placed(const Scenario& scenario, const std::vector<int>& placement) {
+  Scenario result = scenario;
+  result.placement_request = PlacementRequest::as_planned;
+  Parallel parallel = scenario.plan.parallel;
+  parallel.placement = placement;
+  ClusterShape cluster = first_nodes(scenario.platform, scenario.plan.num_nodes);
+  cluster.nodes_given = true;
+  auto made = make_plan(scenario.model, scenario.plan.training, parallel, cluster,
+                        scenario.software, scenario.plan.compression);
+  WT_ENSURE(std::holds_alternative<Plan>(made));
+  result.plan = std::get<Plan>(std::move(made));
+  return result;
+}
+
+PlanFigures simulated(const Scenario& scenario) { return simulate_plan(scenario, scenario.plan); }
+
+std::string percent_less(Seconds before, Seconds after) {
+  return percent_text((before - after) / before);
+}
+
+/// "3.4 % less", "0.2 % more"
+std::string change_text(Seconds before, Seconds after) {
+  return after <= before ? percent_less(before, after) + " less"
+                         : percent_text((after - before) / before) + " more";
+}
+
+std::string name_of_own(const Parallel& parallel) {
+  if (!parallel.placement.empty()) return "the placement given";
+  if (parallel.rank_order == default_rank_order) return "Megatron's order";
+  return "the order " + text_of(parallel.rank_order);
+}
+
+/// Why a placement with a better estimate is not taken after all; empty when it is.
+std::string why_not(const PlacementResult& result, const PlanFigures& before,
+                    const PlanFigures& after) {
+  if (before.memory.fits && !after.memory.fits)
+    return "the best that was found does not fit in memory";
+  if (after.memory.fits && !before.memory.fits) return {};
+  if (after.iteration_time < before.iteration_time) return {};
+  return "the best that was found is " +
+         percent_less(result.estimate_before, result.estimate_after) +
+         " faster by estimate, but not when simulated";
+}
+
+/// Estimates closer than this are the same: what sums in another order differ by.
+constexpr double same = 1e-9;
 
 }  // namespace
 
@@ -183,43 +263,6 @@ Annealed try_all(PlacementObjective& objective) {
   return best;
 }
 
-namespace {
-
-using Kind = PlacementTerm::Kind;
-
-std::string subject(const PlacementTerm& term, const PlacementObjective& objective) {
-  const std::string stage = "stage " + std::to_string(term.stage);
-  switch (term.kind) {
-    case Kind::passes:
-      return stage;
-    case Kind::messages:
-      return stage + "→" + std::to_string(objective.target(term.stage, term.channel));
-    case Kind::ring:
-      return "the gradient ring of " + stage;
-    case Kind::embedding:
-      break;
-  }
-  return "the synchronisation of embeddings";
-}
-
-std::string rate_text(BytesPerSecond rate) { return fixed_text(rate / 1_GBps, 1) + " GB/s"; }
-
-std::string text_of(const PlacementTerm& term, const PlacementObjective& before,
-                    const PlacementObjective& after) {
-  const std::string who = subject(term, before);
-  const std::string was = to_text(before.time_of(term)), is = to_text(after.time_of(term));
-  if (term.kind == Kind::passes)
-    return who + " moves to GPUs that take " + is + " a microbatch, from " + was;
-  const auto old_link = before.slowest_link(term), new_link = after.slowest_link(term);
-  if (!(old_link.bandwidth < new_link.bandwidth))  // links as slow, but with less on them
-    return who + " takes " + is + " instead of " + was;
-  return who + " leaves the " + rate_text(old_link.bandwidth) + " link " + old_link.link +
-         (new_link.link.empty() ? " and stays inside nodes"
-                                : "; its slowest is now " + rate_text(new_link.bandwidth));
-}
-
-}  // namespace
-
 std::string why_better(const PlacementObjective& before, const PlacementObjective& after) {
   const std::vector<PlacementTerm> terms = before.terms();
   const auto loss = [&](const PlacementTerm& term) {
@@ -234,58 +277,6 @@ std::string why_better(const PlacementObjective& before, const PlacementObjectiv
   }
   return text_of(*most, before, after);
 }
-
-namespace {
-
-/// The scenario with its ranks elsewhere; nothing else changes.
-Scenario placed(const Scenario& scenario, const std::vector<int>& placement) {
-  Scenario result = scenario;
-  result.placement_request = PlacementRequest::as_planned;
-  Parallel parallel = scenario.plan.parallel;
-  parallel.placement = placement;
-  ClusterShape cluster = first_nodes(scenario.platform, scenario.plan.num_nodes);
-  cluster.nodes_given = true;
-  auto made = make_plan(scenario.model, scenario.plan.training, parallel, cluster,
-                        scenario.software, scenario.plan.compression);
-  WT_ENSURE(std::holds_alternative<Plan>(made));
-  result.plan = std::get<Plan>(std::move(made));
-  return result;
-}
-
-PlanFigures simulated(const Scenario& scenario) { return simulate_plan(scenario, scenario.plan); }
-
-std::string percent_less(Seconds before, Seconds after) {
-  return percent_text((before - after) / before);
-}
-
-/// "3.4 % less", "0.2 % more"
-std::string change_text(Seconds before, Seconds after) {
-  return after <= before ? percent_less(before, after) + " less"
-                         : percent_text((after - before) / before) + " more";
-}
-
-std::string name_of_own(const Parallel& parallel) {
-  if (!parallel.placement.empty()) return "the placement given";
-  if (parallel.rank_order == default_rank_order) return "Megatron's order";
-  return "the order " + text_of(parallel.rank_order);
-}
-
-/// Why a placement with a better estimate is not taken after all; empty when it is.
-std::string why_not(const PlacementResult& result, const PlanFigures& before,
-                    const PlanFigures& after) {
-  if (before.memory.fits && !after.memory.fits)
-    return "the best that was found does not fit in memory";
-  if (after.memory.fits && !before.memory.fits) return {};
-  if (after.iteration_time < before.iteration_time) return {};
-  return "the best that was found is " +
-         percent_less(result.estimate_before, result.estimate_after) +
-         " faster by estimate, but not when simulated";
-}
-
-/// Estimates closer than this are the same: what sums in another order differ by.
-constexpr double same = 1e-9;
-
-}  // namespace
 
 std::vector<int> placement_of(const Plan& plan, const std::vector<int>& slots) {
   std::vector<int> placement(static_cast<std::size_t>(plan.num_ranks()));
@@ -356,9 +347,7 @@ Scenario with_placement(const Scenario& scenario, const PlacementResult& result)
 
 Scenario place_if_asked(Scenario scenario) {
   if (scenario.placement_request != PlacementRequest::search) return scenario;
-  PlacementOptions options;
-  options.seed = scenario.seed;
-  return with_placement(scenario, search_placement(scenario, options));
+  return with_placement(scenario, search_placement(scenario, {.seed = scenario.seed}));
 }
 
 }  // namespace windtunnel

@@ -39,9 +39,8 @@ class Enumeration {
     std::vector<const Key*> keys;
     for (const Key& key : key_table()) {
       if (!key.fallback) continue;
-      const bool is_searched =
-          std::any_of(search_keys().begin(), search_keys().end(),
-                      [&](const SearchKey& searched) { return searched.key == &key; });
+      const bool is_searched = std::ranges::any_of(
+          search_keys(), [&](const SearchKey& searched) { return searched.key == &key; });
       const JsonValue* const value = find_at(base.resolved, key.pointer);
       if (!is_searched && value != nullptr && value->origin.kind == OriginKind::defaulted)
         keys.push_back(&key);

@@ -22,24 +22,6 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-
-Scenario with_best_plan(Scenario scenario, const RankOptions& options, const char* asked_at) {
-  scenario = on_segment_of_search(std::move(scenario));
-  const RankResult result = rank_plans(scenario, options);
-  if (result.plans.empty())
-    throw InputError(
-        {{{}, asked_at, "no plan of the search fits on this cluster", "use more nodes"}});
-  return with_plan(std::move(scenario), result.space, result.plans.front().choice);
-}
-
-std::function<Scenario(Scenario)> plan_chooser(const char* asked_at) {
-  return [asked_at](Scenario scenario) {
-    RankOptions options;
-    options.top = 1;
-    return with_best_plan(std::move(scenario), options, asked_at);
-  };
-}
-
 namespace {
 
 void place(const Scenario& base, const RankResult& result, RankedPlan& plan) {
@@ -58,33 +40,6 @@ double penalty_of(const ObjectiveValue& objective, const RankedPlan& plan) {
              ? objective.penalty(plan.time, shares_of(plan.breakdown))
              : plan.least_penalty;
 }
-
-}  // namespace
-
-void place_ranked_plans(const Scenario& base, RankResult& result) {
-  if (base.search.placement != PlacementChoice::search &&
-      base.placement_request != PlacementRequest::search)
-    return;
-  for (RankedPlan& plan : result.plans) {
-    const Parallel& parallel = plan.choice.parallel;
-    const bool owners_broadcast = parallel.zero_stage == 1 && base.software.broadcast_tensors > 0;
-    if (plan.method != RankMethod::simulated || owners_broadcast ||
-        (parallel.zero_group > 0 && parallel.zero_stage < 3))  // unsupported_requests()
-      continue;
-    place(base, result, plan);
-    ++result.placements_searched;
-  }
-  const ObjectiveValue objective(base, base.search.objective, "/search/objective");
-  for (RankedPlan& plan : result.plans) plan.penalty = penalty_of(objective, plan);
-  std::stable_sort(result.plans.begin(), result.plans.end(),
-                   [](const RankedPlan& a, const RankedPlan& b) {
-                     return std::pair(a.method, a.penalty) < std::pair(b.method, b.penalty);
-                   });
-  if (result.placements_searched > 0)
-    result.lower_bound = std::min(result.lower_bound, result.plans.front().time);
-}
-
-namespace {
 
 PlanFigures plan_or_throw(const TaskOutcome<PlanFigures>& outcome, const PlanChoice& choice) {
   const auto* failure = std::get_if<ChildFailure>(&outcome);
@@ -107,71 +62,11 @@ double num_passes(const PlanChoice& choice) {
 std::vector<std::size_t> longest_first(const std::vector<const PlanChoice*>& choices) {
   std::vector<std::size_t> order(choices.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return num_passes(*choices[a]) > num_passes(*choices[b]);
   });
   return order;
 }
-
-}  // namespace
-
-std::vector<PlanFigures> simulate_plans(const Scenario& base, const SearchSpace& space,
-                                        const std::vector<const PlanChoice*>& choices,
-                                        std::size_t at_once) {
-  const std::vector<std::size_t> order = longest_first(choices);
-  const auto outcomes = run_tasks<PlanFigures>(
-      {.count = choices.size(), .at_once = at_once, .work = [&](std::size_t i) {
-         return simulate_plan(base, std::get<Plan>(lay_out(base, space, *choices[order[i]])));
-       }});
-  std::vector<std::size_t> place(choices.size());
-  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
-  std::vector<PlanFigures> simulated;
-  for (std::size_t i = 0; i < choices.size(); ++i)
-    simulated.push_back(plan_or_throw(outcomes[place[i]], *choices[i]));
-  return simulated;
-}
-
-MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin) {
-  return check_memory(base, plan, margin, count_in_flight(plan));
-}
-
-MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin,
-                         const InFlightOfStages& in_flight) {
-  const MemoryInputs inputs = memory_inputs(base, plan, in_flight);
-  MemoryCheck check;
-  for (int s = 0; s < plan.parallel.pipeline; ++s) {
-    // Of a plan that does not fit, nobody asks what the other stages reserve.
-    const bool is_lost = check.verdict == MemoryVerdict::does_not_fit;
-    const StageMemory stage =
-        is_lost ? account_required(inputs, StageId{s}) : account_stage(inputs, StageId{s});
-    const Bytes need = stage.required * (1 + margin.share) + margin.amount;
-    check.verdict = std::max(check.verdict, stage.verdict);
-    check.max_total = std::max(check.max_total, stage.total);
-    if (s > 0 && need - stage.usable <= check.with_margin - check.worst.usable) continue;
-    check.worst = stage;
-    check.with_margin = need;
-  }
-  check.fits = check.with_margin <= check.worst.usable;
-  return check;
-}
-
-const InFlightOfStages& InFlightTable::of(const Plan& plan) {
-  const OrderShape shape = order_shape(plan);
-  const auto [place, is_new] =
-      known_.try_emplace({plan.parallel.schedule.get(), shape.stages, shape.chunks,
-                          shape.microbatches, plan.position_layers});
-  if (is_new) place->second = count_in_flight(plan);
-  return place->second;
-}
-
-std::string text_of(const MemoryCheck& check) {
-  return "stage " + std::to_string(check.worst.stage.index()) + " needs " +
-         to_text(check.worst.required) + " and a margin of " +
-         to_text(check.with_margin - check.worst.required) + ", the GPU has " +
-         to_text(check.worst.usable);
-}
-
-namespace {
 
 /// The search, one step of rank_plans() a function.
 class Ranking {
@@ -193,8 +88,7 @@ class Ranking {
                    [&](std::size_t i) { considered[i] = consider_plans_of(heads[i]); }, {});
     for (Considered& each : considered) add(std::move(each));
     for (std::size_t i = 0; i < rough_.size(); ++i) rough_[i].order = i;
-    std::sort(rough_.begin(), rough_.end(),
-              [](const Rough& a, const Rough& b) { return a.key() < b.key(); });
+    std::ranges::sort(rough_, {}, &Rough::key);
     while (simulations_left() > 0) {
       bound_first(1);
       if (bounded_.empty() || is_decided()) break;
@@ -337,9 +231,8 @@ class Ranking {
   std::size_t num_left() const {
     const auto rough = static_cast<std::size_t>(rough_.end() - rough_.begin()) - next_rough_;
     if (!is_full()) return bounded_.size() + rough;
-    const auto worse = std::find_if(bounded_.begin(), bounded_.end(), [&](const auto& each) {
-      return each.first.first >= last_penalty();
-    });
+    const auto worse = std::ranges::find_if(
+        bounded_, [&](const auto& each) { return each.first.first >= last_penalty(); });
     return static_cast<std::size_t>(std::distance(bounded_.begin(), worse));
   }
 
@@ -381,9 +274,7 @@ class Ranking {
     plan.memory_max = simulated.memory.max_total;
     plan.breakdown = simulated.breakdown;
     plan.penalty = objective_.penalty(plan.time, shares_of(plan.breakdown));
-    const auto behind = std::upper_bound(
-        best_.begin(), best_.end(), plan.penalty,
-        [](double penalty, const RankedPlan& other) { return penalty < other.penalty; });
+    const auto behind = std::ranges::upper_bound(best_, plan.penalty, {}, &RankedPlan::penalty);
     best_.insert(behind, std::move(plan));
   }
 
@@ -435,6 +326,99 @@ class Ranking {
 };
 
 }  // namespace
+
+Scenario with_best_plan(Scenario scenario, const RankOptions& options, const char* asked_at) {
+  scenario = on_segment_of_search(std::move(scenario));
+  const RankResult result = rank_plans(scenario, options);
+  if (result.plans.empty())
+    throw InputError(
+        {{{}, asked_at, "no plan of the search fits on this cluster", "use more nodes"}});
+  return with_plan(std::move(scenario), result.space, result.plans.front().choice);
+}
+
+std::function<Scenario(Scenario)> plan_chooser(const char* asked_at) {
+  return [asked_at](Scenario scenario) {
+    return with_best_plan(std::move(scenario), {.top = 1}, asked_at);
+  };
+}
+
+void place_ranked_plans(const Scenario& base, RankResult& result) {
+  if (base.search.placement != PlacementChoice::search &&
+      base.placement_request != PlacementRequest::search)
+    return;
+  for (RankedPlan& plan : result.plans) {
+    const Parallel& parallel = plan.choice.parallel;
+    const bool owners_broadcast = parallel.zero_stage == 1 && base.software.broadcast_tensors > 0;
+    if (plan.method != RankMethod::simulated || owners_broadcast ||
+        (parallel.zero_group > 0 && parallel.zero_stage < 3))  // unsupported_requests()
+      continue;
+    place(base, result, plan);
+    ++result.placements_searched;
+  }
+  const ObjectiveValue objective(base, base.search.objective, "/search/objective");
+  for (RankedPlan& plan : result.plans) plan.penalty = penalty_of(objective, plan);
+  std::ranges::stable_sort(result.plans, [](const RankedPlan& a, const RankedPlan& b) {
+    return std::pair(a.method, a.penalty) < std::pair(b.method, b.penalty);
+  });
+  if (result.placements_searched > 0)
+    result.lower_bound = std::min(result.lower_bound, result.plans.front().time);
+}
+
+std::vector<PlanFigures> simulate_plans(const Scenario& base, const SearchSpace& space,
+                                        const std::vector<const PlanChoice*>& choices,
+                                        std::size_t at_once) {
+  const std::vector<std::size_t> order = longest_first(choices);
+  const auto outcomes = run_tasks<PlanFigures>(
+      {.count = choices.size(), .at_once = at_once, .work = [&](std::size_t i) {
+         return simulate_plan(base, std::get<Plan>(lay_out(base, space, *choices[order[i]])));
+       }});
+  std::vector<std::size_t> place(choices.size());
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  std::vector<PlanFigures> simulated;
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    simulated.push_back(plan_or_throw(outcomes[place[i]], *choices[i]));
+  return simulated;
+}
+
+MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin) {
+  return check_memory(base, plan, margin, count_in_flight(plan));
+}
+
+MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin,
+                         const InFlightOfStages& in_flight) {
+  const MemoryInputs inputs = memory_inputs(base, plan, in_flight);
+  MemoryCheck check;
+  for (int s = 0; s < plan.parallel.pipeline; ++s) {
+    // Of a plan that does not fit, nobody asks what the other stages reserve.
+    const bool is_lost = check.verdict == MemoryVerdict::does_not_fit;
+    const StageMemory stage =
+        is_lost ? account_required(inputs, StageId{s}) : account_stage(inputs, StageId{s});
+    const Bytes need = stage.required * (1 + margin.share) + margin.amount;
+    check.verdict = std::max(check.verdict, stage.verdict);
+    check.max_total = std::max(check.max_total, stage.total);
+    if (s > 0 && need - stage.usable <= check.with_margin - check.worst.usable) continue;
+    check.worst = stage;
+    check.with_margin = need;
+  }
+  check.fits = check.with_margin <= check.worst.usable;
+  return check;
+}
+
+const InFlightOfStages& InFlightTable::of(const Plan& plan) {
+  const OrderShape shape = order_shape(plan);
+  const auto [place, is_new] =
+      known_.try_emplace({plan.parallel.schedule.get(), shape.stages, shape.chunks,
+                          shape.microbatches, plan.position_layers});
+  if (is_new) place->second = count_in_flight(plan);
+  return place->second;
+}
+
+std::string text_of(const MemoryCheck& check) {
+  return "stage " + std::to_string(check.worst.stage.index()) + " needs " +
+         to_text(check.worst.required) + " and a margin of " +
+         to_text(check.with_margin - check.worst.required) + ", the GPU has " +
+         to_text(check.worst.usable);
+}
 
 RankResult rank_plans(const Scenario& base, const RankOptions& options) {
   return Ranking(base, options).rank();

@@ -60,8 +60,8 @@ struct RankProgress {
 
 struct RankOptions {
   int top = 10;
-  std::optional<std::size_t> budget;  ///< simulations at most
-  std::size_t at_once = 1;            ///< simulations at the same time; changes no result
+  std::optional<std::size_t> budget = {};  ///< simulations at most
+  std::size_t at_once = 1;                 ///< simulations at the same time; changes no result
   std::function<void(const RankProgress&)> on_progress = {};
 };
 

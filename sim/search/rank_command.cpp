@@ -19,37 +19,6 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-
-void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult& result) {
-  std::optional<JudgedRun> best, leader;  // of all, and of the last place begun
-  std::size_t last_place = 1;
-  for (std::size_t i = 0; i < result.plans.size(); ++i) {
-    RankedPlan& plan = result.plans[i];
-    if (plan.method != RankMethod::simulated) continue;
-    const Scenario scenario = with_plan(base, result.space, plan.choice);
-    if (!errors.regimes.empty()) {
-      const Interval interval = interval_from(errors, traits_of(scenario), plan.time,
-                                              share_outside_kernels(plan.breakdown));
-      plan.interval = {interval.low, interval.high};
-    }
-    if (result.objective != Objective::time || errors.pairs.sets.empty()) continue;
-    const JudgedRun judged = judged_run(scenario, plan.time, plan.breakdown, plan.interval);
-    if (!best) best = judged;
-    const auto is_behind = [&](const JudgedRun& other) {
-      const std::optional<Ordering> ordering = order(other, judged, errors.pairs);
-      return ordering && ordering->is_known();
-    };
-    if (i > 0) plan.against_best = order(*best, judged, errors.pairs);
-    plan.place = 1;
-    if (!is_behind(*best)) continue;
-    if (!leader || is_behind(*leader)) {
-      leader = judged;
-      last_place = i + 1;
-    }
-    plan.place = last_place;
-  }
-}
-
 namespace {
 
 /// Reads the parts of one --why.
@@ -142,14 +111,6 @@ class PlanTextReader {
   bool has_schedule_ = false;
 };
 
-}  // namespace
-
-PlanChoice read_plan_text(const std::string& text, const Scenario& base, const SearchSpace& space) {
-  return PlanTextReader(text, base, space).read();
-}
-
-namespace {
-
 /// "█████▌   12 simulated, 9 to rule out, best 13.28 s"
 std::string progress_text(const RankProgress& progress) {
   constexpr int width = 30;
@@ -200,15 +161,43 @@ std::string launch_text(const Scenario& base, const RankRequest& request, const 
 
 }  // namespace
 
+void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult& result) {
+  std::optional<JudgedRun> best, leader;  // of all, and of the last place begun
+  std::size_t last_place = 1;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    RankedPlan& plan = result.plans[i];
+    if (plan.method != RankMethod::simulated) continue;
+    const Scenario scenario = with_plan(base, result.space, plan.choice);
+    if (!errors.regimes.empty()) {
+      const Interval interval = interval_from(errors, traits_of(scenario), plan.time,
+                                              share_outside_kernels(plan.breakdown));
+      plan.interval = {interval.low, interval.high};
+    }
+    if (result.objective != Objective::time || errors.pairs.sets.empty()) continue;
+    const JudgedRun judged = judged_run(scenario, plan.time, plan.breakdown, plan.interval);
+    if (!best) best = judged;
+    const auto is_behind = [&](const JudgedRun& other) {
+      const std::optional<Ordering> ordering = order(other, judged, errors.pairs);
+      return ordering && ordering->is_known();
+    };
+    if (i > 0) plan.against_best = order(*best, judged, errors.pairs);
+    plan.place = 1;
+    if (!is_behind(*best)) continue;
+    if (!leader || is_behind(*leader)) {
+      leader = judged;
+      last_place = i + 1;
+    }
+    plan.place = last_place;
+  }
+}
+
+PlanChoice read_plan_text(const std::string& text, const Scenario& base, const SearchSpace& space) {
+  return PlanTextReader(text, base, space).read();
+}
+
 RankOptions rank_options(const RankRequest& request, ProgressLine& line) {
-  RankOptions options;
-  options.top = request.top;
-  options.budget = request.budget;
-  options.at_once = request.jobs == 0 ? default_at_once() : request.jobs;
-  options.on_progress = [&line](const RankProgress& progress) {
-    line.show(progress_text(progress));
-  };
-  return options;
+  return {request.top, request.budget, request.jobs == 0 ? default_at_once() : request.jobs,
+          [&line](const RankProgress& progress) { line.show(progress_text(progress)); }};
 }
 
 RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostream& messages) {

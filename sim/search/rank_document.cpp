@@ -26,13 +26,6 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-
-JsonValue plan_value(const Key& key, int value) {
-  if (key.value.kind == KeyValue::Kind::whole_number) return json_of(value);
-  return key.value.kind == KeyValue::Kind::flag ? JsonValue(value == 1)
-                                                : JsonValue(text_of(key, value));
-}
-
 namespace {
 
 using document::figure;
@@ -129,19 +122,6 @@ JsonValue rejection_value(const PlanRejection& rejection) {
                     {"suggestion", only_if(!rejection.suggestion.empty(), rejection.suggestion)}});
 }
 
-}  // namespace
-
-Scenario with_plan(Scenario scenario, const SearchSpace& space, const PlanChoice& choice) {
-  scenario.plan = std::get<Plan>(lay_out(scenario, space, choice));
-  for (const auto& [block, values] : {std::pair("parallel", parallel_value(choice)),
-                                      std::pair("training", training_value(choice))})
-    if (JsonValue* found = scenario.resolved.find(block); found != nullptr && found->is_object())
-      for (const JsonValue::Member& member : values.object()) found->set(member.key, member.value);
-  return scenario;
-}
-
-namespace {
-
 std::optional<JsonValue> avoided_value(const RankResult& result) {
   if (!result.avoided) return std::nullopt;
   return object_of({{"names", array_of(result.avoided->names)},
@@ -225,8 +205,8 @@ std::string what_takes_the_time(const RankedPlan& plan) {
   constexpr std::size_t most_lines = 2;
   if (plan.method != RankMethod::simulated) return "not simulated: time is a lower bound";
   std::vector<Line> lines(all_lines.begin(), all_lines.end());
-  std::stable_sort(lines.begin(), lines.end(),
-                   [&](Line a, Line b) { return plan.breakdown.of(a) > plan.breakdown.of(b); });
+  std::ranges::stable_sort(
+      lines, [&](Line a, Line b) { return plan.breakdown.of(a) > plan.breakdown.of(b); });
   std::string text;
   for (std::size_t i = 0; i < most_lines; ++i) {
     const double share = plan.breakdown.of(lines[i]) / plan.time;
@@ -239,7 +219,7 @@ std::string what_takes_the_time(const RankedPlan& plan) {
 
 /// Whether the plans of the table have the same value of the key.
 bool agree_on(const Key& key, const std::vector<RankedPlan>& plans) {
-  return std::all_of(plans.begin(), plans.end(), [&](const RankedPlan& plan) {
+  return std::ranges::all_of(plans, [&](const RankedPlan& plan) {
     return key.value.get(plan.choice) == key.value.get(plans.front().choice);
   });
 }
@@ -258,8 +238,8 @@ bool has_column(const SearchKey& searched, const RankResult& result) {
 }
 
 bool any_interval(const RankResult& result) {
-  return std::any_of(result.plans.begin(), result.plans.end(),
-                     [](const RankedPlan& plan) { return plan.interval.has_value(); });
+  return std::ranges::any_of(result.plans,
+                             [](const RankedPlan& plan) { return plan.interval.has_value(); });
 }
 
 /// The interval of the time of the plan at `at`, where it has one.
@@ -343,7 +323,7 @@ Chart plan_chart(const RankResult& result) {
     times.insert(times.end(), {low / 1_s, high / 1_s});
     sizes.push_back(size);
   }
-  const auto [least, most] = std::minmax_element(times.begin(), times.end());
+  const auto [least, most] = std::ranges::minmax_element(times);
   chart.x = {
       *least * (1 - room), *most * (1 + room), text_of_time,
       std::string("time of an iteration") + (any_interval(result) ? "; line: 90 % interval" : "")};
@@ -385,9 +365,8 @@ std::string said_once(const RankResult& result) {
 bool is_worth_saying(const TriedKey& held, const Scenario& base) {
   const std::string name = held.key->name();
   if (!base.model.moe && (name == "expert" || name == "expert_tensor")) return false;
-  const bool can_be_searched =
-      std::any_of(search_keys().begin(), search_keys().end(),
-                  [&](const SearchKey& searched) { return searched.key == held.key; });
+  const bool can_be_searched = std::ranges::any_of(
+      search_keys(), [&](const SearchKey& searched) { return searched.key == held.key; });
   return can_be_searched || held.values.front() != held.key->value.get({});
 }
 
@@ -400,9 +379,8 @@ std::optional<Verdict> shared_place(const RankResult& result) {
     const RankedPlan& plan = result.plans[i];
     return std::pair(plan.memory_verdict == MemoryVerdict::lower_bound, plan.memory_max);
   };
-  const std::size_t leanest =
-      *std::min_element(alike.begin(), alike.end(),
-                        [&](std::size_t a, std::size_t b) { return needs(a) < needs(b); });
+  const std::size_t leanest = *std::ranges::min_element(
+      alike, [&](std::size_t a, std::size_t b) { return needs(a) < needs(b); });
   return Verdict{"≈", "plans " + labels_of(alike) +
                           " cannot be told apart: of measured pairs that differ by as little, "
                           "fewer than 90 in 100 come out in this order. Of them " +
@@ -419,7 +397,7 @@ std::string intervals_text(const RankResult& result) {
       above.push_back(plan.interval->second / plan.time - 1);
     }
   const auto range = [](const std::vector<double>& shares) {
-    const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+    const auto [least, most] = std::ranges::minmax_element(shares);
     const std::string low = fixed_text(100 * *least, 0), high = fixed_text(100 * *most, 0);
     return (low == high ? "" : low + " to ") + high + " %";
   };
@@ -515,7 +493,7 @@ bool holds_all_experts(const Scenario& base, const std::vector<TriedKey>& tried)
     return std::string(each.key->name()) == "expert" && each.is_searched();
   };
   return base.model.moe && base.plan.parallel.expert == 1 &&
-         std::none_of(tried.begin(), tried.end(), may_share) &&
+         std::ranges::none_of(tried, may_share) &&
          find_at(base.resolved, "/software/supports/expert") == nullptr;
 }
 
@@ -604,31 +582,6 @@ document::Figures best_figures(const RankResult& result, const JsonValue& data) 
       {"gap", figure(data, "/gap", percent_text), "how much better a missed plan may be"}};
 }
 
-}  // namespace
-
-document::Document rank_document(const Scenario& base, const RankResult& result) {
-  const JsonValue data = rank_data(base, result);
-  return {data,
-          "rank",
-          base.name,
-          {"", base.model.name + " on " + grouped_text(result.space.gpus) + " GPUs of " +
-                   base.platform.name + " with " + base.software.name},
-          result.plans.empty() ? "" : "per iteration",
-          {},
-          {plans_section(result, data),
-           search_section(base, result, data),
-           {"scenario",
-            "Scenario",
-            "Scenario",
-            {document::Details{"The whole scenario, with the origin of each value",
-                               resolved_text(base.resolved)}}}},
-          "windtunnel rank --json",
-          {},
-          best_figures(result, data)};
-}
-
-namespace {
-
 RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanation,
                           const Plan& plan, const RankResult& result) {
   const PlanChoice& choice = explanation.choice;
@@ -639,27 +592,6 @@ RankedPlan simulated_plan(const Scenario& base, const PlanExplanation& explanati
           bound,  simulated.memory.max_total, explanation.memory->verdict, simulated.breakdown,
           {}};
 }
-
-}  // namespace
-
-PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
-                             const RankResult& result) {
-  PlanExplanation explanation;
-  explanation.choice = choice;
-  if (!result.plans.empty()) explanation.best = result.plans.front();
-  const auto laid_out = lay_out(base, result.space, choice);
-  if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
-    explanation.shape = *rejections;
-    return explanation;
-  }
-  const Plan& plan = std::get<Plan>(laid_out);
-  explanation.memory = check_memory(base, plan, base.search.memory_margin);
-  if (explanation.memory->fits)
-    explanation.simulated = simulated_plan(base, explanation, plan, result);
-  return explanation;
-}
-
-namespace {
 
 JsonValue why_data(const Scenario& base, const PlanExplanation& explanation) {
   const auto& [choice, shape, memory, simulated, best] = explanation;
@@ -725,6 +657,59 @@ std::vector<document::Part> why_parts(const PlanExplanation& explanation, const 
 }
 
 }  // namespace
+
+JsonValue plan_value(const Key& key, int value) {
+  if (key.value.kind == KeyValue::Kind::whole_number) return json_of(value);
+  return key.value.kind == KeyValue::Kind::flag ? JsonValue(value == 1)
+                                                : JsonValue(text_of(key, value));
+}
+
+Scenario with_plan(Scenario scenario, const SearchSpace& space, const PlanChoice& choice) {
+  scenario.plan = std::get<Plan>(lay_out(scenario, space, choice));
+  for (const auto& [block, values] : {std::pair("parallel", parallel_value(choice)),
+                                      std::pair("training", training_value(choice))})
+    if (JsonValue* found = scenario.resolved.find(block); found != nullptr && found->is_object())
+      for (const JsonValue::Member& member : values.object()) found->set(member.key, member.value);
+  return scenario;
+}
+
+document::Document rank_document(const Scenario& base, const RankResult& result) {
+  const JsonValue data = rank_data(base, result);
+  return {data,
+          "rank",
+          base.name,
+          {"", base.model.name + " on " + grouped_text(result.space.gpus) + " GPUs of " +
+                   base.platform.name + " with " + base.software.name},
+          result.plans.empty() ? "" : "per iteration",
+          {},
+          {plans_section(result, data),
+           search_section(base, result, data),
+           {"scenario",
+            "Scenario",
+            "Scenario",
+            {document::Details{"The whole scenario, with the origin of each value",
+                               resolved_text(base.resolved)}}}},
+          "windtunnel rank --json",
+          {},
+          best_figures(result, data)};
+}
+
+PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
+                             const RankResult& result) {
+  PlanExplanation explanation;
+  explanation.choice = choice;
+  if (!result.plans.empty()) explanation.best = result.plans.front();
+  const auto laid_out = lay_out(base, result.space, choice);
+  if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
+    explanation.shape = *rejections;
+    return explanation;
+  }
+  const Plan& plan = std::get<Plan>(laid_out);
+  explanation.memory = check_memory(base, plan, base.search.memory_margin);
+  if (explanation.memory->fits)
+    explanation.simulated = simulated_plan(base, explanation, plan, result);
+  return explanation;
+}
 
 document::Document why_document(const Scenario& base, const PlanExplanation& explanation) {
   const JsonValue data = why_data(base, explanation);

@@ -49,7 +49,7 @@ int best_segment(const Scenario& base, int gpus_per_node) {
     const std::vector<NvlinkGroup> groups = nvlink_groups(parallel);
     for (int segment = 1; segment <= most; ++segment)
       keeps[static_cast<std::size_t>(segment)] +=
-          std::all_of(groups.begin(), groups.end(), [&](const NvlinkGroup& group) {
+          std::ranges::all_of(groups, [&](const NvlinkGroup& group) {
             return std::int64_t{segment} * gpus_per_node % group.block == 0;
           });
   }
@@ -57,37 +57,11 @@ int best_segment(const Scenario& base, int gpus_per_node) {
   return static_cast<int>(keeps.rend() - best) - 1;
 }
 
-}  // namespace
-
-Scenario on_segment_of_search(Scenario base) {
-  JsonValue* const used = find_at(base.resolved, segment_pointer);
-  if (base.platform.domain_nodes == 1 || base.plan.num_nodes == 1 || used == nullptr ||
-      used->origin.kind != OriginKind::defaulted)
-    return base;
-  const auto segment = static_cast<int>(std::get<std::int64_t>(used->content));
-  const int best = best_segment(base, base.nodes.front().gpus / segment);
-  if (best == segment) return base;
-  Platform platform = in_segments(machine_of(base.platform), num_trays(base.nodes), best);
-  const int nodes = platform.available_nodes();
-  ClusterShape cluster = first_nodes(platform, nodes);
-  cluster.nodes_given = true;
-  auto made = make_plan(base.model, base.plan.training, base.plan.parallel, cluster, base.software,
-                        base.plan.compression);
-  if (!std::holds_alternative<Plan>(made)) return base;  // the file's own plan needs its segment
-  base.plan = std::get<Plan>(std::move(made));
-  base.platform = std::move(platform);
-  base.nodes = types_of_nodes(base.platform, nodes);
-  used->content = std::int64_t{best};
-  return base;
-}
-
-namespace {
-
 /// Each once, in order.
 std::vector<int> without_repeats(const std::vector<int>& given) {
   std::vector<int> once;
   for (const int value : given)
-    if (std::find(once.begin(), once.end(), value) == once.end()) once.push_back(value);
+    if (std::ranges::find(once, value) == once.end()) once.push_back(value);
   return once;
 }
 
@@ -144,8 +118,7 @@ class Defaults {
     const std::string name = key.name();
     const std::vector<int>& by_node = space_.cluster.gpus_by_node;
     if (name == "tensor")
-      return as_far_as_supported(
-          key, divisors(*std::min_element(by_node.begin(), by_node.end()), space_.gpus));
+      return as_far_as_supported(key, divisors(*std::ranges::min_element(by_node), space_.gpus));
     if (name == "pipeline")
       return as_far_as_supported(key, divisors(space_.gpus, base_.model.layers));
     if (name == "micro_batch")
@@ -166,8 +139,7 @@ class Defaults {
     const auto listed = supported_.find(key.name());
     if (space_.tries_everything && listed != supported_.end())
       std::erase_if(values, [&](int value) {
-        return std::find(listed->second.begin(), listed->second.end(), value) ==
-               listed->second.end();
+        return std::ranges::find(listed->second, value) == listed->second.end();
       });
     return values;
   }
@@ -176,7 +148,7 @@ class Defaults {
   std::vector<int> supported(const Key& key) const {
     std::vector<int> values = as_far_as_supported(key, simulated(key));
     values.push_back(own(key));
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     return without_repeats(values);
   }
 
@@ -229,33 +201,6 @@ class Defaults {
   const SearchLists supported_;
 };
 
-}  // namespace
-
-bool divides_into_chunks(const Scenario& base, const Parallel& parallel) {
-  const LayerSplit split = layer_split({base.model, base.plan.training, parallel, base.software});
-  if (!split.positions.empty()) return true;
-  return !split.stages.empty() &&
-         std::all_of(split.stages.begin(), split.stages.end(),
-                     [&](int layers) { return layers % parallel.virtual_pipeline == 0; });
-}
-
-const std::vector<int>& SearchSpace::of(std::string_view key) const {
-  std::size_t place = 0;
-  while (search_keys().at(place).key->name() != key) ++place;
-  return values.at(place);
-}
-
-SchedulePtr schedule_of_chunks(const Scenario& base, int chunks) {
-  const SchedulePtr& given = base.plan.parallel.schedule;
-  const bool is_searched = chunks != base.plan.parallel.virtual_pipeline;
-  if (!is_searched || given->written) return given;
-  const bool is_for_several = given->takes(2);
-  const bool fits = given->takes(chunks) && is_for_several == (chunks > 1);
-  return fits ? given : default_schedule(chunks);
-}
-
-namespace {
-
 /// What follows from the values of the other axes.
 std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, const Key& key) {
   std::vector<int> values;
@@ -277,11 +222,56 @@ std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, 
       values.push_back(key.value.get(choice));
     }
   }
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return without_repeats(values);
 }
 
 }  // namespace
+
+Scenario on_segment_of_search(Scenario base) {
+  JsonValue* const used = find_at(base.resolved, segment_pointer);
+  if (base.platform.domain_nodes == 1 || base.plan.num_nodes == 1 || used == nullptr ||
+      used->origin.kind != OriginKind::defaulted)
+    return base;
+  const auto segment = static_cast<int>(std::get<std::int64_t>(used->content));
+  const int best = best_segment(base, base.nodes.front().gpus / segment);
+  if (best == segment) return base;
+  Platform platform = in_segments(machine_of(base.platform), num_trays(base.nodes), best);
+  const int nodes = platform.available_nodes();
+  ClusterShape cluster = first_nodes(platform, nodes);
+  cluster.nodes_given = true;
+  auto made = make_plan(base.model, base.plan.training, base.plan.parallel, cluster, base.software,
+                        base.plan.compression);
+  if (!std::holds_alternative<Plan>(made)) return base;  // the file's own plan needs its segment
+  base.plan = std::get<Plan>(std::move(made));
+  base.platform = std::move(platform);
+  base.nodes = types_of_nodes(base.platform, nodes);
+  used->content = std::int64_t{best};
+  return base;
+}
+
+bool divides_into_chunks(const Scenario& base, const Parallel& parallel) {
+  const LayerSplit split = layer_split({base.model, base.plan.training, parallel, base.software});
+  if (!split.positions.empty()) return true;
+  return !split.stages.empty() && std::ranges::all_of(split.stages, [&](int layers) {
+    return layers % parallel.virtual_pipeline == 0;
+  });
+}
+
+const std::vector<int>& SearchSpace::of(std::string_view key) const {
+  std::size_t place = 0;
+  while (search_keys().at(place).key->name() != key) ++place;
+  return values.at(place);
+}
+
+SchedulePtr schedule_of_chunks(const Scenario& base, int chunks) {
+  const SchedulePtr& given = base.plan.parallel.schedule;
+  const bool is_searched = chunks != base.plan.parallel.virtual_pipeline;
+  if (!is_searched || given->written) return given;
+  const bool is_for_several = given->takes(2);
+  const bool fits = given->takes(chunks) && is_for_several == (chunks > 1);
+  return fits ? given : default_schedule(chunks);
+}
 
 std::vector<TriedKey> tried_keys(const Scenario& base, const SearchSpace& space) {
   std::vector<TriedKey> tried;
@@ -291,8 +281,7 @@ std::vector<TriedKey> tried_keys(const Scenario& base, const SearchSpace& space)
         {&key, space.values[i].empty() ? derived_values(base, space, key) : space.values[i]});
   }
   const auto is_listed = [&](const Key& key) {
-    return std::any_of(tried.begin(), tried.end(),
-                       [&](const TriedKey& each) { return each.key == &key; });
+    return std::ranges::any_of(tried, [&](const TriedKey& each) { return each.key == &key; });
   };
   for (const Key& key : key_table()) {
     const bool is_held =

@@ -1,5 +1,3 @@
-#include "studies/baseline_preference.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "core/testing.hpp"
 #include "simulate/simulate.hpp"
+#include "studies/baseline_estimators.hpp"
 
 namespace windtunnel {
 namespace {

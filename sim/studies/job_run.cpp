@@ -17,10 +17,7 @@ namespace {
 Scenario with_asked_plan(Scenario scenario, std::size_t at_once) {
   // What is wrong with the block is said before anything is simulated.
   if (job_block_of(scenario).plan == JobPlan::given) return scenario;
-  RankOptions options;
-  options.top = 1;
-  options.at_once = at_once;
-  return with_best_plan(std::move(scenario), options, "/job/plan");
+  return with_best_plan(std::move(scenario), {.top = 1, .at_once = at_once}, "/job/plan");
 }
 
 /// Steps that are played with the scenario's noise, from which those of the job are taken. A step time that was measured keeps its length.

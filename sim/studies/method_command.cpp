@@ -11,8 +11,7 @@
 #include "report/report_view.hpp"
 #include "report/report_words.hpp"
 #include "search/rank.hpp"
-#include "studies/baseline_preference.hpp"
-#include "units/quantity_reader.hpp"
+#include "studies/baseline_estimators.hpp"
 
 namespace windtunnel {
 namespace {
@@ -75,9 +74,7 @@ std::vector<Preferred> preferred_plans(const Scenario& base, const SearchSpace& 
     const bool fits = check_memory(base, candidate.plan, base.search.memory_margin).fits;
     list.push_back({each, *preference, fits});
   }
-  std::stable_sort(list.begin(), list.end(), [](const Preferred& a, const Preferred& b) {
-    return a.preference < b.preference;
-  });
+  std::ranges::stable_sort(list, {}, &Preferred::preference);
   return list;
 }
 

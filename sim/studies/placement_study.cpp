@@ -42,7 +42,7 @@ std::vector<Seconds> random_times(const Scenario& scenario, PlacementMoves& rand
   std::vector<Seconds> times;
   for (const std::vector<int>& placement : placements)
     times.push_back(simulated_at(scenario, placement));
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   return times;
 }
 

@@ -32,7 +32,7 @@ std::string host_name() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "host";
   std::string text = name.data();
-  std::replace(text.begin(), text.end(), '/', '-');
+  std::ranges::replace(text, '/', '-');
   return text;
 }
 
@@ -63,9 +63,8 @@ Parts parts_in(const fs::path& directory) {
   if (error && error != std::errc::no_such_file_or_directory)
     throw EnvironmentError("cannot read the folder " + folder_of(directory).string() + ": " +
                            error.message());
-  std::sort(parts.files.begin(), parts.files.end(),
-            [](const PartFile& a, const PartFile& b) { return a.path < b.path; });
-  std::sort(parts.no_files.begin(), parts.no_files.end());
+  std::ranges::sort(parts.files, {}, &PartFile::path);
+  std::ranges::sort(parts.no_files);
   return parts;
 }
 
@@ -91,9 +90,8 @@ class PartReader {
   }
 
   PartRows rows() && {
-    rows_.num_failed =
-        static_cast<std::size_t>(std::count_if(rows_.by_point.begin(), rows_.by_point.end(),
-                                               [](const auto& entry) { return !entry.second.ok; }));
+    rows_.num_failed = static_cast<std::size_t>(
+        std::ranges::count_if(rows_.by_point, [](const auto& entry) { return !entry.second.ok; }));
     return std::move(rows_);
   }
 

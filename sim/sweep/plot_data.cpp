@@ -14,13 +14,6 @@
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
-
-std::string mark_text(double value) {
-  constexpr double million = 1e6, thousand = 1e3;
-  if (value >= million) return significant_text(value / million, 3) + " M";
-  return value >= thousand ? grouped_text(value) : significant_text(value, 3);
-}
-
 namespace {
 
 /// Those that are drawn.
@@ -31,7 +24,7 @@ std::string text_of(const JsonValue& row, const std::string& column) {
 }
 
 bool varies(const Rows& rows, const std::string& column) {
-  return std::any_of(rows.begin(), rows.end(), [&](const JsonValue* row) {
+  return std::ranges::any_of(rows, [&](const JsonValue* row) {
     return text_of(*row, column) != text_of(*rows.front(), column);
   });
 }
@@ -42,11 +35,8 @@ constexpr double largest_drawn = 1e100;
 /// A swept value as a number: 4, or "25 Gbps" with its unit.
 std::optional<WrittenAmount> amount_at(const JsonValue& row, const std::string& column) {
   const JsonValue* value = row.find(column);
-  if (const std::optional<double> number = number_of(value)) {
-    WrittenAmount bare;
-    bare.number = *number;
-    return bare;
-  }
+  if (const std::optional<double> number = number_of(value))
+    return WrittenAmount{*number, {}, 1, {}};
   return value != nullptr && value->is_string() ? written_amount(value->string()) : std::nullopt;
 }
 
@@ -77,7 +67,7 @@ constexpr std::array size_pointers{"/nodes", "/parallel/data", "/parallel/pipeli
 constexpr const char* batch_pointer = "/training/global_batch";
 
 bool is_size(const std::string& column) {
-  return std::find(size_pointers.begin(), size_pointers.end(), column) != size_pointers.end();
+  return std::ranges::find(size_pointers, column) != size_pointers.end();
 }
 
 /// Where the rows stand on the axis.
@@ -96,11 +86,11 @@ struct ChosenAxis {
       return amount.factor == unit.factor ? amount.number
                                           : amount.number * amount.factor / unit.factor;
     }
-    const auto found = std::find(categories.begin(), categories.end(), text_of(row, column));
+    const auto found = std::ranges::find(categories, text_of(row, column));
     return static_cast<double>(found - categories.begin());
   }
   bool is_along(const std::string& name) const {
-    return std::find(along.begin(), along.end(), name) != along.end();
+    return std::ranges::find(along, name) != along.end();
   }
 };
 
@@ -117,7 +107,7 @@ std::string key_of(const JsonValue& row, const std::vector<std::string>& columns
 bool grows_with_gpus(const Rows& rows, const std::vector<std::string>& columns,
                      const std::string& column) {
   std::map<std::string, std::pair<double, double>> first;  // value, GPUs
-  return std::all_of(rows.begin(), rows.end(), [&](const JsonValue* row) {
+  return std::ranges::all_of(rows, [&](const JsonValue* row) {
     const std::optional<double> value = number_of(row->find(column));
     if (!value) return false;
     const std::string key = key_of(*row, columns, [](const std::string& each) {
@@ -132,7 +122,7 @@ bool grows_with_gpus(const Rows& rows, const std::vector<std::string>& columns,
 /// Whether some row has another that differs in size and in nothing else.
 bool scales(const Rows& rows, const std::vector<std::string>& columns, const ChosenAxis& axis) {
   std::map<std::string, double> gpus;
-  return std::any_of(rows.begin(), rows.end(), [&](const JsonValue* row) {
+  return std::ranges::any_of(rows, [&](const JsonValue* row) {
     const auto key = key_of(*row, columns, [&](const auto& each) { return !axis.is_along(each); });
     const double count = figure(*row, "gpus");
     return gpus.try_emplace(key, count).first->second != count;
@@ -147,7 +137,7 @@ std::optional<ChosenAxis> gpu_axis(const Rows& rows, const std::vector<std::stri
         grows_with_gpus(rows, columns, column))
       growing.push_back(column);
   for (const std::string size : size_pointers) {
-    if (std::find(columns.begin(), columns.end(), size) == columns.end()) continue;
+    if (std::ranges::find(columns, size) == columns.end()) continue;
     ChosenAxis axis{"gpus", growing};
     if (!axis.is_along(size)) axis.along.push_back(size);
     if (scales(rows, columns, axis)) return axis;
@@ -160,15 +150,15 @@ ChosenAxis axis_of_names(const Rows& rows, const std::string& column) {
   ChosenAxis axis{column, {column}, {}, false};
   for (const JsonValue* row : rows) {
     const std::string text = text_of(*row, column);
-    if (std::find(axis.categories.begin(), axis.categories.end(), text) == axis.categories.end())
+    if (std::ranges::find(axis.categories, text) == axis.categories.end())
       axis.categories.push_back(text);
   }
   return axis;
 }
 
 ChosenAxis choose_axis(const Rows& rows, const std::vector<std::string>& columns) {
-  if (std::all_of(rows.begin(), rows.end(),
-                  [](const JsonValue* row) { return row->find("label") != nullptr; })) {
+  if (std::ranges::all_of(rows,
+                          [](const JsonValue* row) { return row->find("label") != nullptr; })) {
     ChosenAxis axis = axis_of_names(rows, "label");
     axis.along = columns;
     return axis;
@@ -177,9 +167,8 @@ ChosenAxis choose_axis(const Rows& rows, const std::vector<std::string>& columns
   for (const std::string& column : columns)
     if (const auto largest = largest_amount(rows, column); largest && varies(rows, column))
       return {column, {column}, *largest};
-  const auto varying = std::find_if(columns.begin(), columns.end(), [&](const std::string& column) {
-    return varies(rows, column);
-  });
+  const auto varying = std::ranges::find_if(
+      columns, [&](const std::string& column) { return varies(rows, column); });
   return axis_of_names(rows, varying == columns.end() ? columns.front() : *varying);
 }
 
@@ -226,9 +215,7 @@ std::vector<PlotSeries> series_of(const Rows& rows, const std::vector<std::strin
     if (is_new) all.push_back({std::move(name), {}});
     all[place->second].points.push_back(point_of(*row, axis));
   }
-  for (PlotSeries& series : all)
-    std::stable_sort(series.points.begin(), series.points.end(),
-                     [](const PlotPoint& a, const PlotPoint& b) { return a.x < b.x; });
+  for (PlotSeries& series : all) std::ranges::stable_sort(series.points, {}, &PlotPoint::x);
   return all;
 }
 
@@ -237,12 +224,12 @@ bool is_better(const PlotPoint& a, const PlotPoint& b) {
 }
 
 const PlotPoint& best_point(const PlotSeries& series) {
-  return *std::min_element(series.points.begin(), series.points.end(), is_better);
+  return *std::ranges::min_element(series.points, is_better);
 }
 
 /// Leaves the series with the best points, those with a line first; the points of the rest become dots.
 void leave_best_series(PlotData& data) {
-  std::stable_sort(data.series.begin(), data.series.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(data.series, [](const auto& a, const auto& b) {
     const bool a_has_line = a.points.size() > 1, b_has_line = b.points.size() > 1;
     return a_has_line != b_has_line ? a_has_line : is_better(best_point(a), best_point(b));
   });
@@ -261,6 +248,12 @@ void add_efficiencies(PlotSeries& series) {
 
 }  // namespace
 
+std::string mark_text(double value) {
+  constexpr double million = 1e6, thousand = 1e3;
+  if (value >= million) return significant_text(value / million, 3) + " M";
+  return value >= thousand ? grouped_text(value) : significant_text(value, 3);
+}
+
 std::string PlotData::x_text(double x) const {
   return categories.empty() ? mark_text(x) : categories[static_cast<std::size_t>(x)];
 }
@@ -271,9 +264,8 @@ std::vector<PlotPoint> fastest_points(const PlotData& data) {
     const auto [place, is_new] = best.try_emplace(point.x, point);
     if (!is_new && is_better(point, place->second)) place->second = point;
   };
-  for (const PlotSeries& series : data.series)
-    std::for_each(series.points.begin(), series.points.end(), take);
-  std::for_each(data.others.begin(), data.others.end(), take);
+  for (const PlotSeries& series : data.series) std::ranges::for_each(series.points, take);
+  std::ranges::for_each(data.others, take);
   std::vector<PlotPoint> points;
   for (const auto& [x, point] : best) points.push_back(point);
   return points;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/pareto_front.hpp"
+#include "report/ordering.hpp"
 #include "sweep/parts.hpp"
 #include "sweep/row.hpp"
 #include "units/quantity.hpp"

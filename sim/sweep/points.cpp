@@ -39,7 +39,7 @@ std::string text_of(const PointValues& values) {
 
 /// Whether a point with `values` has this one among them.
 bool sets(const PointValues& values, const JsonValue::Member& wanted) {
-  return std::any_of(values.begin(), values.end(), [&](const auto& value) {
+  return std::ranges::any_of(values, [&](const auto& value) {
     return value.first == wanted.key &&
            canonical_text(value.second) == canonical_text(wanted.value);
   });
@@ -74,7 +74,7 @@ void SweepPoints::read_matrix(const JsonValue& matrix) {
     Axis axis{member.key, {}, {}};
     for (const JsonValue& value : member.value.array()) {
       std::string text = canonical_text(value);
-      if (std::find(axis.texts.begin(), axis.texts.end(), text) != axis.texts.end()) continue;
+      if (std::ranges::find(axis.texts, text) != axis.texts.end()) continue;
       axis.values.push_back(swept(member.key, value));
       axis.texts.push_back(std::move(text));
     }
@@ -108,8 +108,8 @@ void SweepPoints::exclude(const JsonValue* points) {
     }
   for (std::size_t number = 0; number < num_combinations_; ++number) {
     const auto combination = static_cast<Combination>(number);
-    const bool is_out = std::any_of(entries.begin(), entries.end(), [&](const auto& entry) {
-      return std::all_of(entry.begin(), entry.end(), [&](const auto& condition) {
+    const bool is_out = std::ranges::any_of(entries, [&](const auto& entry) {
+      return std::ranges::all_of(entry, [&](const auto& condition) {
         return condition.first->texts[index_on(*condition.first, combination)] == condition.second;
       });
     });
@@ -121,17 +121,16 @@ std::optional<std::size_t> SweepPoints::combination_with(const PointValues& valu
   if (axes_.empty() || values.size() != axes_.size()) return std::nullopt;
   std::size_t number = 0;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
-    const auto value = std::find_if(values.begin(), values.end(), [&](const auto& each) {
-      return each.first == axes_[i].pointer;
-    });
+    const auto value = std::ranges::find_if(
+        values, [&](const auto& each) { return each.first == axes_[i].pointer; });
     if (value == values.end()) return std::nullopt;
     const auto& texts = axes_[i].texts;
-    const auto text = std::find(texts.begin(), texts.end(), canonical_text(value->second));
+    const auto text = std::ranges::find(texts, canonical_text(value->second));
     if (text == texts.end()) return std::nullopt;
     number += strides_[i] * static_cast<std::size_t>(text - texts.begin());
   }
   const auto wanted = static_cast<Combination>(number);
-  const auto kept = std::lower_bound(kept_.begin(), kept_.end(), wanted);
+  const auto kept = std::ranges::lower_bound(kept_, wanted);
   if (kept == kept_.end() || *kept != wanted) return std::nullopt;
   return static_cast<std::size_t>(kept - kept_.begin());
 }
@@ -157,8 +156,7 @@ void SweepPoints::include(const JsonValue* points) {
     for (const JsonValue::Member& member : point.object()) {
       if (member.key == label_key) continue;
       values.emplace_back(member.key, swept(member.key, member.value));
-      if (std::find(columns_.begin(), columns_.end(), member.key) == columns_.end())
-        columns_.push_back(member.key);
+      if (std::ranges::find(columns_, member.key) == columns_.end()) columns_.push_back(member.key);
     }
     std::optional<std::size_t> number = combination_with(values);
     if (!number) {
@@ -183,8 +181,8 @@ void SweepPoints::find_baseline(const JsonValue& baseline) {
   }
   for (std::size_t point = 0; baseline.is_object() && point < size(); ++point) {
     const PointValues own = values(point);
-    if (std::all_of(baseline.object().begin(), baseline.object().end(),
-                    [&](const JsonValue::Member& wanted) { return sets(own, wanted); }))
+    if (std::ranges::all_of(baseline.object(),
+                            [&](const JsonValue::Member& wanted) { return sets(own, wanted); }))
       found.push_back(point);
   }
   if (found.size() == 1) {
@@ -233,11 +231,11 @@ std::vector<JsonValue> SweepPoints::tried(const std::string& pointer) const {
 
 bool SweepPoints::all_set(const std::string& pointer) const {
   const auto is_it = [&](const auto& value) { return value.first == pointer; };
-  const bool is_axis = std::any_of(axes_.begin(), axes_.end(),
-                                   [&](const Axis& axis) { return axis.pointer == pointer; });
+  const bool is_axis =
+      std::ranges::any_of(axes_, [&](const Axis& axis) { return axis.pointer == pointer; });
   return (is_axis || kept_.empty()) &&
-         std::all_of(included_.begin(), included_.end(), [&](const PointValues& values) {
-           return std::any_of(values.begin(), values.end(), is_it);
+         std::ranges::all_of(included_, [&](const PointValues& values) {
+           return std::ranges::any_of(values, is_it);
          });
 }
 
@@ -246,7 +244,7 @@ std::string short_name(const std::string& column, const std::vector<std::string>
   while (begin != std::string::npos && begin > 0) {
     const std::string tail = column.substr(begin);
     const auto ends_alike = [&](const std::string& other) { return other.ends_with(tail); };
-    if (std::count_if(columns.begin(), columns.end(), ends_alike) <= 1) break;
+    if (std::ranges::count_if(columns, ends_alike) <= 1) break;
     begin = column.rfind('/', begin - 1);
   }
   return column.substr(begin + 1);

@@ -87,35 +87,6 @@ class Orders {
   std::string buffer_;
 };
 
-}  // namespace
-
-int serve_points(const Sweep& sweep, const WorkerTask& task) {
-  try {
-    try {
-      const RowMaker rows(sweep, task.limits);
-      PartWriter part(task.directory);
-      Orders orders(task.in, sweep.points().size());
-      say(task.out, "points " + std::to_string(sweep.points().size()));
-      while (const auto point = orders.next()) {
-        const bool is_known = task.is_done && task.is_done(*point);
-        const std::string row = is_known ? "" : rows.row(*point);
-        if (!is_known) part.append(row);
-        const bool is_ok = row.find("\"ok\": true") != std::string::npos;
-        say(task.out, std::to_string(*point) + (is_known ? " known" : is_ok ? " ok" : " failed"));
-      }
-      part.flush_to_disk();
-    } catch (const EnvironmentError& error) {
-      say(task.out, std::string("! ") + error.what());
-      return exit_environment;
-    }
-  } catch (const Gone&) {
-    return exit_environment;
-  }
-  return exit_worker_done;
-}
-
-namespace {
-
 /// Points that a worker has before it: one under way and one more, so that it never waits for its next.
 constexpr std::size_t most_ahead = 2;
 /// How often a point is tried when its worker dies.
@@ -325,6 +296,31 @@ class Pool {
 };
 
 }  // namespace
+
+int serve_points(const Sweep& sweep, const WorkerTask& task) {
+  try {
+    try {
+      const RowMaker rows(sweep, task.limits);
+      PartWriter part(task.directory);
+      Orders orders(task.in, sweep.points().size());
+      say(task.out, "points " + std::to_string(sweep.points().size()));
+      while (const auto point = orders.next()) {
+        const bool is_known = task.is_done && task.is_done(*point);
+        const std::string row = is_known ? "" : rows.row(*point);
+        if (!is_known) part.append(row);
+        const bool is_ok = row.find("\"ok\": true") != std::string::npos;
+        say(task.out, std::to_string(*point) + (is_known ? " known" : is_ok ? " ok" : " failed"));
+      }
+      part.flush_to_disk();
+    } catch (const EnvironmentError& error) {
+      say(task.out, std::string("! ") + error.what());
+      return exit_environment;
+    }
+  } catch (const Gone&) {
+    return exit_environment;
+  }
+  return exit_worker_done;
+}
 
 PoolEnd run_pool(const Sweep& sweep, const PoolTask& task) { return Pool(sweep, task).run(); }
 

@@ -14,13 +14,12 @@
 #include "core/terminal_safe.hpp"
 #include "evidence/evidence.hpp"
 #include "report/json_object.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 #include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_svg.hpp"
 
 namespace windtunnel {
-
 namespace fs = std::filesystem;
 namespace {
 
@@ -66,25 +65,6 @@ void compare(const fs::path& directory, const Sweep& sweep, const std::string& v
 bool is_there(const fs::path& directory) {
   return file_type_of(path_in(directory)) != fs::file_type::not_found;
 }
-
-}  // namespace
-
-void open_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
-  const auto is_ours = [&] {
-    return write_new_file_atomically(path_in(directory),
-                                     pretty_text(manifest_of(sweep, version)) + "\n");
-  };
-  if (is_there(directory) || !is_ours()) compare(directory, sweep, version);
-}
-
-void expect_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
-  if (!is_there(directory))
-    throw EnvironmentError(directory.string() +
-                           " holds no sweep yet: there is no manifest.json in it");
-  compare(directory, sweep, version);
-}
-namespace fs = std::filesystem;
-namespace {
 
 constexpr std::array figures{"gpus",
                              "iteration_time_s",
@@ -154,6 +134,21 @@ std::string results_jsonl(const PartRows& rows) {
 
 }  // namespace
 
+void open_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
+  const auto is_ours = [&] {
+    return write_new_file_atomically(path_in(directory),
+                                     pretty_text(manifest_of(sweep, version)) + "\n");
+  };
+  if (is_there(directory) || !is_ours()) compare(directory, sweep, version);
+}
+
+void expect_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
+  if (!is_there(directory))
+    throw EnvironmentError(directory.string() +
+                           " holds no sweep yet: there is no manifest.json in it");
+  compare(directory, sweep, version);
+}
+
 PartRows with_speedups(PartRows rows, const Sweep& sweep) {
   const std::optional<std::size_t> baseline = sweep.points().baseline();
   const auto found = baseline ? rows.by_point.find(*baseline) : rows.by_point.end();
@@ -183,17 +178,16 @@ PartRows with_speedups(PartRows rows, const Sweep& sweep) {
 std::string results_csv(const PartRows& rows, const std::vector<std::string>& columns,
                         const std::vector<std::string>& asked) {
   std::vector<std::string> fields{"point", "id"};
-  const bool has_labels =
-      std::any_of(rows.by_point.begin(), rows.by_point.end(),
-                  [](const auto& each) { return each.second.content.find("label") != nullptr; });
+  const bool has_labels = std::ranges::any_of(
+      rows.by_point, [](const auto& each) { return each.second.content.find("label") != nullptr; });
   if (has_labels) fields.emplace_back("label");
   fields.insert(fields.end(), columns.begin(), columns.end());
   fields.emplace_back("ok");
   fields.insert(fields.end(), figures.begin(), figures.end());
   fields.insert(fields.end(), asked.begin(), asked.end());
-  if (std::find(asked.begin(), asked.end(), speedup_key) != asked.end())
+  if (std::ranges::find(asked, speedup_key) != asked.end())
     fields.insert(fields.end(), {"speedup_low", "speedup_high", speedup_verdict_key});
-  const bool has_front = std::find(asked.begin(), asked.end(), "cost") != asked.end();
+  const bool has_front = std::ranges::find(asked, "cost") != asked.end();
   if (has_front) fields.emplace_back("on_front");
   const std::map<std::size_t, std::string> fronts = front_fields(rows, columns);
   const std::vector<std::string> header = fields;

@@ -138,8 +138,7 @@ std::string RowMaker::whole_row(std::size_t point, const std::string& id,
 Report RowMaker::report_of(const Scenario& scenario) const {
   if (sweep_->choices().objective != Objective::energy_per_token)
     return simulate_key_figures(scenario, build(scenario));
-  SimulateOptions options;
-  return simulate(scenario, options).report;
+  return simulate(scenario).report;
 }
 
 std::string RowMaker::figures(const Scenario& as_read) const {

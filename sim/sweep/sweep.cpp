@@ -21,11 +21,9 @@ namespace {
 
 /// The order in which values apply so that none replaces another: the platform, then its network cards.
 PointValues outer_first(PointValues values) {
-  const auto depth = [](const std::string& pointer) {
-    return std::count(pointer.begin(), pointer.end(), '/');
-  };
-  std::stable_sort(values.begin(), values.end(),
-                   [&](const auto& a, const auto& b) { return depth(a.first) < depth(b.first); });
+  const auto depth = [](const std::string& pointer) { return std::ranges::count(pointer, '/'); };
+  std::ranges::stable_sort(
+      values, [&](const auto& a, const auto& b) { return depth(a.first) < depth(b.first); });
   return values;
 }
 
@@ -180,10 +178,7 @@ std::string Sweep::hash_of_inputs(const JsonValue& block) const {
 }
 
 ReadOptions Sweep::options_of(std::size_t point) const {
-  ReadOptions options;
-  options.seed = seed_;
-  options.values = outer_first(points_.values(point));
-  return options;
+  return {{}, seed_, PlacementSearch::refused, outer_first(points_.values(point))};
 }
 
 JsonValue Sweep::written_plan(const PointValues& values) const {
@@ -261,10 +256,9 @@ void Sweep::expect_readable(const std::function<void(std::size_t point)>& read) 
       return;
     } catch (const InputError& error) {
       const auto is_here = [&](const Problem& problem) {
-        return std::any_of(
-            error.problems().begin(), error.problems().end(), [&](const Problem& other) {
-              return other.pointer == problem.pointer && other.message == problem.message;
-            });
+        return std::ranges::any_of(error.problems(), [&](const Problem& other) {
+          return other.pointer == problem.pointer && other.message == problem.message;
+        });
       };
       if (point == 0) common = error.problems();
       std::erase_if(common, [&](const Problem& problem) { return !is_here(problem); });

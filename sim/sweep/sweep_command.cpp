@@ -61,32 +61,6 @@ std::optional<Shard> shard_of_array(const Variable& variable) {
   return Shard{(*id - first) / step, *count, "SLURM_ARRAY_TASK_ID"};
 }
 
-}  // namespace
-
-std::optional<Shard> parse_shard(const std::string& text) {
-  const std::size_t slash = text.find('/');
-  if (slash == std::string::npos) return std::nullopt;
-  const auto index = number_in(text.substr(0, slash)), count = number_in(text.substr(slash + 1));
-  if (!index || !count || *count == 0 || *index > *count) return std::nullopt;
-  return Shard{*index % *count, *count, "--shard"};
-}
-
-Shard shard_from_environment(const Variable& variable) {
-  const auto step = shard_of_step(variable);
-  if (auto array = shard_of_array(variable)) {
-    if (!step) return *array;
-    return {array->index * step->count + step->index, array->count * step->count,
-            "SLURM_ARRAY_TASK_ID and SLURM_PROCID"};
-  }
-  if (const auto mpi = shard_of(variable, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
-    return *mpi;
-  if (const auto mpi = shard_of(variable, "PMI_RANK", "PMI_SIZE")) return *mpi;
-  if (step) return *step;
-  return {};
-}
-
-namespace {
-
 constexpr int exit_done = 0, exit_negative = 1, exit_resumable = 75;
 
 /// "412 of 1,024 points (3 failed), 254 a second, 2.4 s left"
@@ -303,6 +277,28 @@ class SweepRun {
 };
 
 }  // namespace
+
+std::optional<Shard> parse_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  const auto index = number_in(text.substr(0, slash)), count = number_in(text.substr(slash + 1));
+  if (!index || !count || *count == 0 || *index > *count) return std::nullopt;
+  return Shard{*index % *count, *count, "--shard"};
+}
+
+Shard shard_from_environment(const Variable& variable) {
+  const auto step = shard_of_step(variable);
+  if (auto array = shard_of_array(variable)) {
+    if (!step) return *array;
+    return {array->index * step->count + step->index, array->count * step->count,
+            "SLURM_ARRAY_TASK_ID and SLURM_PROCID"};
+  }
+  if (const auto mpi = shard_of(variable, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
+    return *mpi;
+  if (const auto mpi = shard_of(variable, "PMI_RANK", "PMI_SIZE")) return *mpi;
+  if (step) return *step;
+  return {};
+}
 
 int run_sweep(const SweepRequest& request, const Library& library, std::ostream& out,
               std::ostream& messages) {

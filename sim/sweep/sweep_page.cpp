@@ -7,14 +7,13 @@
 
 #include "core/json_value.hpp"
 #include "core/text_list.hpp"
-#include "report/html_page.hpp"
 #include "report/html_text.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_json.hpp"
 #include "report/report_view.hpp"
+#include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "report/why_text.hpp"
 #include "scenario/resolved_text.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
@@ -49,9 +48,8 @@ std::vector<ExplainedPoint> explain_points(const Sweep& sweep,
   tasks.count = points.size();
   tasks.at_once = default_at_once();
   tasks.work = [&](std::size_t i) {
-    SimulateOptions options;
-    options.evidence = &sweep.library();
-    const Report report = simulate(sweep.planned(sweep.scenario(points[i])), options).report;
+    const Report report =
+        simulate(sweep.planned(sweep.scenario(points[i])), {.evidence = &sweep.library()}).report;
     return ExplainedPoint{points[i], report_value(report), reasons_value(report)};
   };
   std::vector<ExplainedPoint> explained;
@@ -97,9 +95,9 @@ struct SweepContent {
 
   /// Whether every row has a label, which is then shown in place of its values.
   bool all_named() const {
-    return sweep.points().has_labels() &&
-           std::all_of(shown.begin(), shown.end(),
-                       [](const Row* row) { return row->content.find("label") != nullptr; });
+    return sweep.points().has_labels() && std::ranges::all_of(shown, [](const Row* row) {
+             return row->content.find("label") != nullptr;
+           });
   }
 
   /// The reports of the explained points, in the page's data "explained".
@@ -123,7 +121,7 @@ struct SweepContent {
     } else if (ranked.ok() > 0) {
       points.push_back(shown.front()->point);
     }
-    if (has_best() && std::find(points.begin(), points.end(), best().point) == points.end())
+    if (has_best() && std::ranges::find(points, best().point) == points.end())
       points.push_back(best().point);
     return points;
   }
@@ -265,16 +263,14 @@ std::string breakdown_chart(const SweepContent& page) {
 /// What makes the lines of the best point so long.
 std::string best_reasons(const SweepContent& page) {
   if (!page.has_best()) return "";
-  const auto found =
-      std::find_if(page.explained.begin(), page.explained.end(),
-                   [&](const ExplainedPoint& each) { return each.point == page.best().point; });
+  const auto found = std::ranges::find(page.explained, page.best().point, &ExplainedPoint::point);
   if (found == page.explained.end()) return "";
   const html::DataView report =
       page.reports()[static_cast<std::size_t>(found - page.explained.begin())];
   const Seconds time{report.amount("/iteration_time_s")};
   std::vector<std::string> lines;
   for (const JsonValue::Member& reason : found->reasons.object()) lines.push_back(reason.key);
-  std::stable_sort(lines.begin(), lines.end(), [&](const auto& a, const auto& b) {
+  std::ranges::stable_sort(lines, [&](const auto& a, const auto& b) {
     return report.amount("/breakdown_s/" + a) > report.amount("/breakdown_s/" + b);
   });
   std::string items;
@@ -462,8 +458,8 @@ std::string failure_section(const SweepContent& page) {
     if (is_new) groups.push_back({kind, error, {}});
     groups[place->second].rows.push_back(row);
   }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.rows.size() > b.rows.size(); });
+  std::ranges::stable_sort(
+      groups, [](const Group& a, const Group& b) { return a.rows.size() > b.rows.size(); });
   constexpr std::size_t most_groups = 50, most_named = 3;
   html::Table table{
       "Failed points", {"kind", "reason", "points", "such as"}, {}, "llllr", "failures"};

@@ -10,7 +10,6 @@
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/page_assets.hpp"
-#include "report/svg_text.hpp"
 #include "sweep/plot_data.hpp"
 
 namespace windtunnel {
@@ -127,9 +126,8 @@ class SweepPlot {
     const auto take = [&](const PlotPoint& point) {
       if (const auto found = value(point)) values.push_back(*found);
     };
-    std::for_each(data_.others.begin(), data_.others.end(), take);
-    for (const PlotSeries& series : data_.series)
-      std::for_each(series.points.begin(), series.points.end(), take);
+    std::ranges::for_each(data_.others, take);
+    for (const PlotSeries& series : data_.series) std::ranges::for_each(series.points, take);
     return values;
   }
 
@@ -353,22 +351,21 @@ std::vector<CurveKey> curve_keys(const PlotData& data) {
     keys.push_back({(is_line ? "<path class=\"line " + colour + "\" d=\"M0 0H30\"/>" : "") + dot +
                         colour + "\"/>",
                     series.name.empty() ? "simulated" : series.name});
-    all_fit = all_fit && std::all_of(series.points.begin(), series.points.end(),
-                                     [](const PlotPoint& point) { return point.fits; });
-    any_interval = any_interval ||
-                   std::any_of(series.points.begin(), series.points.end(),
-                               [](const PlotPoint& point) { return point.interval.has_value(); });
+    all_fit = all_fit && std::ranges::all_of(series.points, &PlotPoint::fits);
+    any_interval = any_interval || std::ranges::any_of(series.points, [](const PlotPoint& point) {
+                     return point.interval.has_value();
+                   });
   }
   const auto cloud = [](const char* kind) {
     return "<path class=\"" + std::string(kind) + "\" d=\"M9 0h0M15 0h0M21 0h0\"/>";
   };
   const auto is_large = [](const PlotPoint& point) { return !point.fits; };
   if (!data.others.empty()) keys.push_back({cloud("cloud"), "other points"});
-  if (std::any_of(data.others.begin(), data.others.end(), is_large))
+  if (std::ranges::any_of(data.others, is_large))
     keys.push_back({cloud("cloud too-large"), "others that do not fit in memory"});
-  const bool any_scales = std::any_of(
-      data.series.begin(), data.series.end(),
-      [](const PlotSeries& series) { return series.points.front().efficiency.has_value(); });
+  const bool any_scales = std::ranges::any_of(data.series, [](const PlotSeries& series) {
+    return series.points.front().efficiency.has_value();
+  });
   if (any_scales)
     keys.push_back({"<path class=\"ideal\" d=\"M0 0H30\"/>", "same tokens/s per GPU"});
   if (any_interval) keys.push_back({"<path class=\"interval\" d=\"M15 -7V7\"/>", "90 % interval"});

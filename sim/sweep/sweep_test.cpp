@@ -6,7 +6,7 @@
 
 #include "core/testing.hpp"
 #include "report/report_json.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/results.hpp"
 #include "sweep/row.hpp"

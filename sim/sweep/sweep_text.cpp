@@ -15,7 +15,6 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "report/text_table.hpp"
 #include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
 
@@ -35,8 +34,8 @@ std::string enumerated(const std::vector<std::string>& words) {
 }
 
 std::string value_at(const PointValues& values, const std::string& pointer) {
-  const auto found = std::find_if(values.begin(), values.end(),
-                                  [&](const auto& value) { return value.first == pointer; });
+  const auto found =
+      std::ranges::find_if(values, [&](const auto& value) { return value.first == pointer; });
   if (found == values.end()) return "as in the file";
   const JsonValue& value = found->second;
   return value.is_array() || value.is_object() ? canonical_text(value) : text_for_message(value);
@@ -49,55 +48,12 @@ std::string differences(const std::vector<std::size_t>& same, const SweepPoints&
     std::vector<std::string> values;
     for (const std::size_t point : same) {
       std::string value = value_at(points.values(point), column);
-      if (std::find(values.begin(), values.end(), value) == values.end())
-        values.push_back(std::move(value));
+      if (std::ranges::find(values, value) == values.end()) values.push_back(std::move(value));
     }
     if (values.size() > 1) columns.push_back(column + " (" + enumerated(values) + ")");
   }
   return columns.empty() ? "how their values are written" : enumerated(columns);
 }
-
-}  // namespace
-
-SameScenarios same_scenarios(const std::map<std::size_t, std::string>& ids) {
-  std::map<std::string, std::vector<std::size_t>> by_id;
-  for (const auto& [point, id] : ids) by_id[id].push_back(point);
-  SameScenarios same;
-  for (auto& [id, points] : by_id)
-    if (points.size() > 1) same.push_back(std::move(points));
-  std::sort(same.begin(), same.end());
-  return same;
-}
-
-SameScenarios same_scenarios(const PartRows& rows) {
-  std::map<std::size_t, std::string> ids;
-  for (const auto& [point, row] : rows.by_point)
-    if (const JsonValue* id = row.content.find("id"); id != nullptr && id->is_string())
-      ids[point] = id->string();
-  return same_scenarios(ids);
-}
-
-std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& points,
-                                std::size_t num_known) {
-  if (same.empty()) return {};
-  std::size_t repeated = 0;
-  for (const auto& list : same) repeated += list.size() - 1;
-  const std::size_t different = num_known - repeated;
-  std::string text =
-      std::to_string(num_known) + " points are " +
-      (different == 1 ? "one scenario" : std::to_string(different) + " different scenarios");
-  for (std::size_t i = 0; i < std::min(most_enumerated, same.size()); ++i) {
-    std::vector<std::string> numbers;
-    for (const std::size_t point : same[i]) numbers.push_back(std::to_string(point));
-    text += "\n  points " + enumerated(numbers) + " differ in " + differences(same[i], points) +
-            ", which changes nothing";
-  }
-  if (same.size() > most_enumerated)
-    text += "\n  and so on: " + std::to_string(same.size() - most_enumerated) + " more";
-  return text;
-}
-
-namespace {
 
 /// The best points that fit.
 std::vector<JsonValue> best_of(const RankedRows& ranked) {
@@ -110,12 +66,11 @@ std::vector<JsonValue> best_of(const RankedRows& ranked) {
 
 /// Counts one more of `text`; the commonest stay first.
 void count_in(std::vector<std::pair<std::string, std::size_t>>& counts, const std::string& text) {
-  auto known = std::find_if(counts.begin(), counts.end(),
-                            [&](const auto& each) { return each.first == text; });
+  auto known = std::ranges::find_if(counts, [&](const auto& each) { return each.first == text; });
   if (known == counts.end()) known = counts.insert(known, {text, 0});
   ++known->second;
-  std::stable_sort(counts.begin(), counts.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(counts,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
 }
 
 /// "2 bad_input, 1 crash": why points failed, the commonest reason first.
@@ -163,9 +118,8 @@ std::string speedup_text(const JsonValue& row) {
 std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   const std::vector<std::string>& columns = sweep.points().columns();
   const bool has_labels = sweep.points().has_labels();
-  const bool has_intervals = std::any_of(best.begin(), best.end(), [](const JsonValue& row) {
-    return interval_of(row, time_interval_key).has_value();
-  });
+  const bool has_intervals = std::ranges::any_of(
+      best, [](const JsonValue& row) { return interval_of(row, time_interval_key).has_value(); });
   std::vector<TextRow> lines{{"point"}};
   if (has_labels)
     lines[0].emplace_back("name");
@@ -216,32 +170,6 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   return text_table(shown, lines);
 }
 
-}  // namespace
-
-RankedRows ranked_rows(const Sweep& sweep, const PartRows& rows) {
-  using Rank = std::tuple<bool, bool, double>;
-  RankedRows ranked;
-  std::vector<std::pair<Rank, const Row*>> sorted;
-  for (const auto& [point, row] : rows.by_point) {
-    const bool is_large = row.ok && !fits(row.content);
-    ++(!row.ok ? ranked.failed : is_large ? ranked.too_large : ranked.fitting);
-    sorted.push_back({{!row.ok, is_large, penalty_of(sweep, row.content)}, &row});
-  }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [rank, row] : sorted) ranked.rows.push_back(row);
-  return ranked;
-}
-
-const char* order_words(Objective objective) {
-  constexpr std::array words{"Shortest iteration", "Most tokens a second", "Least cost of a token",
-                             "Least energy for a token", "Fewest days"};
-  static_assert(words.size() == enumerators<Objective>().size());
-  return words.at(static_cast<std::size_t>(objective));
-}
-
-namespace {
-
 std::string front_text(const std::vector<FrontPoint>& points) {
   std::string text;
   for (const FrontPoint& each : points)
@@ -253,24 +181,109 @@ std::string front_text(const std::vector<FrontPoint>& points) {
              : "\nDays against money: no other point takes fewer days and less money\n" + text;
 }
 
-}  // namespace
-
-std::string same_text(const Sweep& sweep, const PartRows& rows) {
-  return same_scenarios_text(same_scenarios(rows), sweep.points(), rows.by_point.size());
-}
-
-namespace {
-
 /// What stands beside speed-ups, where something does.
 std::string words_of_intervals(const PartRows& rows) {
   const auto has_one = [](const auto& each) {
     return interval_of(each.second.content, speedup_interval_key).has_value();
   };
-  if (std::none_of(rows.by_point.begin(), rows.by_point.end(), has_one)) return {};
+  if (std::ranges::none_of(rows.by_point, has_one)) return {};
   return "; in brackets its 90 % interval, ~ where it is not known which is faster";
 }
 
+/// A point as it would be simulated.
+struct PlannedPoint {
+  std::string id;
+  std::string obstacle;                ///< why it cannot be simulated; empty: it can
+  std::optional<std::size_t> same_as;  ///< the first point with the same scenario
+};
+
+std::vector<PlannedPoint> planned_points(const Sweep& sweep) {
+  std::vector<PlannedPoint> planned;
+  std::map<std::string, std::size_t> first_of;
+  for (std::size_t point = 0; point < sweep.points().size(); ++point) {
+    count_done(point);
+    PlannedPoint& each = planned.emplace_back();
+    try {
+      each.id = sweep.scenario(point).hash;
+      const auto [first, is_new] = first_of.try_emplace(each.id, point);
+      if (!is_new) each.same_as = first->second;
+    } catch (const InputError& error) {
+      each.id = id_of_unreadable(sweep, point);
+      each.obstacle = error.problems().front().message;
+    }
+  }
+  return planned;
+}
+
+template <class Condition>
+std::string number_of_those(const std::vector<PlannedPoint>& planned, Condition condition) {
+  return std::to_string(std::ranges::count_if(planned, condition));
+}
+
 }  // namespace
+
+SameScenarios same_scenarios(const std::map<std::size_t, std::string>& ids) {
+  std::map<std::string, std::vector<std::size_t>> by_id;
+  for (const auto& [point, id] : ids) by_id[id].push_back(point);
+  SameScenarios same;
+  for (auto& [id, points] : by_id)
+    if (points.size() > 1) same.push_back(std::move(points));
+  std::ranges::sort(same);
+  return same;
+}
+
+SameScenarios same_scenarios(const PartRows& rows) {
+  std::map<std::size_t, std::string> ids;
+  for (const auto& [point, row] : rows.by_point)
+    if (const JsonValue* id = row.content.find("id"); id != nullptr && id->is_string())
+      ids[point] = id->string();
+  return same_scenarios(ids);
+}
+
+std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& points,
+                                std::size_t num_known) {
+  if (same.empty()) return {};
+  std::size_t repeated = 0;
+  for (const auto& list : same) repeated += list.size() - 1;
+  const std::size_t different = num_known - repeated;
+  std::string text =
+      std::to_string(num_known) + " points are " +
+      (different == 1 ? "one scenario" : std::to_string(different) + " different scenarios");
+  for (std::size_t i = 0; i < std::min(most_enumerated, same.size()); ++i) {
+    std::vector<std::string> numbers;
+    for (const std::size_t point : same[i]) numbers.push_back(std::to_string(point));
+    text += "\n  points " + enumerated(numbers) + " differ in " + differences(same[i], points) +
+            ", which changes nothing";
+  }
+  if (same.size() > most_enumerated)
+    text += "\n  and so on: " + std::to_string(same.size() - most_enumerated) + " more";
+  return text;
+}
+
+RankedRows ranked_rows(const Sweep& sweep, const PartRows& rows) {
+  using Rank = std::tuple<bool, bool, double>;
+  RankedRows ranked;
+  std::vector<std::pair<Rank, const Row*>> sorted;
+  for (const auto& [point, row] : rows.by_point) {
+    const bool is_large = row.ok && !fits(row.content);
+    ++(!row.ok ? ranked.failed : is_large ? ranked.too_large : ranked.fitting);
+    sorted.push_back({{!row.ok, is_large, penalty_of(sweep, row.content)}, &row});
+  }
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [rank, row] : sorted) ranked.rows.push_back(row);
+  return ranked;
+}
+
+const char* order_words(Objective objective) {
+  constexpr std::array words{"Shortest iteration", "Most tokens a second", "Least cost of a token",
+                             "Least energy for a token", "Fewest days"};
+  static_assert(words.size() == enumerators<Objective>().size());
+  return words.at(static_cast<std::size_t>(objective));
+}
+
+std::string same_text(const Sweep& sweep, const PartRows& rows) {
+  return same_scenarios_text(same_scenarios(rows), sweep.points(), rows.by_point.size());
+}
 
 std::string baseline_text(const Sweep& sweep, const PartRows& rows) {
   const std::optional<std::size_t> baseline = sweep.points().baseline();
@@ -333,40 +346,6 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                                 {"front", only_if(!priced.empty(), numbers(front))}})) +
          "\n";
 }
-
-namespace {
-
-/// A point as it would be simulated.
-struct PlannedPoint {
-  std::string id;
-  std::string obstacle;                ///< why it cannot be simulated; empty: it can
-  std::optional<std::size_t> same_as;  ///< the first point with the same scenario
-};
-
-std::vector<PlannedPoint> planned_points(const Sweep& sweep) {
-  std::vector<PlannedPoint> planned;
-  std::map<std::string, std::size_t> first_of;
-  for (std::size_t point = 0; point < sweep.points().size(); ++point) {
-    count_done(point);
-    PlannedPoint& each = planned.emplace_back();
-    try {
-      each.id = sweep.scenario(point).hash;
-      const auto [first, is_new] = first_of.try_emplace(each.id, point);
-      if (!is_new) each.same_as = first->second;
-    } catch (const InputError& error) {
-      each.id = id_of_unreadable(sweep, point);
-      each.obstacle = error.problems().front().message;
-    }
-  }
-  return planned;
-}
-
-template <class Condition>
-std::string number_of_those(const std::vector<PlannedPoint>& planned, Condition condition) {
-  return std::to_string(std::count_if(planned.begin(), planned.end(), condition));
-}
-
-}  // namespace
 
 std::string origins_text(const SweepPoints& points) {
   if (points.num_combinations() == 0) return "all listed";

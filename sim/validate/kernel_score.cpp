@@ -13,7 +13,7 @@
 #include "cost/model_operations.hpp"
 #include "platform/software_json.hpp"
 #include "report/number_text.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 #include "scenario/library_files.hpp"
 
 namespace windtunnel {

@@ -8,7 +8,6 @@
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/page_assets.hpp"
-#include "report/svg_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <numeric>
 
-#include "report/html_page.hpp"
+#include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"
 #include "validate/metrics.hpp"

@@ -6,7 +6,7 @@
 
 #include "core/text_list.hpp"
 #include "report/number_text.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"
 #include "validate/validation_report.hpp"
 

@@ -57,9 +57,8 @@ Words plain_environment() {
   Words kept;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    const bool is_of_job =
-        std::any_of(job_prefixes.begin(), job_prefixes.end(),
-                    [&](const char* prefix) { return text.rfind(prefix, 0) == 0; });
+    const bool is_of_job = std::ranges::any_of(
+        job_prefixes, [&](const char* prefix) { return text.rfind(prefix, 0) == 0; });
     if (!is_of_job) kept.push_back(text);
   }
   return kept;
@@ -250,8 +249,8 @@ Exit codes:
 )";
 
 bool asks_for_help(const Words& arguments) {
-  return std::any_of(arguments.begin(), arguments.end(),
-                     [](const std::string& word) { return word == "-h" || word == "--help"; });
+  return std::ranges::any_of(
+      arguments, [](const std::string& word) { return word == "-h" || word == "--help"; });
 }
 
 int refuse_usage() {

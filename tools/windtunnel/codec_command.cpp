@@ -1,8 +1,5 @@
 #include "codec/codec_command.hpp"
 
-#include <iostream>
-#include <sstream>
-
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
@@ -13,9 +10,7 @@ ExitCode codec_command(const CommandLine& line) {
   CodecRequest request = line.codec;
   if (!line.arguments.empty()) request.file = line.arguments.front();
   request.seed = line.seed;
-  std::ostringstream quiet;
-  const document::Document document =
-      run_codec(request, line.verbosity == Verbosity::quiet ? quiet : std::cerr);
+  const document::Document document = run_codec(request, notes_of(line));
   write_outputs(line, {{line.output, [&] { return json_of(document); }},
                        {line.report, [&] { return page_of(document); }}});
   print_result(line, document);

@@ -32,10 +32,8 @@ ExitCode collective_command(const CommandLine& line) {
     if (line.arguments.front() == dashed_name(operation)) question.operation = operation;
   JsonValue scenario{JsonValue::Object{}};
   scenario.set("platform", JsonValue(line.platform));
-  ReadOptions reading;
-  reading.overrides = line.overrides;
   const Platform platform =
-      read_platform(scenario, std::filesystem::current_path(), Library::find(), reading);
+      read_platform(scenario, std::filesystem::current_path(), Library::find(), {line.overrides});
   const document::Document document = collective_document(question, platform);
   write_outputs(line, {{line.report, [&] { return page_of(document); }}});
   print_result(line, document);

@@ -10,9 +10,7 @@
 #include "core/problem.hpp"
 #include "scenario/known_pointers.hpp"
 #include "scenario/overrides.hpp"
-#include "windtunnel/command_checks.hpp"
-#include "windtunnel/command_options.hpp"
-#include "windtunnel/command_table.hpp"
+#include "windtunnel/commands.hpp"
 
 namespace windtunnel {
 namespace {
@@ -22,10 +20,45 @@ constexpr const char* commands_there_are =
     "explain, "
     "import, device, probe, codec, collective, completion and help";
 
-constexpr const char* list_kinds =
-    "models|platforms|devices|software|noise|scenarios|codecs|fabrics|keys";
-
 constexpr const char* common_options = "Options of every command";
+
+/// What can stand for a value that the help calls `type`.
+Completion completion_of(const std::string& type) {
+  if (type == "/POINTER=VALUE") return Completion::settings;
+  if (type == "/POINTER") return Completion::pointers;
+  if (type == "PLATFORM") return Completion::platforms;
+  if (type == "MODEL") return Completion::models;
+  return Completion::files;
+}
+
+/// The options of a command, or of all commands, as a shell completes them.
+std::vector<CompletionOption> options_of(const CLI::App& app) {
+  std::vector<CompletionOption> options;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty() || option->get_lnames().empty())
+      continue;  // hidden; an argument
+    const std::vector<std::string>& brief = option->get_snames();
+    const std::string type = option->get_type_name();
+    options.push_back({"--" + option->get_lnames().front(),
+                       brief.empty() ? "" : "-" + brief.front(), option->get_description(),
+                       option->get_items_expected_max() > 0, words_between_bars(type),
+                       completion_of(type)});
+  }
+  return options;
+}
+
+/// UsageError: none of these commands (null: none) has `option`.
+[[noreturn]] void refuse_option(const std::string& option,
+                                const std::vector<const CLI::App*>& commands) {
+  std::vector<std::string> known;
+  for (const CLI::App* app : commands)
+    if (app != nullptr)
+      for (const CLI::Option* each : app->get_options())
+        for (const std::string& name : each->get_lnames()) known.push_back("--" + name);
+  const std::string nearest = closest_match(option.substr(0, option.find('=')), known);
+  throw UsageError("unknown option " + in_quotes(option) +
+                   (nearest.empty() ? "" : " (did you mean " + in_quotes(nearest) + "?)"));
+}
 
 /// CLI11's help, with a usage line as people write the command, and what every command has in common below each of them.
 class UsageFormatter final : public CLI::Formatter {
@@ -47,11 +80,7 @@ class UsageFormatter final : public CLI::Formatter {
     std::string usage = "Usage: windtunnel " + app->get_name();
     for (const CLI::Option* option : app->get_options())
       if (option->get_positional()) usage += " " + option->get_name(true);
-    return usage +
-           (app->get_name() == "show"    ? " --resolved|--pointers|--network|--simgrid"
-            : app->get_name() == "probe" ? " --script"
-                                         : "") +
-           " [OPTIONS]\n";
+    return usage + command_named(app->get_name()).usage + " [OPTIONS]\n";
   }
 };
 
@@ -119,7 +148,7 @@ class Grammar {
 
   /// A script that completes commands has the options of all.
   bool is_asked_for(std::string_view command) const {
-    return std::any_of(words_.begin(), words_.end(), [command](std::string_view word) {
+    return std::ranges::any_of(words_, [command](std::string_view word) {
       return word == command || word == "completion";
     });
   }
@@ -134,14 +163,6 @@ class Grammar {
         command->add_option(each.argument, line_.arguments, each.about)->type_name("");
       if (each.add_options != nullptr && is_asked_for(each.name)) each.add_options(command, line_);
     }
-    CLI::App* show = app_.get_subcommand("show");
-    show->add_flag("--resolved", resolved_, "Merged, with names and defaults filled in");
-    show->add_flag("--pointers", line_.pointers,
-                   "One line for each value that --set can change, as --set takes it");
-    show->add_flag(
-        "--network", line_.network,
-        "The fabric between the nodes, and what it carries from half of them to the rest");
-    show->add_flag("--simgrid", line_.simgrid, "The machine as a platform file for SimGrid");
   }
 
   /// Not app_.help(): that is the help of the command which was typed.
@@ -160,24 +181,13 @@ class Grammar {
     refuse_command(line_.arguments.front());
   }
 
-  /// What the first argument of a command can be, where that is one of a few words.
-  std::vector<std::string> argument_choices(const std::string& command) const {
-    if (command == "list") return words_between_bars(list_kinds);
-    if (command == "schedule") return {"check", "draw"};
-    if (command == "completion") return {"bash", "zsh", "fish"};
-    if (command == "help") return command_names();
-    std::vector<std::string> kinds;
-    if (command == "import")
-      for (const Importer& importer : importers()) kinds.emplace_back(importer.name);
-    return kinds;
-  }
-
   CompletionGrammar describe() const {
     CompletionGrammar grammar{options_of(app_), {}, known_pointers()};
     for (const CLI::App* command : app_.get_subcommands({}))
       grammar.commands.push_back(
           {command->get_name(), command->get_description(), options_of(*command),
-           argument_choices(command->get_name()),
+           command->get_name() == "help" ? command_names()
+                                         : command_named(command->get_name()).choices,
            takes_scenario(*command) ? Completion::scenarios : Completion::files});
     return grammar;
   }
@@ -197,9 +207,9 @@ class Grammar {
     const auto is_option = [](const std::string& word) {
       return word.size() > 1 && word[0] == '-';
     };
-    const auto word = std::find_if_not(words.begin(), words.end(), is_option);
+    const auto word = std::ranges::find_if_not(words, is_option);
     if (command == nullptr && word != words.end()) refuse_command(*word);
-    const auto option = std::find_if(words.begin(), words.end(), is_option);
+    const auto option = std::ranges::find_if(words, is_option);
     if (option != words.end()) refuse_option(*option, {&app_, command});
     if (word != words.end()) throw UsageError("unexpected " + in_quotes(*word));
   }
@@ -235,13 +245,6 @@ class Grammar {
       throw UsageError(line_.command + " changes no values of a scenario: it takes no --set");
     expect_independent(line_.overrides);
     command.check(line_);
-    check_emit(line_);
-    const int shown =
-        int{resolved_} + int{line_.pointers} + int{line_.network} + int{line_.simgrid};
-    if (line_.command == "show" && shown != 1)
-      throw UsageError(shown > 1
-                           ? "show prints one thing: --resolved, --pointers, --network or --simgrid"
-                           : "show needs to be told what (write show --resolved FILE)");
     check_outputs(line_);
   }
 
@@ -250,7 +253,7 @@ class Grammar {
   CommandLine line_;
   std::vector<std::string> sets_;
   std::string seed_ = "0", colour_ = "auto";
-  bool json_ = false, quiet_ = false, version_ = false, help_ = false, resolved_ = false;
+  bool json_ = false, quiet_ = false, version_ = false, help_ = false;
 };
 
 }  // namespace

@@ -32,6 +32,7 @@ struct CommandLine {
   ColourChoice colour = ColourChoice::automatic;
   std::uint64_t seed = 0;
 
+  bool resolved = false;  ///< of show: the whole scenario
   bool pointers = false;  ///< of show: what --set can change, instead of the scenario
   bool network = false;   ///< of show: the fabric and its bisection bandwidth
   bool simgrid = false;   ///< of show: the machine as a platform file

@@ -1,6 +1,13 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "windtunnel/command_line.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace windtunnel {
 
@@ -22,6 +29,47 @@ ExitCode explain_command(const CommandLine& line);
 ExitCode device_command(const CommandLine& line);
 ExitCode job_command(const CommandLine& line);
 ExitCode import_command(const CommandLine& line);
-ExitCode probe_command(const CommandLine& line);
+
+/// Of commands that take a FILE, KIND, SHELL or NAME: that there is one.
+void check_one_argument(const CommandLine& line);
+/// What launches the best plan, and the names of pages and traces.
+void check_outputs(const CommandLine& line);
+
+/// A command of the program. Grammar, help, completion, checks and the call are made from its entry in commands().
+struct Command {
+  struct Example {
+    const char* line;
+    const char* purpose;
+  };
+
+  std::string name;
+  std::string summary = {};  ///< in the list of commands
+  /// The argument as help and messages call it, and what is said of it; empty: there is none.
+  std::string argument = "FILE";
+  std::string about =
+      "A path, a name that `windtunnel list scenarios` prints, or - for standard input";
+  std::vector<std::string> choices = {};  ///< of the first argument, where it is one of a few words
+  std::string usage = {};                 ///< what stands behind the argument in the usage line
+  ExitCode (*carry_out)(const CommandLine&) = nullptr;
+  void (*add_options)(CLI::App*, CommandLine&) = nullptr;
+  /// Throws UsageError where options or the number of arguments make no sense.
+  void (*check)(const CommandLine&) = check_one_argument;
+  bool takes_set = true;               ///< whether --set has values to change
+  std::string negative = {};           ///< what exit code 1 means; empty: it does not occur
+  std::vector<Example> examples = {};  ///< run by help_test.sh
+};
+
+/// In the order in which help lists them.
+const std::vector<Command>& commands();
+/// The program itself, which has a text of help too, where no command has the name.
+const Command& command_named(const std::string& name);
+
+/// What --help says below the options: examples, each with what it is for, and the exit codes.
+std::string help_ending(const Command& command);
+
+/// The word in double quotes, for messages.
+std::string in_quotes(const std::string& word);
+/// Of "amp|varuna" both; nothing of a text without a bar.
+std::vector<std::string> words_between_bars(const std::string& text);
 
 }  // namespace windtunnel

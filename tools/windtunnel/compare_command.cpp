@@ -16,6 +16,20 @@
 namespace windtunnel {
 namespace {
 
+/// What `read` makes of each file, or every file's problems at once.
+template <class Read>
+auto all_read(const std::vector<std::string>& files, const Read& read) {
+  std::vector<decltype(read(files.front()))> inputs;
+  Problems problems;
+  for (const std::string& file : files) try {
+      inputs.push_back(read(file));
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems()) problems.add(problem);
+    }
+  problems.throw_if_any();
+  return inputs;
+}
+
 /// A trace as it is, all else as `compare` reads it.
 TimelineInput input_of(const std::string& argument, const std::filesystem::path& file,
                        const CommandLine& line, const Library& library) {
@@ -41,57 +55,38 @@ void check_options(const CommandLine& line, bool any_scenario) {
 /// `compare` where one of the files is a trace: timelines side by side. Nothing where none is.
 std::optional<ExitCode> compare_timelines_if_any(const CommandLine& line) {
   const Library library = Library::find();
-  std::vector<std::filesystem::path> files;
   bool any_trace = false, any_scenario = false;
-  for (const std::string& argument : line.arguments) {
-    files.push_back(scenario_file_for(argument, library));
-    (is_trace_file(files.back()) ? any_trace : any_scenario) = true;
-  }
+  for (const std::string& argument : line.arguments)
+    (is_trace_file(scenario_file_for(argument, library)) ? any_trace : any_scenario) = true;
   if (!any_trace) return std::nullopt;
   check_options(line, any_scenario);
-  std::vector<TimelineInput> inputs;
-  Problems problems;
-  for (std::size_t i = 0; i < files.size(); ++i) try {
-      inputs.push_back(input_of(line.arguments[i], files[i], line, library));
-    } catch (const InputError& error) {
-      for (const Problem& problem : error.problems()) problems.add(problem);
-    }
-  problems.throw_if_any();
-  const TimelineComparison comparison = compare_timelines(inputs, library);
+  const auto read = [&](const std::string& argument) {
+    return input_of(argument, scenario_file_for(argument, library), line, library);
+  };
+  const TimelineComparison comparison = compare_timelines(all_read(line.arguments, read), library);
   if (!line.report.empty()) write_output(line, line.report, timeline_comparison_page(comparison));
   if (line.format == ResultFormat::text) {
     print_result(line, timeline_comparison_text(comparison, colour_of_results(line)));
   } else {
-    if (line.verbosity == Verbosity::normal)
-      for (const std::string& note : comparison.notes) print_message("note: " + note);
+    for (const std::string& note : comparison.notes) print_note(line, "note: " + note);
     print_result(line, timeline_comparison_json(comparison));
   }
   const auto fits = [](const ComparedTimeline& run) { return run.fits; };
-  return std::all_of(comparison.runs.begin(), comparison.runs.end(), fits) ? exit_done
-                                                                           : exit_negative;
-}
-
-/// Every file's problems at once.
-std::vector<CompareInput> read_inputs(const CommandLine& line, const Library& library) {
-  const ReadOptions options{line.overrides, line.seed};
-  std::vector<CompareInput> inputs;
-  Problems problems;
-  for (const std::string& argument : line.arguments) try {
-      inputs.push_back(read_compare_input(scenario_file_for(argument, library), library, options));
-      inputs.back().label = argument;
-      if (const auto* scenario = std::get_if<Scenario>(&inputs.back().content))
-        warn_of_absent_nodes(line, *scenario);
-    } catch (const InputError& error) {
-      for (const Problem& problem : error.problems()) problems.add(problem);
-    }
-  problems.throw_if_any();
-  return inputs;
+  return std::ranges::all_of(comparison.runs, fits) ? exit_done : exit_negative;
 }
 
 std::vector<CompareInput> inputs_of(const CommandLine& line, const Library& library) {
-  if (line.toggle.empty()) return read_inputs(line, library);
-  return toggle_inputs(scenario_file_for(line.arguments.front(), library), library,
-                       {line.overrides, line.seed}, line.toggle);
+  const ReadOptions options{line.overrides, line.seed};
+  if (!line.toggle.empty())
+    return toggle_inputs(scenario_file_for(line.arguments.front(), library), library, options,
+                         line.toggle);
+  return all_read(line.arguments, [&](const std::string& argument) {
+    CompareInput input = read_compare_input(scenario_file_for(argument, library), library, options);
+    input.label = argument;
+    if (const auto* scenario = std::get_if<Scenario>(&input.content))
+      warn_of_absent_nodes(line, *scenario);
+    return input;
+  });
 }
 
 }  // namespace
@@ -113,11 +108,9 @@ ExitCode compare_command(const CommandLine& line) {
   if (line.format == ResultFormat::text) {
     print_result(line, comparison_text(comparison, colour_of_results(line)));
   } else {
-    if (line.verbosity == Verbosity::normal) {
-      for (const FailedRun& run : comparison.failed)
-        print_message("warning: " + run.label + " could not be simulated: " + run.error);
-      for (const std::string& warning : comparison.warnings) print_message("warning: " + warning);
-    }
+    for (const FailedRun& run : comparison.failed)
+      print_note(line, "warning: " + run.label + " could not be simulated: " + run.error);
+    for (const std::string& warning : comparison.warnings) print_note(line, "warning: " + warning);
     print_result(line, comparison_json(comparison));
   }
   return comparison.all_fit() ? exit_done : exit_negative;

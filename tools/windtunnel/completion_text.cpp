@@ -1,5 +1,7 @@
 #include "windtunnel/completion_text.hpp"
 
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -37,25 +39,29 @@ std::string with_pointers(std::string text, const CompletionGrammar& grammar) {
   return text.replace(text.find(mark), mark.size(), joined(grammar.pointers, " "));
 }
 
-/// How the helpers of the bash script complete a value.
+/// How the helpers of each script complete a value; in fish behind the option, nothing for files.
+struct ShellActions {
+  const char *bash, *zsh, *fish;
+};
+const ShellActions& actions_of(Completion completion) {
+  static constexpr std::array<ShellActions, 6> table{{
+      {"COMPREPLY=($(compgen -f -- \"$current\"))", "_files", ""},
+      {"_windtunnel_names scenarios", "{_windtunnel_names scenarios}",
+       " -a '(__windtunnel_names scenarios)'"},
+      {"_windtunnel_names platforms", "{_windtunnel_names platforms}",
+       " -a '(__windtunnel_names platforms)'"},
+      {"_windtunnel_names models", "{_windtunnel_names models}",
+       " -a '(__windtunnel_names models)'"},
+      {"_windtunnel_pointers ''", "{_windtunnel_pointers}", " -f -a '(__windtunnel_pointers)'"},
+      {"_windtunnel_pointers =", "{_windtunnel_pointers -q -S =}",
+       " -f -a '(__windtunnel_pointers =)'"},
+  }};
+  return table.at(static_cast<std::size_t>(completion));
+}
+
 std::string bash_action(const CompletionOption& option) {
-  if (!option.choices.empty())
-    return "COMPREPLY=($(compgen -W \"" + joined(option.choices, " ") + "\" -- \"$current\"))";
-  switch (option.completion) {
-    case Completion::files:
-      return "COMPREPLY=($(compgen -f -- \"$current\"))";
-    case Completion::scenarios:
-      return "_windtunnel_names scenarios";
-    case Completion::platforms:
-      return "_windtunnel_names platforms";
-    case Completion::models:
-      return "_windtunnel_names models";
-    case Completion::pointers:
-      return "_windtunnel_pointers ''";
-    case Completion::settings:
-      return "_windtunnel_pointers =";
-  }
-  return {};
+  if (option.choices.empty()) return actions_of(option.completion).bash;
+  return "COMPREPLY=($(compgen -W \"" + joined(option.choices, " ") + "\" -- \"$current\"))";
 }
 
 /// "    rank--emit | rank-o) … ; return ;;" for the options that take a value. `command` is a pattern.
@@ -127,28 +133,10 @@ complete -o filenames -F _windtunnel windtunnel
   return text;
 }
 
-std::string zsh_action(Completion completion) {
-  switch (completion) {
-    case Completion::files:
-      return "_files";
-    case Completion::scenarios:
-      return "{_windtunnel_names scenarios}";
-    case Completion::platforms:
-      return "{_windtunnel_names platforms}";
-    case Completion::models:
-      return "{_windtunnel_names models}";
-    case Completion::pointers:
-      return "{_windtunnel_pointers}";
-    case Completion::settings:
-      return "{_windtunnel_pointers -q -S =}";
-  }
-  return {};
-}
-
 std::string zsh_arguments(const std::vector<CompletionOption>& options) {
   std::string text;
   for (const CompletionOption& option : options) {
-    const std::string value = option.choices.empty() ? zsh_action(option.completion)
+    const std::string value = option.choices.empty() ? actions_of(option.completion).zsh
                                                      : "(" + joined(option.choices, " ") + ")";
     const std::string about =
         "'['" + quoted(option.about) + "']" + (option.takes_value ? ":value:" + value + "'" : "'");
@@ -202,32 +190,13 @@ std::string zsh_text(const CompletionGrammar& grammar) {
         zsh_arguments(command.options) +
         (command.choices.empty() ? ""
                                  : " \\\n        '1:kind:(" + joined(command.choices, " ") + ")'") +
-        " \\\n        '*:file:" + zsh_action(command.completion) + "' ;;\n";
+        " \\\n        '*:file:" + actions_of(command.completion).zsh + "' ;;\n";
   return text + "  esac\n}\n_windtunnel \"$@\"\n";
-}
-
-/// What fish offers beside files; empty: nothing.
-std::string fish_action(Completion completion) {
-  switch (completion) {
-    case Completion::files:
-      return {};
-    case Completion::scenarios:
-      return " -a '(__windtunnel_names scenarios)'";
-    case Completion::platforms:
-      return " -a '(__windtunnel_names platforms)'";
-    case Completion::models:
-      return " -a '(__windtunnel_names models)'";
-    case Completion::pointers:
-      return " -f -a '(__windtunnel_pointers)'";
-    case Completion::settings:
-      return " -f -a '(__windtunnel_pointers =)'";
-  }
-  return {};
 }
 
 std::string fish_option(const CompletionOption& option, const std::string& condition) {
   const std::string values = option.choices.empty()
-                                 ? fish_action(option.completion)
+                                 ? actions_of(option.completion).fish
                                  : " -f -a '" + joined(option.choices, " ") + "'";
   return "complete -c windtunnel" + condition + " -l " + option.name.substr(2) +
          (option.short_name.empty() ? "" : " -s " + option.short_name.substr(1)) +
@@ -263,7 +232,7 @@ std::string fish_text(const CompletionGrammar& grammar) {
     if (!command.choices.empty())
       text += "complete -c windtunnel" + chosen + " -f -a '" + joined(command.choices, " ") + "'\n";
     else if (command.completion != Completion::files)
-      text += "complete -c windtunnel" + chosen + fish_action(command.completion) + "\n";
+      text += "complete -c windtunnel" + chosen + actions_of(command.completion).fish + "\n";
   }
   return text;
 }

@@ -15,7 +15,6 @@
 #include "core/open_file.hpp"
 #include "core/problem.hpp"
 #include "core/terminal_safe.hpp"
-#include "report/fitted_text.hpp"
 #include "report/terminal_text.hpp"
 #include "windtunnel/signals.hpp"
 
@@ -74,6 +73,11 @@ class MessageStream final : public std::streambuf {
   std::string begun_;  ///< a line without its end
 };
 
+void write_result(std::string_view text) {
+  if (!detail::write_whole(STDOUT_FILENO, text))
+    throw EnvironmentError("cannot write the result to stdout: " + detail::last_error().message());
+}
+
 }  // namespace
 
 int result_width(const CommandLine& line) {
@@ -91,15 +95,6 @@ void guard_standard_streams() {
   std::cerr.rdbuf(messages);
   std::cerr.unsetf(std::ios::unitbuf);
 }
-
-namespace {
-
-void write_result(std::string_view text) {
-  if (!detail::write_whole(STDOUT_FILENO, text))
-    throw EnvironmentError("cannot write the result to stdout: " + detail::last_error().message());
-}
-
-}  // namespace
 
 void print_result(std::string_view text) { write_result(for_terminal(text)); }
 
@@ -119,6 +114,15 @@ void print_result(const CommandLine& line, const document::Document& document) {
 }
 
 void print_message(std::string_view text) { write_message(std::string(text) + "\n"); }
+
+void print_note(const CommandLine& line, std::string_view text) {
+  if (line.verbosity == Verbosity::normal) print_message(text);
+}
+
+std::ostream& notes_of(const CommandLine& line) {
+  static std::ostream nowhere(nullptr);
+  return line.verbosity == Verbosity::normal ? std::cerr : nowhere;
+}
 
 Colour colour_of_results(const CommandLine& line) {
   if (line.colour == ColourChoice::always) return Colour::always;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <iosfwd>
 #include <string_view>
 
 #include "report/document.hpp"
@@ -28,6 +29,10 @@ void fit_text(const CommandLine& line);
 
 /// A line on stderr. Failure is ignored: there is nobody left to tell.
 void print_message(std::string_view text);
+/// The same of what nobody must know: nothing with --quiet.
+void print_note(const CommandLine& line, std::string_view text);
+/// stderr, or nowhere with --quiet.
+std::ostream& notes_of(const CommandLine& line);
 
 /// As --color says; by itself, colours when stdout is a terminal, unless NO_COLOR is set or TERM is dumb.
 Colour colour_of_results(const CommandLine& line);

@@ -37,9 +37,8 @@ ExitCode complete(const CommandLine& line, const Library& library) {
     print_result(text);
   else
     write_output(line, line.output, text);
-  if (line.verbosity == Verbosity::normal)
-    print_message("scaled from " + device.nearest + ": " + std::to_string(device.added.size()) +
-                  " values that a data sheet does not give");
+  print_note(line, "scaled from " + device.nearest + ": " + std::to_string(device.added.size()) +
+                       " values that a data sheet does not give");
   return exit_done;
 }
 

@@ -1,6 +1,6 @@
 #include <iostream>
 
-#include "noise/step_odds.hpp"
+#include "noise/step_series.hpp"
 #include "questions/explain.hpp"
 #include "report/progress_line.hpp"
 #include "simulate/forked.hpp"

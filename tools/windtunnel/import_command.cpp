@@ -1,4 +1,3 @@
-#include <iostream>
 #include <sstream>
 
 #include "importers/importer.hpp"
@@ -8,14 +7,12 @@
 namespace windtunnel {
 
 ExitCode import_command(const CommandLine& line) {
-  ImportRequest request;
-  request.kind = line.arguments.front();
-  request.inputs.assign(line.arguments.begin() + 1, line.arguments.end());
-  request.output = line.output;
-  request.options = line.import;
-  std::ostringstream result, quiet;
-  std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
-  run_import(request, line.format, Library::find(), result, messages);
+  const ImportRequest request{line.arguments.front(),
+                              {line.arguments.begin() + 1, line.arguments.end()},
+                              line.output,
+                              line.import};
+  std::ostringstream result;
+  run_import(request, line.format, Library::find(), result, notes_of(line));
   print_result(line, result.str());
   return exit_done;
 }

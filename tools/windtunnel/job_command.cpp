@@ -6,7 +6,6 @@
 #include "core/json_value.hpp"
 #include "report/progress_line.hpp"
 #include "scenario/any_plan.hpp"
-#include "scenario/library_files.hpp"
 #include "scenario/scenario_files.hpp"
 #include "search/placement_search.hpp"
 #include "search/rank.hpp"
@@ -21,23 +20,18 @@ namespace windtunnel {
 namespace {
 
 JobOptions job_options(const CommandLine& line, ProgressLine& progress) {
-  JobOptions options;
-  options.draws = static_cast<std::size_t>(line.draws);
-  options.seed = line.seed;
-  options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
-  options.on_draws = [&progress, draws = options.draws](std::size_t played) {
-    progress.show("job: " + std::to_string(played) + " of " + std::to_string(draws) +
-                  " draws simulated");
-  };
-  return options;
+  return {.draws = static_cast<std::size_t>(line.draws),
+          .seed = line.seed,
+          .at_once = at_once(line),
+          .on_draws = [&progress, draws = line.draws](std::size_t played) {
+            progress.show("job: " + std::to_string(played) + " of " + std::to_string(draws) +
+                          " draws simulated");
+          }};
 }
 
 ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) {
-  ReadOptions options;
-  options.overrides = line.overrides;
-  options.seed = line.seed;
   const Library library = Library::find();
-  const Sweep sweep(file, library, options, plan_chooser("/sweep/plan"));
+  const Sweep sweep(file, library, {line.overrides, line.seed}, plan_chooser("/sweep/plan"));
   ProgressLine progress(std::cerr, progress_style(line));
   const std::vector<JobPoint> points =
       run_job_points(sweep, job_options(line, progress), read_evidence(library));
@@ -45,9 +39,8 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
   write_outputs(line, {{line.report, [&] { return page_of(document); }},
                        {line.csv, [&] { return job_points_csv(points); }}});
   print_result(line, document);
-  const bool all_fit = std::all_of(points.begin(), points.end(), [](const JobPoint& point) {
-    return point.result && point.fits;
-  });
+  const bool all_fit =
+      std::ranges::all_of(points, [](const JobPoint& point) { return point.result && point.fits; });
   return all_fit ? exit_done : exit_negative;
 }
 
@@ -56,9 +49,7 @@ ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) 
 ExitCode job_command(const CommandLine& line) {
   const Library library = Library::find();
   const std::filesystem::path file = scenario_file_for(line.arguments.front(), library);
-  ReadOptions options;
-  options.overrides = line.overrides;
-  const JsonValue merged = merged_scenario(file, library, options);
+  const JsonValue merged = merged_scenario(file, library, {line.overrides});
   const JsonValue* sweep = merged.find("sweep");
   if (sweep != nullptr && !sweep->is_null()) return play_sweep(line, file);
   ProgressLine progress(std::cerr, progress_style(line));
@@ -73,8 +64,7 @@ ExitCode job_command(const CommandLine& line) {
   const document::Document job = job_document(run.result);
   write_outputs(line, {{line.report, [&] { return page_of(job); }},
                        {line.csv, [&] { return job_csv(run.result); }}});
-  if (!run.fits && line.verbosity == Verbosity::normal)
-    print_message("warning: the plan does not fit in the memory of its GPUs");
+  if (!run.fits) print_note(line, "warning: the plan does not fit in the memory of its GPUs");
   print_result(line, job);
   return run.fits ? exit_done : exit_negative;
 }

@@ -8,7 +8,7 @@
 #include "cost/codec_table.hpp"
 #include "platform/fabric.hpp"
 #include "report/number_text.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/library_files.hpp"
 #include "windtunnel/commands.hpp"
@@ -63,8 +63,7 @@ JsonValue node_figures(const JsonValue& type) {
 }
 
 Entry platform_entry(const JsonValue& file) {
-  Entry entry;
-  entry.description = text_at(file, "description");
+  Entry entry{"", "", text_at(file, "description")};
   JsonValue::Array nodes;
   if (const JsonValue* types = file.find("node_types"); types != nullptr && types->is_array())
     for (const JsonValue& type : types->array()) {
@@ -120,11 +119,7 @@ std::vector<Entry> entries_of(const LibraryKind& kind) {
 /// Codecs are no files: the compression block of a scenario names them.
 std::vector<Entry> codec_entries() {
   std::vector<Entry> entries;
-  for (const Codec* codec : codecs()) {
-    entries.emplace_back();
-    entries.back().name = codec->name();
-    entries.back().description = codec->traits().about;
-  }
+  for (const Codec* codec : codecs()) entries.push_back({codec->name(), "", codec->traits().about});
   return entries;
 }
 
@@ -132,13 +127,10 @@ std::vector<Entry> codec_entries() {
 std::vector<Entry> fabric_entries() {
   std::vector<Entry> entries;
   for (const FabricKind& kind : fabric_kinds()) {
-    Entry entry;
-    entry.name = kind.name;
-    entry.description = kind.about;
     JsonValue::Array keys;
     for (const FabricKey& key : kind.keys) keys.emplace_back(key.name);
-    entry.figures.set("keys", JsonValue(std::move(keys)));
-    entries.push_back(std::move(entry));
+    entries.push_back({kind.name, "", kind.about});
+    entries.back().figures.set("keys", JsonValue(std::move(keys)));
   }
   return entries;
 }
@@ -158,9 +150,7 @@ std::string values_text(const Key& key) {
 std::vector<Entry> key_entries() {
   std::vector<Entry> entries;
   const auto add = [&](const std::string& pointer, const std::string& values, JsonValue schema) {
-    Entry entry{pointer, values, schema.find("description")->string(), {}};
-    entry.figures = std::move(schema);
-    entries.push_back(std::move(entry));
+    entries.push_back({pointer, values, schema.find("description")->string(), std::move(schema)});
   };
   for (const Key& key : key_table()) add(key.pointer, values_text(key), schema_of(key));
   for (const SearchKey& searched : search_keys())
@@ -169,15 +159,15 @@ std::vector<Entry> key_entries() {
 }
 
 std::vector<Entry> list_of(const std::string& word) {
+  if (word == "codecs") return codec_entries();
+  if (word == "fabrics") return fabric_entries();
+  if (word == "keys") return key_entries();
   std::vector<std::string> words{"codecs", "fabrics", "keys"};
   for (const LibraryKind& kind :
        {model_files, platform_files, device_files, software_files, noise_files, scenario_files}) {
     if (word == kind.name) return entries_of(kind);
     words.emplace_back(kind.name);
   }
-  if (word == "codecs") return codec_entries();
-  if (word == "fabrics") return fabric_entries();
-  if (word == "keys") return key_entries();
   const std::string nearest = closest_match(word, words);
   throw UsageError(
       "there is no list of \"" + word + "\" (" +
@@ -189,13 +179,13 @@ std::vector<Entry> list_of(const std::string& word) {
 
 std::string text_of(const std::vector<Entry>& entries) {
   std::vector<TextRow> rows;
-  bool any_figure = false;
-  for (const Entry& entry : entries) any_figure = any_figure || !entry.key_figure.empty();
+  const bool any_figure =
+      std::ranges::any_of(entries, [](const Entry& entry) { return !entry.key_figure.empty(); });
   for (const Entry& entry : entries)
     rows.push_back(any_figure ? TextRow{entry.name, entry.key_figure, entry.description}
                               : TextRow{entry.name, entry.description});
   std::string text;
-  for (const std::string& row : table_lines(any_figure ? "lww" : "lw", rows).rows)
+  for (const std::string& row : table_lines(text_columns(any_figure ? "lww" : "lw"), rows).rows)
     text += row + "\n";
   return text;
 }

@@ -5,7 +5,7 @@
 
 #include "core/output_guard.hpp"
 #include "core/problem.hpp"
-#include "windtunnel/command_table.hpp"
+#include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"
 #include "windtunnel/signals.hpp"

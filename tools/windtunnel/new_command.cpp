@@ -18,7 +18,7 @@ namespace {
 std::string why_unknown(const Library& library, const LibraryKind& kind, const std::string& name) {
   if (looks_like_path(name)) return {};
   const std::vector<std::string> names = library.names(kind.name);
-  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
+  if (std::ranges::find(names, name) != names.end()) return {};
   return std::string("there is no ") + kind.noun + " \"" + name + "\" (" +
          suggest_name(library, kind, name) + ")";
 }
@@ -80,8 +80,7 @@ ExitCode new_command(const CommandLine& line) {
   }
   if (!write_new_file_atomically(line.output, text))
     throw UsageError(line.output + " is there already (name another file, or remove it)");
-  if (line.verbosity == Verbosity::normal)
-    print_message("wrote " + line.output + "; next: windtunnel run " + line.output);
+  print_note(line, "wrote " + line.output + "; next: windtunnel run " + line.output);
   return exit_done;
 }
 

@@ -56,19 +56,16 @@ void write_outputs(const CommandLine& line, const std::vector<NamedOutput>& outp
   for (const NamedOutput& output : outputs)
     if (!output.path.empty()) files.add(output.path, output.text());
   files.commit();
-  if (line.verbosity == Verbosity::quiet) return;
   for (const NamedOutput& output : outputs)
-    if (!output.path.empty()) print_message("wrote " + output.path);
+    if (!output.path.empty()) print_note(line, "wrote " + output.path);
 }
 
 std::string page_of(const Scenario& scenario, const Simulation& simulation,
                     const Explanation& explanation) {
-  RunPage page;
-  page.explanation = &explanation;
-  page.played = {&simulation.timeline, &simulation.programs, &simulation.network, &scenario.plan,
-                 explanation.report.last_device};
-  page.scenario = resolved_text(scenario.resolved);
-  return run_page(page);
+  return run_page({&explanation,
+                   {&simulation.timeline, &simulation.programs, &simulation.network, &scenario.plan,
+                    explanation.report.last_device},
+                   resolved_text(scenario.resolved)});
 }
 
 std::string run_command_line(const CommandLine& line, const Scenario& scenario,

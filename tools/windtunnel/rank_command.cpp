@@ -25,10 +25,8 @@ ExitCode rank_command(const CommandLine& line) {
   request.emit = enumerator_named<LaunchFormat>(line.emit).value_or(LaunchFormat::none);
   request.launch_as_json = line.format == ResultFormat::json;
   request.progress = progress_style(line);
-  std::ostringstream quiet;
-  std::ostream& messages = line.verbosity == Verbosity::quiet ? quiet : std::cerr;
   const auto run = line.rank.method.empty() ? run_rank : run_method;
-  const RankAnswer answer = run(base, request, messages);
+  const RankAnswer answer = run(base, request, notes_of(line));
   write_outputs(line, {{line.report, [&] { return page_of(answer.document); }}});
   if (answer.launch.empty())
     print_result(line, answer.document);

@@ -10,7 +10,6 @@
 #include "noise/step_series.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/explanation.hpp"
-#include "report/memory_text.hpp"
 #include "report/report_json.hpp"
 #include "report/report_words.hpp"
 #include "report/summary_text.hpp"
@@ -49,8 +48,7 @@ class RunFiles {
   }
   void commit() {
     files_.commit();
-    if (line_->verbosity == Verbosity::quiet) return;
-    for (const std::string& path : added_) print_message("wrote " + path);
+    for (const std::string& path : added_) print_note(*line_, "wrote " + path);
   }
   /// "rank-0008.json.gz", a file for each simulated device.
   void add_rank_traces(const Scenario& scenario, const Simulation& simulation);
@@ -85,12 +83,13 @@ std::vector<DeviceId> traced_devices(const CommandLine& line, const Scenario& sc
   if (line.trace_all) return all;
   const std::vector<DeviceId> devices =
       devices_that_viewers_load(simulation.timeline, simulation.programs, scenario.plan);
-  if (devices.size() < all.size() && line.verbosity == Verbosity::normal)
-    print_message(
+  if (devices.size() < all.size())
+    print_note(
+        line,
         "note: the trace shows " + std::to_string(devices.size()) + " of " +
-        std::to_string(all.size()) +
-        " devices, whole replicas from the first, since viewers load no more than a "
-        "million events; --trace-all writes all into the file, --rank-traces a file each");
+            std::to_string(all.size()) +
+            " devices, whole replicas from the first, since viewers load no more than a "
+            "million events; --trace-all writes all into the file, --rank-traces a file each");
   return devices;
 }
 
@@ -136,11 +135,11 @@ Simulation simulated(const CommandLine& line, const Scenario& scenario, Simulate
   try {
     return simulate(scenario, options);
   } catch (const TooManySharedFlows&) {
-    if (line.verbosity == Verbosity::normal)
-      print_message(
-          "note: so many messages share links that SimGrid would take minutes; the native engine, "
-          "which shares them by the same rule, simulates this run (--engine native does so at "
-          "once)");
+    print_note(
+        line,
+        "note: so many messages share links that SimGrid would take minutes; the native engine, "
+        "which shares them by the same rule, simulates this run (--engine native does so at "
+        "once)");
     options.make_engine = make_native_engine;
     return simulate(scenario, options);
   }
@@ -165,29 +164,27 @@ ExitCode run_command(const CommandLine& line) {
   Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
   scenario = place_if_asked(std::move(scenario));
   const Library library = Library::find();
-  SimulateOptions options;
-  options.evidence = &library;
-  options.keep_timeline = writes_files(line);
-  options.make_engine = engine_named(line.engine.empty() ? "simgrid" : line.engine);
-  options.detail = line.by_layer ? Detail::layer : Detail::pass;
-  const Simulation simulation = simulated(line, scenario, options);
+  const Simulation simulation =
+      simulated(line, scenario,
+                {.make_engine = engine_named(line.engine.empty() ? "simgrid" : line.engine),
+                 .keep_timeline = writes_files(line),
+                 .detail = line.by_layer ? Detail::layer : Detail::pass,
+                 .evidence = &library});
   const Report& report = simulation.report;
   write_outputs(line, scenario, simulation);
-  if (line.verbosity == Verbosity::normal && scenario.resolved.find("sweep") != nullptr)
-    print_message("note: run simulates the file's own point, not its sweep");
+  if (scenario.resolved.find("sweep") != nullptr)
+    print_note(line, "note: run simulates the file's own point, not its sweep");
   note_noise(line, scenario);
   if (line.format == ResultFormat::text) {
     const Colour colour = colour_of_results(line);
     print_result(line, with_line_end(line.lists_memory ? memory_text(report, colour)
                                                        : summary_text(report, colour)));
   } else {
-    if (line.verbosity == Verbosity::normal) {
-      if (!report.placement_note.empty())
-        print_message("placement searched: " + report.placement_note);
-      for (const std::string& warning : report.warnings) print_message("warning: " + warning);
-      if (const std::string doubt = detail::memory_doubt(report.memory); !doubt.empty())
-        print_message("warning: " + doubt);
-    }
+    if (!report.placement_note.empty())
+      print_note(line, "placement searched: " + report.placement_note);
+    for (const std::string& warning : report.warnings) print_note(line, "warning: " + warning);
+    if (const std::string doubt = detail::memory_doubt(report.memory); !doubt.empty())
+      print_note(line, "warning: " + doubt);
     print_result(line, with_line_end(to_json(report, tensors_of(line))));
   }
   return report.memory.fits ? exit_done : exit_negative;

@@ -13,19 +13,18 @@
 
 namespace windtunnel {
 
+std::size_t at_once(const CommandLine& line) {
+  return line.jobs == 0 ? default_at_once() : line.jobs;
+}
+
 StepOptions step_options(const CommandLine& line) {
-  StepOptions options;
-  options.steps = static_cast<std::size_t>(line.steps);
-  options.seed = line.seed;
-  options.detail = line.by_layer ? Detail::layer : Detail::pass;
-  options.at_once = line.jobs == 0 ? default_at_once() : line.jobs;
-  return options;
+  return {static_cast<std::size_t>(line.steps), line.seed,
+          line.by_layer ? Detail::layer : Detail::pass, at_once(line)};
 }
 
 ExitCode exit_of_steps(const CommandLine& line, const Scenario& scenario) {
   if (simulate(scenario).report.memory.fits) return exit_done;
-  if (line.verbosity == Verbosity::normal)
-    print_message("warning: the plan does not fit in the memory of its GPUs");
+  print_note(line, "warning: the plan does not fit in the memory of its GPUs");
   return exit_negative;
 }
 namespace fs = std::filesystem;
@@ -36,15 +35,15 @@ fs::path scenario_file_for(const std::string& argument, const Library& library) 
   const std::vector<std::string> names = library.names(scenario_files.name);
   for (const LibraryKind* kind : {&model_files, &platform_files}) {
     const std::vector<std::string> others = library.names(kind->name);
-    if (std::find(others.begin(), others.end(), argument) == others.end()) continue;
-    if (std::find(names.begin(), names.end(), argument) != names.end()) continue;
+    if (std::ranges::find(others, argument) == others.end()) continue;
+    if (std::ranges::find(names, argument) != names.end()) continue;
     const bool is_model = kind == &model_files;
     throw UsageError(argument + " is a " + kind->noun +
                      ", not a scenario. For a scenario with it: windtunnel new --model " +
                      (is_model ? argument : "…") + " --platform " + (is_model ? "…" : argument) +
                      " --gpus … -o mine.json");
   }
-  if (std::find(names.begin(), names.end(), argument) == names.end())
+  if (std::ranges::find(names, argument) == names.end())
     throw UsageError("there is no file \"" + argument +
                      "\" and no built-in scenario of that name (" +
                      suggest_name(library, scenario_files, argument) + ")");
@@ -61,10 +60,9 @@ Scenario read_scenario_argument(const CommandLine& line, PlacementSearch search)
 }
 
 void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario) {
-  if (line.verbosity == Verbosity::quiet) return;
   for (const std::string& warning :
        absent_node_warnings(scenario.platform, scenario.plan.num_nodes))
-    print_message("warning: " + warning);
+    print_note(line, "warning: " + warning);
 }
 
 Scenario read_placed_scenario_argument(const CommandLine& line) {
@@ -72,9 +70,10 @@ Scenario read_placed_scenario_argument(const CommandLine& line) {
 }
 
 void note_noise(const CommandLine& line, const Scenario& scenario) {
-  if (line.verbosity == Verbosity::quiet || scenario.resolved.find("noise") == nullptr) return;
+  if (scenario.resolved.find("noise") == nullptr) return;
   const bool takes_steps = line.command == "run" || line.command == "explain";
-  print_message(
+  print_note(
+      line,
       takes_steps
           ? "note: one iteration is simulated without noise; --steps N simulates N with it"
           : "note: iterations are simulated without noise; run --steps N simulates N with it");

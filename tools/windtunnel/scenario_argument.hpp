@@ -25,6 +25,8 @@ void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario);
 /// Says, where the scenario has noise, that this command plays iterations without it.
 void note_noise(const CommandLine& line, const Scenario& scenario);
 
+/// As many as --jobs says, or one a core.
+std::size_t at_once(const CommandLine& line);
 /// What the command line says of many steps.
 StepOptions step_options(const CommandLine& line);
 /// exit_negative, and a warning, where the plan of the steps does not fit in memory.

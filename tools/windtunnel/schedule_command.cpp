@@ -159,7 +159,7 @@ void draw(const CommandLine& line, const ScheduleOrders& orders) {
                      " passes is not drawn; the limit is " + std::to_string(most_drawn_passes));
   if (!line.svg.empty()) {
     write_file_atomically(line.svg, schedule_svg(orders));
-    if (line.verbosity == Verbosity::normal) print_message("wrote " + line.svg);
+    print_note(line, "wrote " + line.svg);
   }
   print_result(line.format == ResultFormat::json
                    ? draw_json(orders)

@@ -5,7 +5,6 @@
 #include "search/rank.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
-#include "windtunnel/outputs.hpp"
 #include "windtunnel/scenario_argument.hpp"
 #include "windtunnel/version_text.hpp"
 

@@ -25,7 +25,7 @@ ExitCode validate_command(const CommandLine& line) {
   const int code = run_validate(request, Library::find(), result, std::cerr);
   print_result(line, result.str());
   for (const std::string& file : {line.svg, line.report, line.residuals})
-    if (!file.empty() && line.verbosity == Verbosity::normal) print_message("wrote " + file);
+    if (!file.empty()) print_note(line, "wrote " + file);
   return static_cast<ExitCode>(code);
 }
 

@@ -20,7 +20,7 @@
 #include "importers/rank_verdict.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
-#include "report/text_table.hpp"
+#include "report/terminal_text.hpp"
 #include "scenario/library_files.hpp"
 #include "units/quantity_reader.hpp"
 
