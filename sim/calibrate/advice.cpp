@@ -361,7 +361,7 @@ Overrides on_top_of(const Overrides& of_plan, const Overrides& changes) {
   Overrides all;
   for (const auto& each : of_plan) {
     const auto is_same = [&](const auto& change) { return change.first == each.first; };
-    if (std::none_of(changes.begin(), changes.end(), is_same)) all.push_back(each);
+    if (std::ranges::none_of(changes, is_same)) all.push_back(each);
   }
   all.insert(all.end(), changes.begin(), changes.end());
   return all;
@@ -460,8 +460,8 @@ std::string interval_text(const Advice& advice, double width) {
 }
 
 std::string value_of(const Overrides& overrides, const std::string& pointer) {
-  const auto found = std::find_if(overrides.begin(), overrides.end(),
-                                  [&](const auto& each) { return each.first == pointer; });
+  const auto found =
+      std::ranges::find_if(overrides, [&](const auto& each) { return each.first == pointer; });
   return found == overrides.end() ? "" : found->second;
 }
 

@@ -127,8 +127,7 @@ std::vector<HeldOut> hold_out(std::vector<HeldOut> groups, const std::vector<dou
   for (HeldOut& group : groups) {
     Indices rest;
     for (const std::size_t row : all_rows(points.size()))
-      if (std::find(group.points.begin(), group.points.end(), row) == group.points.end())
-        rest.push_back(row);
+      if (std::ranges::find(group.points, row) == group.points.end()) rest.push_back(row);
     group.values = fitted.empty() ? fitted : fitter.fit(rest, fitted).fit.values;
     group.comparisons = fitter.compare(group.points, group.values);
     const AnchoredResiduals anchors = anchors_of(points, rest, fitter.compare(rest, group.values));
@@ -297,8 +296,7 @@ std::vector<EvidenceRegime> evidence_of(const std::vector<CalibrationPoint>& poi
     regime.include(traits);
     regime.residuals.push_back(std::log(rows[i].measured / rows[i].predicted));
   }
-  for (EvidenceRegime& regime : regimes)
-    std::sort(regime.residuals.begin(), regime.residuals.end());
+  for (EvidenceRegime& regime : regimes) std::ranges::sort(regime.residuals);
   return regimes;
 }
 

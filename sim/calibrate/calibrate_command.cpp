@@ -245,8 +245,9 @@ void check(const CalibrateRequest& request, const std::vector<FitConstant>& cons
   if (constants.empty() && request.residuals.empty())
     throw option_error("--fit", "", "calibrate needs to be told what to fit", "such as --fit emax");
   if (!request.file) return;
-  if (std::none_of(constants.begin(), constants.end(),
-                   [&](const FitConstant& constant) { return stands_in(constant, *request.file); }))
+  if (std::ranges::none_of(constants, [&](const FitConstant& constant) {
+        return stands_in(constant, *request.file);
+      }))
     throw option_error(request.file->option, request.file->name,
                        "none of the constants to fit stands in such a file",
                        fitted_elsewhere(constants));
@@ -357,12 +358,12 @@ std::string merged_residuals(const std::filesystem::path& file,
   if (file_type_of(file) != std::filesystem::file_type::not_found) {
     known = read_evidence(file, ReadFor::rewriting);
     for (EvidenceRegime& old : known.regimes)
-      if (std::none_of(regimes.begin(), regimes.end(),
-                       [&](const EvidenceRegime& fresh) { return key(fresh) == key(old); }))
+      if (std::ranges::none_of(regimes,
+                               [&](const EvidenceRegime& fresh) { return key(fresh) == key(old); }))
         regimes.push_back(std::move(old));
   }
-  std::sort(regimes.begin(), regimes.end(),
-            [&](const EvidenceRegime& a, const EvidenceRegime& b) { return key(a) < key(b); });
+  std::ranges::sort(
+      regimes, [&](const EvidenceRegime& a, const EvidenceRegime& b) { return key(a) < key(b); });
   known.regimes = std::move(regimes);
   return evidence_json(known);
 }

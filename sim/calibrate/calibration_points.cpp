@@ -24,7 +24,7 @@ NumberWithUnit given_value(const FitConstant& constant, JsonValue& resolved,
 }
 
 bool names_set(const std::map<std::string, Source>& sources, const std::string& set) {
-  return std::any_of(sources.begin(), sources.end(), [&](const auto& entry) {
+  return std::ranges::any_of(sources, [&](const auto& entry) {
     const Source& source = entry.second;
     return source.evidence == Evidence::fitted && source.text.find(set) != std::string::npos;
   });
@@ -32,8 +32,9 @@ bool names_set(const std::map<std::string, Source>& sources, const std::string& 
 
 /// Whether a number of the scenario's device, platform or software was fitted on the set.
 bool is_fitted_on(const Scenario& scenario, const std::string& set) {
-  return std::any_of(scenario.nodes.begin(), scenario.nodes.end(),
-                     [&](const NodeType& node) { return names_set(node.device.sources, set); }) ||
+  return std::ranges::any_of(
+             scenario.nodes,
+             [&](const NodeType& node) { return names_set(node.device.sources, set); }) ||
          names_set(scenario.platform.sources, set) || names_set(scenario.software.sources, set);
 }
 

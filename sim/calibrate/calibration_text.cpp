@@ -136,7 +136,7 @@ std::string skipped_text(const CalibrationPoints& points) {
 std::vector<std::string> set_names(const CalibrationPoints& points) {
   std::vector<std::string> names;
   for (const CalibrationPoint& point : points.points)
-    if (std::find(names.begin(), names.end(), point.set) == names.end()) names.push_back(point.set);
+    if (std::ranges::find(names, point.set) == names.end()) names.push_back(point.set);
   return names;
 }
 

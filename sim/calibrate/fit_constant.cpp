@@ -108,8 +108,8 @@ FitConstant parse_fit_constant(const std::string& text) {
 std::vector<FitConstant> named_fit_constants() {
   std::vector<FitConstant> constants;
   for (const KnownConstant& known : known_constants)
-    if (std::none_of(constants.begin(), constants.end(),
-                     [&](const FitConstant& each) { return each.pointer == known.pointer; }))
+    if (std::ranges::none_of(
+            constants, [&](const FitConstant& each) { return each.pointer == known.pointer; }))
       constants.push_back({known.name, known.pointer, known.bounds});
   return constants;
 }

@@ -132,9 +132,7 @@ RunRows rows_of(const MeasurementPoint& point, const Scenario& scenario) {
                by_stage(point.memory.reserved, &StageMemory::reserved),
                {}};
   if (point.memory.nvidia_smi) {
-    const auto fullest = std::max_element(
-        account.stages.begin(), account.stages.end(),
-        [](const StageMemory& a, const StageMemory& b) { return a.total < b.total; });
+    const auto fullest = std::ranges::max_element(account.stages, {}, &StageMemory::total);
     rows.fullest = {row(*fullest, *point.memory.nvidia_smi, fullest->total)};
   }
   return rows;

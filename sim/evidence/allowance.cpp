@@ -16,7 +16,7 @@ using Weighted = std::pair<double, double>;
 /// The first of the sorted numbers at which `share` of the weight is reached.
 double weighted_quantile(std::vector<Weighted> numbers, double share) {
   WT_EXPECT(!numbers.empty());
-  std::sort(numbers.begin(), numbers.end());
+  std::ranges::sort(numbers);
   const double weight =
       std::accumulate(numbers.begin(), numbers.end(), 0.0,
                       [](double sum, const Weighted& each) { return sum + each.second; });

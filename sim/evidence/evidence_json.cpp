@@ -136,7 +136,7 @@ EvidenceRegime read_regime(ObjectReader reader) {
   regime.residuals = elements_of<double>(reader, "residuals");
   if (regime.residuals.empty())
     reader.problem("residuals", "a regime without residuals says nothing");
-  std::sort(regime.residuals.begin(), regime.residuals.end());
+  std::ranges::sort(regime.residuals);
   reader.reject_unknown_keys();
   return regime;
 }
@@ -176,14 +176,14 @@ PairErrors read_pairs(ObjectReader& reader) {
     std::vector<double>& scores = pairs.sets[name];
     scores = elements_of<double>(set, "scores");
     if (scores.empty()) set.problem("scores", "a set without pairs says nothing");
-    std::sort(scores.begin(), scores.end());
+    std::ranges::sort(scores);
     if (!scores.empty() && (scores.front() < 0 || scores.back() > most_score))
       set.problem("scores", "a score is from 0 to " + std::to_string(most_score));
     set.reject_unknown_keys();
   }
   reader.reject_unknown_keys();
-  const bool all_have_scores = std::none_of(pairs.sets.begin(), pairs.sets.end(),
-                                            [](const auto& each) { return each.second.empty(); });
+  const bool all_have_scores =
+      std::ranges::none_of(pairs.sets, [](const auto& each) { return each.second.empty(); });
   if (all_have_scores) pairs.find_bounds();
   return pairs;
 }

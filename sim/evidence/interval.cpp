@@ -46,13 +46,11 @@ struct Neighbourhood {
   std::vector<Neighbour> nearest;
   std::vector<EvidenceAxis> beyond;  ///< in the order of the enumeration
 
-  bool holds(EvidenceAxis axis) const {
-    return std::find(beyond.begin(), beyond.end(), axis) == beyond.end();
-  }
+  bool holds(EvidenceAxis axis) const { return std::ranges::find(beyond, axis) == beyond.end(); }
   /// Keeps the regimes that are as wanted, if there is one.
   template <class Wanted>
   bool keep(const Wanted& wanted) {
-    if (std::none_of(nearest.begin(), nearest.end(), wanted)) return false;
+    if (std::ranges::none_of(nearest, wanted)) return false;
     std::erase_if(nearest, [&](const Neighbour& each) { return !wanted(each); });
     return true;
   }
@@ -96,11 +94,10 @@ Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
   near.keep_those_that_hold(EvidenceAxis::cluster);
   // What jobs other stacks ran says nothing about this one.
   if (near.holds(EvidenceAxis::stack)) near.keep_those_that_hold(EvidenceAxis::job);
-  std::stable_sort(near.nearest.begin(), near.nearest.end(),
-                   [](const Neighbour& a, const Neighbour& b) {
-                     return std::pair(num_of_stack(a), num_reasons(a.beyond)) <
-                            std::pair(num_of_stack(b), num_reasons(b.beyond));
-                   });
+  std::ranges::stable_sort(near.nearest, [](const Neighbour& a, const Neighbour& b) {
+    return std::pair(num_of_stack(a), num_reasons(a.beyond)) <
+           std::pair(num_of_stack(b), num_reasons(b.beyond));
+  });
   return near;
 }
 
@@ -252,7 +249,7 @@ std::pair<double, double> UnseenErrors::bounds(const std::string& software,
           set.residuals[i] / allowance.of(set.outside_kernels.empty() ? 0 : set.outside_kernels[i]),
           weight / static_cast<double>(set.residuals.size()));
   }
-  std::sort(weighted.begin(), weighted.end());
+  std::ranges::sort(weighted);
   const auto [low, high] = shortest_bounds(weighted, sets.size());
   return {low * allowance.of(outside_kernels), high * allowance.of(outside_kernels)};
 }

@@ -50,7 +50,7 @@ void read_measured(ObjectReader& reader, MeasurementPoint& point) {
 void reject_misspelt_keys(ObjectReader& reader, const std::vector<std::string>& ours) {
   if (!reader.value().is_object()) return;
   for (const JsonValue::Member& member : reader.value().object()) {
-    if (std::find(ours.begin(), ours.end(), member.key) != ours.end()) continue;
+    if (std::ranges::find(ours, member.key) != ours.end()) continue;
     const std::string nearest = closest_match(member.key, ours);
     const bool is_longer = nearest.starts_with(member.key) || member.key.starts_with(nearest);
     if (!nearest.empty() && !is_longer && !reader.has(nearest))
@@ -121,14 +121,14 @@ std::vector<fs::path> all_sets(const fs::path& folder) {
         entry->path() != folder / runs_file)
       files.push_back(entry->path());
   if (error) throw EnvironmentError("cannot read " + folder.string() + ": " + error.message());
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
 /// The name that a set goes by in messages.
 std::string joined_name(const fs::path& file, const fs::path& folder) {
   std::string name = fs::path(file).replace_extension().lexically_relative(folder).generic_string();
-  std::replace(name.begin(), name.end(), '/', '-');
+  std::ranges::replace(name, '/', '-');
   return name;
 }
 
@@ -235,8 +235,8 @@ std::vector<fs::path> find_measurement_sets(const std::vector<std::string>& aske
     if (name.ends_with(".json")) read_source(name);  // says why it cannot be read
     const std::vector<fs::path> known = all_sets(folder);
     const std::size_t before = files.size();
-    std::copy_if(known.begin(), known.end(), std::back_inserter(files),
-                 [&](const fs::path& file) { return is_called(file, folder, name); });
+    std::ranges::copy_if(known, std::back_inserter(files),
+                         [&](const fs::path& file) { return is_called(file, folder, name); });
     if (files.size() == before) throw_unknown_set(name, known, folder);
   }
   return files;

@@ -42,7 +42,7 @@ std::vector<SizedError> pairs_of(const std::vector<MeasuredRun>& runs) {
 
 /// Sorted, and thinned to the middles of `most_scores` parts alike.
 std::vector<double> thinned(std::vector<double> scores) {
-  std::sort(scores.begin(), scores.end());
+  std::ranges::sort(scores);
   if (scores.size() <= most_scores) return scores;
   std::vector<double> kept;
   for (std::size_t i = 0; i < most_scores; ++i)

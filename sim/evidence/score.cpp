@@ -24,7 +24,7 @@ double mean(const std::vector<double>& values) {
 
 /// The value at which half of the weight is reached: minimises the sum of weight * |value - x|.
 double weighted_median(std::vector<std::pair<double, double>> value_and_weight) {
-  std::sort(value_and_weight.begin(), value_and_weight.end());
+  std::ranges::sort(value_and_weight);
   double total = 0;
   for (const auto& [value, weight] : value_and_weight) total += weight;
   double reached = 0;
@@ -56,7 +56,7 @@ Score score_errors(const std::vector<double>& errors) {
   constexpr double high_quantile = 0.9;
   std::vector<double> sizes;
   for (const double error : errors) sizes.push_back(std::abs(error));
-  std::sort(sizes.begin(), sizes.end());
+  std::ranges::sort(sizes);
   return {sizes.size(), mean(sizes), quantile(sizes, 0.5), quantile(sizes, high_quantile),
           sizes.back(), mean(errors)};
 }
@@ -67,7 +67,7 @@ Score score(const std::vector<ScoredRow>& comparisons) {
 
 Score score_without_largest(std::vector<ScoredRow> comparisons, std::size_t count) {
   WT_EXPECT(count < comparisons.size());
-  std::sort(comparisons.begin(), comparisons.end(), [](const ScoredRow& a, const ScoredRow& b) {
+  std::ranges::sort(comparisons, [](const ScoredRow& a, const ScoredRow& b) {
     return std::abs(a.error()) < std::abs(b.error());
   });
   comparisons.resize(comparisons.size() - count);
@@ -144,9 +144,8 @@ std::optional<double> spearman_rho(const std::vector<ScoredRow>& comparisons) {
 double top1_regret(const std::vector<ScoredRow>& comparisons) {
   WT_EXPECT(!comparisons.empty());
   const auto first = [&](Seconds ScoredRow::*time) {
-    return std::min_element(
-        comparisons.begin(), comparisons.end(),
-        [&](const ScoredRow& a, const ScoredRow& b) { return a.*time < b.*time; });
+    return std::ranges::min_element(
+        comparisons, [&](const ScoredRow& a, const ScoredRow& b) { return a.*time < b.*time; });
   };
   return first(&ScoredRow::predicted)->measured / first(&ScoredRow::measured)->measured - 1;
 }
@@ -154,9 +153,7 @@ double top1_regret(const std::vector<ScoredRow>& comparisons) {
 std::vector<ComparisonGroup> by_group(const std::vector<ScoredRow>& comparisons) {
   std::vector<ComparisonGroup> groups;
   for (const ScoredRow& comparison : comparisons) {
-    const auto known =
-        std::find_if(groups.begin(), groups.end(),
-                     [&](const ComparisonGroup& group) { return group.name == comparison.group; });
+    const auto known = std::ranges::find(groups, comparison.group, &ComparisonGroup::name);
     ComparisonGroup& group = known != groups.end() ? *known : groups.emplace_back();
     group.name = comparison.group;
     group.comparisons.push_back(comparison);

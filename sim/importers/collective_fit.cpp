@@ -56,8 +56,7 @@ std::vector<FittedTime> times_of(const NcclRun& run) {
 
 /// The floor counts as one time, however many sizes show it.
 std::vector<double> weights_of(const std::vector<FittedTime>& times) {
-  const auto num_floor = std::count_if(
-      times.begin(), times.end(), [](const FittedTime& time) { return time.role == Role::floor; });
+  const auto num_floor = std::ranges::count(times, Role::floor, &FittedTime::role);
   std::vector<double> weights;
   for (const FittedTime& time : times)
     weights.push_back(time.role == Role::fitted  ? 1.0
@@ -172,9 +171,8 @@ const char* nccl_name_of(CollectiveKind collective) {
 }
 
 int num_fitted_sizes(const NcclRun& run) {
-  return static_cast<int>(
-      std::count_if(run.times.begin(), run.times.end(),
-                    [](const CollectiveTime& time) { return time.bytes >= smallest_modelled; }));
+  return static_cast<int>(std::ranges::count_if(
+      run.times, [](const CollectiveTime& time) { return time.bytes >= smallest_modelled; }));
 }
 
 InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<NcclRun>& runs) {
@@ -266,9 +264,7 @@ void write_constants(JsonValue& interconnect, const Interconnect& base, const In
                      const std::string& source) {
   const Interconnect& found = fit.interconnect;
   const auto is_fitted = [&](const std::string& key) {
-    return std::count(fit.fitted.begin(), fit.fitted.end(), key) +
-               std::count(fit.bounded.begin(), fit.bounded.end(), key) >
-           0;
+    return std::ranges::count(fit.fitted, key) + std::ranges::count(fit.bounded, key) > 0;
   };
   // Of runs with one number of GPUs, both parts of the floor are moved together.
   const bool one_size = found.floor_per_gpu != base.floor_per_gpu;
@@ -310,9 +306,7 @@ CardRate card_rate(const NcclRun& run, const Platform& base) {
   std::iota(in_tray.begin(), in_tray.end(), 0);
   result.cards =
       static_cast<int>(nics_of(in_tray, node).size()) * std::min(run.nodes, base.domain_nodes);
-  const CollectiveTime& largest = *std::max_element(
-      run.times.begin(), run.times.end(),
-      [](const CollectiveTime& a, const CollectiveTime& b) { return a.bytes < b.bytes; });
+  const CollectiveTime& largest = *std::ranges::max_element(run.times, {}, &CollectiveTime::bytes);
   const Crossing crossing = crossing_of(run, base, largest.bytes, result.cards);
   result.algorithm = crossing.algorithm;
   const Bytes on_bus = largest.bytes * bus_factor(run.collective, run.ranks);

@@ -172,8 +172,8 @@ std::vector<GpuTotals> totals_of(const GpuTrace& trace, std::span<const TraceSte
   Labels labels(trace);
   for (const GpuEvent& event : trace.events) {
     Ran& ran = devices[event.device];
-    auto step = std::partition_point(
-        steps.begin(), steps.end(), [&](const TraceStep& each) { return each.end <= event.begin; });
+    auto step = std::ranges::partition_point(
+        steps, [&](const TraceStep& each) { return each.end <= event.begin; });
     for (; step != steps.end() && step->begin < event.end; ++step)
       add(trace, event, {std::max(event.begin, step->begin), std::min(event.end, step->end)},
           labels, ran);
@@ -282,8 +282,8 @@ std::string totals_text(const JsonValue& gpu) {
     const auto time_of = [](const JsonValue::Member& work) {
       return html::DataView{&work.value}.amount("/time_s");
     };
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [&](const auto& a, const auto& b) { return time_of(a) > time_of(b); });
+    std::ranges::stable_sort(sorted,
+                             [&](const auto& a, const auto& b) { return time_of(a) > time_of(b); });
     for (const JsonValue::Member& work : sorted)
       rows.push_back({"  " + work.key, html::text_of_time(time_of(work)),
                       canonical_text(*work.value.find("count")) + " times"});

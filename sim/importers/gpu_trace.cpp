@@ -33,8 +33,7 @@ bool has_word(const std::string& text, std::string_view word) {
 }
 
 bool has_any_word(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return has_word(text, word); });
+  return std::ranges::any_of(words, [&](std::string_view word) { return has_word(text, word); });
 }
 
 /// The first kind of a list of tables/kernels.json of which a part is in the name; null: none.
@@ -53,8 +52,7 @@ bool is_called_after_a_collective(const std::string& kernel) {
   constexpr std::array<std::string_view, 9> collectives{
       "all_reduce",    "allreduce",  "all_gather", "allgather", "reduce_scatter",
       "reducescatter", "all_to_all", "alltoall",   "sendrecv"};
-  return std::any_of(collectives.begin(), collectives.end(),
-                     [&](std::string_view each) { return has(kernel, each); });
+  return std::ranges::any_of(collectives, [&](std::string_view each) { return has(kernel, each); });
 }
 
 /// "dispatch" of "void deep_ep::internode::dispatch<false, 8>(int4*)".
@@ -214,10 +212,9 @@ class GpuTraceBuilder {
     find_groups();
     put_steps_in_order();
     trace_.unknown_kernels.assign(unknown_.begin(), unknown_.end());
-    std::sort(trace_.unknown_kernels.begin(), trace_.unknown_kernels.end(),
-              [](const auto& a, const auto& b) {
-                return std::pair{b.second, a.first} < std::pair{a.second, b.first};
-              });
+    std::ranges::sort(trace_.unknown_kernels, [](const auto& a, const auto& b) {
+      return std::pair{b.second, a.first} < std::pair{a.second, b.first};
+    });
     trace_.names = std::move(names_).names();
     return std::move(trace_);
   }
@@ -409,7 +406,7 @@ class GpuTraceBuilder {
   /// Every process of our traces has the marks; steps that overlap are cut.
   void put_steps_in_order() {
     std::vector<TraceStep>& steps = trace_.steps;
-    std::stable_sort(steps.begin(), steps.end(), [](const TraceStep& a, const TraceStep& b) {
+    std::ranges::stable_sort(steps, [](const TraceStep& a, const TraceStep& b) {
       return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
     });
     std::vector<TraceStep> disjoint;
@@ -437,7 +434,7 @@ class GpuTraceBuilder {
 }  // namespace
 
 Intervals united(Intervals intervals) {
-  std::sort(intervals.begin(), intervals.end());
+  std::ranges::sort(intervals);
   Intervals result;
   for (const auto& each : intervals) {
     if (!result.empty() && each.first <= result.back().second)

@@ -70,7 +70,7 @@ std::vector<ShellToken> shell_tokens(std::string_view text) {
   std::vector<std::size_t> documents;  // tokens whose document begins on the next line
   int line = 1;
   const auto lines_in = [](std::string_view part) {
-    return static_cast<int>(std::count(part.begin(), part.end(), '\n'));
+    return static_cast<int>(std::ranges::count(part, '\n'));
   };
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
@@ -828,7 +828,7 @@ class ShellReader {
           (word.find(".py") != std::string::npos || word.find("torchrun") != std::string::npos))
         run(word, line);
     std::vector<LaunchSetting> settings = std::exchange(launcher_, outer);
-    if (std::none_of(words.begin(), words.end(), starts_program)) return;
+    if (std::ranges::none_of(words, starts_program)) return;
     for (auto i = begin; i < words.end(); ++i) {
       const std::string& word = *i;
       const std::size_t equals = word.find('=');
@@ -849,16 +849,15 @@ class ShellReader {
     }
     // Launcher options say how a program is started: they decide only between programs with as many options of their own.
     const auto amount = [](const std::vector<LaunchSetting>& of) {
-      return std::pair(std::count_if(of.begin(), of.end(),
-                                     [](const LaunchSetting& each) {
-                                       return !each.key.starts_with("launcher-");
-                                     }),
-                       of.size());
+      return std::pair(
+          std::ranges::count_if(
+              of, [](const LaunchSetting& each) { return !each.key.starts_with("launcher-"); }),
+          of.size());
     };
     if (amount(settings) <= amount(program_)) return;
     program_ = std::move(settings);
-    const auto file = std::find_if(words.begin(), words.end(),
-                                   [](const std::string& word) { return word.ends_with(".py"); });
+    const auto file =
+        std::ranges::find_if(words, [](const std::string& word) { return word.ends_with(".py"); });
     program_name_ = file == words.end() ? "" : file->substr(file->rfind('/') + 1);
   }
 

@@ -154,7 +154,7 @@ class Interpolation {
 
 std::string launch_key(std::string_view text) {
   std::string key(text.substr(std::min(text.find_first_not_of("-+"), text.size())));
-  std::replace(key.begin(), key.end(), '_', '-');
+  std::ranges::replace(key, '_', '-');
   return key;
 }
 

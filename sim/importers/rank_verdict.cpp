@@ -47,8 +47,7 @@ class LagCharger {
   std::vector<std::int64_t> charged() {
     std::vector<std::pair<std::int64_t, const MatchedCall*>> in_order;
     for (const MatchedCall& call : matched_.calls) in_order.emplace_back(call.last().begin, &call);
-    std::stable_sort(in_order.begin(), in_order.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(in_order, {}, [](const auto& each) { return each.first; });
     for (const auto& [begin, call] : in_order) take(*call);
     std::vector<std::int64_t> charged;
     for (const RankState& state : now_) charged.push_back(state.charged);
@@ -96,9 +95,8 @@ class LagCharger {
 std::int64_t gpus_per_node(const std::vector<RankTrace>& ranks) {
   std::int64_t most = 0;
   for (const RankTrace& rank : ranks) most = std::max(most, rank.device + 1);
-  const bool in_order = std::all_of(ranks.begin(), ranks.end(), [&](const RankTrace& rank) {
-    return rank.rank % most == rank.device;
-  });
+  const bool in_order = std::ranges::all_of(
+      ranks, [&](const RankTrace& rank) { return rank.rank % most == rank.device; });
   return most > 1 && in_order ? most : 0;
 }
 
@@ -196,9 +194,7 @@ class RankJudge {
 
   /// Where chance explains whatever a rank does, or nobody does the same work: whom the others wait for most.
   void find_suspect() {
-    const auto latest =
-        std::max_element(verdict_.ranks.begin(), verdict_.ranks.end(),
-                         [](const RankPace& a, const RankPace& b) { return a.lag < b.lag; });
+    const auto latest = std::ranges::max_element(verdict_.ranks, {}, &RankPace::lag);
     if (latest == verdict_.ranks.end() || !(latest->lag > 0)) return;
     verdict_.power.suspect = latest->member;
     verdict_.power.missing_peers = missing_peers_of(latest->member);
@@ -213,8 +209,7 @@ class RankJudge {
         if (auto group = ranks_in(ranks_[member].names.at(call.ranks)))
           groups.insert(std::move(*group));
     std::vector<std::vector<std::int64_t>> by_size(groups.begin(), groups.end());
-    std::stable_sort(by_size.begin(), by_size.end(),
-                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    std::ranges::stable_sort(by_size, {}, [](const auto& group) { return group.size(); });
     std::set<std::int64_t> missing;
     for (const auto& group : by_size)
       if (missing.size() < enough) missing.insert(group.begin(), group.end());
@@ -236,9 +231,8 @@ class RankJudge {
     for (const auto& slow : slow_of_node) {
       const std::int64_t node = slow.first;
       const std::vector<std::size_t>& members = slow.second;
-      const auto on_node =
-          std::count_if(verdict_.ranks.begin(), verdict_.ranks.end(),
-                        [&](const RankPace& pace) { return node_of(pace.member) == node; });
+      const auto on_node = std::ranges::count_if(
+          verdict_.ranks, [&](const RankPace& pace) { return node_of(pace.member) == node; });
       const bool whole_node =
           members.size() > 1 && static_cast<std::ptrdiff_t>(members.size()) == on_node;
       if (whole_node) add_slow(RankFinding::Kind::slow_node, node, members);
@@ -293,9 +287,8 @@ class RankJudge {
     const auto total = [](const auto& call) {
       return static_cast<double>(call.first.second) * static_cast<double>(call.second.size());
     };
-    const auto most =
-        std::max_element(calls.begin(), calls.end(),
-                         [&](const auto& a, const auto& b) { return total(a) < total(b); });
+    const auto most = std::ranges::max_element(
+        calls, [&](const auto& a, const auto& b) { return total(a) < total(b); });
     GroupRate rate;
     rate.group = group;
     std::tie(rate.kind, rate.bytes) = most->first;
@@ -457,7 +450,7 @@ class RankJudge {
   /// The rates of the slowest group, and what the rank that loses most loses in all of them.
   void add_rates(RankFinding& finding, const std::vector<const GroupRate*>& slow) const {
     const GroupRate* const worst =
-        *std::min_element(slow.begin(), slow.end(), [](const GroupRate* a, const GroupRate* b) {
+        *std::ranges::min_element(slow, [](const GroupRate* a, const GroupRate* b) {
           return a->bus_bandwidth / a->peers_bandwidth < b->bus_bandwidth / b->peers_bandwidth;
         });
     finding.bandwidth = worst->bus_bandwidth;
@@ -536,8 +529,8 @@ class RankMatcher {
     for (std::size_t member = 0; member < ranks_.size(); ++member) {
       std::vector<const CollectiveCall*> calls;
       for (const CollectiveCall& call : ranks_[member].calls) calls.push_back(&call);
-      std::stable_sort(calls.begin(), calls.end(),
-                       [](const auto* a, const auto* b) { return a->begin < b->begin; });
+      std::ranges::stable_sort(calls,
+                               [](const auto* a, const auto* b) { return a->begin < b->begin; });
       for (const CollectiveCall* call : calls) add(member, *call);
     }
   }
@@ -588,12 +581,10 @@ class RankMatcher {
     const std::size_t number = matched_.groups.size();
     matched_.groups.push_back(std::move(found));
     // The numbers of messages count each rank's own, to and from all others.
-    const bool numbered = !key.is_message &&
-                          std::all_of(group.calls.begin(), group.calls.end(), has_sequence_numbers);
+    const bool numbered = !key.is_message && std::ranges::all_of(group.calls, has_sequence_numbers);
     const std::size_t count = group.calls.begin()->second.size();
-    const bool same_counts =
-        std::all_of(group.calls.begin(), group.calls.end(),
-                    [count](const auto& rank) { return rank.second.size() == count; });
+    const bool same_counts = std::ranges::all_of(
+        group.calls, [count](const auto& rank) { return rank.second.size() == count; });
     std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> together;
     for (const auto& [member, calls] : group.calls)
       for (std::size_t i = 0; i < calls.size(); ++i)
@@ -608,7 +599,7 @@ class RankMatcher {
   static bool has_sequence_numbers(
       const std::pair<const std::size_t, std::vector<const CollectiveCall*>>& rank) {
     std::set<std::int64_t> numbers;
-    return std::all_of(rank.second.begin(), rank.second.end(), [&](const CollectiveCall* call) {
+    return std::ranges::all_of(rank.second, [&](const CollectiveCall* call) {
       return call->sequence >= 0 && numbers.insert(call->sequence).second;
     });
   }
@@ -616,7 +607,7 @@ class RankMatcher {
   void add_match(const std::vector<std::pair<std::size_t, const CollectiveCall*>>& parts,
                  std::size_t size, std::size_t number) {
     const CollectiveCall& first = *parts.front().second;
-    const bool agree = std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
+    const bool agree = std::ranges::all_of(parts, [&](const auto& part) {
       return part.second->kind == first.kind && part.second->bytes == first.bytes;
     });
     if (!agree || parts.size() != size) {
@@ -697,8 +688,7 @@ class RankMatcher {
 }  // namespace
 
 const MatchedCall::Part& MatchedCall::last() const {
-  return *std::max_element(parts.begin(), parts.end(),
-                           [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  return *std::ranges::max_element(parts, {}, &Part::begin);
 }
 
 std::int64_t MatchedCall::lag() const {
@@ -711,9 +701,8 @@ std::int64_t MatchedCall::lag() const {
 
 std::int64_t MatchedCall::transfer() const {
   const auto length = [](const Part& part) { return part.end - part.begin; };
-  return length(*std::min_element(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
-    return length(a) < length(b);
-  }));
+  return length(*std::ranges::min_element(
+      parts, [&](const Part& a, const Part& b) { return length(a) < length(b); }));
 }
 
 std::optional<std::vector<std::int64_t>> ranks_in(const std::string& text) {

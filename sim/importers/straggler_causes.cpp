@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -74,7 +75,7 @@ class JobTraceBuilder {
       }
       each.operation.stage = stage->second;
     }
-    std::sort(found_.begin(), found_.end(), [](const Found& one, const Found& two) {
+    std::ranges::sort(found_, [](const Found& one, const Found& two) {
       const JobOperation &a = one.operation, &b = two.operation;
       return std::tuple{one.step, a.data_rank, a.stage, a.work, a.sequence} <
              std::tuple{two.step, b.data_rank, b.stage, b.work, b.sequence};
@@ -167,14 +168,12 @@ class JobTraceBuilder {
       const auto& [place, program] = worker;
       const auto& counts = seen.at(place.second);
       const auto usual =
-          std::max_element(counts.begin(), counts.end(),
-                           [](const auto& a, const auto& b) { return a.second < b.second; });
-      return program == usual->first &&
-             std::adjacent_find(program.begin(), program.end()) == program.end();
+          std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; });
+      return program == usual->first && std::ranges::adjacent_find(program) == program.end();
     };
     for (const auto& [step, workers] : programs) {
       const bool is_complete = static_cast<int>(workers.size()) == trace.num_workers() &&
-                               std::all_of(workers.begin(), workers.end(), is_usual);
+                               std::ranges::all_of(workers, is_usual);
       (is_complete ? trace.steps : trace.incomplete_steps).push_back(step);
     }
     for (const auto& [operation, thread, step] : found_) {
@@ -242,7 +241,7 @@ class WorkerOrder {
       by_work_[static_cast<std::size_t>(of(i).work)].push_back(i);
     for (const JobWork work : {JobWork::forward_compute, JobWork::backward_compute})
       passes_.insert(passes_.end(), all(work).begin(), all(work).end());
-    std::sort(passes_.begin(), passes_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    std::ranges::sort(passes_, [&](std::uint32_t a, std::uint32_t b) {
       return std::pair{of(a).begin, a} < std::pair{of(b).begin, b};
     });
   }
@@ -280,9 +279,8 @@ class WorkerOrder {
 
   /// The first message of the backward pass is launched after the last but one forward pass before it.
   void add_first_backward() {
-    const auto first = std::find_if(passes_.begin(), passes_.end(), [&](std::uint32_t pass) {
-      return of(pass).work == JobWork::backward_compute;
-    });
+    const auto first = std::ranges::find_if(
+        passes_, [&](std::uint32_t pass) { return of(pass).work == JobWork::backward_compute; });
     if (first == passes_.end() || first - passes_.begin() < 2) return;
     for (const JobWork work : {JobWork::backward_recv, JobWork::backward_send})
       if (!all(work).empty()) await(all(work).front(), *(first - 2));
@@ -525,8 +523,7 @@ class WhatIf {
         mean_of(replayed([&](const JobOperation& operation) { return times_.ideal(operation); }));
     for (const StragglerCause cause : enumerators<StragglerCause>())
       analysis.causes.push_back(cost_of(cause));
-    std::stable_sort(analysis.causes.begin(), analysis.causes.end(),
-                     [](const CauseCost& a, const CauseCost& b) { return a.saved > b.saved; });
+    std::ranges::stable_sort(analysis.causes, std::greater{}, &CauseCost::saved);
     add_workers(analysis);
     for (int stage = 0; stage < trace_.num_stages; ++stage)
       analysis.stage_ratios.push_back(ratio_of(times_.of_peers(stage), times_.of_stages()));
@@ -568,8 +565,7 @@ class WhatIf {
             {rank, stage,
              ratio_of(times_.of_worker(rank * trace_.num_stages + stage), times_.of_peers(stage)),
              0});
-    std::stable_sort(analysis.workers.begin(), analysis.workers.end(),
-                     [](const WorkerPace& a, const WorkerPace& b) { return a.ratio > b.ratio; });
+    std::ranges::stable_sort(analysis.workers, std::greater{}, &WorkerPace::ratio);
     constexpr std::size_t most_replayed = 8;
     for (std::size_t i = 0; i < std::min(most_replayed, analysis.workers.size()); ++i) {
       WorkerPace& worker = analysis.workers[i];

@@ -73,9 +73,7 @@ std::int64_t chosen_device(const GpuTrace& trace, std::int64_t rank) {
       if (const auto name = trace.processes.find(device);
           name != trace.processes.end() && names_rank(name->second, rank))
         return device;
-  return std::max_element(ends.begin(), ends.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
+  return std::ranges::max_element(ends, {}, [](const auto& each) { return each.second; })->first;
 }
 
 /// Work outside of the marked steps, and communication of groups that nothing is known of.
@@ -157,7 +155,7 @@ SimulatedTrace simulated_trace(const Scenario& scenario, const Library& library,
 /// Of what kinds the runs are decides what must be said.
 void add_general_notes(TimelineComparison& comparison) {
   const auto is_real = [](const ComparedTimeline& run) { return run.kind == TraceKind::real; };
-  const auto num_real = std::count_if(comparison.runs.begin(), comparison.runs.end(), is_real);
+  const auto num_real = std::ranges::count_if(comparison.runs, is_real);
   const bool mixed = num_real > 0 && num_real < static_cast<std::int64_t>(comparison.runs.size());
   if (mixed)
     comparison.notes.emplace_back(
@@ -309,7 +307,7 @@ FigureRows kernel_rows(const DataViews& runs) {
   for (const std::string& name : names)
     rows.push_back(
         {name, pointer_join("/kernels", name) + "/time_s", text_of_time, Change::difference});
-  std::stable_sort(rows.begin(), rows.end(), [&](const FigureRow& one, const FigureRow& two) {
+  std::ranges::stable_sort(rows, [&](const FigureRow& one, const FigureRow& two) {
     return html::largest(runs, one.pointer) > html::largest(runs, two.pointer);
   });
   return rows;
@@ -404,10 +402,9 @@ std::string difference_text(const DataViews& runs) {
     return runs[1].amount(pointer_of(words)) - runs[0].amount(pointer_of(words));
   };
   std::vector<TraceLineWords> lines(trace_lines.begin(), trace_lines.end());
-  std::stable_sort(lines.begin(), lines.end(),
-                   [&](const TraceLineWords& a, const TraceLineWords& b) {
-                     return std::abs(change(a)) > std::abs(change(b));
-                   });
+  std::ranges::stable_sort(lines, [&](const TraceLineWords& a, const TraceLineWords& b) {
+    return std::abs(change(a)) > std::abs(change(b));
+  });
   constexpr std::size_t most_named = 3;
   lines.resize(most_named);
   std::erase_if(lines, [&](const TraceLineWords& words) { return change(words) == 0; });

@@ -29,8 +29,8 @@ void compare_ranks(const MeasurementPoint& point, const PointPrediction& predict
     if (rank >= static_cast<int>(predicted.stage_of_rank.size())) continue;
     const int stage = predicted.stage_of_rank[static_cast<std::size_t>(rank)];
     const std::string name = rank_class(stage, stages);
-    auto found = std::find_if(classes.begin(), classes.end(),
-                              [&](const auto& entry) { return entry.first == name; });
+    auto found =
+        std::ranges::find_if(classes, [&](const auto& entry) { return entry.first == name; });
     if (found == classes.end()) found = classes.insert(classes.end(), {name, {}});
     found->second.measured += measured;
     found->second.predicted +=

@@ -66,8 +66,8 @@ void add_point(const MeasurementSet& set, const MeasurementPoint& point,
 }  // namespace
 
 bool ValidatedSet::has_failures() const {
-  return std::any_of(skipped.begin(), skipped.end(),
-                     [](const SkippedPoint& point) { return point.kind == SkipKind::failed; });
+  return std::ranges::any_of(
+      skipped, [](const SkippedPoint& point) { return point.kind == SkipKind::failed; });
 }
 
 bool ValidatedSet::has_scores() const {

@@ -74,9 +74,8 @@ std::string headline(const std::vector<ValidatedSet>& sets, const html::DataView
     return html + "</div>\n</header>\n";
   }
   const auto within = [&](double limit) {
-    return static_cast<std::size_t>(
-        std::count_if(iterations.begin(), iterations.end(),
-                      [&](const ScoredRow& row) { return std::abs(row.error()) <= limit; }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        iterations, [&](const ScoredRow& row) { return std::abs(row.error()) <= limit; }));
   };
   constexpr double close = 0.05, near = 0.10;
   html += "<h1><span class=\"big\">" + document.cell("/iterations/mape", percent_text) +
@@ -113,8 +112,7 @@ std::string worst_table(const std::vector<ValidatedSet>& sets, const html::DataV
   const auto size = [&](std::size_t i) {
     return std::abs(document.amount(pointer_of(i) + "error"));
   };
-  std::stable_sort(points.begin(), points.end(),
-                   [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+  std::ranges::stable_sort(points, [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
   points.resize(std::min(limit, points.size()));
   return points.empty() ? ""
                         : element("h3", "", title) + "\n" + point_table(title, document, points);

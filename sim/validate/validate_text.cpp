@@ -32,12 +32,6 @@ std::string rows_text(const std::vector<ScoredRow>& comparisons) {
          (outliers ? "  * off by more than " + percent_text(outlier_error) + "\n" : "");
 }
 
-const char* naive_model(MeasurementKind kind) {
-  return kind == MeasurementKind::collective
-             ? "one constant bus bandwidth, fitted on these rows"
-             : "one constant efficiency x ideal bubble, fitted on these rows";
-}
-
 /// "97.2 %"; a dash of nothing.
 std::string share_text(double part, std::size_t whole) {
   return whole == 0 ? "-" : percent_text(part / static_cast<double>(whole));
@@ -51,7 +45,10 @@ std::string score_text(const ValidatedSet& set) {
                   "median " + percent_text(all.median_ape) + ", 90th percentile " +
                       percent_text(all.p90_ape) + ", worst " + percent_text(all.worst_ape) +
                       ", bias " + signed_percent_text(all.bias)});
-  rows.push_back({"bar to clear", percent_text(naive_mape(comparisons)), naive_model(set.kind)});
+  rows.push_back({"bar to clear", percent_text(naive_mape(comparisons)),
+                  (set.kind == MeasurementKind::collective
+                       ? "one constant bus bandwidth, fitted on these rows"
+                       : "one constant efficiency x ideal bubble, fitted on these rows")});
   if (const std::size_t left_out = num_largest(comparisons.size()); left_out > 0)
     rows.push_back({"without the " + std::to_string(left_out) + " largest",
                     percent_text(score_without_largest(comparisons, left_out).mape),
@@ -101,7 +98,7 @@ std::string pairs_text(const std::vector<ScoredRow>& comparisons) {
     rows.push_back({name, signed_percent_text(measured), signed_percent_text(predicted),
                     fixed_text(ratios.back(), 2)});
   }
-  const auto right = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r > 0; });
+  const auto right = std::ranges::count_if(ratios, [](double r) { return r > 0; });
   return "\n" + text_table("lr", rows) + "  sign right in " + std::to_string(right) + " of " +
          std::to_string(ratios.size()) + ", median size " +
          fixed_text(score_errors(ratios).median_ape, 2) + " of the measured\n";

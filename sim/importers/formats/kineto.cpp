@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -103,8 +104,7 @@ std::string rate_text(double rate) { return significant_text(rate * 1e-9, 3) + "
 
 std::string late_ranks_text(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
   std::vector<RankPace> latest = verdict.ranks;
-  std::stable_sort(latest.begin(), latest.end(),
-                   [](const RankPace& a, const RankPace& b) { return a.lag > b.lag; });
+  std::ranges::stable_sort(latest, std::greater{}, &RankPace::lag);
   constexpr std::size_t most_shown = 5;
   latest.resize(std::min(most_shown, latest.size()));
   std::vector<TextRow> rows{
@@ -136,7 +136,7 @@ std::string groups_text(const RankVerdict& verdict) {
     rows.push_back({"  " + name + ", " + std::to_string(size) + " ranks",
                     std::to_string(rates.size()), dashed_name(kind),
                     to_text(Bytes{static_cast<double>(bytes)}), rate_text(median_of(rates)),
-                    rate_text(*std::min_element(rates.begin(), rates.end()))});
+                    rate_text(*std::ranges::min_element(rates))});
   }
   return "\n" + text_table("wr?lrrr??", rows);
 }
@@ -253,8 +253,7 @@ ReadTrace read(const std::filesystem::path& file) {
   TextInput input(file);
   ReadTrace read;
   read.trace = read_gpu_trace(input);
-  read.num_events = static_cast<std::size_t>(
-      std::count_if(read.trace.events.begin(), read.trace.events.end(), is_work));
+  read.num_events = static_cast<std::size_t>(std::ranges::count_if(read.trace.events, is_work));
   read.whole = totals_of(read.trace);
   for (const TraceStep& step : read.trace.steps)
     read.steps.push_back(totals_of(read.trace, {&step, 1}));
@@ -274,9 +273,8 @@ std::vector<ReadTrace> read_all(const std::vector<std::filesystem::path>& files)
       for (const Problem& problem : error.problems()) problems.add(problem);
     }
   problems.throw_if_any();
-  std::stable_sort(traces.begin(), traces.end(), [](const ReadTrace& a, const ReadTrace& b) {
-    return a.trace.rank < b.trace.rank;
-  });
+  std::ranges::stable_sort(
+      traces, [](const ReadTrace& a, const ReadTrace& b) { return a.trace.rank < b.trace.rank; });
   return traces;
 }
 

@@ -265,7 +265,7 @@ NodeRates rates_of_nodes(const RateTable& table, Problems& problems) {
     ++processes[node->second];
     node_of_label.push_back(node->second);
   }
-  const auto [least, most] = std::minmax_element(processes.begin(), processes.end());
+  const auto [least, most] = std::ranges::minmax_element(processes);
   if (*least != *most)
     add_problem(problems, table.origin,
                 "nodes have different numbers of processes, from " + std::to_string(*least) +

@@ -171,9 +171,7 @@ class NvbandwidthImport : PlatformImport {
       log_.tests.erase(at);
     }
     if (cells.empty()) return std::nullopt;
-    const auto [least, most] =
-        std::minmax_element(cells.begin(), cells.end(),
-                            [](const CopyRate& a, const CopyRate& b) { return a.rate < b.rate; });
+    const auto [least, most] = std::ranges::minmax_element(cells, {}, &CopyRate::rate);
     Rates rates{{}, least->rate, most->rate, joined(found, " and ")};
     for (const CopyRate& cell : cells) rates.mean += cell.rate / static_cast<double>(cells.size());
     imported_.text += "\n  " + std::string(what) + ": mean " + to_text(rates.mean) + ", from " +

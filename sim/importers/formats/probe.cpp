@@ -142,8 +142,7 @@ std::vector<std::string> read_skipped(ObjectReader& root) {
   std::vector<std::string> skipped;
   if (JsonValue* const list = root.take("skipped")) {
     const bool are_texts =
-        list->is_array() &&
-        std::all_of(list->array().begin(), list->array().end(), std::mem_fn(&JsonValue::is_string));
+        list->is_array() && std::ranges::all_of(list->array(), std::mem_fn(&JsonValue::is_string));
     if (!are_texts) root.problem("skipped", "expected a list of texts");
     if (are_texts)
       for (const JsonValue& each : list->array()) skipped.push_back(each.string());
@@ -213,8 +212,7 @@ constexpr GpuNumber gpu_numbers[]{
      [](Device& d, double x) { d.kernel_overhead = 1_us * x; }}};
 
 std::ptrdiff_t count_of(const Measurements& measurements, std::string_view kind) {
-  return std::count_if(measurements.begin(), measurements.end(),
-                       [kind](const ProbeMeasurement& each) { return each.kind == kind; });
+  return std::ranges::count(measurements, kind, &ProbeMeasurement::kind);
 }
 
 Seconds predict(const Device& device, double compute_efficiency, const ProbeMeasurement& measured) {
@@ -307,8 +305,7 @@ struct StreamFit {
 };
 /// Of the calls of one codec in one direction, at two sizes or more.
 StreamFit fit_stream(const Measurements& calls) {
-  const auto [least, most] = std::minmax_element(
-      calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  const auto [least, most] = std::ranges::minmax_element(calls, {}, &ProbeMeasurement::bytes);
   constexpr double range = 1e4, least_overhead = 1e-8;
   const double rate = most->bytes / most->median / 1_GBps;
   FitProblem problem;

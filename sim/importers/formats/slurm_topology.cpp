@@ -29,7 +29,7 @@ struct SlurmSwitch {
 /// "n[01-03,7]" and the texts behind it, put together: Slurm's host list, with any number of brackets in a name. Empty where it is none, or of too many hosts.
 std::vector<std::string> expanded_hosts(const std::string& name) {
   constexpr std::ptrdiff_t most_brackets = 8;
-  if (std::count(name.begin(), name.end(), '[') > most_brackets) return {};
+  if (std::ranges::count(name, '[') > most_brackets) return {};
   const std::size_t open = name.find('['), close = name.find(']');
   if (open == std::string::npos && close == std::string::npos) return {name};
   if (open == std::string::npos || close == std::string::npos || close < open) return {};
@@ -123,7 +123,7 @@ class SlurmTopologyImport : PlatformImport {
       is_inside = at < list.size() && c != ']' && (is_inside || c == '[');
       if (c != ',' || is_inside) continue;
       const std::vector<std::string> some = expanded_hosts(list.substr(from, at - from));
-      if (some.empty() || !std::all_of(some.begin(), some.end(), is_plain_text) ||
+      if (some.empty() || !std::ranges::all_of(some, is_plain_text) ||
           num_names_ + some.size() > most_hosts) {
         text.problem(line, word,
                      "\"" + list.substr(from, at - from) +
@@ -235,9 +235,8 @@ class SlurmTopologyImport : PlatformImport {
 
   void describe() {
     constexpr std::size_t most_named = 8;
-    const std::size_t leaves = static_cast<std::size_t>(
-        std::count_if(switches_.begin(), switches_.end(),
-                      [](const auto& each) { return each.second.switches.empty(); }));
+    const std::size_t leaves = static_cast<std::size_t>(std::ranges::count_if(
+        switches_, [](const auto& each) { return each.second.switches.empty(); }));
     imported_.text =
         file_ + ": " + count_text(nodes_.size(), "node") + ", laid into " + base_.name() +
         "\n\n  nodes      " + listed(nodes_, {}, most_named) + "\n  switches   " +

@@ -53,12 +53,12 @@ std::string slow_worker_sentence(const StragglerAnalysis& analysis, const CauseC
 
 /// Whether a stage has more than one worker.
 bool has_peers(const StragglerAnalysis& analysis) {
-  return std::any_of(analysis.workers.begin(), analysis.workers.end(),
-                     [](const WorkerPace& worker) { return worker.data_rank > 0; });
+  return std::ranges::any_of(analysis.workers,
+                             [](const WorkerPace& worker) { return worker.data_rank > 0; });
 }
 
 std::string uneven_stages_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  const auto longest = std::max_element(analysis.stage_ratios.begin(), analysis.stage_ratios.end());
+  const auto longest = std::ranges::max_element(analysis.stage_ratios);
   const auto stage = longest - analysis.stage_ratios.begin();
   const bool is_last = longest + 1 == analysis.stage_ratios.end();
   return std::string(is_last ? "the last stage" : "stage " + std::to_string(stage)) + " of " +
