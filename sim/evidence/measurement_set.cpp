@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "core/file_io.hpp"
+#include "core/json_build.hpp"
 #include "core/object_reader.hpp"
+#include "core/text_list.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* schema_name = "windtunnel/measurements-v1";
-
-JsonValue empty_object() { return JsonValue(JsonValue::Object{}); }
 
 /// Member `key` as an object; an empty one where it is absent or wrong.
 JsonValue object_member(ObjectReader& reader, std::string_view key) {
@@ -38,8 +38,9 @@ void read_schema(ObjectReader& reader) {
 /// The members of `measured` that are compared with predictions. The others stay as they are.
 void read_measured(ObjectReader& reader, MeasurementPoint& point) {
   point.iteration_time = read_measured_time(reader, "iteration_time_s");
-  point.tokens_per_s_per_gpu = read_measured_number(reader, "tokens_per_s_per_gpu");
-  point.samples_per_s = read_measured_number(reader, "samples_per_s");
+  constexpr double most_per_s = 1e15;
+  point.tokens_per_s_per_gpu = read_measured_number(reader, "tokens_per_s_per_gpu", most_per_s);
+  point.samples_per_s = read_measured_number(reader, "samples_per_s", most_per_s);
   point.memory = read_measured_memory(reader);
   point.timers = read_measured_timers(reader);
   point.out_of_memory = reader.optional_bool("out_of_memory", false);
@@ -145,12 +146,12 @@ bool is_called(const fs::path& file, const fs::path& folder, const std::string& 
   std::vector<std::string> names;
   for (const fs::path& file : known) names.push_back(joined_name(file, folder));
   const std::string nearest = closest_match(name, names);
-  std::string list = names.empty() ? "there is none" : "there is";
-  for (const std::string& each : names) list += (each == names.front() ? " " : ", ") + each;
-  Problem problem;
-  problem.message = "no measurement set \"" + name + "\"";
-  problem.suggestion = nearest.empty() ? list : "did you mean \"" + nearest + "\"?";
-  throw InputError(std::vector<Problem>(1, problem));
+  throw InputError({{{},
+                     {},
+                     "no measurement set \"" + name + "\"",
+                     !nearest.empty() ? "did you mean \"" + nearest + "\"?"
+                     : names.empty()  ? "there is none"
+                                      : "there is " + listed(names)}});
 }
 
 }  // namespace
