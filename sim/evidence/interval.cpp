@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/contracts.hpp"
+#include "core/text_list.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel {
@@ -19,13 +20,6 @@ Interval interval_of(Seconds predicted, std::pair<double, double> bounds) {
   interval.low = predicted * std::exp(bounds.first);
   interval.high = predicted * std::exp(bounds.second);
   return interval;
-}
-
-std::string runs_text(const EvidenceRegime& regime) {
-  std::string text = std::to_string(regime.residuals.size()) + " held-out runs of";
-  for (const std::string& set : regime.sets)
-    text += (set == *regime.sets.begin() ? " " : ", ") + set;
-  return text;
 }
 
 std::string joined(const std::vector<Difference>& reasons) {
@@ -279,8 +273,10 @@ Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& trait
   interval.basis = near.beyond.empty() ? IntervalBasis::measured
                    : stack_was_run     ? IntervalBasis::extrapolated
                                        : IntervalBasis::unprofiled;
+  const EvidenceRegime& nearest = *near.nearest.front().regime;
   if (near.beyond.empty())
-    interval.brief = interval.reason = runs_text(*near.nearest.front().regime);
+    interval.brief = interval.reason =
+        std::to_string(nearest.residuals.size()) + " held-out runs of " + listed(nearest.sets);
   else
     std::tie(interval.brief, interval.reason) = reason_of(near, errors.unseen, traits);
   return interval;

@@ -16,12 +16,6 @@ std::vector<double> errors_of(const std::vector<ScoredRow>& comparisons) {
   return errors;
 }
 
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 /// The value at which half of the weight is reached: minimises the sum of weight * |value - x|.
 double weighted_median(std::vector<std::pair<double, double>> value_and_weight) {
   std::ranges::sort(value_and_weight);
@@ -57,8 +51,8 @@ Score score_errors(const std::vector<double>& errors) {
   std::vector<double> sizes;
   for (const double error : errors) sizes.push_back(std::abs(error));
   std::ranges::sort(sizes);
-  return {sizes.size(), mean(sizes), quantile(sizes, 0.5), quantile(sizes, high_quantile),
-          sizes.back(), mean(errors)};
+  return {sizes.size(), mean_of(sizes), quantile(sizes, 0.5), quantile(sizes, high_quantile),
+          sizes.back(), mean_of(errors)};
 }
 
 Score score(const std::vector<ScoredRow>& comparisons) {
@@ -90,7 +84,7 @@ double naive_mape(const std::vector<ScoredRow>& comparisons) {
   const double fitted = weighted_median(ratios);
   std::vector<double> errors;
   for (const auto& [ratio, weight] : ratios) errors.push_back(std::abs(fitted / ratio - 1));
-  return mean(errors);
+  return mean_of(errors);
 }
 
 std::optional<double> interval_coverage(const std::vector<ScoredRow>& comparisons) {

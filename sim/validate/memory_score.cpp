@@ -76,17 +76,11 @@ std::vector<MemoryComparison> compare_memory(const MeasurementPoint& point,
   return comparisons;
 }
 
-std::vector<double> memory_errors(const std::vector<MemoryComparison>& comparisons) {
-  std::vector<double> errors;
-  for (const MemoryComparison& each : comparisons) errors.push_back(each.error());
-  return errors;
-}
-
 std::vector<double> memory_errors(const std::vector<MemoryComparison>& comparisons,
-                                  MemoryKind kind) {
+                                  std::optional<MemoryKind> kind) {
   std::vector<double> errors;
   for (const MemoryComparison& each : comparisons)
-    if (each.kind == kind) errors.push_back(each.error());
+    if (!kind || each.kind == *kind) errors.push_back(each.error());
   return errors;
 }
 

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <numeric>
 
+#include "core/text_list.hpp"
 #include "report/html_page.hpp"
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"
-#include "validate/metrics.hpp"
 #include "validate/scatter_svg.hpp"
 #include "validate/validation_report.hpp"
 
@@ -50,12 +50,9 @@ std::string point_table(const std::string& caption, const html::DataView& docume
 }
 
 std::string overrides_paragraph(const std::vector<ValidatedSet>& sets) {
-  std::string list;
-  if (!sets.empty())  // all are changed alike
-    for (const std::string& override : sets.front().overrides)
-      list += (list.empty() ? "" : ", ") + escaped(override);
-  if (list.empty()) return "";
-  return "<p class=\"job\">With " + list +
+  if (sets.empty() || sets.front().overrides.empty()) return "";
+  // All are changed alike.
+  return "<p class=\"job\">With " + escaped(listed(sets.front().overrides)) +
          " over every point: not the score of the shipped files.</p>\n";
 }
 

@@ -174,36 +174,23 @@ std::string signed_in_percent(double share) {
   return text.substr(0, text.find(' '));
 }
 
-std::string inside_text(const std::vector<ScoredRow>& comparisons) {
-  const auto share = interval_coverage(comparisons);
-  return share ? fixed_text(100 * *share, 0) : "-";
-}
-
-/// "42/47", or "42" where that is all.
-std::string scored_text(const ValidatedSet& set) {
-  const std::string scored = std::to_string(set.comparisons.size());
-  return set.comparisons.size() == set.num_points ? scored
-                                                  : scored + "/" + std::to_string(set.num_points);
-}
-
 TextRow row_of(const ValidatedSet& set) {
-  TextRow row{set.name, scored_text(set)};
+  const std::string scored = std::to_string(set.comparisons.size());
+  const bool are_all = set.comparisons.size() == set.num_points;
+  TextRow row{set.name, are_all ? scored : scored + "/" + std::to_string(set.num_points)};
   if (set.comparisons.empty()) {
     row.insert(row.end(), 5, "-");
   } else {
     const Score all = score(set.comparisons);
-    row.insert(row.end(),
-               {in_percent(all.mape), in_percent(all.worst_ape), signed_in_percent(all.bias),
-                in_percent(naive_mape(set.comparisons)), inside_text(set.comparisons)});
+    const auto inside = interval_coverage(set.comparisons);
+    row.insert(row.end(), {in_percent(all.mape), in_percent(all.worst_ape),
+                           signed_in_percent(all.bias), in_percent(naive_mape(set.comparisons)),
+                           inside ? fixed_text(100 * *inside, 0) : "-"});
   }
   row.push_back(set.never_fitted && set.fitted_numbers.empty()
                     ? "never"
                     : std::to_string(set.fitted_numbers.size()));
   return row;
-}
-
-TextRow heading(const std::string& what) {
-  return {what + ", errors in %", "rows", "mean", "worst", "bias", "bar", "inside", "fitted"};
 }
 
 /// A heading and a row for each set of the kind; nothing where there is none. One without times, but with memory, has none here.
@@ -214,7 +201,9 @@ std::vector<TextRow> rows_of_times(const std::vector<ValidatedSet>& sets, Measur
       rows.push_back(row_of(set));
   const bool of_iterations = kind == MeasurementKind::iteration;
   if (!rows.empty())
-    rows.insert(rows.begin(), heading(of_iterations ? "iteration times" : "collectives"));
+    rows.insert(rows.begin(),
+                {of_iterations ? "iteration times, errors in %" : "collectives, errors in %",
+                 "rows", "mean", "worst", "bias", "bar", "inside", "fitted"});
   return rows;
 }
 
