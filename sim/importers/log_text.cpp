@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -197,24 +195,9 @@ std::vector<LogWord> split_words(const LogLine& line, std::string_view separator
   return words;
 }
 
-std::optional<double> number_in(std::string_view word) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(number))
-    return std::nullopt;
-  return number;
-}
-
-std::optional<std::int64_t> whole_in(std::string_view word) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
-  return number;
-}
-
 std::optional<long long> count_in(std::string_view word) {
-  const auto number = whole_in(word);
-  return number && *number >= 0 ? std::optional<long long>(*number) : std::nullopt;
+  const auto number = number_in<long long>(word);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 bool is_missing(std::string_view word) {
