@@ -50,9 +50,7 @@ int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
 LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& library,
                                LaunchSettings settings, const detail::Asset& table)
     : request_(request), library_(library), settings_(std::move(settings)) {
-  if (std::ranges::all_of(settings_.settings, [](const LaunchSetting& each) {
-        return each.key.starts_with("launcher-");
-      }))
+  if (std::ranges::all_of(settings_.settings, &LaunchSetting::is_of_launcher))
     throw option_error("import", request.kind,
                        request.inputs.front().string() + " has no settings of a training program",
                        "give the script that starts it, with its options, or its configuration");
