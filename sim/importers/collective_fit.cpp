@@ -117,20 +117,15 @@ struct Crossing {
   Seconds in_node{};
 };
 
-/// The members of the first node, or NVLink domain.
-std::vector<int> gpus_of_first(const NcclRun& run, const Platform& base) {
+Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, int cards) {
+  const NodeType& node = base.node_types.front();
+  const Interconnect& wires = node.interconnect;
+  // The members of the first node, or NVLink domain.
   const int trays = std::min(run.nodes, base.domain_nodes);
   std::vector<int> gpus;
   for (int tray = 0; tray < trays; ++tray)
     for (int gpu = 0; gpu < run.ranks / run.nodes; ++gpu)
       gpus.push_back(tray * base.node_types.front().gpus + gpu);
-  return gpus;
-}
-
-Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, int cards) {
-  const NodeType& node = base.node_types.front();
-  const Interconnect& wires = node.interconnect;
-  const std::vector<int> gpus = gpus_of_first(run, base);
   const int nodes = (run.nodes + base.domain_nodes - 1) / base.domain_nodes;
   const auto n = static_cast<double>(run.ranks), here = static_cast<double>(gpus.size());
   if (run.collective == CollectiveKind::all_to_all) {
@@ -216,7 +211,7 @@ InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<Ncc
     time.fitted = predict(result.interconnect, time);
     if (time.role == Role::fitted) errors.push_back(time.error());
   }
-  result.error = fit_error(errors);
+  if (!errors.empty()) result.error = score_errors(errors);
   return result;
 }
 
@@ -290,9 +285,9 @@ std::vector<std::pair<std::string, std::string>> shown_constants(const Interconn
           {"sharpness", significant_text(found.sharpness, fitted_digits)}};
 }
 
-std::string text_of(const FitError& error) {
-  return percent_text(error.mean) + " on average, " + percent_text(error.worst) +
-         " at most, over " + std::to_string(error.count);
+std::string text_of(const Score& error) {
+  return percent_text(error.mape) + " on average, " + percent_text(error.worst_ape) +
+         " at most, over " + std::to_string(error.scored);
 }
 
 CardRate card_rate(const NcclRun& run, const Platform& base) {

@@ -64,12 +64,6 @@ std::string function_in(std::string_view kernel) {
 
 }  // namespace
 
-const char* name_of(CommClass comm) {
-  constexpr std::array names{"tensor_comm", "pipeline_comm", "data_comm", "embedding_sync",
-                             "other_comm"};
-  return names[static_cast<std::size_t>(comm)];
-}
-
 CommClass comm_class_of(std::string_view description) {
   const std::string text = lower_case(description);
   // Groups over several dimensions at once belong to none of them.
@@ -209,8 +203,33 @@ class GpuTraceBuilder {
       if (trace_.gpu.empty() || (!trace_.events.empty() && number == trace_.events.front().device))
         trace_.gpu = name;
     find_phases();
-    find_groups();
-    put_steps_in_order();
+    const auto& described = reader_.head().group_descriptions;
+    std::unordered_map<std::uint32_t, std::uint32_t> renamed;
+    for (const auto& [number, name] : to_describe_)
+      if (const auto found = described.find(name); found != described.end())
+        renamed[number] = names_.number_of(found->second);
+    for (CollectiveCall& call : trace_.calls)
+      if (const auto found = renamed.find(call.description); found != renamed.end())
+        call.description = found->second;
+    for (GpuEvent& event : trace_.events) {
+      if (event.work != GpuWork::communication) continue;
+      if (const auto found = renamed.find(event.group); found != renamed.end())
+        event.group = found->second;
+      event.comm = comm_class_of(names_[event.group]);
+    }
+
+    // Every process of our traces has the marks; steps that overlap are cut.
+    std::vector<TraceStep>& steps = trace_.steps;
+    std::ranges::stable_sort(steps, [](const TraceStep& a, const TraceStep& b) {
+      return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
+    });
+    std::vector<TraceStep> disjoint;
+    for (TraceStep& step : steps) {
+      if (!disjoint.empty()) step.begin = std::max(step.begin, disjoint.back().end);
+      if (step.begin < step.end) disjoint.push_back(std::move(step));
+    }
+    steps = std::move(disjoint);
+
     trace_.unknown_kernels.assign(unknown_.begin(), unknown_.end());
     std::ranges::sort(trace_.unknown_kernels, [](const auto& a, const auto& b) {
       return std::pair{b.second, a.first} < std::pair{a.second, b.first};
@@ -384,37 +403,6 @@ class GpuTraceBuilder {
     };
     if (within(optimizer_)) return ComputePhase::optimizer;
     return within(backward_) ? ComputePhase::backward : ComputePhase::forward;
-  }
-
-  void find_groups() {
-    const auto& described = reader_.head().group_descriptions;
-    std::unordered_map<std::uint32_t, std::uint32_t> renamed;
-    for (const auto& [number, name] : to_describe_)
-      if (const auto found = described.find(name); found != described.end())
-        renamed[number] = names_.number_of(found->second);
-    for (CollectiveCall& call : trace_.calls)
-      if (const auto found = renamed.find(call.description); found != renamed.end())
-        call.description = found->second;
-    for (GpuEvent& event : trace_.events) {
-      if (event.work != GpuWork::communication) continue;
-      if (const auto found = renamed.find(event.group); found != renamed.end())
-        event.group = found->second;
-      event.comm = comm_class_of(names_[event.group]);
-    }
-  }
-
-  /// Every process of our traces has the marks; steps that overlap are cut.
-  void put_steps_in_order() {
-    std::vector<TraceStep>& steps = trace_.steps;
-    std::ranges::stable_sort(steps, [](const TraceStep& a, const TraceStep& b) {
-      return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
-    });
-    std::vector<TraceStep> disjoint;
-    for (TraceStep& step : steps) {
-      if (!disjoint.empty()) step.begin = std::max(step.begin, disjoint.back().end);
-      if (step.begin < step.end) disjoint.push_back(std::move(step));
-    }
-    steps = std::move(disjoint);
   }
 
   TraceEventReader& reader_;

@@ -151,12 +151,6 @@ JsonValue detail::parsed(const Asset& table, const char* name) {
   return value;
 }
 
-namespace formats {
-#define WT_IMPORTER(name) Importer name();
-#include "importers/formats.def"
-#undef WT_IMPORTER
-}  // namespace formats
-
 std::span<const Importer> importers() {
   static const std::array table{
 #define WT_IMPORTER(name) formats::name(),

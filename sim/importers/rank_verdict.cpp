@@ -50,7 +50,7 @@ class LagCharger {
     std::ranges::stable_sort(in_order, {}, [](const auto& each) { return each.first; });
     for (const auto& [begin, call] : in_order) take(*call);
     std::vector<std::int64_t> charged;
-    for (const RankState& state : now_) charged.push_back(state.charged);
+    for (const RankState& each : now_) charged.push_back(each.charged);
     return charged;
   }
 
@@ -188,7 +188,21 @@ class RankJudge {
       RankPace& pace = verdict_.ranks[judged[i]];
       pace.is_slow = test.is_outlier(deviations[i]) && cost_of(pace) > 0;
     }
-    name_slow_ranks();
+    std::map<std::int64_t, std::vector<std::size_t>> slow_of_node;
+    for (const RankPace& pace : verdict_.ranks)
+      if (pace.is_slow) slow_of_node[node_of(pace.member)].push_back(pace.member);
+    for (const auto& slow : slow_of_node) {
+      const std::int64_t node = slow.first;
+      const std::vector<std::size_t>& members = slow.second;
+      const auto on_node = std::ranges::count_if(
+          verdict_.ranks, [&](const RankPace& pace) { return node_of(pace.member) == node; });
+      const bool whole_node =
+          members.size() > 1 && static_cast<std::ptrdiff_t>(members.size()) == on_node;
+      if (whole_node) add_slow(RankFinding::Kind::slow_node, node, members);
+      for (const std::size_t member : members)
+        if (!whole_node) add_slow(RankFinding::Kind::slow_rank, ranks_[member].rank, {member});
+    }
+
     if (!verdict_.power.can_judge()) find_suspect();
   }
 
@@ -222,23 +236,6 @@ class RankJudge {
     std::vector<double> lags;
     for (const RankPace& each : verdict_.ranks) lags.push_back(each.lag);
     return pace.lag - median_of(std::move(lags));
-  }
-
-  void name_slow_ranks() {
-    std::map<std::int64_t, std::vector<std::size_t>> slow_of_node;
-    for (const RankPace& pace : verdict_.ranks)
-      if (pace.is_slow) slow_of_node[node_of(pace.member)].push_back(pace.member);
-    for (const auto& slow : slow_of_node) {
-      const std::int64_t node = slow.first;
-      const std::vector<std::size_t>& members = slow.second;
-      const auto on_node = std::ranges::count_if(
-          verdict_.ranks, [&](const RankPace& pace) { return node_of(pace.member) == node; });
-      const bool whole_node =
-          members.size() > 1 && static_cast<std::ptrdiff_t>(members.size()) == on_node;
-      if (whole_node) add_slow(RankFinding::Kind::slow_node, node, members);
-      for (const std::size_t member : members)
-        if (!whole_node) add_slow(RankFinding::Kind::slow_rank, ranks_[member].rank, {member});
-    }
   }
 
   /// One rank, or all of a node.
@@ -279,7 +276,22 @@ class RankJudge {
     }
     for (std::size_t group = 0; group < calls.size(); ++group)
       if (!calls[group].empty()) add_rate(group, calls[group], num_calls[group]);
-    compare_rates(calls);
+    std::map<Alike, std::vector<double>> rates;
+    for (const GroupRate& rate : verdict_.groups)
+      if (is_whole(rate)) rates[alike(rate)].push_back(rate.bus_bandwidth);
+    for (GroupRate& rate : verdict_.groups) {
+      if (!is_whole(rate)) continue;
+      constexpr std::size_t fewest = 3;
+      if (rates[alike(rate)].size() < fewest) continue;
+      rate.peers_bandwidth = median_of(rates[alike(rate)]);
+      const double usual =
+          static_cast<double>(rate.bytes) * bus_factor_of(rate) / rate.peers_bandwidth;
+      const std::vector<double>& times = calls[rate.group].at({rate.kind, rate.bytes});
+      const double sum = std::accumulate(times.begin(), times.end(), 0.0);
+      const std::size_t first = verdict_.matched.groups[rate.group].members.front();
+      rate.seconds_above_peers =
+          (sum - usual * static_cast<double>(times.size())) / steps_of(first);
+    }
   }
 
   void add_rate(std::size_t group, const GroupCalls& calls, std::size_t num_calls) {
@@ -314,25 +326,6 @@ class RankJudge {
   Alike alike(const GroupRate& rate) const {
     return {rate.kind, rate.bytes, verdict_.matched.groups[rate.group].members.size(),
             rate.nodes.size()};
-  }
-
-  void compare_rates(const std::vector<GroupCalls>& calls) {
-    std::map<Alike, std::vector<double>> rates;
-    for (const GroupRate& rate : verdict_.groups)
-      if (is_whole(rate)) rates[alike(rate)].push_back(rate.bus_bandwidth);
-    for (GroupRate& rate : verdict_.groups) {
-      if (!is_whole(rate)) continue;
-      constexpr std::size_t fewest = 3;
-      if (rates[alike(rate)].size() < fewest) continue;
-      rate.peers_bandwidth = median_of(rates[alike(rate)]);
-      const double usual =
-          static_cast<double>(rate.bytes) * bus_factor_of(rate) / rate.peers_bandwidth;
-      const std::vector<double>& times = calls[rate.group].at({rate.kind, rate.bytes});
-      const double sum = std::accumulate(times.begin(), times.end(), 0.0);
-      const std::size_t first = verdict_.matched.groups[rate.group].members.front();
-      rate.seconds_above_peers =
-          (sum - usual * static_cast<double>(times.size())) / steps_of(first);
-    }
   }
 
   static double deviation(const GroupRate& rate) {
@@ -514,7 +507,14 @@ class RankMatcher {
   explicit RankMatcher(const std::vector<RankTrace>& ranks) : ranks_(ranks) {}
 
   MatchedRanks match() {
-    collect();
+    for (std::size_t member = 0; member < ranks_.size(); ++member) {
+      std::vector<const CollectiveCall*> calls;
+      for (const CollectiveCall& call : ranks_[member].calls) calls.push_back(&call);
+      std::ranges::stable_sort(calls,
+                               [](const auto* a, const auto* b) { return a->begin < b->begin; });
+      for (const CollectiveCall* call : calls) add(member, *call);
+    }
+
     for (const auto& [key, group] : groups_) match(key, group);
     align_clocks();
     return std::move(matched_);
@@ -523,16 +523,6 @@ class RankMatcher {
  private:
   const std::string& name_in(std::size_t member, std::uint32_t name) const {
     return ranks_[member].names.at(name);
-  }
-
-  void collect() {
-    for (std::size_t member = 0; member < ranks_.size(); ++member) {
-      std::vector<const CollectiveCall*> calls;
-      for (const CollectiveCall& call : ranks_[member].calls) calls.push_back(&call);
-      std::ranges::stable_sort(calls,
-                               [](const auto* a, const auto* b) { return a->begin < b->begin; });
-      for (const CollectiveCall* call : calls) add(member, *call);
-    }
   }
 
   void add(std::size_t member, const CollectiveCall& call) {
@@ -614,32 +604,40 @@ class RankMatcher {
       matched_.num_unmatched += parts.size();
       return;
     }
-    MatchedCall call;
-    call.group = number;
-    call.kind = first.kind;
-    call.bytes = first.bytes;
+    MatchedCall call{number, first.kind, first.bytes, {}};
     for (const auto& [member, part] : parts) call.parts.push_back({member, part->begin, part->end});
     matched_.calls.push_back(std::move(call));
   }
 
-  /// How far each rank's ends lie from the mean end of its calls, in each group: the median over calls.
-  struct Lead {
-    std::size_t group = 0;
-    double nanoseconds = 0;
-  };
-
   void align_clocks() {
-    std::vector<std::vector<Lead>> leads = leads_of_ranks();
+    // How far each rank's ends lie from the mean end of its calls, ns, by rank and group
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> of_calls;
+    for (const MatchedCall& call : matched_.calls) {
+      const std::int64_t base = call.parts.front().end;
+      double mean = 0;
+      for (const auto& part : call.parts) mean += static_cast<double>(part.end - base);
+      mean /= static_cast<double>(call.parts.size());
+      for (const auto& part : call.parts)
+        of_calls[{part.member, call.group}].push_back(static_cast<double>(part.end - base) - mean);
+    }
+    std::vector<std::vector<std::pair<std::size_t, double>>> leads(ranks_.size());  // medians
+    for (auto& [key, values] : of_calls)
+      leads[key.first].emplace_back(key.second, upper_median_of(std::move(values)));
     std::vector<double> offsets(ranks_.size(), 0);
     constexpr int most_sweeps = 300;
     constexpr double settled = 10;  // ns, below what a profiler resolves
     for (int sweep = 0; sweep < most_sweeps; ++sweep) {
       double largest = 0;
-      const std::vector<double> group_means = means_of_groups(offsets);
+      std::vector<double> group_means;
+      for (const RankGroup& group : matched_.groups) {
+        double sum = 0;
+        for (const std::size_t member : group.members) sum += offsets[member];
+        group_means.push_back(sum / static_cast<double>(group.members.size()));
+      }
       for (std::size_t member = 0; member < ranks_.size(); ++member) {
         if (leads[member].empty()) continue;
         double sum = 0;
-        for (const Lead& lead : leads[member]) sum += lead.nanoseconds + group_means[lead.group];
+        for (const auto& [group, lead] : leads[member]) sum += lead + group_means[group];
         const double offset = sum / static_cast<double>(leads[member].size());
         largest = std::max(largest, std::abs(offset - offsets[member]));
         offsets[member] = (offset + offsets[member]) / 2;  // damped: pairs would swing
@@ -652,32 +650,6 @@ class RankMatcher {
         part.begin -= matched_.clock_offsets[part.member];
         part.end -= matched_.clock_offsets[part.member];
       }
-  }
-
-  std::vector<double> means_of_groups(const std::vector<double>& offsets) const {
-    std::vector<double> means;
-    for (const RankGroup& group : matched_.groups) {
-      double sum = 0;
-      for (const std::size_t member : group.members) sum += offsets[member];
-      means.push_back(sum / static_cast<double>(group.members.size()));
-    }
-    return means;
-  }
-
-  std::vector<std::vector<Lead>> leads_of_ranks() const {
-    std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> leads;  // by rank and group
-    for (const MatchedCall& call : matched_.calls) {
-      const std::int64_t base = call.parts.front().end;
-      double mean = 0;
-      for (const auto& part : call.parts) mean += static_cast<double>(part.end - base);
-      mean /= static_cast<double>(call.parts.size());
-      for (const auto& part : call.parts)
-        leads[{part.member, call.group}].push_back(static_cast<double>(part.end - base) - mean);
-    }
-    std::vector<std::vector<Lead>> found(ranks_.size());
-    for (auto& [key, values] : leads)
-      found[key.first].push_back({key.second, upper_median_of(std::move(values))});
-    return found;
   }
 
   const std::vector<RankTrace>& ranks_;

@@ -46,7 +46,6 @@ bool names_rank(const std::string& process, std::int64_t rank) {
   }
   return false;
 }
-
 }  // namespace detail
 
 namespace {
@@ -168,26 +167,6 @@ void add_general_notes(TimelineComparison& comparison) {
       "timelines hold no memory, tokens, FLOP or bytes on the wire; compare scenarios or reports "
       "for those");
 }
-
-std::vector<SimulatedTrace> simulate_all(const std::vector<TimelineInput>& inputs,
-                                         const std::vector<std::size_t>& scenarios,
-                                         const Library& library, std::int64_t rank) {
-  Tasks<SimulatedTrace> tasks;
-  tasks.count = scenarios.size();
-  tasks.at_once = default_at_once();
-  tasks.work = [&](std::size_t i) {
-    return simulated_trace(std::get<Scenario>(inputs[scenarios[i]].content), library, rank);
-  };
-  std::vector<TaskOutcome<SimulatedTrace>> outcomes = run_tasks(tasks);
-  std::vector<SimulatedTrace> traces;
-  for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
-      throw_failure(*failure, inputs[scenarios[i]].label);
-    traces.push_back(std::move(std::get<SimulatedTrace>(outcomes[i])));
-  }
-  return traces;
-}
-
 }  // namespace
 
 bool is_trace_file(const std::filesystem::path& file) {
@@ -227,8 +206,16 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
       for (const Problem& problem : error.problems()) problems.add(problem);
     }
   problems.throw_if_any();
-  const std::vector<SimulatedTrace> simulated = simulate_all(inputs, scenarios, library, rank);
+  const Tasks<SimulatedTrace> tasks{
+      scenarios.size(), default_at_once(), [&](std::size_t i) {
+        return simulated_trace(std::get<Scenario>(inputs[scenarios[i]].content), library, rank);
+      }};
+  std::vector<TaskOutcome<SimulatedTrace>> outcomes = run_tasks(tasks);
+  std::vector<SimulatedTrace> simulated;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
+      throw_failure(*failure, inputs[scenarios[i]].label);
+    simulated.push_back(std::move(std::get<SimulatedTrace>(outcomes[i])));
     TextInput input(inputs[scenarios[i]].label, simulated[i].text);
     traces[scenarios[i]] = read_gpu_trace(input);
   }
@@ -339,7 +326,6 @@ std::string pair_text(const DataViews& runs, std::size_t other) {
   return table("ms, of one step", step_rows()) +
          table("kernels, sums of durations", kernel_rows(runs));
 }
-
 }  // namespace
 
 std::string timeline_comparison_text(const TimelineComparison& comparison, Colour colour) {
@@ -436,7 +422,6 @@ std::string runs_section(const TimelineComparison& comparison) {
   return "<ul class=\"jobs\">\n" + items + "</ul>\n" +
          (notes.empty() ? "" : "<h3>Not like for like</h3>\n<ul>\n" + notes + "</ul>\n");
 }
-
 }  // namespace
 
 std::string timeline_comparison_page(const TimelineComparison& comparison) {
@@ -460,5 +445,4 @@ std::string timeline_comparison_page(const TimelineComparison& comparison) {
   page.footer = "Written by windtunnel compare.";
   return html_document(page);
 }
-
 }  // namespace windtunnel

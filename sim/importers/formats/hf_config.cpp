@@ -556,14 +556,12 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
 
 }  // namespace
 
-namespace formats {
-Importer hf_config() {
+Importer formats::hf_config() {
   return {"hf-config",
           "a model of HuggingFace's, to a model",
           "the config.json of a model",
           {"--sequence"},
           import_hf_config};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

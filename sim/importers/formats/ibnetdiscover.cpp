@@ -317,7 +317,15 @@ class IbnetdiscoverImport : PlatformImport {
     rate_ = usual->second.second;
     set_number(base_.only_node_type(), "count", nodes_.size(), "measured: nodes in " + file_);
     set_nics(static_cast<int>(num_nics_), usual->first, JsonValue(), source + ", " + rate_);
-    say_slow_ports(usual->first);
+    std::vector<std::string> slow;
+    for (const auto& [host, nics] : nodes_)
+      for (const IbNic& nic : *nics)
+        if (nic.port->gigabits < usual->first)
+          slow.push_back(host + " " + nic.adapter + " (" + nic.port->rate + ")");
+    if (!slow.empty())
+      warn(count_text(slow.size(), "port") + " slower than " + rate_ + ": " +
+           listed(slow, {}, most_named_));
+
     JsonValue& fabric = replace_fabric("edge_list");
     fabric.set("routing", JsonValue(std::string("ecmp")));
     set_number(fabric, "links", JsonValue(std::move(links)), source);
@@ -330,17 +338,6 @@ class IbnetdiscoverImport : PlatformImport {
       note(std::to_string(others_.size()) + " left out, as a node here has " +
            count_text(num_nics_, "port") +
            " and a description \"HOST ADAPTER\": " + listed(others_, {}, most_named_));
-  }
-
-  void say_slow_ports(double usual) {
-    std::vector<std::string> slow;
-    for (const auto& [host, nics] : nodes_)
-      for (const IbNic& nic : *nics)
-        if (nic.port->gigabits < usual)
-          slow.push_back(host + " " + nic.adapter + " (" + nic.port->rate + ")");
-    if (!slow.empty())
-      warn(count_text(slow.size(), "port") + " slower than " + rate_ + ": " +
-           listed(slow, {}, most_named_));
   }
 
   void describe() {
@@ -380,14 +377,12 @@ class IbnetdiscoverImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer ibnetdiscover() {
+Importer formats::ibnetdiscover() {
   return {"ibnetdiscover",
           "switches and cables of an InfiniBand fabric, to a platform",
           "output of ibnetdiscover",
           {"--base"},
           import_by<IbnetdiscoverImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -263,21 +263,6 @@ ReadTrace read(const std::filesystem::path& file) {
   return read;
 }
 
-/// Every file's problems at once; by rank.
-std::vector<ReadTrace> read_all(const std::vector<std::filesystem::path>& files) {
-  std::vector<ReadTrace> traces;
-  Problems problems;
-  for (const auto& file : files) try {
-      traces.push_back(read(file));
-    } catch (const InputError& error) {
-      for (const Problem& problem : error.problems()) problems.add(problem);
-    }
-  problems.throw_if_any();
-  std::ranges::stable_sort(
-      traces, [](const ReadTrace& a, const ReadTrace& b) { return a.trace.rank < b.trace.rank; });
-  return traces;
-}
-
 /// What may make several files no traces of one job.
 std::vector<std::string> doubts_about(const std::vector<ReadTrace>& traces) {
   std::vector<std::string> doubts;
@@ -374,15 +359,9 @@ std::vector<RankTrace> ranks_of(std::vector<ReadTrace>& traces) {
     const bool is_one_rank = read.trace.rank >= 0 && read.whole.size() == 1;
     if (!is_one_rank || (!ranks.empty() && ranks.back().rank == read.trace.rank)) return {};
     const GpuTotals& gpu = read.whole.front();
-    RankTrace rank;
-    rank.rank = read.trace.rank;
-    rank.device = gpu.device;
-    rank.compute = gpu.compute;
-    rank.num_steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(read.steps.size()));
-    rank.begin = read.begin;
-    rank.calls = std::move(read.trace.calls);
-    rank.names = std::move(read.trace.names);
-    ranks.push_back(std::move(rank));
+    const auto num_steps = static_cast<std::int64_t>(read.steps.size());
+    ranks.push_back({read.trace.rank, gpu.device, gpu.compute, std::max<std::int64_t>(1, num_steps),
+                     read.begin, std::move(read.trace.calls), std::move(read.trace.names)});
   }
   return ranks;
 }
@@ -412,7 +391,17 @@ std::string row_name(const ReadTrace& read, const GpuTotals& gpu) {
 }
 
 Imported import_kineto(const ImportRequest& request, const Library& library) {
-  std::vector<ReadTrace> traces = read_all(request.inputs);
+  // Every file's problems at once; by rank.
+  std::vector<ReadTrace> traces;
+  Problems problems;
+  for (const auto& file : request.inputs) try {
+      traces.push_back(read(file));
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems()) problems.add(problem);
+    }
+  problems.throw_if_any();
+  std::ranges::stable_sort(
+      traces, [](const ReadTrace& a, const ReadTrace& b) { return a.trace.rank < b.trace.rank; });
   Imported imported;
   imported.notes = doubts_about(traces);
   if (!request.output.empty()) {
@@ -443,8 +432,7 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-namespace formats {
-Importer kineto() {
+Importer formats::kineto() {
   return {"kineto",
           "traces of PyTorch's profiler, to where each GPU's time went and what slows the job down",
           "traces of PyTorch's profiler, .json or .json.gz, one a rank",
@@ -453,6 +441,5 @@ Importer kineto() {
           Importer::Result::file_if_asked,
           Importer::Files::several};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

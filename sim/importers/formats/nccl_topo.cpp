@@ -370,14 +370,12 @@ class NcclTopologyImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer nccl_topo() {
+Importer formats::nccl_topo() {
   return {"nccl-topo",
           "a node as NCCL sees it, to a platform",
           "what NCCL writes into NCCL_TOPO_DUMP_FILE",
           {"--base"},
           import_by<NcclTopologyImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

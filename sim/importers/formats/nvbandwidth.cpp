@@ -148,7 +148,12 @@ class NvbandwidthImport : PlatformImport {
     }
     if (host || host_alone) set_link_efficiency(host ? *host : *host_alone);
     if (peers) limit_point_to_point(*peers);
-    say_unused();
+    const auto name = [](const auto& test) { return test.first; };
+    constexpr std::size_t most_named = 8;
+    if (!log_.tests.empty())
+      note(count_text(log_.tests.size(), "test") +
+           " of which no number is used: " + listed(log_.tests, name, most_named));
+
     imported_.text = rows + imported_.text;
     return finished();
   }
@@ -215,27 +220,17 @@ class NvbandwidthImport : PlatformImport {
     imported_.text += "    interconnect/point_to_point " + to_text(rates.mean) + "\n";
   }
 
-  void say_unused() {
-    const auto name = [](const auto& test) { return test.first; };
-    constexpr std::size_t most_named = 8;
-    if (!log_.tests.empty())
-      note(count_text(log_.tests.size(), "test") +
-           " of which no number is used: " + listed(log_.tests, name, most_named));
-  }
-
   CopyLog log_;
 };
 
 }  // namespace
 
-namespace formats {
-Importer nvbandwidth() {
+Importer formats::nvbandwidth() {
   return {"nvbandwidth",
           "copies between GPUs and with the host, to a platform",
           "output of nvbandwidth, text or JSON (-j)",
           {"--base"},
           import_by<NvbandwidthImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -509,14 +509,12 @@ class TopoImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer topo() {
+Importer formats::topo() {
   return {"topo",
           "links and network cards of a node, to a platform",
           "output of nvidia-smi topo -m",
           {"--base"},
           import_by<TopoImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

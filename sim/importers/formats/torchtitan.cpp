@@ -100,14 +100,12 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
 
 }  // namespace
 
-namespace formats {
-Importer torchtitan() {
+Importer formats::torchtitan() {
   return {"torchtitan",
           "a configuration of torchtitan, to a scenario",
           "a TOML configuration of torchtitan (releases up to 0.2)",
           {"--base", "--gpus", "--model"},
           import_torchtitan};
 }
-}  // namespace formats
 
 }  // namespace windtunnel
