@@ -108,7 +108,7 @@ def weighted_quantile(numbers, share):
 
 
 def fitted_allowance(runs_of_sets):
-    """How large an error usually is, by the share of the time outside kernels: fitted_allowance() of sim/evidence/allowance.cpp."""
+    """How large an error usually is, by the share of the time outside kernels: fitted_allowance() of sim/evidence/pair_errors.cpp."""
     runs = [(share, abs(error), 1 / len(runs)) for runs in runs_of_sets for error, share in runs]
     few, much = (weighted_quantile([(share, weight) for share, _, weight in runs], third) for third in (1 / 3, 2 / 3))
     low = [run for run in runs if run[0] <= few]

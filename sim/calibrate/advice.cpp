@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -32,7 +33,6 @@ namespace {
 Eigen::Map<const Eigen::VectorXd> vector_of(const std::vector<double>& numbers) {
   return {numbers.data(), static_cast<Eigen::Index>(numbers.size())};
 }
-
 }  // namespace
 
 LinearBelief::LinearBelief(const std::vector<double>& spreads)
@@ -117,10 +117,9 @@ class Linearizer {
 
   std::vector<LinearOutcome> linearize(const std::vector<Configuration>& configurations) {
     const std::size_t each = constants_.size() + 1;
-    Tasks<Figures> tasks;
-    tasks.count = configurations.size() * each;
-    tasks.at_once = default_at_once();
-    tasks.work = [&](std::size_t i) { return simulate_one(configurations[i / each], i % each); };
+    Tasks<Figures> tasks{configurations.size() * each, default_at_once(), [&](std::size_t i) {
+                           return simulate_one(configurations[i / each], i % each);
+                         }};
     if (request_->on_progress)
       tasks.on_done = [&](std::size_t done) { request_->on_progress(num_simulations_ + done); };
     const std::vector<TaskOutcome<Figures>> outcomes = run_tasks(tasks);
@@ -134,8 +133,7 @@ class Linearizer {
  private:
   /// With the given values where `moved` is 0, else with constant `moved` - 1 larger.
   Figures simulate_one(const Configuration& configuration, std::size_t moved) const {
-    ReadOptions options;
-    options.overrides = configuration.overrides;
+    ReadOptions options{.overrides = configuration.overrides};
     for (std::size_t j = 0; j < constants_.size(); ++j)
       options.overrides.emplace_back(
           constants_[j].pointer,
@@ -228,18 +226,6 @@ std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tenso
   return changes;
 }
 
-std::vector<Overrides> candidates(const Scenario& plan) {
-  std::vector<Overrides> found;
-  const int nodes_of_plan = static_cast<int>(plan.nodes.size());
-  for (int nodes = 1; nodes <= std::min(most_nodes, nodes_of_plan); nodes *= 2)
-    for (int tensor = 1; tensor <= plan.nodes.front().gpus; tensor *= 2)
-      for (const int pipeline : {1, 2, 4})
-        for (const int micro_batch : {1, 2, 4})
-          if (auto changes = changed_plan(plan, nodes, tensor, pipeline, micro_batch))
-            found.push_back(std::move(*changes));
-  return found;
-}
-
 std::vector<double> spreads_of(const std::vector<FitConstant>& constants, const Scenario& plan) {
   const StackKnowledge stack =
       plan.software.profiled ? StackKnowledge::known : StackKnowledge::unmeasured;
@@ -306,11 +292,9 @@ void expect_same_constants(const Linearizer& linearizer, Scenario& other, const 
 /// What the constants leave open of a decision, with the noise of both plans; `gain` as it is predicted, with its gradient.
 AdvisedDecision decision_of(double gain, const std::vector<double>& gradient,
                             const LinearBelief& belief) {
-  AdvisedDecision decision;
-  decision.gain = gain + belief.expected(gradient);
-  decision.width = std::sqrt(belief.variance(gradient) + 2 * row_noise * row_noise);
-  decision.sure = normal_below(std::abs(decision.gain) / decision.width);
-  return decision;
+  const double moved = gain + belief.expected(gradient),
+               width = std::sqrt(belief.variance(gradient) + 2 * row_noise * row_noise);
+  return {moved, width, normal_below(std::abs(moved) / width)};
 }
 
 std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -319,7 +303,14 @@ std::string first_line_of(const std::string& text) { return text.substr(0, text.
 std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& plan,
                                      const Configuration& asked, Advice& advice) {
   std::vector<Configuration> configurations;
-  const std::vector<Overrides> changes = candidates(plan);
+  std::vector<Overrides> changes;
+  const int nodes_of_plan = static_cast<int>(plan.nodes.size());
+  for (int nodes = 1; nodes <= std::min(most_nodes, nodes_of_plan); nodes *= 2)
+    for (int tensor = 1; tensor <= plan.nodes.front().gpus; tensor *= 2)
+      for (const int pipeline : {1, 2, 4})
+        for (const int micro_batch : {1, 2, 4})
+          if (auto changed = changed_plan(plan, nodes, tensor, pipeline, micro_batch))
+            changes.push_back(std::move(*changed));
   for (const Overrides& each : changes)
     configurations.push_back({asked.scenario, asked.folder, each});
   const std::vector<LinearOutcome> outcomes = linearizer.linearize(configurations);
@@ -355,24 +346,11 @@ void learn(LinearBelief& belief, Linearizer& linearizer, const std::vector<Measu
     ++advice.num_rows;
   }
 }
-
-/// What was set for the plan holds for its runs too, but for what they change.
-Overrides on_top_of(const Overrides& of_plan, const Overrides& changes) {
-  Overrides all;
-  for (const auto& each : of_plan) {
-    const auto is_same = [&](const auto& change) { return change.first == each.first; };
-    if (std::none_of(changes.begin(), changes.end(), is_same)) all.push_back(each);
-  }
-  all.insert(all.end(), changes.begin(), changes.end());
-  return all;
-}
-
 }  // namespace
 
 Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& sets,
               const Library& library) {
-  ReadOptions options;
-  options.overrides = request.overrides;
+  const ReadOptions options{.overrides = request.overrides};
   const std::filesystem::path folder = request.file.parent_path();
   const JsonValue merged = merged_scenario(request.file, library, options);
   Scenario plan = read_scenario(request.file, library, options);
@@ -426,7 +404,13 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     if (best == nullptr) break;
     best->is_taken = true;
     belief.measure(best->time.gradient, row_noise);
-    const Overrides overrides = on_top_of(request.overrides, best->overrides);
+    // What was set for the plan holds for its runs too, but for what they change.
+    Overrides overrides;
+    for (const auto& each : request.overrides) {
+      const auto is_same = [&](const auto& change) { return change.first == each.first; };
+      if (std::ranges::none_of(best->overrides, is_same)) overrides.push_back(each);
+    }
+    overrides.insert(overrides.end(), best->overrides.begin(), best->overrides.end());
     const Plan run = read_scenario(*configuration.scenario, configuration.folder, library,
                                    {.overrides = overrides})
                          .plan;
@@ -460,8 +444,8 @@ std::string interval_text(const Advice& advice, double width) {
 }
 
 std::string value_of(const Overrides& overrides, const std::string& pointer) {
-  const auto found = std::find_if(overrides.begin(), overrides.end(),
-                                  [&](const auto& each) { return each.first == pointer; });
+  const auto found =
+      std::ranges::find_if(overrides, [&](const auto& each) { return each.first == pointer; });
   return found == overrides.end() ? "" : found->second;
 }
 
@@ -534,7 +518,6 @@ JsonValue advised_constant(const AdvisedConstant& each) {
                     {"spread", each.spread},
                     {"sensitivity", each.sensitivity}});
 }
-
 }  // namespace
 
 std::string advice_text(const Advice& advice, const std::string& file, const std::string& against) {
@@ -568,19 +551,15 @@ std::string advice_text(const Advice& advice, const std::string& file, const std
 
 std::string advice_json(const Advice& advice) {
   const auto run_value = [&](const AdvisedRun& run) {
-    JsonValue set = empty_object();
-    for (const auto& [pointer, text] : run.overrides) set.set(pointer, JsonValue(text));
-    return object_of({{"set", set},
+    return object_of({{"set", object_by_key(run.overrides, std::identity{})},
                       {"gpus", run.gpus},
                       {"iteration_time_s", run.iteration_time},
                       {"interval_s", interval_value(advice, run.width_after)},
                       {"sure", only_if(advice.decision.has_value(), run.sure_after)}});
   };
-  std::optional<JsonValue> decision;
-  if (advice.decision)
-    decision = object_of({{"speedup", std::exp(advice.decision->gain)},
-                          {"spread", advice.decision->width},
-                          {"sure", advice.decision->sure}});
+  const AdvisedDecision decided = advice.decision.value_or(AdvisedDecision{});
+  const JsonValue decision = object_of(
+      {{"speedup", std::exp(decided.gain)}, {"spread", decided.width}, {"sure", decided.sure}});
   return pretty_text(
              object_of({{"schema", "windtunnel/advice-v1"},
                         {"iteration_time_s", advice.iteration_time},
@@ -588,13 +567,11 @@ std::string advice_json(const Advice& advice) {
                         {"measured_rows", advice.num_rows},
                         {"candidates", advice.num_candidates},
                         {"refused", advice.num_refused},
-                        {"first_refusal",
-                         advice.num_refused > 0 ? std::optional(advice.why_refused) : std::nullopt},
-                        {"decision", decision},
+                        {"first_refusal", only_if(advice.num_refused > 0, advice.why_refused)},
+                        {"decision", only_if(advice.decision.has_value(), decision)},
                         {"constants", array_of(advice.constants, advised_constant)},
                         {"measure_next", array_of(advice.runs, run_value)},
                         {"skipped", skipped_value(advice.skipped)}})) +
          "\n";
 }
-
 }  // namespace windtunnel

@@ -92,7 +92,7 @@ AnchorPlace anchor_place(const Scenario& scenario) {
 }
 
 double agreed_shift(std::vector<double> residuals) {
-  std::sort(residuals.begin(), residuals.end());
+  std::ranges::sort(residuals);
   const std::size_t count = residuals.size();
   // Of `count` rows, `below` or fewer lie below their median with this probability.
   double term = std::exp2(-static_cast<double>(count)), probability = 0;
@@ -121,10 +121,9 @@ AnchoredShift AnchoredResiduals::at(const AnchorPlace& place) const {
 }
 
 std::size_t AnchoredResiduals::num_near(const AnchorPlace& place) const {
-  return static_cast<std::size_t>(
-      std::count_if(anchors_.begin(), anchors_.end(), [&](const Anchor& anchor) {
-        return anchor.place.kin == place.kin || share_stack(anchor.place, place);
-      }));
+  return static_cast<std::size_t>(std::ranges::count_if(anchors_, [&](const Anchor& anchor) {
+    return anchor.place.kin == place.kin || share_stack(anchor.place, place);
+  }));
 }
 
 }  // namespace windtunnel

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <random>
@@ -48,13 +49,10 @@ std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_va
   std::vector<std::size_t> missing;
   for (const std::size_t index : indices)
     if (!known.contains(index)) missing.push_back(index);
-  Tasks<Seconds> tasks;
-  tasks.count = missing.size();
-  tasks.at_once = default_at_once();
-  tasks.work = [&](std::size_t i) {
-    const CalibrationPoint& point = (*points_)[missing[i]];
-    return predict_(point, overrides_for(point, values));
-  };
+  Tasks<Seconds> tasks{missing.size(), default_at_once(), [&](std::size_t i) {
+                         const CalibrationPoint& point = (*points_)[missing[i]];
+                         return predict_(point, overrides_for(point, values));
+                       }};
   if (on_progress_)
     tasks.on_done = [&](std::size_t done) { on_progress_(num_predictions_ + done); };
   const std::vector<TaskOutcome<Seconds>> outcomes = run_tasks(tasks);
@@ -72,8 +70,7 @@ std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_va
 PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides) {
   return [library, overrides = std::move(overrides)](const CalibrationPoint& point,
                                                      const Overrides& fitted) {
-    ReadOptions options;
-    options.overrides = overrides;
+    ReadOptions options{.overrides = overrides};
     options.overrides.insert(options.overrides.end(), fitted.begin(), fitted.end());
     const Scenario scenario = read_scenario(point.scenario, point.folder, library, options);
     return simulate(scenario).report.iteration_time;
@@ -100,11 +97,11 @@ Indices all_rows(std::size_t count) {
 /// The rows of each model size, sizes in the order in which they first appear.
 std::vector<HeldOut> size_groups(const std::vector<CalibrationPoint>& points) {
   std::vector<HeldOut> groups;
-  std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const auto [place, is_new] = places.try_emplace(points[i].size, groups.size());
-    if (is_new) groups.emplace_back().name = points[i].size;
-    groups[place->second].points.push_back(i);
+    const auto known = std::ranges::find(groups, points[i].size, &HeldOut::name);
+    HeldOut& group = known != groups.end() ? *known : groups.emplace_back();
+    group.name = points[i].size;
+    group.points.push_back(i);
   }
   return groups;
 }
@@ -127,8 +124,7 @@ std::vector<HeldOut> hold_out(std::vector<HeldOut> groups, const std::vector<dou
   for (HeldOut& group : groups) {
     Indices rest;
     for (const std::size_t row : all_rows(points.size()))
-      if (std::find(group.points.begin(), group.points.end(), row) == group.points.end())
-        rest.push_back(row);
+      if (std::ranges::find(group.points, row) == group.points.end()) rest.push_back(row);
     group.values = fitted.empty() ? fitted : fitter.fit(rest, fitted).fit.values;
     group.comparisons = fitter.compare(group.points, group.values);
     const AnchoredResiduals anchors = anchors_of(points, rest, fitter.compare(rest, group.values));
@@ -233,8 +229,7 @@ Calibration calibrate(const std::vector<CalibrationPoint>& points, const Calibra
 std::vector<ScoredRow> all_of(const std::vector<HeldOut>& groups,
                               std::vector<ScoredRow> HeldOut::*rows) {
   std::vector<ScoredRow> all;
-  for (const HeldOut& group : groups)
-    all.insert(all.end(), (group.*rows).begin(), (group.*rows).end());
+  for (const HeldOut& group : groups) std::ranges::copy(group.*rows, std::back_inserter(all));
   return all;
 }
 
@@ -297,8 +292,7 @@ std::vector<EvidenceRegime> evidence_of(const std::vector<CalibrationPoint>& poi
     regime.include(traits);
     regime.residuals.push_back(std::log(rows[i].measured / rows[i].predicted));
   }
-  for (EvidenceRegime& regime : regimes)
-    std::sort(regime.residuals.begin(), regime.residuals.end());
+  for (EvidenceRegime& regime : regimes) std::ranges::sort(regime.residuals);
   return regimes;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <ostream>
@@ -91,7 +92,6 @@ std::string prediction_text(const JsonValue& prediction, const std::string& file
         "        90 %: " + time("/anchored_interval_s/0") + " to " + time("/anchored_interval_s/1");
   return line + "\n";
 }
-
 }  // namespace
 
 namespace fs = std::filesystem;
@@ -131,20 +131,6 @@ std::string pointer_in_file(const FitConstant& constant, const FittedFile& file)
   return constant.pointer.substr(place_of(file).prefix.size() - 1);
 }
 
-JsonValue read_original(const FittedFile& file, const Library& library) {
-  const auto& [option, prefix, kind] = place_of(file);
-  const fs::path path =
-      looks_like_path(file.name) ? fs::path(file.name) : library_file(library, kind, file.name);
-  if (file_type_of(path) == fs::file_type::not_found)
-    throw option_error(option, file.name, std::string("there is no ") + kind.noun + " " + file.name,
-                       suggest_name(library, kind, file.name));
-  Problems problems;
-  JsonValue value = parse_json(read_source(path), problems);
-  problems.throw_if_any();
-  if (!value.is_object()) throw option_error(option, file.name, "the file holds no object", {});
-  return value;
-}
-
 /// The scenarios must have read their value from a file like this one.
 void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonValue& original) {
   constexpr double rounding = 1e-9;
@@ -159,18 +145,6 @@ void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonV
                            ", the scenarios of the sets have " + text_of(fitted.given),
                        "name the file that the sets use");
 }
-
-void write_number(JsonValue& document, const std::string& pointer, const FittedConstant& fitted,
-                  const std::string& source) {
-  const double rounded = rounded_to(fitted.value, written_digits);
-  JsonValue value = fitted.given.unit.empty() ? JsonValue(rounded)
-                                              : JsonValue(text_of({rounded, fitted.given.unit}));
-  const bool is_set = set_at(document, pointer, std::move(value));
-  WT_ENSURE(is_set);
-  const std::size_t slash = pointer.rfind('/');
-  set_source(*find_at(document, pointer.substr(0, slash)), pointer.substr(slash + 1), source);
-}
-
 }  // namespace
 
 std::string provenance(const Calibration& calibration,
@@ -178,13 +152,12 @@ std::string provenance(const Calibration& calibration,
   std::set<std::string> sets;
   for (const CalibrationPoint& point : points) sets.insert(point.set);
   std::string text = "fitted: " + listed(sets) + " (";
-  bool first = true;
-  for (const FittedConstant& fitted : calibration.constants) {
-    if (fitted.is_kept()) continue;
-    text += (first ? "" : ", ") + fitted.constant.name;
-    if (fitted.posterior_width > 0) text += " " + width_text(fitted.posterior_width);
-    first = false;
-  }
+  std::vector<FittedConstant> moved = calibration.constants;
+  std::erase_if(moved, std::mem_fn(&FittedConstant::is_kept));
+  text += listed(moved, [](const FittedConstant& each) {
+    return each.constant.name +
+           (each.posterior_width > 0 ? " " + width_text(each.posterior_width) : "");
+  });
   text += "; " + std::to_string(points.size()) + " rows, in-sample " +
           percent_text(score(calibration.in_sample).mape);
   if (!calibration.by_size.empty())
@@ -196,13 +169,30 @@ std::string provenance(const Calibration& calibration,
 
 std::string fitted_file_text(const FittedFile& file, const Calibration& calibration,
                              const std::vector<CalibrationPoint>& points, const Library& library) {
-  JsonValue document = read_original(file, library);
+  const auto& [option, prefix, kind] = place_of(file);
+  const fs::path path =
+      looks_like_path(file.name) ? fs::path(file.name) : library_file(library, kind, file.name);
+  if (file_type_of(path) == fs::file_type::not_found)
+    throw option_error(option, file.name, std::string("there is no ") + kind.noun + " " + file.name,
+                       suggest_name(library, kind, file.name));
+  Problems problems;
+  JsonValue document = parse_json(read_source(path), problems);
+  problems.throw_if_any();
+  if (!document.is_object()) throw option_error(option, file.name, "the file holds no object", {});
   bool any = false;
   for (const FittedConstant& fitted : calibration.constants) {
     if (fitted.is_kept() || !stands_in(fitted.constant, file)) continue;
     check_same_file(file, fitted, document);
-    write_number(document, pointer_in_file(fitted.constant, file), fitted,
-                 provenance(calibration, points));
+    const double rounded = rounded_to(fitted.value, written_digits);
+    const std::string pointer = pointer_in_file(fitted.constant, file);
+    const std::size_t slash = pointer.rfind('/');
+    const bool is_set =
+        set_at(document, pointer,
+               fitted.given.unit.empty() ? JsonValue(rounded)
+                                         : JsonValue(text_of({rounded, fitted.given.unit})));
+    WT_ENSURE(is_set);
+    set_source(*find_at(document, pointer.substr(0, slash)), pointer.substr(slash + 1),
+               provenance(calibration, points));
     any = true;
   }
   if (!any)
@@ -245,17 +235,12 @@ void check(const CalibrateRequest& request, const std::vector<FitConstant>& cons
   if (constants.empty() && request.residuals.empty())
     throw option_error("--fit", "", "calibrate needs to be told what to fit", "such as --fit emax");
   if (!request.file) return;
-  if (std::none_of(constants.begin(), constants.end(),
-                   [&](const FitConstant& constant) { return stands_in(constant, *request.file); }))
+  if (std::ranges::none_of(constants, [&](const FitConstant& constant) {
+        return stands_in(constant, *request.file);
+      }))
     throw option_error(request.file->option, request.file->name,
                        "none of the constants to fit stands in such a file",
                        fitted_elsewhere(constants));
-}
-
-CalibrationPoints read_points(const CalibrateRequest& request, const Library& library,
-                              const std::vector<FitConstant>& constants) {
-  return read_calibration_points(read_sets(request.sets, library),
-                                 {&library, request.overrides, constants});
 }
 
 /// Why there is nothing to calibrate on; returns the exit code.
@@ -264,21 +249,6 @@ int say_nothing_is_left(const CalibrationPoints& points, std::ostream& messages)
     messages << "calibrate: skipped " << point << ": " << why << "\n";
   messages << "calibrate: no point of these sets can be predicted\n";
   return 1;
-}
-
-/// A constant gets one value: say so where the files have several.
-void warn_of_different_starts(const CalibrationPoints& points,
-                              const std::vector<FitConstant>& constants, std::ostream& messages) {
-  for (std::size_t j = 0; j < constants.size(); ++j) {
-    const NumberWithUnit& first = points.points.front().given[j];
-    for (const CalibrationPoint& point : points.points) {
-      if (text_of(point.given[j]) == text_of(first)) continue;
-      messages << "calibrate: " << constants[j].name << " is " << text_of(first) << " in "
-               << points.points.front().set << " and " << text_of(point.given[j]) << " in "
-               << point.set << ": one value is fitted to both\n";
-      break;
-    }
-  }
 }
 
 std::string output_names(const CalibrateRequest& request) {
@@ -345,7 +315,6 @@ void write_files(const CalibrateRequest& request, const Library& library,
   if (request.residuals.empty()) return;
   messages << "calibrate: wrote " << request.residuals.string() << "\n";
 }
-
 }  // namespace
 
 std::string merged_residuals(const std::filesystem::path& file,
@@ -357,12 +326,12 @@ std::string merged_residuals(const std::filesystem::path& file,
   if (file_type_of(file) != std::filesystem::file_type::not_found) {
     known = read_evidence(file, ReadFor::rewriting);
     for (EvidenceRegime& old : known.regimes)
-      if (std::none_of(regimes.begin(), regimes.end(),
-                       [&](const EvidenceRegime& fresh) { return key(fresh) == key(old); }))
+      if (std::ranges::none_of(regimes,
+                               [&](const EvidenceRegime& fresh) { return key(fresh) == key(old); }))
         regimes.push_back(std::move(old));
   }
-  std::sort(regimes.begin(), regimes.end(),
-            [&](const EvidenceRegime& a, const EvidenceRegime& b) { return key(a) < key(b); });
+  std::ranges::sort(
+      regimes, [&](const EvidenceRegime& a, const EvidenceRegime& b) { return key(a) < key(b); });
   known.regimes = std::move(regimes);
   return evidence_json(known);
 }
@@ -411,7 +380,6 @@ int run_draws(const CalibrateRequest& request, const std::vector<CalibrationPoin
       << std::flush;
   return 0;
 }
-
 }  // namespace
 
 int run_calibrate(const CalibrateRequest& request, const Library& library, std::ostream& out,
@@ -423,9 +391,21 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   plan.prior =
       request.prior.value_or(request.residuals.empty() ? PriorKind::shipped : PriorKind::none);
   check(request, plan.constants);
-  const CalibrationPoints points = read_points(request, library, plan.constants);
+  const CalibrationPoints points = read_calibration_points(
+      read_sets(request.sets, library), {&library, request.overrides, plan.constants});
   if (points.points.empty()) return say_nothing_is_left(points, messages);
-  warn_of_different_starts(points, plan.constants, messages);
+  // A constant gets one value: say so where the files have several.
+  for (std::size_t j = 0; j < plan.constants.size(); ++j) {
+    const NumberWithUnit& first = points.points.front().given[j];
+    for (const CalibrationPoint& point : points.points) {
+      if (text_of(point.given[j]) == text_of(first)) continue;
+      messages << "calibrate: " << plan.constants[j].name << " is " << text_of(first) << " in "
+               << points.points.front().set << " and " << text_of(point.given[j]) << " in "
+               << point.set << ": one value is fitted to both\n";
+      break;
+    }
+  }
+
   ProgressLine line(messages, request.progress);
   const auto on_progress = [&line](std::size_t done) {
     line.show("calibrate: " + std::to_string(done) + " iterations simulated");
@@ -447,5 +427,4 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   write_files(request, library, points.points, calibration, messages);
   return 0;
 }
-
 }  // namespace windtunnel

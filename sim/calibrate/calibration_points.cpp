@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "core/option_error.hpp"
 #include "report/number_text.hpp"
@@ -23,20 +22,6 @@ NumberWithUnit given_value(const FitConstant& constant, JsonValue& resolved,
                          : "did you mean " + nearest + "?");
 }
 
-bool names_set(const std::map<std::string, Source>& sources, const std::string& set) {
-  return std::any_of(sources.begin(), sources.end(), [&](const auto& entry) {
-    const Source& source = entry.second;
-    return source.evidence == Evidence::fitted && source.text.find(set) != std::string::npos;
-  });
-}
-
-/// Whether a number of the scenario's device, platform or software was fitted on the set.
-bool is_fitted_on(const Scenario& scenario, const std::string& set) {
-  return std::any_of(scenario.nodes.begin(), scenario.nodes.end(),
-                     [&](const NodeType& node) { return names_set(node.device.sources, set); }) ||
-         names_set(scenario.platform.sources, set) || names_set(scenario.software.sources, set);
-}
-
 CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& measured,
                             const PointReading& reading) {
   CalibrationPoint point;
@@ -44,14 +29,15 @@ CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& m
   point.id = measured.id;
   point.scenario = scenario_of(set, measured);
   point.folder = set.folder;
-  ReadOptions options;
-  options.overrides = reading.overrides;
-  Scenario scenario = read_scenario(point.scenario, point.folder, *reading.library, options);
+  Scenario scenario = read_scenario(point.scenario, point.folder, *reading.library,
+                                    {.overrides = reading.overrides});
   point.measured = measured_time(measured, iteration_work(scenario)).value();
   point.traits = traits_of(scenario);
   point.place = anchor_place(scenario);
   if (scenario.software.profiled) point.stack = StackKnowledge::known;
-  point.is_fitted = is_fitted_on(scenario, set.name);
+  point.is_fitted = std::ranges::any_of(fitted_numbers(scenario), [&](const FittedNumber& number) {
+    return number.is_fitted_on(set.name);
+  });
   point.size = size_name(total_parameters(scenario.model));
   for (const FitConstant& constant : reading.constants)
     point.given.push_back(given_value(constant, scenario.resolved, point.id));

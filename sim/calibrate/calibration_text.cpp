@@ -4,7 +4,9 @@
 #include <array>
 #include <utility>
 
+#include "core/count_text.hpp"
 #include "core/json_build.hpp"
+#include "core/text_list.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
@@ -136,7 +138,7 @@ std::string skipped_text(const CalibrationPoints& points) {
 std::vector<std::string> set_names(const CalibrationPoints& points) {
   std::vector<std::string> names;
   for (const CalibrationPoint& point : points.points)
-    if (std::find(names.begin(), names.end(), point.set) == names.end()) names.push_back(point.set);
+    if (std::ranges::find(names, point.set) == names.end()) names.push_back(point.set);
   return names;
 }
 
@@ -182,13 +184,10 @@ std::string bound_text(const FittedConstant& fitted) {
 
 std::string calibration_text(const Calibration& calibration, const CalibrationPoints& points,
                              std::size_t num_predictions) {
-  std::string text = std::to_string(points.points.size()) + " points of";
-  for (const std::string& set : set_names(points))
-    text += (set == points.points.front().set ? " " : ", ") + set;
   const std::size_t sizes = std::max<std::size_t>(1, calibration.by_size.size());
-  text += "; " + std::to_string(sizes) + (sizes == 1 ? " model size; " : " model sizes; ") +
-          std::to_string(num_predictions) + " simulations\n";
-  return text + constants_text(calibration) + scores_text(calibration, points) +
+  return std::to_string(points.points.size()) + " points of " + listed(set_names(points)) + "; " +
+         count_text(sizes, "model size") + "; " + std::to_string(num_predictions) +
+         " simulations\n" + constants_text(calibration) + scores_text(calibration, points) +
          sets_text(calibration, points) + groups_text(calibration) + skipped_text(points);
 }
 

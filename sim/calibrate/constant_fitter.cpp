@@ -110,9 +110,8 @@ std::vector<double> ConstantFitter::spreads(const Indices& rows) const {
 }
 
 double ConstantFitter::noise_of(const Indices& rows) const {
-  const bool measured = std::all_of(rows.begin(), rows.end(), [&](std::size_t row) {
-    return (*points_)[row].stack == StackKnowledge::known;
-  });
+  const bool measured = std::ranges::all_of(
+      rows, [&](std::size_t row) { return (*points_)[row].stack == StackKnowledge::known; });
   return measured ? row_noise : unmeasured_row_noise;
 }
 

@@ -81,7 +81,7 @@ class TimeTable {
 };
 
 double at_share(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
@@ -107,8 +107,8 @@ std::vector<Draw> draw_calibrations(const std::vector<CalibrationPoint>& points,
     const auto [drawn, rest] = draw(points.size(), draws.rows, random);
     const ConstantFit fit = fitter.fit(drawn);
     Draw one;
-    one.changes_something = std::any_of(fit.kept.begin(), fit.kept.end(),
-                                        [](const auto& kept) { return !kept.has_value(); });
+    one.changes_something =
+        std::ranges::any_of(fit.kept, [](const auto& kept) { return !kept.has_value(); });
     one.given_error = score(fitter.compare(rest, {})).mape;
     const std::vector<double> values =
         one.changes_something ? fit.fit.values : std::vector<double>{};
@@ -124,15 +124,15 @@ std::vector<Draw> draw_calibrations(const std::vector<CalibrationPoint>& points,
 JsonValue draws_value(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows) {
   double given_error = 0;
   for (const Draw& one : draws) given_error += one.given_error / static_cast<double>(draws.size());
-  return object_of({{"schema", "windtunnel/calibration-draws-v1"},
-                    {"draws", draws.size()},
-                    {"rows_drawn", plan.rows},
-                    {"rows", rows},
-                    {"changed", std::count_if(draws.begin(), draws.end(),
-                                              std::mem_fn(&Draw::changes_something))},
-                    {"given_mape", given_error},
-                    {"fitted_over_given", ratios_of(draws, &Draw::fitted_ratio)},
-                    {"anchored_over_given", ratios_of(draws, &Draw::anchored_ratio)}});
+  return object_of(
+      {{"schema", "windtunnel/calibration-draws-v1"},
+       {"draws", draws.size()},
+       {"rows_drawn", plan.rows},
+       {"rows", rows},
+       {"changed", std::ranges::count_if(draws, std::mem_fn(&Draw::changes_something))},
+       {"given_mape", given_error},
+       {"fitted_over_given", ratios_of(draws, &Draw::fitted_ratio)},
+       {"anchored_over_given", ratios_of(draws, &Draw::anchored_ratio)}});
 }
 
 std::string draws_text(const JsonValue& draws) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <iterator>
 
+#include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
 
@@ -57,19 +57,11 @@ constexpr KnownConstant known_constants[]{
 /// A pointer without known bounds is looked for between a tenth of its start and ten times it.
 constexpr double unknown_range = 10;
 
-std::optional<double> parse_number(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return {};
-  return number;
-}
-
 FitBounds parse_bounds(const std::string& option, const std::string& text) {
   const std::size_t dots = text.find("..");
-  const auto lower = parse_number(std::string_view(text).substr(0, dots));
-  const auto upper = dots == std::string::npos
-                         ? std::nullopt
-                         : parse_number(std::string_view(text).substr(dots + 2));
+  const auto lower = number_in(std::string_view(text).substr(0, dots));
+  const auto upper =
+      dots == std::string::npos ? std::nullopt : number_in(std::string_view(text).substr(dots + 2));
   if (!lower || !upper || *lower <= 0 || *upper <= *lower)
     throw option_error("--fit", option, "\"" + text + "\" is no pair of bounds above 0",
                        "write them as in emax=0.6..1");
@@ -108,8 +100,8 @@ FitConstant parse_fit_constant(const std::string& text) {
 std::vector<FitConstant> named_fit_constants() {
   std::vector<FitConstant> constants;
   for (const KnownConstant& known : known_constants)
-    if (std::none_of(constants.begin(), constants.end(),
-                     [&](const FitConstant& each) { return each.pointer == known.pointer; }))
+    if (std::ranges::none_of(
+            constants, [&](const FitConstant& each) { return each.pointer == known.pointer; }))
       constants.push_back({known.name, known.pointer, known.bounds});
   return constants;
 }

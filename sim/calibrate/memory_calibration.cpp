@@ -3,6 +3,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <ostream>
 #include <random>
@@ -132,9 +133,7 @@ RunRows rows_of(const MeasurementPoint& point, const Scenario& scenario) {
                by_stage(point.memory.reserved, &StageMemory::reserved),
                {}};
   if (point.memory.nvidia_smi) {
-    const auto fullest = std::max_element(
-        account.stages.begin(), account.stages.end(),
-        [](const StageMemory& a, const StageMemory& b) { return a.total < b.total; });
+    const auto fullest = std::ranges::max_element(account.stages, {}, &StageMemory::total);
     rows.fullest = {row(*fullest, *point.memory.nvidia_smi, fullest->total)};
   }
   return rows;
@@ -150,17 +149,6 @@ struct Perceptron {
 double uniform(std::mt19937_64& random) {
   constexpr double largest = 18446744073709551616.0;  // 2^64
   return 2 * (static_cast<double>(random()) / largest) - 1;
-}
-
-Perceptron initial(Eigen::Index inputs, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const double width = 1 / std::sqrt(static_cast<double>(inputs));
-  Perceptron network{Matrix(units, inputs + 1), Vector::Zero(units + 1)};
-  for (Eigen::Index unit = 0; unit < units; ++unit) {
-    for (Eigen::Index i = 0; i <= inputs; ++i) network.hidden(unit, i) = width * uniform(random);
-    network.output(unit) = width * uniform(random);
-  }
-  return network;
 }
 
 /// Inputs with a last row of ones, a column a row; targets.
@@ -200,16 +188,6 @@ struct Adam {
   }
 };
 
-void train(Perceptron& network, const Examples& examples) {
-  Adam<Matrix> of_hidden(network.hidden);
-  Adam<Vector> of_output(network.output);
-  for (int number = 1; number <= steps; ++number) {
-    const Perceptron slope = gradient(network, examples);
-    of_hidden.step(network.hidden, slope.hidden, number);
-    of_output.step(network.output, slope.output, number);
-  }
-}
-
 double deviation(const Vector& values) {
   const double all = std::sqrt((values.array() - values.mean()).square().mean());
   constexpr double least = 1e-12;  // a constant stays what it is
@@ -229,21 +207,15 @@ double error_of(const MemoryRow& row, double factor) {
 std::vector<MemoryRows> read_memory_rows(const std::vector<MeasurementSet>& sets,
                                          const Library& library, const Overrides& overrides) {
   std::map<std::string, RunRows> by_software;
-  ReadOptions options;
-  options.overrides = overrides;
-  const auto append = [](std::vector<MemoryRow>& all, const std::vector<MemoryRow>& more) {
-    all.insert(all.end(), more.begin(), more.end());
-  };
   for (const MeasurementSet& set : sets)
     for (const MeasurementPoint& point : set.points) {
       if (point.memory.empty() || point.memory.reading == MemoryReading::first_step) continue;
       const Scenario scenario =
-          read_scenario(scenario_of(set, point), set.folder, library, options);
+          read_scenario(scenario_of(set, point), set.folder, library, {.overrides = overrides});
       const RunRows run = rows_of(point, scenario);
       RunRows& rows = by_software[scenario.software.name];
-      append(rows.allocated, run.allocated);
-      append(rows.reserved, run.reserved);
-      append(rows.fullest, run.fullest);
+      for (auto list : {&RunRows::allocated, &RunRows::reserved, &RunRows::fullest})
+        std::ranges::copy(run.*list, std::back_inserter(rows.*list));
     }
   std::vector<MemoryRows> all;
   for (const auto& [software, rows] : by_software)
@@ -276,8 +248,21 @@ MemoryCorrection train_memory_correction(const std::vector<MemoryRow>& rows, std
   }
   const double unit = deviation(examples.targets);
   examples.targets /= unit;
-  Perceptron network = initial(inputs, seed);
-  train(network, examples);
+  std::mt19937_64 random(seed);
+  const double width = 1 / std::sqrt(static_cast<double>(inputs));
+  Perceptron network{Matrix(units, inputs + 1), Vector::Zero(units + 1)};
+  for (Eigen::Index h = 0; h < units; ++h) {
+    for (Eigen::Index i = 0; i <= inputs; ++i) network.hidden(h, i) = width * uniform(random);
+    network.output(h) = width * uniform(random);
+  }
+  Adam<Matrix> of_hidden(network.hidden);
+  Adam<Vector> of_output(network.output);
+  for (int number = 1; number <= steps; ++number) {
+    const Perceptron slope = gradient(network, examples);
+    of_hidden.step(network.hidden, slope.hidden, number);
+    of_output.step(network.output, slope.output, number);
+  }
+
   for (Eigen::Index h = 0; h < units; ++h)
     correction.hidden.push_back(list_of(network.hidden.row(h).transpose()));
   correction.output = list_of(network.output * unit);

@@ -22,4 +22,12 @@ JsonValue array_of(const List& list) {
   return array_of(list, [](const auto& item) { return item; });
 }
 
+/// An object with the keys of a map, or of a list of pairs, each with what `to_value` makes of what belongs to it.
+template <class Map, class ToValue>
+JsonValue object_by_key(const Map& map, const ToValue& to_value) {
+  JsonValue object = empty_object();
+  for (const auto& [key, content] : map) object.set(key, JsonValue(to_value(content)));
+  return object;
+}
+
 }  // namespace windtunnel

@@ -1,7 +1,9 @@
 #include "evidence/evidence.hpp"
 
 #include <algorithm>
+#include <iterator>
 
+#include "core/text_list.hpp"
 #include "report/number_text.hpp"
 #include "scenario/key_table.hpp"
 
@@ -9,20 +11,6 @@ namespace windtunnel {
 namespace {
 
 constexpr int digits_shown = 4;
-
-/// True when some traffic class has a codec.
-bool is_compressed(const JsonValue& resolved) {
-  const JsonValue* compression = resolved.find("compression");
-  if (compression == nullptr || !compression->is_object()) return false;
-  for (const JsonValue::Member& member : compression->object())
-    if (!member.value.is_null()) return true;
-  return false;
-}
-
-std::string plain_text(const JsonValue& value) {
-  if (value.is_array()) return "a list";  // a placement
-  return value.is_string() ? value.string() : canonical_text(value);
-}
 
 /// "12", "7.468 B"
 std::string amount_text(double amount) {
@@ -67,8 +55,14 @@ std::map<std::string, std::string> choices_of(const Scenario& scenario) {
   for (const Key& key : key_table())
     if (key.is_choice && key.is_choice(scenario.plan.parallel))
       if (const JsonValue* value = find_at(resolved, key.pointer))
-        choices[key.name()] = plain_text(*value);
-  choices["compression"] = is_compressed(resolved) ? "some" : "none";
+        choices[key.name()] = value->is_array()    ? "a list"  // a placement
+                              : value->is_string() ? value->string()
+                                                   : canonical_text(*value);
+  const JsonValue* const codecs = resolved.find("compression");  // by traffic class
+  const bool is_compressed =
+      codecs != nullptr && codecs->is_object() &&
+      std::ranges::any_of(codecs->object(), [](const auto& each) { return !each.value.is_null(); });
+  choices["compression"] = is_compressed ? "some" : "none";
   return choices;
 }
 
@@ -78,9 +72,33 @@ std::string device_family(const std::vector<NodeType>& nodes) {
   std::set<std::string> families;
   for (const NodeType& node : nodes)
     families.insert(node.device.name.substr(0, node.device.name.find('-')));
-  std::string family;
-  for (const std::string& each : families) family += (family.empty() ? "" : "+") + each;
-  return family;
+  return joined(families, "+");
+}
+
+bool FittedNumber::is_fitted_on(const std::string& set) const {
+  return source.substr(0, source.find("never fitted on")).find(set) != std::string::npos;
+}
+
+std::vector<FittedNumber> fitted_numbers(const std::map<std::string, Source>& sources,
+                                         const std::string& file) {
+  std::vector<FittedNumber> numbers;
+  for (const auto& [key, source] : sources)
+    if (source.evidence == Evidence::fitted) numbers.push_back({file + ": " + key, source.text});
+  return numbers;
+}
+
+std::vector<FittedNumber> fitted_numbers(const Scenario& scenario) {
+  std::vector<FittedNumber> numbers;
+  const auto add = [&](const std::map<std::string, Source>& sources, const std::string& file) {
+    std::ranges::copy(fitted_numbers(sources, file), std::back_inserter(numbers));
+  };
+  std::set<std::string> devices;
+  for (const NodeType& node : scenario.nodes) devices.insert(node.device.name);
+  for (const NodeType& type : scenario.platform.node_types)  // nodes do not carry sources
+    if (devices.erase(type.device.name) > 0) add(type.device.sources, "device " + type.device.name);
+  add(scenario.platform.sources, "platform " + scenario.platform.name);
+  add(scenario.software.sources, "software " + scenario.software.name);
+  return numbers;
 }
 
 ScenarioTraits traits_of(const Scenario& scenario) {

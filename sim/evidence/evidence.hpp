@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/output_guard.hpp"
-#include "evidence/measured_values.hpp"
 #include "evidence/pair_errors.hpp"
+#include "evidence/used_values.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -44,6 +44,18 @@ struct ScenarioTraits {
   std::array<UsedValues, num_valued_axes> values;
 };
 ScenarioTraits traits_of(const Scenario& scenario);
+/// A number of a device, platform or software file that was fitted to measurements.
+struct FittedNumber {
+  std::string name;    ///< "device a100-sxm-80gb: gemm/peak_fraction"
+  std::string source;  ///< as written; says on which sets
+  /// Whether the source names the set among those it was fitted on: before any "never fitted on".
+  bool is_fitted_on(const std::string& set) const;
+};
+/// Those of one file, which is called `file`, and of all files of a scenario.
+std::vector<FittedNumber> fitted_numbers(const std::map<std::string, Source>& sources,
+                                         const std::string& file);
+std::vector<FittedNumber> fitted_numbers(const Scenario& scenario);
+
 /// "a100" of "a100-sxm-80gb"; of a mixed job every family, as "t4+v100".
 std::string device_family(const std::vector<NodeType>& nodes);
 

@@ -1,13 +1,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
+#include "core/json_number.hpp"
 #include "core/object_reader.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/measurement_set.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel {
@@ -23,41 +28,34 @@ double rounded(double number) {
   return rounded_to(number, digits);
 }
 
-JsonValue values_value(const MeasuredValues& values) {
-  JsonValue value{JsonValue::Object{}};
-  for (const auto& [key, range] : values.numbers)
-    value.set(key, array_of(std::array{rounded(range.first), rounded(range.second)}));
-  for (const auto& [key, words] : values.habits) value.set(key, array_of(words));
-  return value;
-}
-
 JsonValue residuals_value(const std::vector<double>& residuals) {
-  std::vector<double> rounded;
-  for (const double residual : residuals)
-    rounded.push_back(std::round(residual * decimals) / decimals);
-  return array_of(rounded);
+  return array_of(residuals, [](double each) { return std::round(each * decimals) / decimals; });
 }
 
 JsonValue regime_value(const EvidenceRegime& regime) {
-  JsonValue value{JsonValue::Object{}};
-  value.set("software", JsonValue(regime.software));
-  value.set("device_family", JsonValue(regime.device_family));
-  value.set("platforms", array_of(regime.platforms));
-  value.set("sets", array_of(regime.sets));
-  value.set("method", JsonValue(regime.method));
-  JsonValue ranges{JsonValue::Object{}};
-  for (const auto& [name, range] : regime.ranges)
-    ranges.set(name, array_of(std::array{range.first, range.second}));
-  value.set("ranges", std::move(ranges));
-  JsonValue choices{JsonValue::Object{}};
-  for (const auto& [name, known] : regime.choices) choices.set(name, array_of(known));
-  value.set("choices", std::move(choices));
-  JsonValue values{JsonValue::Object{}};
-  for (std::size_t axis = 0; axis < num_valued_axes; ++axis)
-    values.set(axis_names[axis], values_value(regime.values[axis]));
-  value.set("values", std::move(values));
-  value.set("residuals", residuals_value(regime.residuals));
-  return value;
+  const auto words_value = [](const std::set<std::string>& words) { return array_of(words); };
+  const auto range_value = [](const std::pair<double, double>& range) {
+    return array_of(std::array{range.first, range.second});
+  };
+  JsonValue values = empty_object();
+  for (std::size_t axis = 0; axis < num_valued_axes; ++axis) {
+    const MeasuredValues& of_axis = regime.values[axis];
+    JsonValue& value =
+        values.set(axis_names[axis],
+                   object_by_key(of_axis.numbers, [&](const std::pair<double, double>& range) {
+                     return range_value({rounded(range.first), rounded(range.second)});
+                   }));
+    for (const auto& [key, words] : of_axis.habits) value.set(key, words_value(words));
+  }
+  return object_of({{"software", regime.software},
+                    {"device_family", regime.device_family},
+                    {"platforms", words_value(regime.platforms)},
+                    {"sets", words_value(regime.sets)},
+                    {"method", regime.method},
+                    {"ranges", object_by_key(regime.ranges, range_value)},
+                    {"choices", object_by_key(regime.choices, words_value)},
+                    {"values", values},
+                    {"residuals", residuals_value(regime.residuals)}});
 }
 
 /// The elements of member `key` of the wanted type; one of another type is a problem.
@@ -70,15 +68,14 @@ std::vector<Element> elements_of(ObjectReader& reader, std::string_view key) {
     return elements;
   }
   for (const JsonValue& each : value->array()) {
-    if (const auto* element = std::get_if<Element>(&each.content)) {
+    std::optional<Element> element;
+    if constexpr (std::is_same_v<Element, double>)
+      element = number_of(&each);
+    else if (each.is_string())
+      element = each.string();
+    if (element)
       elements.push_back(*element);
-      continue;
-    }
-    const auto* integer = std::get_if<std::int64_t>(&each.content);
-    if constexpr (std::is_same_v<Element, double>) {
-      if (integer != nullptr) elements.push_back(static_cast<double>(*integer));
-    }
-    if (!std::is_same_v<Element, double> || integer == nullptr)
+    else
       reader.problem(key, "holds " + each.kind_name());
   }
   return elements;
@@ -118,7 +115,7 @@ MeasuredValues read_values(ObjectReader reader) {
   return values;
 }
 
-EvidenceRegime read_regime(ObjectReader reader) {
+EvidenceRegime read_regime(ObjectReader& reader) {
   EvidenceRegime regime;
   regime.software = reader.required_string("software");
   regime.device_family = reader.required_string("device_family");
@@ -136,7 +133,7 @@ EvidenceRegime read_regime(ObjectReader reader) {
   regime.residuals = elements_of<double>(reader, "residuals");
   if (regime.residuals.empty())
     reader.problem("residuals", "a regime without residuals says nothing");
-  std::sort(regime.residuals.begin(), regime.residuals.end());
+  std::ranges::sort(regime.residuals);
   reader.reject_unknown_keys();
   return regime;
 }
@@ -176,44 +173,16 @@ PairErrors read_pairs(ObjectReader& reader) {
     std::vector<double>& scores = pairs.sets[name];
     scores = elements_of<double>(set, "scores");
     if (scores.empty()) set.problem("scores", "a set without pairs says nothing");
-    std::sort(scores.begin(), scores.end());
+    std::ranges::sort(scores);
     if (!scores.empty() && (scores.front() < 0 || scores.back() > most_score))
       set.problem("scores", "a score is from 0 to " + std::to_string(most_score));
     set.reject_unknown_keys();
   }
   reader.reject_unknown_keys();
-  const bool all_have_scores = std::none_of(pairs.sets.begin(), pairs.sets.end(),
-                                            [](const auto& each) { return each.second.empty(); });
+  const bool all_have_scores =
+      std::ranges::none_of(pairs.sets, [](const auto& each) { return each.second.empty(); });
   if (all_have_scores) pairs.find_bounds();
   return pairs;
-}
-
-JsonValue pairs_value(const PairErrors& pairs) {
-  JsonValue sets{JsonValue::Object{}}, value{JsonValue::Object{}};
-  for (const auto& [name, scores] : pairs.sets) {
-    JsonValue written{JsonValue::Object{}};
-    written.set("scores", residuals_value(scores));
-    sets.set(name, std::move(written));
-  }
-  value.set("same", JsonValue(rounded(pairs.allowance.base)));
-  value.set("moved", JsonValue(rounded(pairs.allowance.growth)));
-  value.set("sets", std::move(sets));
-  return value;
-}
-
-JsonValue unseen_value(const UnseenErrors& unseen) {
-  JsonValue sets{JsonValue::Object{}}, value{JsonValue::Object{}};
-  for (const auto& [name, set] : unseen.sets) {
-    JsonValue written{JsonValue::Object{}};
-    written.set("software", array_of(set.software));
-    written.set("residuals", residuals_value(set.residuals));
-    if (!set.outside_kernels.empty())
-      written.set("outside_kernels", residuals_value(set.outside_kernels));
-    sets.set(name, std::move(written));
-  }
-  value.set("method", JsonValue(unseen.method));
-  value.set("sets", std::move(sets));
-  return value;
 }
 
 }  // namespace
@@ -243,13 +212,10 @@ MeasuredErrors parse_evidence(std::shared_ptr<const SourceText> source) {
     if (reader.required_string("schema") != schema_name)
       reader.problem("schema", "this file holds no residuals that this version reads",
                      "write it again with windtunnel calibrate --residuals");
-    JsonValue* list = reader.require("regimes");
-    if (list != nullptr && !list->is_array())
-      reader.problem("regimes", "is " + list->kind_name() + ", not an array");
-    if (list != nullptr && list->is_array())
-      for (std::size_t i = 0; i < list->array().size(); ++i)
-        errors.regimes.push_back(
-            read_regime(ObjectReader(list->array()[i], "/regimes/" + std::to_string(i), problems)));
+    const JsonValue* const list = reader.require("regimes");
+    const std::string wrong = list == nullptr ? "" : "is " + list->kind_name() + ", not an array";
+    for (ObjectReader& regime : reader.entries("regimes", wrong, 0))
+      errors.regimes.push_back(read_regime(regime));
     if (std::optional<ObjectReader> unseen = reader.optional_child("unseen"))
       errors.unseen = read_unseen(*unseen);
     if (std::optional<ObjectReader> pairs = reader.optional_child("pairs"))
@@ -261,13 +227,27 @@ MeasuredErrors parse_evidence(std::shared_ptr<const SourceText> source) {
 }
 
 std::string evidence_json(const MeasuredErrors& errors) {
-  JsonValue::Array list;
-  for (const EvidenceRegime& regime : errors.regimes) list.push_back(regime_value(regime));
-  JsonValue document{JsonValue::Object{}};
-  document.set("schema", JsonValue(std::string(schema_name)));
-  document.set("regimes", JsonValue(std::move(list)));
-  if (!errors.unseen.sets.empty()) document.set("unseen", unseen_value(errors.unseen));
-  if (!errors.pairs.sets.empty()) document.set("pairs", pairs_value(errors.pairs));
+  const auto unseen_set = [](const UnseenErrors::Set& set) {
+    const bool has_shares = !set.outside_kernels.empty();
+    return object_of(
+        {{"software", array_of(set.software)},
+         {"residuals", residuals_value(set.residuals)},
+         {"outside_kernels", only_if(has_shares, residuals_value(set.outside_kernels))}});
+  };
+  const auto pair_set = [](const std::vector<double>& scores) {
+    return object_of({{"scores", residuals_value(scores)}});
+  };
+  const UnseenErrors& unseen = errors.unseen;
+  const PairErrors& pairs = errors.pairs;
+  JsonValue document =
+      object_of({{"schema", schema_name}, {"regimes", array_of(errors.regimes, regime_value)}});
+  if (!unseen.sets.empty())
+    document.set("unseen", object_of({{"method", unseen.method},
+                                      {"sets", object_by_key(unseen.sets, unseen_set)}}));
+  if (!pairs.sets.empty())
+    document.set("pairs", object_of({{"same", rounded(pairs.allowance.base)},
+                                     {"moved", rounded(pairs.allowance.growth)},
+                                     {"sets", object_by_key(pairs.sets, pair_set)}}));
   return pretty_text(document) + "\n";
 }
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/contracts.hpp"
+#include "core/text_list.hpp"
 #include "report/number_text.hpp"
 
 namespace windtunnel {
@@ -19,13 +20,6 @@ Interval interval_of(Seconds predicted, std::pair<double, double> bounds) {
   interval.low = predicted * std::exp(bounds.first);
   interval.high = predicted * std::exp(bounds.second);
   return interval;
-}
-
-std::string runs_text(const EvidenceRegime& regime) {
-  std::string text = std::to_string(regime.residuals.size()) + " held-out runs of";
-  for (const std::string& set : regime.sets)
-    text += (set == *regime.sets.begin() ? " " : ", ") + set;
-  return text;
 }
 
 std::string joined(const std::vector<Difference>& reasons) {
@@ -46,13 +40,11 @@ struct Neighbourhood {
   std::vector<Neighbour> nearest;
   std::vector<EvidenceAxis> beyond;  ///< in the order of the enumeration
 
-  bool holds(EvidenceAxis axis) const {
-    return std::find(beyond.begin(), beyond.end(), axis) == beyond.end();
-  }
+  bool holds(EvidenceAxis axis) const { return std::ranges::find(beyond, axis) == beyond.end(); }
   /// Keeps the regimes that are as wanted, if there is one.
   template <class Wanted>
   bool keep(const Wanted& wanted) {
-    if (std::none_of(nearest.begin(), nearest.end(), wanted)) return false;
+    if (std::ranges::none_of(nearest, wanted)) return false;
     std::erase_if(nearest, [&](const Neighbour& each) { return !wanted(each); });
     return true;
   }
@@ -96,11 +88,10 @@ Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
   near.keep_those_that_hold(EvidenceAxis::cluster);
   // What jobs other stacks ran says nothing about this one.
   if (near.holds(EvidenceAxis::stack)) near.keep_those_that_hold(EvidenceAxis::job);
-  std::stable_sort(near.nearest.begin(), near.nearest.end(),
-                   [](const Neighbour& a, const Neighbour& b) {
-                     return std::pair(num_of_stack(a), num_reasons(a.beyond)) <
-                            std::pair(num_of_stack(b), num_reasons(b.beyond));
-                   });
+  std::ranges::stable_sort(near.nearest, [](const Neighbour& a, const Neighbour& b) {
+    return std::pair(num_of_stack(a), num_reasons(a.beyond)) <
+           std::pair(num_of_stack(b), num_reasons(b.beyond));
+  });
   return near;
 }
 
@@ -252,7 +243,7 @@ std::pair<double, double> UnseenErrors::bounds(const std::string& software,
           set.residuals[i] / allowance.of(set.outside_kernels.empty() ? 0 : set.outside_kernels[i]),
           weight / static_cast<double>(set.residuals.size()));
   }
-  std::sort(weighted.begin(), weighted.end());
+  std::ranges::sort(weighted);
   const auto [low, high] = shortest_bounds(weighted, sets.size());
   return {low * allowance.of(outside_kernels), high * allowance.of(outside_kernels)};
 }
@@ -282,8 +273,10 @@ Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& trait
   interval.basis = near.beyond.empty() ? IntervalBasis::measured
                    : stack_was_run     ? IntervalBasis::extrapolated
                                        : IntervalBasis::unprofiled;
+  const EvidenceRegime& nearest = *near.nearest.front().regime;
   if (near.beyond.empty())
-    interval.brief = interval.reason = runs_text(*near.nearest.front().regime);
+    interval.brief = interval.reason =
+        std::to_string(nearest.residuals.size()) + " held-out runs of " + listed(nearest.sets);
   else
     std::tie(interval.brief, interval.reason) = reason_of(near, errors.unseen, traits);
   return interval;

@@ -1,12 +1,12 @@
 #include "evidence/measured.hpp"
 
-#include <charconv>
+#include "core/number_in.hpp"
 
 namespace windtunnel {
 namespace {
 
 constexpr double longest_time_s = 1e9;
-constexpr double most_memory_gib = 1e6;
+constexpr double most_memory_gib = 1e6;  ///< of GB, too
 constexpr double most_bytes = 1e15;
 constexpr int most_ranks = 10'000'000;
 
@@ -27,9 +27,8 @@ std::map<std::string, double> read_numbers(ObjectReader& reader, std::string_vie
 std::map<int, Bytes> read_memory_by_rank(ObjectReader& reader, std::string_view key) {
   std::map<int, Bytes> memory;
   for (const auto& [name, mib] : read_numbers(reader, key)) {
-    int rank = -1;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
-    if (error != std::errc() || end != name.data() + name.size() || rank < 0 || rank >= most_ranks)
+    const int rank = number_in<int>(name).value_or(-1);
+    if (rank < 0 || rank >= most_ranks)
       reader.problem(key, "\"" + name + "\" is no rank", "write \"0\", \"1\", ...");
     else
       memory[rank] = mib * 1_MiB;
@@ -39,18 +38,17 @@ std::map<int, Bytes> read_memory_by_rank(ObjectReader& reader, std::string_view 
 
 }  // namespace
 
-std::optional<double> read_measured_number(ObjectReader& measured, std::string_view key) {
+std::optional<double> read_measured_number(ObjectReader& measured, std::string_view key,
+                                           double most, const char* what) {
   if (!measured.has(key)) return std::nullopt;
-  const double number = measured.required_number(key, 0, most_bytes);
-  if (number <= 0) measured.problem(key, "a measurement is above zero");
+  const double number = measured.required_number(key, 0, most);
+  if (number <= 0) measured.problem(key, std::string(what) + " is above zero");
   return number;
 }
 
 std::optional<Seconds> read_measured_time(ObjectReader& measured, std::string_view key) {
-  if (!measured.has(key)) return std::nullopt;
-  const double seconds = measured.required_number(key, 0, longest_time_s);
-  if (seconds <= 0) measured.problem(key, "a measured time is above zero");
-  return Seconds{seconds};
+  const auto seconds = read_measured_number(measured, key, longest_time_s, "a measured time");
+  return seconds ? std::optional(Seconds{*seconds}) : std::nullopt;
 }
 
 MeasuredMemory read_measured_memory(ObjectReader& measured) {
@@ -59,9 +57,9 @@ MeasuredMemory read_measured_memory(ObjectReader& measured) {
     memory.nvidia_smi = measured.required_number("nvidia_smi_gib", 0, most_memory_gib) * 1_GiB;
   memory.allocated = read_memory_by_rank(measured, "max_allocated_mib_by_rank");
   memory.reserved = read_memory_by_rank(measured, "max_reserved_mib_by_rank");
-  if (const auto gib = read_measured_number(measured, "max_memory_usage_gb"))
+  if (const auto gib = read_measured_number(measured, "max_memory_usage_gb", most_memory_gib))
     memory.allocated.try_emplace(0, *gib * 1_GiB);
-  if (const auto gib = read_measured_number(measured, "max_reserved_gib"))
+  if (const auto gib = read_measured_number(measured, "max_reserved_gib", most_memory_gib))
     memory.most_reserved = *gib * 1_GiB;
   if (measured.has("memory_reading"))
     memory.reading = measured.required_enum<MemoryReading>("memory_reading");

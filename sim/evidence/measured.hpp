@@ -42,8 +42,9 @@ struct CollectiveRun {
   std::string algorithm = "flat";  ///< of collective_algorithms(): another under NCCL_ALGO
 };
 
-/// Member `key`, a number above zero; none when it is absent.
-std::optional<double> read_measured_number(ObjectReader& measured, std::string_view key);
+/// Member `key`, a number above zero and no larger than `most`; none when it is absent.
+std::optional<double> read_measured_number(ObjectReader& measured, std::string_view key,
+                                           double most, const char* what = "a measurement");
 /// Member `key`, a time above zero in seconds; none when it is absent.
 std::optional<Seconds> read_measured_time(ObjectReader& measured, std::string_view key);
 MeasuredMemory read_measured_memory(ObjectReader& measured);

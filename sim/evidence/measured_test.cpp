@@ -38,6 +38,13 @@ TEST_CASE("memory is read in GiB for nvidia-smi and in MiB by rank for the alloc
   CHECK(iteration("{}").memory.empty());
 }
 
+TEST_CASE(
+    "gigabytes and GiB of memory have the bound of memory, so that bytes are told from them") {
+  CHECK_NOTHROW(iteration(R"({"max_memory_usage_gb": 92.0, "max_reserved_gib": 80})"));
+  CHECK_THROWS_AS(iteration(R"({"max_memory_usage_gb": 98784247808})"), InputError);
+  CHECK_THROWS_AS(iteration(R"({"max_reserved_gib": 85899345920})"), InputError);
+}
+
 TEST_CASE("a throughput is a time of the work of an iteration") {
   const IterationWork work{.samples = 64, .tokens_of_gpu = 8192};
   CHECK(*measured_time(iteration(R"({"tokens_per_s_per_gpu": 4096})"), work) == Seconds{2});

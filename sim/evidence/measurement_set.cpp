@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "core/file_io.hpp"
+#include "core/json_build.hpp"
 #include "core/object_reader.hpp"
+#include "core/text_list.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* schema_name = "windtunnel/measurements-v1";
-
-JsonValue empty_object() { return JsonValue(JsonValue::Object{}); }
 
 /// Member `key` as an object; an empty one where it is absent or wrong.
 JsonValue object_member(ObjectReader& reader, std::string_view key) {
@@ -38,8 +38,9 @@ void read_schema(ObjectReader& reader) {
 /// The members of `measured` that are compared with predictions. The others stay as they are.
 void read_measured(ObjectReader& reader, MeasurementPoint& point) {
   point.iteration_time = read_measured_time(reader, "iteration_time_s");
-  point.tokens_per_s_per_gpu = read_measured_number(reader, "tokens_per_s_per_gpu");
-  point.samples_per_s = read_measured_number(reader, "samples_per_s");
+  constexpr double most_per_s = 1e15;
+  point.tokens_per_s_per_gpu = read_measured_number(reader, "tokens_per_s_per_gpu", most_per_s);
+  point.samples_per_s = read_measured_number(reader, "samples_per_s", most_per_s);
   point.memory = read_measured_memory(reader);
   point.timers = read_measured_timers(reader);
   point.out_of_memory = reader.optional_bool("out_of_memory", false);
@@ -50,7 +51,7 @@ void read_measured(ObjectReader& reader, MeasurementPoint& point) {
 void reject_misspelt_keys(ObjectReader& reader, const std::vector<std::string>& ours) {
   if (!reader.value().is_object()) return;
   for (const JsonValue::Member& member : reader.value().object()) {
-    if (std::find(ours.begin(), ours.end(), member.key) != ours.end()) continue;
+    if (std::ranges::find(ours, member.key) != ours.end()) continue;
     const std::string nearest = closest_match(member.key, ours);
     const bool is_longer = nearest.starts_with(member.key) || member.key.starts_with(nearest);
     if (!nearest.empty() && !is_longer && !reader.has(nearest))
@@ -121,14 +122,14 @@ std::vector<fs::path> all_sets(const fs::path& folder) {
         entry->path() != folder / runs_file)
       files.push_back(entry->path());
   if (error) throw EnvironmentError("cannot read " + folder.string() + ": " + error.message());
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
 /// The name that a set goes by in messages.
 std::string joined_name(const fs::path& file, const fs::path& folder) {
   std::string name = fs::path(file).replace_extension().lexically_relative(folder).generic_string();
-  std::replace(name.begin(), name.end(), '/', '-');
+  std::ranges::replace(name, '/', '-');
   return name;
 }
 
@@ -145,12 +146,12 @@ bool is_called(const fs::path& file, const fs::path& folder, const std::string& 
   std::vector<std::string> names;
   for (const fs::path& file : known) names.push_back(joined_name(file, folder));
   const std::string nearest = closest_match(name, names);
-  std::string list = names.empty() ? "there is none" : "there is";
-  for (const std::string& each : names) list += (each == names.front() ? " " : ", ") + each;
-  Problem problem;
-  problem.message = "no measurement set \"" + name + "\"";
-  problem.suggestion = nearest.empty() ? list : "did you mean \"" + nearest + "\"?";
-  throw InputError(std::vector<Problem>(1, problem));
+  throw InputError({{{},
+                     {},
+                     "no measurement set \"" + name + "\"",
+                     !nearest.empty() ? "did you mean \"" + nearest + "\"?"
+                     : names.empty()  ? "there is none"
+                                      : "there is " + listed(names)}});
 }
 
 }  // namespace
@@ -235,8 +236,8 @@ std::vector<fs::path> find_measurement_sets(const std::vector<std::string>& aske
     if (name.ends_with(".json")) read_source(name);  // says why it cannot be read
     const std::vector<fs::path> known = all_sets(folder);
     const std::size_t before = files.size();
-    std::copy_if(known.begin(), known.end(), std::back_inserter(files),
-                 [&](const fs::path& file) { return is_called(file, folder, name); });
+    std::ranges::copy_if(known, std::back_inserter(files),
+                         [&](const fs::path& file) { return is_called(file, folder, name); });
     if (files.size() == before) throw_unknown_set(name, known, folder);
   }
   return files;

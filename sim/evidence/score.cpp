@@ -16,15 +16,9 @@ std::vector<double> errors_of(const std::vector<ScoredRow>& comparisons) {
   return errors;
 }
 
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 /// The value at which half of the weight is reached: minimises the sum of weight * |value - x|.
 double weighted_median(std::vector<std::pair<double, double>> value_and_weight) {
-  std::sort(value_and_weight.begin(), value_and_weight.end());
+  std::ranges::sort(value_and_weight);
   double total = 0;
   for (const auto& [value, weight] : value_and_weight) total += weight;
   double reached = 0;
@@ -56,9 +50,9 @@ Score score_errors(const std::vector<double>& errors) {
   constexpr double high_quantile = 0.9;
   std::vector<double> sizes;
   for (const double error : errors) sizes.push_back(std::abs(error));
-  std::sort(sizes.begin(), sizes.end());
-  return {sizes.size(), mean(sizes), quantile(sizes, 0.5), quantile(sizes, high_quantile),
-          sizes.back(), mean(errors)};
+  std::ranges::sort(sizes);
+  return {sizes.size(), mean_of(sizes), quantile(sizes, 0.5), quantile(sizes, high_quantile),
+          sizes.back(), mean_of(errors)};
 }
 
 Score score(const std::vector<ScoredRow>& comparisons) {
@@ -67,7 +61,7 @@ Score score(const std::vector<ScoredRow>& comparisons) {
 
 Score score_without_largest(std::vector<ScoredRow> comparisons, std::size_t count) {
   WT_EXPECT(count < comparisons.size());
-  std::sort(comparisons.begin(), comparisons.end(), [](const ScoredRow& a, const ScoredRow& b) {
+  std::ranges::sort(comparisons, [](const ScoredRow& a, const ScoredRow& b) {
     return std::abs(a.error()) < std::abs(b.error());
   });
   comparisons.resize(comparisons.size() - count);
@@ -90,7 +84,7 @@ double naive_mape(const std::vector<ScoredRow>& comparisons) {
   const double fitted = weighted_median(ratios);
   std::vector<double> errors;
   for (const auto& [ratio, weight] : ratios) errors.push_back(std::abs(fitted / ratio - 1));
-  return mean(errors);
+  return mean_of(errors);
 }
 
 std::optional<double> interval_coverage(const std::vector<ScoredRow>& comparisons) {
@@ -144,9 +138,8 @@ std::optional<double> spearman_rho(const std::vector<ScoredRow>& comparisons) {
 double top1_regret(const std::vector<ScoredRow>& comparisons) {
   WT_EXPECT(!comparisons.empty());
   const auto first = [&](Seconds ScoredRow::*time) {
-    return std::min_element(
-        comparisons.begin(), comparisons.end(),
-        [&](const ScoredRow& a, const ScoredRow& b) { return a.*time < b.*time; });
+    return std::ranges::min_element(
+        comparisons, [&](const ScoredRow& a, const ScoredRow& b) { return a.*time < b.*time; });
   };
   return first(&ScoredRow::predicted)->measured / first(&ScoredRow::measured)->measured - 1;
 }
@@ -154,9 +147,7 @@ double top1_regret(const std::vector<ScoredRow>& comparisons) {
 std::vector<ComparisonGroup> by_group(const std::vector<ScoredRow>& comparisons) {
   std::vector<ComparisonGroup> groups;
   for (const ScoredRow& comparison : comparisons) {
-    const auto known =
-        std::find_if(groups.begin(), groups.end(),
-                     [&](const ComparisonGroup& group) { return group.name == comparison.group; });
+    const auto known = std::ranges::find(groups, comparison.group, &ComparisonGroup::name);
     ComparisonGroup& group = known != groups.end() ? *known : groups.emplace_back();
     group.name = comparison.group;
     group.comparisons.push_back(comparison);

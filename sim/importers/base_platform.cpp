@@ -202,9 +202,8 @@ std::string bases_with(const GpuModel& model, const Library& library) {
   std::erase_if(bases, [&](const std::string& name) {
     try {
       const std::vector<NodeType> types = BasePlatform(name, library).platform().node_types;
-      return std::any_of(types.begin(), types.end(), [&](const NodeType& type) {
-        return gpu_model_in(type.device.name) != &model;
-      });
+      return std::ranges::any_of(
+          types, [&](const NodeType& type) { return gpu_model_in(type.device.name) != &model; });
     } catch (const InputError&) {
       return true;  // a broken file is no base, and not what is spoken of
     }

@@ -56,8 +56,7 @@ std::vector<FittedTime> times_of(const NcclRun& run) {
 
 /// The floor counts as one time, however many sizes show it.
 std::vector<double> weights_of(const std::vector<FittedTime>& times) {
-  const auto num_floor = std::count_if(
-      times.begin(), times.end(), [](const FittedTime& time) { return time.role == Role::floor; });
+  const auto num_floor = std::ranges::count(times, Role::floor, &FittedTime::role);
   std::vector<double> weights;
   for (const FittedTime& time : times)
     weights.push_back(time.role == Role::fitted  ? 1.0
@@ -118,20 +117,15 @@ struct Crossing {
   Seconds in_node{};
 };
 
-/// The members of the first node, or NVLink domain.
-std::vector<int> gpus_of_first(const NcclRun& run, const Platform& base) {
+Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, int cards) {
+  const NodeType& node = base.node_types.front();
+  const Interconnect& wires = node.interconnect;
+  // The members of the first node, or NVLink domain.
   const int trays = std::min(run.nodes, base.domain_nodes);
   std::vector<int> gpus;
   for (int tray = 0; tray < trays; ++tray)
     for (int gpu = 0; gpu < run.ranks / run.nodes; ++gpu)
       gpus.push_back(tray * base.node_types.front().gpus + gpu);
-  return gpus;
-}
-
-Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, int cards) {
-  const NodeType& node = base.node_types.front();
-  const Interconnect& wires = node.interconnect;
-  const std::vector<int> gpus = gpus_of_first(run, base);
   const int nodes = (run.nodes + base.domain_nodes - 1) / base.domain_nodes;
   const auto n = static_cast<double>(run.ranks), here = static_cast<double>(gpus.size());
   if (run.collective == CollectiveKind::all_to_all) {
@@ -172,9 +166,8 @@ const char* nccl_name_of(CollectiveKind collective) {
 }
 
 int num_fitted_sizes(const NcclRun& run) {
-  return static_cast<int>(
-      std::count_if(run.times.begin(), run.times.end(),
-                    [](const CollectiveTime& time) { return time.bytes >= smallest_modelled; }));
+  return static_cast<int>(std::ranges::count_if(
+      run.times, [](const CollectiveTime& time) { return time.bytes >= smallest_modelled; }));
 }
 
 InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<NcclRun>& runs) {
@@ -218,7 +211,7 @@ InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<Ncc
     time.fitted = predict(result.interconnect, time);
     if (time.role == Role::fitted) errors.push_back(time.error());
   }
-  result.error = fit_error(errors);
+  if (!errors.empty()) result.error = score_errors(errors);
   return result;
 }
 
@@ -266,9 +259,7 @@ void write_constants(JsonValue& interconnect, const Interconnect& base, const In
                      const std::string& source) {
   const Interconnect& found = fit.interconnect;
   const auto is_fitted = [&](const std::string& key) {
-    return std::count(fit.fitted.begin(), fit.fitted.end(), key) +
-               std::count(fit.bounded.begin(), fit.bounded.end(), key) >
-           0;
+    return std::ranges::count(fit.fitted, key) + std::ranges::count(fit.bounded, key) > 0;
   };
   // Of runs with one number of GPUs, both parts of the floor are moved together.
   const bool one_size = found.floor_per_gpu != base.floor_per_gpu;
@@ -294,9 +285,9 @@ std::vector<std::pair<std::string, std::string>> shown_constants(const Interconn
           {"sharpness", significant_text(found.sharpness, fitted_digits)}};
 }
 
-std::string text_of(const FitError& error) {
-  return percent_text(error.mean) + " on average, " + percent_text(error.worst) +
-         " at most, over " + std::to_string(error.count);
+std::string text_of(const Score& error) {
+  return percent_text(error.mape) + " on average, " + percent_text(error.worst_ape) +
+         " at most, over " + std::to_string(error.scored);
 }
 
 CardRate card_rate(const NcclRun& run, const Platform& base) {
@@ -310,9 +301,7 @@ CardRate card_rate(const NcclRun& run, const Platform& base) {
   std::iota(in_tray.begin(), in_tray.end(), 0);
   result.cards =
       static_cast<int>(nics_of(in_tray, node).size()) * std::min(run.nodes, base.domain_nodes);
-  const CollectiveTime& largest = *std::max_element(
-      run.times.begin(), run.times.end(),
-      [](const CollectiveTime& a, const CollectiveTime& b) { return a.bytes < b.bytes; });
+  const CollectiveTime& largest = *std::ranges::max_element(run.times, {}, &CollectiveTime::bytes);
   const Crossing crossing = crossing_of(run, base, largest.bytes, result.cards);
   result.algorithm = crossing.algorithm;
   const Bytes on_bus = largest.bytes * bus_factor(run.collective, run.ranks);

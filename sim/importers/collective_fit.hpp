@@ -12,6 +12,7 @@
 
 #include "core/json_value.hpp"
 #include "core/robust_fit.hpp"
+#include "evidence/score.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/gpu_trace.hpp"
 #include "platform/platform.hpp"
@@ -43,23 +44,6 @@ struct NcclRun {
   int num_in_place = 0;               ///< lines that have no out-of-place time
   bool has_end = true;                ///< false: the text ends before its summary
 };
-
-/// How far measured times are from the fitted ones.
-struct FitError {
-  int count = 0;
-  double mean = 0, worst = 0;  ///< without signs
-};
-/// Of fitted over measured times, less 1.
-inline FitError fit_error(const std::vector<double>& errors) {
-  FitError result;
-  for (const double error : errors) {
-    ++result.count;
-    result.mean += std::abs(error);
-    result.worst = std::max(result.worst, std::abs(error));
-  }
-  if (result.count > 0) result.mean /= result.count;
-  return result;
-}
 
 /// One number of what is fitted: what it is called in the file, and the range it may have.
 template <class Subject>
@@ -161,7 +145,7 @@ struct InterconnectFit {
       bounded;                    ///< keys of which the runs only say that the base's does not fit
   std::vector<std::string> kept;  ///< keys that the runs do not determine: as in the base
   std::vector<FittedTime> times;
-  FitError error;  ///< of the times whose role is `fitted`
+  Score error;  ///< of the times whose role is `fitted`
 };
 
 /// Fits floor, saturated bandwidth, half size and sharpness of `base` to runs inside one node, by
@@ -197,7 +181,7 @@ JsonValue amount_text(double number, const char* unit);
 JsonValue ratio_number(double ratio);
 
 /// "3.1 % on average, 8.0 % at most, over 12"
-std::string text_of(const FitError& error);
+std::string text_of(const Score& error);
 /// The constants for people, by key.
 std::vector<std::pair<std::string, std::string>> shown_constants(const Interconnect& found);
 /// The fitted times, a line each, beside the measured ones.

@@ -60,6 +60,11 @@ TraceLine line_of(const GpuEvent& event) {
 static_assert(static_cast<int>(TraceLine::tensor_comm) + static_cast<int>(CommClass::other) ==
               static_cast<int>(TraceLine::other_comm));
 
+/// Of a class of communication, by its number.
+const TraceLineWords& words_of_comm(std::size_t comm) {
+  return trace_lines[static_cast<std::size_t>(TraceLine::tensor_comm) + comm];
+}
+
 bool computes(const GpuEvent& event) {
   return event.work == GpuWork::compute || event.work == GpuWork::set;
 }
@@ -172,8 +177,8 @@ std::vector<GpuTotals> totals_of(const GpuTrace& trace, std::span<const TraceSte
   Labels labels(trace);
   for (const GpuEvent& event : trace.events) {
     Ran& ran = devices[event.device];
-    auto step = std::partition_point(
-        steps.begin(), steps.end(), [&](const TraceStep& each) { return each.end <= event.begin; });
+    auto step = std::ranges::partition_point(
+        steps, [&](const TraceStep& each) { return each.end <= event.begin; });
     for (; step != steps.end() && step->begin < event.end; ++step)
       add(trace, event, {std::max(event.begin, step->begin), std::min(event.end, step->end)},
           labels, ran);
@@ -198,16 +203,14 @@ JsonValue json_of(const GpuTotals& gpu, std::int64_t steps) {
     return trace_time(nanoseconds) / 1_s / number;
   };
   const auto works_json = [&](const std::map<std::string, WorkTotal>& works) {
-    JsonValue value = empty_object();
-    for (const auto& [work, total] : works)
-      value.set(
-          work,
-          object_of({{"count", steps == 1 ? JsonValue(total.count)
-                                          : JsonValue(static_cast<double>(total.count) / number)},
-                     {"time_s", seconds(total.nanoseconds)}}));
-    return value;
+    return object_by_key(works, [&](const WorkTotal& total) {
+      return object_of(
+          {{"count", steps == 1 ? JsonValue(total.count)
+                                : JsonValue(static_cast<double>(total.count) / number)},
+           {"time_s", seconds(total.nanoseconds)}});
+    });
   };
-  JsonValue lines = empty_object(), phases = lines, classes = lines, streams = lines;
+  JsonValue lines = empty_object(), phases = lines, classes = lines;
   for (std::size_t i = 0; i < gpu.lines.size(); ++i)
     lines.set(trace_lines[i].name, JsonValue(seconds(gpu.lines[i])));
   for (std::size_t i = 0; i < gpu.phases.size(); ++i)
@@ -215,10 +218,8 @@ JsonValue json_of(const GpuTotals& gpu, std::int64_t steps) {
       phases.set(name_of(static_cast<ComputePhase>(i)), JsonValue(seconds(gpu.phases[i])));
   for (std::size_t i = 0; i < gpu.communicating.size(); ++i)
     if (gpu.communicating[i] > 0)
-      classes.set(name_of(static_cast<CommClass>(i)),
-                  object_of({{"time_s", seconds(gpu.communicating[i])},
-                             {"exposed_s", seconds(gpu.exposed[i])}}));
-  for (const auto& [stream, works] : gpu.by_stream) streams.set(stream, works_json(works));
+      classes.set(words_of_comm(i).name, object_of({{"time_s", seconds(gpu.communicating[i])},
+                                                    {"exposed_s", seconds(gpu.exposed[i])}}));
   return object_of({{"device", gpu.device},
                     {"window_s", seconds(gpu.window)},
                     {"busy_s", seconds(gpu.busy)},
@@ -232,13 +233,7 @@ JsonValue json_of(const GpuTotals& gpu, std::int64_t steps) {
                     {"compute_by_phase_s", phases},
                     {"communication_by_class", classes},
                     {"kernels", works_json(gpu.by_kernel)},
-                    {"streams", streams}});
-}
-
-const char* words_for(CommClass comm) {
-  constexpr std::array words{"tensor parallel", "pipeline parallel", "data parallel", "embedding",
-                             "other or unnamed groups"};
-  return words[static_cast<std::size_t>(comm)];
+                    {"streams", object_by_key(gpu.by_stream, works_json)}});
 }
 
 html::FigureRows time_rows() {
@@ -247,9 +242,10 @@ html::FigureRows time_rows() {
     rows.push_back({label, pointer, html::text_of_time, html::Change::difference});
   };
   const auto add_classes = [&](const std::string& before, const std::string& after) {
-    for (int i = 0; i < num_comm_classes; ++i)
-      add(std::string("  ") + words_for(static_cast<CommClass>(i)),
-          before + name_of(static_cast<CommClass>(i)) + after);
+    for (std::size_t i = 0; i < num_comm_classes; ++i) {
+      const std::string text = words_of_comm(i).text;
+      add("  " + text.substr(0, text.find(", exposed")), before + words_of_comm(i).name + after);
+    }
   };
   add("compute", "/compute_s");
   for (int i = 0; i < num_compute_phases; ++i) {
@@ -282,8 +278,8 @@ std::string totals_text(const JsonValue& gpu) {
     const auto time_of = [](const JsonValue::Member& work) {
       return html::DataView{&work.value}.amount("/time_s");
     };
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [&](const auto& a, const auto& b) { return time_of(a) > time_of(b); });
+    std::ranges::stable_sort(sorted,
+                             [&](const auto& a, const auto& b) { return time_of(a) > time_of(b); });
     for (const JsonValue::Member& work : sorted)
       rows.push_back({"  " + work.key, html::text_of_time(time_of(work)),
                       canonical_text(*work.value.find("count")) + " times"});

@@ -95,9 +95,6 @@ html::FigureRows time_rows();
 ///     …
 std::string totals_text(const JsonValue& gpu);
 
-/// "data parallel", "other or unnamed groups".
-const char* words_for(CommClass comm);
-
 /// What a trace says of itself: "PyTorch's profiler, rank 0 of 2, NVIDIA A100-SXM4-40GB".
 std::string described(const GpuTrace& trace);
 /// Its GPU in words: "GPU 0", or the process's name of a simulated one.

@@ -33,8 +33,7 @@ bool has_word(const std::string& text, std::string_view word) {
 }
 
 bool has_any_word(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return has_word(text, word); });
+  return std::ranges::any_of(words, [&](std::string_view word) { return has_word(text, word); });
 }
 
 /// The first kind of a list of tables/kernels.json of which a part is in the name; null: none.
@@ -53,8 +52,7 @@ bool is_called_after_a_collective(const std::string& kernel) {
   constexpr std::array<std::string_view, 9> collectives{
       "all_reduce",    "allreduce",  "all_gather", "allgather", "reduce_scatter",
       "reducescatter", "all_to_all", "alltoall",   "sendrecv"};
-  return std::any_of(collectives.begin(), collectives.end(),
-                     [&](std::string_view each) { return has(kernel, each); });
+  return std::ranges::any_of(collectives, [&](std::string_view each) { return has(kernel, each); });
 }
 
 /// "dispatch" of "void deep_ep::internode::dispatch<false, 8>(int4*)".
@@ -65,12 +63,6 @@ std::string function_in(std::string_view kernel) {
 }
 
 }  // namespace
-
-const char* name_of(CommClass comm) {
-  constexpr std::array names{"tensor_comm", "pipeline_comm", "data_comm", "embedding_sync",
-                             "other_comm"};
-  return names[static_cast<std::size_t>(comm)];
-}
 
 CommClass comm_class_of(std::string_view description) {
   const std::string text = lower_case(description);
@@ -211,13 +203,37 @@ class GpuTraceBuilder {
       if (trace_.gpu.empty() || (!trace_.events.empty() && number == trace_.events.front().device))
         trace_.gpu = name;
     find_phases();
-    find_groups();
-    put_steps_in_order();
+    const auto& described = reader_.head().group_descriptions;
+    std::unordered_map<std::uint32_t, std::uint32_t> renamed;
+    for (const auto& [number, name] : to_describe_)
+      if (const auto found = described.find(name); found != described.end())
+        renamed[number] = names_.number_of(found->second);
+    for (CollectiveCall& call : trace_.calls)
+      if (const auto found = renamed.find(call.description); found != renamed.end())
+        call.description = found->second;
+    for (GpuEvent& event : trace_.events) {
+      if (event.work != GpuWork::communication) continue;
+      if (const auto found = renamed.find(event.group); found != renamed.end())
+        event.group = found->second;
+      event.comm = comm_class_of(names_[event.group]);
+    }
+
+    // Every process of our traces has the marks; steps that overlap are cut.
+    std::vector<TraceStep>& steps = trace_.steps;
+    std::ranges::stable_sort(steps, [](const TraceStep& a, const TraceStep& b) {
+      return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
+    });
+    std::vector<TraceStep> disjoint;
+    for (TraceStep& step : steps) {
+      if (!disjoint.empty()) step.begin = std::max(step.begin, disjoint.back().end);
+      if (step.begin < step.end) disjoint.push_back(std::move(step));
+    }
+    steps = std::move(disjoint);
+
     trace_.unknown_kernels.assign(unknown_.begin(), unknown_.end());
-    std::sort(trace_.unknown_kernels.begin(), trace_.unknown_kernels.end(),
-              [](const auto& a, const auto& b) {
-                return std::pair{b.second, a.first} < std::pair{a.second, b.first};
-              });
+    std::ranges::sort(trace_.unknown_kernels, [](const auto& a, const auto& b) {
+      return std::pair{b.second, a.first} < std::pair{a.second, b.first};
+    });
     trace_.names = std::move(names_).names();
     return std::move(trace_);
   }
@@ -389,37 +405,6 @@ class GpuTraceBuilder {
     return within(backward_) ? ComputePhase::backward : ComputePhase::forward;
   }
 
-  void find_groups() {
-    const auto& described = reader_.head().group_descriptions;
-    std::unordered_map<std::uint32_t, std::uint32_t> renamed;
-    for (const auto& [number, name] : to_describe_)
-      if (const auto found = described.find(name); found != described.end())
-        renamed[number] = names_.number_of(found->second);
-    for (CollectiveCall& call : trace_.calls)
-      if (const auto found = renamed.find(call.description); found != renamed.end())
-        call.description = found->second;
-    for (GpuEvent& event : trace_.events) {
-      if (event.work != GpuWork::communication) continue;
-      if (const auto found = renamed.find(event.group); found != renamed.end())
-        event.group = found->second;
-      event.comm = comm_class_of(names_[event.group]);
-    }
-  }
-
-  /// Every process of our traces has the marks; steps that overlap are cut.
-  void put_steps_in_order() {
-    std::vector<TraceStep>& steps = trace_.steps;
-    std::stable_sort(steps.begin(), steps.end(), [](const TraceStep& a, const TraceStep& b) {
-      return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
-    });
-    std::vector<TraceStep> disjoint;
-    for (TraceStep& step : steps) {
-      if (!disjoint.empty()) step.begin = std::max(step.begin, disjoint.back().end);
-      if (step.begin < step.end) disjoint.push_back(std::move(step));
-    }
-    steps = std::move(disjoint);
-  }
-
   TraceEventReader& reader_;
   std::size_t kept_ = 0;  ///< things
   std::int64_t sum_ = 0;  ///< ns, of durations
@@ -437,7 +422,7 @@ class GpuTraceBuilder {
 }  // namespace
 
 Intervals united(Intervals intervals) {
-  std::sort(intervals.begin(), intervals.end());
+  std::ranges::sort(intervals);
   Intervals result;
   for (const auto& each : intervals) {
     if (!result.empty() && each.first <= result.back().second)

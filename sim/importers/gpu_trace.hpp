@@ -17,7 +17,6 @@ namespace windtunnel {
 /// Whom a collective is between, in the words of our own breakdown.
 enum class CommClass { tensor, pipeline, data, embedding, other };
 inline constexpr int num_comm_classes = 5;
-const char* name_of(CommClass comm);  ///< "tensor_comm", …, "other_comm"
 
 /// The class that the description of a process group names: Megatron-LM's
 /// "TENSOR_MODEL_PARALLEL_GROUP", DeviceMesh's "mesh_tp", our "TENSOR_PARALLEL". Groups of other

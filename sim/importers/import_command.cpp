@@ -32,8 +32,7 @@ const JsonValue* other_signature(const std::filesystem::path& file, const std::s
     };
     const JsonValue::Array& words = known.find("words")->array();
     const JsonValue* const without = known.find("without");
-    if (!std::all_of(words.begin(), words.end(), is_in_text) ||
-        (without != nullptr && is_in_text(*without)))
+    if (!std::ranges::all_of(words, is_in_text) || (without != nullptr && is_in_text(*without)))
       continue;
     const JsonValue* const reader = known.find("importer");
     if (reader != nullptr && importer == reader->string()) return nullptr;
@@ -79,7 +78,7 @@ void check_pair(const ImportRequest& request, const std::string& name) {
 void check(const ImportRequest& request, const Importer& importer) {
   const std::string name = std::string("import ") + importer.name;
   for (const auto& [option, text] : options_given(request.options)) {
-    if (std::count(importer.options.begin(), importer.options.end(), option) > 0) continue;
+    if (std::ranges::count(importer.options, option) > 0) continue;
     throw option_error(
         option, text, name + " has no option " + option,
         importer.options.empty() ? "it takes none" : "it takes " + listed(importer.options));
@@ -120,7 +119,7 @@ void refuse_other_files(const Importer& importer, const ImportRequest& request) 
 Imported import_with(const Importer& importer, const ImportRequest& request,
                      const Library& library) {
   const std::vector<std::string>& options = importer.options;
-  const bool reads_settings = std::count(options.begin(), options.end(), "--gpus") > 0;
+  const bool reads_settings = std::ranges::count(options, "--gpus") > 0;
   if (reads_settings) refuse_other_files(importer, request);
   try {
     return importer.import(request, library);
@@ -151,12 +150,6 @@ JsonValue detail::parsed(const Asset& table, const char* name) {
   problems.throw_if_any();
   return value;
 }
-
-namespace formats {
-#define WT_IMPORTER(name) Importer name();
-#include "importers/formats.def"
-#undef WT_IMPORTER
-}  // namespace formats
 
 std::span<const Importer> importers() {
   static const std::array table{

@@ -50,8 +50,7 @@ int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
 LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& library,
                                LaunchSettings settings, const detail::Asset& table)
     : request_(request), library_(library), settings_(std::move(settings)) {
-  if (std::all_of(settings_.settings.begin(), settings_.settings.end(),
-                  [](const LaunchSetting& each) { return each.key.starts_with("launcher-"); }))
+  if (std::ranges::all_of(settings_.settings, &LaunchSetting::is_of_launcher))
     throw option_error("import", request.kind,
                        request.inputs.front().string() + " has no settings of a training program",
                        "give the script that starts it, with its options, or its configuration");
@@ -68,7 +67,7 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
     if (last[setting.key] != &setting) continue;  // given again later
     if (const JsonValue* const meaning = known.find("keys")->find(setting.key))
       is_open(setting) ? note_open(setting, *meaning) : translate(setting, *meaning);
-    else if (std::none_of(harmless.begin(), harmless.end(), [&](const JsonValue& beginning) {
+    else if (std::ranges::none_of(harmless, [&](const JsonValue& beginning) {
                return setting.key.starts_with(beginning.string());
              }))
       unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));

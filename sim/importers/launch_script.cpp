@@ -32,6 +32,10 @@ bool is_name_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
+bool is_one_of(const std::string& word, std::initializer_list<const char*> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
 /// Of parentheses and braces within each other, and the largest value of a variable: no script of a person goes beyond them.
 constexpr int deepest_nesting = 50;
 constexpr std::size_t largest_value = std::size_t{1} << 20;
@@ -70,7 +74,7 @@ std::vector<ShellToken> shell_tokens(std::string_view text) {
   std::vector<std::size_t> documents;  // tokens whose document begins on the next line
   int line = 1;
   const auto lines_in = [](std::string_view part) {
-    return static_cast<int>(std::count(part.begin(), part.end(), '\n'));
+    return static_cast<int>(std::ranges::count(part, '\n'));
   };
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
@@ -293,7 +297,7 @@ class ShellReader {
     if (const auto name = names.find(key); name != names.end() && (!is_gres || !value.empty()))
       key = name->second;
     if (key.starts_with("gpus")) value.erase(0, value.rfind(':') + 1);  // "gpu:a100:8"
-    return {"launcher-" + key, value, line};
+    return {LaunchSetting::launcher + key, value, line};
   }
 
   /// "#SBATCH --nodes=8", also as variables that Slurm sets.
@@ -334,9 +338,9 @@ class ShellReader {
   bool is_operator(const char* text) const { return is_operator_at(at_, text); }
 
   bool closes_list() const {
-    for (const char* word : {"then", "else", "elif", "fi", "do", "done", "esac"})
-      if (is_word(word)) return true;
-    return is_operator(";;");
+    return is_operator(";;") ||
+           (!at_end() && !token().is_operator &&
+            is_one_of(token().text, {"then", "else", "elif", "fi", "do", "done", "esac"}));
   }
 
   /// Statements up to a word that closes them; the truth of the last one. Where not `active`, they are skipped.
@@ -499,7 +503,8 @@ class ShellReader {
         break;
       }
       if (only_assignments && assign(active)) continue;
-      if (only_assignments && declares(token().text)) {
+      if (only_assignments &&
+          is_one_of(token().text, {"export", "readonly", "local", "declare", "typeset", "env"})) {
         is_declaration = true;
         continue;
       }
@@ -546,13 +551,6 @@ class ShellReader {
     if (is_duplicate && !words.empty() && (words.back() == "1" || words.back() == "2"))
       words.pop_back();
     if (at_ + 1 < tokens_.size() && !tokens_[at_ + 1].is_operator) ++at_;
-  }
-
-  /// A word that may stand before assignments.
-  static bool declares(const std::string& word) {
-    for (const char* each : {"export", "readonly", "local", "declare", "typeset", "env"})
-      if (word == each) return true;
-    return false;
   }
 
   /// NAME=value, NAME+=value, NAME=( words ).
@@ -800,9 +798,8 @@ class ShellReader {
   /// What srun and mpirun start, as far as it can be told from the value of an option.
   static bool is_command(const std::string& word) {
     const std::string name = word.substr(word.rfind('/') + 1);
-    for (const char* each : {"bash", "sh", "deepspeed", "accelerate", "numactl"})
-      if (name == each) return true;
-    return starts_program(word) || name.starts_with("python");
+    return starts_program(word) || name.starts_with("python") ||
+           is_one_of(name, {"bash", "sh", "deepspeed", "accelerate", "numactl"});
   }
 
   /// Appends the options of an srun or mpirun that `words` begin with to launcher_; the place of what it starts.
@@ -828,7 +825,7 @@ class ShellReader {
           (word.find(".py") != std::string::npos || word.find("torchrun") != std::string::npos))
         run(word, line);
     std::vector<LaunchSetting> settings = std::exchange(launcher_, outer);
-    if (std::none_of(words.begin(), words.end(), starts_program)) return;
+    if (std::ranges::none_of(words, starts_program)) return;
     for (auto i = begin; i < words.end(); ++i) {
       const std::string& word = *i;
       const std::size_t equals = word.find('=');
@@ -849,16 +846,12 @@ class ShellReader {
     }
     // Launcher options say how a program is started: they decide only between programs with as many options of their own.
     const auto amount = [](const std::vector<LaunchSetting>& of) {
-      return std::pair(std::count_if(of.begin(), of.end(),
-                                     [](const LaunchSetting& each) {
-                                       return !each.key.starts_with("launcher-");
-                                     }),
-                       of.size());
+      return std::pair(std::ranges::count(of, false, &LaunchSetting::is_of_launcher), of.size());
     };
     if (amount(settings) <= amount(program_)) return;
     program_ = std::move(settings);
-    const auto file = std::find_if(words.begin(), words.end(),
-                                   [](const std::string& word) { return word.ends_with(".py"); });
+    const auto file =
+        std::ranges::find_if(words, [](const std::string& word) { return word.ends_with(".py"); });
     program_name_ = file == words.end() ? "" : file->substr(file->rfind('/') + 1);
   }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -95,7 +94,31 @@ class Interpolation {
     if (resolver == "oc.env")  // what the environment has is not known
       return words.size() > 1 ? std::optional(words[1]) : std::nullopt;
     if (resolver == "oc.decode" && words.size() == 1) return words.front();
-    return calculated(resolver, words);
+    using Calculation = double (*)(double, double);
+    static const std::pair<std::vector<std::string_view>, Calculation> calculations[]{
+        {{"add", "sum"}, [](double a, double b) { return a + b; }},
+        {{"sub", "subtract"}, [](double a, double b) { return a - b; }},
+        {{"mul", "multiply", "prod"}, [](double a, double b) { return a * b; }},
+        {{"div", "divide"}, [](double a, double b) { return a / b; }},
+        {{"int_div", "floor_div", "divide_floor"},
+         [](double a, double b) { return std::floor(a / b); }},
+        {{"ceil_div", "divide_ceil"}, [](double a, double b) { return std::ceil(a / b); }},
+        {{"max"}, [](double a, double b) { return std::max(a, b); }},
+        {{"min"}, [](double a, double b) { return std::min(a, b); }}};
+    Calculation calculation = nullptr;
+    for (const auto& [names, of_names] : calculations)
+      if (std::ranges::count(names, resolver) > 0) calculation = of_names;
+    if (calculation == nullptr || words.empty()) return std::nullopt;
+    double result = 0;
+    for (const std::string& word : words) {
+      const std::optional<double> number = number_in(word);
+      if (!number) return std::nullopt;
+      result = &word == &words.front() ? *number : calculation(result, *number);
+    }
+    constexpr double most_counted = 1e15;
+    if (!(std::abs(result) < most_counted)) return std::nullopt;
+    return result == std::floor(result) ? std::to_string(static_cast<long long>(result))
+                                        : std::to_string(result);
   }
 
   /// ${a.b} from the root, ${.b} beside `from`, ${..b} beside what holds it. Of a configuration that is included elsewhere, "training." stands before it.
@@ -113,39 +136,6 @@ class Interpolation {
     return other == nullptr ? std::nullopt : of(other->value, key);
   }
 
-  static std::optional<std::string> calculated(std::string_view resolver,
-                                               const std::vector<std::string>& words) {
-    static const std::map<std::string_view, double (*)(double, double)> operations{
-        {"add", [](double a, double b) { return a + b; }},
-        {"sum", [](double a, double b) { return a + b; }},
-        {"sub", [](double a, double b) { return a - b; }},
-        {"subtract", [](double a, double b) { return a - b; }},
-        {"mul", [](double a, double b) { return a * b; }},
-        {"multiply", [](double a, double b) { return a * b; }},
-        {"prod", [](double a, double b) { return a * b; }},
-        {"div", [](double a, double b) { return a / b; }},
-        {"divide", [](double a, double b) { return a / b; }},
-        {"int_div", [](double a, double b) { return std::floor(a / b); }},
-        {"floor_div", [](double a, double b) { return std::floor(a / b); }},
-        {"divide_floor", [](double a, double b) { return std::floor(a / b); }},
-        {"divide_ceil", [](double a, double b) { return std::ceil(a / b); }},
-        {"ceil_div", [](double a, double b) { return std::ceil(a / b); }},
-        {"max", [](double a, double b) { return std::max(a, b); }},
-        {"min", [](double a, double b) { return std::min(a, b); }}};
-    const auto operation = operations.find(resolver);
-    if (operation == operations.end() || words.empty()) return std::nullopt;
-    double result = 0;
-    for (const std::string& word : words) {
-      const std::optional<double> number = number_in(word);
-      if (!number) return std::nullopt;
-      result = &word == &words.front() ? *number : operation->second(result, *number);
-    }
-    constexpr double most_counted = 1e15;
-    if (!(std::abs(result) < most_counted)) return std::nullopt;
-    return result == std::floor(result) ? std::to_string(static_cast<long long>(result))
-                                        : std::to_string(result);
-  }
-
   const LaunchSettings& settings_;
   int depth_ = 0, evaluated_ = 0;
 };
@@ -154,7 +144,7 @@ class Interpolation {
 
 std::string launch_key(std::string_view text) {
   std::string key(text.substr(std::min(text.find_first_not_of("-+"), text.size())));
-  std::replace(key.begin(), key.end(), '_', '-');
+  std::ranges::replace(key, '_', '-');
   return key;
 }
 

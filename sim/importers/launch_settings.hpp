@@ -13,6 +13,10 @@ struct LaunchSetting {
   std::string key;    ///< as launch_key() writes it: "num-layers", "trainer.num-nodes"
   std::string value;  ///< as text; empty where a switch has none, and where the file leaves it open
   int line = 0;
+
+  /// What the keys of a launcher's own options (srun, mpirun, #SBATCH) begin with: they say how a program is started.
+  static constexpr const char* launcher = "launcher-";
+  bool is_of_launcher() const { return key.starts_with(launcher); }
 };
 
 /// All settings of a file, in its order; of a key that comes twice, the last one counts.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -94,7 +92,7 @@ void take_prefixes(std::vector<LogLine>& lines, FindAnchor find_anchor) {
       prefix = line.text.substr(0, anchor);
       break;
     }
-  if (std::all_of(prefix.begin(), prefix.end(), is_blank)) return;
+  if (std::ranges::all_of(prefix, is_blank)) return;
   for (LogLine& line : lines) {
     const auto length = same_shape(prefix, line.text);
     if (!length) continue;
@@ -126,8 +124,7 @@ std::string why_too_large(std::string_view text) {
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
   constexpr std::ptrdiff_t most_lines = 1'000'000;
   if (text.size() > most_bytes) return "the log is larger than 64 MiB";
-  if (std::count(text.begin(), text.end(), '\n') > most_lines)
-    return "the log has more than a million lines";
+  if (std::ranges::count(text, '\n') > most_lines) return "the log has more than a million lines";
   return {};
 }
 
@@ -198,34 +195,18 @@ std::vector<LogWord> split_words(const LogLine& line, std::string_view separator
   return words;
 }
 
-std::optional<double> number_in(std::string_view word) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(number))
-    return std::nullopt;
-  return number;
-}
-
-std::optional<std::int64_t> whole_in(std::string_view word) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
-  return number;
-}
-
 std::optional<long long> count_in(std::string_view word) {
-  const auto number = whole_in(word);
-  return number && *number >= 0 ? std::optional<long long>(*number) : std::nullopt;
+  const auto number = number_in<long long>(word);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 bool is_missing(std::string_view word) {
   constexpr std::array<std::string_view, 6> words{"", "n/a", "na", "nan", "-", "none"};
-  return std::find(words.begin(), words.end(), lower_case(word)) != words.end();
+  return std::ranges::find(words, lower_case(word)) != words.end();
 }
 
 bool is_plain_text(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 }  // namespace windtunnel

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/number_in.hpp"
 #include "core/problem.hpp"
 
 namespace windtunnel {
@@ -78,10 +79,10 @@ std::vector<LogWord> split_words(const LogLine& line, std::string_view separator
 /// "topo.txt:12", for a message about a place that is no error.
 std::string file_and_line(const Origin& place);
 
-/// A finite decimal number that is the whole word.
-std::optional<double> number_in(std::string_view word);
 /// A whole number that is the whole word, and one that is 0 or more.
-std::optional<std::int64_t> whole_in(std::string_view word);
+inline std::optional<std::int64_t> whole_in(std::string_view word) {
+  return number_in<std::int64_t>(word);
+}
 std::optional<long long> count_in(std::string_view word);
 /// "N/A", "nan", "-" or nothing: a value that was not measured.
 bool is_missing(std::string_view word);

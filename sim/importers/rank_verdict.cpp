@@ -47,11 +47,10 @@ class LagCharger {
   std::vector<std::int64_t> charged() {
     std::vector<std::pair<std::int64_t, const MatchedCall*>> in_order;
     for (const MatchedCall& call : matched_.calls) in_order.emplace_back(call.last().begin, &call);
-    std::stable_sort(in_order.begin(), in_order.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(in_order, {}, [](const auto& each) { return each.first; });
     for (const auto& [begin, call] : in_order) take(*call);
     std::vector<std::int64_t> charged;
-    for (const RankState& state : now_) charged.push_back(state.charged);
+    for (const RankState& each : now_) charged.push_back(each.charged);
     return charged;
   }
 
@@ -96,9 +95,8 @@ class LagCharger {
 std::int64_t gpus_per_node(const std::vector<RankTrace>& ranks) {
   std::int64_t most = 0;
   for (const RankTrace& rank : ranks) most = std::max(most, rank.device + 1);
-  const bool in_order = std::all_of(ranks.begin(), ranks.end(), [&](const RankTrace& rank) {
-    return rank.rank % most == rank.device;
-  });
+  const bool in_order = std::ranges::all_of(
+      ranks, [&](const RankTrace& rank) { return rank.rank % most == rank.device; });
   return most > 1 && in_order ? most : 0;
 }
 
@@ -190,15 +188,27 @@ class RankJudge {
       RankPace& pace = verdict_.ranks[judged[i]];
       pace.is_slow = test.is_outlier(deviations[i]) && cost_of(pace) > 0;
     }
-    name_slow_ranks();
+    std::map<std::int64_t, std::vector<std::size_t>> slow_of_node;
+    for (const RankPace& pace : verdict_.ranks)
+      if (pace.is_slow) slow_of_node[node_of(pace.member)].push_back(pace.member);
+    for (const auto& slow : slow_of_node) {
+      const std::int64_t node = slow.first;
+      const std::vector<std::size_t>& members = slow.second;
+      const auto on_node = std::ranges::count_if(
+          verdict_.ranks, [&](const RankPace& pace) { return node_of(pace.member) == node; });
+      const bool whole_node =
+          members.size() > 1 && static_cast<std::ptrdiff_t>(members.size()) == on_node;
+      if (whole_node) add_slow(RankFinding::Kind::slow_node, node, members);
+      for (const std::size_t member : members)
+        if (!whole_node) add_slow(RankFinding::Kind::slow_rank, ranks_[member].rank, {member});
+    }
+
     if (!verdict_.power.can_judge()) find_suspect();
   }
 
   /// Where chance explains whatever a rank does, or nobody does the same work: whom the others wait for most.
   void find_suspect() {
-    const auto latest =
-        std::max_element(verdict_.ranks.begin(), verdict_.ranks.end(),
-                         [](const RankPace& a, const RankPace& b) { return a.lag < b.lag; });
+    const auto latest = std::ranges::max_element(verdict_.ranks, {}, &RankPace::lag);
     if (latest == verdict_.ranks.end() || !(latest->lag > 0)) return;
     verdict_.power.suspect = latest->member;
     verdict_.power.missing_peers = missing_peers_of(latest->member);
@@ -213,8 +223,7 @@ class RankJudge {
         if (auto group = ranks_in(ranks_[member].names.at(call.ranks)))
           groups.insert(std::move(*group));
     std::vector<std::vector<std::int64_t>> by_size(groups.begin(), groups.end());
-    std::stable_sort(by_size.begin(), by_size.end(),
-                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    std::ranges::stable_sort(by_size, {}, [](const auto& group) { return group.size(); });
     std::set<std::int64_t> missing;
     for (const auto& group : by_size)
       if (missing.size() < enough) missing.insert(group.begin(), group.end());
@@ -227,24 +236,6 @@ class RankJudge {
     std::vector<double> lags;
     for (const RankPace& each : verdict_.ranks) lags.push_back(each.lag);
     return pace.lag - median_of(std::move(lags));
-  }
-
-  void name_slow_ranks() {
-    std::map<std::int64_t, std::vector<std::size_t>> slow_of_node;
-    for (const RankPace& pace : verdict_.ranks)
-      if (pace.is_slow) slow_of_node[node_of(pace.member)].push_back(pace.member);
-    for (const auto& slow : slow_of_node) {
-      const std::int64_t node = slow.first;
-      const std::vector<std::size_t>& members = slow.second;
-      const auto on_node =
-          std::count_if(verdict_.ranks.begin(), verdict_.ranks.end(),
-                        [&](const RankPace& pace) { return node_of(pace.member) == node; });
-      const bool whole_node =
-          members.size() > 1 && static_cast<std::ptrdiff_t>(members.size()) == on_node;
-      if (whole_node) add_slow(RankFinding::Kind::slow_node, node, members);
-      for (const std::size_t member : members)
-        if (!whole_node) add_slow(RankFinding::Kind::slow_rank, ranks_[member].rank, {member});
-    }
   }
 
   /// One rank, or all of a node.
@@ -285,7 +276,22 @@ class RankJudge {
     }
     for (std::size_t group = 0; group < calls.size(); ++group)
       if (!calls[group].empty()) add_rate(group, calls[group], num_calls[group]);
-    compare_rates(calls);
+    std::map<Alike, std::vector<double>> rates;
+    for (const GroupRate& rate : verdict_.groups)
+      if (is_whole(rate)) rates[alike(rate)].push_back(rate.bus_bandwidth);
+    for (GroupRate& rate : verdict_.groups) {
+      if (!is_whole(rate)) continue;
+      constexpr std::size_t fewest = 3;
+      if (rates[alike(rate)].size() < fewest) continue;
+      rate.peers_bandwidth = median_of(rates[alike(rate)]);
+      const double usual =
+          static_cast<double>(rate.bytes) * bus_factor_of(rate) / rate.peers_bandwidth;
+      const std::vector<double>& times = calls[rate.group].at({rate.kind, rate.bytes});
+      const double sum = std::accumulate(times.begin(), times.end(), 0.0);
+      const std::size_t first = verdict_.matched.groups[rate.group].members.front();
+      rate.seconds_above_peers =
+          (sum - usual * static_cast<double>(times.size())) / steps_of(first);
+    }
   }
 
   void add_rate(std::size_t group, const GroupCalls& calls, std::size_t num_calls) {
@@ -293,9 +299,8 @@ class RankJudge {
     const auto total = [](const auto& call) {
       return static_cast<double>(call.first.second) * static_cast<double>(call.second.size());
     };
-    const auto most =
-        std::max_element(calls.begin(), calls.end(),
-                         [&](const auto& a, const auto& b) { return total(a) < total(b); });
+    const auto most = std::ranges::max_element(
+        calls, [&](const auto& a, const auto& b) { return total(a) < total(b); });
     GroupRate rate;
     rate.group = group;
     std::tie(rate.kind, rate.bytes) = most->first;
@@ -321,25 +326,6 @@ class RankJudge {
   Alike alike(const GroupRate& rate) const {
     return {rate.kind, rate.bytes, verdict_.matched.groups[rate.group].members.size(),
             rate.nodes.size()};
-  }
-
-  void compare_rates(const std::vector<GroupCalls>& calls) {
-    std::map<Alike, std::vector<double>> rates;
-    for (const GroupRate& rate : verdict_.groups)
-      if (is_whole(rate)) rates[alike(rate)].push_back(rate.bus_bandwidth);
-    for (GroupRate& rate : verdict_.groups) {
-      if (!is_whole(rate)) continue;
-      constexpr std::size_t fewest = 3;
-      if (rates[alike(rate)].size() < fewest) continue;
-      rate.peers_bandwidth = median_of(rates[alike(rate)]);
-      const double usual =
-          static_cast<double>(rate.bytes) * bus_factor_of(rate) / rate.peers_bandwidth;
-      const std::vector<double>& times = calls[rate.group].at({rate.kind, rate.bytes});
-      const double sum = std::accumulate(times.begin(), times.end(), 0.0);
-      const std::size_t first = verdict_.matched.groups[rate.group].members.front();
-      rate.seconds_above_peers =
-          (sum - usual * static_cast<double>(times.size())) / steps_of(first);
-    }
   }
 
   static double deviation(const GroupRate& rate) {
@@ -457,7 +443,7 @@ class RankJudge {
   /// The rates of the slowest group, and what the rank that loses most loses in all of them.
   void add_rates(RankFinding& finding, const std::vector<const GroupRate*>& slow) const {
     const GroupRate* const worst =
-        *std::min_element(slow.begin(), slow.end(), [](const GroupRate* a, const GroupRate* b) {
+        *std::ranges::min_element(slow, [](const GroupRate* a, const GroupRate* b) {
           return a->bus_bandwidth / a->peers_bandwidth < b->bus_bandwidth / b->peers_bandwidth;
         });
     finding.bandwidth = worst->bus_bandwidth;
@@ -521,7 +507,14 @@ class RankMatcher {
   explicit RankMatcher(const std::vector<RankTrace>& ranks) : ranks_(ranks) {}
 
   MatchedRanks match() {
-    collect();
+    for (std::size_t member = 0; member < ranks_.size(); ++member) {
+      std::vector<const CollectiveCall*> calls;
+      for (const CollectiveCall& call : ranks_[member].calls) calls.push_back(&call);
+      std::ranges::stable_sort(calls,
+                               [](const auto* a, const auto* b) { return a->begin < b->begin; });
+      for (const CollectiveCall* call : calls) add(member, *call);
+    }
+
     for (const auto& [key, group] : groups_) match(key, group);
     align_clocks();
     return std::move(matched_);
@@ -530,16 +523,6 @@ class RankMatcher {
  private:
   const std::string& name_in(std::size_t member, std::uint32_t name) const {
     return ranks_[member].names.at(name);
-  }
-
-  void collect() {
-    for (std::size_t member = 0; member < ranks_.size(); ++member) {
-      std::vector<const CollectiveCall*> calls;
-      for (const CollectiveCall& call : ranks_[member].calls) calls.push_back(&call);
-      std::stable_sort(calls.begin(), calls.end(),
-                       [](const auto* a, const auto* b) { return a->begin < b->begin; });
-      for (const CollectiveCall* call : calls) add(member, *call);
-    }
   }
 
   void add(std::size_t member, const CollectiveCall& call) {
@@ -588,12 +571,10 @@ class RankMatcher {
     const std::size_t number = matched_.groups.size();
     matched_.groups.push_back(std::move(found));
     // The numbers of messages count each rank's own, to and from all others.
-    const bool numbered = !key.is_message &&
-                          std::all_of(group.calls.begin(), group.calls.end(), has_sequence_numbers);
+    const bool numbered = !key.is_message && std::ranges::all_of(group.calls, has_sequence_numbers);
     const std::size_t count = group.calls.begin()->second.size();
-    const bool same_counts =
-        std::all_of(group.calls.begin(), group.calls.end(),
-                    [count](const auto& rank) { return rank.second.size() == count; });
+    const bool same_counts = std::ranges::all_of(
+        group.calls, [count](const auto& rank) { return rank.second.size() == count; });
     std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> together;
     for (const auto& [member, calls] : group.calls)
       for (std::size_t i = 0; i < calls.size(); ++i)
@@ -608,7 +589,7 @@ class RankMatcher {
   static bool has_sequence_numbers(
       const std::pair<const std::size_t, std::vector<const CollectiveCall*>>& rank) {
     std::set<std::int64_t> numbers;
-    return std::all_of(rank.second.begin(), rank.second.end(), [&](const CollectiveCall* call) {
+    return std::ranges::all_of(rank.second, [&](const CollectiveCall* call) {
       return call->sequence >= 0 && numbers.insert(call->sequence).second;
     });
   }
@@ -616,39 +597,47 @@ class RankMatcher {
   void add_match(const std::vector<std::pair<std::size_t, const CollectiveCall*>>& parts,
                  std::size_t size, std::size_t number) {
     const CollectiveCall& first = *parts.front().second;
-    const bool agree = std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
+    const bool agree = std::ranges::all_of(parts, [&](const auto& part) {
       return part.second->kind == first.kind && part.second->bytes == first.bytes;
     });
     if (!agree || parts.size() != size) {
       matched_.num_unmatched += parts.size();
       return;
     }
-    MatchedCall call;
-    call.group = number;
-    call.kind = first.kind;
-    call.bytes = first.bytes;
+    MatchedCall call{number, first.kind, first.bytes, {}};
     for (const auto& [member, part] : parts) call.parts.push_back({member, part->begin, part->end});
     matched_.calls.push_back(std::move(call));
   }
 
-  /// How far each rank's ends lie from the mean end of its calls, in each group: the median over calls.
-  struct Lead {
-    std::size_t group = 0;
-    double nanoseconds = 0;
-  };
-
   void align_clocks() {
-    std::vector<std::vector<Lead>> leads = leads_of_ranks();
+    // How far each rank's ends lie from the mean end of its calls, ns, by rank and group
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> of_calls;
+    for (const MatchedCall& call : matched_.calls) {
+      const std::int64_t base = call.parts.front().end;
+      double mean = 0;
+      for (const auto& part : call.parts) mean += static_cast<double>(part.end - base);
+      mean /= static_cast<double>(call.parts.size());
+      for (const auto& part : call.parts)
+        of_calls[{part.member, call.group}].push_back(static_cast<double>(part.end - base) - mean);
+    }
+    std::vector<std::vector<std::pair<std::size_t, double>>> leads(ranks_.size());  // medians
+    for (auto& [key, values] : of_calls)
+      leads[key.first].emplace_back(key.second, upper_median_of(std::move(values)));
     std::vector<double> offsets(ranks_.size(), 0);
     constexpr int most_sweeps = 300;
     constexpr double settled = 10;  // ns, below what a profiler resolves
     for (int sweep = 0; sweep < most_sweeps; ++sweep) {
       double largest = 0;
-      const std::vector<double> group_means = means_of_groups(offsets);
+      std::vector<double> group_means;
+      for (const RankGroup& group : matched_.groups) {
+        double sum = 0;
+        for (const std::size_t member : group.members) sum += offsets[member];
+        group_means.push_back(sum / static_cast<double>(group.members.size()));
+      }
       for (std::size_t member = 0; member < ranks_.size(); ++member) {
         if (leads[member].empty()) continue;
         double sum = 0;
-        for (const Lead& lead : leads[member]) sum += lead.nanoseconds + group_means[lead.group];
+        for (const auto& [group, lead] : leads[member]) sum += lead + group_means[group];
         const double offset = sum / static_cast<double>(leads[member].size());
         largest = std::max(largest, std::abs(offset - offsets[member]));
         offsets[member] = (offset + offsets[member]) / 2;  // damped: pairs would swing
@@ -663,32 +652,6 @@ class RankMatcher {
       }
   }
 
-  std::vector<double> means_of_groups(const std::vector<double>& offsets) const {
-    std::vector<double> means;
-    for (const RankGroup& group : matched_.groups) {
-      double sum = 0;
-      for (const std::size_t member : group.members) sum += offsets[member];
-      means.push_back(sum / static_cast<double>(group.members.size()));
-    }
-    return means;
-  }
-
-  std::vector<std::vector<Lead>> leads_of_ranks() const {
-    std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> leads;  // by rank and group
-    for (const MatchedCall& call : matched_.calls) {
-      const std::int64_t base = call.parts.front().end;
-      double mean = 0;
-      for (const auto& part : call.parts) mean += static_cast<double>(part.end - base);
-      mean /= static_cast<double>(call.parts.size());
-      for (const auto& part : call.parts)
-        leads[{part.member, call.group}].push_back(static_cast<double>(part.end - base) - mean);
-    }
-    std::vector<std::vector<Lead>> found(ranks_.size());
-    for (auto& [key, values] : leads)
-      found[key.first].push_back({key.second, upper_median_of(std::move(values))});
-    return found;
-  }
-
   const std::vector<RankTrace>& ranks_;
   std::map<GroupKey, GroupCalls> groups_;
   MatchedRanks matched_;
@@ -697,8 +660,7 @@ class RankMatcher {
 }  // namespace
 
 const MatchedCall::Part& MatchedCall::last() const {
-  return *std::max_element(parts.begin(), parts.end(),
-                           [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  return *std::ranges::max_element(parts, {}, &Part::begin);
 }
 
 std::int64_t MatchedCall::lag() const {
@@ -711,9 +673,8 @@ std::int64_t MatchedCall::lag() const {
 
 std::int64_t MatchedCall::transfer() const {
   const auto length = [](const Part& part) { return part.end - part.begin; };
-  return length(*std::min_element(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
-    return length(a) < length(b);
-  }));
+  return length(*std::ranges::min_element(
+      parts, [&](const Part& a, const Part& b) { return length(a) < length(b); }));
 }
 
 std::optional<std::vector<std::int64_t>> ranks_in(const std::string& text) {

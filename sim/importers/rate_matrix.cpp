@@ -135,13 +135,13 @@ RateStatistics statistics_of(const NodeRates& rates) {
   const double mean = mean_of(numbers);
   double square = 0;
   for (const double number : numbers) square += (number - mean) * (number - mean);
-  statistics.least = *std::min_element(numbers.begin(), numbers.end());
-  statistics.most = *std::max_element(numbers.begin(), numbers.end());
+  statistics.least = *std::ranges::min_element(numbers);
+  statistics.most = *std::ranges::max_element(numbers);
   statistics.median = median_of(numbers);
   statistics.spread = std::sqrt(square / static_cast<double>(numbers.size())) / mean;
   if (asymmetries.empty()) return statistics;
   statistics.mean_asymmetry = mean_of(asymmetries);
-  statistics.most_asymmetry = *std::max_element(asymmetries.begin(), asymmetries.end());
+  statistics.most_asymmetry = *std::ranges::max_element(asymmetries);
   return statistics;
 }
 

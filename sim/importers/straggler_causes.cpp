@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -26,27 +27,6 @@ using detail::TraceEvent;
 using detail::TraceEventReader;
 using detail::TraceRoot;
 
-constexpr std::array<const char*, num_job_works> work_names{"forward-compute",
-                                                            "backward-compute",
-                                                            "forward-send",
-                                                            "forward-recv",
-                                                            "backward-send",
-                                                            "backward-recv",
-                                                            "params-all-gather",
-                                                            "grads-reduce-scatter",
-                                                            "separate-grads-all-reduce",
-                                                            "layernorm-grads-all-reduce",
-                                                            "embedding-grads-all-reduce",
-                                                            "optimizer-clip-main-grad",
-                                                            "optimizer",
-                                                            "gc"};
-
-std::optional<JobWork> work_named(const std::string& name) {
-  for (int i = 0; i < num_job_works; ++i)
-    if (name == work_names[static_cast<std::size_t>(i)]) return static_cast<JobWork>(i);
-  return std::nullopt;
-}
-
 constexpr std::int64_t most_ranks = 100'000, most_operations = 20'000'000;
 
 /// Takes the events one by one.
@@ -58,7 +38,9 @@ class JobTraceBuilder {
     const std::string &phase = event.field("ph"), &name = event.field("name");
     if (phase == "M" && name == "thread_name") return take_thread(event);
     if (phase != "X") return;
-    if (const auto work = work_named(name)) take_operation(event, *work);
+    std::string work_name = name;
+    std::ranges::replace(work_name, '-', '_');
+    if (const auto work = enumerator_named<JobWork>(work_name)) take_operation(event, *work);
   }
 
   JobTrace finish() {
@@ -74,7 +56,7 @@ class JobTraceBuilder {
       }
       each.operation.stage = stage->second;
     }
-    std::sort(found_.begin(), found_.end(), [](const Found& one, const Found& two) {
+    std::ranges::sort(found_, [](const Found& one, const Found& two) {
       const JobOperation &a = one.operation, &b = two.operation;
       return std::tuple{one.step, a.data_rank, a.stage, a.work, a.sequence} <
              std::tuple{two.step, b.data_rank, b.stage, b.work, b.sequence};
@@ -167,14 +149,12 @@ class JobTraceBuilder {
       const auto& [place, program] = worker;
       const auto& counts = seen.at(place.second);
       const auto usual =
-          std::max_element(counts.begin(), counts.end(),
-                           [](const auto& a, const auto& b) { return a.second < b.second; });
-      return program == usual->first &&
-             std::adjacent_find(program.begin(), program.end()) == program.end();
+          std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; });
+      return program == usual->first && std::ranges::adjacent_find(program) == program.end();
     };
     for (const auto& [step, workers] : programs) {
       const bool is_complete = static_cast<int>(workers.size()) == trace.num_workers() &&
-                               std::all_of(workers.begin(), workers.end(), is_usual);
+                               std::ranges::all_of(workers, is_usual);
       (is_complete ? trace.steps : trace.incomplete_steps).push_back(step);
     }
     for (const auto& [operation, thread, step] : found_) {
@@ -193,14 +173,12 @@ class JobTraceBuilder {
 
 }  // namespace
 
-const char* name_of(JobWork work) { return work_names[static_cast<std::size_t>(work)]; }
-
 bool is_pass(JobWork work) {
   return work == JobWork::forward_compute || work == JobWork::backward_compute;
 }
 
 bool is_computing(JobWork work) {
-  return is_pass(work) || work == JobWork::optimizer || work == JobWork::garbage_collection;
+  return is_pass(work) || work == JobWork::optimizer || work == JobWork::gc;
 }
 
 JobTrace read_job_trace(TextInput& input) {
@@ -242,7 +220,7 @@ class WorkerOrder {
       by_work_[static_cast<std::size_t>(of(i).work)].push_back(i);
     for (const JobWork work : {JobWork::forward_compute, JobWork::backward_compute})
       passes_.insert(passes_.end(), all(work).begin(), all(work).end());
-    std::sort(passes_.begin(), passes_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    std::ranges::sort(passes_, [&](std::uint32_t a, std::uint32_t b) {
       return std::pair{of(a).begin, a} < std::pair{of(b).begin, b};
     });
   }
@@ -280,9 +258,8 @@ class WorkerOrder {
 
   /// The first message of the backward pass is launched after the last but one forward pass before it.
   void add_first_backward() {
-    const auto first = std::find_if(passes_.begin(), passes_.end(), [&](std::uint32_t pass) {
-      return of(pass).work == JobWork::backward_compute;
-    });
+    const auto first = std::ranges::find_if(
+        passes_, [&](std::uint32_t pass) { return of(pass).work == JobWork::backward_compute; });
     if (first == passes_.end() || first - passes_.begin() < 2) return;
     for (const JobWork work : {JobWork::backward_recv, JobWork::backward_send})
       if (!all(work).empty()) await(all(work).front(), *(first - 2));
@@ -302,10 +279,10 @@ class WorkerOrder {
       await(reductions.front(), passes_.back());
       last.push_back(reductions.back());
     }
-    for (const JobWork work : {JobWork::garbage_collection, JobWork::layernorm_grads_all_reduce,
-                               JobWork::embedding_grads_all_reduce, JobWork::grads_reduce_scatter,
-                               JobWork::separate_grads_all_reduce,
-                               JobWork::optimizer_clip_main_grad, JobWork::optimizer}) {
+    for (const JobWork work :
+         {JobWork::gc, JobWork::layernorm_grads_all_reduce, JobWork::embedding_grads_all_reduce,
+          JobWork::grads_reduce_scatter, JobWork::separate_grads_all_reduce,
+          JobWork::optimizer_clip_main_grad, JobWork::optimizer}) {
       if ((work == JobWork::grads_reduce_scatter && overlapped) || all(work).empty()) continue;
       for (const std::uint32_t before : last) await(all(work).front(), before);
       chain(all(work));
@@ -356,22 +333,6 @@ std::vector<std::vector<std::uint32_t>> awaited_in(const JobTrace& trace) {
   return awaited;
 }
 
-std::vector<std::vector<std::uint32_t>> groups_in(const JobTrace& trace) {
-  std::vector<std::vector<std::uint32_t>> groups;
-  std::map<TransferKey, std::size_t> numbers;
-  for (std::uint32_t i = 0; i < trace.operations.size(); ++i) {
-    const JobOperation& operation = trace.operations[i];
-    if (!has_group(operation.work)) {
-      groups.push_back({i});
-      continue;
-    }
-    const auto [found, is_new] = numbers.try_emplace(group_of(operation), groups.size());
-    if (is_new) groups.emplace_back();
-    groups[found->second].push_back(i);
-  }
-  return groups;
-}
-
 /// Numbers of the groups so that each comes after those that it depends on (Kahn's algorithm); fewer than there are where some
 /// depend on each other.
 std::vector<std::uint32_t> topological_order(
@@ -399,12 +360,23 @@ std::vector<std::uint32_t> topological_order(
 }  // namespace
 
 JobReplay::JobReplay(const JobTrace& trace) : trace_(&trace), awaited_(awaited_in(trace)) {
-  const auto groups = groups_in(trace);
+  std::vector<std::vector<std::uint32_t>> groups;
+  std::map<TransferKey, std::size_t> numbers;
+  for (std::uint32_t i = 0; i < trace.operations.size(); ++i) {
+    const JobOperation& operation = trace.operations[i];
+    if (!has_group(operation.work)) {
+      groups.push_back({i});
+      continue;
+    }
+    const auto [found, is_new] = numbers.try_emplace(group_of(operation), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[found->second].push_back(i);
+  }
   const auto order = topological_order(groups, awaited_);
   if (order.size() != groups.size()) {
     Problem problem;
-    problem.origin.kind = OriginKind::file;
-    problem.origin.source = std::make_shared<const SourceText>(SourceText{trace.file, {}});
+    problem.origin = {OriginKind::file,
+                      std::make_shared<const SourceText>(SourceText{trace.file, {}})};
     problem.message =
         "operations of the trace wait for each other in a circle: the order of its passes fits no "
         "schedule";
@@ -445,8 +417,26 @@ class OperationTimes {
       ideal_[at] = is_computing(static_cast<JobWork>(i)) ? mean_of(by_work[at])
                                                          : median_of(std::move(by_work[at]));
     }
-    find_workers();
-    find_stages();
+    const std::vector<std::vector<double>> no_times(at(trace_.num_workers()));
+    std::array durations{no_times, no_times};
+    for (const JobOperation& operation : trace_.operations)
+      if (is_pass(operation.work))
+        durations[pass_index(operation)][at(trace_.worker_of(operation))].push_back(
+            operation.duration);
+    for (std::size_t pass = 0; pass < 2; ++pass)
+      for (const std::vector<double>& of_worker : durations[pass])
+        worker_[pass].push_back(mean_of(of_worker));
+
+    for (std::size_t pass = 0; pass < 2; ++pass) {
+      for (int stage = 0; stage < trace_.num_stages; ++stage) {
+        std::vector<double> times;
+        for (int rank = 0; rank < trace_.num_data_ranks; ++rank)
+          times.push_back(worker_[pass][at(rank * trace_.num_stages + stage)]);
+        // Of two workers the faster one is the peer of the slower.
+        peers_[pass].push_back(lower_median_of(std::move(times)));
+      }
+      stages_[pass] = mean_of(peers_[pass]);
+    }
   }
 
   double ideal(const JobOperation& operation) const { return ideal_[index(operation.work)]; }
@@ -469,31 +459,6 @@ class OperationTimes {
   static std::size_t at(int number) { return static_cast<std::size_t>(number); }
   static std::size_t pass_index(const JobOperation& operation) {
     return operation.work == JobWork::forward_compute ? 0 : 1;
-  }
-
-  void find_workers() {
-    const std::vector<std::vector<double>> no_times(at(trace_.num_workers()));
-    std::array durations{no_times, no_times};
-    for (const JobOperation& operation : trace_.operations)
-      if (is_pass(operation.work))
-        durations[pass_index(operation)][at(trace_.worker_of(operation))].push_back(
-            operation.duration);
-    for (std::size_t pass = 0; pass < 2; ++pass)
-      for (const std::vector<double>& of_worker : durations[pass])
-        worker_[pass].push_back(mean_of(of_worker));
-  }
-
-  void find_stages() {
-    for (std::size_t pass = 0; pass < 2; ++pass) {
-      for (int stage = 0; stage < trace_.num_stages; ++stage) {
-        std::vector<double> times;
-        for (int rank = 0; rank < trace_.num_data_ranks; ++rank)
-          times.push_back(worker_[pass][at(rank * trace_.num_stages + stage)]);
-        // Of two workers the faster one is the peer of the slower.
-        peers_[pass].push_back(lower_median_of(std::move(times)));
-      }
-      stages_[pass] = mean_of(peers_[pass]);
-    }
   }
 
   const JobTrace& trace_;
@@ -525,12 +490,22 @@ class WhatIf {
         mean_of(replayed([&](const JobOperation& operation) { return times_.ideal(operation); }));
     for (const StragglerCause cause : enumerators<StragglerCause>())
       analysis.causes.push_back(cost_of(cause));
-    std::stable_sort(analysis.causes.begin(), analysis.causes.end(),
-                     [](const CauseCost& a, const CauseCost& b) { return a.saved > b.saved; });
+    std::ranges::stable_sort(analysis.causes, std::greater{}, &CauseCost::saved);
     add_workers(analysis);
     for (int stage = 0; stage < trace_.num_stages; ++stage)
       analysis.stage_ratios.push_back(ratio_of(times_.of_peers(stage), times_.of_stages()));
-    add_slowdowns(analysis);
+    std::array<bool, num_job_works> present{};
+    for (const JobOperation& operation : trace_.operations)
+      present[static_cast<std::size_t>(operation.work)] = true;
+    for (std::size_t i = 0; i < present.size(); ++i)
+      if (present[i])
+        analysis.slowdown_by_work[i] = mean_of(replayed([&](const JobOperation& operation) {
+                                         return static_cast<std::size_t>(operation.work) == i
+                                                    ? operation.duration
+                                                    : times_.ideal(operation);
+                                       })) /
+                                       analysis.ideal_time;
+
     add_scatter(analysis);
     return analysis;
   }
@@ -568,8 +543,7 @@ class WhatIf {
             {rank, stage,
              ratio_of(times_.of_worker(rank * trace_.num_stages + stage), times_.of_peers(stage)),
              0});
-    std::stable_sort(analysis.workers.begin(), analysis.workers.end(),
-                     [](const WorkerPace& a, const WorkerPace& b) { return a.ratio > b.ratio; });
+    std::ranges::stable_sort(analysis.workers, std::greater{}, &WorkerPace::ratio);
     constexpr std::size_t most_replayed = 8;
     for (std::size_t i = 0; i < std::min(most_replayed, analysis.workers.size()); ++i) {
       WorkerPace& worker = analysis.workers[i];
@@ -581,20 +555,6 @@ class WhatIf {
                        : operation.duration;
           }));
     }
-  }
-
-  void add_slowdowns(StragglerAnalysis& analysis) const {
-    std::array<bool, num_job_works> present{};
-    for (const JobOperation& operation : trace_.operations)
-      present[static_cast<std::size_t>(operation.work)] = true;
-    for (std::size_t i = 0; i < present.size(); ++i)
-      if (present[i])
-        analysis.slowdown_by_work[i] = mean_of(replayed([&](const JobOperation& operation) {
-                                         return static_cast<std::size_t>(operation.work) == i
-                                                    ? operation.duration
-                                                    : times_.ideal(operation);
-                                       })) /
-                                       analysis.ideal_time;
   }
 
   void add_scatter(StragglerAnalysis& analysis) const {

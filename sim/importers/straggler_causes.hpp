@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// Kind of a job's operation, by its name in the traces of ByteDance-Seed/StragglerAnalysis.
+/// Kind of a job's operation: dashed_name() is what the traces of ByteDance-Seed/StragglerAnalysis call it, "forward-compute".
 enum class JobWork {
   forward_compute,
   backward_compute,
@@ -25,10 +25,9 @@ enum class JobWork {
   embedding_grads_all_reduce,
   optimizer_clip_main_grad,
   optimizer,
-  garbage_collection
+  gc  ///< garbage collection
 };
 inline constexpr int num_job_works = enumerators<JobWork>().size();
-const char* name_of(JobWork work);  ///< "forward-compute"
 
 /// A forward or backward pass of one microbatch.
 bool is_pass(JobWork work);

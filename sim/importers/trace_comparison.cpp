@@ -45,7 +45,6 @@ bool names_rank(const std::string& process, std::int64_t rank) {
   }
   return false;
 }
-
 }  // namespace detail
 
 namespace {
@@ -72,9 +71,7 @@ std::int64_t chosen_device(const GpuTrace& trace, std::int64_t rank) {
       if (const auto name = trace.processes.find(device);
           name != trace.processes.end() && names_rank(name->second, rank))
         return device;
-  return std::max_element(ends.begin(), ends.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
+  return std::ranges::max_element(ends, {}, [](const auto& each) { return each.second; })->first;
 }
 
 /// Work outside of the marked steps, and communication of groups that nothing is known of.
@@ -156,7 +153,7 @@ SimulatedTrace simulated_trace(const Scenario& scenario, const Library& library,
 /// Of what kinds the runs are decides what must be said.
 void add_general_notes(TimelineComparison& comparison) {
   const auto is_real = [](const ComparedTimeline& run) { return run.kind == TraceKind::real; };
-  const auto num_real = std::count_if(comparison.runs.begin(), comparison.runs.end(), is_real);
+  const auto num_real = std::ranges::count_if(comparison.runs, is_real);
   const bool mixed = num_real > 0 && num_real < static_cast<std::int64_t>(comparison.runs.size());
   if (mixed)
     comparison.notes.emplace_back(
@@ -169,26 +166,6 @@ void add_general_notes(TimelineComparison& comparison) {
       "timelines hold no memory, tokens, FLOP or bytes on the wire; compare scenarios or reports "
       "for those");
 }
-
-std::vector<SimulatedTrace> simulate_all(const std::vector<TimelineInput>& inputs,
-                                         const std::vector<std::size_t>& scenarios,
-                                         const Library& library, std::int64_t rank) {
-  Tasks<SimulatedTrace> tasks;
-  tasks.count = scenarios.size();
-  tasks.at_once = default_at_once();
-  tasks.work = [&](std::size_t i) {
-    return simulated_trace(std::get<Scenario>(inputs[scenarios[i]].content), library, rank);
-  };
-  std::vector<TaskOutcome<SimulatedTrace>> outcomes = run_tasks(tasks);
-  std::vector<SimulatedTrace> traces;
-  for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
-      throw_failure(*failure, inputs[scenarios[i]].label);
-    traces.push_back(std::move(std::get<SimulatedTrace>(outcomes[i])));
-  }
-  return traces;
-}
-
 }  // namespace
 
 bool is_trace_file(const std::filesystem::path& file) {
@@ -228,8 +205,16 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
       for (const Problem& problem : error.problems()) problems.add(problem);
     }
   problems.throw_if_any();
-  const std::vector<SimulatedTrace> simulated = simulate_all(inputs, scenarios, library, rank);
+  const Tasks<SimulatedTrace> tasks{
+      scenarios.size(), default_at_once(), [&](std::size_t i) {
+        return simulated_trace(std::get<Scenario>(inputs[scenarios[i]].content), library, rank);
+      }};
+  std::vector<TaskOutcome<SimulatedTrace>> outcomes = run_tasks(tasks);
+  std::vector<SimulatedTrace> simulated;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
+      throw_failure(*failure, inputs[scenarios[i]].label);
+    simulated.push_back(std::move(std::get<SimulatedTrace>(outcomes[i])));
     TextInput input(inputs[scenarios[i]].label, simulated[i].text);
     traces[scenarios[i]] = read_gpu_trace(input);
   }
@@ -308,7 +293,7 @@ FigureRows kernel_rows(const DataViews& runs) {
   for (const std::string& name : names)
     rows.push_back(
         {name, pointer_join("/kernels", name) + "/time_s", text_of_time, Change::difference});
-  std::stable_sort(rows.begin(), rows.end(), [&](const FigureRow& one, const FigureRow& two) {
+  std::ranges::stable_sort(rows, [&](const FigureRow& one, const FigureRow& two) {
     return html::largest(runs, one.pointer) > html::largest(runs, two.pointer);
   });
   return rows;
@@ -340,7 +325,6 @@ std::string pair_text(const DataViews& runs, std::size_t other) {
   return table("ms, of one step", step_rows()) +
          table("kernels, sums of durations", kernel_rows(runs));
 }
-
 }  // namespace
 
 std::string timeline_comparison_text(const TimelineComparison& comparison, Colour colour) {
@@ -403,10 +387,9 @@ std::string difference_text(const DataViews& runs) {
     return runs[1].amount(pointer_of(words)) - runs[0].amount(pointer_of(words));
   };
   std::vector<TraceLineWords> lines(trace_lines.begin(), trace_lines.end());
-  std::stable_sort(lines.begin(), lines.end(),
-                   [&](const TraceLineWords& a, const TraceLineWords& b) {
-                     return std::abs(change(a)) > std::abs(change(b));
-                   });
+  std::ranges::stable_sort(lines, [&](const TraceLineWords& a, const TraceLineWords& b) {
+    return std::abs(change(a)) > std::abs(change(b));
+  });
   constexpr std::size_t most_named = 3;
   lines.resize(most_named);
   std::erase_if(lines, [&](const TraceLineWords& words) { return change(words) == 0; });
@@ -438,7 +421,6 @@ std::string runs_section(const TimelineComparison& comparison) {
   return "<ul class=\"jobs\">\n" + items + "</ul>\n" +
          (notes.empty() ? "" : "<h3>Not like for like</h3>\n<ul>\n" + notes + "</ul>\n");
 }
-
 }  // namespace
 
 std::string timeline_comparison_page(const TimelineComparison& comparison) {
@@ -462,5 +444,4 @@ std::string timeline_comparison_page(const TimelineComparison& comparison) {
   page.footer = "Written by windtunnel compare.";
   return html_document(page);
 }
-
 }  // namespace windtunnel

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
+#include <tuple>
 #include <utility>
 
 #include "core/json_value.hpp"
@@ -112,19 +114,12 @@ void TraceEventReader::read(std::function<void(const TraceEvent&)> take) {
 void TraceEventReader::problem(const std::string& pointer, std::string message,
                                std::string suggestion) {
   const TextInput::Position at = input_.position();
-  Problem problem;
-  problem.origin.kind = OriginKind::file;
-  problem.origin.source = std::make_shared<const SourceText>(SourceText{input_.name(), {}});
-  if (at.byte > 0) {
-    problem.origin.line = at.line;
-    problem.origin.column = at.column;
-  }
-  problem.pointer = pointer;
-  problem.message = std::move(message);
   if (pointer.starts_with("/traceEvents/"))
-    problem.message += " in the event that ends at byte " + std::to_string(at.byte);
-  problem.suggestion = std::move(suggestion);
-  problems_.add(std::move(problem));
+    message += " in the event that ends at byte " + std::to_string(at.byte);
+  Origin origin{OriginKind::file,
+                std::make_shared<const SourceText>(SourceText{input_.name(), {}})};
+  if (at.byte > 0) std::tie(origin.line, origin.column) = std::pair(at.line, at.column);
+  problems_.add({std::move(origin), pointer, std::move(message), std::move(suggestion)});
   if (problems_.size() >= Problems::max_reported) throw Stop{};
 }
 

@@ -29,8 +29,8 @@ void compare_ranks(const MeasurementPoint& point, const PointPrediction& predict
     if (rank >= static_cast<int>(predicted.stage_of_rank.size())) continue;
     const int stage = predicted.stage_of_rank[static_cast<std::size_t>(rank)];
     const std::string name = rank_class(stage, stages);
-    auto found = std::find_if(classes.begin(), classes.end(),
-                              [&](const auto& entry) { return entry.first == name; });
+    auto found =
+        std::ranges::find_if(classes, [&](const auto& entry) { return entry.first == name; });
     if (found == classes.end()) found = classes.insert(classes.end(), {name, {}});
     found->second.measured += measured;
     found->second.predicted +=
@@ -68,17 +68,11 @@ std::vector<MemoryComparison> compare_memory(const MeasurementPoint& point,
   return comparisons;
 }
 
-std::vector<double> memory_errors(const std::vector<MemoryComparison>& comparisons) {
-  std::vector<double> errors;
-  for (const MemoryComparison& each : comparisons) errors.push_back(each.error());
-  return errors;
-}
-
 std::vector<double> memory_errors(const std::vector<MemoryComparison>& comparisons,
-                                  MemoryKind kind) {
+                                  std::optional<MemoryKind> kind) {
   std::vector<double> errors;
   for (const MemoryComparison& each : comparisons)
-    if (each.kind == kind) errors.push_back(each.error());
+    if (!kind || each.kind == *kind) errors.push_back(each.error());
   return errors;
 }
 

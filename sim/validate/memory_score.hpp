@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,8 @@ std::vector<MemoryComparison> compare_memory(const MeasurementPoint& point,
                                              const PointPrediction& predicted);
 
 /// Relative errors of one kind, or of all.
-std::vector<double> memory_errors(const std::vector<MemoryComparison>& comparisons);
 std::vector<double> memory_errors(const std::vector<MemoryComparison>& comparisons,
-                                  MemoryKind kind);
+                                  std::optional<MemoryKind> kind = {});
 
 /// Runs that ended out of memory or ran, against the verdict "fits". Ids, in the order of the file.
 struct CapacityVerdicts {

@@ -17,14 +17,6 @@ struct StageReading {
   Bytes first_step_allocated{}, first_step_reserved{};  ///< before the optimizer's moments exist
 };
 
-/// A number of the point's own device, platform or software file that was fitted to measurements.
-struct FittedNumber {
-  std::string name;    ///< "device a100-sxm-80gb: gemm/peak_fraction"
-  std::string source;  ///< as written; says on which sets
-  /// Whether the source names the set among those it was fitted on: before any "never fitted on".
-  bool is_fitted_on(const std::string& set) const;
-};
-
 /// Prediction of one point.
 struct PointPrediction {
   Seconds time{};                        ///< of the iteration or collective

@@ -163,7 +163,7 @@ std::vector<ValidatedSet> shown(const std::vector<ValidatedSet>& sets) {
 
 LogAxis LogAxis::around(const std::vector<double>& values) {
   if (values.empty()) return {};
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const auto [low, high] = std::ranges::minmax_element(values);
   WT_EXPECT(*low > 0);
   LogAxis axis;
   axis.first_decade = static_cast<int>(std::floor(std::log10(*low)));

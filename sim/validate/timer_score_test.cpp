@@ -1,6 +1,6 @@
-#include "validate/timer_score.hpp"
-
 #include <doctest/doctest.h>
+
+#include "validate/validate.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,6 +1,8 @@
 #include "validate/validate.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 namespace windtunnel {
 namespace {
@@ -9,33 +11,6 @@ SkippedPoint skipped_for(const std::string& id, const ChildFailure& failure) {
   const bool unsupported = failure.kind == FailureKind::unsupported;
   return {id, unsupported ? SkipKind::unsupported : SkipKind::failed,
           failure.kind == FailureKind::our_bug ? "internal error: " + failure.text : failure.text};
-}
-
-/// The points of which something is predicted.
-std::vector<const MeasurementPoint*> points_to_predict(const MeasurementSet& set) {
-  std::vector<const MeasurementPoint*> points;
-  for (const MeasurementPoint& point : set.points)
-    if (why_not_predicted(point).empty()) points.push_back(&point);
-  return points;
-}
-
-PointPrediction predict_point(const MeasurementSet& set, const MeasurementPoint& point,
-                              const Prediction& prediction) {
-  const JsonValue scenario = scenario_of(set, point);
-  if (!point.collective) return prediction.predict(scenario, set.folder);
-  return prediction.predict_collective(*point.collective, scenario, set.folder);
-}
-
-std::vector<TaskOutcome<PointPrediction>> predict_points(
-    const MeasurementSet& set, const std::vector<const MeasurementPoint*>& points,
-    const Prediction& prediction) {
-  Tasks<PointPrediction> tasks;
-  tasks.count = points.size();
-  tasks.at_once = prediction.at_once;
-  tasks.work = [&](std::size_t i) { return predict_point(set, *points[i], prediction); };
-  if (prediction.on_progress)
-    tasks.on_done = [&](std::size_t done) { prediction.on_progress(done, points.size()); };
-  return run_tasks(tasks);
 }
 
 /// The measured time of a point; none where there is nothing to compare with.
@@ -53,11 +28,8 @@ void add_point(const MeasurementSet& set, const MeasurementPoint& point,
   } else if (memory.empty()) {
     validated.skipped.push_back({point.id, SkipKind::no_time, why_not_scored(set, point)});
   }
-  const auto append = [](auto& list, const auto& more) {
-    list.insert(list.end(), more.begin(), more.end());
-  };
-  append(validated.memory, memory);
-  append(validated.timers, compare_timers(point, predicted));
+  std::ranges::copy(memory, std::back_inserter(validated.memory));
+  std::ranges::copy(compare_timers(point, predicted), std::back_inserter(validated.timers));
   if (!point.collective) validated.capacity.add(point, predicted.verdict);
   for (const FittedNumber& number : predicted.fitted)
     if (number.is_fitted_on(set.name)) validated.fitted_numbers.insert(number.name);
@@ -66,8 +38,8 @@ void add_point(const MeasurementSet& set, const MeasurementPoint& point,
 }  // namespace
 
 bool ValidatedSet::has_failures() const {
-  return std::any_of(skipped.begin(), skipped.end(),
-                     [](const SkippedPoint& point) { return point.kind == SkipKind::failed; });
+  return std::ranges::any_of(
+      skipped, [](const SkippedPoint& point) { return point.kind == SkipKind::failed; });
 }
 
 bool ValidatedSet::has_scores() const {
@@ -91,6 +63,19 @@ std::vector<MeasuredRun> measured_runs(const std::vector<ValidatedSet>& sets) {
 }
 
 ValidatedSet validate(const MeasurementSet& set, const Prediction& prediction) {
+  std::vector<const MeasurementPoint*> points;  // of which something is predicted
+  for (const MeasurementPoint& point : set.points)
+    if (why_not_predicted(point).empty()) points.push_back(&point);
+  Tasks<PointPrediction> tasks{points.size(), prediction.at_once, [&](std::size_t i) {
+                                 const JsonValue scenario = scenario_of(set, *points[i]);
+                                 const auto& collective = points[i]->collective;
+                                 return collective ? prediction.predict_collective(
+                                                         *collective, scenario, set.folder)
+                                                   : prediction.predict(scenario, set.folder);
+                               }};
+  if (prediction.on_progress)
+    tasks.on_done = [&](std::size_t done) { prediction.on_progress(done, points.size()); };
+  const std::vector<TaskOutcome<PointPrediction>> outcomes = run_tasks(tasks);
   ValidatedSet validated;
   validated.name = set.name;
   validated.citation = set.citation;
@@ -98,22 +83,85 @@ ValidatedSet validate(const MeasurementSet& set, const Prediction& prediction) {
   validated.num_points = set.points.size();
   validated.never_fitted = set.never_fitted;
   validated.kind = set.kind;
-  const std::vector<const MeasurementPoint*> points = points_to_predict(set);
-  const std::vector<TaskOutcome<PointPrediction>> outcomes =
-      predict_points(set, points, prediction);
-  std::size_t next = 0;
-  for (const MeasurementPoint& point : set.points) {
-    if (next == points.size() || points[next] != &point) {
-      validated.skipped.push_back({point.id, SkipKind::no_time, why_not_predicted(point)});
-      continue;
-    }
-    const TaskOutcome<PointPrediction>& outcome = outcomes[next++];
-    if (const auto* failure = std::get_if<ChildFailure>(&outcome))
+  auto outcome = outcomes.begin();
+  for (const MeasurementPoint& point : set.points)
+    if (const std::string why = why_not_predicted(point); !why.empty())
+      validated.skipped.push_back({point.id, SkipKind::no_time, why});
+    else if (const auto* failure = std::get_if<ChildFailure>(&*outcome++))
       validated.skipped.push_back(skipped_for(point.id, *failure));
     else
-      add_point(set, point, std::get<PointPrediction>(outcome), validated);
-  }
+      add_point(set, point, std::get<PointPrediction>(*std::prev(outcome)), validated);
   return validated;
+}
+
+std::vector<ScoredRow> compare_timers(const MeasurementPoint& point,
+                                      const PointPrediction& predicted) {
+  std::vector<ScoredRow> timers;
+  for (const auto& [name, time] : {std::pair{"forward-compute", predicted.last_stage_forward},
+                                   {"backward-compute", predicted.last_stage_backward}})
+    if (const auto measured = point.timers.find(name); measured != point.timers.end())
+      timers.push_back({point.id, name, measured->second, time});
+  return timers;
+}
+
+std::map<std::string, std::vector<double>> timer_errors(const std::vector<ScoredRow>& timers) {
+  std::map<std::string, std::vector<double>> errors;
+  for (const ScoredRow& each : timers) errors[each.group].push_back(each.error());
+  return errors;
+}
+
+namespace {
+
+template <double Score::*member>
+std::optional<double> of_times(const ValidatedSet& set) {
+  if (set.comparisons.empty()) return std::nullopt;
+  return std::abs(score(set.comparisons).*member);
+}
+
+template <MemoryKind kind>
+std::optional<double> of_memory(const ValidatedSet& set) {
+  return mean_absolute_error(memory_errors(set.memory, kind));
+}
+
+template <std::vector<std::string> CapacityVerdicts::*list>
+std::optional<double> of_capacity(const ValidatedSet& set) {
+  if (set.kind != MeasurementKind::iteration) return std::nullopt;
+  return static_cast<double>((set.capacity.*list).size());
+}
+
+}  // namespace
+
+const std::vector<Metric>& all_metrics() {
+  static const std::vector<Metric> metrics{
+      {"mape", of_times<&Score::mape>},
+      {"median_ape", of_times<&Score::median_ape>},
+      {"p90_ape", of_times<&Score::p90_ape>},
+      {"worst_ape", of_times<&Score::worst_ape>},
+      {"bias", of_times<&Score::bias>},
+      {"memory_mape",
+       [](const ValidatedSet& set) { return mean_absolute_error(memory_errors(set.memory)); }},
+      {"memory_allocated_mape", of_memory<MemoryKind::allocated>},
+      {"memory_reserved_mape", of_memory<MemoryKind::reserved>},
+      {"memory_smi_mape", of_memory<MemoryKind::nvidia_smi>},
+      {"timers_mape",
+       [](const ValidatedSet& set) -> std::optional<double> {
+         return set.timers.empty() ? std::nullopt : std::optional(score(set.timers).mape);
+       }},
+      {"missed", of_capacity<&CapacityVerdicts::missed>},
+      {"refused_that_ran", of_capacity<&CapacityVerdicts::refused_that_ran>},
+  };
+  return metrics;
+}
+
+const Metric* find_metric(const std::string& name) {
+  for (const Metric& metric : all_metrics())
+    if (metric.name == name) return &metric;
+  return nullptr;
+}
+
+std::optional<double> mean_absolute_error(const std::vector<double>& errors) {
+  if (errors.empty()) return std::nullopt;
+  return score_errors(errors).mape;
 }
 
 }  // namespace windtunnel

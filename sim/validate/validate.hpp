@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,7 +13,6 @@
 #include "simulate/tasks.hpp"
 #include "validate/memory_score.hpp"
 #include "validate/point_prediction.hpp"
-#include "validate/timer_score.hpp"
 
 namespace windtunnel {
 
@@ -40,7 +41,7 @@ struct ValidatedSet {
 
   MeasurementKind kind = MeasurementKind::iteration;
   std::vector<MemoryComparison> memory;
-  std::vector<TimerComparison> timers;
+  std::vector<ScoredRow> timers;  ///< compare_timers()
   CapacityVerdicts capacity;
   OrderScore orders;  ///< of pairs of its rows, by the errors of other stacks' pairs
   /// Numbers of the points' own files that were fitted on this very set.
@@ -74,5 +75,28 @@ struct Prediction {
 /// Predicts every point of the set. A point that cannot be predicted, or has no time to compare
 /// with, is listed in `skipped` and costs nothing else.
 ValidatedSet validate(const MeasurementSet& set, const Prediction& prediction);
+
+/// The timers that are predicted, as the groups of rows: "forward-compute" and "backward-compute" of the last rank, summed
+/// over the microbatches of an iteration. Megatron synchronises the GPU at their ends.
+std::vector<ScoredRow> compare_timers(const MeasurementPoint& point,
+                                      const PointPrediction& predicted);
+/// Relative errors by timer.
+std::map<std::string, std::vector<double>> timer_errors(const std::vector<ScoredRow>& timers);
+
+/// A figure of a validated set that can have a limit: the smaller the better. Names are those of
+/// the JSON document. A bias counts without its sign; verdicts on memory are counts.
+struct Metric {
+  const char* name;
+  /// None where the set has nothing of the kind.
+  std::optional<double> (*of)(const ValidatedSet&);
+};
+
+/// All of them, in the order in which a message lists them.
+const std::vector<Metric>& all_metrics();
+/// A null pointer when there is none of this name.
+const Metric* find_metric(const std::string& name);
+
+/// Mean absolute error; none of none.
+std::optional<double> mean_absolute_error(const std::vector<double>& errors);
 
 }  // namespace windtunnel

@@ -1,17 +1,16 @@
 #include "validate/validate_command.hpp"
 
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <ostream>
 
+#include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "core/problem.hpp"
 #include "core/staged_files.hpp"
+#include "core/text_list.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
 #include "simulate/forked.hpp"
-#include "validate/metrics.hpp"
 #include "validate/scatter_svg.hpp"
 #include "validate/validation_report.hpp"
 
@@ -75,20 +74,17 @@ ScoreLimit parse_score_limit(const std::string& text) {
   std::vector<std::string> names;
   for (const Metric& metric : all_metrics()) names.emplace_back(metric.name);
   if (find_metric(name) == nullptr) {
-    std::string list = "the metrics are";
-    for (const std::string& known : names) list += (known == names.front() ? " " : ", ") + known;
     const std::string nearest = closest_match(name, names);
-    throw option_error("--fail-above", text, "unknown metric \"" + name + "\"",
-                       nearest.empty() ? list : "did you mean \"" + nearest + "\"?");
+    throw option_error(
+        "--fail-above", text, "unknown metric \"" + name + "\"",
+        nearest.empty() ? "the metrics are " + listed(names) : "did you mean \"" + nearest + "\"?");
   }
   const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
-  double limit = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), limit);
-  if (error != std::errc() || end != number.data() + number.size() || !std::isfinite(limit) ||
-      limit < 0)
+  const std::optional<double> limit = number_in(number);
+  if (!limit || *limit < 0)
     throw option_error("--fail-above", text, "\"" + number + "\" is no limit: errors are fractions",
                        "write " + name + "=0.06 for 6 %");
-  return {name, limit};
+  return {name, *limit};
 }
 
 std::vector<std::string> negative_verdicts(const std::vector<ValidatedSet>& sets,

@@ -3,17 +3,10 @@
 
 #include "core/json_build.hpp"
 #include "report/json_object.hpp"
-#include "validate/metrics.hpp"
 #include "validate/validation_report.hpp"
 
 namespace windtunnel {
 namespace {
-
-JsonValue skipped_json(const std::vector<SkippedPoint>& skipped) {
-  return array_of(skipped, [](const SkippedPoint& point) {
-    return object_of({{"id", point.id}, {"why", point.why}});
-  });
-}
 
 JsonValue with_scores(JsonValue json, const Score& score) {
   add_members(json, {{"mape", score.mape},
@@ -69,32 +62,28 @@ void add_memory_scores(JsonValue& json, const ValidatedSet& set) {
                                        {"ran", set.capacity.ran.size()}}));
 }
 
-void add_timer_scores(JsonValue& json, const ValidatedSet& set) {
-  if (set.timers.empty()) return;
-  JsonValue timers = empty_object();
-  for (const auto& [name, errors] : timer_errors(set.timers))
-    timers.set(name, JsonValue(*mean_absolute_error(errors)));
-  json.set("timers_mape", std::move(timers));
-}
-
 JsonValue set_json(const ValidatedSet& set) {
-  JsonValue json = object_of({{"set", set.name},
-                              {"points", set.num_points},
-                              {"scored", set.comparisons.size()},
-                              {"skipped", skipped_json(set.skipped)},
-                              {"fitted_on_this_set", array_of(set.fitted_numbers)},
-                              {"never_fitted", set.never_fitted}});
-  if (!set.overrides.empty()) json.set("overrides", array_of(set.overrides));
+  const auto skipped = [](const SkippedPoint& point) {
+    return object_of({{"id", point.id}, {"why", point.why}});
+  };
+  JsonValue json =
+      object_of({{"set", set.name},
+                 {"points", set.num_points},
+                 {"scored", set.comparisons.size()},
+                 {"skipped", array_of(set.skipped, skipped)},
+                 {"fitted_on_this_set", array_of(set.fitted_numbers)},
+                 {"never_fitted", set.never_fitted},
+                 {"overrides", only_if(!set.overrides.empty(), array_of(set.overrides))}});
   if (!set.comparisons.empty()) add_time_scores(json, set);
   if (set.has_scores()) add_memory_scores(json, set);
-  add_timer_scores(json, set);
+  if (!set.timers.empty())
+    json.set("timers_mape", object_by_key(timer_errors(set.timers), [](const auto& errors) {
+               return *mean_absolute_error(errors);
+             }));
   return json;
 }
 
 JsonValue point_json(const ValidatedSet& set, const ScoredRow& row) {
-  std::optional<JsonValue> interval;
-  if (row.interval)
-    interval = array_of(std::array{row.interval->first, row.interval->second}, json_of<Seconds>);
   std::optional<double> outside;
   if (row.judged) outside = share_outside_kernels(row.judged->breakdown);
   return object_of({{"set", set.name},
@@ -104,7 +93,7 @@ JsonValue point_json(const ValidatedSet& set, const ScoredRow& row) {
                     {"predicted_s", row.predicted},
                     {"error", row.error()},
                     {"outside_kernels", outside},
-                    {"interval_s", interval}});
+                    {"interval_s", row.interval}});
 }
 
 JsonValue memory_json(const ValidatedSet& set, const MemoryComparison& comparison) {
@@ -117,13 +106,13 @@ JsonValue memory_json(const ValidatedSet& set, const MemoryComparison& compariso
                     {"error", comparison.error()}});
 }
 
-JsonValue timer_json(const ValidatedSet& set, const TimerComparison& comparison) {
+JsonValue timer_json(const ValidatedSet& set, const ScoredRow& timer) {
   return object_of({{"set", set.name},
-                    {"id", comparison.id},
-                    {"timer", comparison.name},
-                    {"measured_s", comparison.measured},
-                    {"predicted_s", comparison.predicted},
-                    {"error", comparison.error()}});
+                    {"id", timer.id},
+                    {"timer", timer.group},
+                    {"measured_s", timer.measured},
+                    {"predicted_s", timer.predicted},
+                    {"error", timer.error()}});
 }
 
 }  // namespace
@@ -135,8 +124,7 @@ JsonValue validation_value(const std::vector<ValidatedSet>& sets) {
       points.push_back(point_json(set, comparison));
     for (const MemoryComparison& comparison : set.memory)
       memory.push_back(memory_json(set, comparison));
-    for (const TimerComparison& comparison : set.timers)
-      timers.push_back(timer_json(set, comparison));
+    for (const ScoredRow& timer : set.timers) timers.push_back(timer_json(set, timer));
   }
   std::optional<JsonValue> iterations;
   if (const std::vector<ScoredRow> all = iterations_of(sets); !all.empty())

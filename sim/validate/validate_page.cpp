@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <numeric>
 
+#include "core/text_list.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"
-#include "validate/metrics.hpp"
 #include "validate/scatter_svg.hpp"
 #include "validate/validation_report.hpp"
 
@@ -50,12 +50,9 @@ std::string point_table(const std::string& caption, const html::DataView& docume
 }
 
 std::string overrides_paragraph(const std::vector<ValidatedSet>& sets) {
-  std::string list;
-  if (!sets.empty())  // all are changed alike
-    for (const std::string& override : sets.front().overrides)
-      list += (list.empty() ? "" : ", ") + escaped(override);
-  if (list.empty()) return "";
-  return "<p class=\"job\">With " + list +
+  if (sets.empty() || sets.front().overrides.empty()) return "";
+  // All are changed alike.
+  return "<p class=\"job\">With " + escaped(listed(sets.front().overrides)) +
          " over every point: not the score of the shipped files.</p>\n";
 }
 
@@ -74,9 +71,8 @@ std::string headline(const std::vector<ValidatedSet>& sets, const html::DataView
     return html + "</div>\n</header>\n";
   }
   const auto within = [&](double limit) {
-    return static_cast<std::size_t>(
-        std::count_if(iterations.begin(), iterations.end(),
-                      [&](const ScoredRow& row) { return std::abs(row.error()) <= limit; }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        iterations, [&](const ScoredRow& row) { return std::abs(row.error()) <= limit; }));
   };
   constexpr double close = 0.05, near = 0.10;
   html += "<h1><span class=\"big\">" + document.cell("/iterations/mape", percent_text) +
@@ -113,8 +109,7 @@ std::string worst_table(const std::vector<ValidatedSet>& sets, const html::DataV
   const auto size = [&](std::size_t i) {
     return std::abs(document.amount(pointer_of(i) + "error"));
   };
-  std::stable_sort(points.begin(), points.end(),
-                   [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+  std::ranges::stable_sort(points, [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
   points.resize(std::min(limit, points.size()));
   return points.empty() ? ""
                         : element("h3", "", title) + "\n" + point_table(title, document, points);

@@ -32,12 +32,6 @@ std::string rows_text(const std::vector<ScoredRow>& comparisons) {
          (outliers ? "  * off by more than " + percent_text(outlier_error) + "\n" : "");
 }
 
-const char* naive_model(MeasurementKind kind) {
-  return kind == MeasurementKind::collective
-             ? "one constant bus bandwidth, fitted on these rows"
-             : "one constant efficiency x ideal bubble, fitted on these rows";
-}
-
 /// "97.2 %"; a dash of nothing.
 std::string share_text(double part, std::size_t whole) {
   return whole == 0 ? "-" : percent_text(part / static_cast<double>(whole));
@@ -51,7 +45,10 @@ std::string score_text(const ValidatedSet& set) {
                   "median " + percent_text(all.median_ape) + ", 90th percentile " +
                       percent_text(all.p90_ape) + ", worst " + percent_text(all.worst_ape) +
                       ", bias " + signed_percent_text(all.bias)});
-  rows.push_back({"bar to clear", percent_text(naive_mape(comparisons)), naive_model(set.kind)});
+  rows.push_back({"bar to clear", percent_text(naive_mape(comparisons)),
+                  (set.kind == MeasurementKind::collective
+                       ? "one constant bus bandwidth, fitted on these rows"
+                       : "one constant efficiency x ideal bubble, fitted on these rows")});
   if (const std::size_t left_out = num_largest(comparisons.size()); left_out > 0)
     rows.push_back({"without the " + std::to_string(left_out) + " largest",
                     percent_text(score_without_largest(comparisons, left_out).mape),
@@ -101,7 +98,7 @@ std::string pairs_text(const std::vector<ScoredRow>& comparisons) {
     rows.push_back({name, signed_percent_text(measured), signed_percent_text(predicted),
                     fixed_text(ratios.back(), 2)});
   }
-  const auto right = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r > 0; });
+  const auto right = std::ranges::count_if(ratios, [](double r) { return r > 0; });
   return "\n" + text_table("lr", rows) + "  sign right in " + std::to_string(right) + " of " +
          std::to_string(ratios.size()) + ", median size " +
          fixed_text(score_errors(ratios).median_ape, 2) + " of the measured\n";
@@ -177,36 +174,23 @@ std::string signed_in_percent(double share) {
   return text.substr(0, text.find(' '));
 }
 
-std::string inside_text(const std::vector<ScoredRow>& comparisons) {
-  const auto share = interval_coverage(comparisons);
-  return share ? fixed_text(100 * *share, 0) : "-";
-}
-
-/// "42/47", or "42" where that is all.
-std::string scored_text(const ValidatedSet& set) {
-  const std::string scored = std::to_string(set.comparisons.size());
-  return set.comparisons.size() == set.num_points ? scored
-                                                  : scored + "/" + std::to_string(set.num_points);
-}
-
 TextRow row_of(const ValidatedSet& set) {
-  TextRow row{set.name, scored_text(set)};
+  const std::string scored = std::to_string(set.comparisons.size());
+  const bool are_all = set.comparisons.size() == set.num_points;
+  TextRow row{set.name, are_all ? scored : scored + "/" + std::to_string(set.num_points)};
   if (set.comparisons.empty()) {
     row.insert(row.end(), 5, "-");
   } else {
     const Score all = score(set.comparisons);
-    row.insert(row.end(),
-               {in_percent(all.mape), in_percent(all.worst_ape), signed_in_percent(all.bias),
-                in_percent(naive_mape(set.comparisons)), inside_text(set.comparisons)});
+    const auto inside = interval_coverage(set.comparisons);
+    row.insert(row.end(), {in_percent(all.mape), in_percent(all.worst_ape),
+                           signed_in_percent(all.bias), in_percent(naive_mape(set.comparisons)),
+                           inside ? fixed_text(100 * *inside, 0) : "-"});
   }
   row.push_back(set.never_fitted && set.fitted_numbers.empty()
                     ? "never"
                     : std::to_string(set.fitted_numbers.size()));
   return row;
-}
-
-TextRow heading(const std::string& what) {
-  return {what + ", errors in %", "rows", "mean", "worst", "bias", "bar", "inside", "fitted"};
 }
 
 /// A heading and a row for each set of the kind; nothing where there is none. One without times, but with memory, has none here.
@@ -217,7 +201,9 @@ std::vector<TextRow> rows_of_times(const std::vector<ValidatedSet>& sets, Measur
       rows.push_back(row_of(set));
   const bool of_iterations = kind == MeasurementKind::iteration;
   if (!rows.empty())
-    rows.insert(rows.begin(), heading(of_iterations ? "iteration times" : "collectives"));
+    rows.insert(rows.begin(),
+                {of_iterations ? "iteration times, errors in %" : "collectives, errors in %",
+                 "rows", "mean", "worst", "bias", "bar", "inside", "fitted"});
   return rows;
 }
 

@@ -55,14 +55,12 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
 
 }  // namespace
 
-namespace formats {
-Importer deepspeed() {
+Importer formats::deepspeed() {
   return {"deepspeed",
           "a configuration of DeepSpeed, to a scenario",
           "a JSON configuration of DeepSpeed",
           {"--base", "--gpus", "--model"},
           import_deepspeed};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

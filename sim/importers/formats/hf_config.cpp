@@ -364,8 +364,8 @@ class ConfigReader {
       std::vector<bool> slides;
       for (const JsonValue& type : types->array())
         slides.push_back(type.is_string() && type.string() == "sliding_attention");
-      const auto windows = std::count(slides.begin(), slides.end(), true);
-      const auto first = std::find(slides.begin(), slides.end(), true) - slides.begin();
+      const auto windows = std::ranges::count(slides, true);
+      const auto first = std::ranges::find(slides, true) - slides.begin();
       if (windows == 0) return false;
       const bool upper = first + windows == static_cast<std::ptrdiff_t>(slides.size());
       from = upper ? static_cast<int>(first) : 0;
@@ -469,8 +469,7 @@ class ConfigReader {
 
   void add_notes(bool own_sequence) {
     if (const char* key = present(sequence_names); own_sequence && key != nullptr) {
-      const bool by_class =
-          std::find(defaulted_.begin(), defaulted_.end(), key) != defaulted_.end();
+      const bool by_class = std::ranges::find(defaulted_, key) != defaulted_.end();
       notes.push_back(
           "sequence " + std::to_string(sequence_) + " tokens: " + key +
           (by_class ? " of the configuration's class" : "") +
@@ -499,9 +498,7 @@ class ConfigReader {
            ((member.key == "mm_vision_tower" || member.key == "img_processor") &&
             !is_off(&member.value));
   }
-  bool is_of_several_parts() const {
-    return std::any_of(config_.object().begin(), config_.object().end(), is_part);
-  }
+  bool is_of_several_parts() const { return std::ranges::any_of(config_.object(), is_part); }
   std::string other_parts() const {
     std::vector<std::string> parts;
     for (const JsonValue::Member& member : config_.object())
@@ -559,14 +556,12 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
 
 }  // namespace
 
-namespace formats {
-Importer hf_config() {
+Importer formats::hf_config() {
   return {"hf-config",
           "a model of HuggingFace's, to a model",
           "the config.json of a model",
           {"--sequence"},
           import_hf_config};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

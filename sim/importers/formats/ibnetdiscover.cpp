@@ -49,8 +49,7 @@ std::optional<double> ib_gigabits(std::string_view link) {
        {"XDR", 200}}};
   static constexpr std::array<std::string_view, 5> widths{"1", "2", "4", "8", "12"};
   const std::string_view width = link.substr(0, link.find('x'));
-  if (width == link || std::find(widths.begin(), widths.end(), width) == widths.end())
-    return std::nullopt;
+  if (width == link || std::ranges::find(widths, width) == widths.end()) return std::nullopt;
   for (const auto& [speed, gigabits] : lanes)
     if (link.substr(width.size() + 1) == speed)
       return static_cast<double>(*count_in(width)) * gigabits;
@@ -108,8 +107,8 @@ class IbReader {
     if (block_ == nullptr)
       return log_.problem(log_.at(line), "a port, but no switch or adapter before it",
                           "the file may be truncated");
-    const auto peer = std::find_if(words.begin(), words.end(),
-                                   [](const LogWord& word) { return is_ib_name(word.text); });
+    const auto peer =
+        std::ranges::find_if(words, [](const LogWord& word) { return is_ib_name(word.text); });
     const auto link = std::find_if(words.rbegin(), words.rend(), [](const LogWord& word) {
       return ib_gigabits(word.text).has_value();
     });
@@ -216,7 +215,7 @@ class IbnetdiscoverImport : PlatformImport {
       all.insert(all.end(), nics.begin(), nics.end());
     }
     for (auto& [host, nics] : hosts_)
-      std::stable_sort(nics.begin(), nics.end(), [](const IbNic& one, const IbNic& other) {
+      std::ranges::stable_sort(nics, [](const IbNic& one, const IbNic& other) {
         return ib_order(one.adapter) < ib_order(other.adapter);
       });
   }
@@ -288,7 +287,7 @@ class IbnetdiscoverImport : PlatformImport {
     for (const auto& [ends, rates] : trunks) {
       double sum = 0;
       for (const double rate : rates) sum += rate;
-      if (std::adjacent_find(rates.begin(), rates.end(), std::not_equal_to<>()) != rates.end())
+      if (std::ranges::adjacent_find(rates, std::not_equal_to<>()) != rates.end())
         warn("the cables between " + ends.first + " and " + ends.second +
              " have different rates: each is taken at their mean");
       links.push_back(cable(ends.first, ends.second, sum / static_cast<double>(rates.size()),
@@ -313,13 +312,20 @@ class IbnetdiscoverImport : PlatformImport {
       }
     num_cables_ = links.size();
     add_trunks(links);
-    const auto usual = std::max_element(
-        rates.begin(), rates.end(),
-        [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
+    const auto usual = std::ranges::max_element(
+        rates, [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
     rate_ = usual->second.second;
     set_number(base_.only_node_type(), "count", nodes_.size(), "measured: nodes in " + file_);
     set_nics(static_cast<int>(num_nics_), usual->first, JsonValue(), source + ", " + rate_);
-    say_slow_ports(usual->first);
+    std::vector<std::string> slow;
+    for (const auto& [host, nics] : nodes_)
+      for (const IbNic& nic : *nics)
+        if (nic.port->gigabits < usual->first)
+          slow.push_back(host + " " + nic.adapter + " (" + nic.port->rate + ")");
+    if (!slow.empty())
+      warn(count_text(slow.size(), "port") + " slower than " + rate_ + ": " +
+           listed(slow, {}, most_named_));
+
     JsonValue& fabric = replace_fabric("edge_list");
     fabric.set("routing", JsonValue(std::string("ecmp")));
     set_number(fabric, "links", JsonValue(std::move(links)), source);
@@ -332,17 +338,6 @@ class IbnetdiscoverImport : PlatformImport {
       note(std::to_string(others_.size()) + " left out, as a node here has " +
            count_text(num_nics_, "port") +
            " and a description \"HOST ADAPTER\": " + listed(others_, {}, most_named_));
-  }
-
-  void say_slow_ports(double usual) {
-    std::vector<std::string> slow;
-    for (const auto& [host, nics] : nodes_)
-      for (const IbNic& nic : *nics)
-        if (nic.port->gigabits < usual)
-          slow.push_back(host + " " + nic.adapter + " (" + nic.port->rate + ")");
-    if (!slow.empty())
-      warn(count_text(slow.size(), "port") + " slower than " + rate_ + ": " +
-           listed(slow, {}, most_named_));
   }
 
   void describe() {
@@ -382,14 +377,12 @@ class IbnetdiscoverImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer ibnetdiscover() {
+Importer formats::ibnetdiscover() {
   return {"ibnetdiscover",
           "switches and cables of an InfiniBand fabric, to a platform",
           "output of ibnetdiscover",
           {"--base"},
           import_by<IbnetdiscoverImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -103,8 +104,7 @@ std::string rate_text(double rate) { return significant_text(rate * 1e-9, 3) + "
 
 std::string late_ranks_text(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
   std::vector<RankPace> latest = verdict.ranks;
-  std::stable_sort(latest.begin(), latest.end(),
-                   [](const RankPace& a, const RankPace& b) { return a.lag > b.lag; });
+  std::ranges::stable_sort(latest, std::greater{}, &RankPace::lag);
   constexpr std::size_t most_shown = 5;
   latest.resize(std::min(most_shown, latest.size()));
   std::vector<TextRow> rows{
@@ -136,7 +136,7 @@ std::string groups_text(const RankVerdict& verdict) {
     rows.push_back({"  " + name + ", " + std::to_string(size) + " ranks",
                     std::to_string(rates.size()), dashed_name(kind),
                     to_text(Bytes{static_cast<double>(bytes)}), rate_text(median_of(rates)),
-                    rate_text(*std::min_element(rates.begin(), rates.end()))});
+                    rate_text(*std::ranges::min_element(rates))});
   }
   return "\n" + text_table("wr?lrrr??", rows);
 }
@@ -253,8 +253,7 @@ ReadTrace read(const std::filesystem::path& file) {
   TextInput input(file);
   ReadTrace read;
   read.trace = read_gpu_trace(input);
-  read.num_events = static_cast<std::size_t>(
-      std::count_if(read.trace.events.begin(), read.trace.events.end(), is_work));
+  read.num_events = static_cast<std::size_t>(std::ranges::count_if(read.trace.events, is_work));
   read.whole = totals_of(read.trace);
   for (const TraceStep& step : read.trace.steps)
     read.steps.push_back(totals_of(read.trace, {&step, 1}));
@@ -262,22 +261,6 @@ ReadTrace read(const std::filesystem::path& file) {
     if (is_work(event)) read.begin = std::min(read.begin, event.begin);
   read.trace.events = {};
   return read;
-}
-
-/// Every file's problems at once; by rank.
-std::vector<ReadTrace> read_all(const std::vector<std::filesystem::path>& files) {
-  std::vector<ReadTrace> traces;
-  Problems problems;
-  for (const auto& file : files) try {
-      traces.push_back(read(file));
-    } catch (const InputError& error) {
-      for (const Problem& problem : error.problems()) problems.add(problem);
-    }
-  problems.throw_if_any();
-  std::stable_sort(traces.begin(), traces.end(), [](const ReadTrace& a, const ReadTrace& b) {
-    return a.trace.rank < b.trace.rank;
-  });
-  return traces;
 }
 
 /// What may make several files no traces of one job.
@@ -376,15 +359,9 @@ std::vector<RankTrace> ranks_of(std::vector<ReadTrace>& traces) {
     const bool is_one_rank = read.trace.rank >= 0 && read.whole.size() == 1;
     if (!is_one_rank || (!ranks.empty() && ranks.back().rank == read.trace.rank)) return {};
     const GpuTotals& gpu = read.whole.front();
-    RankTrace rank;
-    rank.rank = read.trace.rank;
-    rank.device = gpu.device;
-    rank.compute = gpu.compute;
-    rank.num_steps = std::max<std::int64_t>(1, static_cast<std::int64_t>(read.steps.size()));
-    rank.begin = read.begin;
-    rank.calls = std::move(read.trace.calls);
-    rank.names = std::move(read.trace.names);
-    ranks.push_back(std::move(rank));
+    const auto num_steps = static_cast<std::int64_t>(read.steps.size());
+    ranks.push_back({read.trace.rank, gpu.device, gpu.compute, std::max<std::int64_t>(1, num_steps),
+                     read.begin, std::move(read.trace.calls), std::move(read.trace.names)});
   }
   return ranks;
 }
@@ -414,7 +391,17 @@ std::string row_name(const ReadTrace& read, const GpuTotals& gpu) {
 }
 
 Imported import_kineto(const ImportRequest& request, const Library& library) {
-  std::vector<ReadTrace> traces = read_all(request.inputs);
+  // Every file's problems at once; by rank.
+  std::vector<ReadTrace> traces;
+  Problems problems;
+  for (const auto& file : request.inputs) try {
+      traces.push_back(read(file));
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems()) problems.add(problem);
+    }
+  problems.throw_if_any();
+  std::ranges::stable_sort(
+      traces, [](const ReadTrace& a, const ReadTrace& b) { return a.trace.rank < b.trace.rank; });
   Imported imported;
   imported.notes = doubts_about(traces);
   if (!request.output.empty()) {
@@ -445,8 +432,7 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-namespace formats {
-Importer kineto() {
+Importer formats::kineto() {
   return {"kineto",
           "traces of PyTorch's profiler, to where each GPU's time went and what slows the job down",
           "traces of PyTorch's profiler, .json or .json.gz, one a rank",
@@ -455,6 +441,5 @@ Importer kineto() {
           Importer::Result::file_if_asked,
           Importer::Files::several};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -228,7 +228,7 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
     scenario.set("/model/moe/every", every);
   if (frequency.find('[') == std::string::npos) return;
   const std::vector<int> layers = LayerPattern(frequency).value();
-  const auto first = std::find(layers.begin(), layers.end(), 1);
+  const auto first = std::ranges::find(layers, 1);
   const auto dense = first - layers.begin();
   const auto every = first == layers.end() ? 1 : std::find(first + 1, layers.end(), 1) - first;
   bool is_regular = first != layers.end();
@@ -280,7 +280,7 @@ void set_window(LaunchScenario& scenario) {
   if (before < 0 || before >= longest) return;  // none, or without end
   const int skipped = scenario.number("window-attn-skip-freq");
   const std::vector<int> layers = LayerPattern(scenario.text("window-attn-skip-freq")).value();
-  const auto with = std::count_if(layers.begin(), layers.end(), [](int each) { return each > 0; });
+  const auto with = std::ranges::count_if(layers, [](int each) { return each > 0; });
   double every = 1;
   if (skipped == 1 || (!layers.empty() && with == 0)) return;
   if (skipped > 1) every = static_cast<double>(skipped) / (skipped - 1);
@@ -495,14 +495,12 @@ Imported import_megatron(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-namespace formats {
-Importer megatron() {
+Importer formats::megatron() {
   return {"megatron",
           "a launch script of Megatron-LM or Megatron-DeepSpeed, to a scenario",
           "the shell script that starts pretrain_gpt.py, or a YAML file of its arguments",
           {"--base", "--gpus", "--model", "--args"},
           import_megatron};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -34,14 +34,6 @@ struct RateTable {
   Origin origin;                                          ///< of the first rate
 };
 
-/// Contents of an mpiGraph log.
-struct MpigraphLog {
-  std::string version;                      ///< "1.5"; empty where the log does not say
-  long long message_bytes = 0;              ///< 0: not said
-  std::map<std::string, RateTable> tables;  ///< by kind
-  bool has_end = false;                     ///< the line "END mpiGraph"
-};
-
 constexpr const char* write_missing =
     "write N/A where a pair was not measured, to have it inferred";
 
@@ -138,16 +130,20 @@ class MpigraphReader {
  public:
   MpigraphReader(const LogText& log, BytesPerSecond unit) : log_(log), unit_(unit) {}
 
-  MpigraphLog read() {
+  void read() {
     for (const LogLine& line : log_.lines()) read_line(line);
     finish_table();
-    if (result_.tables.empty() && log_.problems().empty())
+    if (tables.empty() && log_.problems().empty())
       log_.problem(log_.end(),
                    "no table of mpiGraph in the file: no line begins with \"Send\" or \"Recv\" "
                    "and names of nodes",
                    "the file may be truncated, or be something else");
-    return std::move(result_);
   }
+
+  std::string version;                      ///< "1.5"; empty where the log does not say
+  long long message_bytes = 0;              ///< 0: not said
+  std::map<std::string, RateTable> tables;  ///< by kind
+  bool has_end = false;                     ///< the line "END mpiGraph"
 
  private:
   void read_line(const LogLine& line) {
@@ -155,11 +151,11 @@ class MpigraphReader {
     const std::string& first = words.front().text;
     const std::string second = words.size() > 1 ? words[1].text : std::string();
     if (first == "START" && second == "mpiGraph" && words.size() > 2)
-      result_.version = words[2].text.substr(words[2].text.starts_with('v') ? 1 : 0);
+      version = words[2].text.substr(words[2].text.starts_with('v') ? 1 : 0);
     else if (first == "END" && second == "mpiGraph")
-      result_.has_end = true;
+      has_end = true;
     else if (first == "MsgSize" && words.size() == 2)
-      result_.message_bytes = count_in(second).value_or(0);
+      message_bytes = count_in(second).value_or(0);
     else if ((first == "Send" || first == "Recv") && is_header(words))
       begin_table(line, first);
     else if (table_ && second == (table_->kind() == "Send" ? "to" : "from"))
@@ -173,7 +169,7 @@ class MpigraphReader {
 
   void begin_table(const LogLine& line, const std::string& kind) {
     finish_table();
-    if (result_.tables.contains(kind))
+    if (tables.contains(kind))
       log_.problem(log_.at(line), "a second " + kind + " table",
                    "the file holds several runs: import one of them");
     table_.emplace(log_, line, std::vector<LogWord>(line.words.begin() + 1, line.words.end()), kind,
@@ -183,13 +179,12 @@ class MpigraphReader {
   void finish_table() {
     if (!table_) return;
     const std::string kind = table_->kind();
-    result_.tables[kind] = table_->finish();
+    tables[kind] = table_->finish();
     table_.reset();
   }
 
   const LogText& log_;
   BytesPerSecond unit_;
-  MpigraphLog result_;
   std::optional<TableReader> table_;
 };
 
@@ -265,7 +260,7 @@ NodeRates rates_of_nodes(const RateTable& table, Problems& problems) {
     ++processes[node->second];
     node_of_label.push_back(node->second);
   }
-  const auto [least, most] = std::minmax_element(processes.begin(), processes.end());
+  const auto [least, most] = std::ranges::minmax_element(processes);
   if (*least != *most)
     add_problem(problems, table.origin,
                 "nodes have different numbers of processes, from " + std::to_string(*least) +
@@ -336,7 +331,20 @@ class MpigraphImport : PlatformImport {
     if (rails_ > most_rails)
       throw option_error("--rails", std::to_string(rails_), "no node has so many network cards",
                          "at most " + std::to_string(most_rails));
-    handle_artefact();
+    artefact_ = find_phase_artefact(rates_);
+    if (artefact_ && is_cleaned_) {
+      clean_phase_artefact(*artefact_, rates_);
+      note(count_text(artefact_->ring.size(), "pair") +
+           " of the phase artefact set to the median of the node's other rates");
+    } else if (artefact_) {
+      note("the slowest " + partner() + " of each node make one ring through all " +
+           std::to_string(rates_.nodes.size()) +
+           ": an effect of mpiGraph's ring steps and not of links; it is kept "
+           "(--clean phase puts the median of the node's other rates there)");
+    } else if (is_cleaned_) {
+      note("no phase artefact found, so nothing is cleaned");
+    }
+
     handle_missing(table.origin);
     say_rails();
     write_document();
@@ -395,7 +403,8 @@ class MpigraphImport : PlatformImport {
   }
 
   RateTable table_of_log(const LogText& log) {
-    MpigraphLog logged = MpigraphReader(log, unit_).read();
+    MpigraphReader logged(log, unit_);
+    logged.read();
     problems_.throw_if_any();
     const std::string kind = !asked().empty()                 ? asked()
                              : logged.tables.contains("Send") ? "Send"
@@ -426,22 +435,6 @@ class MpigraphImport : PlatformImport {
         if (i != j && one.rate[i][j] && two.rate[i][j])
           differences.push_back(std::abs(*one.rate[i][j] / *two.rate[i][j] - 1));
     if (!differences.empty()) difference_of_tables_ = median_of(std::move(differences));
-  }
-
-  void handle_artefact() {
-    artefact_ = find_phase_artefact(rates_);
-    if (artefact_ && is_cleaned_) {
-      clean_phase_artefact(*artefact_, rates_);
-      note(count_text(artefact_->ring.size(), "pair") +
-           " of the phase artefact set to the median of the node's other rates");
-    } else if (artefact_) {
-      note("the slowest " + partner() + " of each node make one ring through all " +
-           std::to_string(rates_.nodes.size()) +
-           ": an effect of mpiGraph's ring steps and not of links; it is kept "
-           "(--clean phase puts the median of the node's other rates there)");
-    } else if (is_cleaned_) {
-      note("no phase artefact found, so nothing is cleaned");
-    }
   }
 
   void handle_missing(const Origin& place) {
@@ -668,14 +661,12 @@ class MpigraphImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer mpigraph() {
+Importer formats::mpigraph() {
   return {"mpigraph",
           "mpiGraph's bandwidth between all pairs of nodes, to a platform",
           "a log of mpiGraph, or a table of its rates (CSV)",
           {"--base", "--clean", "--table", "--unit", "--rails"},
           import_by<MpigraphImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -123,15 +123,6 @@ void add_lines(const std::vector<NcclLine>& lines, const std::string& name, cons
   }
 }
 
-/// What the lines of the header say before the table begins.
-struct Preamble {
-  std::string program;
-  Origin place;  ///< of the program's name, else of the column header
-  int threads = 0, gpus = 0;
-  std::map<std::string, int> ranks_of_host;
-  std::set<std::string> groups;
-};
-
 /// Where the columns of the table are.
 struct Columns {
   std::size_t lead = 0;   ///< columns before the first time
@@ -166,7 +157,7 @@ class NcclTextReader {
           "nccl-tests found " + wrong_ + " wrong values: the times of such a run mean nothing",
           "repair it and run again");
     if (problems_.empty()) count_ranks();
-    if (problems_.empty()) add_lines(lines_, preamble_.program, preamble_.place, run_, problems_);
+    if (problems_.empty()) add_lines(lines_, program_, place_, run_, problems_);
     return std::move(run_);
   }
 
@@ -196,13 +187,13 @@ class NcclTextReader {
     const std::vector<LogWord>& words = line.words;
     const std::string& what = words[1].text;
     if (what == "Collective" && words.size() > 4 && words[3].text == "starting:") {
-      preamble_.program = words[4].text;
-      preamble_.place = log_.at(line, words[4]);
+      program_ = words[4].text;
+      place_ = log_.at(line, words[4]);
     } else if (what == "nThread") {
       for (std::size_t i = 1; i + 1 < words.size(); ++i) {
         const auto count = count_in(words[i + 1].text);
-        if (words[i].text == "nThread") preamble_.threads = static_cast<int>(count.value_or(0));
-        if (words[i].text == "nGpus") preamble_.gpus = static_cast<int>(count.value_or(0));
+        if (words[i].text == "nThread") threads_ = static_cast<int>(count.value_or(0));
+        if (words[i].text == "nGpus") gpus_ = static_cast<int>(count.value_or(0));
       }
     } else if (what == "Rank") {
       read_rank(line);
@@ -219,8 +210,8 @@ class NcclTextReader {
   void read_rank(const LogLine& line) {
     const std::vector<LogWord>& words = line.words;
     for (std::size_t i = 2; i + 1 < words.size(); ++i) {
-      if (words[i].text == "Group") preamble_.groups.insert(words[i + 1].text);
-      if (words[i].text == "on") ++preamble_.ranks_of_host[words[i + 1].text];
+      if (words[i].text == "Group") groups_.insert(words[i + 1].text);
+      if (words[i].text == "on") ++ranks_of_host_[words[i + 1].text];
       if (!words[i].text.ends_with(']')) continue;
       if (i + 1 < words.size()) read_gpu(line, i + 1);
       break;
@@ -261,7 +252,7 @@ class NcclTextReader {
     columns.lead = times[0];
     columns.group = times[1] - times[0];
     columns_ = columns;
-    if (preamble_.program.empty()) preamble_.place = log_.at(line);
+    if (program_.empty()) place_ = log_.at(line);
   }
 
   void read_row(const LogLine& line) {
@@ -303,53 +294,54 @@ class NcclTextReader {
   }
 
   void count_ranks() {
-    if (preamble_.groups.size() > 1)
-      log_.problem(preamble_.place,
-                   "the ranks are in " + std::to_string(preamble_.groups.size()) +
+    if (groups_.size() > 1)
+      log_.problem(place_,
+                   "the ranks are in " + std::to_string(groups_.size()) +
                        " groups (NCCL_TESTS_SPLIT), which compete for the same links",
                    "import a run of one group");
-    for (const auto& [host, ranks] : preamble_.ranks_of_host) run_.ranks += ranks;
-    run_.nodes = std::max(1, static_cast<int>(preamble_.ranks_of_host.size()));
+    for (const auto& [host, ranks] : ranks_of_host_) run_.ranks += ranks;
+    run_.nodes = std::max(1, static_cast<int>(ranks_of_host_.size()));
     run_.hosts_known = run_.ranks > 0;
     if (!run_.hosts_known) {
-      run_.ranks = preamble_.threads * preamble_.gpus;
-      infer_ranks();
+      run_.ranks = threads_ * gpus_;
+      // Without a list of ranks, nThread and nGpus are those of one process. The bandwidths of an all-reduce tell how many there were:
+      // busbw / algbw = 2 (n-1)/n, which no other collective makes more than 1.
+      double bus = 0, algorithm = 0, unsure = 0;
+      for (const NcclLine& line : lines_) {
+        bus += line.busbw;
+        algorithm += line.algbw;
+        unsure += rounding / 2;
+      }
+      const bool is_all_reduce = program_.empty() || program_ == "all_reduce_perf";
+      if (!is_all_reduce || algorithm <= unsure || bus / algorithm <= 1 + relative_rounding) return;
+      const auto ranks_at = [](double factor) { return factor < 2 ? 2 / (2 - factor) : 1e9; };
+      const double least = ranks_at((bus - unsure) / (algorithm + unsure));
+      const double most = ranks_at((bus + unsure) / (algorithm - unsure));
+      if (run_.ranks >= least && run_.ranks <= largest_number) return;
+      run_.least_ranks = static_cast<int>(std::ceil(least));
+      run_.most_ranks = static_cast<int>(std::floor(most));
+      run_.ranks = static_cast<int>(std::lround(ranks_at(bus / algorithm)));
     }
     if (run_.ranks == 0)
-      log_.problem(preamble_.place, "the file does not say how many GPUs took part",
+      log_.problem(place_, "the file does not say how many GPUs took part",
                    "keep the lines \"#  Rank 0 ... on HOST device 0\" of nccl-tests");
-    for (const auto& [host, ranks] : preamble_.ranks_of_host)
+    for (const auto& [host, ranks] : ranks_of_host_)
       if (ranks * run_.nodes != run_.ranks)
-        return log_.problem(preamble_.place,
+        return log_.problem(place_,
                             "nodes have different numbers of GPUs: " + host + " has " +
                                 std::to_string(ranks) + " of " + std::to_string(run_.ranks),
                             "run with as many on each");
   }
 
-  /// Without a list of ranks, nThread and nGpus are those of one process. The bandwidths of an all-reduce tell how many there were:
-  /// busbw / algbw = 2 (n-1)/n, which no other collective makes more than 1.
-  void infer_ranks() {
-    double bus = 0, algorithm = 0, unsure = 0;
-    for (const NcclLine& line : lines_) {
-      bus += line.busbw;
-      algorithm += line.algbw;
-      unsure += rounding / 2;
-    }
-    const bool is_all_reduce = preamble_.program.empty() || preamble_.program == "all_reduce_perf";
-    if (!is_all_reduce || algorithm <= unsure || bus / algorithm <= 1 + relative_rounding) return;
-    const auto ranks_at = [](double factor) { return factor < 2 ? 2 / (2 - factor) : 1e9; };
-    const double least = ranks_at((bus - unsure) / (algorithm + unsure));
-    const double most = ranks_at((bus + unsure) / (algorithm - unsure));
-    if (run_.ranks >= least && run_.ranks <= largest_number) return;
-    run_.least_ranks = static_cast<int>(std::ceil(least));
-    run_.most_ranks = static_cast<int>(std::floor(most));
-    run_.ranks = static_cast<int>(std::lround(ranks_at(bus / algorithm)));
-  }
-
   const LogText& log_;
   Problems& problems_;
   NcclRun run_;
-  Preamble preamble_;
+  // What the lines of the header say before the table begins
+  std::string program_;
+  Origin place_;  ///< of the program's name, else of the column header
+  int threads_ = 0, gpus_ = 0;
+  std::map<std::string, int> ranks_of_host_;
+  std::set<std::string> groups_;
   std::string
       wrong_;  ///< the number in the line "# Out of bounds values : 0 OK", where it is above 0
   Origin place_of_wrong_;
@@ -472,8 +464,8 @@ void describe_as_json(const InterconnectFit& fit, JsonValue& found) {
        {"floor_per_gpu_s", constants.floor_per_gpu},
        {"half_size_bytes", constants.half_size / 1_B},
        {"sharpness", constants.sharpness},
-       {"mean_error", fit.error.mean},
-       {"worst_error", fit.error.worst},
+       {"mean_error", fit.error.mape},
+       {"worst_error", fit.error.worst_ape},
        {"kept", array_of(fit.kept)},
        {"times", array_of(fit.times, [](const FittedTime& time) {
           constexpr std::array roles{"fit", "floor", "nothing"};
@@ -509,8 +501,8 @@ std::string source_text(const std::vector<NcclRun>& runs, const std::string& fil
     add(sizes, std::to_string(run.ranks));
   }
   return "fitted: nccl-tests " + listed(collectives) + " on " + listed(sizes) + " GPUs, " + files +
-         " (" + std::to_string(fit.error.count) + " times of 1 MiB and more, " +
-         percent_text(fit.error.mean) + " error)";
+         " (" + std::to_string(fit.error.scored) + " times of 1 MiB and more, " +
+         percent_text(fit.error.mape) + " error)";
 }
 
 JsonValue json_of(const NcclRun& run, const CardRate& rate, bool is_kept) {
@@ -537,7 +529,17 @@ class NcclImport : PlatformImport {
   Imported run() {
     for (const auto& input : request_.inputs) read(input);
     problems_.throw_if_any();
-    check_sizes();
+    for (const NcclRun& run : runs_) {
+      const int count = num_fitted_sizes(run);
+      // Over several nodes, and of exchanges, the largest size alone says something.
+      const int least = is_over_nodes(run) || is_exchange(run) ? 1 : least_sizes;
+      if (count < least)
+        problem(run.times.empty() ? Origin{} : run.times.back().origin,
+                std::to_string(count) + " sizes of 1 MiB or more, where a fit needs " +
+                    std::to_string(least),
+                "run with -b 1M -e 4G -f 2");
+    }
+
     problems_.throw_if_any();
     if (is_inside_node())
       fit_inside_node();
@@ -563,7 +565,15 @@ class NcclImport : PlatformImport {
     }
     if (problems_.size() == problems_before) place_ranks(run, file);
     if (problems_.size() > problems_before) return;
-    say_what_was_odd(file, run);
+    if (!run.has_end) note(file + ": the summary at its end is missing; its lines are complete");
+    if (run.num_in_place > 0)
+      note(file + ": " + std::to_string(run.num_in_place) + " lines have in-place times only");
+    if (!run.hosts_known && run.least_ranks == 0)
+      note(file + ": no list of ranks; " + std::to_string(run.ranks) +
+           " GPUs of one node, from nThread and nGpus");
+    if (run.num_empty > 0)
+      note(file + ": " + std::to_string(run.num_empty) + " lines of 0 B left out");
+
     runs_.push_back(std::move(run));
   }
 
@@ -585,30 +595,6 @@ class NcclImport : PlatformImport {
     run.nodes = std::max(1, run.ranks / per_node);
     note(file + ": no list of ranks; its bus bandwidth is that of " + std::to_string(run.ranks) +
          " GPUs, taken as " + count_text(run.nodes, "node") + " of " + base_.name());
-  }
-
-  void say_what_was_odd(const std::string& file, const NcclRun& run) {
-    if (!run.has_end) note(file + ": the summary at its end is missing; its lines are complete");
-    if (run.num_in_place > 0)
-      note(file + ": " + std::to_string(run.num_in_place) + " lines have in-place times only");
-    if (!run.hosts_known && run.least_ranks == 0)
-      note(file + ": no list of ranks; " + std::to_string(run.ranks) +
-           " GPUs of one node, from nThread and nGpus");
-    if (run.num_empty > 0)
-      note(file + ": " + std::to_string(run.num_empty) + " lines of 0 B left out");
-  }
-
-  void check_sizes() {
-    for (const NcclRun& run : runs_) {
-      const int count = num_fitted_sizes(run);
-      // Over several nodes, and of exchanges, the largest size alone says something.
-      const int least = is_over_nodes(run) || is_exchange(run) ? 1 : least_sizes;
-      if (count < least)
-        problem(run.times.empty() ? Origin{} : run.times.back().origin,
-                std::to_string(count) + " sizes of 1 MiB or more, where a fit needs " +
-                    std::to_string(least),
-                "run with -b 1M -e 4G -f 2");
-    }
   }
 
   /// Over more nodes than an NVLink domain has.
@@ -633,7 +619,19 @@ class NcclImport : PlatformImport {
 
   void fit_inside_node() {
     JsonValue& type = base_.only_node_type();
-    check_gpus_inside();
+    // What is fitted are rates and latencies of the GPU's own links, so that another model's have no place in the base.
+    for (const Problem& problem : contradictions(named_gpus())) problems_.add(problem);
+    for (const NcclRun& run : runs_)
+      if (run.ranks / run.nodes > node().gpus)
+        problems_.add(base_error("the run is of " + std::to_string(run.ranks / run.nodes) +
+                                     (run.nodes == 1 ? " GPUs of one node, " : " GPUs a node, ") +
+                                     base_.name() + " has " + std::to_string(node().gpus) +
+                                     " a node",
+                                 "another base")
+                          .problems()
+                          .front());
+    problems_.throw_if_any();
+
     JsonValue& interconnect = *type.find("interconnect");
     const auto first_exchange = std::stable_partition(
         runs_.begin(), runs_.end(), [](const NcclRun& run) { return !is_exchange(run); });
@@ -649,53 +647,6 @@ class NcclImport : PlatformImport {
       note(key + " is only bounded: the times exclude that of " + base_.name() +
            " and depend no further on it");
     note_gpu(runs_);
-    describe_inside(fit);
-  }
-
-  /// What one GPU sends while all exchange with each other.
-  void take_exchange(const NcclRun& run, JsonValue& interconnect) {
-    const BusBandwidthFit fit = fit_bus_bandwidth(run);
-    set_number(interconnect, "all_to_all", amount_text(fit.largest_measured / 1_GBps, "GB/s"),
-               "measured: nccl-tests alltoall on " + std::to_string(run.ranks) + " GPUs, " + file_ +
-                   " (the largest bus bandwidth" + gpus_text(run) + ")");
-    imported_.text += file_ + ": alltoall on " + std::to_string(run.ranks) +
-                      " GPUs inside one node, laid into " + base_.name() + "\n\n  all_to_all  " +
-                      to_text(fit.largest_measured) + " sent by a GPU" + limit_text(fit) + "\n";
-    imported_.found.set("all_to_all_bytes_per_s",
-                        JsonValue(fit.largest_measured / BytesPerSecond{1}));
-  }
-
-  /// What is fitted are rates and latencies of the GPU's own links, so that another model's have no place in the base.
-  void check_gpus_inside() {
-    for (const Problem& problem : contradictions(named_gpus())) problems_.add(problem);
-    for (const NcclRun& run : runs_)
-      if (run.ranks / run.nodes > node().gpus)
-        problems_.add(base_error("the run is of " + std::to_string(run.ranks / run.nodes) +
-                                     (run.nodes == 1 ? " GPUs of one node, " : " GPUs a node, ") +
-                                     base_.name() + " has " + std::to_string(node().gpus) +
-                                     " a node",
-                                 "another base")
-                          .problems()
-                          .front());
-    problems_.throw_if_any();
-  }
-
-  std::vector<NamedGpu> named_gpus() const {
-    std::vector<NamedGpu> named;
-    for (const NcclRun& run : runs_) named.insert(named.end(), run.gpus.begin(), run.gpus.end());
-    return named;
-  }
-
-  void note_gpu(const std::vector<NcclRun>& runs) {
-    for (const NcclRun& run : runs)
-      if (!run.gpus.empty())
-        return note("the runs name their GPU " + run.gpus.front().name +
-                    "; the device stays that of " + base_.name() + ", " + node().device.name);
-    note("the runs do not name their GPU: taken as that of " + base_.name() + ", " +
-         node().device.name);
-  }
-
-  void describe_inside(const InterconnectFit& fit) {
     std::string& text = imported_.text;
     const int nodes = runs_.front().nodes;
     text +=
@@ -713,24 +664,40 @@ class NcclImport : PlatformImport {
       note(std::to_string(num_between) +
            " sizes below 1 MiB left out: too long for the floor, and nothing else is modelled "
            "there");
-    if (fit.error.mean > largest_trusted_error)
-      note("the form fits these times badly: " + percent_text(fit.error.mean) + " on average");
+    if (fit.error.mape > largest_trusted_error)
+      note("the form fits these times badly: " + percent_text(fit.error.mape) + " on average");
     describe_as_json(fit, imported_.found);
   }
 
-  // Between nodes.
-
-  /// What is taken is the rate of the network cards, which another GPU may well have beside it; but no other number of the
-  /// result is then of the GPUs that ran.
-  void warn_of_other_gpus() {
-    for (const Problem& problem : contradictions(named_gpus()))
-      warn(file_and_line(problem.origin) + ": " + problem.message +
-           ". Only nic_efficiency is taken from the log: compute, memory and the links inside a "
-           "node stay those of " +
-           node().device.name +
-           ". If your nodes have the GPUs of the log, the result is not their platform: " +
-           problem.suggestion);
+  /// What one GPU sends while all exchange with each other.
+  void take_exchange(const NcclRun& run, JsonValue& interconnect) {
+    const BusBandwidthFit fit = fit_bus_bandwidth(run);
+    set_number(interconnect, "all_to_all", amount_text(fit.largest_measured / 1_GBps, "GB/s"),
+               "measured: nccl-tests alltoall on " + std::to_string(run.ranks) + " GPUs, " + file_ +
+                   " (the largest bus bandwidth" + gpus_text(run) + ")");
+    imported_.text += file_ + ": alltoall on " + std::to_string(run.ranks) +
+                      " GPUs inside one node, laid into " + base_.name() + "\n\n  all_to_all  " +
+                      to_text(fit.largest_measured) + " sent by a GPU" + limit_text(fit) + "\n";
+    imported_.found.set("all_to_all_bytes_per_s",
+                        JsonValue(fit.largest_measured / BytesPerSecond{1}));
   }
+
+  std::vector<NamedGpu> named_gpus() const {
+    std::vector<NamedGpu> named;
+    for (const NcclRun& run : runs_) named.insert(named.end(), run.gpus.begin(), run.gpus.end());
+    return named;
+  }
+
+  void note_gpu(const std::vector<NcclRun>& runs) {
+    for (const NcclRun& run : runs)
+      if (!run.gpus.empty())
+        return note("the runs name their GPU " + run.gpus.front().name +
+                    "; the device stays that of " + base_.name() + ", " + node().device.name);
+    note("the runs do not name their GPU: taken as that of " + base_.name() + ", " +
+         node().device.name);
+  }
+
+  // Between nodes.
 
   void fit_between_nodes() {
     JsonValue& type = base_.only_node_type();
@@ -741,7 +708,16 @@ class NcclImport : PlatformImport {
       throw base_error("the run is of " + std::to_string(gpus) + " GPUs a node, " + base_.name() +
                            " has " + std::to_string(node.gpus),
                        "another base");
-    warn_of_other_gpus();
+    // What is taken is the rate of the network cards, which another GPU may well have beside it; but no other number of the
+    // result is then of the GPUs that ran.
+    for (const Problem& problem : contradictions(named_gpus()))
+      warn(file_and_line(problem.origin) + ": " + problem.message +
+           ". Only nic_efficiency is taken from the log: compute, memory and the links inside a "
+           "node stay those of " +
+           node.device.name +
+           ". If your nodes have the GPUs of the log, the result is not their platform: " +
+           problem.suggestion);
+
     const CardRate found = card_rate(run, base_.platform());
     check_efficiency(found);
     what_ = "the rate of network cards fitted to times";
@@ -772,7 +748,11 @@ class NcclImport : PlatformImport {
            (run.is_always_ring ? ", since the file shows NCCL_ALGO=Ring"
                                : "; under NCCL_ALGO=Ring the cards would have carried " +
                                      to_text(found.fit.largest_measured)));
-    note_latency(run);
+    Seconds shortest = run.times.front().time;
+    for (const CollectiveTime& time : run.times) shortest = std::min(shortest, time.time);
+    note("latencies of the fabric stay those of " + base_.name() + "; the shortest time was " +
+         to_text(shortest));
+
     describe_between(run, found, is_kept);
   }
 
@@ -791,13 +771,6 @@ class NcclImport : PlatformImport {
           measured + ", but the " + cards,
           "another base: with faster cards, or one whose nodes share an NVLink domain; reductions "
           "inside the network's switches (SHARP) go beyond the cards, and are not modelled");
-  }
-
-  void note_latency(const NcclRun& run) {
-    Seconds shortest = run.times.front().time;
-    for (const CollectiveTime& time : run.times) shortest = std::min(shortest, time.time);
-    note("latencies of the fabric stay those of " + base_.name() + "; the shortest time was " +
-         to_text(shortest));
   }
 
   void describe_between(const NcclRun& run, const CardRate& found, bool is_kept) {
@@ -821,8 +794,7 @@ class NcclImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer nccl_tests() {
+Importer formats::nccl_tests() {
   return {
       "nccl-tests",
       "times of NCCL's collectives, to a platform",
@@ -833,6 +805,5 @@ Importer nccl_tests() {
       Importer::Result::file,
       Importer::Files::several};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -50,7 +50,7 @@ class TopologyReader {
     // The library reads elements recursively, however deep; those of a node are some hundred.
     constexpr std::ptrdiff_t most_elements = 1024;
     const std::string& text = source_->text;
-    if (std::count(text.begin(), text.end(), '<') > 2 * most_elements)
+    if (std::ranges::count(text, '<') > 2 * most_elements)
       return problem({OriginKind::file, source_, 0, 0, 0},
                      "the file has more than " + std::to_string(most_elements) + " elements");
     Tree tree;
@@ -67,9 +67,7 @@ class TopologyReader {
       problem({OriginKind::file, source_, 1, 1, 1}, "no <gpu> in the file",
               "import what NCCL writes into NCCL_TOPO_DUMP_FILE; a file for NCCL_TOPO_FILE may "
               "leave out what NCCL finds itself");
-    std::sort(gpus.begin(), gpus.end(), [](const TopologyGpu& one, const TopologyGpu& other) {
-      return one.number < other.number;
-    });
+    std::ranges::sort(gpus, {}, &TopologyGpu::number);
   }
 
   std::vector<TopologyGpu> gpus;
@@ -103,7 +101,7 @@ class TopologyReader {
       const std::size_t end = from + tag.size() + 1;
       if (end < source_->text.size() && is_in_name(source_->text[end])) continue;
       const std::string_view before = std::string_view(source_->text).substr(0, from);
-      const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+      const auto line = std::ranges::count(before, '\n') + 1;
       const std::size_t start = before.rfind('\n') + 1;
       from = end;
       return {OriginKind::file, source_, line, static_cast<std::int64_t>(end - tag.size() - start),
@@ -172,8 +170,7 @@ class TopologyReader {
     const auto transfers = number_in(speed.substr(0, speed.find(' ')));
     const auto width = count_in(pci.get("link_width", ""));
     constexpr std::array<double, 5> known{2.5, 5, 8, 16, 32};
-    if (!transfers || !width || *width > 16 ||
-        std::find(known.begin(), known.end(), *transfers) == known.end())
+    if (!transfers || !width || *width > 16 || std::ranges::find(known, *transfers) == known.end())
       return 0;
     const double code = *transfers <= 5 ? 8.0 / 10 : 128.0 / 130;
     return *transfers * 1e9 / 8 * code * static_cast<double>(*width);
@@ -336,8 +333,8 @@ class NcclTopologyImport : PlatformImport {
   void set_host() {
     const double rate = gpus_.front().pcie;
     JsonValue* const host = base_.only_node_type().find("host");
-    const bool is_same = std::all_of(gpus_.begin(), gpus_.end(),
-                                     [&](const TopologyGpu& gpu) { return gpu.pcie == rate; });
+    const bool is_same =
+        std::ranges::all_of(gpus_, [&](const TopologyGpu& gpu) { return gpu.pcie == rate; });
     if (rate == 0 || !is_same || host == nullptr)
       return note("host/link is as in " + base_.name() +
                   (host == nullptr ? ", which has no host"
@@ -373,14 +370,12 @@ class NcclTopologyImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer nccl_topo() {
+Importer formats::nccl_topo() {
   return {"nccl-topo",
           "a node as NCCL sees it, to a platform",
           "what NCCL writes into NCCL_TOPO_DUMP_FILE",
           {"--base"},
           import_by<NcclTopologyImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

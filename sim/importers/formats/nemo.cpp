@@ -24,14 +24,12 @@ Imported import_nemo(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-namespace formats {
-Importer nemo() {
+Importer formats::nemo() {
   return {"nemo",
           "a configuration of NeMo, to a scenario",
           "a YAML configuration of NeMo 1.x, or a script with its keys",
           {"--base", "--gpus", "--model", "--args"},
           import_nemo};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -148,7 +148,12 @@ class NvbandwidthImport : PlatformImport {
     }
     if (host || host_alone) set_link_efficiency(host ? *host : *host_alone);
     if (peers) limit_point_to_point(*peers);
-    say_unused();
+    const auto name = [](const auto& test) { return test.first; };
+    constexpr std::size_t most_named = 8;
+    if (!log_.tests.empty())
+      note(count_text(log_.tests.size(), "test") +
+           " of which no number is used: " + listed(log_.tests, name, most_named));
+
     imported_.text = rows + imported_.text;
     return finished();
   }
@@ -171,9 +176,7 @@ class NvbandwidthImport : PlatformImport {
       log_.tests.erase(at);
     }
     if (cells.empty()) return std::nullopt;
-    const auto [least, most] =
-        std::minmax_element(cells.begin(), cells.end(),
-                            [](const CopyRate& a, const CopyRate& b) { return a.rate < b.rate; });
+    const auto [least, most] = std::ranges::minmax_element(cells, {}, &CopyRate::rate);
     Rates rates{{}, least->rate, most->rate, joined(found, " and ")};
     for (const CopyRate& cell : cells) rates.mean += cell.rate / static_cast<double>(cells.size());
     imported_.text += "\n  " + std::string(what) + ": mean " + to_text(rates.mean) + ", from " +
@@ -217,27 +220,17 @@ class NvbandwidthImport : PlatformImport {
     imported_.text += "    interconnect/point_to_point " + to_text(rates.mean) + "\n";
   }
 
-  void say_unused() {
-    const auto name = [](const auto& test) { return test.first; };
-    constexpr std::size_t most_named = 8;
-    if (!log_.tests.empty())
-      note(count_text(log_.tests.size(), "test") +
-           " of which no number is used: " + listed(log_.tests, name, most_named));
-  }
-
   CopyLog log_;
 };
 
 }  // namespace
 
-namespace formats {
-Importer nvbandwidth() {
+Importer formats::nvbandwidth() {
   return {"nvbandwidth",
           "copies between GPUs and with the host, to a platform",
           "output of nvbandwidth, text or JSON (-j)",
           {"--base"},
           import_by<NvbandwidthImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -142,8 +142,7 @@ std::vector<std::string> read_skipped(ObjectReader& root) {
   std::vector<std::string> skipped;
   if (JsonValue* const list = root.take("skipped")) {
     const bool are_texts =
-        list->is_array() &&
-        std::all_of(list->array().begin(), list->array().end(), std::mem_fn(&JsonValue::is_string));
+        list->is_array() && std::ranges::all_of(list->array(), std::mem_fn(&JsonValue::is_string));
     if (!are_texts) root.problem("skipped", "expected a list of texts");
     if (are_texts)
       for (const JsonValue& each : list->array()) skipped.push_back(each.string());
@@ -213,8 +212,7 @@ constexpr GpuNumber gpu_numbers[]{
      [](Device& d, double x) { d.kernel_overhead = 1_us * x; }}};
 
 std::ptrdiff_t count_of(const Measurements& measurements, std::string_view kind) {
-  return std::count_if(measurements.begin(), measurements.end(),
-                       [kind](const ProbeMeasurement& each) { return each.kind == kind; });
+  return std::ranges::count(measurements, kind, &ProbeMeasurement::kind);
 }
 
 Seconds predict(const Device& device, double compute_efficiency, const ProbeMeasurement& measured) {
@@ -236,7 +234,7 @@ struct ProbeFit {
       fitted;  ///< the others of `gpu_numbers` that have measurements are not determined
   std::vector<std::string> kept;      ///< those others' keys
   std::vector<std::string> at_bound;  ///< keys that ended where they may not go beyond
-  FitError gemm, copy;
+  Score gemm, copy;
 };
 
 /// Fits the form of matrix products and the memory's efficiency and the kernel overhead (kernel_cost.hpp) together, by robust least
@@ -292,7 +290,7 @@ ProbeFit fit_device(const NodeType& node, const Measurements& measurements) {
     std::vector<double> errors;
     for (const ProbeMeasurement& each : used)
       if (each.kind == kind) errors.push_back(residual(result.device, each) - 1);
-    return fit_error(errors);
+    return errors.empty() ? Score{} : score_errors(errors);
   };
   result.gemm = error_of("gemm");
   result.copy = error_of("copy");
@@ -307,8 +305,7 @@ struct StreamFit {
 };
 /// Of the calls of one codec in one direction, at two sizes or more.
 StreamFit fit_stream(const Measurements& calls) {
-  const auto [least, most] = std::minmax_element(
-      calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+  const auto [least, most] = std::ranges::minmax_element(calls, {}, &ProbeMeasurement::bytes);
   constexpr double range = 1e4, least_overhead = 1e-8;
   const double rate = most->bytes / most->median / 1_GBps;
   FitProblem problem;
@@ -377,24 +374,6 @@ std::optional<UnplacedLine> line_of(const ProbeMeasurement& each, const Device& 
                       "", rate + " at " + to_text(each.bytes), size};
 }
 
-/// Launches from the host, attention, norms, optimizer, copies from and to the host, all-to-all, codecs in plain PyTorch: a line each.
-std::string unplaced_text(const Measurements& measurements, const Device& device) {
-  std::map<std::string, UnplacedLine> largest;
-  for (const ProbeMeasurement& each : measurements)
-    if (const auto line = line_of(each, device)) {
-      const auto [known, is_new] = largest.try_emplace(line->what, *line);
-      if (line->size > known->second.size) known->second = *line;
-    }
-  std::string text;
-  for (const ProbeMeasurement& each : measurements) {
-    const auto line = line_of(each, device);
-    if (!line || largest.at(line->what).size != line->size) continue;
-    text += "  " + left_aligned(line->what + line->at, 33) + " " + line->value + "\n";
-    largest.at(line->what).size = -1;  // shown
-  }
-  return text;
-}
-
 /// Files of the script, laid into a platform: the GPU, its codecs, the links inside a node, the network cards.
 class ProbeImport : PlatformImport {
  public:
@@ -414,7 +393,20 @@ class ProbeImport : PlatformImport {
       throw option_error("import", "probe", file_ + " has nothing that a platform takes",
                          "run the script without stopping it, or with more --seconds");
     describe_document(" with what " + file_ + " measured");
-    const std::string unplaced = unplaced_text(measurements_, node().device);
+    // Launches from the host, attention, norms, optimizer, copies from and to the host, all-to-all, codecs in plain PyTorch: a line each.
+    std::map<std::string, UnplacedLine> largest;
+    for (const ProbeMeasurement& each : measurements_)
+      if (const auto line = line_of(each, (node().device))) {
+        const auto [known, is_new] = largest.try_emplace(line->what, *line);
+        if (line->size > known->second.size) known->second = *line;
+      }
+    std::string unplaced;
+    for (const ProbeMeasurement& each : measurements_) {
+      const auto line = line_of(each, (node().device));
+      if (!line || largest.at(line->what).size != line->size) continue;
+      unplaced += "  " + left_aligned(line->what + line->at, 33) + " " + line->value + "\n";
+      largest.at(line->what).size = -1;  // shown
+    }
     imported_.text =
         file_ + ": " + gpu_ + ", PyTorch " + probes_.front().torch + "; " +
         count_text(measurements_.size(), "measurement") + ", laid into " + base_.name() + "\n\n" +
@@ -491,7 +483,7 @@ class ProbeImport : PlatformImport {
                        "another base");
     note_kept(fit.kept);
     for (const GpuNumber* number : fit.fitted) write_gpu(*number, fit);
-    if (fit.gemm.count == 0)
+    if (fit.gemm.scored == 0)
       note("too few matrix products for a fit: gemm is that of " + base_.name());
     say_error("products", "matrix products", fit.gemm);
     say_error("copies", "copies", fit.copy);
@@ -508,21 +500,22 @@ class ProbeImport : PlatformImport {
       return set(*device_, key, amount_text(number.get(fit.device), "us"),
                  "a kernel of a CUDA graph", to_text(fit.device.kernel_overhead));
     const std::size_t slash = key.find('/');
-    const FitError& error = number.kind == std::string_view("gemm") ? fit.gemm : fit.copy;
+    const Score& error = number.kind == std::string_view("gemm") ? fit.gemm : fit.copy;
     set(*device_->find(key.substr(0, slash)), key.substr(slash + 1),
         ratio_number(number.get(fit.device)),
-        (number.kind == std::string_view("gemm") ? count_text(error.count, "product")
-                                                 : count_text(error.count, "size") + " of copies") +
-            ", " + percent_text(error.mean) + " error",
+        (number.kind == std::string_view("gemm")
+             ? count_text(error.scored, "product")
+             : count_text(error.scored, "size") + " of copies") +
+            ", " + percent_text(error.mape) + " error",
         significant_text(number.get(fit.device), fitted_digits));
   }
 
-  void say_error(const std::string& what, const std::string& of_form, const FitError& error) {
-    if (error.mean > largest_trusted_error)
-      warn("the form fits the " + of_form + " badly: " + percent_text(error.mean) + " on average");
-    if (error.count == 0) return;
+  void say_error(const std::string& what, const std::string& of_form, const Score& error) {
+    if (error.mape > largest_trusted_error)
+      warn("the form fits the " + of_form + " badly: " + percent_text(error.mape) + " on average");
+    if (error.scored == 0) return;
     errors_ += "  " + what + ": error " + text_of(error) + "\n";
-    imported_.found.set(what + "_mean_error", JsonValue(error.mean));
+    imported_.found.set(what + "_mean_error", JsonValue(error.mape));
   }
 
   // Codecs: their speeds, and what a call of one costs.
@@ -645,8 +638,8 @@ class ProbeImport : PlatformImport {
     if (inside.empty()) return;
     const InterconnectFit fit = fit_interconnect(node().interconnect, inside);
     write_constants(*base_.only_node_type().find("interconnect"), node().interconnect, fit,
-                    source("collectives inside a node, " + count_text(fit.error.count, "time") +
-                           " of 1 MiB and more, " + percent_text(fit.error.mean) + " error"));
+                    source("collectives inside a node, " + count_text(fit.error.scored, "time") +
+                           " of 1 MiB and more, " + percent_text(fit.error.mape) + " error"));
     num_written_ += fit.fitted.size() + fit.bounded.size();
     note_kept(fit.kept);
     for (const auto& [key, value] : shown_constants(fit.interconnect)) show(key, value);
@@ -703,8 +696,7 @@ class ProbeImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer probe() {
+Importer formats::probe() {
   return {"probe",
           "what windtunnel probe --script measured, to a platform",
           "files of the script that windtunnel probe --script prints",
@@ -713,6 +705,5 @@ Importer probe() {
           Importer::Result::file,
           Importer::Files::several};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -29,7 +29,7 @@ struct SlurmSwitch {
 /// "n[01-03,7]" and the texts behind it, put together: Slurm's host list, with any number of brackets in a name. Empty where it is none, or of too many hosts.
 std::vector<std::string> expanded_hosts(const std::string& name) {
   constexpr std::ptrdiff_t most_brackets = 8;
-  if (std::count(name.begin(), name.end(), '[') > most_brackets) return {};
+  if (std::ranges::count(name, '[') > most_brackets) return {};
   const std::size_t open = name.find('['), close = name.find(']');
   if (open == std::string::npos && close == std::string::npos) return {name};
   if (open == std::string::npos || close == std::string::npos || close < open) return {};
@@ -79,7 +79,22 @@ class SlurmTopologyImport : PlatformImport {
          ", and the uplinks of a switch carry what the NICs below it do, as one "
          "pool; if they carry less, write " +
          (tiers_.empty() ? "their rates into fabric/links" : "fabric/taper"));
-    describe();
+    constexpr std::size_t most_named = 8;
+    const std::size_t leaves = static_cast<std::size_t>(std::ranges::count_if(
+        switches_, [](const auto& each) { return each.second.switches.empty(); }));
+    imported_.text =
+        file_ + ": " + count_text(nodes_.size(), "node") + ", laid into " + base_.name() +
+        "\n\n  nodes      " + listed(nodes_, {}, most_named) + "\n  switches   " +
+        std::to_string(switches_.size()) + ", " + std::to_string(leaves) +
+        " of them with nodes\n  fabric     " +
+        (tiers_.empty() ? "edge_list: switches of a tier differ"
+                        : "fat_tree, nodes below a switch of each tier: " +
+                              listed(tiers_, [](std::int64_t n) { return std::to_string(n); })) +
+        "\n";
+    imported_.found = object_of({{"nodes", array_of(nodes_)},
+                                 {"switches", switches_.size()},
+                                 {"nodes_per_switch", array_of(tiers_)}});
+
     return finished();
   }
 
@@ -123,7 +138,7 @@ class SlurmTopologyImport : PlatformImport {
       is_inside = at < list.size() && c != ']' && (is_inside || c == '[');
       if (c != ',' || is_inside) continue;
       const std::vector<std::string> some = expanded_hosts(list.substr(from, at - from));
-      if (some.empty() || !std::all_of(some.begin(), some.end(), is_plain_text) ||
+      if (some.empty() || !std::ranges::all_of(some, is_plain_text) ||
           num_names_ + some.size() > most_hosts) {
         text.problem(line, word,
                      "\"" + list.substr(from, at - from) +
@@ -233,25 +248,6 @@ class SlurmTopologyImport : PlatformImport {
     set_number(fabric, "links", JsonValue(std::move(links)), source + ", rates of " + base_.name());
   }
 
-  void describe() {
-    constexpr std::size_t most_named = 8;
-    const std::size_t leaves = static_cast<std::size_t>(
-        std::count_if(switches_.begin(), switches_.end(),
-                      [](const auto& each) { return each.second.switches.empty(); }));
-    imported_.text =
-        file_ + ": " + count_text(nodes_.size(), "node") + ", laid into " + base_.name() +
-        "\n\n  nodes      " + listed(nodes_, {}, most_named) + "\n  switches   " +
-        std::to_string(switches_.size()) + ", " + std::to_string(leaves) +
-        " of them with nodes\n  fabric     " +
-        (tiers_.empty() ? "edge_list: switches of a tier differ"
-                        : "fat_tree, nodes below a switch of each tier: " +
-                              listed(tiers_, [](std::int64_t n) { return std::to_string(n); })) +
-        "\n";
-    imported_.found = object_of({{"nodes", array_of(nodes_)},
-                                 {"switches", switches_.size()},
-                                 {"nodes_per_switch", array_of(tiers_)}});
-  }
-
   std::map<std::string, SlurmSwitch> switches_;
   std::map<std::string, std::size_t> depth_;
   std::vector<std::string> nodes_, leaf_of_;  ///< in the order of the tree
@@ -262,14 +258,12 @@ class SlurmTopologyImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer slurm_topology() {
+Importer formats::slurm_topology() {
   return {"slurm-topology",
           "switches of Slurm's topology.conf, to a platform",
           "a topology.conf of Slurm's topology/tree",
           {"--base"},
           import_by<SlurmTopologyImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
+#include "core/text_list.hpp"
 #include "importers/importer.hpp"
 #include "importers/straggler_causes.hpp"
 #include "report/json_object.hpp"
@@ -26,39 +28,32 @@ std::string name_of(const WorkerPace& worker) {
          std::to_string(worker.stage);
 }
 
-/// Workers that are slower than their peers by what makes a job straggle.
-std::vector<WorkerPace> slow_workers(const StragglerAnalysis& analysis) {
+std::string slow_worker_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
+  // Workers that are slower than their peers by what makes a job straggle.
   std::vector<WorkerPace> slow;
   for (const WorkerPace& worker : analysis.workers)
     if (worker.ratio >= straggling_slowdown) slow.push_back(worker);
-  return slow;
-}
-
-std::string slow_worker_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  const std::vector<WorkerPace> slow = slow_workers(analysis);
   if (slow.size() == 1)
     return "the worker of " + name_of(slow.front()) + " takes " +
            fixed_text(slow.front().ratio, 2) + " times as long as its peers and costs " +
            of_each_step(analysis, cost.saved);
   constexpr std::size_t most_named = 4;
-  std::string list;
-  for (std::size_t i = 0; i < std::min(slow.size(), most_named); ++i)
-    list += (i > 0 ? "; " : "") + name_of(slow[i]);
-  if (slow.size() > most_named) list += "; …";
-  return (slow.empty()
-              ? std::string("workers that are a little slower than their peers")
-              : std::to_string(slow.size()) + " workers slower than their peers (" + list + ")") +
+  const auto named = std::span(slow).first(std::min(slow.size(), most_named));
+  return (slow.empty() ? std::string("workers that are a little slower than their peers")
+                       : std::to_string(slow.size()) + " workers slower than their peers (" +
+                             joined(named, "; ", [](const auto& each) { return name_of(each); }) +
+                             (slow.size() > most_named ? "; …)" : ")")) +
          " cost " + of_each_step(analysis, cost.saved);
 }
 
 /// Whether a stage has more than one worker.
 bool has_peers(const StragglerAnalysis& analysis) {
-  return std::any_of(analysis.workers.begin(), analysis.workers.end(),
-                     [](const WorkerPace& worker) { return worker.data_rank > 0; });
+  return std::ranges::any_of(analysis.workers,
+                             [](const WorkerPace& worker) { return worker.data_rank > 0; });
 }
 
 std::string uneven_stages_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  const auto longest = std::max_element(analysis.stage_ratios.begin(), analysis.stage_ratios.end());
+  const auto longest = std::ranges::max_element(analysis.stage_ratios);
   const auto stage = longest - analysis.stage_ratios.begin();
   const bool is_last = longest + 1 == analysis.stage_ratios.end();
   return std::string(is_last ? "the last stage" : "stage " + std::to_string(stage)) + " of " +
@@ -157,8 +152,7 @@ JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
   JsonValue works = empty_object();
   for (std::size_t i = 0; i < analysis.slowdown_by_work.size(); ++i)
     if (analysis.slowdown_by_work[i] > 0)
-      works.set(windtunnel::name_of(static_cast<JobWork>(i)),
-                JsonValue(analysis.slowdown_by_work[i]));
+      works.set(dashed_name(static_cast<JobWork>(i)), JsonValue(analysis.slowdown_by_work[i]));
   return object_of(
       {{"file", trace.file},
        {"data_ranks", trace.num_data_ranks},
@@ -192,8 +186,7 @@ Imported import_straggler_trace(const ImportRequest& request, const Library&) {
 
 }  // namespace
 
-namespace formats {
-Importer straggler_trace() {
+Importer formats::straggler_trace() {
   return {"straggler-trace",
           "operations of a job in ByteDance's format, to what stragglers cost it and why",
           "a timeline of ByteDance-Seed/StragglerAnalysis, .json or .json.gz",
@@ -201,6 +194,5 @@ Importer straggler_trace() {
           import_straggler_trace,
           Importer::Result::report};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

@@ -275,8 +275,8 @@ GpuLinks links_of(const TopoTable& table, int links_of_a_gpu) {
   int most_of_a_gpu = 0;
   for (const std::vector<int>& of_gpu : table.lanes) {
     most_of_a_gpu = std::max(most_of_a_gpu, std::accumulate(of_gpu.begin(), of_gpu.end(), 0));
-    links.bonded_pairs += static_cast<int>(of_gpu.size()) -
-                          static_cast<int>(std::count(of_gpu.begin(), of_gpu.end(), 0));
+    links.bonded_pairs +=
+        static_cast<int>(of_gpu.size()) - static_cast<int>(std::ranges::count(of_gpu, 0));
   }
   links.bonded_pairs /= 2;  // each is in two rows
   if (most_of_a_gpu > links_of_a_gpu)
@@ -433,9 +433,7 @@ class TopoImport : PlatformImport {
            " (" + far_cards() + ")");
   }
 
-  bool is_near(std::size_t card) const {
-    return std::count(near_.cards.begin(), near_.cards.end(), card) > 0;
-  }
+  bool is_near(std::size_t card) const { return std::ranges::count(near_.cards, card) > 0; }
 
   std::string far_cards() const {
     std::vector<std::string> far;
@@ -465,10 +463,9 @@ class TopoImport : PlatformImport {
   }
 
   std::size_t nearest_card(std::size_t gpu) const {
-    return *std::min_element(near_.cards.begin(), near_.cards.end(),
-                             [&](std::size_t a, std::size_t b) {
-                               return table_.to_nics[gpu][a] < table_.to_nics[gpu][b];
-                             });
+    return *std::ranges::min_element(near_.cards, [&](std::size_t a, std::size_t b) {
+      return table_.to_nics[gpu][a] < table_.to_nics[gpu][b];
+    });
   }
 
   void describe() {
@@ -512,14 +509,12 @@ class TopoImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
-Importer topo() {
+Importer formats::topo() {
   return {"topo",
           "links and network cards of a node, to a platform",
           "output of nvidia-smi topo -m",
           {"--base"},
           import_by<TopoImport>};
 }
-}  // namespace formats
 
 }  // namespace windtunnel

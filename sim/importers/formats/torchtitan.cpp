@@ -18,7 +18,7 @@ std::string shipped_model(const Library& library, const LaunchSettings& settings
       launch_key(lower_case(settings.text("model.name") + "-" + settings.text("model.flavor")));
   if (wanted == "deepseek-v3-671b") wanted = "deepseek-v3";
   const std::vector<std::string> names = library.names("models");
-  return std::count(names.begin(), names.end(), wanted) > 0 ? wanted : "";
+  return std::ranges::count(names, wanted) > 0 ? wanted : "";
 }
 
 Imported import_torchtitan(const ImportRequest& request, const Library& library) {
@@ -100,14 +100,12 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
 
 }  // namespace
 
-namespace formats {
-Importer torchtitan() {
+Importer formats::torchtitan() {
   return {"torchtitan",
           "a configuration of torchtitan, to a scenario",
           "a TOML configuration of torchtitan (releases up to 0.2)",
           {"--base", "--gpus", "--model"},
           import_torchtitan};
 }
-}  // namespace formats
 
 }  // namespace windtunnel
