@@ -8,7 +8,7 @@
 
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
-#include "core/json_number.hpp"
+#include "core/json_value.hpp"
 #include "core/object_reader.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/measurement_set.hpp"
