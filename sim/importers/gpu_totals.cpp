@@ -265,10 +265,11 @@ html::FigureRows time_rows() {
   return rows;
 }
 
-std::string totals_text(const JsonValue& gpu) {
+document::Table totals_of_work(const JsonValue& gpu) {
   const html::DataView view{&gpu};
   const double window = view.amount("/window_s");
-  std::vector<TextRow> rows;
+  document::Table table{"wrr", {{"", "time", "share"}}};
+  std::vector<document::TableRow>& rows = table.rows;
   for (const html::FigureRow& row : time_rows())
     if (const double time = view.amount(row.pointer); time > 0 || row.label.front() != ' ')
       rows.push_back({row.label, row.text(time), percent_text(window > 0 ? time / window : 0)});
@@ -287,7 +288,7 @@ std::string totals_text(const JsonValue& gpu) {
   add("kernels", *gpu.find("kernels"));
   for (const JsonValue::Member& stream : gpu.find("streams")->object())
     add("stream " + stream.key, stream.value);
-  return text_table("wrr", rows);
+  return table;
 }
 
 std::string described(const GpuTrace& trace) {

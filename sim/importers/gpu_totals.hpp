@@ -9,6 +9,7 @@
 
 #include "core/json_value.hpp"
 #include "importers/gpu_trace.hpp"
+#include "report/document.hpp"
 #include "report/report_view.hpp"
 #include "units/quantity.hpp"
 
@@ -93,7 +94,7 @@ html::FigureRows time_rows();
 ///     matrix product          15.7 ms   85 times
 ///   stream 7
 ///     …
-std::string totals_text(const JsonValue& gpu);
+document::Table totals_of_work(const JsonValue& gpu);
 
 /// What a trace says of itself: "PyTorch's profiler, rank 0 of 2, NVIDIA A100-SXM4-40GB".
 std::string described(const GpuTrace& trace);

@@ -89,6 +89,9 @@ void check(const ImportRequest& request, const Importer& importer) {
   if (importer.result == Importer::Result::report && !request.output.empty())
     throw option_error("-o", request.output.string(), name + " writes no file, it prints totals",
                        "leave -o out");
+  if (writes && !request.page.empty())
+    throw option_error("--report", request.page.string(),
+                       name + " writes a file, and has no results to show", "leave --report out");
   if (importer.files == Importer::Files::one && request.inputs.size() != 1)
     throw option_error("import", importer.name, name + " takes one file", importer.input);
   const bool needs_base = !importer.options.empty() && importer.options.front() == "--base";
@@ -164,11 +167,17 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
                 std::ostream& out, std::ostream& messages) {
   const Importer& importer = importer_of(request.kind);
   check(request, importer);
-  const Imported imported = import_with(importer, request, library);
+  Imported imported = import_with(importer, request, library);
+  if (imported.report) {
+    imported.found = imported.report->data;
+    imported.text = document::text_of(*imported.report);
+  }
   std::error_code no_such_file;
   const bool is_replaced = std::filesystem::is_regular_file(request.output, no_such_file);
   if (!imported.document.is_null())
     write_file_atomically(request.output, pretty_text(imported.document) + "\n");
+  if (!request.page.empty())
+    write_file_atomically(request.page, document::page_of(imported.report.value()));
   for (const std::string& note : imported.notes) messages << "import: " << note << "\n";
   for (const std::string& warning : imported.warnings)
     messages << "import: warning: " << warning << "\n";

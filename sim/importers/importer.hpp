@@ -2,11 +2,13 @@
 
 #include <filesystem>
 #include <iosfwd>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "report/document.hpp"
 #include "report/summary_text.hpp"
 #include "scenario/scenario.hpp"
 
@@ -32,6 +34,7 @@ struct ImportRequest {
   std::vector<std::filesystem::path> inputs;
   std::filesystem::path output;
   ImportOptions options;
+  std::filesystem::path page = {};  ///< --report; of importers that report
 };
 
 /// Findings of an importer. Nothing is written before all of it is known to be right.
@@ -39,8 +42,10 @@ struct Imported {
   JsonValue document;  ///< one of our own files; null when the importer only reports
   JsonValue found{JsonValue::Object{}};  ///< member "found" of --json
   std::string text;                      ///< the same for people
-  std::vector<std::string> notes;        ///< what was inferred, left out or could not be known
-  std::vector<std::string> warnings;     ///< why the result may not be what was wanted
+  /// Of an importer that reports: what it found, of which `found`, `text` and the page are made.
+  std::optional<document::Document> report = {};
+  std::vector<std::string> notes;     ///< what was inferred, left out or could not be known
+  std::vector<std::string> warnings;  ///< why the result may not be what was wanted
 };
 
 /// One kind of file that can be imported.

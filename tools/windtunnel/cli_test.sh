@@ -183,6 +183,7 @@ exits 2 import mpigraph net.csv --base made.json -o x.json --unit GB/s; says "1.
 printf '{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": 100}' >config.json
 exits 0 import hf-config config.json -o my-model.json; prints "gpt2"
 exits 0 check $good --set /model=my-model.json --set /parallel/pipeline=1
+exits 2 import hf-config config.json -o my-model.json --report model.html; says "import hf-config writes a file, and has no results to show"
 importers=$here/../../sim/importers
 exits 0 import straggler-trace "$importers/samples/straggler-ST.json.gz" --json --quiet; parses; silent stderr
 for trace in "$importers"/samples/trace-*.json.gz; do

@@ -291,6 +291,8 @@ void add_import_options(CLI::App* command, CommandLine& line) {
                 "Variables and arguments that a launch script is called with: \"NNODES=4 7B\"");
   options.number("--gpus", import.gpus, 1, most,
                  "GPUs of a launch script that does not say how many");
+  options.output("--report", line.report, "OUT.html",
+                 "Write what kineto or straggler-trace found as an HTML page that opens from disk");
 }
 
 void add_collective_options(CLI::App* collective, CommandLine& line) {

@@ -147,6 +147,17 @@ holds steps.html steps.json
 mv out/report.html uneven.html && mv out/report.json uneven.json && rm -r out
 holds uneven.html uneven.json
 passes uneven.html
+# What traces of real jobs say: one GPU, two ranks, the stragglers of a job.
+samples=$root/sim/importers/samples
+"$program" import kineto "$samples/trace-1-step.json.gz" --quiet --report trace.html >/dev/null
+"$program" import kineto "$samples"/trace-v100-*.json.gz --quiet --report ranks.html >/dev/null
+"$program" import straggler-trace "$samples/straggler-AR.json.gz" --quiet --report stragglers.html >/dev/null
+for page in trace ranks stragglers; do
+  passes $page.html
+  stands_alone $page.html
+  picture $page.html report-$page.png 1280 800
+  is_picture report-$page.png
+done
 "$program" validate korthikanti-table5 --quiet --json --report set.html >set.json
 holds set.html set.json
 

@@ -102,25 +102,27 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string rate_text(double rate) { return significant_text(rate * 1e-9, 3) + " GB/s"; }
 
-std::string late_ranks_text(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
+document::Table late_ranks(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
   std::vector<RankPace> latest = verdict.ranks;
   std::ranges::stable_sort(latest, std::greater{}, &RankPace::lag);
   constexpr std::size_t most_shown = 5;
   latest.resize(std::min(most_shown, latest.size()));
-  std::vector<TextRow> rows{
-      {"latest ranks, of one step", "compute", "to its peers", "others wait", "comes last"}};
+  document::Table table{
+      "wrr?rr??",
+      {{"latest ranks, of one step", "compute", "to its peers", "others wait", "comes last"}}};
   for (const RankPace& pace : latest)
-    rows.push_back({"  rank " + std::to_string(ranks[pace.member].rank), time_text(pace.compute),
-                    signed_percent_text(pace.compute_over_peers - 1), time_text(pace.lag),
-                    percent_text(pace.share_last)});
-  return "\n" + text_table("wrr?rr??", rows);
+    table.rows.push_back({"rank " + std::to_string(ranks[pace.member].rank),
+                          time_text(pace.compute), signed_percent_text(pace.compute_over_peers - 1),
+                          time_text(pace.lag), percent_text(pace.share_last)});
+  return table;
 }
 
 std::string name_of(const RankGroup& group) {
   return !group.description.empty() ? group.description : group.name;
 }
 
-std::string groups_text(const RankVerdict& verdict) {
+/// Only a heading where no rate is known.
+document::Table group_rates(const RankVerdict& verdict) {
   using Key = std::tuple<std::string, std::size_t, CollectiveKind, std::int64_t>;
   std::map<Key, std::vector<double>> alike;
   for (const GroupRate& rate : verdict.groups) {
@@ -128,17 +130,16 @@ std::string groups_text(const RankVerdict& verdict) {
     alike[{name_of(group), group.members.size(), rate.kind, rate.bytes}].push_back(
         rate.bus_bandwidth);
   }
-  if (alike.empty()) return {};
-  std::vector<TextRow> rows{
-      {"process groups", "groups", "call", "size", "bus bandwidth", "slowest"}};
+  document::Table table{"wr?lrrr??",
+                        {{"process groups", "groups", "call", "size", "bus bandwidth", "slowest"}}};
   for (const auto& [key, rates] : alike) {
     const auto& [name, size, kind, bytes] = key;
-    rows.push_back({"  " + name + ", " + std::to_string(size) + " ranks",
-                    std::to_string(rates.size()), dashed_name(kind),
-                    to_text(Bytes{static_cast<double>(bytes)}), rate_text(median_of(rates)),
-                    rate_text(*std::ranges::min_element(rates))});
+    table.rows.push_back({name + ", " + std::to_string(size) + " ranks",
+                          std::to_string(rates.size()), dashed_name(kind),
+                          to_text(Bytes{static_cast<double>(bytes)}), rate_text(median_of(rates)),
+                          rate_text(*std::ranges::min_element(rates))});
   }
-  return "\n" + text_table("wr?lrrr??", rows);
+  return table;
 }
 
 /// What the traces cannot tell of ranks; empty where they can tell.
@@ -177,28 +178,37 @@ JsonValue json_of(const RankFinding& finding) {
 ///   calls matched across ranks: 7,168 in 24 groups
 ///
 ///   late                  compute   to peers  others wait  comes last
-///     rank 11              112 ms   +25.1 %      22.4 ms      100.0 %
-///     …
-///   process groups                    calls       size   bus bandwidth      slowest
-///     TENSOR_MODEL_PARALLEL_GROUP     …
+///   rank 11                112 ms   +25.1 %      22.4 ms      100.0 %
+///   …
 ///
-///   Verdict
-///     rank 11 computes 25.1 % slower than its peers and costs 22.4 ms a step
-std::string text_of(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
+///   process groups                    calls       size   bus bandwidth      slowest
+///   TENSOR_MODEL_PARALLEL_GROUP     …
+///
+/// Verdict
+///   rank 11 computes 25.1 % slower than its peers and costs 22.4 ms a step
+std::vector<document::Section> sections_of(const RankVerdict& verdict,
+                                           const std::vector<RankTrace>& ranks) {
   if (verdict.matched.calls.empty()) return {};
-  std::string text = "\ncalls matched across ranks: " +
-                     grouped_text(static_cast<double>(verdict.matched.calls.size())) + " in " +
-                     std::to_string(verdict.matched.groups.size()) + " groups\n";
-  text += late_ranks_text(verdict, ranks) + groups_text(verdict) + "\nVerdict\n";
-  for (const RankFinding& finding : verdict.findings) text += "  " + finding.text + "\n";
-  const std::string cannot = cannot_judge_text(verdict, ranks);
-  if (!cannot.empty()) return text + "  " + cannot + "\n";
-  if (verdict.findings.empty())
-    text +=
-        "  none: no rank computes slower, and no group moves less, than chance explains (a rank "
+  std::vector<document::Part> compared{
+      document::Words("calls matched across ranks: " +
+                      grouped_text(static_cast<double>(verdict.matched.calls.size())) + " in " +
+                      std::to_string(verdict.matched.groups.size()) + " groups"),
+      document::Words(), late_ranks(verdict, ranks)};
+  if (document::Table rates = group_rates(verdict); rates.rows.size() > 1) {
+    compared.emplace_back(document::Words());
+    compared.emplace_back(std::move(rates));
+  }
+  std::vector<document::Part> judged;
+  for (const RankFinding& finding : verdict.findings)
+    judged.emplace_back(document::Words(finding.text));
+  if (const std::string cannot = cannot_judge_text(verdict, ranks); !cannot.empty())
+    judged.emplace_back(document::Words(cannot));
+  else if (verdict.findings.empty())
+    judged.emplace_back(document::Words(
+        "none: no rank computes slower, and no group moves less, than chance explains (a rank "
         "would be named that computes " +
-        percent_text(verdict.power.least_named) + " longer than its peers)\n";
-  return text;
+        percent_text(verdict.power.least_named) + " longer than its peers)"));
+  return {{"ranks", "Ranks", "", compared}, {"verdict", "Verdict", "Verdict", judged}};
 }
 
 JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
@@ -305,51 +315,61 @@ JsonValue json_of(const ReadTrace& read) {
                     {"steps", JsonValue(std::move(steps))}});
 }
 
-std::string header(const ReadTrace& read) {
-  return std::filesystem::path(read.trace.file).filename().string() + ": " + described(read.trace) +
-         "; " + std::to_string(read.num_events) + " pieces of GPU work, " +
-         count_text(read.steps.size(), "profiler step") + "\n";
+std::string file_name_of(const ReadTrace& read) {
+  return std::filesystem::path(read.trace.file).filename().string();
 }
 
-/// "128 files, ranks 0 to 127 (first: rank0.json: …)"; a line each where they are few.
-std::string headers(const std::vector<ReadTrace>& traces) {
+std::string header(const ReadTrace& read) {
+  return described(read.trace) + "; " + std::to_string(read.num_events) + " pieces of GPU work, " +
+         count_text(read.steps.size(), "profiler step");
+}
+
+/// A name and what is said beside it: "128 files: ranks 0 to 127", and a line for each where they are few, or for the first.
+void head(document::Document& report, const std::vector<ReadTrace>& traces) {
   constexpr std::size_t few = 8;
-  std::string text;
-  if (traces.size() <= few) {
-    for (const ReadTrace& read : traces) text += header(read);
-    return text;
+  if (traces.size() == 1) {
+    report.name = file_name_of(traces.front());
+    report.opening = {header(traces.front())};
+    return;
   }
   const std::int64_t first = traces.front().trace.rank, last = traces.back().trace.rank;
-  if (first >= 0)
-    text = ", ranks " + std::to_string(first) + " to " + std::to_string(last) +
-           (last - first + 1 == static_cast<std::int64_t>(traces.size()) ? "" : " with gaps");
-  std::string of_first = header(traces.front());
-  of_first.pop_back();
-  return std::to_string(traces.size()) + " files" + text + " (first: " + of_first + ")\n";
+  report.name = std::to_string(traces.size()) + " files";
+  report.opening = {
+      first < 0
+          ? std::string("ranks unknown")
+          : "ranks " + std::to_string(first) + " to " + std::to_string(last) +
+                (last - first + 1 == static_cast<std::int64_t>(traces.size()) ? "" : " with gaps")};
+  for (std::size_t i = 0; i < (traces.size() <= few ? traces.size() : 1); ++i)
+    report.opening.emplace_back(file_name_of(traces[i]) + ": " + header(traces[i]));
 }
 
-const TextRow totals_head{"", "time", "compute", "exposed", "hidden", "copies", "idle"};
+document::Table totals_table(const char* rows) {
+  return {"wrrrrr?r??", {{rows, "time", "compute", "exposed", "hidden", "copies", "idle"}}};
+}
 
-TextRow totals_row(const std::string& what, const GpuTotals& gpu) {
-  TextRow row{"  " + what};
+document::TableRow totals_row(const std::string& what, const GpuTotals& gpu) {
+  document::TableRow row{what};
   for (const std::int64_t time : {gpu.window, gpu.compute, gpu.exposed_communication(), gpu.overlap,
                                   gpu.of(TraceLine::copies), gpu.idle()})
-    row.push_back(to_text(trace_time(time)));
+    row.emplace_back(to_text(trace_time(time)));
   return row;
 }
 
 /// The one GPU of one file, in full.
-std::string details(const ReadTrace& read) {
+std::vector<document::Section> details(const ReadTrace& read) {
   const GpuTotals& gpu = read.whole.front();
-  std::string text = "\n" + gpu_name(read.trace, gpu.device) + ", " +
-                     to_text(trace_time(gpu.window)) + " from its first work to its last\n" +
-                     totals_text(json_of(gpu, 1));
-  std::vector<TextRow> steps{totals_head};
-  steps.front().front() = "steps";
+  document::Table steps = totals_table("steps");
   for (std::size_t i = 0; i < read.steps.size(); ++i)
     for (const GpuTotals& each : read.steps[i])
-      steps.push_back(totals_row(read.trace.steps[i].name, each));
-  return read.steps.empty() ? text : text + "\n" + text_table("wrrrrr?r??", steps);
+      steps.rows.push_back(totals_row(read.trace.steps[i].name, each));
+  std::vector<document::Section> sections{{"time",
+                                           "Time",
+                                           gpu_name(read.trace, gpu.device) + ", " +
+                                               to_text(trace_time(gpu.window)) +
+                                               " from its first work to its last",
+                                           {totals_of_work(json_of(gpu, 1))}}};
+  if (!read.steps.empty()) sections.push_back({"steps", "Steps", "", {steps}});
+  return sections;
 }
 
 /// The traces as ranks of one job; none where ranks are missing or given twice.
@@ -367,20 +387,22 @@ std::vector<RankTrace> ranks_of(std::vector<ReadTrace>& traces) {
 }
 
 /// What the ranks say together.
-void compare_ranks(std::vector<ReadTrace>& traces, Imported& imported) {
+void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
+                   std::vector<std::string>& notes) {
   const std::vector<RankTrace> ranks = ranks_of(traces);
   if (ranks.size() < 2) return;
   const RankVerdict verdict = judge_ranks(ranks);
   if (verdict.matched.num_unmatched > 0)
-    imported.notes.push_back(
+    notes.push_back(
         grouped_text(static_cast<double>(verdict.matched.num_unmatched)) +
         " calls of NCCL not matched across ranks: " +
         (verdict.matched.calls.empty() && verdict.matched.groups.empty()
              ? "they do not say their group (PyTorch 2.2 and newer do), or no two ranks of one are "
                "given"
              : "those of other ranks in their group are missing or different"));
-  imported.text += text_of(verdict, ranks);
-  imported.found.set("across_ranks", json_of(verdict, ranks));
+  for (document::Section& section : sections_of(verdict, ranks))
+    report.sections.push_back(std::move(section));
+  report.data.set("across_ranks", json_of(verdict, ranks));
 }
 
 std::string row_name(const ReadTrace& read, const GpuTotals& gpu) {
@@ -415,18 +437,22 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
     ranks.push_back(json_of(read));
     num_gpus += read.whole.size();
   }
-  imported.text += headers(traces);
-  imported.found.set("traces", JsonValue(std::move(ranks)));
+  document::Document& report = imported.report.emplace();
+  report.data = imported.found;
+  report.data.set("traces", JsonValue(std::move(ranks)));
+  report.kind = "trace";
+  report.command = "windtunnel import kineto --json";
+  head(report, traces);
   if (num_gpus == 1) {
-    imported.text += details(traces.front());
+    report.sections = details(traces.front());
     return imported;
   }
-  std::vector<TextRow> rows{totals_head};
-  rows.front().front() = "from first work to last";
+  document::Table totals = totals_table("from first work to last");
   for (const ReadTrace& read : traces)
-    for (const GpuTotals& gpu : read.whole) rows.push_back(totals_row(row_name(read, gpu), gpu));
-  imported.text += "\n" + text_table("wrrrrr?r??", rows);
-  compare_ranks(traces, imported);
+    for (const GpuTotals& gpu : read.whole)
+      totals.rows.push_back(totals_row(row_name(read, gpu), gpu));
+  report.sections = {{"time", "Time", "", {totals}}};
+  compare_ranks(traces, report, imported.notes);
   return imported;
 }
 

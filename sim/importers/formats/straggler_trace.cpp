@@ -18,6 +18,7 @@ namespace windtunnel {
 namespace {
 
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
+std::string slowdown_text(double slowdown) { return fixed_text(slowdown, 3); }
 
 std::string of_each_step(const StragglerAnalysis& analysis, double saved) {
   return time_text(saved) + " of each " + time_text(analysis.step_time) + " step";
@@ -107,29 +108,6 @@ const char* words_for(const StragglerAnalysis& analysis, StragglerCause cause) {
   return words[static_cast<std::size_t>(cause)];
 }
 
-std::string text_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
-  std::string text = std::filesystem::path(trace.file).filename().string() + ": a job of " +
-                     std::to_string(trace.num_data_ranks) + " data-parallel ranks × " +
-                     count_text(trace.num_stages, "stage") + ", " +
-                     count_text(trace.steps.size(), "step") + ", " +
-                     grouped_text(static_cast<double>(trace.operations.size())) + " operations\n\n";
-  std::vector<TextRow> rows{{"removed alone", "saves", "", "of the loss"}};
-  for (const CauseCost& cost : analysis.causes)
-    rows.push_back({words_for(analysis, cost.cause), time_text(cost.saved),
-                    "± " + time_text(cost.standard_error), percent_text(analysis.share(cost))});
-  text += text_table("wr", {{"a step, replayed", time_text(analysis.step_time)},
-                            {"without stragglers", time_text(analysis.ideal_time)},
-                            {"slowdown by stragglers", fixed_text(analysis.slowdown(), 3)}}) +
-          "\n" + text_table("wr", rows);
-  const std::vector<CauseCost> named = causes_to_name(analysis);
-  text += "\nVerdict\n";
-  for (const CauseCost& cost : named) text += "  " + sentence(analysis, cost) + "\n";
-  if (named.empty())
-    text += "  none: stragglers make a step less than " + percent_text(straggling_slowdown - 1) +
-            " longer\n";
-  return text;
-}
-
 JsonValue json_of(const StragglerAnalysis& analysis, const CauseCost& cost) {
   return object_of({{"cause", dashed_name(cost.cause)},
                     {"saved_s", cost.saved},
@@ -171,13 +149,43 @@ JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
        {"forward_backward_correlation", analysis.forward_backward_correlation}});
 }
 
+document::Document document_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
+  const JsonValue data = json_of(trace, analysis);
+  const auto cause_figure = [&](std::size_t cause, const char* key, std::string (*format)(double)) {
+    return document::figure(data, "/causes/" + std::to_string(cause) + key, format);
+  };
+  document::Table causes{"wr", {{"removed alone", "saves", "", "of the loss"}}};
+  for (std::size_t i = 0; i < analysis.causes.size(); ++i)
+    causes.rows.push_back({words_for(analysis, analysis.causes[i].cause),
+                           cause_figure(i, "/saved_s", time_text),
+                           "± " + cause_figure(i, "/standard_error_s", time_text),
+                           cause_figure(i, "/share", percent_text)});
+  std::vector<document::Part> verdict;
+  for (const CauseCost& cost : causes_to_name(analysis))
+    verdict.emplace_back(document::Words(sentence(analysis, cost)));
+  if (verdict.empty())
+    verdict.emplace_back(document::Words("none: stragglers make a step less than " +
+                                         percent_text(straggling_slowdown - 1) + " longer"));
+  return {data,
+          "stragglers",
+          std::filesystem::path(trace.file).filename().string(),
+          {"a job of " + std::to_string(trace.num_data_ranks) + " data-parallel ranks × " +
+           count_text(trace.num_stages, "stage") + ", " + count_text(trace.steps.size(), "step") +
+           ", " + grouped_text(static_cast<double>(trace.operations.size())) + " operations"},
+          "slowdown by stragglers",
+          {{"a step, replayed", document::figure(data, "/step_time_s", time_text)},
+           {"without stragglers", document::figure(data, "/ideal_time_s", time_text)},
+           {"slowdown by stragglers", document::figure(data, "/slowdown", slowdown_text)}},
+          {{"causes", "Causes", "", {causes}}, {"verdict", "Verdict", "Verdict", verdict}},
+          "windtunnel import straggler-trace --json"};
+}
+
 Imported import_straggler_trace(const ImportRequest& request, const Library&) {
   TextInput input(request.inputs.front());
   const JobTrace trace = read_job_trace(input);
   const StragglerAnalysis analysis = analyse_stragglers(trace);
   Imported imported;
-  imported.found = json_of(trace, analysis);
-  imported.text = text_of(trace, analysis);
+  imported.report = document_of(trace, analysis);
   if (!trace.incomplete_steps.empty())
     imported.notes.push_back(std::to_string(trace.incomplete_steps.size()) +
                              " steps left out, in which workers lack operations that others have");
