@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -265,30 +266,30 @@ html::FigureRows time_rows() {
   return rows;
 }
 
-document::Table totals_of_work(const JsonValue& gpu) {
+std::vector<document::Table> totals_of_work(const JsonValue& gpu) {
   const html::DataView view{&gpu};
   const double window = view.amount("/window_s");
-  document::Table table{"wrr", {{"", "time", "share"}}};
-  std::vector<document::TableRow>& rows = table.rows;
+  std::vector<document::Table> tables{{"wrr", {{"", "time", "share"}}}};
   for (const html::FigureRow& row : time_rows())
     if (const double time = view.amount(row.pointer); time > 0 || row.label.front() != ' ')
-      rows.push_back({row.label, row.text(time), percent_text(window > 0 ? time / window : 0)});
+      tables.front().rows.push_back(
+          {row.label, row.text(time), percent_text(window > 0 ? time / window : 0)});
   const auto add = [&](const std::string& heading, const JsonValue& works) {
-    rows.push_back({heading});
+    document::Table table{"wrr", {{heading, "time", "calls"}}};
     JsonValue::Object sorted = works.object();
     const auto time_of = [](const JsonValue::Member& work) {
       return html::DataView{&work.value}.amount("/time_s");
     };
-    std::ranges::stable_sort(sorted,
-                             [&](const auto& a, const auto& b) { return time_of(a) > time_of(b); });
+    std::ranges::stable_sort(sorted, std::greater{}, time_of);
     for (const JsonValue::Member& work : sorted)
-      rows.push_back({"  " + work.key, html::text_of_time(time_of(work)),
-                      canonical_text(*work.value.find("count")) + " times"});
+      table.rows.push_back(
+          {work.key, html::text_of_time(time_of(work)), canonical_text(*work.value.find("count"))});
+    tables.push_back(std::move(table));
   };
   add("kernels", *gpu.find("kernels"));
   for (const JsonValue::Member& stream : gpu.find("streams")->object())
     add("stream " + stream.key, stream.value);
-  return table;
+  return tables;
 }
 
 std::string described(const GpuTrace& trace) {

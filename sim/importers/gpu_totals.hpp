@@ -84,17 +84,17 @@ JsonValue json_of(const GpuTotals& gpu, std::int64_t steps);
 /// Where the time goes, as texts and pages show it: pointers into json_of().
 html::FigureRows time_rows();
 
-/// What json_of() says, for people:
+/// What json_of() says, for people: the time by what ran, then kernels, then each stream:
 ///
-///   compute        38.6 ms   17.5 %
-///     backward     17.4 ms    7.9 %
-///   not computing   181 ms   82.5 %
+///                            time   share
+///   compute               38.6 ms  17.5 %
+///     backward            17.4 ms   7.9 %
+///   not computing          181 ms  82.5 %
 ///   …
-///   kernels
-///     matrix product          15.7 ms   85 times
-///   stream 7
-///     …
-document::Table totals_of_work(const JsonValue& gpu);
+///
+///   kernels                  time   calls
+///   matrix product        15.7 ms      85
+std::vector<document::Table> totals_of_work(const JsonValue& gpu);
 
 /// What a trace says of itself: "PyTorch's profiler, rank 0 of 2, NVIDIA A100-SXM4-40GB".
 std::string described(const GpuTrace& trace);

@@ -362,12 +362,16 @@ std::vector<document::Section> details(const ReadTrace& read) {
   for (std::size_t i = 0; i < read.steps.size(); ++i)
     for (const GpuTotals& each : read.steps[i])
       steps.rows.push_back(totals_row(read.trace.steps[i].name, each));
-  std::vector<document::Section> sections{{"time",
-                                           "Time",
-                                           gpu_name(read.trace, gpu.device) + ", " +
-                                               to_text(trace_time(gpu.window)) +
-                                               " from its first work to its last",
-                                           {totals_of_work(json_of(gpu, 1))}}};
+  std::vector<document::Part> totals;
+  for (document::Table& table : totals_of_work(json_of(gpu, 1))) {
+    if (!totals.empty()) totals.emplace_back(document::Words());
+    totals.emplace_back(std::move(table));
+  }
+  std::vector<document::Section> sections;
+  sections.push_back({"time", "Time",
+                      gpu_name(read.trace, gpu.device) + ", " + to_text(trace_time(gpu.window)) +
+                          " from its first work to its last",
+                      std::move(totals)});
   if (!read.steps.empty()) sections.push_back({"steps", "Steps", "", {steps}});
   return sections;
 }
