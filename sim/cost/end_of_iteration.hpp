@@ -25,8 +25,8 @@ struct EndInputs {
 /// allreduce_gradients, then the word embeddings over the embedding group, then optimizer.step; parameters are gathered behind it as by
 /// DistributedOptimizer.gather_model_params (megatron/optimizer/distrib_optimizer.py at 2514892, October 2022). Limit: that optimizer
 /// and DeepSpeed 0.3.16 (TrainSchedule.steps in runtime/pipe/schedule.py) synchronise the embeddings before the other gradients.
-/// Quantised products: the linear weights are cast from bf16 once a step, for all its microbatches, read and written by rows and by
-/// columns (Transformer Engine keeps them while is_first_microbatch is false). ZeRO 3 casts what it gathers in each pass instead, and
+/// Quantised products: the linear weights are cast from bf16 once a step, for all its microbatches, read and written in operand_copies()
+/// (Transformer Engine keeps them while is_first_microbatch is false). ZeRO 3 casts what it gathers in each pass instead, and
 /// weights that are kept as operands are written by the optimizer.
 /// A reduction that overlaps the backward pass is `trailing`: the end waits for what is left of it.
 std::vector<Operation> end_of_iteration(const EndInputs& inputs);

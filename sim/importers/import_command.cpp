@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/file_io.hpp"
 #include "core/json_build.hpp"
 #include "core/option_error.hpp"
+#include "core/staged_files.hpp"
 #include "core/text_input.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"
@@ -154,6 +154,12 @@ JsonValue detail::parsed(const Asset& table, const char* name) {
   return value;
 }
 
+namespace formats {
+#define WT_IMPORTER(name) Importer name();
+#include "importers/formats.def"
+#undef WT_IMPORTER
+}  // namespace formats
+
 std::span<const Importer> importers() {
   static const std::array table{
 #define WT_IMPORTER(name) formats::name(),
@@ -174,16 +180,23 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
   }
   std::error_code no_such_file;
   const bool is_replaced = std::filesystem::is_regular_file(request.output, no_such_file);
+  StagedFiles files;
   if (!imported.document.is_null())
-    write_file_atomically(request.output, pretty_text(imported.document) + "\n");
-  if (!request.page.empty())
-    write_file_atomically(request.page, document::page_of(imported.report.value()));
+    files.add(request.output, pretty_text(imported.document) + "\n");
+  if (!request.page.empty()) {
+    document::Document page = imported.report.value();
+    page.warnings = imported.warnings;
+    page.warnings.insert(page.warnings.end(), imported.notes.begin(), imported.notes.end());
+    files.add(request.page, document::page_of(page));
+  }
+  files.commit();
   for (const std::string& note : imported.notes) messages << "import: " << note << "\n";
   for (const std::string& warning : imported.warnings)
     messages << "import: warning: " << warning << "\n";
   if (!imported.document.is_null())
     messages << "import: " << (is_replaced ? "replaced " : "wrote ") << request.output.string()
              << "\n";
+  if (!request.page.empty()) messages << "import: wrote " << request.page.string() << "\n";
   out << (format == ResultFormat::json ? json_of(request, imported) : imported.text);
 }
 

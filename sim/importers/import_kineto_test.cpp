@@ -358,7 +358,7 @@ TEST_CASE("traces of many ranks are counted, a few listed") {
     files.push_back(folder.path() / name);
   }
   const std::string many = text_of_import(files);
-  CHECK(many.starts_with("9 files: ranks 0 to 8\n  rank0.json: "));
+  CHECK(many.starts_with("9 files: ranks 0 to 8\n  the first, rank0.json: "));
   CHECK(many.find("rank1.json: ") == std::string::npos);
   files.erase(files.begin() + 4);
   const std::string few = text_of_import(files);

@@ -60,13 +60,6 @@ struct Importer {
   enum class Files { one, several } files = Files::one;  ///< how many IN it takes
 };
 
-/// A function for each importer, of the name in formats.def.
-namespace formats {
-#define WT_IMPORTER(name) Importer name();
-#include "importers/formats.def"
-#undef WT_IMPORTER
-}  // namespace formats
-
 /// Every importer; a new one is a file of formats/, which defines its function, and a line of formats.def.
 std::span<const Importer> importers();
 

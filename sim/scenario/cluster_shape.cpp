@@ -59,16 +59,23 @@ int total_gpus(const ClusterShape& cluster) {
 
 std::vector<std::string> absent_node_warnings(const Platform& platform, int nodes) {
   std::vector<std::string> warnings;
+  std::vector<NodeId> used;
+  for (int node = 0; node < nodes; ++node) used.push_back(platform.in_cluster(NodeId(node)));
   const auto warn = [&](const char* key, NodeId node) {
-    if (static_cast<int>(node.index()) < nodes) return;
+    if (std::find(used.begin(), used.end(), node) != used.end()) return;
     std::string warning = std::string(key) + " of node " + std::to_string(node.index()) +
-                          " change nothing: the job has nodes 0 to " + std::to_string(nodes - 1);
+                          " change nothing: the job has nodes " +
+                          std::to_string(used.front().index()) + " to " +
+                          std::to_string(used.back().index());
     if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
       warnings.push_back(std::move(warning));
   };
-  for (const NicFault& fault : platform.faults) warn("faults", fault.node);
-  for (const LinkOverride& link : platform.link_overrides)
-    warn("link_overrides", std::max(link.from, link.to));
+  const Platform& cluster = platform.cluster ? *platform.cluster : platform;
+  for (const NicFault& fault : cluster.faults) warn("faults", fault.node);
+  for (const LinkOverride& link : cluster.link_overrides) {
+    const bool has_from = std::find(used.begin(), used.end(), link.from) != used.end();
+    warn("link_overrides", has_from ? link.to : link.from);
+  }
   return warnings;
 }
 

@@ -42,7 +42,7 @@ std::vector<int> nodes_called(std::string_view name, const Platform& platform) {
     unsigned number = 0;
     const char* const end = name.data() + name.size();
     const auto [rest, error] = std::from_chars(name.data() + thing.name.size(), end, number);
-    if (error != std::errc{} || (rest != end && *rest != ' ')) continue;
+    if (error != std::errc{} || rest != end) continue;
     const std::int64_t first = std::int64_t{number} * thing.nodes;
     for (std::int64_t node = first; node < std::min(first + thing.nodes, end_of_nodes); ++node)
       nodes.push_back(static_cast<int>(node));
@@ -66,12 +66,14 @@ std::string known_names(const std::string& name, const Platform& platform) {
   return text + (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?");
 }
 
-/// "write --set /nodes=14 --set /parallel/data=7": the file's plan with fewer replicas on the nodes that are left.
-std::string smaller_plan(const Scenario& base, int nodes) {
+/// "write --set /nodes=14 --set /parallel/data=7": the file's plan with fewer replicas on the first of the nodes that are left.
+std::string smaller_plan(const Scenario& base, const std::vector<NodeId>& kept) {
   const Parallel& parallel = base.plan.parallel;
   const Training& training = base.plan.training;
-  for (; nodes > 0; --nodes) {
-    const std::int64_t gpus = std::int64_t{nodes} * base.nodes.front().gpus;
+  std::int64_t gpus = 0;
+  for (const NodeId node : kept) gpus += base.platform.type_of(node).gpus;
+  for (std::size_t nodes = kept.size(); nodes > 0;
+       gpus -= base.platform.type_of(kept[--nodes]).gpus) {
     const std::int64_t data = gpus / parallel.ranks_of_replica();
     if (data > 0 && gpus % parallel.ranks_of_replica() == 0 &&
         training.global_batch % (data * training.micro_batch) == 0)
@@ -112,7 +114,7 @@ std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std:
     throw refused(count_text(gpus, "GPU") + " on " +
                       count_text(static_cast<std::int64_t>(kept.size()), "node") +
                       " are left, and the plan of the file takes " + std::to_string(wanted),
-                  smaller_plan(base, static_cast<int>(kept.size())));
+                  smaller_plan(base, kept));
   const auto num_nodes = static_cast<int>(kept.size());
   base.platform = on_nodes(base.platform, kept);
   base.nodes = types_of_nodes(base.platform, num_nodes);
@@ -125,7 +127,8 @@ std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std:
         "the plan of the file is not legal on the other nodes: " + rejections->front().message,
         "write another plan with --set /parallel=…");
   base.plan = std::get<Plan>(std::move(made));
-  return {std::move(base), {names, {avoided.begin(), avoided.end()}, {}}};
+  const std::set<std::string> once(names.begin(), names.end());
+  return {std::move(base), {{once.begin(), once.end()}, {avoided.begin(), avoided.end()}, {}}};
 }
 
 }  // namespace windtunnel

@@ -9,9 +9,8 @@
 
 namespace windtunnel {
 
-/// The scenario on other nodes than these, the first that have its GPUs. `names`: nodes ("node3") and switches of the fabric ("leaf1", "group0"), which
-/// stand for all nodes below them, as links are called in reports; what a link's name has behind ("node3 nic0 up") does not matter.
-/// InputError, of --avoid, where a name is unknown or too few GPUs are left.
+/// The scenario on other nodes than these, the first that have its GPUs. `names`: nodes ("node3") and switches of the fabric ("leaf1",
+/// "group0"), which stand for all nodes below them. InputError, of --avoid, where a name is unknown or too few GPUs are left.
 std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std::string>& names);
 
 }  // namespace windtunnel

@@ -55,10 +55,10 @@ TEST_CASE("a job takes the next nodes in place of those that it avoids") {
   CHECK(avoided.nodes == std::vector{1});
   CHECK(job.platform.faults.empty());
   CHECK(job.plan.num_ranks() == 4);
-  // A switch stands for the nodes below it, a link for its node.
+  CHECK(avoiding(base, {"node1", "node1"}).second.names == std::vector<std::string>{"node1"});
+  // A switch stands for the nodes below it.
   CHECK(nodes_of(avoiding(base, {"leaf0"}).first) == std::vector{2, 3});
   CHECK(nodes_of(avoiding(base, {"leaf0", "node3"}).first) == std::vector{2, 4});
-  CHECK(nodes_of(avoiding(base, {"node1 nic0 up"}).first) == std::vector{0, 2});
 }
 
 TEST_CASE("with the slow node avoided, the best plan is that of a cluster without faults") {
@@ -92,6 +92,7 @@ TEST_CASE("names that are not known, and too few GPUs, are told") {
              "the names are node0 to node2, leaf0 to leaf1; did you mean \"node1\"?"));
   CHECK(says(refusal(three, {"node3"}), "unknown name \"node3\""));
   CHECK(says(refusal(three, {"node1x"}), "unknown name \"node1x\""));
+  CHECK(says(refusal(three, {"node1 nic0 up"}), "unknown name \"node1 nic0 up\""));
   CHECK(says(refusal(three, {"spine"}), "unknown name \"spine\" (the names are node0 to node2"));
   // Of three nodes one is left. With two replicas of one GPU, four samples divide.
   const std::string text = refusal(three, {"node0", "node1"});

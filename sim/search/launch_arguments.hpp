@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "platform/platform.hpp"
 #include "scenario/key_table.hpp"
 
 namespace windtunnel {

@@ -319,7 +319,8 @@ exits 0 rank $good --why tensor=2,pipeline=2; prints "per iteration"
 exits 1 rank $good --why tensor=3; prints "does not divide"
 exits 0 rank $good --why tensor=2 --json; parses; prints '"verdict": "legal"'
 exits 0 rank $good --avoid node0; prints "node0 avoided, 1 node: the best plan takes"; silent stderr
-exits 0 rank $good --avoid node0,node1 --avoid "node2 nic0 up" --json; parses; prints '"nodes": [0, 1, 2]'; prints '"iteration_time_with_nothing_avoided_s"'
+exits 0 rank $good --avoid node0,node1 --avoid node2 --json; parses; prints '"nodes": [0, 1, 2]'; prints '"iteration_time_with_nothing_avoided_s"'
+exits 2 rank $good --avoid node0 --why tensor=1; says "--avoid belongs to rank without --why and --method"
 exits 2 rank $good --avoid nod0; says 'did you mean "node0"?'; silent stdout
 exits 2 rank $good --avoid node0 --set '/platform/node_types/0/count=1'; says "0 GPUs on 0 nodes are left"; silent stdout
 exits 2 rank $good --why tensr=2; says 'did you mean "tensor"?'; silent stdout

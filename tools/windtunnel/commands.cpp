@@ -471,6 +471,8 @@ void check_emit(const CommandLine& line) {
   if (!line.rank.host_map.empty() && line.emit.empty())
     throw UsageError("--host-map belongs to --emit");
   if (line.rank.plan > 1 && line.emit.empty()) throw UsageError("--plan belongs to --emit");
+  if (!line.rank.avoid.empty() && !(line.rank.why.empty() && line.rank.method.empty()))
+    throw UsageError("--avoid belongs to rank without --why and --method, which do not compare");
   if (!line.emit.empty() && !line.rank.why.empty())
     throw UsageError("--why explains a plan and --emit writes one: use one of them");
 }

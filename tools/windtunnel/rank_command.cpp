@@ -17,8 +17,10 @@ ExitCode rank_command(const CommandLine& line) {
   RankRequest request = line.rank;
   const Scenario with_nothing_avoided = base;
   request.with_nothing_avoided = &with_nothing_avoided;
-  if (!request.avoid.empty())
+  if (!request.avoid.empty()) {
     std::tie(base, request.avoided) = avoiding(with_nothing_avoided, request.avoid);
+    warn_of_absent_nodes(line, base);
+  }
   request.budget = line.budget;
   request.jobs = line.jobs;
   request.evidence = read_evidence(Library::find());

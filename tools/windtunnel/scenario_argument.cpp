@@ -54,7 +54,8 @@ Scenario read_scenario_argument(const CommandLine& line, PlacementSearch search)
   const Library library = Library::find();
   Scenario scenario = read_scenario(scenario_file_for(line.arguments.front(), library), library,
                                     {line.overrides, line.seed, search});
-  if (line.command != "run" && line.command != "job")  // their results hold these warnings
+  // The results of run and job hold these warnings; a ranking that avoids nodes warns of those that it takes.
+  if (line.command != "run" && line.command != "job" && line.rank.avoid.empty())
     warn_of_absent_nodes(line, scenario);
   return scenario;
 }

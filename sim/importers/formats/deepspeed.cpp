@@ -55,12 +55,14 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
 
 }  // namespace
 
-Importer formats::deepspeed() {
+namespace formats {
+Importer deepspeed() {
   return {"deepspeed",
           "a configuration of DeepSpeed, to a scenario",
           "a JSON configuration of DeepSpeed",
           {"--base", "--gpus", "--model"},
           import_deepspeed};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

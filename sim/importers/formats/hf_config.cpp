@@ -556,12 +556,14 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
 
 }  // namespace
 
-Importer formats::hf_config() {
+namespace formats {
+Importer hf_config() {
   return {"hf-config",
           "a model of HuggingFace's, to a model",
           "the config.json of a model",
           {"--sequence"},
           import_hf_config};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

@@ -377,12 +377,14 @@ class IbnetdiscoverImport : PlatformImport {
 
 }  // namespace
 
-Importer formats::ibnetdiscover() {
+namespace formats {
+Importer ibnetdiscover() {
   return {"ibnetdiscover",
           "switches and cables of an InfiniBand fabric, to a platform",
           "output of ibnetdiscover",
           {"--base"},
           import_by<IbnetdiscoverImport>};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

@@ -338,9 +338,11 @@ void head(document::Document& report, const std::vector<ReadTrace>& traces) {
       first < 0
           ? std::string("ranks unknown")
           : "ranks " + std::to_string(first) + " to " + std::to_string(last) +
-                (last - first + 1 == static_cast<std::int64_t>(traces.size()) ? "" : " with gaps")};
-  for (std::size_t i = 0; i < (traces.size() <= few ? traces.size() : 1); ++i)
-    report.opening.emplace_back(file_name_of(traces[i]) + ": " + header(traces[i]));
+                (last - first + 1 > static_cast<std::int64_t>(traces.size()) ? " with gaps" : "")};
+  const bool are_few = traces.size() <= few;
+  for (std::size_t i = 0; i < (are_few ? traces.size() : 1); ++i)
+    report.opening.emplace_back((are_few ? "" : "the first, ") + file_name_of(traces[i]) + ": " +
+                                header(traces[i]));
 }
 
 document::Table totals_table(const char* rows) {
@@ -462,7 +464,8 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-Importer formats::kineto() {
+namespace formats {
+Importer kineto() {
   return {"kineto",
           "traces of PyTorch's profiler, to where each GPU's time went and what slows the job down",
           "traces of PyTorch's profiler, .json or .json.gz, one a rank",
@@ -471,5 +474,6 @@ Importer formats::kineto() {
           Importer::Result::file_if_asked,
           Importer::Files::several};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

@@ -495,12 +495,14 @@ Imported import_megatron(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-Importer formats::megatron() {
+namespace formats {
+Importer megatron() {
   return {"megatron",
           "a launch script of Megatron-LM or Megatron-DeepSpeed, to a scenario",
           "the shell script that starts pretrain_gpt.py, or a YAML file of its arguments",
           {"--base", "--gpus", "--model", "--args"},
           import_megatron};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

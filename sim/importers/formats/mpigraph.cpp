@@ -661,12 +661,14 @@ class MpigraphImport : PlatformImport {
 
 }  // namespace
 
-Importer formats::mpigraph() {
+namespace formats {
+Importer mpigraph() {
   return {"mpigraph",
           "mpiGraph's bandwidth between all pairs of nodes, to a platform",
           "a log of mpiGraph, or a table of its rates (CSV)",
           {"--base", "--clean", "--table", "--unit", "--rails"},
           import_by<MpigraphImport>};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

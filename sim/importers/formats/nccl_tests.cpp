@@ -794,7 +794,8 @@ class NcclImport : PlatformImport {
 
 }  // namespace
 
-Importer formats::nccl_tests() {
+namespace formats {
+Importer nccl_tests() {
   return {
       "nccl-tests",
       "times of NCCL's collectives, to a platform",
@@ -805,5 +806,6 @@ Importer formats::nccl_tests() {
       Importer::Result::file,
       Importer::Files::several};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

@@ -370,12 +370,14 @@ class NcclTopologyImport : PlatformImport {
 
 }  // namespace
 
-Importer formats::nccl_topo() {
+namespace formats {
+Importer nccl_topo() {
   return {"nccl-topo",
           "a node as NCCL sees it, to a platform",
           "what NCCL writes into NCCL_TOPO_DUMP_FILE",
           {"--base"},
           import_by<NcclTopologyImport>};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

@@ -24,12 +24,14 @@ Imported import_nemo(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-Importer formats::nemo() {
+namespace formats {
+Importer nemo() {
   return {"nemo",
           "a configuration of NeMo, to a scenario",
           "a YAML configuration of NeMo 1.x, or a script with its keys",
           {"--base", "--gpus", "--model", "--args"},
           import_nemo};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

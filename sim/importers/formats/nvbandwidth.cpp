@@ -225,12 +225,14 @@ class NvbandwidthImport : PlatformImport {
 
 }  // namespace
 
-Importer formats::nvbandwidth() {
+namespace formats {
+Importer nvbandwidth() {
   return {"nvbandwidth",
           "copies between GPUs and with the host, to a platform",
           "output of nvbandwidth, text or JSON (-j)",
           {"--base"},
           import_by<NvbandwidthImport>};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

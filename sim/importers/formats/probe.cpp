@@ -696,7 +696,8 @@ class ProbeImport : PlatformImport {
 
 }  // namespace
 
-Importer formats::probe() {
+namespace formats {
+Importer probe() {
   return {"probe",
           "what windtunnel probe --script measured, to a platform",
           "files of the script that windtunnel probe --script prints",
@@ -705,5 +706,6 @@ Importer formats::probe() {
           Importer::Result::file,
           Importer::Files::several};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

@@ -258,12 +258,14 @@ class SlurmTopologyImport : PlatformImport {
 
 }  // namespace
 
-Importer formats::slurm_topology() {
+namespace formats {
+Importer slurm_topology() {
   return {"slurm-topology",
           "switches of Slurm's topology.conf, to a platform",
           "a topology.conf of Slurm's topology/tree",
           {"--base"},
           import_by<SlurmTopologyImport>};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

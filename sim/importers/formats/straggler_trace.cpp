@@ -194,7 +194,8 @@ Imported import_straggler_trace(const ImportRequest& request, const Library&) {
 
 }  // namespace
 
-Importer formats::straggler_trace() {
+namespace formats {
+Importer straggler_trace() {
   return {"straggler-trace",
           "operations of a job in ByteDance's format, to what stragglers cost it and why",
           "a timeline of ByteDance-Seed/StragglerAnalysis, .json or .json.gz",
@@ -202,5 +203,6 @@ Importer formats::straggler_trace() {
           import_straggler_trace,
           Importer::Result::report};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

@@ -509,12 +509,14 @@ class TopoImport : PlatformImport {
 
 }  // namespace
 
-Importer formats::topo() {
+namespace formats {
+Importer topo() {
   return {"topo",
           "links and network cards of a node, to a platform",
           "output of nvidia-smi topo -m",
           {"--base"},
           import_by<TopoImport>};
 }
+}  // namespace formats
 
 }  // namespace windtunnel

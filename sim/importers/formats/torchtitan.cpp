@@ -100,12 +100,14 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
 
 }  // namespace
 
-Importer formats::torchtitan() {
+namespace formats {
+Importer torchtitan() {
   return {"torchtitan",
           "a configuration of torchtitan, to a scenario",
           "a TOML configuration of torchtitan (releases up to 0.2)",
           {"--base", "--gpus", "--model"},
           import_torchtitan};
 }
+}  // namespace formats
 
 }  // namespace windtunnel
