@@ -160,8 +160,8 @@ TEST_CASE("an all-reduce sends twice what a gather does") {
   pass.layer = {reduce, gather};
   pass.before = {gather};
   // Of a group of four, 3/4 of the payload a gather: 5 * 3 + 1 halves of 600 bytes.
-  CHECK(sent_bytes(pass, Traffic::tensor_activations, {4, 1, 1}) == Bytes{16 * 600.0});
-  CHECK(sent_bytes(pass, Traffic::zero_gather, {4, 1, 1}) == Bytes{0});
+  CHECK(sent_bytes(pass, Traffic::tensor_activations, {{{4, 1, 1}}}) == Bytes{16 * 600.0});
+  CHECK(sent_bytes(pass, Traffic::zero_gather, {{{4, 1, 1}}}) == Bytes{0});
 }
 
 }  // namespace
