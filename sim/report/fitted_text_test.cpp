@@ -87,6 +87,19 @@ TEST_CASE("columns with most marks are left out first, and named") {
   CHECK(table_in(30, columns, rows).find("no room for: samples/s, why\n") != std::string::npos);
 }
 
+TEST_CASE("what all rows have in a column that is left out is said beside its heading") {
+  const std::vector<TextRow> rows{{"plan", "tensor", "time", "samples/s", "why"},
+                                  {"1", "8", "4.357 s", "117.5", "compute"},
+                                  {"2", "4", "4.358 s", "117.5", "waiting"}};
+  CHECK(table_in(30, "lrrr?w??", rows) ==
+        "  plan tensor    time\n"
+        "  1         8 4.357 s\n"
+        "  2         4 4.358 s\n"
+        "  no room for: samples/s\n"
+        "  117.5, why (a wider terminal\n"
+        "  or --json shows them)\n");
+}
+
 TEST_CASE("least widths of columns give way where there is no room for them") {
   const std::vector<TextRow> rows{{"a", "1"}};
   CHECK(table_in(100, "l10r5", rows) == "  a               1\n");

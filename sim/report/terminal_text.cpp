@@ -344,8 +344,19 @@ class TableFitter {
     if (least_wanted == columns_.size()) return false;
     is_shown_[least_wanted] = false;
     if (least_wanted < rows_.front().size())
-      left_out_ = rows_.front()[least_wanted] + (left_out_.empty() ? "" : ", ") + left_out_;
+      left_out_ = rows_.front()[least_wanted] + value_of_all(least_wanted) +
+                  (left_out_.empty() ? "" : ", ") + left_out_;
     return true;
+  }
+  /// " 4" where all of several rows have that in the column: it can be said beside the heading.
+  std::string value_of_all(std::size_t column) const {
+    constexpr std::size_t fewest_rows = 3;  // with the heading
+    if (rows_.size() < fewest_rows || rows_[1].size() <= column) return "";
+    const std::string& value = rows_[1][column];
+    const auto has_it = [&](const TextRow& row) {
+      return row.size() > column && row[column] == value;
+    };
+    return !value.empty() && std::all_of(rows_.begin() + 1, rows_.end(), has_it) ? " " + value : "";
   }
 
   std::string text_of(const TextRow& row) const {
