@@ -143,7 +143,9 @@ TEST_CASE("each operation's tensors are on the list: their name, their number an
     world.plan.training.precision = Precision::fp8;
     check(stage_at(0), "weights cast for products", 4 * 12.0 * 1024 * 1024, 2_B);
   }
-  SUBCASE("Blackwell takes fp8 operands in any layout, and needs one cast unless scales differ by direction") {
+  SUBCASE(
+      "Blackwell takes fp8 operands in any layout, and needs one cast unless scales differ by "
+      "direction") {
     world.device.peak[Precision::nvfp4] = FlopsPerSecond{1e16};
     world.plan.training.precision = Precision::fp8;
     check(stage_at(0), "weights cast for products", 4 * 12.0 * 1024 * 1024, 1_B);

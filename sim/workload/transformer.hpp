@@ -337,7 +337,7 @@ struct LayerShape {
   /// Of a quantised precision: whether a tensor is read once more to find its largest value before it is cast (current scaling), and
   /// whether weights are cast in each pass (their casts are not kept).
   bool reads_for_scale = false, casts_weights = false;
-  double operand_copies = 2;  ///< that a cast writes
+  double operand_copies = 2;       ///< that a cast writes
   bool scales_fp8_blocks = false;  ///< precision fp8 has a scale for each block (Fp8Recipe::block)
   /// Where operands have a scale for each row: what their casts attain of the memory's rate. 0: they have one scale.
   double row_cast_efficiency = 0;
