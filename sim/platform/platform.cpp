@@ -77,6 +77,11 @@ Platform machine_of(const Platform& job) {
   return machine;
 }
 
+bool Platform::has_node(NodeId node, int nodes) const {
+  return cluster ? std::binary_search(cluster_nodes.begin(), cluster_nodes.begin() + nodes, node)
+                 : static_cast<int>(node.index()) < nodes;
+}
+
 Platform on_nodes(const Platform& platform, const std::vector<NodeId>& nodes) {
   WT_EXPECT(platform.domain_nodes == 1 && !platform.cluster);
   Platform job = platform;

@@ -134,6 +134,8 @@ struct Platform {
 
   /// Node `node` of the job, in the whole cluster.
   NodeId in_cluster(NodeId node) const { return cluster ? cluster_nodes.at(node.index()) : node; }
+  /// Whether node `node` of the cluster is one of the job's first `nodes`.
+  bool has_node(NodeId node, int nodes) const;
   /// How many of the cluster's first nodes hold the job's first `nodes`.
   int extent(int nodes) const {
     return cluster ? static_cast<int>(in_cluster(NodeId(nodes - 1)).index()) + 1 : nodes;

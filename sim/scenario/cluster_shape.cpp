@@ -59,22 +59,20 @@ int total_gpus(const ClusterShape& cluster) {
 
 std::vector<std::string> absent_node_warnings(const Platform& platform, int nodes) {
   std::vector<std::string> warnings;
-  std::vector<NodeId> used;
-  for (int node = 0; node < nodes; ++node) used.push_back(platform.in_cluster(NodeId(node)));
+  const auto number = [&](int node) { return platform.in_cluster(NodeId(node)).index(); };
   const auto warn = [&](const char* key, NodeId node) {
-    if (std::find(used.begin(), used.end(), node) != used.end()) return;
+    if (platform.has_node(node, nodes)) return;
     std::string warning = std::string(key) + " of node " + std::to_string(node.index()) +
-                          " change nothing: the job has nodes " +
-                          std::to_string(used.front().index()) + " to " +
-                          std::to_string(used.back().index());
+                          " change nothing: the job has nodes " + std::to_string(number(0)) +
+                          " to " + std::to_string(number(nodes - 1));
     if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
       warnings.push_back(std::move(warning));
   };
   const Platform& cluster = platform.cluster ? *platform.cluster : platform;
   for (const NicFault& fault : cluster.faults) warn("faults", fault.node);
   for (const LinkOverride& link : cluster.link_overrides) {
-    const bool has_from = std::find(used.begin(), used.end(), link.from) != used.end();
-    warn("link_overrides", has_from ? link.to : link.from);
+    const auto [first, last] = std::minmax(link.from, link.to);
+    warn("link_overrides", platform.has_node(last, nodes) ? first : last);
   }
   return warnings;
 }

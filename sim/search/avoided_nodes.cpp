@@ -1,7 +1,6 @@
 #include "search/avoided_nodes.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <set>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include <variant>
 
 #include "core/count_text.hpp"
+#include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "core/problem.hpp"
 #include "core/text_list.hpp"
@@ -39,11 +39,9 @@ std::vector<int> nodes_called(std::string_view name, const Platform& platform) {
   const std::int64_t end_of_nodes = most_nodes(platform);
   for (const SwitchTier& thing : named_things(platform.fabric)) {
     if (!name.starts_with(thing.name)) continue;
-    unsigned number = 0;
-    const char* const end = name.data() + name.size();
-    const auto [rest, error] = std::from_chars(name.data() + thing.name.size(), end, number);
-    if (error != std::errc{} || rest != end) continue;
-    const std::int64_t first = std::int64_t{number} * thing.nodes;
+    const auto number = number_in<unsigned>(name.substr(thing.name.size()));
+    if (!number) continue;
+    const std::int64_t first = std::int64_t{*number} * thing.nodes;
     for (std::int64_t node = first; node < std::min(first + thing.nodes, end_of_nodes); ++node)
       nodes.push_back(static_cast<int>(node));
   }
@@ -105,7 +103,8 @@ std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std:
   std::vector<NodeId> kept;
   std::int64_t gpus = 0;
   const std::int64_t wanted = base.plan.num_ranks();
-  for (int node = 0; gpus < wanted && node < most_nodes(base.platform); ++node) {
+  const int end_of_nodes = most_nodes(base.platform);
+  for (int node = 0; gpus < wanted && node < end_of_nodes; ++node) {
     if (avoided.contains(node)) continue;
     kept.emplace_back(node);
     gpus += base.platform.type_of(kept.back()).gpus;

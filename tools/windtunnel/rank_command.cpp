@@ -1,5 +1,4 @@
-#include <iostream>
-#include <sstream>
+#include <optional>
 #include <tuple>
 
 #include "search/avoided_nodes.hpp"
@@ -12,15 +11,17 @@
 
 namespace windtunnel {
 ExitCode rank_command(const CommandLine& line) {
-  Scenario base = on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
-  note_noise(line, base);
+  const Scenario asked =
+      on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
+  note_noise(line, asked);
   RankRequest request = line.rank;
-  const Scenario with_nothing_avoided = base;
-  request.with_nothing_avoided = &with_nothing_avoided;
+  std::optional<Scenario> elsewhere;  // with nodes avoided
   if (!request.avoid.empty()) {
-    std::tie(base, request.avoided) = avoiding(with_nothing_avoided, request.avoid);
-    warn_of_absent_nodes(line, base);
+    std::tie(elsewhere, request.avoided) = avoiding(asked, request.avoid);
+    request.with_nothing_avoided = &asked;
+    warn_of_absent_nodes(line, *elsewhere);
   }
+  const Scenario& base = elsewhere ? *elsewhere : asked;
   request.budget = line.budget;
   request.jobs = line.jobs;
   request.evidence = read_evidence(Library::find());
