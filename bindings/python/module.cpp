@@ -34,6 +34,7 @@
 #include "search/rank.hpp"
 #include "search/rank_command.hpp"
 #include "search/search_space.hpp"
+#include "simulate/neighbours.hpp"
 #include "simulate/simulate.hpp"
 #include "studies/job_run.hpp"
 #include "sweep/results.hpp"
@@ -99,8 +100,8 @@ class ScenarioHandle {
         template_(tree_, folder_, *library_) {}
 
   Scenario read(Settings settings, std::uint64_t seed,
-                PlacementSearch placement_search = PlacementSearch::refused) const {
-    return template_.read({{}, seed, placement_search, std::move(settings)});
+                LeftToCaller left = LeftToCaller::nothing) const {
+    return template_.read({{}, seed, left, std::move(settings)});
   }
   /// The tree with values of `set`, and its sweep.
   JsonValue merged(const Settings& settings, std::uint64_t seed) const {
@@ -153,7 +154,7 @@ std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, cons
                                               std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
     std::shared_ptr<ReportHandle> result(new ReportHandle, free_beside_others);
-    result->scenario = handle.read(settings, seed);
+    result->scenario = beside_neighbours(handle.read(settings, seed, LeftToCaller::neighbours));
     result->simulation = simulate(result->scenario,
                                   {.make_engine = engine_named(engine), .keep_timeline = timeline});
     if (!handle.library().errors.regimes.empty())
@@ -275,8 +276,8 @@ py::dict timeline(const py::object& self) {
 std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, int top,
                          std::size_t threads, std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
-    const Scenario base =
-        on_segment_of_search(handle.read(settings, seed, PlacementSearch::allowed));
+    const Scenario base = beside_neighbours(
+        on_segment_of_search(handle.read(settings, seed, LeftToCaller::neighbours_and_placement)));
     RankResult result = rank_plans(base, {.top = top, .at_once = at_once(threads)});
     place_ranked_plans(base, result);
     judge_plans(base, handle.library().errors, result);
@@ -287,7 +288,8 @@ std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, i
 std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values,
                             std::size_t threads, std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
-    const Scenario scenario = place_if_asked(handle.read(settings, seed, PlacementSearch::allowed));
+    const Scenario scenario =
+        settled(handle.read(settings, seed, LeftToCaller::neighbours_and_placement));
     const Explained explained = explain(scenario, handle.library(), {at_once(threads)});
     return pretty_text(explanation_value(explained.explanation));
   });
@@ -323,7 +325,8 @@ std::string job_text(const ScenarioHandle& handle, const py::dict& values, std::
       const Sweep points = handle.sweep(settings, seed);
       return json_of(job_points_document(points.name(), run_job_points(points, options, errors)));
     }
-    const Scenario scenario = place_if_asked(handle.read(settings, seed, PlacementSearch::allowed));
+    const Scenario scenario =
+        settled(handle.read(settings, seed, LeftToCaller::neighbours_and_placement));
     return json_of(job_document(run_job(scenario, options, errors).result));
   });
 }
@@ -354,6 +357,9 @@ std::string compare_text(const std::shared_ptr<const Shelf>& library,
     const auto options_of = [&](const Side& side) {
       return ReadOptions{overrides_of(side.settings), seed};
     };
+    const auto scenario_of = [&](const ScenarioHandle& handle, const Settings& settings) {
+      return beside_neighbours(handle.read(settings, seed, LeftToCaller::neighbours));
+    };
     std::vector<CompareInput> inputs;
     std::vector<TimelineInput> timelines;
     bool any_trace = false;
@@ -373,10 +379,10 @@ std::string compare_text(const std::shared_ptr<const Shelf>& library,
         if (!toggle.empty()) {
           Settings without = side.settings;
           without.emplace_back(toggled_pointer(toggle), JsonValue());
-          inputs = toggle_inputs((*handle)->read(without, seed),
-                                 (*handle)->read(side.settings, seed), side.label, toggle);
+          inputs = toggle_inputs(scenario_of(**handle, without),
+                                 scenario_of(**handle, side.settings), side.label, toggle);
         } else {
-          inputs.push_back({side.label, (*handle)->read(side.settings, seed)});
+          inputs.push_back({side.label, scenario_of(**handle, side.settings)});
         }
       } else {
         inputs.push_back({side.label, std::get<JsonValue>(side.content)});

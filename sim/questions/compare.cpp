@@ -16,6 +16,7 @@
 #include "report/comparison.hpp"
 #include "report/report_json.hpp"
 #include "scenario/resolved_text.hpp"
+#include "simulate/neighbours.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 #include "units/quantity_reader.hpp"
@@ -341,7 +342,7 @@ std::vector<InputDifference> input_differences(const std::vector<const JsonValue
 }
 
 CompareInput read_compare_input(const std::filesystem::path& file, const Library& library,
-                                const ReadOptions& options) {
+                                ReadOptions options) {
   Problems problems;
   JsonValue document = parse_json(read_source_or_stdin(file), problems);
   if (is_report(document)) {
@@ -349,7 +350,8 @@ CompareInput read_compare_input(const std::filesystem::path& file, const Library
     return {file.string(), std::move(document)};
   }
   // What is wrong with a scenario, its own reader says.
-  return {file.string(), read_scenario(file, library, options)};
+  options.left = LeftToCaller::neighbours;
+  return {file.string(), beside_neighbours(read_scenario(file, library, options))};
 }
 
 std::string toggled_pointer(const std::string& pointer) {
@@ -367,12 +369,12 @@ std::vector<CompareInput> toggle_inputs(Scenario without, Scenario with, const s
 }
 
 std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const Library& library,
-                                        const ReadOptions& options, const std::string& pointer) {
-  ReadOptions taken_away = options;
-  taken_away.overrides.emplace_back(toggled_pointer(pointer), "null");
-  Scenario with = read_scenario(file, library, options);
-  return toggle_inputs(read_scenario(file, library, taken_away), std::move(with), file.string(),
-                       pointer);
+                                        ReadOptions options, const std::string& pointer) {
+  options.left = LeftToCaller::neighbours;
+  Scenario with = beside_neighbours(read_scenario(file, library, options));
+  options.overrides.emplace_back(toggled_pointer(pointer), "null");
+  return toggle_inputs(beside_neighbours(read_scenario(file, library, options)), std::move(with),
+                       file.string(), pointer);
 }
 
 Comparison compare(const std::vector<CompareInput>& inputs, const Library& library,

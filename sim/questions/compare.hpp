@@ -20,12 +20,12 @@ struct CompareInput {
 
 /// Reads a file as what it says it is: a report of `run --json`, else a scenario with the changes of `options`.
 CompareInput read_compare_input(const std::filesystem::path& file, const Library& library,
-                                const ReadOptions& options);
+                                ReadOptions options);
 
 /// The two sides of `compare FILE --toggle POINTER`: without what stands at the pointer ("compression" is short for
 /// "/compression"), and with it. InputError when taking it away changes nothing.
 std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const Library& library,
-                                        const ReadOptions& options, const std::string& pointer);
+                                        ReadOptions options, const std::string& pointer);
 
 /// The same of two scenarios that are read already, called `name`.
 std::vector<CompareInput> toggle_inputs(Scenario without, Scenario with, const std::string& name,

@@ -12,6 +12,7 @@
 #include "plan/plan.hpp"
 #include "platform/device.hpp"
 #include "platform/software_json.hpp"
+#include "scenario/scenario.hpp"
 #include "schedule/program.hpp"
 #include "timeline/breakdown.hpp"
 
@@ -93,6 +94,8 @@ struct Report {
   std::optional<SoftwareRelease> software_release;
   Plan plan;
   std::optional<DomainUse> domains;  ///< none where the job stays in one domain
+  Seconds time_alone{};              ///< of an iteration without `neighbours`, where there are any
+  std::vector<NeighbourCost> neighbours;
   std::string placement_note;  ///< what a search for a placement found; empty where none was made
   std::vector<int> compressed_stages;  ///< whose gradients are compressed
   double parameters = 0;

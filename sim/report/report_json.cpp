@@ -153,6 +153,19 @@ JsonValue domains_value(const DomainUse& use) {
                     {"straddling", array_of(use.straddling, straddling_value)}});
 }
 
+JsonValue neighbours_value(const Report& report) {
+  const auto value = [](const NeighbourCost& cost) {
+    return object_of({{"name", cost.name},
+                      {"first_node", cost.first_node},
+                      {"nodes", cost.nodes},
+                      {"shared_links", cost.shared_links},
+                      {"iteration_time_s", cost.beside},
+                      {"iteration_time_alone_s", cost.alone}});
+  };
+  return object_of({{"iteration_time_alone_s", report.time_alone},
+                    {"jobs", array_of(report.neighbours, value)}});
+}
+
 void erase_wall_times(JsonValue& value) {
   if (value.is_array())
     for (JsonValue& element : value.array()) erase_wall_times(element);
@@ -209,6 +222,7 @@ JsonValue report_value(const Report& report, TensorList tensors) {
        {"job", job_value(report)},
        {"nvlink_domains",
         report.domains ? std::optional(domains_value(*report.domains)) : std::nullopt},
+       {"neighbours", only_if(!report.neighbours.empty(), neighbours_value(report))},
        {"timers_s", object_of({{"microbatch_forward", report.forward_time},
                                {"microbatch_backward", report.backward_time},
                                {"last_stage_forward", report.last_stage_forward},

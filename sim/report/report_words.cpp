@@ -155,6 +155,22 @@ std::vector<std::string> plan_items(const Report& report) {
   return items;
 }
 
+std::vector<std::string> neighbour_texts(const Report& report) {
+  if (report.neighbours.empty()) return {};
+  const auto slowed = [](Seconds alone, Seconds beside) {
+    return to_text(beside) + " an iteration, " + to_text(alone) + " alone";
+  };
+  std::vector<std::string> texts{"this job beside its neighbours: " +
+                                 slowed(report.time_alone, report.iteration_time)};
+  for (const NeighbourCost& cost : report.neighbours)
+    texts.push_back("neighbour " + cost.name + ", nodes " + std::to_string(cost.first_node) +
+                    " to " + std::to_string(cost.first_node + cost.nodes - 1) + ": " +
+                    (cost.shared_links == 0 ? "shares no link with this job"
+                                            : slowed(cost.alone, cost.beside) + "; shares " +
+                                                  counted(cost.shared_links, "link")));
+  return texts;
+}
+
 std::string plan_text(const Training& training, const Parallel& parallel) {
   return joined(plan_items(training, parallel), ", ");
 }

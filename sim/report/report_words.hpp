@@ -18,6 +18,9 @@ std::string job_text(const Report& report);
 /// A plan in words, wherever one is printed: "tensor 8 × pipeline 8 × data 8", "1f1b", "24 microbatches of 8 samples", "fp16", and every
 /// further choice of the blocks `training` and `parallel` that is not what a PlanChoice begins with.
 std::vector<std::string> plan_items(const Training& training, const Parallel& parallel);
+/// What the job and its neighbours cost each other, a line for each; none where it has none.
+std::vector<std::string> neighbour_texts(const Report& report);
+
 /// Those of a report, with the nodes of NVLink domains that its plan leaves idle.
 std::vector<std::string> plan_items(const Report& report);
 /// The same, separated by commas.

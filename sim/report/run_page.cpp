@@ -404,6 +404,12 @@ std::string figure_card(const Figure& figure, const Report& report) {
   return card(figure.name, shown(figure), note);
 }
 
+std::string neighbours(const Report& report) {
+  std::string html;
+  for (const std::string& cost : detail::neighbour_texts(report)) html += "<br>" + escaped(cost);
+  return html;
+}
+
 /// The first screen: how long, how sure, does it fit, how fast, what job.
 std::string headline(const Report& report) {
   std::string html = "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" + escaped(report.name) +
@@ -417,7 +423,7 @@ std::string headline(const Report& report) {
           (report.placement_note.empty()
                ? ""
                : "<br>" + escaped("placement searched: " + report.placement_note)) +
-          "</p>\n</div>\n<div class=\"cards\">\n";
+          neighbours(report) + "</p>\n</div>\n<div class=\"cards\">\n";
   for (const Figure* figure : shown_figures(report))
     if (figure->beside.empty()) html += figure_card(*figure, report);
   html += card("memory, fullest GPU",

@@ -28,6 +28,7 @@ std::string plan(const Report& report) {
   std::string text = listed(detail::plan_items(report));
   if (!report.placement_note.empty())
     text += detail::paragraph("placement searched: " + report.placement_note);
+  for (const std::string& cost : detail::neighbour_texts(report)) text += detail::paragraph(cost);
   return text;
 }
 

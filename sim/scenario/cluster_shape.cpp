@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <variant>
 
 #include "core/contracts.hpp"
 
@@ -36,6 +37,27 @@ std::vector<NodeType> types_of_nodes(const Platform& platform, int nodes) {
   }
   WT_ENSURE(types.size() == used);
   return types;
+}
+
+int most_nodes(const Platform& platform) {
+  const int most = platform.num_nodes(most_nodes_in_use);
+  const FabricKind& kind = *platform.fabric.kind;
+  return kind.most_nodes ? std::min(most, kind.most_nodes(platform).value_or(most)) : most;
+}
+
+std::vector<PlanRejection> move_to_nodes(Scenario& scenario, const std::vector<NodeId>& nodes) {
+  const auto num_nodes = static_cast<int>(nodes.size());
+  Platform platform = on_nodes(scenario.platform, nodes);
+  ClusterShape cluster = first_nodes(platform, num_nodes);
+  cluster.nodes_given = true;
+  auto made = make_plan(scenario.model, scenario.plan.training, scenario.plan.parallel, cluster,
+                        scenario.software, scenario.plan.compression);
+  if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&made))
+    return std::move(*rejections);
+  scenario.nodes = types_of_nodes(platform, num_nodes);
+  scenario.platform = std::move(platform);
+  scenario.plan = std::get<Plan>(std::move(made));
+  return {};
 }
 
 std::optional<int> nodes_needed(const Platform& platform, std::int64_t ranks) {

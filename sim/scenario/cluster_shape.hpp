@@ -7,6 +7,7 @@
 
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 
@@ -18,6 +19,12 @@ ClusterShape first_nodes(const Platform& platform, int nodes);
 
 /// The type of each of the first `nodes` nodes. Where their numbers come from stands in the platform's types alone.
 std::vector<NodeType> types_of_nodes(const Platform& platform, int nodes);
+
+/// The nodes that the platform has and its fabric joins.
+int most_nodes(const Platform& platform);
+
+/// Puts the scenario's plan on these nodes of its platform. What is returned, makes it illegal there: then it stays where it is.
+std::vector<PlanRejection> move_to_nodes(Scenario& scenario, const std::vector<NodeId>& nodes);
 
 /// Nodes that `ranks` GPUs need, in the platform's order; nothing when it has too few.
 std::optional<int> nodes_needed(const Platform& platform, std::int64_t ranks);

@@ -115,6 +115,7 @@ std::vector<Json> scenarios() {
       parsed(R"([{"node": 0, "nic": 0, "share": 0.5, "source": "assumed: made up"}])");
   plain["neighbours"] = parsed(R"([{"link": "node0 up", "rate": "1 GB/s", "busy": 0.5}])");
   std::vector<Json> all{plain};
+  all.emplace_back(plain)["neighbours"] = parsed(R"([{"scenario": {}, "first_node": 2}])");
   Json& matrix = all.emplace_back(plain)["platform"]["bandwidth_matrix"];
   matrix = parsed(R"({"unit": "bps", "rows": [[0, 1e9], [1e9, 0]], "source": "assumed: made up"})");
   Json& mesh = all.emplace_back(plain)["platform"]["node_types"][0]["interconnect"];

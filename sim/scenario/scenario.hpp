@@ -24,6 +24,23 @@ enum class PlacementRequest {
   search,      ///< the scenario asks for a search, which has not been made: the plan is Megatron's
 };
 
+struct Scenario;
+
+/// Another job on nodes of the same platform, from `first_node` on.
+struct NeighbourJob {
+  std::string name;
+  int first_node = 0;
+  std::shared_ptr<const Scenario> scenario;  ///< on its nodes; without neighbours of its own
+};
+
+/// What a job and a neighbour cost each other: iteration times alone, and beside the other.
+struct NeighbourCost {
+  std::string name;
+  int first_node = 0, nodes = 0;
+  int shared_links = 0;  ///< that carry messages of both
+  Seconds alone{}, beside{};
+};
+
 /// A what-if question, complete and checked: what a scenario file says with everything it names loaded.
 struct Scenario {
   std::string name;
@@ -32,6 +49,9 @@ struct Scenario {
   std::vector<NodeType> nodes;  ///< the type of each node in use, in order
   SoftwareProfile software;
   Plan plan;
+  std::vector<NeighbourJob> neighbour_jobs;    ///< to be simulated, by beside_neighbours()
+  std::vector<NeighbourCost> neighbour_costs;  ///< of those that were
+  Seconds time_alone{};                        ///< of an iteration, where any were
   PlacementRequest placement_request = PlacementRequest::as_planned;
   std::string placement_note;  ///< of a search: what it found, in one line; else empty
   std::shared_ptr<const MemoryCorrection> memory_correction;  ///< the user's; null: none
@@ -50,10 +70,11 @@ struct Library {
       const std::string& kind) const;  ///< kind: models, platforms, scenarios, software
 };
 
-/// Treatment of "placement": "search" when a scenario is read.
-enum class PlacementSearch {
-  refused,  ///< an UnsupportedError: the reader's caller does not search
-  allowed,  ///< Scenario::placement_request says so, and the caller searches
+/// What the reader of a scenario leaves to its caller, because it takes simulations; anything else of it is an UnsupportedError.
+enum class LeftToCaller {
+  nothing,
+  neighbours,                ///< Scenario::neighbour_jobs, for beside_neighbours()
+  neighbours_and_placement,  ///< also "placement": "search", for settled()
 };
 
 /// Values of `--set`, pointer and text, in the order in which they apply.
@@ -63,7 +84,7 @@ using Overrides = std::vector<std::pair<std::string, std::string>>;
 struct ReadOptions {
   Overrides overrides;
   std::uint64_t seed = 0;
-  PlacementSearch placement_search = PlacementSearch::refused;
+  LeftToCaller left = LeftToCaller::nothing;
   /// JSON pointers and what stands there, in order, on top of the overrides: one point of a sweep.
   std::vector<std::pair<std::string, JsonValue>> values = {};
 };

@@ -678,7 +678,10 @@ class ScenarioReader {
  public:
   ScenarioReader(const Library& library, fs::path folder, const ReadOptions& options,
                  KnownParts known = {})
-      : files_(library, std::move(folder), problems_), options_(&options), known_(known) {}
+      : library_(&library),
+        files_(library, std::move(folder), problems_),
+        options_(&options),
+        known_(known) {}
 
   Problems& problems() { return problems_; }
 
@@ -697,6 +700,7 @@ class ScenarioReader {
       read_extras(root);
       plan.check();
       check_noise();
+      read_neighbours(root);
       balances = plan.balances();
     }
     problems_.throw_if_any();
@@ -832,7 +836,6 @@ class ScenarioReader {
     if (auto sweep = root.optional_child("sweep")) check_sweep(*sweep);
     if (auto job = root.optional_child("job")) read_job(*job);
     read_noise_block(root);
-    read_neighbours(root);
     if (auto search = root.optional_child("search")) scenario_.search = read_search(*search);
     if (JsonValue* software = root.take("software"); software != nullptr && software->is_object())
       if (JsonValue* supports = software->find("supports"))
@@ -841,8 +844,17 @@ class ScenarioReader {
   }
 
   void read_neighbours(ObjectReader& root) {
-    for (ObjectReader& entry :
-         root.entries("neighbours", "expected a list of {link, rate, busy}", 0)) {
+    std::vector<ObjectReader> entries = root.entries(
+        "neighbours", "expected a list of {link, rate, busy} or {scenario, first_node}", 0);
+    std::vector<SecondJob> jobs;
+    for (ObjectReader& entry : entries) {
+      if (JsonValue* const other = entry.take("scenario")) {
+        const int first = entry.required_int("first_node", 0, most_nodes_in_use - 1);
+        entry.reject_unknown_keys();
+        if (std::optional<Scenario> scenario = read_second_job(entry, *other))
+          jobs.push_back({&entry, first, std::move(*scenario)});
+        continue;
+      }
       NeighbourFlow flow;
       flow.link = entry.required_string("link");
       required(entry, "rate", flow.rate);
@@ -850,6 +862,109 @@ class ScenarioReader {
       entry.reject_unknown_keys();
       scenario_.platform.neighbours.push_back(std::move(flow));
     }
+    place_second_jobs(std::move(jobs));
+  }
+
+  /// A neighbour's scenario before it is on its nodes.
+  struct SecondJob {
+    ObjectReader* entry;
+    int first_node = 0;
+    Scenario scenario;
+    int end() const { return first_node + scenario.plan.num_nodes; }
+    std::string nodes() const {
+      return std::to_string(first_node) + " to " + std::to_string(end() - 1);
+    }
+  };
+
+  /// Its resolved form stands in place of its name. Nothing where there is a problem.
+  std::optional<Scenario> read_second_job(ObjectReader& entry, JsonValue& value) {
+    const std::string pointer = pointer_join(entry.pointer(), "scenario");
+    const Origin written = value.origin;
+    if (!files_.expand(value, scenario_files, pointer)) return std::nullopt;
+    if (!value.is_object())
+      entry.problem("scenario", "scenario is " + text_for_message(value) + ", which is no scenario",
+                    "write the name of a scenario, a path, or an object");
+    if (!problems_.empty()) return std::nullopt;  // too little is known of the nodes
+    if (scenario_.platform.domain_nodes > 1) {
+      entry.problem("scenario", "a second job is not put beside one on NVLink domains",
+                    "write what it sends: {link, rate, busy}");
+      return std::nullopt;
+    }
+    try {
+      return on_this_platform(entry, written, value);
+    } catch (const UnsupportedError&) {
+      throw;
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems())
+        problems_.add(
+            {problem.origin, pointer + problem.pointer, problem.message, problem.suggestion});
+      return std::nullopt;
+    }
+  }
+
+  /// Each on its nodes, of one cluster that holds them all.
+  void place_second_jobs(std::vector<SecondJob> jobs) {
+    const int own = scenario_.plan.num_nodes, most = most_nodes(scenario_.platform);
+    std::map<int, std::pair<int, std::string>> taken{
+        {0, {own, "this one has 0 to " + std::to_string(own - 1)}}};
+    int end = own;
+    for (const SecondJob& job : jobs) {
+      const std::string has = "the second job has nodes " + job.nodes();
+      if (job.end() > most)
+        job.entry->problem("first_node", has + ", and there are " + std::to_string(most));
+      for (const auto& [first, other] : taken)
+        if (job.first_node < other.first && first < job.end())
+          job.entry->problem("first_node", has + ", and " + other.second,
+                             "write " + std::to_string(end) + " or more");
+      taken[job.first_node] = {job.end(), "another has " + job.nodes()};
+      end = std::max(end, job.end());
+    }
+    if (jobs.empty() || !problems_.empty()) return;
+    grow_to(end);
+    for (SecondJob& job : jobs) {
+      job.scenario.platform.node_types = scenario_.platform.node_types;
+      std::vector<NodeId> nodes;
+      for (int node = job.first_node; node < job.end(); ++node) nodes.emplace_back(node);
+      if (const auto rejections = move_to_nodes(job.scenario, nodes); !rejections.empty())
+        job.entry->problem("first_node", "its plan is not legal on nodes " + job.nodes() + ": " +
+                                             rejections.front().message);
+      std::string name = job.scenario.name;
+      scenario_.neighbour_jobs.push_back(
+          {std::move(name), job.first_node,
+           std::make_shared<const Scenario>(std::move(job.scenario))});
+    }
+  }
+
+  /// A platform of as many nodes as asked for has `nodes` from now on, as its resolved form says.
+  void grow_to(int nodes) {
+    std::vector<NodeType>& types = scenario_.platform.node_types;
+    if (scenario_.platform.available_nodes() > 0) return;
+    types.back().count = 0;
+    for (const NodeType& type : types) nodes -= type.count;
+    types.back().count = nodes;
+    const bool is_set =
+        set_at(tree_, "/platform/node_types/" + std::to_string(types.size() - 1) + "/count",
+               JsonValue(std::int64_t{nodes}));
+    WT_ENSURE(is_set);
+  }
+
+  /// The scenario at `value`, named at `written` and made complete, on the platform that both name. Its own neighbours count for nothing.
+  Scenario on_this_platform(ObjectReader& entry, const Origin& written, JsonValue& value) {
+    const fs::path folder =
+        value.origin.source ? fs::path(value.origin.source->name).parent_path() : fs::path();
+    ReadOptions options;
+    options.seed = options_->seed;
+    options.values = {{"/neighbours", JsonValue(JsonValue::Array{})}};
+    value = merged_scenario(std::move(value), folder, *library_, options);
+    const JsonValue* const platform = value.find("platform");
+    const JsonValue* const name = platform == nullptr ? nullptr : platform->find("name");
+    if (name != nullptr && name->is_string() && name->string() != scenario_.platform.name)
+      problems_.add({written, pointer_join(entry.pointer(), "scenario"),
+                     "the second job is on platform \"" + name->string() + "\", this one on \"" +
+                         scenario_.platform.name + "\"",
+                     "give both the same platform"});
+    value.set("platform", *tree_.find("platform"));
+    return read_scenario(value, folder, *library_, options);
   }
 
   /// A name that is left could not be found.
@@ -888,6 +1003,7 @@ class ScenarioReader {
     scenario_.memory_correction = std::make_shared<const MemoryCorrection>(std::move(correction));
   }
 
+  const Library* library_;
   Problems problems_;
   ScenarioFiles files_;
   const ReadOptions* options_;

@@ -51,11 +51,16 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
                               const ReadOptions& options) {
   Refusals refusals(tree);
   if (scenario.placement_request == PlacementRequest::search &&
-      options.placement_search == PlacementSearch::refused)
+      options.left != LeftToCaller::neighbours_and_placement)
     refusals.add(
         "/parallel/placement",
         "a placement is searched by run, show, explain and rank only, not where many scenarios "
         "are simulated");
+  if (!scenario.neighbour_jobs.empty() && options.left == LeftToCaller::nothing)
+    refusals.add("/neighbours",
+                 "a second job is simulated by run, show, explain, rank, compare and job only, not "
+                 "where many scenarios are simulated",
+                 "write what it sends: {link, rate, busy}");
   const Parallel& parallel = scenario.plan.parallel;
   if (scenario.placement_request == PlacementRequest::search && parallel.gathers_in_passes() &&
       parallel.replicas() > 1 && !unevenness(scenario.platform, scenario.plan.num_nodes).empty())

@@ -26,13 +26,6 @@ std::vector<SwitchTier> named_things(const Fabric& fabric) {
   return things;
 }
 
-/// The nodes that the platform has and its fabric joins.
-int most_nodes(const Platform& platform) {
-  const int most = platform.num_nodes(most_nodes_in_use);
-  const FabricKind& kind = *platform.fabric.kind;
-  return kind.most_nodes ? std::min(most, kind.most_nodes(platform).value_or(most)) : most;
-}
-
 /// Those that the name stands for; none where it is unknown.
 std::vector<int> nodes_called(std::string_view name, const Platform& platform) {
   std::vector<int> nodes;
@@ -100,12 +93,15 @@ std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std:
       throw refused("unknown name \"" + name + "\"", known_names(name, base.platform));
     avoided.insert(nodes.begin(), nodes.end());
   }
+  std::set<int> taken = avoided;
+  for (const NeighbourCost& job : base.neighbour_costs)
+    for (int node = job.first_node; node < job.first_node + job.nodes; ++node) taken.insert(node);
   std::vector<NodeId> kept;
   std::int64_t gpus = 0;
   const std::int64_t wanted = base.plan.num_ranks();
   const int end_of_nodes = most_nodes(base.platform);
   for (int node = 0; gpus < wanted && node < end_of_nodes; ++node) {
-    if (avoided.contains(node)) continue;
+    if (taken.contains(node)) continue;
     kept.emplace_back(node);
     gpus += base.platform.type_of(kept.back()).gpus;
   }
@@ -114,18 +110,10 @@ std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std:
                       count_text(static_cast<std::int64_t>(kept.size()), "node") +
                       " are left, and the plan of the file takes " + std::to_string(wanted),
                   smaller_plan(base, kept));
-  const auto num_nodes = static_cast<int>(kept.size());
-  base.platform = on_nodes(base.platform, kept);
-  base.nodes = types_of_nodes(base.platform, num_nodes);
-  ClusterShape cluster = first_nodes(base.platform, num_nodes);
-  cluster.nodes_given = true;
-  auto made = make_plan(base.model, base.plan.training, base.plan.parallel, cluster, base.software,
-                        base.plan.compression);
-  if (const auto* rejections = std::get_if<std::vector<PlanRejection>>(&made))
+  if (const auto rejections = move_to_nodes(base, kept); !rejections.empty())
     throw refused(
-        "the plan of the file is not legal on the other nodes: " + rejections->front().message,
+        "the plan of the file is not legal on the other nodes: " + rejections.front().message,
         "write another plan with --set /parallel=…");
-  base.plan = std::get<Plan>(std::move(made));
   const std::set<std::string> once(names.begin(), names.end());
   return {std::move(base), {{once.begin(), once.end()}, {avoided.begin(), avoided.end()}, {}}};
 }

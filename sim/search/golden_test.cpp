@@ -98,8 +98,8 @@ std::string faults_of_memory(const MemoryAccount& memory) {
 /// The report of a scenario, and whatever does not add up in it or in its trace. For a forked child.
 std::string judge(const std::filesystem::path& file) {
   ReadOptions reading;
-  reading.placement_search = PlacementSearch::allowed;
-  const Scenario scenario = place_if_asked(read_scenario(file, Library{root}, reading));
+  reading.left = LeftToCaller::neighbours_and_placement;
+  const Scenario scenario = settled(read_scenario(file, Library{root}, reading));
   SimulateOptions options;
   constexpr std::size_t most_traced = 1024;  // checking a trace of more devices takes minutes
   options.keep_timeline = scenario.plan.devices.size() <= most_traced;

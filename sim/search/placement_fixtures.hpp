@@ -19,7 +19,7 @@ namespace windtunnel::placement_cases {
 inline Scenario read_text(const std::string& text, const Overrides& overrides = {}) {
   ReadOptions options;
   options.overrides = overrides;
-  options.placement_search = PlacementSearch::allowed;
+  options.left = LeftToCaller::neighbours_and_placement;
   return testing::read_text_with(options, text);
 }
 

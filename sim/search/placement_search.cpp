@@ -10,6 +10,7 @@
 #include "report/number_text.hpp"
 #include "scenario/cluster_shape.hpp"
 #include "simulate/built_scenario.hpp"
+#include "simulate/neighbours.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
@@ -345,7 +346,8 @@ Scenario with_placement(const Scenario& scenario, const PlacementResult& result)
   return changed;
 }
 
-Scenario place_if_asked(Scenario scenario) {
+Scenario settled(Scenario scenario) {
+  scenario = beside_neighbours(std::move(scenario));
   if (scenario.placement_request != PlacementRequest::search) return scenario;
   return with_placement(scenario, search_placement(scenario, {.seed = scenario.seed}));
 }

@@ -97,8 +97,8 @@ PlacementResult search_placement(const Scenario& scenario, const PlacementOption
 /// search"), and what the report says of it. The hash stays, which stands for the wish and the seed.
 Scenario with_placement(const Scenario& scenario, const PlacementResult& result);
 
-/// What a command does with a scenario: searches where it asks for it, and gives back what to simulate.
-Scenario place_if_asked(Scenario scenario);
+/// What a command does with a scenario: simulates its neighbours, searches a placement where it asks for one, and gives back what to simulate.
+Scenario settled(Scenario scenario);
 
 /// What makes one placement better than another, in one line:
 ///   "stage 3→4 leaves the 6.2 GB/s link node3->node7; its slowest is now 18.6 GB/s"

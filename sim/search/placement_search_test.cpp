@@ -191,7 +191,7 @@ TEST_CASE("what is placed elsewhere compresses what it compressed before") {
 TEST_CASE("the hash of a scenario that asks for a search is of the wish and the seed") {
   const std::string plain = pipette(4).hash;
   ReadOptions options;
-  options.placement_search = PlacementSearch::allowed;
+  options.left = LeftToCaller::neighbours_and_placement;
   const auto hash = [&](std::uint64_t seed) {
     options.seed = seed;
     return read_scenario(source_dir() / "scenarios/pipette-placement-8.1b.json",

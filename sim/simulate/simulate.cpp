@@ -444,6 +444,8 @@ Report make_report(const Outcome& o) {
   fill_stage_times(o, report);
   fill_assumptions(scenario, report);
   report.domains = domain_use(o);
+  report.time_alone = scenario.time_alone;
+  report.neighbours = scenario.neighbour_costs;
   fill_warnings(o, report);
   add_compression_warnings(scenario, *o.built, report);
   return report;
@@ -493,7 +495,8 @@ std::future<MeasuredErrors> measured_errors(const Library& library) {
 }  // namespace
 
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
-  WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned);
+  WT_EXPECT(scenario.placement_request == PlacementRequest::as_planned &&
+            scenario.neighbour_jobs.empty());
   const Clock::time_point start = Clock::now();
   std::future<MeasuredErrors> errors;
   if (options.evidence != nullptr) errors = measured_errors(*options.evidence);
@@ -539,6 +542,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
 BuiltScenario build(const Scenario& scenario) { return build(scenario, scenario.plan); }
 
 BuiltScenario build(const Scenario& scenario, const Plan& plan) {
+  WT_EXPECT(scenario.neighbour_jobs.empty());
   BuiltScenario built;
   built.plan = PlanWithStages(build_inputs(scenario, plan)).plan();
   constexpr Replicas replicas = Replicas::collapsed_when_exact;

@@ -178,7 +178,7 @@ std::string Sweep::hash_of_inputs(const JsonValue& block) const {
 }
 
 ReadOptions Sweep::options_of(std::size_t point) const {
-  return {{}, seed_, PlacementSearch::refused, outer_first(points_.values(point))};
+  return {{}, seed_, LeftToCaller::nothing, outer_first(points_.values(point))};
 }
 
 JsonValue Sweep::written_plan(const PointValues& values) const {

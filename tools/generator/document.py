@@ -27,7 +27,9 @@ class DocumentDraw:
             document["nodes"] = f["nodes in use"]
         if compression := self.compression(f):
             document["compression"] = compression
-        if f["neighbours"]:
+        if f["neighbours"] == "a second job":
+            document["neighbours"] = [{"scenario": copy.deepcopy(document), "first_node": f["nodes in use"]}]
+        elif f["neighbours"]:
             document["neighbours"] = [{"link": f["neighbours"], "rate": "3 GB/s", "busy": rng.choice((0, 0.5, 1))}]
         if noise := noise_of(f, rng):
             document["noise"] = noise

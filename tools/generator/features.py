@@ -103,7 +103,7 @@ class FeatureDraw:
             "/training/optimizer_offload_fraction": [None, None, 0, 0.5, 1], "/training/activation_offload_fraction": [None, None, 0, 0.3, 1],
             "/training/lora_rank": [None, None, 0, 16, 64], "/training/lora_target_modules": [None, *schema.lists("/training/lora_target_modules")],
             "/parallel/edge_layers": [None, None, None, "embedding", "both"],
-            "neighbours": [None, None, None, "leaf0 up", "node0 up", "node1 nic0 down"],
+            "neighbours": [None, None, None, "a second job", "leaf0 up", "node0 up", "node1 nic0 down"],
             "noise": [None, "jitter", "slow", "all"], "job": [None, None, "short", "long", "elastic"],
             **{way: sizes for way, sizes in WAYS.items()},
             "/parallel/zero_stage": [None, 0, 1, 2, 3], "/parallel/zero_prefetch": [None, 0, 1, 3],
@@ -188,6 +188,10 @@ class FeatureDraw:
             drawn["network"] = "as shipped"  # which is one
         if "domain_nodes" in platform and drawn["network"] in ("matrix", "links", "faults", "two node types"):
             drawn["network"] = "as shipped"  # pairs of nodes with rates of their own and faults are refused in NVLink domains
+        if drawn["neighbours"] == "a second job" and (
+                "domain_nodes" in platform or drawn["network"] != "as shipped" or 2 * drawn["nodes in use"] > len(self.library.nodes(drawn["platform"]))
+                or len({node["device"] for node in types}) > 1):
+            drawn["neighbours"] = None  # it has no nodes, or others than the plan is made for
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/zero_prefetch"] = None
         elif drawn["/parallel/overlap_gradient_reduce"] and drawn["pipeline"] == 1:

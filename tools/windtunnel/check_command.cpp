@@ -31,7 +31,7 @@ std::string text_of(const Scenario& scenario) {
 }  // namespace
 
 ExitCode check_command(const CommandLine& line) {
-  const Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
+  const Scenario scenario = read_scenario_argument(line, LeftToCaller::neighbours_and_placement);
   print_result(line,
                (line.format == ResultFormat::json ? json_of(scenario) : text_of(scenario)) + "\n");
   return exit_done;

@@ -3,6 +3,7 @@
 
 #include "search/avoided_nodes.hpp"
 #include "search/search_space.hpp"
+#include "simulate/neighbours.hpp"
 #include "studies/method_command.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
@@ -11,8 +12,8 @@
 
 namespace windtunnel {
 ExitCode rank_command(const CommandLine& line) {
-  const Scenario asked =
-      on_segment_of_search(read_scenario_argument(line, PlacementSearch::allowed));
+  const Scenario asked = beside_neighbours(
+      on_segment_of_search(read_scenario_argument(line, LeftToCaller::neighbours_and_placement)));
   note_noise(line, asked);
   RankRequest request = line.rank;
   std::optional<Scenario> elsewhere;  // with nodes avoided

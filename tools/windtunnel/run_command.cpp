@@ -161,8 +161,8 @@ ExitCode run_steps(const CommandLine& line) {
 
 ExitCode run_command(const CommandLine& line) {
   if (line.steps > 0) return run_steps(line);
-  Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
-  scenario = place_if_asked(std::move(scenario));
+  Scenario scenario = read_scenario_argument(line, LeftToCaller::neighbours_and_placement);
+  scenario = settled(std::move(scenario));
   const Library library = Library::find();
   const Simulation simulation =
       simulated(line, scenario,

@@ -50,10 +50,10 @@ fs::path scenario_file_for(const std::string& argument, const Library& library) 
   return path_for_people(library_file(library, scenario_files, argument));
 }
 
-Scenario read_scenario_argument(const CommandLine& line, PlacementSearch search) {
+Scenario read_scenario_argument(const CommandLine& line, LeftToCaller left) {
   const Library library = Library::find();
   Scenario scenario = read_scenario(scenario_file_for(line.arguments.front(), library), library,
-                                    {line.overrides, line.seed, search});
+                                    {line.overrides, line.seed, left});
   // The results of run and job hold these warnings; a ranking that avoids nodes warns of those that it takes.
   if (line.command != "run" && line.command != "job" && line.rank.avoid.empty())
     warn_of_absent_nodes(line, scenario);
@@ -67,7 +67,7 @@ void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario) {
 }
 
 Scenario read_placed_scenario_argument(const CommandLine& line) {
-  return place_if_asked(read_scenario_argument(line, PlacementSearch::allowed));
+  return settled(read_scenario_argument(line, LeftToCaller::neighbours_and_placement));
 }
 
 void note_noise(const CommandLine& line, const Scenario& scenario) {

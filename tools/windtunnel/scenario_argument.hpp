@@ -15,8 +15,7 @@ std::filesystem::path scenario_file_for(const std::string& argument, const Libra
 
 /// The scenario that the command's FILE means, a path or a name from scenarios/, with the changes of --set.
 /// A placement that it wants searched is refused, or left for the caller to search.
-Scenario read_scenario_argument(const CommandLine& line,
-                                PlacementSearch search = PlacementSearch::refused);
+Scenario read_scenario_argument(const CommandLine& line, LeftToCaller left = LeftToCaller::nothing);
 /// The same with the placement searched, where the scenario asks for it.
 Scenario read_placed_scenario_argument(const CommandLine& line);
 

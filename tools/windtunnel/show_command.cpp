@@ -13,7 +13,7 @@ namespace windtunnel {
 namespace {
 
 ExitCode show_pointers(const CommandLine& line) {
-  const Scenario scenario = read_scenario_argument(line, PlacementSearch::allowed);
+  const Scenario scenario = read_scenario_argument(line, LeftToCaller::neighbours_and_placement);
   std::string text;
   JsonValue document(JsonValue::Object{});
   for (const auto& [pointer, value] : settable_values(scenario, Library::find())) {
