@@ -125,7 +125,7 @@ def bounds(others, own=()):
     `own` ran the stack."""
     count = len(others) + len(own)
     allowance = fitted_allowance([*others, *own])
-    kinds = [(sets, count / 2 / len(sets)) for sets in (others, own)] if own and others else [(others or own, 1)]
+    kinds = [(own, count / (len(own) + 1)), (others, count / (len(own) + 1) / len(others))] if own and others else [(others or own, 1)]
     weighted = sorted((error / allowance(share), weight / len(runs)) for sets, weight in kinds for runs in sets for error, share in runs)
     wanted, held, end, best = 0.9 * (count + 1) - 1e-9, 0, 0, None
     for low, weight in weighted:

@@ -92,8 +92,8 @@ struct UnseenErrors {
   /// Fits the allowance, after sets were added or taken out, where all sets say the shares.
   void find_allowance();
   /// Bounds of ln(measured / predicted) of a run of a new set on this stack, which need not be known, so much of whose time is
-  /// outside kernels: the shortest interval, in allowances, that holds 0.9 (n+1) of the n sets' runs. Sets that ran the stack count
-  /// as much as all others together, else every set counts alike; below nine sets the extremes, times 1.5. Rows of a set share its
+  /// outside kernels: the shortest interval, in allowances, that holds 0.9 (n+1) of the n sets' runs. Each set that ran the stack
+  /// counts as much as all others together, else every set counts alike; below nine sets the extremes, times 1.5. Rows of a set share its
   /// stack and cluster, so a set is what is drawn anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise).
   /// Kinds of GPU, and the number of values in which a stack differs from the nearest measured one, are not told apart.
   std::pair<double, double> bounds(const std::string& software, double outside_kernels) const;

@@ -236,8 +236,8 @@ std::pair<double, double> UnseenErrors::bounds(const std::string& software,
   const auto own = static_cast<double>(of_software(software).size());
   std::vector<std::pair<double, double>> weighted;  // a residual, and what it counts
   for (const auto& [name, set] : sets) {
-    const double alike = set.software.contains(software) ? own : all - own;
-    const double weight = own == 0 || own == all ? 1 : all / 2 / alike;
+    const double alike = set.software.contains(software) ? 1 : all - own;
+    const double weight = own == 0 || own == all ? 1 : all / (own + 1) / alike;
     for (std::size_t i = 0; i < set.residuals.size(); ++i)
       weighted.emplace_back(
           set.residuals[i] / allowance.of(set.outside_kernels.empty() ? 0 : set.outside_kernels[i]),
