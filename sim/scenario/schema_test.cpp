@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/testing.hpp"
-#include "scenario/test_corpus.hpp"
+#include "scenario/corpus_fixtures.hpp"
 #include "scenario/unsupported.hpp"
 
 // valijson is not written for our warnings.

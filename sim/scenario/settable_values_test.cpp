@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "scenario/corpus_fixtures.hpp"
 #include "scenario/known_pointers.hpp"
-#include "scenario/test_corpus.hpp"
 
 namespace windtunnel {
 namespace {
