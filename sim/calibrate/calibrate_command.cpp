@@ -111,8 +111,8 @@ const PartPlace part_places[]{{"--device", "/platform/node_types/0/device/", dev
                               {"--software", "/software/", software_files},
                               {"--platform", "/platform/", platform_files}};
 const PartPlace& place_of(const FittedFile& file) {
-  return *std::find_if(std::begin(part_places), std::end(part_places),
-                       [&](const PartPlace& place) { return file.option == place.option; });
+  return *std::ranges::find_if(part_places,
+                               [&](const PartPlace& place) { return file.option == place.option; });
 }
 
 /// The place of the constant's number; a null pointer where no such file has it.

@@ -86,9 +86,8 @@ FitConstant parse_fit_constant(const std::string& text) {
   if (constant.name.starts_with('/')) {
     constant.pointer = constant.name;
   } else {
-    const KnownConstant* const known =
-        std::find_if(std::begin(known_constants), std::end(known_constants),
-                     [&](const KnownConstant& each) { return constant.name == each.name; });
+    const KnownConstant* const known = std::ranges::find_if(
+        known_constants, [&](const KnownConstant& each) { return constant.name == each.name; });
     if (known == std::end(known_constants)) refuse_name(text, constant.name);
     constant.pointer = known->pointer;
     constant.bounds = known->bounds;
@@ -110,9 +109,8 @@ double prior_spread(const FitConstant& constant, StackKnowledge stack) {
   if (stack == StackKnowledge::known && constant.pointer.starts_with("/software/"))
     return known_spread;
   if (constant.pointer == "/platform/node_types/0/compute_efficiency") return compute_spread;
-  const KnownConstant* const found =
-      std::find_if(std::begin(known_constants), std::end(known_constants),
-                   [&](const KnownConstant& each) { return constant.pointer == each.pointer; });
+  const KnownConstant* const found = std::ranges::find_if(
+      known_constants, [&](const KnownConstant& each) { return constant.pointer == each.pointer; });
   return found == std::end(known_constants) ? other_spread : found->spread;
 }
 

@@ -185,9 +185,8 @@ const GpuModel* gpu_model_in(std::string_view text) {
     from = std::find_if(from, text.end(), is_in_word);
     const auto end = std::find_if_not(from, text.end(), is_in_word);
     const std::string word = lower_case({from, end});
-    const GpuModel* model =
-        std::find_if(std::begin(models), std::end(models),
-                     [&](const GpuModel& each) { return lower_case(each.name) == word; });
+    const GpuModel* model = std::ranges::find_if(
+        models, [&](const GpuModel& each) { return lower_case(each.name) == word; });
     if (model != std::end(models)) return model;
     from = end;
   }

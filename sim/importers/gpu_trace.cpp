@@ -132,8 +132,8 @@ class NameTable {
 
 /// Whether one of the united times holds this moment.
 bool holds(const Intervals& times, std::int64_t at) {
-  const auto after = std::upper_bound(times.begin(), times.end(),
-                                      std::pair{at, std::numeric_limits<std::int64_t>::max()});
+  const auto after =
+      std::ranges::upper_bound(times, std::pair{at, std::numeric_limits<std::int64_t>::max()});
   return after != times.begin() && at < std::prev(after)->second;
 }
 

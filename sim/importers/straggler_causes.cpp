@@ -158,7 +158,7 @@ class JobTraceBuilder {
       (is_complete ? trace.steps : trace.incomplete_steps).push_back(step);
     }
     for (const auto& [operation, thread, step] : found_) {
-      const auto at = std::lower_bound(trace.steps.begin(), trace.steps.end(), step);
+      const auto at = std::ranges::lower_bound(trace.steps, step);
       if (at == trace.steps.end() || *at != step) continue;
       trace.operations.push_back(operation);
       trace.operations.back().step = static_cast<int>(at - trace.steps.begin());

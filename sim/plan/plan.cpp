@@ -39,8 +39,8 @@ std::vector<PlanDevice> devices_of_group(const Plan& plan, const Layout& layout,
   for (int i = 0; i < plan.parallel.tensor; ++i) {
     const RankId rank{first + i * apart};
     const GpuPlace place = plan.places[rank.index()];
-    auto device = std::find_if(devices.begin(), devices.end(),
-                               [&](const PlanDevice& known) { return known.node == place.node; });
+    auto device = std::ranges::find_if(
+        devices, [&](const PlanDevice& known) { return known.node == place.node; });
     if (device == devices.end()) {
       const int part = static_cast<int>(devices.size());
       device =

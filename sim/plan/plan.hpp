@@ -73,7 +73,7 @@ struct Lora {
   FrozenType frozen_type = FrozenType::as_passes;
   bool is_used() const { return rank > 0; }
   bool has(LoraTarget target) const {
-    return is_used() && std::find(targets.begin(), targets.end(), target) != targets.end();
+    return is_used() && std::ranges::find(targets, target) != targets.end();
   }
 };
 

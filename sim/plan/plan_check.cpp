@@ -208,8 +208,7 @@ void check_chunks(const PlanInputs& plan, PlanFindings& findings) {
   const auto [stages, positions] = layer_split(plan);
   if (!positions.empty()) return;
   const int v = plan.parallel.virtual_pipeline;
-  const auto uneven =
-      std::find_if(stages.begin(), stages.end(), [v](int in_stage) { return in_stage % v != 0; });
+  const auto uneven = std::ranges::find_if(stages, [v](int in_stage) { return in_stage % v != 0; });
   if (uneven == stages.end()) return;
   findings.reject({chunks,
                    count_text(*uneven, "layer") + " of a stage " + (*uneven == 1 ? "does" : "do") +
@@ -300,15 +299,14 @@ void check_async(const PlanInputs& plan, PlanFindings& findings) {
 }  // namespace
 
 bool PlanFindings::are_sound(std::initializer_list<std::string_view> pointers) const {
-  return std::all_of(pointers.begin(), pointers.end(),
-                     [this](std::string_view pointer) { return is_sound(pointer); });
+  return std::ranges::all_of(pointers,
+                             [this](std::string_view pointer) { return is_sound(pointer); });
 }
 
 bool RejectionList::is_sound(std::string_view pointer) const {
-  return std::none_of(rejections_.begin(), rejections_.end(), [&](const PlanRejection& each) {
-    return each.spoils.empty()
-               ? each.key == pointer
-               : std::find(each.spoils.begin(), each.spoils.end(), pointer) != each.spoils.end();
+  return std::ranges::none_of(rejections_, [&](const PlanRejection& each) {
+    return each.spoils.empty() ? each.key == pointer
+                               : std::ranges::find(each.spoils, pointer) != each.spoils.end();
   });
 }
 
@@ -526,7 +524,7 @@ std::string why_no_adapters(const PlanInputs& plan) {
   if (is_quantized(plan.training.precision))
     return std::string("products in ") + name_of(plan.training.precision);
   const std::vector<int> stages = layer_split(plan).stages;
-  if (std::find(stages.begin(), stages.end(), 0) != stages.end()) return "stages without layers";
+  if (std::ranges::find(stages, 0) != stages.end()) return "stages without layers";
   return {};
 }
 
@@ -699,8 +697,8 @@ void check_compressed_stages(const CompressedStages& stages, int num_stages,
                              PlanFindings& findings) {
   const std::string place = "/compression/data_gradients/stages";
   if (!findings.are_sound({place, pipeline})) return;
-  const auto beyond = std::find_if(stages.listed.begin(), stages.listed.end(),
-                                   [num_stages](int stage) { return stage >= num_stages; });
+  const auto beyond =
+      std::ranges::find_if(stages.listed, [num_stages](int stage) { return stage >= num_stages; });
   if (beyond == stages.listed.end()) return;
   findings.reject({place,
                    "there is no stage " + text(*beyond) + ": pipeline is " + text(num_stages),

@@ -91,9 +91,8 @@ SchedulePtr written_schedule(ScheduleOrders orders) {
   schedule.written = written;
   if (!written->of_stage.empty()) {  // a legal schedule splits all backward passes or none
     const std::vector<Step>& order = written->of_stage.front();
-    schedule.splits_backward = std::any_of(order.begin(), order.end(), [](const Step& step) {
-      return step.phase == Phase::weight_gradient;
-    });
+    schedule.splits_backward = std::ranges::any_of(
+        order, [](const Step& step) { return step.phase == Phase::weight_gradient; });
     // No stack's 1F1B loop plays such an order.
     if (schedule.splits_backward) schedule.sends = ScheduleSends::eager;
   }

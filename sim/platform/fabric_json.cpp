@@ -70,8 +70,7 @@ std::vector<double> read_numbers(ObjectReader& reader, const FabricKey& key) {
 std::optional<FabricCable> read_cable(const JsonValue& row, double most) {
   constexpr std::size_t size = 3;
   if (!row.is_array() || row.array().size() != size ||
-      !std::all_of(row.array().begin(), row.array().end(),
-                   [](const JsonValue& cell) { return cell.is_string(); }))
+      !std::ranges::all_of(row.array(), [](const JsonValue& cell) { return cell.is_string(); }))
     return std::nullopt;
   FabricCable cable{row.array()[0].string(), row.array()[1].string(), {}, 1};
   std::string rate = row.array()[2].string();

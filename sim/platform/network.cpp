@@ -14,8 +14,8 @@ namespace {
 constexpr std::array ends{" up", " down"};
 
 bool are_neighbours(const std::vector<int>& members) {
-  return std::adjacent_find(members.begin(), members.end(),
-                            [](int a, int b) { return b != a + 1; }) == members.end();
+  return std::ranges::adjacent_find(members, [](int a, int b) { return b != a + 1; }) ==
+         members.end();
 }
 
 /// "0-2" for neighbours, "0,2" otherwise.
@@ -42,7 +42,7 @@ std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type) {
     const int end = (gpu + 1) * type.nics / type.gpus;
     for (int nic = first; nic < std::max(first + 1, end); ++nic) nics.push_back(nic);
   }
-  std::sort(nics.begin(), nics.end());
+  std::ranges::sort(nics);
   nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
   return nics;
 }
@@ -72,7 +72,7 @@ std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector
   for (int& nic : nics)
     for (int tried = 0; tried < all && share_of(platform, node, nic) == 0; ++tried)
       nic = (nic + 1) % all;
-  std::sort(nics.begin(), nics.end());
+  std::ranges::sort(nics);
   nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
   return nics;
 }
@@ -98,7 +98,7 @@ std::size_t Network::port_of(NodeId node, std::vector<int> nics) {
   if (node.index() >= ports_.size()) ports_.resize(node.index() + std::size_t{1});
   std::vector<Port>& ports = ports_[node.index()].ports;
   const auto known =
-      std::find_if(ports.begin(), ports.end(), [&](const Port& port) { return port.nics == nics; });
+      std::ranges::find_if(ports, [&](const Port& port) { return port.nics == nics; });
   const auto number = static_cast<std::size_t>(known - ports.begin());
   if (known == ports.end()) ports.push_back({std::move(nics), {}});
   return number;
@@ -161,7 +161,7 @@ void Network::pass(std::vector<LinkId>& path, const Bundle& bundle, const std::v
 
 void Network::pass(std::vector<LinkId>& path, std::vector<Hop> hops, int num_parts) {
   if (hops.empty()) return;
-  std::sort(hops.begin(), hops.end());
+  std::ranges::sort(hops);
   if (hops.front() == hops.back())
     return path.push_back(link(hops.front().name, hops.front().bandwidth));
   std::string name;

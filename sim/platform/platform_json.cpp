@@ -72,7 +72,7 @@ std::vector<int> read_nics(const JsonValue& cell, const std::string& pointer, Pr
   if (!cell.is_array()) add(cell, pointer);
   for (std::size_t i = 0; cell.is_array() && i < cell.array().size(); ++i)
     add(cell.array()[i], pointer_join(pointer, std::to_string(i)));
-  std::sort(nics.begin(), nics.end());
+  std::ranges::sort(nics);
   return are_right ? nics : std::vector<int>{};
 }
 
@@ -95,8 +95,8 @@ void read_nic_of_gpu(ObjectReader& reader, NodeType& node) {
   bool is_usual = true;
   for (int gpu = 0; gpu < node.gpus; ++gpu) {
     const std::vector<int>& nics = all[static_cast<std::size_t>(gpu)];
-    const bool are_its = !nics.empty() && nics.back() < node.nics &&
-                         std::adjacent_find(nics.begin(), nics.end()) == nics.end();
+    const bool are_its =
+        !nics.empty() && nics.back() < node.nics && std::ranges::adjacent_find(nics) == nics.end();
     if (!are_its)
       return reader.problem("nic_of_gpu",
                             "nic_of_gpu of GPU " + std::to_string(gpu) + " is " +

@@ -15,7 +15,7 @@ namespace {
 
 /// Each once, in order.
 void sort_out(std::vector<int>& numbers) {
-  std::sort(numbers.begin(), numbers.end());
+  std::ranges::sort(numbers);
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
 }
 

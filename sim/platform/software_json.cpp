@@ -36,8 +36,7 @@ std::vector<std::string> read_names(ObjectReader& reader, std::string_view key, 
   const JsonValue* list = reader.take(key);
   if (list == nullptr) return names;
   const auto is_name = [](const JsonValue& each) { return each.is_string(); };
-  if (!list->is_array() || list->array().empty() ||
-      !std::all_of(list->array().begin(), list->array().end(), is_name)) {
+  if (!list->is_array() || list->array().empty() || !std::ranges::all_of(list->array(), is_name)) {
     reader.problem(key, std::string("expected a list of at least one ") + what);
     return names;
   }
@@ -119,9 +118,8 @@ std::vector<int> numbers_of(const std::string& release) {
   std::istringstream in(release);
   for (std::string part; std::getline(in, part, '.');) {
     constexpr std::size_t most_digits = 4;
-    const bool is_number =
-        !part.empty() && part.size() <= most_digits &&
-        std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool is_number = !part.empty() && part.size() <= most_digits &&
+                           std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
     if (!is_number) return {};
     numbers.push_back(std::stoi(part));
   }

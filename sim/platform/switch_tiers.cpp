@@ -88,7 +88,7 @@ FabricPaths tree_paths(const Platform& platform, int num_nodes,
 
 bool can_fill(const std::vector<SwitchTier>& tiers, int num_nodes) {
   double taper = 1;
-  return std::any_of(tiers.begin(), tiers.end(), [&](const SwitchTier& tier) {
+  return std::ranges::any_of(tiers, [&](const SwitchTier& tier) {
     taper *= tier.taper;
     return num_nodes > tier.nodes && (taper > 1 || tier.uplinks > 0);
   });

@@ -52,7 +52,7 @@ Scenario read_with_any_plan(const JsonValue& written, const ReadWithValues& read
   try {
     return read({});
   } catch (const InputError& error) {
-    if (!std::all_of(error.problems().begin(), error.problems().end(), is_of_plan)) throw;
+    if (!std::ranges::all_of(error.problems(), is_of_plan)) throw;
     own = error;
   }
   const bool leaves_data = states_nodes(written);

@@ -40,9 +40,8 @@ void read_names(ObjectReader& reader, const std::string& name, const All& all,
   if (!list->is_array() || list->array().empty())
     return reader.problem(name, "expected a list of at least one " + noun, "some of " + known);
   for (const JsonValue& value : list->array()) {
-    const auto found = std::find_if(all.begin(), all.end(), [&value](auto each) {
-      return value.is_string() && value.string() == name_of(each);
-    });
+    const auto found = std::ranges::find_if(
+        all, [&value](auto each) { return value.is_string() && value.string() == name_of(each); });
     if (found == all.end())
       reader.problem(name, text_for_message(value) + " is no " + noun + " that " + ability,
                      "one of " + known);
@@ -113,7 +112,7 @@ void read_lora_targets(ObjectReader& reader, const Key& key, PlanChoice& choice)
   std::vector<LoraTarget> targets;
   read_names(reader, name, Lora::all_targets, "matrix", "can have an adapter",
              [&](LoraTarget target, const JsonValue& value) {
-               if (std::find(targets.begin(), targets.end(), target) != targets.end())
+               if (std::ranges::find(targets, target) != targets.end())
                  reader.problem(name, text_for_message(value) + " is listed twice",
                                 "leave one out");
                else
@@ -129,7 +128,7 @@ using Launch = decltype(Key::launch);
 bool is_uneven(const Plan& plan) {
   if (!plan.position_layers.empty()) return true;
   const std::vector<int>& layers = plan.stage_layers;
-  return std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) != layers.end();
+  return std::ranges::adjacent_find(layers, std::not_equal_to<>()) != layers.end();
 }
 
 /// "--tensor-model-parallel-size 8"
@@ -858,8 +857,7 @@ std::vector<Key> place_keys() {
 
 const Key& key_named(std::string_view name) {
   const std::vector<Key>& keys = key_table();
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.name() == name; });
+  const auto found = std::ranges::find_if(keys, [&](const Key& key) { return key.name() == name; });
   WT_ENSURE(found != keys.end());
   return *found;
 }

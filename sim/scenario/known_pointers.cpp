@@ -30,14 +30,13 @@ std::string text_of(const JsonValue& value) {
 }
 
 bool holds_objects(const JsonValue& value) {
-  return std::any_of(value.array().begin(), value.array().end(),
-                     [](const JsonValue& each) { return each.is_object(); });
+  return std::ranges::any_of(value.array(), [](const JsonValue& each) { return each.is_object(); });
 }
 
 void add_values(const JsonValue& value, const std::string& pointer, Values& values) {
   if (value.is_object()) {
     for (const JsonValue::Member& member : value.object())
-      if (std::find(describing.begin(), describing.end(), member.key) == describing.end())
+      if (std::ranges::find(describing, member.key) == describing.end())
         add_values(member.value, pointer + "/" + member.key, values);
   } else if (value.is_array() && holds_objects(value)) {
     for (std::size_t i = 0; i < value.array().size(); ++i)
@@ -54,7 +53,7 @@ void add_names(const JsonValue& resolved, const Library& library, Values& values
     const JsonValue* const name = content == nullptr ? nullptr : content->find("name");
     if (name == nullptr || !name->is_string()) continue;
     const std::vector<std::string> names = library.names(part.kind->name);
-    if (std::find(names.begin(), names.end(), name->string()) != names.end())
+    if (std::ranges::find(names, name->string()) != names.end())
       values.emplace_back(std::string("/") + part.key, name->string());
   }
 }
@@ -81,7 +80,7 @@ bool lies_in_open_block(const std::string& pointer) {
         "/job/", "/noise/", "/neighbours/", "/training/recompute_layers/"})
     if (pointer.starts_with(block)) return true;
   const std::vector<std::string>& leaves = known_pointers();
-  return std::any_of(leaves.begin(), leaves.end(), [&](const std::string& leaf) {
+  return std::ranges::any_of(leaves, [&](const std::string& leaf) {
     return leaf.starts_with("/compression/") && pointer.starts_with(leaf + "/");
   });
 }
@@ -106,13 +105,12 @@ const std::vector<std::string>& known_pointers() {
 bool is_known_pointer(const std::string& pointer) {
   if (pointer == "/training" || pointer == "/parallel") return true;
   const std::vector<std::string>& leaves = known_pointers();
-  return std::find(leaves.begin(), leaves.end(), pointer) != leaves.end() ||
-         lies_in_open_block(pointer);
+  return std::ranges::find(leaves, pointer) != leaves.end() || lies_in_open_block(pointer);
 }
 
 std::string closest_known_pointer(const std::string& text) {
   std::string slashed = text.starts_with('/') ? text : "/" + text;
-  std::replace(slashed.begin(), slashed.end(), '.', '/');
+  std::ranges::replace(slashed, '.', '/');
   const std::vector<std::string>& leaves = known_pointers();
   std::vector<std::string> keys;
   keys.reserve(leaves.size());

@@ -59,7 +59,7 @@ std::string why_unreachable(JsonValue& scenario, const std::string& pointer) {
 /// Whether null there leaves things as they are where nothing is, instead of being a misspelling for the reader to find.
 bool names_a_key(const std::string& pointer) {
   const std::vector<std::string>& known = known_pointers();
-  return std::find(known.begin(), known.end(), pointer) != known.end();
+  return std::ranges::find(known, pointer) != known.end();
 }
 
 }  // namespace
@@ -98,24 +98,23 @@ void expect_independent(const Overrides& overrides) {
 Overrides laid_over(const Overrides& earlier, const Overrides& later, const JsonValue& resolved) {
   Overrides all;
   for (const auto& kept : earlier) {
-    const bool is_replaced = std::any_of(later.begin(), later.end(), [&](const auto& change) {
+    const bool is_replaced = std::ranges::any_of(later, [&](const auto& change) {
       return change.first == kept.first || lies_inside(kept.first, change.first);
     });
     if (!is_replaced) all.push_back(kept);
   }
   const auto lies_in_any = [](const std::string& inner, const Overrides& outer) {
-    return std::any_of(outer.begin(), outer.end(),
-                       [&](const auto& each) { return lies_inside(inner, each.first); });
+    return std::ranges::any_of(outer,
+                               [&](const auto& each) { return lies_inside(inner, each.first); });
   };
-  const bool writes_out = std::any_of(later.begin(), later.end(), [&](const auto& change) {
+  const bool writes_out = std::ranges::any_of(later, [&](const auto& change) {
     return lies_in_any(change.first, all) || lies_in_any(change.first, later);
   });
   JsonValue changed = writes_out ? resolved : JsonValue{};
   Problems ignored;  // whoever asks for the changes has read them
   for (const auto& [pointer, text] : later) {
-    const auto around = std::find_if(
-        all.begin(), all.end(),
-        [&, &inner = pointer](const auto& kept) { return lies_inside(inner, kept.first); });
+    const auto around = std::ranges::find_if(
+        all, [&, &inner = pointer](const auto& kept) { return lies_inside(inner, kept.first); });
     if (writes_out) set_at(changed, pointer, value_of_override(pointer, text, ignored));
     if (around == all.end())
       all.emplace_back(pointer, text);

@@ -139,8 +139,7 @@ std::string why_no_gpu(const JsonValue& entry, const std::pair<int, int>& place,
 
 /// node * gpus + gpu names a GPU only where all nodes have as many.
 void expect_equal_nodes(ObjectReader& reader, const ClusterShape& cluster) {
-  const auto [fewest, most] =
-      std::minmax_element(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end());
+  const auto [fewest, most] = std::ranges::minmax_element(cluster.gpus_by_node);
   if (*fewest != *most)
     reader.problem("placement",
                    "a placement by rank needs nodes with equally many GPUs, these have " +

@@ -76,8 +76,9 @@ void leave_out_labels(const JsonValue& value, bool outermost, LeftOut& left_out)
 bool compresses(const JsonValue& tree) {
   const JsonValue* block = tree.find("compression");
   return block != nullptr && block->is_object() &&
-         std::any_of(block->object().begin(), block->object().end(),
-                     [](const JsonValue::Member& member) { return !member.value.is_null(); });
+         std::ranges::any_of(block->object(), [](const JsonValue::Member& member) {
+           return !member.value.is_null();
+         });
 }
 
 /// What codecs cost is no part of a scenario that uses none.
@@ -118,8 +119,8 @@ std::string origin_text(const Origin& origin) {
   }
   if (!origin.source) return {};
   std::string text = origin.source->name + ":" + std::to_string(origin.line);
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
+  std::ranges::replace_if(
+      text, [](char c) { return c >= 0 && c < ' '; }, '?');
   return text;
 }
 

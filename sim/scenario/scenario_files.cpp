@@ -126,7 +126,7 @@ bool ScenarioFiles::lay_over(JsonValue& base, const JsonValue& entry,
   const fs::path path = resolve(entry);
   std::error_code ignored;
   const fs::path canonical = fs::weakly_canonical(path, ignored);
-  if (std::find(chain.begin(), chain.end(), canonical) != chain.end()) {
+  if (std::ranges::find(chain, canonical) != chain.end()) {
     problem(entry.origin, pointer, "the file extends itself: " + chain_text(chain, canonical));
     return false;
   }
@@ -155,7 +155,7 @@ bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::
     const fs::path path = path_for_people(library_file(*library_, kind, text));
     const auto is_named = [&] {
       const std::vector<std::string> names = library_->names(kind.name);
-      return std::find(names.begin(), names.end(), text) != names.end();
+      return std::ranges::find(names, text) != names.end();
     };
     if (known_.count({path, is_unquotable(path, slot)}) > 0 || is_named())
       content = read_once(path, slot, pointer);
@@ -201,7 +201,7 @@ bool ScenarioFiles::lay_over_base(JsonValue& part, const LibraryKind& kind,
     std::error_code ignored;
     const fs::path file =
         base.origin.source ? fs::weakly_canonical(base.origin.source->name, ignored) : fs::path();
-    const bool is_cycle = std::find(parts_.begin(), parts_.end(), file) != parts_.end();
+    const bool is_cycle = std::ranges::find(parts_, file) != parts_.end();
     if (is_cycle || parts_.size() == max_extends_depth) {
       problem(base.origin, pointer + extends_pointer,
               is_cycle

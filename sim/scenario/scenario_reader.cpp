@@ -804,10 +804,9 @@ class ScenarioReader {
   void settle_attention() {
     SoftwareProfile& stack = scenario_.software;
     const auto known = [&](FlashKernel kernel) {
-      return std::all_of(scenario_.platform.node_types.begin(), scenario_.platform.node_types.end(),
-                         [&](const NodeType& type) {
-                           return stack.knows_attention(type.device, kernel, Precision::bf16);
-                         });
+      return std::ranges::all_of(scenario_.platform.node_types, [&](const NodeType& type) {
+        return stack.knows_attention(type.device, kernel, Precision::bf16);
+      });
     };
     if (!known(stack.attention_kernel) && known(FlashKernel::cudnn))
       stack.attention_kernel = FlashKernel::cudnn;
@@ -954,8 +953,8 @@ std::vector<std::string> pointers_of(const ReadOptions& options) {
 }
 
 bool change(const std::vector<std::string>& pointers, const std::string& part) {
-  return std::any_of(pointers.begin(), pointers.end(),
-                     [&](const std::string& pointer) { return changes(pointer, part); });
+  return std::ranges::any_of(pointers,
+                             [&](const std::string& pointer) { return changes(pointer, part); });
 }
 
 /// Also where another platform is put underneath.

@@ -53,7 +53,7 @@ std::vector<SweptValue> swept_values(const JsonValue& block) {
 /// Whether a point may set `job` or `job.plan` so that its job is of the best plan.
 bool some_point_wants_best_plan(const JsonValue& block) {
   const std::vector<SweptValue> values = swept_values(block);
-  return std::any_of(values.begin(), values.end(), [](const SweptValue& swept) {
+  return std::ranges::any_of(values, [](const SweptValue& swept) {
     JsonValue point(JsonValue::Object{}), job(JsonValue::Object{});
     if (swept.first == "/job") point.set("job", swept.second);
     if (swept.first == "/job/plan") {
