@@ -6,7 +6,7 @@
 
 #include "scenario/known_pointers.hpp"
 #include "scenario/library_files.hpp"
-#include "scenario/platform_overlay.hpp"
+#include "scenario/scenario_files.hpp"
 
 namespace windtunnel {
 namespace {
