@@ -5,7 +5,7 @@
 
 #include "core/option_error.hpp"
 #include "report/number_text.hpp"
-#include "scenario/known_pointers.hpp"
+#include "scenario/overrides.hpp"
 #include "scenario/unsupported.hpp"
 
 namespace windtunnel {

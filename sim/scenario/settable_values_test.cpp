@@ -4,7 +4,7 @@
 #include <map>
 
 #include "scenario/corpus_fixtures.hpp"
-#include "scenario/known_pointers.hpp"
+#include "scenario/overrides.hpp"
 
 namespace windtunnel {
 namespace {

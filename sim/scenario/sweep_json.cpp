@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "scenario/known_pointers.hpp"
+#include "scenario/overrides.hpp"
 
 namespace windtunnel {
 namespace {

@@ -3,7 +3,7 @@
 #include "core/json_value.hpp"
 #include "platform/simgrid_platform.hpp"
 #include "questions/collective.hpp"
-#include "scenario/known_pointers.hpp"
+#include "scenario/overrides.hpp"
 #include "scenario/resolved_text.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
