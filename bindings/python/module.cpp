@@ -28,7 +28,7 @@
 #include "questions/explain.hpp"
 #include "report/report_json.hpp"
 #include "report/trace_slices.hpp"
-#include "scenario/scenario_template.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/unsupported.hpp"
 #include "search/placement_search.hpp"
 #include "search/rank.hpp"

@@ -40,7 +40,6 @@
 #include "scenario/resolved_text.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
-#include "scenario/scenario_template.hpp"
 #include "scenario/search_json.hpp"
 #include "scenario/sweep_json.hpp"
 #include "scenario/unsupported.hpp"
