@@ -1,5 +1,3 @@
-#include "platform/fabric_json.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -11,6 +9,7 @@
 
 #include "core/contracts.hpp"
 #include "core/json_value.hpp"
+#include "platform/platform_json.hpp"
 #include "platform/source_json.hpp"
 #include "units/amount_range.hpp"
 #include "units/member_reader.hpp"

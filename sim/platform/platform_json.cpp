@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "core/object_reader.hpp"
-#include "platform/device_json.hpp"
-#include "platform/fabric_json.hpp"
 #include "platform/nics.hpp"
 #include "platform/source_json.hpp"
 #include "units/member_reader.hpp"

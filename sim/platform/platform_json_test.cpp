@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "platform/fabric_json.hpp"
-#include "platform/software_json.hpp"
 #include "platform/testing.hpp"
 
 using namespace windtunnel;

@@ -5,10 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "platform/device_json.hpp"
 #include "platform/network.hpp"
 #include "platform/platform_json.hpp"
-#include "platform/software_json.hpp"
 #include "platform/testing.hpp"
 #include "workload/model_json.hpp"
 

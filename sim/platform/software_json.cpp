@@ -1,5 +1,3 @@
-#include "platform/software_json.hpp"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -7,7 +5,7 @@
 #include <string_view>
 
 #include "core/object_reader.hpp"
-#include "platform/device_json.hpp"
+#include "platform/platform_json.hpp"
 #include "platform/source_json.hpp"
 #include "units/member_reader.hpp"
 

@@ -9,7 +9,6 @@
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
 #include "core/testing.hpp"
-#include "platform/device_json.hpp"
 #include "platform/platform_json.hpp"
 
 /// What the tests of this folder share; included by *_test.cpp only.

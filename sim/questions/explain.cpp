@@ -18,7 +18,6 @@
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
 #include "lower/program_builder.hpp"
-#include "platform/fabric_json.hpp"
 #include "platform/platform_json.hpp"
 #include "report/terminal_text.hpp"
 #include "scenario/compression_json.hpp"

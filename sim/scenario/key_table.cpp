@@ -15,8 +15,7 @@
 #include "core/text_list.hpp"
 #include "cost/collective_algorithm.hpp"
 #include "plan/pipeline_layout.hpp"
-#include "platform/device_json.hpp"
-#include "platform/software_json.hpp"
+#include "platform/platform_json.hpp"
 #include "scenario/parallel_json.hpp"
 
 namespace windtunnel {

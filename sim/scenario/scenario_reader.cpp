@@ -27,7 +27,6 @@
 #include "plan/stage_split.hpp"
 #include "platform/platform.hpp"
 #include "platform/platform_json.hpp"
-#include "platform/software_json.hpp"
 #include "platform/software_profile.hpp"
 #include "scenario/cluster_shape.hpp"
 #include "scenario/compression_json.hpp"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "platform/device_json.hpp"
+#include "platform/platform_json.hpp"
 
 namespace windtunnel {
 namespace {

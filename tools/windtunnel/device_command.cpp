@@ -2,7 +2,7 @@
 
 #include "core/file_io.hpp"
 #include "importers/datasheet_device.hpp"
-#include "platform/device_json.hpp"
+#include "platform/platform_json.hpp"
 #include "report/json_object.hpp"
 #include "scenario/library_files.hpp"
 #include "scenario/scenario_files.hpp"
