@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "platform/nics.hpp"
 
 namespace windtunnel {
 namespace {

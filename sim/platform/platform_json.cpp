@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/object_reader.hpp"
-#include "platform/nics.hpp"
+#include "platform/network.hpp"
 #include "platform/source_json.hpp"
 #include "units/member_reader.hpp"
 
