@@ -12,7 +12,7 @@
 #include "core/option_error.hpp"
 #include "core/problem.hpp"
 #include "core/text_list.hpp"
-#include "platform/switch_tiers.hpp"
+#include "platform/fabric_parts.hpp"
 #include "scenario/cluster_shape.hpp"
 
 namespace windtunnel {

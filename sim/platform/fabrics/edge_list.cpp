@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "platform/fabric_parts.hpp"
 #include "platform/network.hpp"
-#include "platform/routing_keys.hpp"
 
 namespace windtunnel::fabrics {
 namespace {
