@@ -8,7 +8,7 @@
 
 #include "core/count_text.hpp"
 #include "core/problem.hpp"
-#include "plan/codec.hpp"
+#include "plan/compression.hpp"
 
 namespace windtunnel {
 

@@ -11,7 +11,6 @@
 
 #include "core/count_text.hpp"
 #include "core/text_list.hpp"
-#include "plan/codec.hpp"
 #include "plan/compression.hpp"
 #include "plan/plan_check.hpp"
 #include "report/json_object.hpp"
