@@ -1,14 +1,150 @@
 #include "calibrate/calibration_points.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 
+#include "core/number_in.hpp"
 #include "core/option_error.hpp"
+#include "core/text_list.hpp"
 #include "report/number_text.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/unsupported.hpp"
 
 namespace windtunnel {
+namespace {
+
+/// A constant, where it can sensibly lie, and how far apart stacks or clusters are: the standard deviation of its logarithm. Most spreads are
+/// judged from few shipped values, so that they are rounded up.
+struct KnownConstant {
+  const char* name;  ///< short
+  const char* pointer;
+  FitBounds bounds;
+  double spread;
+};
+// Ratios end at 1, where their readers do; a stack may be better than the device's shipped emax.
+constexpr FitBounds ratio{0.05, 1};
+constexpr double compute_spread =
+    0.30;  ///< 1 (A100), 0.84 (V100), 0.59 (T4, were all its slowness in products)
+constexpr double slowdown_spread = 0.80;  ///< 1, 1.7 (T4) and 3.8 (Jean Zay): rms of the logarithms
+constexpr double launch_spread = 0.50;    ///< launches of hosts and stacks differ by 1.2 to 2 times
+constexpr double flash_spread = 0.40;     ///< 0.265 to 0.49 between passes of one stack
+constexpr double other_spread = 0.50;     ///< a number that we know nothing of: a factor of 1.65
+/// A time off by 5 %, the held-out error of measured stacks, moves a constant of the stack as far.
+constexpr double known_spread = 0.05;
+constexpr KnownConstant known_constants[]{
+    // 0.83 on A100, 0.92 on V100
+    {"emax", "/platform/node_types/0/device/gemm/peak_fraction", {0.3, 1}, 0.10},
+    // 0.75 and 0.76 fitted on V100 and A100; data sheets 0.85
+    {"memory_efficiency",
+     "/platform/node_types/0/device/memory/bandwidth_efficiency",
+     {0.3, 1},
+     0.10},
+    // 0.6 to 0.85 on five clusters
+    {"nic_efficiency", "/platform/node_types/0/nic_efficiency", ratio, 0.25},
+    {"in_node_collective_slowdown",
+     "/platform/node_types/0/in_node_collective_slowdown",
+     {1, 20},
+     slowdown_spread},
+    {"arf", "/platform/node_types/0/in_node_collective_slowdown", {1, 20}, slowdown_spread},
+    {"compute_efficiency", "/software/compute_efficiency", {0.3, 1.5}, compute_spread},
+    {"tensor_collective_overhead",
+     "/software/tensor_collective_overhead",
+     {0.1, 10'000},
+     launch_spread},
+    {"kernel_launch", "/software/launch/kernel", {0.1, 1'000}, launch_spread},
+    {"flash_forward", "/software/flash_forward_efficiency", ratio, flash_spread},
+    {"flash_backward", "/software/flash_backward_efficiency", ratio, flash_spread}};
+
+/// A pointer without known bounds is looked for between a tenth of its start and ten times it.
+constexpr double unknown_range = 10;
+
+FitBounds parse_bounds(const std::string& option, const std::string& text) {
+  const std::size_t dots = text.find("..");
+  const auto lower = number_in(std::string_view(text).substr(0, dots));
+  const auto upper =
+      dots == std::string::npos ? std::nullopt : number_in(std::string_view(text).substr(dots + 2));
+  if (!lower || !upper || *lower <= 0 || *upper <= *lower)
+    throw option_error("--fit", option, "\"" + text + "\" is no pair of bounds above 0",
+                       "write them as in emax=0.6..1");
+  return {*lower, *upper};
+}
+
+[[noreturn]] void refuse_name(const std::string& option, const std::string& name) {
+  std::vector<std::string> names;
+  for (const KnownConstant& known : known_constants) names.emplace_back(known.name);
+  const std::string nearest = closest_match(name, names);
+  throw option_error("--fit", option, "\"" + name + "\" is no constant that can be fitted",
+                     nearest.empty() ? "a JSON pointer, or one of " + listed(names)
+                                     : "did you mean \"" + nearest + "\"?");
+}
+
+}  // namespace
+
+FitConstant parse_fit_constant(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  FitConstant constant;
+  constant.name = text.substr(0, equals);
+  if (constant.name.starts_with('/')) {
+    constant.pointer = constant.name;
+  } else {
+    const KnownConstant* const known = std::ranges::find_if(
+        known_constants, [&](const KnownConstant& each) { return constant.name == each.name; });
+    if (known == std::end(known_constants)) refuse_name(text, constant.name);
+    constant.pointer = known->pointer;
+    constant.bounds = known->bounds;
+  }
+  if (equals != std::string::npos) constant.bounds = parse_bounds(text, text.substr(equals + 1));
+  return constant;
+}
+
+std::vector<FitConstant> named_fit_constants() {
+  std::vector<FitConstant> constants;
+  for (const KnownConstant& known : known_constants)
+    if (std::ranges::none_of(
+            constants, [&](const FitConstant& each) { return each.pointer == known.pointer; }))
+      constants.push_back({known.name, known.pointer, known.bounds});
+  return constants;
+}
+
+double prior_spread(const FitConstant& constant, StackKnowledge stack) {
+  if (stack == StackKnowledge::known && constant.pointer.starts_with("/software/"))
+    return known_spread;
+  if (constant.pointer == "/platform/node_types/0/compute_efficiency") return compute_spread;
+  const KnownConstant* const found = std::ranges::find_if(
+      known_constants, [&](const KnownConstant& each) { return constant.pointer == each.pointer; });
+  return found == std::end(known_constants) ? other_spread : found->spread;
+}
+
+std::optional<NumberWithUnit> number_at(JsonValue& scenario, const std::string& pointer) {
+  const JsonValue* value = find_at(scenario, pointer);
+  if (value == nullptr) return {};
+  if (const auto* integer = std::get_if<std::int64_t>(&value->content))
+    return NumberWithUnit{static_cast<double>(*integer), {}};
+  if (const auto* number = std::get_if<double>(&value->content)) return NumberWithUnit{*number, {}};
+  if (!value->is_string()) return {};
+  const std::string& text = value->string();
+  NumberWithUnit parsed;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed.number);
+  if (error != std::errc()) return {};
+  parsed.unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  return parsed;
+}
+
+std::string text_of(const NumberWithUnit& value) {
+  std::array<char, 32> buffer;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value.number).ptr;
+  return std::string(buffer.data(), end) + value.unit;
+}
+
+FitRange range_of(const FitConstant& constant, double start) {
+  const FitBounds bounds =
+      constant.bounds.value_or(FitBounds{start / unknown_range, start * unknown_range});
+  return {std::clamp(start, bounds.lower, bounds.upper), bounds};
+}
+
 namespace {
 
 NumberWithUnit given_value(const FitConstant& constant, JsonValue& resolved,
