@@ -10,8 +10,8 @@
 #include <utility>
 #include <variant>
 
+#include "calibrate/calibrate.hpp"
 #include "calibrate/calibration_text.hpp"
-#include "calibrate/constant_fitter.hpp"
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
