@@ -11,7 +11,7 @@
 #include <variant>
 
 #include "calibrate/calibrate.hpp"
-#include "calibrate/calibration_text.hpp"
+#include "calibrate/calibrate_command.hpp"
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"

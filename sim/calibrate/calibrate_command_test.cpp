@@ -6,7 +6,6 @@
 #include <memory>
 #include <sstream>
 
-#include "calibrate/calibration_text.hpp"
 #include "core/file_io.hpp"
 #include "core/testing.hpp"
 #include "platform/platform_json.hpp"
