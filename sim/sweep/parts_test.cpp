@@ -1,5 +1,3 @@
-#include "sweep/parts.hpp"
-
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "report/ordering.hpp"
-#include "sweep/parts.hpp"
+#include "sweep/results.hpp"
 #include "sweep/row.hpp"
 #include "units/quantity.hpp"
 

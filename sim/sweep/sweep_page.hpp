@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "sweep/parts.hpp"
+#include "sweep/results.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {

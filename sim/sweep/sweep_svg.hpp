@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "sweep/parts.hpp"
 #include "sweep/plot_data.hpp"
+#include "sweep/results.hpp"
 
 namespace windtunnel {
 

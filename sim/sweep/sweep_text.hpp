@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sweep/parts.hpp"
 #include "sweep/points.hpp"
+#include "sweep/results.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {
