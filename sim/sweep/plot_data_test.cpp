@@ -1,5 +1,3 @@
-#include "sweep/plot_data.hpp"
-
 #include <doctest/doctest.h>
 
 #include <string>
@@ -11,6 +9,7 @@
 #include "sweep/results.hpp"
 #include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
+#include "sweep/sweep_plot.hpp"
 #include "sweep/sweep_text.hpp"
 
 namespace windtunnel {

@@ -26,9 +26,8 @@
 #include "evidence/evidence.hpp"
 #include "report/json_object.hpp"
 #include "report/terminal_text.hpp"
-#include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
-#include "sweep/sweep_svg.hpp"
+#include "sweep/sweep_plot.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;

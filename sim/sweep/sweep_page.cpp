@@ -17,9 +17,8 @@
 #include "scenario/resolved_text.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
-#include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
-#include "sweep/sweep_svg.hpp"
+#include "sweep/sweep_plot.hpp"
 #include "sweep/sweep_text.hpp"
 #include "units/quantity_reader.hpp"
 

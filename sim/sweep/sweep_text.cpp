@@ -15,8 +15,8 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "sweep/plot_data.hpp"
 #include "sweep/row.hpp"
+#include "sweep/sweep_plot.hpp"
 
 namespace windtunnel {
 namespace {
