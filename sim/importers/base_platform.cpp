@@ -36,11 +36,6 @@ void expand_devices(JsonValue& document, JsonValue& kept, ScenarioFiles& files) 
   }
 }
 
-/// Devices are in place of their names already; a name that is left could not be found.
-std::optional<Device> no_device(const std::string&, const Origin&, const std::string&, Problems&) {
-  return std::nullopt;
-}
-
 }  // namespace
 
 JsonValue file_of_option(const std::string& option, const std::string& name,
@@ -59,7 +54,7 @@ BasePlatform::BasePlatform(const std::string& name, const Library& library)
   JsonValue expanded = document_;
   expand_devices(expanded, document_, files);
   problems.throw_if_any();
-  platform_ = read_platform(expanded, {}, problems, no_device);
+  platform_ = read_platform(expanded, {}, problems);
   problems.throw_if_any();
   name_ = platform_.name;
 }
@@ -97,7 +92,7 @@ Platform read_back(const JsonValue& document, const Library& library) {
   ScenarioFiles files(library, {}, problems);
   JsonValue expanded = document, kept = document;
   expand_devices(expanded, kept, files);
-  Platform platform = read_platform(expanded, {}, problems, no_device);
+  Platform platform = read_platform(expanded, {}, problems);
   if (!problems.empty()) throw ContractViolation(to_text(problems.all().front()));
   return platform;
 }

@@ -666,11 +666,6 @@ struct KnownParts {
   const SoftwareProfile* software = nullptr;
 };
 
-/// Devices are in place of their names already; a name that is left could not be found.
-std::optional<Device> no_device(const std::string&, const Origin&, const std::string&, Problems&) {
-  return std::nullopt;
-}
-
 /// Reads one scenario: merges its files, reads every block, and checks the whole.
 class ScenarioReader {
  public:
@@ -790,7 +785,7 @@ class ScenarioReader {
     if (known_.platform != nullptr)
       scenario_.platform = *known_.platform;
     else if (JsonValue* value = part("platform", platform_files))
-      scenario_.platform = read_platform(*value, "/platform", problems_, no_device, known_.devices);
+      scenario_.platform = read_platform(*value, "/platform", problems_, known_.devices);
     if (known_.software != nullptr)
       scenario_.software = *known_.software;
     else if (JsonValue* value = part("software", software_files))
@@ -989,7 +984,7 @@ ScenarioTemplate::ScenarioTemplate(JsonValue tree, fs::path folder, Library libr
   software_ = read_block<SoftwareProfile>("software", read_software);
   platform_ = read_block<Platform>(
       "platform", [](JsonValue& value, const std::string& pointer, Problems& problems) {
-        return read_platform(value, pointer, problems, no_device);
+        return read_platform(value, pointer, problems);
       });
   if (platform_) platform_of_known_devices_ = with_devices_resolved(*tree_.find("platform"));
 }
