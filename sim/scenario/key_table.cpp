@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -411,8 +410,10 @@ bool cuts_sequences(const Parallel& parallel) { return parallel.context > 1; }
 bool shards_weights(const Parallel& parallel) { return parallel.zero_stage == 3; }
 bool shards_states(const Parallel& parallel) { return parallel.zero_stage > 0; }
 
-std::vector<Key> training_keys() {
-  return {
+}  // namespace
+
+const std::vector<Key>& key_table() {
+  static const std::vector<Key> table{
       {.pointer = "/training/global_batch",
        .meaning = "samples per iteration; a multiple of data · micro_batch",
        .unit = "samples",
@@ -457,11 +458,6 @@ std::vector<Key> training_keys() {
        .example = R"("fp32")",
        .launch = launch_gradient_type,
        .is_choice = has_replicas},
-  };
-}
-
-std::vector<Key> step_keys() {
-  return {
       {.pointer = "/training/optimizer",
        .meaning = "states and step of it",
        .value = word(&Training::optimizer),
@@ -550,12 +546,7 @@ std::vector<Key> step_keys() {
        .fallback_words = "the software profile's, on GPUs that have it; else `cudnn`",
        .example = R"("fp8")",
        .read = read_attention_kernel},
-  };
-}
-
-/// What is kept narrower, elsewhere, or not at all, so that a run fits.
-std::vector<Key> fitting_keys() {
-  return {
+      // What is kept narrower, elsewhere, or not at all, so that a run fits.
       {.pointer = "/training/main_params_dtype",
        .meaning = "copy of the weights that the optimizer steps: as in the software `profile`; "
                   "`fp32_remainder`: the 16 bits that bf16 weights lack (Megatron-Core's "
@@ -628,11 +619,6 @@ std::vector<Key> fitting_keys() {
        .example = R"("nf4")",
        .idle_by_default = true,
        .is_choice = always},
-  };
-}
-
-std::vector<Key> way_keys() {
-  return {
       {.pointer = "/parallel/tensor",
        .meaning = "tensor-parallel degree",
        .value = whole(&Parallel::tensor, 1, most_ranks),
@@ -650,11 +636,6 @@ std::vector<Key> way_keys() {
        .fallback_words = "GPUs of `nodes` / (tensor · pipeline); 1 without `nodes`",
        .example = "8",
        .launch = note_data},
-  };
-}
-
-std::vector<Key> schedule_keys() {
-  return {
       {.pointer = "/parallel/schedule",
        .meaning =
            "order of passes in a pipeline: a name, the path of a schedule file, or its content",
@@ -684,11 +665,6 @@ std::vector<Key> schedule_keys() {
            "`eager` for schedules that split backward passes, else the software profile's",
        .example = R"("blocking_pairs")",
        .is_choice = has_stages},
-  };
-}
-
-std::vector<Key> replica_keys() {
-  return {
       {.pointer = "/parallel/sequence_parallel",
        .meaning = "norms and dropout split over the tensor group too; each all-reduce becomes a "
                   "reduce-scatter and an all-gather",
@@ -746,11 +722,6 @@ std::vector<Key> replica_keys() {
        .example = R"("hierarchical")",
        .words_at = "collective_name",
        .is_choice = has_replicas},
-  };
-}
-
-std::vector<Key> cut_keys() {
-  return {
       {.pointer = "/parallel/context",
        .meaning =
            "GPUs among which each sequence is cut; they count as replicas for gradients and states",
@@ -813,11 +784,6 @@ std::vector<Key> cut_keys() {
        .example = "8",
        .launch = launch_zero_group,
        .is_choice = shards_states},
-  };
-}
-
-std::vector<Key> place_keys() {
-  return {
       {.pointer = "/parallel/rank_order",
        .meaning = "index that varies fastest, second, slowest over the nodes' GPUs",
        .value = word(&Parallel::rank_order, rank_order_names()),
@@ -852,29 +818,13 @@ std::vector<Key> place_keys() {
        .read = read_placement,
        .is_choice = always},
   };
-}
-
-const Key& key_named(std::string_view name) {
-  const std::vector<Key>& keys = key_table();
-  const auto found = std::ranges::find_if(keys, [&](const Key& key) { return key.name() == name; });
-  WT_ENSURE(found != keys.end());
-  return *found;
-}
-
-}  // namespace
-
-const std::vector<Key>& key_table() {
-  static const std::vector<Key> table = [] {
-    std::vector<Key> keys;
-    for (std::vector<Key> topic : {training_keys(), step_keys(), fitting_keys(), way_keys(),
-                                   schedule_keys(), replica_keys(), cut_keys(), place_keys()})
-      std::move(topic.begin(), topic.end(), std::back_inserter(keys));
-    return keys;
-  }();
   return table;
 }
 
 const std::vector<SearchKey>& search_keys() {
+  const auto key_named = [](std::string_view name) -> const Key& {
+    return *std::ranges::find(key_table(), name, &Key::name);
+  };
   static const std::vector<SearchKey> table{
       {&key_named("tensor"), "degrees to try", "divisors of a node's GPUs", "[1, 2, 4, 8]", true},
       {&key_named("pipeline"), "stages to try", "divisors of all GPUs, up to the layers",
