@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -60,12 +61,6 @@ std::string why_unreachable(JsonValue& scenario, const std::string& pointer) {
     return "nothing can be set there: " + (part.empty() ? "the scenario" : part) + " is " + what;
   }
   return "nothing can be set there";
-}
-
-/// Whether null there leaves things as they are where nothing is, instead of being a misspelling for the reader to find.
-bool names_a_key(const std::string& pointer) {
-  const std::vector<std::string>& known = known_pointers();
-  return std::ranges::find(known, pointer) != known.end();
 }
 
 }  // namespace
@@ -153,7 +148,10 @@ void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue valu
   JsonValue* const profile = find_at(scenario, software);
   if (pointer.starts_with(software + "/") && profile != nullptr && profile->is_object())
     win_over_exceptions(*profile, pointer.substr(software.size()), value);
-  if (value.is_null() && (erase_at(scenario, pointer) || names_a_key(pointer))) return;
+  // Null where nothing is leaves things as they are at a known key; elsewhere it is a misspelling for the reader to find.
+  if (value.is_null() &&
+      (erase_at(scenario, pointer) || std::ranges::count(known_pointers(), pointer) > 0))
+    return;
   if (!set_at(scenario, pointer, std::move(value)))
     problems.add({origin, pointer, why_unreachable(scenario, pointer), {}});
 }
@@ -188,16 +186,13 @@ std::string text_of(const JsonValue& value) {
   return problems.empty() ? canonical_text(value) : value.string();
 }
 
-bool holds_objects(const JsonValue& value) {
-  return std::ranges::any_of(value.array(), [](const JsonValue& each) { return each.is_object(); });
-}
-
 void add_values(const JsonValue& value, const std::string& pointer, Values& values) {
   if (value.is_object()) {
     for (const JsonValue::Member& member : value.object())
       if (std::ranges::find(describing, member.key) == describing.end())
         add_values(member.value, pointer + "/" + member.key, values);
-  } else if (value.is_array() && holds_objects(value)) {
+  } else if (value.is_array() &&
+             std::ranges::any_of(value.array(), std::mem_fn(&JsonValue::is_object))) {
     for (std::size_t i = 0; i < value.array().size(); ++i)
       add_values(value.array()[i], pointer + "/" + std::to_string(i), values);
   } else {
@@ -211,8 +206,7 @@ void add_names(const JsonValue& resolved, const Library& library, Values& values
     const JsonValue* const content = resolved.find(part.key);
     const JsonValue* const name = content == nullptr ? nullptr : content->find("name");
     if (name == nullptr || !name->is_string()) continue;
-    const std::vector<std::string> names = library.names(part.kind->name);
-    if (std::ranges::find(names, name->string()) != names.end())
+    if (std::ranges::count(library.names(part.kind->name), name->string()) > 0)
       values.emplace_back(std::string("/") + part.key, name->string());
   }
 }

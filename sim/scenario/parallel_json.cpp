@@ -1,7 +1,6 @@
 #include "scenario/parallel_json.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "core/count_text.hpp"
 #include "core/json_value.hpp"
+#include "core/number_in.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "plan/plan_check.hpp"
 #include "scenario/library_files.hpp"
@@ -41,14 +41,6 @@ PipelineLayout read_layout(ObjectReader& reader, const JsonValue& value) {
   return {};
 }
 
-/// Why a number of layers cannot be one; empty: it can.
-std::string why_no_layers(const JsonValue& number) {
-  const auto* const count = std::get_if<std::int64_t>(&number.content);
-  if (count == nullptr) return text_for_message(number) + " is no number of layers";
-  if (*count < 0) return std::to_string(*count) + " is negative";
-  return *count > most_layers ? std::to_string(*count) + " is too large, the most is 100000" : "";
-}
-
 /// A list for each stage, of a number for each of its chunks.
 void read_chunk_layers(ObjectReader& reader, const JsonValue::Array& stages, ParallelBlock& block) {
   const std::string pointer = pointer_join(reader.pointer(), "stage_layers");
@@ -64,11 +56,14 @@ void read_chunk_layers(ObjectReader& reader, const JsonValue::Array& stages, Par
       continue;
     }
     for (const JsonValue& number : stages[stage].array()) {
-      const std::string why = why_no_layers(number);
-      if (why.empty())
-        chunks.push_back(static_cast<int>(std::get<std::int64_t>(number.content)));
+      const auto* const count = std::get_if<std::int64_t>(&number.content);
+      if (count != nullptr && *count >= 0 && *count <= most_layers)
+        chunks.push_back(static_cast<int>(*count));
       else
-        refuse(number, pointer_join(place, std::to_string(chunks.size())), why);
+        refuse(number, pointer_join(place, std::to_string(chunks.size())),
+               text_for_message(number) + (count == nullptr ? " is no number of layers"
+                                           : *count < 0     ? " is negative"
+                                                            : " is too large, the most is 100000"));
     }
   }
 }
@@ -104,23 +99,13 @@ void read_stage_layers(ObjectReader& reader, ParallelBlock& block) {
 }
 
 /// "3:7" as node and GPU.
-std::optional<std::pair<int, int>> parse_place(std::string_view text) {
-  const auto number = [](std::string_view digits) -> std::optional<int> {
-    int value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool whole = error == std::errc{} && end == digits.data() + digits.size();
-    return whole && value >= 0 ? std::optional<int>(value) : std::nullopt;
-  };
-  const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  const auto node = number(text.substr(0, colon));
-  const auto gpu = number(text.substr(colon + 1));
-  if (!node || !gpu) return std::nullopt;
-  return std::pair{*node, *gpu};
-}
-
 std::optional<std::pair<int, int>> place_in(const JsonValue& entry) {
-  return entry.is_string() ? parse_place(entry.string()) : std::nullopt;
+  const std::string_view text = entry.is_string() ? std::string_view(entry.string()) : "";
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const auto node = number_in<int>(text.substr(0, colon));
+  const auto gpu = number_in<int>(text.substr(std::min(colon + 1, text.size())));
+  if (!node || !gpu || *node < 0 || *gpu < 0) return std::nullopt;
+  return std::pair{*node, *gpu};
 }
 
 std::string why_no_gpu(const JsonValue& entry, const std::pair<int, int>& place,

@@ -63,11 +63,6 @@ std::string place_of_content(const std::string& pointer) {
   return pointer == extends_pointer ? std::string() : pointer;
 }
 
-std::shared_ptr<const SourceText> unquotable(SourceText source) {
-  source.quoting = Quoting::named_by_a_file;
-  return std::make_shared<const SourceText>(std::move(source));
-}
-
 /// Of software, the release behind its name ("megatron-core-2026@26.04"), which is cut off; else nothing.
 std::string take_release(JsonValue& slot, const LibraryKind& kind) {
   const std::string text = slot.string();
@@ -273,7 +268,11 @@ JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,
     problem(reference.origin, pointer, "cannot read " + text_for_message(reference) + ": " + why);
     return {};
   }
-  if (is_unquotable(path, reference)) source = unquotable(*source);
+  if (is_unquotable(path, reference)) {
+    SourceText unquotable = *source;
+    unquotable.quoting = Quoting::named_by_a_file;
+    source = std::make_shared<const SourceText>(std::move(unquotable));
+  }
   sources_.push_back(source);
   folder_of_[source.get()] = path.parent_path();
   problems_->begin_source(*source);

@@ -731,6 +731,12 @@ class ScenarioReader {
   }
 
   void merge_files(JsonValue tree) {
+    if (!tree.is_object() && problems_.empty())
+      problems_.add({tree.origin,
+                     {},
+                     "a scenario is an object, this is " + tree.kind_name(),
+                     "write { ... }"});
+    if (!tree.is_object()) problems_.throw_if_any();
     if (tree.origin.source) problems_.begin_source(*tree.origin.source);
     tree_ = files_.merge_extended(std::move(tree));
     apply_overrides();
@@ -889,72 +895,50 @@ class ScenarioReader {
   std::optional<NoiseBlock> noise_;
 };
 
-void require_object(const JsonValue& value, Problems& problems) {
-  if (!value.is_object() && problems.empty())
-    problems.add({value.origin,
-                  {},
-                  "a scenario is an object, this is " + value.kind_name(),
-                  "write { ... }"});
-  if (!value.is_object()) problems.throw_if_any();
-}
-
 }  // namespace
 
 JsonValue merged_scenario(const fs::path& file, const Library& library,
                           const ReadOptions& options) {
   ScenarioReader reader(library, file.parent_path(), options);
   JsonValue value = parse_json(read_source_or_stdin(file), reader.problems());
-  require_object(value, reader.problems());
   return reader.merge(std::move(value), name_of_source(file), VersionKey::required);
 }
 
 JsonValue merged_scenario(JsonValue value, const fs::path& folder, const Library& library,
                           const ReadOptions& options) {
-  ScenarioReader reader(library, folder, options);
-  require_object(value, reader.problems());
-  return reader.merge(std::move(value), "scenario", VersionKey::optional);
+  return ScenarioReader(library, folder, options)
+      .merge(std::move(value), "scenario", VersionKey::optional);
 }
 
 Scenario read_scenario(const fs::path& file, const Library& library, const ReadOptions& options) {
   ScenarioReader reader(library, file.parent_path(), options);
   JsonValue value = parse_json(read_source_or_stdin(file), reader.problems());
-  require_object(value, reader.problems());
   return reader.read(std::move(value), name_of_source(file), VersionKey::required);
 }
 
 Scenario read_scenario(JsonValue value, const fs::path& folder, const Library& library,
                        const ReadOptions& options) {
-  ScenarioReader reader(library, folder, options);
-  require_object(value, reader.problems());
-  return reader.read(std::move(value), "scenario", VersionKey::optional);
+  return ScenarioReader(library, folder, options)
+      .read(std::move(value), "scenario", VersionKey::optional);
 }
 
 namespace {
 
-/// Whether a value at `pointer` changes what stands at `part`.
-bool changes(const std::string& pointer, const std::string& part) {
-  return pointer == part || pointer.empty() || lies_inside(pointer, part) ||
-         lies_inside(part, pointer);
-}
-
-/// The pointers that options set.
-std::vector<std::string> pointers_of(const ReadOptions& options) {
-  std::vector<std::string> pointers;
-  for (const auto& [pointer, text] : options.overrides) pointers.push_back(pointer);
-  for (const auto& [pointer, value] : options.values) pointers.push_back(pointer);
-  return pointers;
-}
-
-bool change(const std::vector<std::string>& pointers, const std::string& part) {
-  return std::ranges::any_of(pointers,
-                             [&](const std::string& pointer) { return changes(pointer, part); });
+/// Whether a value that the options set changes what stands at `part`.
+bool change(const ReadOptions& options, const std::string& part) {
+  const auto changes_it = [&](const auto& each) {
+    return each.first == part || each.first.empty() || lies_inside(each.first, part) ||
+           lies_inside(part, each.first);
+  };
+  return std::ranges::any_of(options.overrides, changes_it) ||
+         std::ranges::any_of(options.values, changes_it);
 }
 
 /// Also where another platform is put underneath.
-bool change_devices(const std::vector<std::string>& pointers, std::size_t num_node_types) {
-  if (change(pointers, "/platform/extends")) return true;
+bool change_devices(const ReadOptions& options, std::size_t num_node_types) {
+  if (change(options, "/platform/extends")) return true;
   for (std::size_t i = 0; i < num_node_types; ++i)
-    if (change(pointers, "/platform/node_types/" + std::to_string(i) + "/device")) return true;
+    if (change(options, "/platform/node_types/" + std::to_string(i) + "/device")) return true;
   return false;
 }
 
@@ -1000,12 +984,9 @@ JsonValue ScenarioTemplate::with_devices_resolved(const JsonValue& platform) con
 
 Scenario ScenarioTemplate::read(const ReadOptions& options) const {
   if (!tree_.is_object()) return read_scenario(tree_, folder_, library_, options);
-  const std::vector<std::string> pointers = pointers_of(options);
   KnownParts known;
   const auto known_value = [&](const std::string& key) -> const JsonValue* {
-    const auto stays = [&](const char* part) {
-      return key == part && !change(pointers, "/" + key);
-    };
+    const auto stays = [&](const char* part) { return key == part && !change(options, "/" + key); };
     if (model_ && stays("model")) {
       known.model = &model_->part;
       return &model_->resolved;
@@ -1019,7 +1000,7 @@ Scenario ScenarioTemplate::read(const ReadOptions& options) const {
       known.platform = &platform_->part;
       return &platform_->resolved;
     }
-    if (change_devices(pointers, platform_->part.node_types.size())) return nullptr;
+    if (change_devices(options, platform_->part.node_types.size())) return nullptr;
     known.devices = &platform_->part;
     return &platform_of_known_devices_;
   };
