@@ -226,14 +226,6 @@ std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tenso
   return changes;
 }
 
-std::vector<double> spreads_of(const std::vector<FitConstant>& constants, const Scenario& plan) {
-  const StackKnowledge stack =
-      plan.software.profiled ? StackKnowledge::known : StackKnowledge::unmeasured;
-  std::vector<double> spreads;
-  for (const FitConstant& constant : constants) spreads.push_back(prior_spread(constant, stack));
-  return spreads;
-}
-
 /// A candidate with what is known of its time.
 struct Candidate {
   Overrides overrides;
@@ -355,7 +347,11 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   const JsonValue merged = merged_scenario(request.file, library, options);
   Scenario plan = read_scenario(request.file, library, options);
   Linearizer linearizer = make_linearizer(request, plan, library);
-  LinearBelief belief(spreads_of(linearizer.constants(), plan));
+  std::vector<double> spreads;
+  for (const FitConstant& constant : linearizer.constants())
+    spreads.push_back(prior_spread(
+        constant, plan.software.profiled ? StackKnowledge::known : StackKnowledge::unmeasured));
+  LinearBelief belief(spreads);
 
   Advice advice;
   advice.noise = row_noise;
@@ -443,24 +439,6 @@ std::string interval_text(const Advice& advice, double width) {
   return time_text(low, high) + " to " + time_text(high, high);
 }
 
-std::string value_of(const Overrides& overrides, const std::string& pointer) {
-  const auto found =
-      std::ranges::find_if(overrides, [&](const auto& each) { return each.first == pointer; });
-  return found == overrides.end() ? "" : found->second;
-}
-
-std::string run_text(const AdvisedRun& run) {
-  return count_text(run.gpus, "GPU") + ": " + run.plan + ", " +
-         count_text(std::stoul(value_of(run.overrides, "/model/layers")), "layer") + " in all";
-}
-
-std::string command_of(const AdvisedRun& run, const std::string& file) {
-  std::vector<std::string> words{"windtunnel", "run", file};
-  for (const auto& [pointer, value] : run.overrides)
-    words.insert(words.end(), {"--set", pointer + "=" + value});
-  return shell_line(words);
-}
-
 /// What the interval rests on.
 std::string before_text(const Advice& advice) {
   const std::string rows = "with " + count_text(advice.num_rows, "measured row");
@@ -486,20 +464,6 @@ std::string constants_text(const Advice& advice) {
 /// "87 of 100 cases"
 std::string cases_text(double share) { return fixed_text(100 * share, 0) + " of 100 cases"; }
 
-std::string decision_text(const AdvisedDecision& decision, const std::string& against) {
-  const double ratio = std::exp(decision.gain);  // time of the other over that of the plan
-  const std::string change =
-      ratio < 1 ? percent_text(1 / ratio - 1) + " slower" : percent_text(1 - 1 / ratio) + " faster";
-  return "It is " + change + " than " + against + ", which is right in " +
-         cases_text(decision.sure);
-}
-
-std::string skipped_text(const Advice& advice) {
-  std::string text;
-  for (const auto& [row, why] : advice.skipped) text += "  skipped " + row + ": " + why + "\n";
-  return text;
-}
-
 std::string refused_text(const Advice& advice) {
   if (advice.num_refused == 0) return {};
   return "  (" + std::to_string(advice.num_refused) +
@@ -511,22 +475,22 @@ JsonValue interval_value(const Advice& advice, double width) {
   return array_of(std::array{low / Seconds{1}, high / Seconds{1}});
 }
 
-JsonValue advised_constant(const AdvisedConstant& each) {
-  return object_of({{"name", each.constant.name},
-                    {"pointer", each.constant.pointer},
-                    {"value", text_of(each.given)},
-                    {"spread", each.spread},
-                    {"sensitivity", each.sensitivity}});
-}
 }  // namespace
 
 std::string advice_text(const Advice& advice, const std::string& file, const std::string& against) {
   const Seconds time = advice.iteration_time;
   std::string text = file + ": " + time_text(time, time) + " per iteration\n\n  90 % interval" +
                      (advice.run_interval ? "" : " of what its constants leave open") + ": " +
-                     interval_text(advice, advice.width) + ", " + before_text(advice) + "\n" +
-                     skipped_text(advice) + constants_text(advice);
-  if (advice.decision) text += "\n  " + decision_text(*advice.decision, against) + "\n";
+                     interval_text(advice, advice.width) + ", " + before_text(advice) + "\n";
+  for (const auto& [row, why] : advice.skipped) text += "  skipped " + row + ": " + why + "\n";
+  text += constants_text(advice);
+  if (const auto& decision = advice.decision) {
+    const double ratio = std::exp(decision->gain);  // time of the other over that of the plan
+    text += "\n  It is " +
+            (ratio < 1 ? percent_text(1 / ratio - 1) + " slower"
+                       : percent_text(1 - 1 / ratio) + " faster") +
+            " than " + against + ", which is right in " + cases_text(decision->sure) + "\n";
+  }
   if (advice.num_candidates == 0)
     return text + "\n  Nothing to measure: no cut of the plan fits on one to four nodes\n" +
            refused_text(advice);
@@ -536,14 +500,22 @@ std::string advice_text(const Advice& advice, const std::string& file, const std
   text += "\n  Measure next, of " + count_text(advice.num_candidates, "configuration") +
           " that fit on one to four nodes\n" + refused_text(advice);
   int number = 0;
-  for (const AdvisedRun& run : advice.runs)
-    text += "    " + std::to_string(++number) + ". " + run_text(run) + "; " +
+  for (const AdvisedRun& run : advice.runs) {
+    std::vector<std::string> command{"windtunnel", "run", file};
+    std::string layers;
+    for (const auto& [pointer, value] : run.overrides) {
+      command.insert(command.end(), {"--set", pointer + "=" + value});
+      if (pointer == "/model/layers") layers = value;
+    }
+    text += "    " + std::to_string(++number) + ". " + count_text(run.gpus, "GPU") + ": " +
+            run.plan + ", " + count_text(std::stoul(layers), "layer") + " in all; " +
             time_text(run.iteration_time, run.iteration_time) + " an iteration\n       then " +
             interval_text(advice, run.width_after) +
             (advice.decision ? "; should it take that long, the decision is right in " +
                                    cases_text(run.sure_after)
                              : "") +
-            "\n       " + command_of(run, file) + "\n";
+            "\n       " + shell_line(command) + "\n";
+  }
   return text +
          "  Measure three or more of them: calibrate seldom believes one or two, whose errors it "
          "cannot tell from a constant's.\n";
@@ -556,6 +528,13 @@ std::string advice_json(const Advice& advice) {
                       {"iteration_time_s", run.iteration_time},
                       {"interval_s", interval_value(advice, run.width_after)},
                       {"sure", only_if(advice.decision.has_value(), run.sure_after)}});
+  };
+  const auto advised_constant = [](const AdvisedConstant& each) {
+    return object_of({{"name", each.constant.name},
+                      {"pointer", each.constant.pointer},
+                      {"value", text_of(each.given)},
+                      {"spread", each.spread},
+                      {"sensitivity", each.sensitivity}});
   };
   const AdvisedDecision decided = advice.decision.value_or(AdvisedDecision{});
   const JsonValue decision = object_of(

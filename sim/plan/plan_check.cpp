@@ -27,13 +27,6 @@ std::int64_t microbatches_of(const PlanInputs& plan) {
   return plan.training.global_batch / samples_per_round(plan);
 }
 
-std::string divisors_near(int amount, int stages) {
-  int below = stages, above = stages;
-  while (below > 1 && amount % below != 0) --below;
-  while (above < amount && amount % above != 0) ++above;
-  return text(below) + (above <= amount && amount % above == 0 ? " or " + text(above) : "");
-}
-
 void check_batch(const PlanInputs& plan, PlanFindings& findings) {
   if (!findings.are_sound({global_batch, micro_batch})) return;
   const std::int64_t batch = plan.training.global_batch;
@@ -258,11 +251,6 @@ void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
        plan.parallel.context > 1 ? "use a divisor of data * context" : "use a divisor of data"});
 }
 
-void reject_lack(const PlanInputs& plan, const char* key, const std::string& what,
-                 const std::string& instead, PlanFindings& findings) {
-  findings.reject({key, "software " + plan.software.name + " does not say what " + what, instead});
-}
-
 void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
   const Training& training = plan.training;
   if (training.fp8_recipe == Fp8Recipe::tensor ||
@@ -275,25 +263,11 @@ void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
          std::string("fp8_recipe \"") + name_of(training.fp8_recipe) + "\" is for precision fp8",
          "leave it out"});
   else if (training.scales_rows() && !plan.software.row_cast_efficiency)
-    reject_lack(plan, fp8_recipe, "casts with a scale for each row attain (row_cast_efficiency)",
-                "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025", findings);
-}
-
-void check_compile(const PlanInputs& plan, PlanFindings& findings) {
-  if (plan.training.compile || plan.software.eager_layer_traffic ||
-      !findings.are_sound({compile, "/software/eager_layer_traffic"}))
-    return;
-  reject_lack(plan, compile, "its layers move without torch.compile (eager_layer_traffic)",
-              "leave it out, or use software torchtitan-2025", findings);
-}
-
-/// Only what is split along the sequence is gathered and scattered.
-void check_async(const PlanInputs& plan, PlanFindings& findings) {
-  if (!plan.parallel.async_tensor_parallel || plan.parallel.sequence_parallel ||
-      !findings.are_sound({async_tensor_parallel, sequence_parallel}))
-    return;
-  findings.reject({async_tensor_parallel, "async_tensor_parallel needs sequence_parallel",
-                   R"(write "sequence_parallel": true)"});
+    findings.reject({fp8_recipe,
+                     "software " + plan.software.name +
+                         " does not say what casts with a scale for each row attain "
+                         "(row_cast_efficiency)",
+                     "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025"});
 }
 
 }  // namespace
@@ -366,17 +340,6 @@ void check_expert_sizes(const PlanInputs& plan, PlanFindings& findings) {
                      "tensor " + text(parallel.tensor) + " does not divide the " +
                          text(moe.shared_ffn_hidden) + " columns of the shared experts",
                      "use a divisor of " + text(moe.shared_ffn_hidden)});
-}
-
-void reject_edges(const PlanInputs& plan, PlanFindings& findings) {
-  const EdgeLayers& edges = plan.parallel.edge_layers;
-  findings.reject({edge_layers,
-                   count_text(plan.model.layers, "layer") + " and the " +
-                       text(edges.embedding + edges.loss) +
-                       " that embedding and loss count for do not divide by pipeline " +
-                       text(plan.parallel.pipeline) + " times virtual_pipeline " +
-                       text(plan.parallel.virtual_pipeline) + ", or an end has fewer",
-                   "change edge_layers, or say stage_layers"});
 }
 
 }  // namespace
@@ -614,12 +577,24 @@ void check_even_stages(const PlanInputs& plan, PlanFindings& findings) {
     return;
   const int stages = plan.parallel.pipeline;
   if (!layer_split(plan).stages.empty()) return;
-  if (plan.parallel.edge_layers != EdgeLayers{}) return reject_edges(plan, findings);
-  findings.reject(
-      {pipeline,
-       count_text(plan.model.layers, "layer") + (plan.model.layers == 1 ? " does" : " do") +
-           " not divide by pipeline " + text(stages),
-       "use pipeline " + divisors_near(plan.model.layers, stages) + ", or say stage_layers"});
+  if (const EdgeLayers& edges = plan.parallel.edge_layers; edges != EdgeLayers{})
+    return findings.reject({edge_layers,
+                            count_text(plan.model.layers, "layer") + " and the " +
+                                text(edges.embedding + edges.loss) +
+                                " that embedding and loss count for do not divide by pipeline " +
+                                text(stages) + " times virtual_pipeline " +
+                                text(plan.parallel.virtual_pipeline) + ", or an end has fewer",
+                            "change edge_layers, or say stage_layers"});
+  const int all = plan.model.layers;
+  int below = stages, above = stages;
+  while (below > 1 && all % below != 0) --below;
+  while (above < all && all % above != 0) ++above;
+  findings.reject({pipeline,
+                   count_text(all, "layer") + (all == 1 ? " does" : " do") +
+                       " not divide by pipeline " + text(stages),
+                   "use pipeline " + text(below) +
+                       (above <= all && all % above == 0 ? " or " + text(above) : "") +
+                       ", or say stage_layers"});
 }
 
 void check_context(const PlanInputs& plan, PlanFindings& findings) {
@@ -687,29 +662,30 @@ void check_work(const PlanInputs& plan, PlanFindings& findings) {
   check_chunks(plan, findings);
   check_sharding_group(plan, findings);
   check_recipe(plan, findings);
-  check_compile(plan, findings);
-  check_async(plan, findings);
+  if (!plan.training.compile && !plan.software.eager_layer_traffic &&
+      findings.are_sound({compile, "/software/eager_layer_traffic"}))
+    findings.reject({compile,
+                     "software " + plan.software.name +
+                         " does not say what its layers move without torch.compile "
+                         "(eager_layer_traffic)",
+                     "leave it out, or use software torchtitan-2025"});
+  // Only what is split along the sequence is gathered and scattered.
+  if (plan.parallel.async_tensor_parallel && !plan.parallel.sequence_parallel &&
+      findings.are_sound({async_tensor_parallel, sequence_parallel}))
+    findings.reject({async_tensor_parallel, "async_tensor_parallel needs sequence_parallel",
+                     R"(write "sequence_parallel": true)"});
 }
-
-namespace {
-
-void check_compressed_stages(const CompressedStages& stages, int num_stages,
-                             PlanFindings& findings) {
-  const std::string place = "/compression/data_gradients/stages";
-  if (!findings.are_sound({place, pipeline})) return;
-  const auto beyond =
-      std::ranges::find_if(stages.listed, [num_stages](int stage) { return stage >= num_stages; });
-  if (beyond == stages.listed.end()) return;
-  findings.reject({place,
-                   "there is no stage " + text(*beyond) + ": pipeline is " + text(num_stages),
-                   "stages count from 0"});
-}
-
-}  // namespace
 
 void check_compression(const Compression& compression, const Parallel& parallel,
                        PlanFindings& findings) {
-  check_compressed_stages(compression.gradient_stages, parallel.pipeline, findings);
+  const std::string stages = "/compression/data_gradients/stages";
+  const std::vector<int>& listed = compression.gradient_stages.listed;
+  const auto beyond =
+      std::ranges::find_if(listed, [&](int stage) { return stage >= parallel.pipeline; });
+  if (beyond != listed.end() && findings.are_sound({stages, pipeline}))
+    findings.reject(
+        {stages, "there is no stage " + text(*beyond) + ": pipeline is " + text(parallel.pipeline),
+         "stages count from 0"});
   const std::optional<Compressor>& c = compression.data_gradients;
   const std::string place = "/compression/data_gradients/codec";
   if (!c || !c->codec->sends_factors() || parallel.zero_stage < 2) return;

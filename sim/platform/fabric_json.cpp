@@ -19,12 +19,6 @@ namespace {
 
 using Type = FabricKey::Type;
 
-const FabricKind* read_kind(ObjectReader& reader) {
-  std::vector<std::pair<std::string, const FabricKind*>> names;
-  for (const FabricKind& kind : fabric_kinds()) names.emplace_back(kind.name, &kind);
-  return reader.optional_enum<const FabricKind*>("kind", names.front().second, names);
-}
-
 /// What is wrong with a number in a list; empty where nothing is.
 std::string complaint(const JsonValue& cell, const FabricKey& key) {
   const std::optional<double> number = number_of(&cell);
@@ -147,7 +141,9 @@ void read_fabric(ObjectReader reader, Platform& platform, bool knows_nodes) {
   Fabric& fabric = platform.fabric;
   required(reader, "latency", fabric.latency);
   required(reader, "collective_latency", fabric.collective_latency);
-  fabric.kind = read_kind(reader);
+  Names<const FabricKind*> kinds;
+  for (const FabricKind& kind : fabric_kinds()) kinds.emplace_back(kind.name, &kind);
+  fabric.kind = reader.optional_enum("kind", kinds.front().second, kinds);
   bool are_sound = true;
   for (const FabricKey& key : fabric.kind->keys) {
     fabric.values[key.name] = read_value(reader, key);

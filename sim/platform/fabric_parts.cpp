@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -101,22 +100,11 @@ int num_rails(const Platform& platform) {
   return type.nics / type.trays;
 }
 
-namespace {
-
-/// Each once, in order.
-void sort_out(std::vector<int>& numbers) {
-  std::ranges::sort(numbers);
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-}
-
-}  // namespace
-
 std::vector<int> rails_of(const NodeNics& at, int num_rails) {
   std::vector<int> rails;
   rails.reserve(at.nics.size());
   for (const int nic : at.nics) rails.push_back(nic % num_rails);
-  sort_out(rails);
-  return rails;
+  return sorted_once(std::move(rails));
 }
 
 std::vector<int> relayed_to_rails(const Platform& platform, const NodeNics& from,
@@ -127,8 +115,7 @@ std::vector<int> relayed_to_rails(const Platform& platform, const NodeNics& from
   std::vector<int> nics;
   for (const int nic : from.nics)
     for (const int rail : rails) nics.push_back(nic - nic % count + rail);
-  sort_out(nics);
-  return nics;
+  return sorted_once(std::move(nics));
 }
 
 std::pair<std::string, std::string> problem_of_rails(const Platform& platform, const char* relays) {

@@ -41,9 +41,13 @@ std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type) {
     const int end = (gpu + 1) * type.nics / type.gpus;
     for (int nic = first; nic < std::max(first + 1, end); ++nic) nics.push_back(nic);
   }
-  std::ranges::sort(nics);
-  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
-  return nics;
+  return sorted_once(std::move(nics));
+}
+
+std::vector<int> sorted_once(std::vector<int> numbers) {
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
 }
 
 namespace {
@@ -55,14 +59,6 @@ double share_of(const Platform& platform, NodeId node, int nic) {
   return 1;
 }
 
-/// All NICs of a node together, one way: node_bandwidth() less what their faults take.
-BytesPerSecond working_bandwidth(const Platform& platform, NodeId node) {
-  BytesPerSecond rate = node_bandwidth(platform, node);
-  for (const NicFault& fault : platform.faults)
-    if (fault.node == node) rate -= platform.type_of(node).effective_nic_rate() * (1 - fault.share);
-  return rate;
-}
-
 }  // namespace
 
 std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector<int> nics) {
@@ -71,9 +67,7 @@ std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector
   for (int& nic : nics)
     for (int tried = 0; tried < all && share_of(platform, node, nic) == 0; ++tried)
       nic = (nic + 1) % all;
-  std::ranges::sort(nics);
-  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
-  return nics;
+  return sorted_once(std::move(nics));
 }
 
 BytesPerSecond rate_of_nics(const Platform& platform, NodeId node, const std::vector<int>& nics) {
@@ -233,9 +227,12 @@ std::vector<LinkId> Network::new_links(const Attachment& at, Direction direction
 
 LinkId Network::node_link(NodeId node, Direction direction) {
   std::optional<LinkId>& known = ports_[node.index()].all_nics[static_cast<std::size_t>(direction)];
-  if (!known)
-    known = add_link(working_bandwidth(*platform_, node),
-                     name_of(node) + ends[static_cast<std::size_t>(direction)]);
+  if (known) return *known;
+  BytesPerSecond rate = node_bandwidth(*platform_, node);  // less what faults take
+  for (const NicFault& fault : platform_->faults)
+    if (fault.node == node)
+      rate -= platform_->type_of(node).effective_nic_rate() * (1 - fault.share);
+  known = add_link(rate, name_of(node) + ends[static_cast<std::size_t>(direction)]);
   return *known;
 }
 

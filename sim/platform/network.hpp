@@ -18,6 +18,9 @@ namespace windtunnel {
 /// are more NICs than GPUs.
 std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type);
 
+/// Numbers in order, each once.
+std::vector<int> sorted_once(std::vector<int> numbers);
+
 /// NICs as they work: in place of each that is lost the next of the node that is not, the first following the last. Each once, in order.
 std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector<int> nics);
 /// What these NICs carry together, one way. A message is spread evenly over them, so the slowest of them decides:
