@@ -33,41 +33,6 @@ namespace {
 Eigen::Map<const Eigen::VectorXd> vector_of(const std::vector<double>& numbers) {
   return {numbers.data(), static_cast<Eigen::Index>(numbers.size())};
 }
-}  // namespace
-
-LinearBelief::LinearBelief(const std::vector<double>& spreads)
-    : covariance_(vector_of(spreads).array().square().matrix().asDiagonal()),
-      mean_(Eigen::VectorXd::Zero(covariance_.rows())) {}
-
-double LinearBelief::variance(const std::vector<double>& gradient) const {
-  return vector_of(gradient).dot(covariance_ * vector_of(gradient));
-}
-
-double LinearBelief::variance_after(const std::vector<double>& asked,
-                                    const std::vector<double>& gradient, double noise) const {
-  const Eigen::VectorXd moved = covariance_ * vector_of(gradient);
-  const double shared = vector_of(asked).dot(moved);
-  return variance(asked) - shared * shared / (noise * noise + vector_of(gradient).dot(moved));
-}
-
-void LinearBelief::measure(const std::vector<double>& gradient, double noise,
-                           std::optional<double> residual) {
-  const Eigen::VectorXd moved = covariance_ * vector_of(gradient);
-  const double scale = 1 / (noise * noise + vector_of(gradient).dot(moved));
-  if (residual) mean_ += scale * (*residual - expected(gradient)) * moved;
-  covariance_ -= scale * moved * moved.transpose();
-}
-
-double LinearBelief::expected(const std::vector<double>& gradient) const {
-  return vector_of(gradient).dot(mean_);
-}
-
-double LinearBelief::spread(std::size_t constant) const {
-  const auto at = static_cast<Eigen::Index>(constant);
-  return std::sqrt(covariance_(at, at));
-}
-
-namespace {
 
 constexpr double step = 0.05;           ///< of ln(constant), for differences
 constexpr double least_effect = 1e-3;   ///< of a constant on ln(time): below, it is left out
@@ -338,7 +303,94 @@ void learn(LinearBelief& belief, Linearizer& linearizer, const std::vector<Measu
     ++advice.num_rows;
   }
 }
+
+using detail::time_text;
+
+double factor_of(double width) { return std::exp(normal_95th * width); }
+
+/// The 90 % interval of the plan's time when ln(time) has this standard deviation: before any row what `run` states.
+std::pair<Seconds, Seconds> interval_of(const Advice& advice, double width) {
+  const Seconds time = advice.iteration_time;
+  if (!advice.run_interval) return {time / factor_of(width), time * factor_of(width)};
+  const double share = width / advice.width_of_run;
+  return {time * std::pow(advice.run_interval->first, share),
+          time * std::pow(advice.run_interval->second, share)};
+}
+
+std::string interval_text(const Advice& advice, double width) {
+  const auto [low, high] = interval_of(advice, width);
+  return time_text(low, high) + " to " + time_text(high, high);
+}
+
+/// What the interval rests on.
+std::string before_text(const Advice& advice) {
+  const std::string rows = "with " + count_text(advice.num_rows, "measured row");
+  if (!advice.run_interval) return rows;
+  return advice.num_rows == 0
+             ? "as run states it; no rows were measured"
+             : "of run's " + interval_text(advice, advice.width_of_run) + ", " + rows;
+}
+
+std::string constants_text(const Advice& advice) {
+  std::string text = "\n  It depends on\n";
+  std::size_t widest = 0;
+  for (const AdvisedConstant& each : advice.constants)
+    widest = std::max(widest, each.constant.name.size());
+  for (const AdvisedConstant& each : advice.constants)
+    text += "    " + left_aligned(each.constant.name, static_cast<int>(widest) + 2) +
+            right_aligned(text_of(each.given), 10) + "  known to a factor of " +
+            fixed_text(factor_of(each.spread), 2) + "; 10 % of it is " +
+            signed_percent_text(std::pow(1.1, each.sensitivity) - 1) + " of the time\n";
+  return text;
+}
+
+/// "87 of 100 cases"
+std::string cases_text(double share) { return fixed_text(100 * share, 0) + " of 100 cases"; }
+
+std::string refused_text(const Advice& advice) {
+  if (advice.num_refused == 0) return {};
+  return "  (" + std::to_string(advice.num_refused) +
+         " more cannot be simulated; the first: " + advice.why_refused + ")\n";
+}
+
+JsonValue interval_value(const Advice& advice, double width) {
+  const auto [low, high] = interval_of(advice, width);
+  return array_of(std::array{low / Seconds{1}, high / Seconds{1}});
+}
+
 }  // namespace
+
+LinearBelief::LinearBelief(const std::vector<double>& spreads)
+    : covariance_(vector_of(spreads).array().square().matrix().asDiagonal()),
+      mean_(Eigen::VectorXd::Zero(covariance_.rows())) {}
+
+double LinearBelief::variance(const std::vector<double>& gradient) const {
+  return vector_of(gradient).dot(covariance_ * vector_of(gradient));
+}
+
+double LinearBelief::variance_after(const std::vector<double>& asked,
+                                    const std::vector<double>& gradient, double noise) const {
+  const Eigen::VectorXd moved = covariance_ * vector_of(gradient);
+  const double shared = vector_of(asked).dot(moved);
+  return variance(asked) - shared * shared / (noise * noise + vector_of(gradient).dot(moved));
+}
+
+void LinearBelief::measure(const std::vector<double>& gradient, double noise,
+                           std::optional<double> residual) {
+  const Eigen::VectorXd moved = covariance_ * vector_of(gradient);
+  const double scale = 1 / (noise * noise + vector_of(gradient).dot(moved));
+  if (residual) mean_ += scale * (*residual - expected(gradient)) * moved;
+  covariance_ -= scale * moved * moved.transpose();
+}
+
+double LinearBelief::expected(const std::vector<double>& gradient) const {
+  return vector_of(gradient).dot(mean_);
+}
+
+double LinearBelief::spread(std::size_t constant) const {
+  const auto at = static_cast<Eigen::Index>(constant);
+  return std::sqrt(covariance_(at, at));
+}
 
 Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& sets,
               const Library& library) {
@@ -418,64 +470,6 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   advice.num_simulations = linearizer.num_simulations();
   return advice;
 }
-
-namespace {
-
-using detail::time_text;
-
-double factor_of(double width) { return std::exp(normal_95th * width); }
-
-/// The 90 % interval of the plan's time when ln(time) has this standard deviation: before any row what `run` states.
-std::pair<Seconds, Seconds> interval_of(const Advice& advice, double width) {
-  const Seconds time = advice.iteration_time;
-  if (!advice.run_interval) return {time / factor_of(width), time * factor_of(width)};
-  const double share = width / advice.width_of_run;
-  return {time * std::pow(advice.run_interval->first, share),
-          time * std::pow(advice.run_interval->second, share)};
-}
-
-std::string interval_text(const Advice& advice, double width) {
-  const auto [low, high] = interval_of(advice, width);
-  return time_text(low, high) + " to " + time_text(high, high);
-}
-
-/// What the interval rests on.
-std::string before_text(const Advice& advice) {
-  const std::string rows = "with " + count_text(advice.num_rows, "measured row");
-  if (!advice.run_interval) return rows;
-  return advice.num_rows == 0
-             ? "as run states it; no rows were measured"
-             : "of run's " + interval_text(advice, advice.width_of_run) + ", " + rows;
-}
-
-std::string constants_text(const Advice& advice) {
-  std::string text = "\n  It depends on\n";
-  std::size_t widest = 0;
-  for (const AdvisedConstant& each : advice.constants)
-    widest = std::max(widest, each.constant.name.size());
-  for (const AdvisedConstant& each : advice.constants)
-    text += "    " + left_aligned(each.constant.name, static_cast<int>(widest) + 2) +
-            right_aligned(text_of(each.given), 10) + "  known to a factor of " +
-            fixed_text(factor_of(each.spread), 2) + "; 10 % of it is " +
-            signed_percent_text(std::pow(1.1, each.sensitivity) - 1) + " of the time\n";
-  return text;
-}
-
-/// "87 of 100 cases"
-std::string cases_text(double share) { return fixed_text(100 * share, 0) + " of 100 cases"; }
-
-std::string refused_text(const Advice& advice) {
-  if (advice.num_refused == 0) return {};
-  return "  (" + std::to_string(advice.num_refused) +
-         " more cannot be simulated; the first: " + advice.why_refused + ")\n";
-}
-
-JsonValue interval_value(const Advice& advice, double width) {
-  const auto [low, high] = interval_of(advice, width);
-  return array_of(std::array{low / Seconds{1}, high / Seconds{1}});
-}
-
-}  // namespace
 
 std::string advice_text(const Advice& advice, const std::string& file, const std::string& against) {
   const Seconds time = advice.iteration_time;

@@ -23,61 +23,6 @@ std::vector<double> rounded(std::vector<double> values) {
   return values;
 }
 
-}  // namespace
-
-PointPredictor::PointPredictor(const std::vector<CalibrationPoint>& points,
-                               const std::vector<FitConstant>& constants, Predict predict,
-                               OnProgress on_progress)
-    : points_(&points),
-      constants_(&constants),
-      predict_(std::move(predict)),
-      on_progress_(std::move(on_progress)) {}
-
-Overrides PointPredictor::overrides_for(const CalibrationPoint& point,
-                                        const std::vector<double>& values) const {
-  Overrides overrides;
-  for (std::size_t j = 0; j < values.size(); ++j)
-    overrides.emplace_back((*constants_)[j].pointer, text_of({values[j], point.given[j].unit}));
-  return overrides;
-}
-
-std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_values,
-                                             const std::vector<std::size_t>& indices) {
-  const std::vector<double> values = rounded(exact_values);
-  std::map<std::size_t, Seconds>& known = known_[values];
-  std::vector<std::size_t> missing;
-  for (const std::size_t index : indices)
-    if (!known.contains(index)) missing.push_back(index);
-  Tasks<Seconds> tasks{missing.size(), default_at_once(), [&](std::size_t i) {
-                         const CalibrationPoint& point = (*points_)[missing[i]];
-                         return predict_(point, overrides_for(point, values));
-                       }};
-  if (on_progress_)
-    tasks.on_done = [&](std::size_t done) { on_progress_(num_predictions_ + done); };
-  const std::vector<TaskOutcome<Seconds>> outcomes = run_tasks(tasks);
-  num_predictions_ += missing.size();
-  for (std::size_t i = 0; i < missing.size(); ++i) {
-    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
-      throw_failure(*failure, (*points_)[missing[i]].id);
-    known[missing[i]] = std::get<Seconds>(outcomes[i]);
-  }
-  std::vector<Seconds> times;
-  for (const std::size_t index : indices) times.push_back(known.at(index));
-  return times;
-}
-
-PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides) {
-  return [library, overrides = std::move(overrides)](const CalibrationPoint& point,
-                                                     const Overrides& fitted) {
-    ReadOptions options{.overrides = overrides};
-    options.overrides.insert(options.overrides.end(), fitted.begin(), fitted.end());
-    const Scenario scenario = read_scenario(point.scenario, point.folder, library, options);
-    return simulate(scenario).report.iteration_time;
-  };
-}
-
-namespace {
-
 using Indices = std::vector<std::size_t>;
 
 constexpr std::size_t num_folds = 5;
@@ -189,7 +134,76 @@ FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j
   return fitted;
 }
 
+std::string method_of(const Calibration& calibration) {
+  if (calibration.constants.empty()) return "predicted with the constants of the shipped files";
+  return (calibration.by_size.empty() ? "refitted without one random fifth each: "
+                                      : "refitted without one model size each: ") +
+         listed(calibration.constants, [](const auto& fitted) { return fitted.constant.name; });
+}
+
+constexpr double hardly_narrower = 0.8;      ///< posterior over prior width: the rows say little
+constexpr double differs_in_widths = 2;      ///< nearer to the given value, it is one of 95 %
+constexpr double clearly_worse = 0.02;       ///< of ln(time): the spread of regular rows
+constexpr double most_rows_worse = 0.2;      ///< of all: outliers, which every set has
+constexpr double at_bound_logarithm = 1e-3;  ///< of ln(constant): nearer to a bound is at it
+
+bool is_at_bound(double value, const FitBounds& bounds) {
+  return std::log(value / bounds.lower) < at_bound_logarithm ||
+         std::log(bounds.upper / value) < at_bound_logarithm;
+}
+
 }  // namespace
+
+PointPredictor::PointPredictor(const std::vector<CalibrationPoint>& points,
+                               const std::vector<FitConstant>& constants, Predict predict,
+                               OnProgress on_progress)
+    : points_(&points),
+      constants_(&constants),
+      predict_(std::move(predict)),
+      on_progress_(std::move(on_progress)) {}
+
+Overrides PointPredictor::overrides_for(const CalibrationPoint& point,
+                                        const std::vector<double>& values) const {
+  Overrides overrides;
+  for (std::size_t j = 0; j < values.size(); ++j)
+    overrides.emplace_back((*constants_)[j].pointer, text_of({values[j], point.given[j].unit}));
+  return overrides;
+}
+
+std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_values,
+                                             const std::vector<std::size_t>& indices) {
+  const std::vector<double> values = rounded(exact_values);
+  std::map<std::size_t, Seconds>& known = known_[values];
+  std::vector<std::size_t> missing;
+  for (const std::size_t index : indices)
+    if (!known.contains(index)) missing.push_back(index);
+  Tasks<Seconds> tasks{missing.size(), default_at_once(), [&](std::size_t i) {
+                         const CalibrationPoint& point = (*points_)[missing[i]];
+                         return predict_(point, overrides_for(point, values));
+                       }};
+  if (on_progress_)
+    tasks.on_done = [&](std::size_t done) { on_progress_(num_predictions_ + done); };
+  const std::vector<TaskOutcome<Seconds>> outcomes = run_tasks(tasks);
+  num_predictions_ += missing.size();
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
+      throw_failure(*failure, (*points_)[missing[i]].id);
+    known[missing[i]] = std::get<Seconds>(outcomes[i]);
+  }
+  std::vector<Seconds> times;
+  for (const std::size_t index : indices) times.push_back(known.at(index));
+  return times;
+}
+
+PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides) {
+  return [library, overrides = std::move(overrides)](const CalibrationPoint& point,
+                                                     const Overrides& fitted) {
+    ReadOptions options{.overrides = overrides};
+    options.overrides.insert(options.overrides.end(), fitted.begin(), fitted.end());
+    const Scenario scenario = read_scenario(point.scenario, point.folder, library, options);
+    return simulate(scenario).report.iteration_time;
+  };
+}
 
 BoundSide FittedConstant::side() const {
   if (value < range.bounds.lower * (1 + at_bound_share)) return BoundSide::lower;
@@ -252,17 +266,6 @@ std::vector<ScoredRow> anchored(std::vector<ScoredRow> comparisons,
   return comparisons;
 }
 
-namespace {
-
-std::string method_of(const Calibration& calibration) {
-  if (calibration.constants.empty()) return "predicted with the constants of the shipped files";
-  return (calibration.by_size.empty() ? "refitted without one random fifth each: "
-                                      : "refitted without one model size each: ") +
-         listed(calibration.constants, [](const auto& fitted) { return fitted.constant.name; });
-}
-
-}  // namespace
-
 std::vector<ScoredRow> held_out_by_row(const Calibration& calibration) {
   std::vector<ScoredRow> by_row = calibration.as_given;
   if (calibration.constants.empty()) return by_row;
@@ -294,21 +297,6 @@ std::vector<EvidenceRegime> evidence_of(const std::vector<CalibrationPoint>& poi
   for (EvidenceRegime& regime : regimes) std::ranges::sort(regime.residuals);
   return regimes;
 }
-
-namespace {
-
-constexpr double hardly_narrower = 0.8;      ///< posterior over prior width: the rows say little
-constexpr double differs_in_widths = 2;      ///< nearer to the given value, it is one of 95 %
-constexpr double clearly_worse = 0.02;       ///< of ln(time): the spread of regular rows
-constexpr double most_rows_worse = 0.2;      ///< of all: outliers, which every set has
-constexpr double at_bound_logarithm = 1e-3;  ///< of ln(constant): nearer to a bound is at it
-
-bool is_at_bound(double value, const FitBounds& bounds) {
-  return std::log(value / bounds.lower) < at_bound_logarithm ||
-         std::log(bounds.upper / value) < at_bound_logarithm;
-}
-
-}  // namespace
 
 ConstantFitter::ConstantFitter(const std::vector<CalibrationPoint>& points,
                                const CalibrationPlan& plan, PointPredictor& predictor)

@@ -35,6 +35,8 @@
 namespace windtunnel {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr int value_digits = 4;
 
 std::string value_text(double value) { return significant_text(value, value_digits); }
@@ -154,66 +156,6 @@ std::string skipped_text(const CalibrationPoints& points) {
   return text;
 }
 
-}  // namespace
-
-std::vector<std::string> set_names(const CalibrationPoints& points) {
-  std::vector<std::string> names;
-  for (const CalibrationPoint& point : points.points)
-    if (std::ranges::find(names, point.set) == names.end()) names.push_back(point.set);
-  return names;
-}
-
-std::string width_text(double width) { return "+-" + percent_text(width); }
-
-std::string identification_text(const FittedConstant& fitted) {
-  switch (fitted.identification) {
-    case Identification::good:
-      return "well identified";
-    case Identification::weak:
-      return "weakly identified: refits differ by more than 10 %";
-    case Identification::traded:
-      return "not identified on its own: " + fitted.partner + " makes up for it (correlation " +
-             fixed_text(fitted.correlation, 2) + ")";
-    case Identification::at_bound:
-      return "at its bound: not identified by these rows";
-    case Identification::one_row:
-      return "rests on one row: " + percent_text(fitted.largest_share) + " of what is known of it";
-    case Identification::prior_only:
-      return "not identified; kept: these rows narrow it from " + width_text(fitted.prior_width) +
-             " to " + width_text(fitted.posterior_width);
-    case Identification::agrees:
-      return "kept: the given value agrees with these rows (" + width_text(fitted.posterior_width) +
-             ")";
-    case Identification::contradicted:
-      return "kept: fitted values make more than a fifth of these rows worse";
-    case Identification::no_effect:
-      return "no effect on these rows";
-  }
-  return {};
-}
-
-std::string bound_text(const FittedConstant& fitted) {
-  const auto amount = [&](double number) { return value_text(number) + fitted.given.unit; };
-  const FitBounds& bounds = fitted.range.bounds;
-  const bool is_upper = fitted.side() == BoundSide::upper;
-  return fitted.constant.name + " ends at the " + (is_upper ? "upper" : "lower") +
-         " bound of its range, " + amount(is_upper ? bounds.upper : bounds.lower) + " (range " +
-         amount(bounds.lower) + " to " + amount(bounds.upper) + ", from " + text_of(fitted.given) +
-         "): the value is the bound's, not that of the measured rows, which no value in the range "
-         "fits best";
-}
-
-std::string calibration_text(const Calibration& calibration, const CalibrationPoints& points,
-                             std::size_t num_predictions) {
-  const std::size_t sizes = std::max<std::size_t>(1, calibration.by_size.size());
-  return std::to_string(points.points.size()) + " points of " + listed(set_names(points)) + "; " +
-         count_text(sizes, "model size") + "; " + std::to_string(num_predictions) +
-         " simulations\n" + constants_text(calibration) + scores_text(calibration, points) +
-         sets_text(calibration, points) + groups_text(calibration) + skipped_text(points);
-}
-
-namespace {
-
 JsonValue score_value(const std::vector<ScoredRow>& comparisons) {
   const Score all = score(comparisons);
   const std::size_t largest = num_largest(comparisons.size());
@@ -274,40 +216,6 @@ JsonValue points_value(const Calibration& calibration, const CalibrationPoints& 
   return JsonValue(std::move(list));
 }
 
-}  // namespace
-
-JsonValue skipped_value(const std::vector<std::pair<std::string, std::string>>& skipped) {
-  return array_of(skipped, [](const auto& each) {
-    return object_of({{"id", each.first}, {"why", each.second}});
-  });
-}
-
-JsonValue calibration_value(const Calibration& calibration, const CalibrationPoints& points,
-                            std::size_t num_predictions) {
-  const std::vector<HeldOut>&by_size = calibration.by_size, &by_fold = calibration.by_fold;
-  const bool has_sizes = !by_size.empty(), has_folds = !by_fold.empty();
-  const auto score_of = [](bool is_known, const std::vector<ScoredRow>& rows) {
-    return is_known ? std::optional(score_value(rows)) : std::nullopt;
-  };
-  return object_of(
-      {{"schema", "windtunnel/calibration-v1"},
-       {"sets", array_of(set_names(points))},
-       {"given_fitted_on", array_of(points.fitted_sets)},
-       {"constants", array_of(calibration.constants, constant_value)},
-       {"as_given", score_value(calibration.as_given)},
-       {"in_sample", score_value(calibration.in_sample)},
-       {"leave_one_size_out", score_of(has_sizes, all_of(by_size))},
-       {"sizes", only_if(has_sizes, groups_value(calibration, by_size))},
-       {"random_folds", score_of(has_folds, all_of(by_fold))},
-       {"random_folds_anchored", score_of(has_folds, all_of(by_fold, &HeldOut::anchored))},
-       {"folds", only_if(has_folds, groups_value(calibration, by_fold))},
-       {"points", points_value(calibration, points)},
-       {"skipped", skipped_value(points.skipped)},
-       {"simulations", num_predictions}});
-}
-
-namespace {
-
 using detail::time_text;
 
 /// --set's words for what the command line sets, and over it the fitted values that the scenario takes.
@@ -367,11 +275,6 @@ std::string prediction_text(const JsonValue& prediction, const std::string& file
         "        90 %: " + time("/anchored_interval_s/0") + " to " + time("/anchored_interval_s/1");
   return line + "\n";
 }
-}  // namespace
-
-namespace fs = std::filesystem;
-namespace {
-
 constexpr int written_digits = 4;
 
 /// Where a kind of file stands in a scenario, and the option that names one.
@@ -420,66 +323,6 @@ void check_same_file(const FittedFile& file, const FittedConstant& fitted, JsonV
                            ", the scenarios of the sets have " + text_of(fitted.given),
                        "name the file that the sets use");
 }
-}  // namespace
-
-std::string provenance(const Calibration& calibration,
-                       const std::vector<CalibrationPoint>& points) {
-  std::set<std::string> sets;
-  for (const CalibrationPoint& point : points) sets.insert(point.set);
-  std::string text = "fitted: " + listed(sets) + " (";
-  std::vector<FittedConstant> moved = calibration.constants;
-  std::erase_if(moved, std::mem_fn(&FittedConstant::is_kept));
-  text += listed(moved, [](const FittedConstant& each) {
-    return each.constant.name +
-           (each.posterior_width > 0 ? " " + width_text(each.posterior_width) : "");
-  });
-  text += "; " + std::to_string(points.size()) + " rows, in-sample " +
-          percent_text(score(calibration.in_sample).mape);
-  if (!calibration.by_size.empty())
-    text += ", leave one size out " + percent_text(score(all_of(calibration.by_size)).mape);
-  else if (!calibration.by_fold.empty())
-    text += ", random folds " + percent_text(score(all_of(calibration.by_fold)).mape);
-  return text + ")";
-}
-
-std::string fitted_file_text(const FittedFile& file, const Calibration& calibration,
-                             const std::vector<CalibrationPoint>& points, const Library& library) {
-  const auto& [option, prefix, kind] = place_of(file);
-  const fs::path path =
-      looks_like_path(file.name) ? fs::path(file.name) : library_file(library, kind, file.name);
-  if (file_type_of(path) == fs::file_type::not_found)
-    throw option_error(option, file.name, std::string("there is no ") + kind.noun + " " + file.name,
-                       suggest_name(library, kind, file.name));
-  Problems problems;
-  JsonValue document = parse_json(read_source(path), problems);
-  problems.throw_if_any();
-  if (!document.is_object()) throw option_error(option, file.name, "the file holds no object", {});
-  bool any = false;
-  for (const FittedConstant& fitted : calibration.constants) {
-    if (fitted.is_kept() || !stands_in(fitted.constant, file)) continue;
-    check_same_file(file, fitted, document);
-    const double rounded = rounded_to(fitted.value, written_digits);
-    const std::string pointer = pointer_in_file(fitted.constant, file);
-    const std::size_t slash = pointer.rfind('/');
-    const bool is_set =
-        set_at(document, pointer,
-               fitted.given.unit.empty() ? JsonValue(rounded)
-                                         : JsonValue(text_of({rounded, fitted.given.unit})));
-    WT_ENSURE(is_set);
-    set_source(*find_at(document, pointer.substr(0, slash)), pointer.substr(slash + 1),
-               provenance(calibration, points));
-    any = true;
-  }
-  if (!any)
-    throw option_error(file.option, file.name,
-                       std::string("none of the fitted constants stands in a ") +
-                           place_of(file).kind.noun + " file",
-                       {});
-  if (document.find("name") != nullptr) document.set("name", JsonValue(file.out.stem().string()));
-  return pretty_text(document) + "\n";
-}
-
-namespace {
 
 /// "emax,arf" and "emax=0.5..1" to constants; each once.
 std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit) {
@@ -590,28 +433,6 @@ void write_files(const CalibrateRequest& request, const Library& library,
   if (request.residuals.empty()) return;
   messages << "calibrate: wrote " << request.residuals.string() << "\n";
 }
-}  // namespace
-
-std::string merged_residuals(const std::filesystem::path& file,
-                             std::vector<EvidenceRegime> regimes) {
-  const auto key = [](const EvidenceRegime& regime) {
-    return std::tie(regime.software, regime.device_family);
-  };
-  MeasuredErrors known;
-  if (file_type_of(file) != std::filesystem::file_type::not_found) {
-    known = read_evidence(file, ReadFor::rewriting);
-    for (EvidenceRegime& old : known.regimes)
-      if (std::ranges::none_of(regimes,
-                               [&](const EvidenceRegime& fresh) { return key(fresh) == key(old); }))
-        regimes.push_back(std::move(old));
-  }
-  std::ranges::sort(
-      regimes, [&](const EvidenceRegime& a, const EvidenceRegime& b) { return key(a) < key(b); });
-  known.regimes = std::move(regimes);
-  return evidence_json(known);
-}
-
-namespace {
 
 int run_advise(const CalibrateRequest& request, const Library& library, std::ostream& out,
                std::ostream& messages) {
@@ -655,7 +476,170 @@ int run_draws(const CalibrateRequest& request, const std::vector<CalibrationPoin
       << std::flush;
   return 0;
 }
+
 }  // namespace
+
+std::vector<std::string> set_names(const CalibrationPoints& points) {
+  std::vector<std::string> names;
+  for (const CalibrationPoint& point : points.points)
+    if (std::ranges::find(names, point.set) == names.end()) names.push_back(point.set);
+  return names;
+}
+
+std::string width_text(double width) { return "+-" + percent_text(width); }
+
+std::string identification_text(const FittedConstant& fitted) {
+  switch (fitted.identification) {
+    case Identification::good:
+      return "well identified";
+    case Identification::weak:
+      return "weakly identified: refits differ by more than 10 %";
+    case Identification::traded:
+      return "not identified on its own: " + fitted.partner + " makes up for it (correlation " +
+             fixed_text(fitted.correlation, 2) + ")";
+    case Identification::at_bound:
+      return "at its bound: not identified by these rows";
+    case Identification::one_row:
+      return "rests on one row: " + percent_text(fitted.largest_share) + " of what is known of it";
+    case Identification::prior_only:
+      return "not identified; kept: these rows narrow it from " + width_text(fitted.prior_width) +
+             " to " + width_text(fitted.posterior_width);
+    case Identification::agrees:
+      return "kept: the given value agrees with these rows (" + width_text(fitted.posterior_width) +
+             ")";
+    case Identification::contradicted:
+      return "kept: fitted values make more than a fifth of these rows worse";
+    case Identification::no_effect:
+      return "no effect on these rows";
+  }
+  return {};
+}
+
+std::string bound_text(const FittedConstant& fitted) {
+  const auto amount = [&](double number) { return value_text(number) + fitted.given.unit; };
+  const FitBounds& bounds = fitted.range.bounds;
+  const bool is_upper = fitted.side() == BoundSide::upper;
+  return fitted.constant.name + " ends at the " + (is_upper ? "upper" : "lower") +
+         " bound of its range, " + amount(is_upper ? bounds.upper : bounds.lower) + " (range " +
+         amount(bounds.lower) + " to " + amount(bounds.upper) + ", from " + text_of(fitted.given) +
+         "): the value is the bound's, not that of the measured rows, which no value in the range "
+         "fits best";
+}
+
+std::string calibration_text(const Calibration& calibration, const CalibrationPoints& points,
+                             std::size_t num_predictions) {
+  const std::size_t sizes = std::max<std::size_t>(1, calibration.by_size.size());
+  return std::to_string(points.points.size()) + " points of " + listed(set_names(points)) + "; " +
+         count_text(sizes, "model size") + "; " + std::to_string(num_predictions) +
+         " simulations\n" + constants_text(calibration) + scores_text(calibration, points) +
+         sets_text(calibration, points) + groups_text(calibration) + skipped_text(points);
+}
+
+JsonValue skipped_value(const std::vector<std::pair<std::string, std::string>>& skipped) {
+  return array_of(skipped, [](const auto& each) {
+    return object_of({{"id", each.first}, {"why", each.second}});
+  });
+}
+
+JsonValue calibration_value(const Calibration& calibration, const CalibrationPoints& points,
+                            std::size_t num_predictions) {
+  const std::vector<HeldOut>&by_size = calibration.by_size, &by_fold = calibration.by_fold;
+  const bool has_sizes = !by_size.empty(), has_folds = !by_fold.empty();
+  const auto score_of = [](bool is_known, const std::vector<ScoredRow>& rows) {
+    return is_known ? std::optional(score_value(rows)) : std::nullopt;
+  };
+  return object_of(
+      {{"schema", "windtunnel/calibration-v1"},
+       {"sets", array_of(set_names(points))},
+       {"given_fitted_on", array_of(points.fitted_sets)},
+       {"constants", array_of(calibration.constants, constant_value)},
+       {"as_given", score_value(calibration.as_given)},
+       {"in_sample", score_value(calibration.in_sample)},
+       {"leave_one_size_out", score_of(has_sizes, all_of(by_size))},
+       {"sizes", only_if(has_sizes, groups_value(calibration, by_size))},
+       {"random_folds", score_of(has_folds, all_of(by_fold))},
+       {"random_folds_anchored", score_of(has_folds, all_of(by_fold, &HeldOut::anchored))},
+       {"folds", only_if(has_folds, groups_value(calibration, by_fold))},
+       {"points", points_value(calibration, points)},
+       {"skipped", skipped_value(points.skipped)},
+       {"simulations", num_predictions}});
+}
+
+std::string provenance(const Calibration& calibration,
+                       const std::vector<CalibrationPoint>& points) {
+  std::set<std::string> sets;
+  for (const CalibrationPoint& point : points) sets.insert(point.set);
+  std::string text = "fitted: " + listed(sets) + " (";
+  std::vector<FittedConstant> moved = calibration.constants;
+  std::erase_if(moved, std::mem_fn(&FittedConstant::is_kept));
+  text += listed(moved, [](const FittedConstant& each) {
+    return each.constant.name +
+           (each.posterior_width > 0 ? " " + width_text(each.posterior_width) : "");
+  });
+  text += "; " + std::to_string(points.size()) + " rows, in-sample " +
+          percent_text(score(calibration.in_sample).mape);
+  if (!calibration.by_size.empty())
+    text += ", leave one size out " + percent_text(score(all_of(calibration.by_size)).mape);
+  else if (!calibration.by_fold.empty())
+    text += ", random folds " + percent_text(score(all_of(calibration.by_fold)).mape);
+  return text + ")";
+}
+
+std::string fitted_file_text(const FittedFile& file, const Calibration& calibration,
+                             const std::vector<CalibrationPoint>& points, const Library& library) {
+  const auto& [option, prefix, kind] = place_of(file);
+  const fs::path path =
+      looks_like_path(file.name) ? fs::path(file.name) : library_file(library, kind, file.name);
+  if (file_type_of(path) == fs::file_type::not_found)
+    throw option_error(option, file.name, std::string("there is no ") + kind.noun + " " + file.name,
+                       suggest_name(library, kind, file.name));
+  Problems problems;
+  JsonValue document = parse_json(read_source(path), problems);
+  problems.throw_if_any();
+  if (!document.is_object()) throw option_error(option, file.name, "the file holds no object", {});
+  bool any = false;
+  for (const FittedConstant& fitted : calibration.constants) {
+    if (fitted.is_kept() || !stands_in(fitted.constant, file)) continue;
+    check_same_file(file, fitted, document);
+    const double rounded = rounded_to(fitted.value, written_digits);
+    const std::string pointer = pointer_in_file(fitted.constant, file);
+    const std::size_t slash = pointer.rfind('/');
+    const bool is_set =
+        set_at(document, pointer,
+               fitted.given.unit.empty() ? JsonValue(rounded)
+                                         : JsonValue(text_of({rounded, fitted.given.unit})));
+    WT_ENSURE(is_set);
+    set_source(*find_at(document, pointer.substr(0, slash)), pointer.substr(slash + 1),
+               provenance(calibration, points));
+    any = true;
+  }
+  if (!any)
+    throw option_error(file.option, file.name,
+                       std::string("none of the fitted constants stands in a ") +
+                           place_of(file).kind.noun + " file",
+                       {});
+  if (document.find("name") != nullptr) document.set("name", JsonValue(file.out.stem().string()));
+  return pretty_text(document) + "\n";
+}
+
+std::string merged_residuals(const std::filesystem::path& file,
+                             std::vector<EvidenceRegime> regimes) {
+  const auto key = [](const EvidenceRegime& regime) {
+    return std::tie(regime.software, regime.device_family);
+  };
+  MeasuredErrors known;
+  if (file_type_of(file) != std::filesystem::file_type::not_found) {
+    known = read_evidence(file, ReadFor::rewriting);
+    for (EvidenceRegime& old : known.regimes)
+      if (std::ranges::none_of(regimes,
+                               [&](const EvidenceRegime& fresh) { return key(fresh) == key(old); }))
+        regimes.push_back(std::move(old));
+  }
+  std::ranges::sort(
+      regimes, [&](const EvidenceRegime& a, const EvidenceRegime& b) { return key(a) < key(b); });
+  known.regimes = std::move(regimes);
+  return evidence_json(known);
+}
 
 int run_calibrate(const CalibrateRequest& request, const Library& library, std::ostream& out,
                   std::ostream& messages) {

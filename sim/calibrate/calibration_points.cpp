@@ -81,6 +81,39 @@ FitBounds parse_bounds(const std::string& option, const std::string& text) {
                                      : "did you mean \"" + nearest + "\"?");
 }
 
+NumberWithUnit given_value(const FitConstant& constant, JsonValue& resolved,
+                           const std::string& point) {
+  if (const auto number = number_at(resolved, constant.pointer)) return *number;
+  const std::string nearest = closest_known_pointer(constant.pointer);
+  throw option_error("--fit", constant.name,
+                     "the scenario of " + point + " has no number at " + constant.pointer,
+                     nearest.empty() || nearest == constant.pointer
+                         ? "windtunnel show --resolved prints all that there are"
+                         : "did you mean " + nearest + "?");
+}
+
+CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& measured,
+                            const PointReading& reading) {
+  CalibrationPoint point;
+  point.set = set.name;
+  point.id = measured.id;
+  point.scenario = scenario_of(set, measured);
+  point.folder = set.folder;
+  Scenario scenario = read_scenario(point.scenario, point.folder, *reading.library,
+                                    {.overrides = reading.overrides});
+  point.measured = measured_time(measured, iteration_work(scenario)).value();
+  point.traits = traits_of(scenario);
+  point.place = anchor_place(scenario);
+  if (scenario.software.profiled) point.stack = StackKnowledge::known;
+  point.is_fitted = std::ranges::any_of(fitted_numbers(scenario), [&](const FittedNumber& number) {
+    return number.is_fitted_on(set.name);
+  });
+  point.size = size_name(total_parameters(scenario.model));
+  for (const FitConstant& constant : reading.constants)
+    point.given.push_back(given_value(constant, scenario.resolved, point.id));
+  return point;
+}
+
 }  // namespace
 
 FitConstant parse_fit_constant(const std::string& text) {
@@ -144,43 +177,6 @@ FitRange range_of(const FitConstant& constant, double start) {
       constant.bounds.value_or(FitBounds{start / unknown_range, start * unknown_range});
   return {std::clamp(start, bounds.lower, bounds.upper), bounds};
 }
-
-namespace {
-
-NumberWithUnit given_value(const FitConstant& constant, JsonValue& resolved,
-                           const std::string& point) {
-  if (const auto number = number_at(resolved, constant.pointer)) return *number;
-  const std::string nearest = closest_known_pointer(constant.pointer);
-  throw option_error("--fit", constant.name,
-                     "the scenario of " + point + " has no number at " + constant.pointer,
-                     nearest.empty() || nearest == constant.pointer
-                         ? "windtunnel show --resolved prints all that there are"
-                         : "did you mean " + nearest + "?");
-}
-
-CalibrationPoint read_point(const MeasurementSet& set, const MeasurementPoint& measured,
-                            const PointReading& reading) {
-  CalibrationPoint point;
-  point.set = set.name;
-  point.id = measured.id;
-  point.scenario = scenario_of(set, measured);
-  point.folder = set.folder;
-  Scenario scenario = read_scenario(point.scenario, point.folder, *reading.library,
-                                    {.overrides = reading.overrides});
-  point.measured = measured_time(measured, iteration_work(scenario)).value();
-  point.traits = traits_of(scenario);
-  point.place = anchor_place(scenario);
-  if (scenario.software.profiled) point.stack = StackKnowledge::known;
-  point.is_fitted = std::ranges::any_of(fitted_numbers(scenario), [&](const FittedNumber& number) {
-    return number.is_fitted_on(set.name);
-  });
-  point.size = size_name(total_parameters(scenario.model));
-  for (const FitConstant& constant : reading.constants)
-    point.given.push_back(given_value(constant, scenario.resolved, point.id));
-  return point;
-}
-
-}  // namespace
 
 std::vector<MeasurementSet> read_sets(const std::vector<std::string>& asked,
                                       const Library& library) {

@@ -36,6 +36,38 @@ void expand_devices(JsonValue& document, JsonValue& kept, ScenarioFiles& files) 
   }
 }
 
+// NVLinks: NVIDIA's datasheets (bandwidth of a GPU by that of a link); A800 and H800 have 400 GB/s of 50 GB/s a link. Consumer
+// cards go by their number alone ("GeForce RTX 4090").
+constexpr GpuModel models[]{
+    {"K80"},      {"P4"},      {"P40"},      {"P100", 4}, {"V100", 6},  {"V100S"},  {"T4"},
+    {"A2"},       {"A10"},     {"A10G"},     {"A16"},     {"A30"},      {"A40"},    {"A100", 12},
+    {"A800", 8},  {"A4000"},   {"A5000"},    {"A6000"},   {"L4"},       {"L20"},    {"L40"},
+    {"L40S"},     {"H20", 18}, {"H100", 18}, {"H800", 8}, {"H200", 18}, {"GH200"},  {"B100"},
+    {"B200", 18}, {"B300"},    {"GB200"},    {"GB300"},   {"3090"},     {"4090"},   {"5090"},
+    {"MI50"},     {"MI60"},    {"MI100"},    {"MI210"},   {"MI250"},    {"MI250X"}, {"MI300A"},
+    {"MI300X"},   {"MI308X"},  {"MI325X"},   {"MI350X"},  {"MI355X"}};
+
+bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+/// Which built-in platforms could be the base instead.
+std::string bases_with(const GpuModel& model, const Library& library) {
+  std::vector<std::string> bases = library.names(platform_files.name);
+  std::erase_if(bases, [&](const std::string& name) {
+    try {
+      const std::vector<NodeType> types = BasePlatform(name, library).platform().node_types;
+      return std::ranges::any_of(
+          types, [&](const NodeType& type) { return gpu_model_in(type.device.name) != &model; });
+    } catch (const InputError&) {
+      return true;  // a broken file is no base, and not what is spoken of
+    }
+  });
+  const std::string gpu(model.name);
+  if (!bases.empty()) return "name a --base with " + gpu + " GPUs: " + listed(bases);
+  return "no built-in platform has " + gpu +
+         " GPUs: write a device file for it and a platform with it, and name that as --base "
+         "(docs/platforms.md)";
+}
+
 }  // namespace
 
 JsonValue file_of_option(const std::string& option, const std::string& name,
@@ -158,23 +190,6 @@ Imported PlatformImport::finished() {
   return std::move(imported_);
 }
 
-namespace {
-
-// NVLinks: NVIDIA's datasheets (bandwidth of a GPU by that of a link); A800 and H800 have 400 GB/s of 50 GB/s a link. Consumer
-// cards go by their number alone ("GeForce RTX 4090").
-constexpr GpuModel models[]{
-    {"K80"},      {"P4"},      {"P40"},      {"P100", 4}, {"V100", 6},  {"V100S"},  {"T4"},
-    {"A2"},       {"A10"},     {"A10G"},     {"A16"},     {"A30"},      {"A40"},    {"A100", 12},
-    {"A800", 8},  {"A4000"},   {"A5000"},    {"A6000"},   {"L4"},       {"L20"},    {"L40"},
-    {"L40S"},     {"H20", 18}, {"H100", 18}, {"H800", 8}, {"H200", 18}, {"GH200"},  {"B100"},
-    {"B200", 18}, {"B300"},    {"GB200"},    {"GB300"},   {"3090"},     {"4090"},   {"5090"},
-    {"MI50"},     {"MI60"},    {"MI100"},    {"MI210"},   {"MI250"},    {"MI250X"}, {"MI300A"},
-    {"MI300X"},   {"MI308X"},  {"MI325X"},   {"MI350X"},  {"MI355X"}};
-
-bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-
-}  // namespace
-
 const GpuModel* gpu_model_in(std::string_view text) {
   for (auto from = text.begin(); from != text.end();) {
     from = std::find_if(from, text.end(), is_in_word);
@@ -187,29 +202,6 @@ const GpuModel* gpu_model_in(std::string_view text) {
   }
   return nullptr;
 }
-
-namespace {
-
-/// Which built-in platforms could be the base instead.
-std::string bases_with(const GpuModel& model, const Library& library) {
-  std::vector<std::string> bases = library.names(platform_files.name);
-  std::erase_if(bases, [&](const std::string& name) {
-    try {
-      const std::vector<NodeType> types = BasePlatform(name, library).platform().node_types;
-      return std::ranges::any_of(
-          types, [&](const NodeType& type) { return gpu_model_in(type.device.name) != &model; });
-    } catch (const InputError&) {
-      return true;  // a broken file is no base, and not what is spoken of
-    }
-  });
-  const std::string gpu(model.name);
-  if (!bases.empty()) return "name a --base with " + gpu + " GPUs: " + listed(bases);
-  return "no built-in platform has " + gpu +
-         " GPUs: write a device file for it and a platform with it, and name that as --base "
-         "(docs/platforms.md)";
-}
-
-}  // namespace
 
 std::vector<Problem> PlatformImport::contradictions(const std::vector<NamedGpu>& named) {
   const std::string& device = node().device.name;

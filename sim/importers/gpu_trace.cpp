@@ -62,52 +62,6 @@ std::string function_in(std::string_view kernel) {
   return std::string(from == std::string_view::npos ? kernel : kernel.substr(from + 1));
 }
 
-}  // namespace
-
-CommClass comm_class_of(std::string_view description) {
-  const std::string text = lower_case(description);
-  // Groups over several dimensions at once belong to none of them.
-  if (has(text, "context") || has(text, "expert") || has_any_word(text, {"cp", "ep"}))
-    return CommClass::other;
-  if (has(text, "embedding")) return CommClass::embedding;
-  const bool tensor = has(text, "tensor") || has_any_word(text, {"tp"});
-  const bool pipeline = has(text, "pipeline") || has_any_word(text, {"pp"});
-  const bool data = has_word(text, "data") || has_any_word(text, {"dp", "ddp", "fsdp", "hsdp"});
-  if (tensor + pipeline + data != 1) return CommClass::other;
-  return tensor ? CommClass::tensor : pipeline ? CommClass::pipeline : CommClass::data;
-}
-
-std::string communication_in(std::string_view kernel) {
-  if (kernel.starts_with("void ")) kernel.remove_prefix(5);
-  if (kernel.starts_with("nccl")) {
-    const std::size_t from = kernel.find('_');
-    if (from == std::string_view::npos) return "nccl other";
-    return "nccl " +
-           std::string(kernel.substr(from + 1, kernel.find_first_of("_( ", from + 1) - from - 1));
-  }
-  const std::string name = lower_case(kernel);
-  // An unnamed namespace holds no function: "(anonymous namespace)::multimem_all_reduce_kernel<…>(…)".
-  constexpr std::string_view anonymous = "(anonymous namespace)::";
-  if (const std::size_t at = kernel.find(anonymous); at != std::string_view::npos)
-    kernel.remove_prefix(at + anonymous.size());
-  if (const char* library = first_match(name, "communication"))
-    return std::string(library) + " " + function_in(kernel);
-  return is_called_after_a_collective(name) ? function_in(kernel) : "";
-}
-
-std::string direction_in(std::string_view name) {
-  const std::size_t from = name.find(' ');
-  if (from == std::string_view::npos) return "other";
-  return std::string(name.substr(from + 1, name.find(' ', from + 1) - from - 1));
-}
-
-const char* compute_kind_of(std::string_view kernel) {
-  const char* kind = first_match(lower_case(kernel), "compute");
-  return kind != nullptr ? kind : unknown_kernels;
-}
-
-namespace {
-
 using detail::TraceEvent;
 using detail::TraceEventReader;
 
@@ -420,6 +374,48 @@ class GpuTraceBuilder {
 };
 
 }  // namespace
+
+CommClass comm_class_of(std::string_view description) {
+  const std::string text = lower_case(description);
+  // Groups over several dimensions at once belong to none of them.
+  if (has(text, "context") || has(text, "expert") || has_any_word(text, {"cp", "ep"}))
+    return CommClass::other;
+  if (has(text, "embedding")) return CommClass::embedding;
+  const bool tensor = has(text, "tensor") || has_any_word(text, {"tp"});
+  const bool pipeline = has(text, "pipeline") || has_any_word(text, {"pp"});
+  const bool data = has_word(text, "data") || has_any_word(text, {"dp", "ddp", "fsdp", "hsdp"});
+  if (tensor + pipeline + data != 1) return CommClass::other;
+  return tensor ? CommClass::tensor : pipeline ? CommClass::pipeline : CommClass::data;
+}
+
+std::string communication_in(std::string_view kernel) {
+  if (kernel.starts_with("void ")) kernel.remove_prefix(5);
+  if (kernel.starts_with("nccl")) {
+    const std::size_t from = kernel.find('_');
+    if (from == std::string_view::npos) return "nccl other";
+    return "nccl " +
+           std::string(kernel.substr(from + 1, kernel.find_first_of("_( ", from + 1) - from - 1));
+  }
+  const std::string name = lower_case(kernel);
+  // An unnamed namespace holds no function: "(anonymous namespace)::multimem_all_reduce_kernel<…>(…)".
+  constexpr std::string_view anonymous = "(anonymous namespace)::";
+  if (const std::size_t at = kernel.find(anonymous); at != std::string_view::npos)
+    kernel.remove_prefix(at + anonymous.size());
+  if (const char* library = first_match(name, "communication"))
+    return std::string(library) + " " + function_in(kernel);
+  return is_called_after_a_collective(name) ? function_in(kernel) : "";
+}
+
+std::string direction_in(std::string_view name) {
+  const std::size_t from = name.find(' ');
+  if (from == std::string_view::npos) return "other";
+  return std::string(name.substr(from + 1, name.find(' ', from + 1) - from - 1));
+}
+
+const char* compute_kind_of(std::string_view kernel) {
+  const char* kind = first_match(lower_case(kernel), "compute");
+  return kind != nullptr ? kind : unknown_kernels;
+}
 
 Intervals united(Intervals intervals) {
   std::ranges::sort(intervals);

@@ -512,18 +512,6 @@ class RankJudge {
   RankVerdict verdict_;
 };
 
-}  // namespace
-
-std::string rank_list(const std::vector<std::int64_t>& ranks) {
-  constexpr std::size_t most_named = 8;
-  return listed(
-      ranks, [](std::int64_t rank) { return std::to_string(rank); }, most_named);
-}
-
-RankVerdict judge_ranks(const std::vector<RankTrace>& ranks) { return RankJudge(ranks).judge(); }
-
-namespace {
-
 /// What tells a group from others: how its ranks are written, its name, and the two ends of a message.
 struct GroupKey {
   std::string ranks, name;
@@ -695,6 +683,14 @@ class RankMatcher {
 };
 
 }  // namespace
+
+std::string rank_list(const std::vector<std::int64_t>& ranks) {
+  constexpr std::size_t most_named = 8;
+  return listed(
+      ranks, [](std::int64_t rank) { return std::to_string(rank); }, most_named);
+}
+
+RankVerdict judge_ranks(const std::vector<RankTrace>& ranks) { return RankJudge(ranks).judge(); }
 
 const MatchedCall::Part& MatchedCall::last() const {
   return *std::ranges::max_element(parts, {}, &Part::begin);

@@ -100,6 +100,16 @@ int layers_of_bucket(const Transformer& model, int tensor, double bucket) {
   return static_cast<int>(std::clamp<double>(layers, 1, model.layers));
 }
 
+/// `layers` and what the edges count for, divided by the number of parts, without what they count for; empty where it does not divide.
+std::vector<int> divided(int layers, std::size_t parts, const EdgeLayers& edges) {
+  const int count = static_cast<int>(parts), all = layers + edges.embedding + edges.loss;
+  if (all % count != 0) return {};
+  std::vector<int> result(parts, all / count);
+  result.front() -= edges.embedding;
+  result.back() -= edges.loss;
+  return result.front() < 0 || result.back() < 0 ? std::vector<int>{} : result;
+}
+
 }  // namespace
 
 ChunkMap chunk_map_of(const Parallel& parallel) {
@@ -242,20 +252,6 @@ int Parallel::replicas_of_data() const {
     if (axis != AxisName::data) product *= size(axis);
   return product;
 }
-
-namespace {
-
-/// `layers` and what the edges count for, divided by the number of parts, without what they count for; empty where it does not divide.
-std::vector<int> divided(int layers, std::size_t parts, const EdgeLayers& edges) {
-  const int count = static_cast<int>(parts), all = layers + edges.embedding + edges.loss;
-  if (all % count != 0) return {};
-  std::vector<int> result(parts, all / count);
-  result.front() -= edges.embedding;
-  result.back() -= edges.loss;
-  return result.front() < 0 || result.back() < 0 ? std::vector<int>{} : result;
-}
-
-}  // namespace
 
 LayerSplit split_of(std::vector<int> positions, const ChunkMap& map) {
   LayerSplit split;

@@ -270,6 +270,97 @@ void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
                      "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025"});
 }
 
+/// What asks for experts in a model that has none.
+void check_dense(const PlanInputs& plan, PlanFindings& findings) {
+  for (const auto& [key, ways, name] :
+       {std::tuple{expert, plan.parallel.expert, "expert "},
+        std::tuple{expert_tensor, plan.parallel.expert_tensor, "expert_tensor "}})
+    if (ways > 1 && findings.is_sound(key))
+      findings.reject({key,
+                       name + text(ways) + " needs a model with experts, and this one has none",
+                       "write 1, or leave it out"});
+}
+
+void check_expert_sizes(const PlanInputs& plan, PlanFindings& findings) {
+  const Transformer::Experts& moe = *plan.model.moe;
+  const Parallel& parallel = plan.parallel;
+  if (findings.is_sound(expert) && moe.experts % parallel.expert != 0)
+    findings.reject({expert,
+                     "expert " + text(parallel.expert) + " does not divide the model's " +
+                         count_text(moe.experts, "expert"),
+                     "use a divisor of " + text(moe.experts)});
+  if (findings.is_sound(expert_tensor) && moe.ffn_hidden % parallel.expert_tensor != 0)
+    findings.reject({expert_tensor,
+                     "expert_tensor " + text(parallel.expert_tensor) + " does not divide the " +
+                         text(moe.ffn_hidden) + " columns of an expert",
+                     "use a divisor of " + text(moe.ffn_hidden)});
+  if (findings.is_sound(tensor) && moe.shared_ffn_hidden % parallel.tensor != 0)
+    findings.reject({tensor,
+                     "tensor " + text(parallel.tensor) + " does not divide the " +
+                         text(moe.shared_ffn_hidden) + " columns of the shared experts",
+                     "use a divisor of " + text(moe.shared_ffn_hidden)});
+}
+
+void check_muon(const PlanInputs& plan, PlanFindings& findings) {
+  const Training& training = plan.training;
+  if (training.optimizer != Optimizer::muon || !findings.is_sound(optimizer)) return;
+  const auto is_wide = [](MomentType type) {
+    return type != MomentType::fp8 && type != MomentType::int8;
+  };
+  for (const auto& [key, type] : {std::pair{first_moment, training.first_moment},
+                                  std::pair{second_moment, training.second_moment}})
+    if (!is_wide(type) && findings.is_sound(key))
+      findings.reject(
+          {key, "Muon's momentum, and the moments of what Adam steps beside it, have 16 or 32 bits",
+           "write \"fp32\" or \"bf16\""});
+  if (plan.parallel.zero_stage > 1 && findings.is_sound(zero_stage))
+    findings.reject({optimizer,
+                     "Muon steps whole matrices, which zero_stage " +
+                         text(plan.parallel.zero_stage) + " cuts among replicas",
+                     "use zero_stage 0 or 1",
+                     {optimizer, zero_stage}});
+  if (training.optimizer_offload > 0 && findings.is_sound(optimizer_offload))
+    findings.reject({optimizer_offload, "a host steps Adam or SGD, not Muon",
+                     R"(write "optimizer": "adam", or leave it out)"});
+}
+
+void check_main_parameters(const PlanInputs& plan, PlanFindings& findings) {
+  const MainParameters main = plan.training.main_parameters;
+  if (main == MainParameters::profile || !findings.are_sound({main_parameters, precision})) return;
+  const Precision base = base_precision(plan.training.precision);
+  const bool is_narrow = main == MainParameters::fp32_remainder || main == MainParameters::fp16;
+  if (element_size(base) == element_size(Precision::fp32))
+    return findings.reject(
+        {main_parameters,
+         std::string("weights of precision ") + name_of(base) + " are their own main parameters",
+         "leave it out"});
+  if (main == MainParameters::fp32_remainder && base != Precision::bf16)
+    return findings.reject({main_parameters,
+                            "a remainder completes bf16 weights, but precision is " +
+                                std::string(name_of(plan.training.precision)),
+                            R"(write "fp32" or "fp16")"});
+  const StateBytes& states =
+      base == Precision::fp16 ? plan.software.states_fp16 : plan.software.states_bf16;
+  if (is_narrow && states.weights > element_size(base) / Bytes{1})
+    findings.reject({main_parameters,
+                     "software " + plan.software.name +
+                         " keeps fp32 weights and casts them for the passes: there is no copy "
+                         "beside them",
+                     R"(leave it out, or write "none" for pure 16-bit training)"});
+}
+
+/// What of the model or the precision has no adapters here.
+std::string why_no_adapters(const PlanInputs& plan) {
+  if (plan.model.moe) return "a model with experts";
+  if (plan.model.mla) return "latent attention";
+  if (plan.model.mtp_layers > 0) return "multi-token prediction";
+  if (is_quantized(plan.training.precision))
+    return std::string("products in ") + name_of(plan.training.precision);
+  const std::vector<int> stages = layer_split(plan).stages;
+  if (std::ranges::find(stages, 0) != stages.end()) return "stages without layers";
+  return {};
+}
+
 }  // namespace
 
 bool PlanFindings::are_sound(std::initializer_list<std::string_view> pointers) const {
@@ -308,41 +399,6 @@ void check_tensor(const PlanInputs& plan, PlanFindings& findings) {
   must_divide(model.ffn_hidden, count_text(model.ffn_hidden, "MLP column") + " (ffn_hidden)",
               {"/model/ffn_hidden", "/model/hidden"});
 }
-
-namespace {
-
-/// What asks for experts in a model that has none.
-void check_dense(const PlanInputs& plan, PlanFindings& findings) {
-  for (const auto& [key, ways, name] :
-       {std::tuple{expert, plan.parallel.expert, "expert "},
-        std::tuple{expert_tensor, plan.parallel.expert_tensor, "expert_tensor "}})
-    if (ways > 1 && findings.is_sound(key))
-      findings.reject({key,
-                       name + text(ways) + " needs a model with experts, and this one has none",
-                       "write 1, or leave it out"});
-}
-
-void check_expert_sizes(const PlanInputs& plan, PlanFindings& findings) {
-  const Transformer::Experts& moe = *plan.model.moe;
-  const Parallel& parallel = plan.parallel;
-  if (findings.is_sound(expert) && moe.experts % parallel.expert != 0)
-    findings.reject({expert,
-                     "expert " + text(parallel.expert) + " does not divide the model's " +
-                         count_text(moe.experts, "expert"),
-                     "use a divisor of " + text(moe.experts)});
-  if (findings.is_sound(expert_tensor) && moe.ffn_hidden % parallel.expert_tensor != 0)
-    findings.reject({expert_tensor,
-                     "expert_tensor " + text(parallel.expert_tensor) + " does not divide the " +
-                         text(moe.ffn_hidden) + " columns of an expert",
-                     "use a divisor of " + text(moe.ffn_hidden)});
-  if (findings.is_sound(tensor) && moe.shared_ffn_hidden % parallel.tensor != 0)
-    findings.reject({tensor,
-                     "tensor " + text(parallel.tensor) + " does not divide the " +
-                         text(moe.shared_ffn_hidden) + " columns of the shared experts",
-                     "use a divisor of " + text(moe.shared_ffn_hidden)});
-}
-
-}  // namespace
 
 void check_experts(const PlanInputs& plan, PlanFindings& findings) {
   if (!plan.model.moe) return check_dense(plan, findings);
@@ -403,58 +459,6 @@ void check_recompute(const PlanInputs& plan, PlanFindings& findings) {
   }
 }
 
-namespace {
-
-void check_muon(const PlanInputs& plan, PlanFindings& findings) {
-  const Training& training = plan.training;
-  if (training.optimizer != Optimizer::muon || !findings.is_sound(optimizer)) return;
-  const auto is_wide = [](MomentType type) {
-    return type != MomentType::fp8 && type != MomentType::int8;
-  };
-  for (const auto& [key, type] : {std::pair{first_moment, training.first_moment},
-                                  std::pair{second_moment, training.second_moment}})
-    if (!is_wide(type) && findings.is_sound(key))
-      findings.reject(
-          {key, "Muon's momentum, and the moments of what Adam steps beside it, have 16 or 32 bits",
-           "write \"fp32\" or \"bf16\""});
-  if (plan.parallel.zero_stage > 1 && findings.is_sound(zero_stage))
-    findings.reject({optimizer,
-                     "Muon steps whole matrices, which zero_stage " +
-                         text(plan.parallel.zero_stage) + " cuts among replicas",
-                     "use zero_stage 0 or 1",
-                     {optimizer, zero_stage}});
-  if (training.optimizer_offload > 0 && findings.is_sound(optimizer_offload))
-    findings.reject({optimizer_offload, "a host steps Adam or SGD, not Muon",
-                     R"(write "optimizer": "adam", or leave it out)"});
-}
-
-void check_main_parameters(const PlanInputs& plan, PlanFindings& findings) {
-  const MainParameters main = plan.training.main_parameters;
-  if (main == MainParameters::profile || !findings.are_sound({main_parameters, precision})) return;
-  const Precision base = base_precision(plan.training.precision);
-  const bool is_narrow = main == MainParameters::fp32_remainder || main == MainParameters::fp16;
-  if (element_size(base) == element_size(Precision::fp32))
-    return findings.reject(
-        {main_parameters,
-         std::string("weights of precision ") + name_of(base) + " are their own main parameters",
-         "leave it out"});
-  if (main == MainParameters::fp32_remainder && base != Precision::bf16)
-    return findings.reject({main_parameters,
-                            "a remainder completes bf16 weights, but precision is " +
-                                std::string(name_of(plan.training.precision)),
-                            R"(write "fp32" or "fp16")"});
-  const StateBytes& states =
-      base == Precision::fp16 ? plan.software.states_fp16 : plan.software.states_bf16;
-  if (is_narrow && states.weights > element_size(base) / Bytes{1})
-    findings.reject({main_parameters,
-                     "software " + plan.software.name +
-                         " keeps fp32 weights and casts them for the passes: there is no copy "
-                         "beside them",
-                     R"(leave it out, or write "none" for pure 16-bit training)"});
-}
-
-}  // namespace
-
 void check_states(const PlanInputs& plan, PlanFindings& findings) {
   const Training& training = plan.training;
   check_muon(plan, findings);
@@ -476,22 +480,6 @@ void check_states(const PlanInputs& plan, PlanFindings& findings) {
                          plan.parallel.schedule->name,
                      "leave it out"});
 }
-
-namespace {
-
-/// What of the model or the precision has no adapters here.
-std::string why_no_adapters(const PlanInputs& plan) {
-  if (plan.model.moe) return "a model with experts";
-  if (plan.model.mla) return "latent attention";
-  if (plan.model.mtp_layers > 0) return "multi-token prediction";
-  if (is_quantized(plan.training.precision))
-    return std::string("products in ") + name_of(plan.training.precision);
-  const std::vector<int> stages = layer_split(plan).stages;
-  if (std::ranges::find(stages, 0) != stages.end()) return "stages without layers";
-  return {};
-}
-
-}  // namespace
 
 void check_adapters(const PlanInputs& plan, PlanFindings& findings) {
   const Training& training = plan.training;

@@ -26,6 +26,13 @@ std::string text_of(const std::vector<int>& members) {
   return text;
 }
 
+/// The share of its rate that a NIC carries; 1 where nothing is wrong with it.
+double share_of(const Platform& platform, NodeId node, int nic) {
+  for (const NicFault& fault : platform.faults)
+    if (fault.node == node && fault.nic == nic) return fault.share;
+  return 1;
+}
+
 }  // namespace
 
 std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type) {
@@ -49,17 +56,6 @@ std::vector<int> sorted_once(std::vector<int> numbers) {
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return numbers;
 }
-
-namespace {
-
-/// The share of its rate that a NIC carries; 1 where nothing is wrong with it.
-double share_of(const Platform& platform, NodeId node, int nic) {
-  for (const NicFault& fault : platform.faults)
-    if (fault.node == node && fault.nic == nic) return fault.share;
-  return 1;
-}
-
-}  // namespace
 
 std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector<int> nics) {
   if (platform.faults.empty()) return nics;

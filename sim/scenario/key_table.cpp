@@ -336,18 +336,6 @@ void launch_rank_order(const Plan& plan, int, LaunchArguments& launch) {
     launch.notes.push_back("Megatron-LM has no argument for the rank order " + text_of(order));
 }
 
-}  // namespace
-
-KeyValue setting(const std::string& name, int least, int most) {
-  return {.kind = KeyValue::Kind::whole_number,
-          .least = least,
-          .most = most,
-          .get = [=](const PlanChoice& choice) { return choice.parallel.setting(name); },
-          .set = [=](PlanChoice& choice, int value) { choice.parallel.settings[name] = value; }};
-}
-
-namespace {
-
 constexpr int most_samples = 1'000'000'000;
 constexpr int most_adapter_rank = 65'536;
 constexpr int most_model_chunks = 1'000;
@@ -410,7 +398,74 @@ bool cuts_sequences(const Parallel& parallel) { return parallel.context > 1; }
 bool shards_weights(const Parallel& parallel) { return parallel.zero_stage == 3; }
 bool shards_states(const Parallel& parallel) { return parallel.zero_stage > 0; }
 
+JsonValue json(const std::string& text) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"table of keys", text}), problems);
+  WT_ENSURE(problems.empty());
+  return value;
+}
+
+JsonValue type(const char* name, bool or_null) {
+  return or_null ? JsonValue(JsonValue::Array{JsonValue(std::string(name)),
+                                              JsonValue(std::string("null"))})
+                 : JsonValue(std::string(name));
+}
+
+/// What is allowed: one value. Words that are listed elsewhere stand beside the reference, and null does not.
+JsonValue allowed(const Key& key, bool or_null) {
+  const KeyValue& value = key.value;
+  JsonValue schema = empty_object();
+  if (value.kind == KeyValue::Kind::flag) schema.set("type", type("boolean", or_null));
+  if (value.kind == KeyValue::Kind::whole_number) {
+    schema.set("type", type("integer", or_null));
+    schema.set("minimum", JsonValue(std::int64_t{value.least}));
+    schema.set("maximum", JsonValue(std::int64_t{value.most}));
+  }
+  if (value.kind != KeyValue::Kind::word) return schema;
+  JsonValue::Array words;
+  for (const std::string& word : value.words) words.emplace_back(word);
+  if (!key.words_at.empty())
+    schema.set("$ref", JsonValue("#/definitions/" + key.words_at));
+  else if (or_null)
+    words.emplace_back();
+  schema.set("enum", JsonValue(std::move(words)));
+  return schema;
+}
+
+/// What is allowed, null and all other forms too.
+JsonValue allowed_in_all(const Key& key) {
+  if (key.words_at.empty() && key.also.empty()) return allowed(key, true);
+  JsonValue::Array choices;
+  if (key.value.kind != KeyValue::Kind::other) choices.push_back(allowed(key, true));
+  if (!key.words_at.empty()) choices.push_back(json(R"({"type": "null"})"));
+  JsonValue others = json(key.also.empty() ? "[]" : key.also);
+  for (JsonValue& other : others.array()) choices.push_back(std::move(other));
+  JsonValue schema = empty_object();
+  schema.set("anyOf", JsonValue(std::move(choices)));
+  return schema;
+}
+
+JsonValue described(const std::string& meaning, const Key& key) {
+  JsonValue schema = empty_object();
+  schema.set("description", JsonValue(meaning));
+  if (!key.unit.empty()) schema.set("x-unit", JsonValue(key.unit));
+  return schema;
+}
+
+void set_example(JsonValue& schema, const std::string& example) {
+  schema.set("examples", JsonValue(JsonValue::Array{json(example)}));
+}
+
 }  // namespace
+
+KeyValue setting(const std::string& name, int least, int most) {
+  return {.kind = KeyValue::Kind::whole_number,
+          .least = least,
+          .most = most,
+          .get = [=](const PlanChoice& choice) { return choice.parallel.setting(name); },
+          .set = [=](PlanChoice& choice, int value) { choice.parallel.settings[name] = value; }};
+}
 
 const std::vector<Key>& key_table() {
   static const std::vector<Key> table{
@@ -914,69 +969,6 @@ std::string shown_text(const Key& key, int value) {
   const bool has_words = key.value.kind == KeyValue::Kind::flag && !key.value.words.empty();
   return has_words ? key.value.words.at(static_cast<std::size_t>(value)) : text_of(key, value);
 }
-
-namespace {
-
-JsonValue json(const std::string& text) {
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"table of keys", text}), problems);
-  WT_ENSURE(problems.empty());
-  return value;
-}
-
-JsonValue type(const char* name, bool or_null) {
-  return or_null ? JsonValue(JsonValue::Array{JsonValue(std::string(name)),
-                                              JsonValue(std::string("null"))})
-                 : JsonValue(std::string(name));
-}
-
-/// What is allowed: one value. Words that are listed elsewhere stand beside the reference, and null does not.
-JsonValue allowed(const Key& key, bool or_null) {
-  const KeyValue& value = key.value;
-  JsonValue schema = empty_object();
-  if (value.kind == KeyValue::Kind::flag) schema.set("type", type("boolean", or_null));
-  if (value.kind == KeyValue::Kind::whole_number) {
-    schema.set("type", type("integer", or_null));
-    schema.set("minimum", JsonValue(std::int64_t{value.least}));
-    schema.set("maximum", JsonValue(std::int64_t{value.most}));
-  }
-  if (value.kind != KeyValue::Kind::word) return schema;
-  JsonValue::Array words;
-  for (const std::string& word : value.words) words.emplace_back(word);
-  if (!key.words_at.empty())
-    schema.set("$ref", JsonValue("#/definitions/" + key.words_at));
-  else if (or_null)
-    words.emplace_back();
-  schema.set("enum", JsonValue(std::move(words)));
-  return schema;
-}
-
-/// What is allowed, null and all other forms too.
-JsonValue allowed_in_all(const Key& key) {
-  if (key.words_at.empty() && key.also.empty()) return allowed(key, true);
-  JsonValue::Array choices;
-  if (key.value.kind != KeyValue::Kind::other) choices.push_back(allowed(key, true));
-  if (!key.words_at.empty()) choices.push_back(json(R"({"type": "null"})"));
-  JsonValue others = json(key.also.empty() ? "[]" : key.also);
-  for (JsonValue& other : others.array()) choices.push_back(std::move(other));
-  JsonValue schema = empty_object();
-  schema.set("anyOf", JsonValue(std::move(choices)));
-  return schema;
-}
-
-JsonValue described(const std::string& meaning, const Key& key) {
-  JsonValue schema = empty_object();
-  schema.set("description", JsonValue(meaning));
-  if (!key.unit.empty()) schema.set("x-unit", JsonValue(key.unit));
-  return schema;
-}
-
-void set_example(JsonValue& schema, const std::string& example) {
-  schema.set("examples", JsonValue(JsonValue::Array{json(example)}));
-}
-
-}  // namespace
 
 JsonValue default_of(const Key& key) {
   const int value = key.value.get({});

@@ -63,6 +63,59 @@ std::string why_unreachable(JsonValue& scenario, const std::string& pointer) {
   return "nothing can be set there";
 }
 
+using Values = std::vector<std::pair<std::string, std::string>>;
+
+/// Keys that say something of a value, or of the file.
+constexpr std::array<std::string_view, 5> describing{"source", "description", "$schema", "version",
+                                                     "sweep"};
+
+/// A string as --set takes it: in quotes only where it would be read as a number or the like.
+std::string text_of(const JsonValue& value) {
+  if (!value.is_string()) return canonical_text(value);
+  Problems problems;
+  parse_json(std::make_shared<const SourceText>(SourceText{"value", value.string()}), problems);
+  return problems.empty() ? canonical_text(value) : value.string();
+}
+
+void add_values(const JsonValue& value, const std::string& pointer, Values& values) {
+  if (value.is_object()) {
+    for (const JsonValue::Member& member : value.object())
+      if (std::ranges::find(describing, member.key) == describing.end())
+        add_values(member.value, pointer + "/" + member.key, values);
+  } else if (value.is_array() &&
+             std::ranges::any_of(value.array(), std::mem_fn(&JsonValue::is_object))) {
+    for (std::size_t i = 0; i < value.array().size(); ++i)
+      add_values(value.array()[i], pointer + "/" + std::to_string(i), values);
+  } else {
+    values.emplace_back(pointer, text_of(value));
+  }
+}
+
+/// "/model=gpt-39b" for each part that has the name of a file of the library.
+void add_names(const JsonValue& resolved, const Library& library, Values& values) {
+  for (const NamedPart& part : named_parts) {
+    const JsonValue* const content = resolved.find(part.key);
+    const JsonValue* const name = content == nullptr ? nullptr : content->find("name");
+    if (name == nullptr || !name->is_string()) continue;
+    if (std::ranges::count(library.names(part.kind->name), name->string()) > 0)
+      values.emplace_back(std::string("/") + part.key, name->string());
+  }
+}
+
+/// Blocks whose inner pointers are allowed here and checked by their own readers.
+bool lies_in_open_block(const std::string& pointer) {
+  for (const char* block :
+       {"/model/", "/platform/", "/software/", "/parallel/stage_layers/", "/parallel/placement/",
+        "/job/", "/noise/", "/neighbours/", "/training/recompute_layers/"})
+    if (pointer.starts_with(block)) return true;
+  const std::vector<std::string>& leaves = known_pointers();
+  return std::ranges::any_of(leaves, [&](const std::string& leaf) {
+    return leaf.starts_with("/compression/") && pointer.starts_with(leaf + "/");
+  });
+}
+
+std::string last_key(const std::string& pointer) { return pointer.substr(pointer.rfind('/') + 1); }
+
 }  // namespace
 
 JsonValue value_of_override(const std::string& pointer, const std::string& text,
@@ -170,49 +223,6 @@ void apply_override(JsonValue& scenario, const std::string& pointer, const std::
   apply_value(scenario, pointer, value_of_override(pointer, text, problems), files, problems);
 }
 
-namespace {
-
-using Values = std::vector<std::pair<std::string, std::string>>;
-
-/// Keys that say something of a value, or of the file.
-constexpr std::array<std::string_view, 5> describing{"source", "description", "$schema", "version",
-                                                     "sweep"};
-
-/// A string as --set takes it: in quotes only where it would be read as a number or the like.
-std::string text_of(const JsonValue& value) {
-  if (!value.is_string()) return canonical_text(value);
-  Problems problems;
-  parse_json(std::make_shared<const SourceText>(SourceText{"value", value.string()}), problems);
-  return problems.empty() ? canonical_text(value) : value.string();
-}
-
-void add_values(const JsonValue& value, const std::string& pointer, Values& values) {
-  if (value.is_object()) {
-    for (const JsonValue::Member& member : value.object())
-      if (std::ranges::find(describing, member.key) == describing.end())
-        add_values(member.value, pointer + "/" + member.key, values);
-  } else if (value.is_array() &&
-             std::ranges::any_of(value.array(), std::mem_fn(&JsonValue::is_object))) {
-    for (std::size_t i = 0; i < value.array().size(); ++i)
-      add_values(value.array()[i], pointer + "/" + std::to_string(i), values);
-  } else {
-    values.emplace_back(pointer, text_of(value));
-  }
-}
-
-/// "/model=gpt-39b" for each part that has the name of a file of the library.
-void add_names(const JsonValue& resolved, const Library& library, Values& values) {
-  for (const NamedPart& part : named_parts) {
-    const JsonValue* const content = resolved.find(part.key);
-    const JsonValue* const name = content == nullptr ? nullptr : content->find("name");
-    if (name == nullptr || !name->is_string()) continue;
-    if (std::ranges::count(library.names(part.kind->name), name->string()) > 0)
-      values.emplace_back(std::string("/") + part.key, name->string());
-  }
-}
-
-}  // namespace
-
 std::vector<std::pair<std::string, std::string>> settable_values(const Scenario& scenario,
                                                                  const Library& library) {
   Values values;
@@ -223,24 +233,6 @@ std::vector<std::pair<std::string, std::string>> settable_values(const Scenario&
       values.emplace_back(pointer, "null");
   return values;
 }
-
-namespace {
-
-/// Blocks whose inner pointers are allowed here and checked by their own readers.
-bool lies_in_open_block(const std::string& pointer) {
-  for (const char* block :
-       {"/model/", "/platform/", "/software/", "/parallel/stage_layers/", "/parallel/placement/",
-        "/job/", "/noise/", "/neighbours/", "/training/recompute_layers/"})
-    if (pointer.starts_with(block)) return true;
-  const std::vector<std::string>& leaves = known_pointers();
-  return std::ranges::any_of(leaves, [&](const std::string& leaf) {
-    return leaf.starts_with("/compression/") && pointer.starts_with(leaf + "/");
-  });
-}
-
-std::string last_key(const std::string& pointer) { return pointer.substr(pointer.rfind('/') + 1); }
-
-}  // namespace
 
 const std::vector<std::string>& known_pointers() {
   static const std::vector<std::string> pointers = [] {

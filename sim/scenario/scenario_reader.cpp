@@ -643,10 +643,6 @@ std::vector<int> balanced_stage_layers(const BalanceInputs& in) {
   return layers;
 }
 
-}  // namespace
-namespace fs = std::filesystem;
-namespace {
-
 constexpr int scenario_version = 1;
 constexpr const char* default_software = "megatron-lm-2021";
 
@@ -895,8 +891,26 @@ class ScenarioReader {
   std::optional<NoiseBlock> noise_;
 };
 
-}  // namespace
+/// Whether a value that the options set changes what stands at `part`.
+bool change(const ReadOptions& options, const std::string& part) {
+  const auto changes_it = [&](const auto& each) {
+    return each.first == part || each.first.empty() || lies_inside(each.first, part) ||
+           lies_inside(part, each.first);
+  };
+  return std::ranges::any_of(options.overrides, changes_it) ||
+         std::ranges::any_of(options.values, changes_it);
+}
 
+/// Also where another platform is put underneath.
+bool change_devices(const ReadOptions& options, std::size_t num_node_types) {
+  if (change(options, "/platform/extends")) return true;
+  for (std::size_t i = 0; i < num_node_types; ++i)
+    if (change(options, "/platform/node_types/" + std::to_string(i) + "/device")) return true;
+  return false;
+}
+
+}  // namespace
+namespace fs = std::filesystem;
 JsonValue merged_scenario(const fs::path& file, const Library& library,
                           const ReadOptions& options) {
   ScenarioReader reader(library, file.parent_path(), options);
@@ -921,28 +935,6 @@ Scenario read_scenario(JsonValue value, const fs::path& folder, const Library& l
   return ScenarioReader(library, folder, options)
       .read(std::move(value), "scenario", VersionKey::optional);
 }
-
-namespace {
-
-/// Whether a value that the options set changes what stands at `part`.
-bool change(const ReadOptions& options, const std::string& part) {
-  const auto changes_it = [&](const auto& each) {
-    return each.first == part || each.first.empty() || lies_inside(each.first, part) ||
-           lies_inside(part, each.first);
-  };
-  return std::ranges::any_of(options.overrides, changes_it) ||
-         std::ranges::any_of(options.values, changes_it);
-}
-
-/// Also where another platform is put underneath.
-bool change_devices(const ReadOptions& options, std::size_t num_node_types) {
-  if (change(options, "/platform/extends")) return true;
-  for (std::size_t i = 0; i < num_node_types; ++i)
-    if (change(options, "/platform/node_types/" + std::to_string(i) + "/device")) return true;
-  return false;
-}
-
-}  // namespace
 
 template <class Part, class Reader>
 std::optional<ScenarioTemplate::Block<Part>> ScenarioTemplate::read_block(const char* key,

@@ -132,73 +132,6 @@ class PartReader {
   std::map<std::size_t, std::string> place_of_;
 };
 
-}  // namespace
-
-PartWriter::~PartWriter() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-void PartWriter::refuse(const char* deed) const {
-  throw EnvironmentError(std::string("cannot ") + deed + " " + path_.string() + ": " +
-                         std::strerror(errno));
-}
-
-void PartWriter::open() {
-  std::error_code error;
-  fs::create_directories(folder_of(directory_), error);
-  std::error_code ignored;  // where the folder is there after all, another worker has made it
-  if (error && !fs::is_directory(folder_of(directory_), ignored))
-    throw EnvironmentError("cannot make the folder " + folder_of(directory_).string() + ": " +
-                           error.message());
-  const std::string stem = host_name() + "-" + std::to_string(::getpid()) + "-";
-  constexpr mode_t all_may_read_and_write = 0666;  // less the umask
-  for (int number = 0; descriptor_ < 0; ++number) {
-    path_ = folder_of(directory_) / (stem + std::to_string(number) + ".jsonl");
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
-                         all_may_read_and_write);
-    if (descriptor_ < 0 && errno != EEXIST && errno != EINTR) refuse("write");
-  }
-  last_flush_ = seconds_now();
-}
-
-void PartWriter::append(const std::string& row) {
-  if (descriptor_ < 0) open();
-  const std::string line = row + "\n";
-  const off_t whole = ::lseek(descriptor_, 0, SEEK_END);  // bytes of whole rows
-  if (!detail::write_whole(descriptor_, line)) {
-    const int reason = errno;
-    if (::ftruncate(descriptor_, whole) != 0) errno = reason;  // then the reader skips the half
-    errno = reason;
-    refuse("write");
-  }
-  if (seconds_now() - last_flush_ > seconds_between_flushes) flush_to_disk();
-}
-
-void PartWriter::flush_to_disk() {
-  // What is no disk file cannot be flushed, and need not be.
-  if (descriptor_ >= 0 && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
-    refuse("write");
-  last_flush_ = seconds_now();
-}
-
-PartRows read_parts(const fs::path& directory, const Sweep& sweep) {
-  PartReader reader(sweep);
-  Parts parts = parts_in(directory);
-  for (const PartFile& file : parts.files) reader.read(file);
-  PartRows rows = std::move(reader).rows();
-  rows.no_files = std::move(parts.no_files);
-  return rows;
-}
-
-std::uintmax_t size_of_parts(const fs::path& directory) {
-  std::uintmax_t size = 0;
-  for (const PartFile& file : parts_in(directory).files) size += file.size;
-  return size;
-}
-
-namespace fs = std::filesystem;
-namespace {
-
 constexpr const char* schema = "windtunnel/sweep-manifest-v2";
 /// Its rows carry no checksums.
 constexpr const char* first_schema = "windtunnel/sweep-manifest-v1";
@@ -310,6 +243,69 @@ std::string results_jsonl(const PartRows& rows) {
 
 }  // namespace
 
+PartWriter::~PartWriter() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void PartWriter::refuse(const char* deed) const {
+  throw EnvironmentError(std::string("cannot ") + deed + " " + path_.string() + ": " +
+                         std::strerror(errno));
+}
+
+void PartWriter::open() {
+  std::error_code error;
+  fs::create_directories(folder_of(directory_), error);
+  std::error_code ignored;  // where the folder is there after all, another worker has made it
+  if (error && !fs::is_directory(folder_of(directory_), ignored))
+    throw EnvironmentError("cannot make the folder " + folder_of(directory_).string() + ": " +
+                           error.message());
+  const std::string stem = host_name() + "-" + std::to_string(::getpid()) + "-";
+  constexpr mode_t all_may_read_and_write = 0666;  // less the umask
+  for (int number = 0; descriptor_ < 0; ++number) {
+    path_ = folder_of(directory_) / (stem + std::to_string(number) + ".jsonl");
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
+                         all_may_read_and_write);
+    if (descriptor_ < 0 && errno != EEXIST && errno != EINTR) refuse("write");
+  }
+  last_flush_ = seconds_now();
+}
+
+void PartWriter::append(const std::string& row) {
+  if (descriptor_ < 0) open();
+  const std::string line = row + "\n";
+  const off_t whole = ::lseek(descriptor_, 0, SEEK_END);  // bytes of whole rows
+  if (!detail::write_whole(descriptor_, line)) {
+    const int reason = errno;
+    if (::ftruncate(descriptor_, whole) != 0) errno = reason;  // then the reader skips the half
+    errno = reason;
+    refuse("write");
+  }
+  if (seconds_now() - last_flush_ > seconds_between_flushes) flush_to_disk();
+}
+
+void PartWriter::flush_to_disk() {
+  // What is no disk file cannot be flushed, and need not be.
+  if (descriptor_ >= 0 && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
+    refuse("write");
+  last_flush_ = seconds_now();
+}
+
+PartRows read_parts(const fs::path& directory, const Sweep& sweep) {
+  PartReader reader(sweep);
+  Parts parts = parts_in(directory);
+  for (const PartFile& file : parts.files) reader.read(file);
+  PartRows rows = std::move(reader).rows();
+  rows.no_files = std::move(parts.no_files);
+  return rows;
+}
+
+std::uintmax_t size_of_parts(const fs::path& directory) {
+  std::uintmax_t size = 0;
+  for (const PartFile& file : parts_in(directory).files) size += file.size;
+  return size;
+}
+
+namespace fs = std::filesystem;
 void open_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
   const auto is_ours = [&] {
     return write_new_file_atomically(path_in(directory),

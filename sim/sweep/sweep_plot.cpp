@@ -253,81 +253,6 @@ void add_efficiencies(PlotSeries& series) {
   for (PlotPoint& point : series.points) point.efficiency = point.tokens_per_s / point.x / one;
 }
 
-}  // namespace
-
-std::string mark_text(double value) {
-  constexpr double million = 1e6, thousand = 1e3;
-  if (value >= million) return significant_text(value / million, 3) + " M";
-  return value >= thousand ? grouped_text(value) : significant_text(value, 3);
-}
-
-std::string PlotData::x_text(double x) const {
-  return categories.empty() ? mark_text(x) : categories[static_cast<std::size_t>(x)];
-}
-
-std::vector<PlotPoint> fastest_points(const PlotData& data) {
-  std::map<double, PlotPoint> best;
-  const auto take = [&](const PlotPoint& point) {
-    const auto [place, is_new] = best.try_emplace(point.x, point);
-    if (!is_new && is_better(point, place->second)) place->second = point;
-  };
-  for (const PlotSeries& series : data.series) std::ranges::for_each(series.points, take);
-  std::ranges::for_each(data.others, take);
-  std::vector<PlotPoint> points;
-  for (const auto& [x, point] : best) points.push_back(point);
-  return points;
-}
-
-std::optional<Scaling> scaling_of(const PlotData& data) {
-  std::optional<Scaling> found;
-  if (!data.x_counts_gpus) return found;
-  for (const PlotSeries& series : data.series) {
-    Scaling scaling{&series};
-    for (const PlotPoint& point : series.points) {
-      if (!point.fits) continue;
-      if (scaling.smallest == nullptr) scaling.smallest = &point;
-      scaling.largest = &point;
-    }
-    if (scaling.smallest == nullptr || scaling.smallest->x == scaling.largest->x) continue;
-    if (!found || is_better(best_point(series), best_point(*found->series))) found = scaling;
-  }
-  return found;
-}
-
-std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::string>& columns) {
-  const Rows drawn = simulated(rows);
-  if (drawn.size() < 2 || columns.empty()) return std::nullopt;
-  const ChosenAxis axis = choose_axis(drawn, columns);
-  PlotData data;
-  data.x_counts_gpus = axis.column == "gpus";
-  data.x_name = axis.column == "gpus" ? "GPUs" : axis_title(axis, columns);
-  data.categories = axis.categories;
-  data.batch_grows = data.x_counts_gpus && axis.is_along(batch_pointer);
-  data.series = series_of(drawn, columns, axis);
-  if (data.x_counts_gpus)
-    for (PlotSeries& series : data.series) add_efficiencies(series);
-  if (data.series.size() > most_series) leave_best_series(data);
-  return data;
-}
-
-std::vector<FrontPoint> front_of(const PartRows& rows, const std::vector<std::string>& columns) {
-  std::vector<FrontPoint> points;
-  std::vector<PricedPoint> priced;
-  for (const auto& [number, row] : rows.by_point) {
-    if (!row.ok || !fits(row.content)) continue;
-    const auto days = number_of(row.content.find("days"));
-    const auto cost = number_of(row.content.find("cost"));
-    if (!days || !cost) continue;
-    priced.push_back({point_name(row.content, columns), *days, *cost});
-    points.push_back({number, {}});
-  }
-  mark_pareto_front(priced);
-  for (std::size_t i = 0; i < points.size(); ++i) points[i].priced = std::move(priced[i]);
-  return points;
-}
-
-namespace {
-
 // Everything in SVG user units: a picture, narrow enough for its letters to be read on a telephone, the frame of its curves, and the name and the
 // key of a file that holds all pictures, which are larger there.
 constexpr double picture_width = 420, frame_left = 58, frame_top = 30, frame_width = 350,
@@ -652,6 +577,77 @@ class SweepPlot {
 };
 
 }  // namespace
+
+std::string mark_text(double value) {
+  constexpr double million = 1e6, thousand = 1e3;
+  if (value >= million) return significant_text(value / million, 3) + " M";
+  return value >= thousand ? grouped_text(value) : significant_text(value, 3);
+}
+
+std::string PlotData::x_text(double x) const {
+  return categories.empty() ? mark_text(x) : categories[static_cast<std::size_t>(x)];
+}
+
+std::vector<PlotPoint> fastest_points(const PlotData& data) {
+  std::map<double, PlotPoint> best;
+  const auto take = [&](const PlotPoint& point) {
+    const auto [place, is_new] = best.try_emplace(point.x, point);
+    if (!is_new && is_better(point, place->second)) place->second = point;
+  };
+  for (const PlotSeries& series : data.series) std::ranges::for_each(series.points, take);
+  std::ranges::for_each(data.others, take);
+  std::vector<PlotPoint> points;
+  for (const auto& [x, point] : best) points.push_back(point);
+  return points;
+}
+
+std::optional<Scaling> scaling_of(const PlotData& data) {
+  std::optional<Scaling> found;
+  if (!data.x_counts_gpus) return found;
+  for (const PlotSeries& series : data.series) {
+    Scaling scaling{&series};
+    for (const PlotPoint& point : series.points) {
+      if (!point.fits) continue;
+      if (scaling.smallest == nullptr) scaling.smallest = &point;
+      scaling.largest = &point;
+    }
+    if (scaling.smallest == nullptr || scaling.smallest->x == scaling.largest->x) continue;
+    if (!found || is_better(best_point(series), best_point(*found->series))) found = scaling;
+  }
+  return found;
+}
+
+std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::string>& columns) {
+  const Rows drawn = simulated(rows);
+  if (drawn.size() < 2 || columns.empty()) return std::nullopt;
+  const ChosenAxis axis = choose_axis(drawn, columns);
+  PlotData data;
+  data.x_counts_gpus = axis.column == "gpus";
+  data.x_name = axis.column == "gpus" ? "GPUs" : axis_title(axis, columns);
+  data.categories = axis.categories;
+  data.batch_grows = data.x_counts_gpus && axis.is_along(batch_pointer);
+  data.series = series_of(drawn, columns, axis);
+  if (data.x_counts_gpus)
+    for (PlotSeries& series : data.series) add_efficiencies(series);
+  if (data.series.size() > most_series) leave_best_series(data);
+  return data;
+}
+
+std::vector<FrontPoint> front_of(const PartRows& rows, const std::vector<std::string>& columns) {
+  std::vector<FrontPoint> points;
+  std::vector<PricedPoint> priced;
+  for (const auto& [number, row] : rows.by_point) {
+    if (!row.ok || !fits(row.content)) continue;
+    const auto days = number_of(row.content.find("days"));
+    const auto cost = number_of(row.content.find("cost"));
+    if (!days || !cost) continue;
+    priced.push_back({point_name(row.content, columns), *days, *cost});
+    points.push_back({number, {}});
+  }
+  mark_pareto_front(priced);
+  for (std::size_t i = 0; i < points.size(); ++i) points[i].priced = std::move(priced[i]);
+  return points;
+}
 
 std::vector<CurveKey> curve_keys(const PlotData& data) {
   const std::string dot = "<circle cx=\"15\" cy=\"0\" r=\"3.6\" class=\"";

@@ -420,6 +420,17 @@ void set_offload(LaunchScenario& scenario) {
   scenario.note("optimizer-offload-fraction has no effect without optimizer-cpu-offload");
 }
 
+/// The arguments of a script, or of a YAML file that lists them ("--num-layers: 32").
+Imported import_megatron(const ImportRequest& request, const Library& library) {
+  const auto source = read_source_or_stdin(request.inputs.front());
+  const std::string extension = request.inputs.front().extension().string();
+  LaunchSettings settings = extension == ".yaml" || extension == ".yml"
+                                ? read_yaml_settings(*source)
+                                : read_launch_script(*source, request.options.arguments);
+  for (LaunchSetting& setting : settings.settings) setting.key.erase(0, setting.key.rfind('.') + 1);
+  return megatron_scenario(request, library, std::move(settings), megatron_core);
+}
+
 }  // namespace
 
 Imported megatron_scenario(const ImportRequest& request, const Library& library,
@@ -479,21 +490,6 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
     scenario.set("/training/attention", "standard");
   return scenario.finish(software, gpus);
 }
-
-namespace {
-
-/// The arguments of a script, or of a YAML file that lists them ("--num-layers: 32").
-Imported import_megatron(const ImportRequest& request, const Library& library) {
-  const auto source = read_source_or_stdin(request.inputs.front());
-  const std::string extension = request.inputs.front().extension().string();
-  LaunchSettings settings = extension == ".yaml" || extension == ".yml"
-                                ? read_yaml_settings(*source)
-                                : read_launch_script(*source, request.options.arguments);
-  for (LaunchSetting& setting : settings.settings) setting.key.erase(0, setting.key.rfind('.') + 1);
-  return megatron_scenario(request, library, std::move(settings), megatron_core);
-}
-
-}  // namespace
 
 namespace formats {
 Importer megatron() {
