@@ -19,7 +19,7 @@
 #include "workload/model_json.hpp"
 #include "workload/transformer.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// A model_type of HuggingFace's transformers, as tables/hf_families.json describes it; what it is like is in it.
@@ -556,7 +556,6 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
 
 }  // namespace
 
-namespace formats {
 Importer hf_config() {
   return {"hf-config",
           "a model of HuggingFace's, to a model",
@@ -564,6 +563,5 @@ Importer hf_config() {
           {"--sequence"},
           import_hf_config};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

@@ -25,7 +25,7 @@
 #include "scenario/library_files.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 namespace fs = std::filesystem;
@@ -464,7 +464,6 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-namespace formats {
 Importer kineto() {
   return {"kineto",
           "traces of PyTorch's profiler, to where each GPU's time went and what slows the job down",
@@ -474,6 +473,5 @@ Importer kineto() {
           Importer::Result::file_if_asked,
           Importer::Files::several};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

@@ -16,7 +16,7 @@
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// GPUs as launchers count them: nodes times processes per node, or the ranks that srun or mpirun start. A note says what was not torchrun's own; 0: the
@@ -491,7 +491,6 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   return scenario.finish(software, gpus);
 }
 
-namespace formats {
 Importer megatron() {
   return {"megatron",
           "a launch script of Megatron-LM or Megatron-DeepSpeed, to a scenario",
@@ -499,6 +498,5 @@ Importer megatron() {
           {"--base", "--gpus", "--model", "--args"},
           import_megatron};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

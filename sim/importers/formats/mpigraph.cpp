@@ -22,7 +22,7 @@
 #include "units/amount_range.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// Rates between all pairs of processes (or nodes), as a file shows them; the diagonal means nothing.
@@ -661,7 +661,6 @@ class MpigraphImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer mpigraph() {
   return {"mpigraph",
           "mpiGraph's bandwidth between all pairs of nodes, to a platform",
@@ -669,6 +668,5 @@ Importer mpigraph() {
           {"--base", "--clean", "--table", "--unit", "--rails"},
           import_by<MpigraphImport>};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

@@ -25,7 +25,7 @@
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 constexpr double rounding = 0.011;          ///< GB/s: two columns of two decimals each
@@ -794,7 +794,6 @@ class NcclImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer nccl_tests() {
   return {
       "nccl-tests",
@@ -806,6 +805,5 @@ Importer nccl_tests() {
       Importer::Result::file,
       Importer::Files::several};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

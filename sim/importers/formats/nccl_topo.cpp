@@ -17,7 +17,7 @@
 #include "report/json_object.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 using Tree = boost::property_tree::ptree;
@@ -370,7 +370,6 @@ class NcclTopologyImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer nccl_topo() {
   return {"nccl-topo",
           "a node as NCCL sees it, to a platform",
@@ -378,6 +377,5 @@ Importer nccl_topo() {
           {"--base"},
           import_by<NcclTopologyImport>};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats
