@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include "core/contracts.hpp"
 #include "core/json_value.hpp"
+#include "core/number_in.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/source_json.hpp"
 #include "units/amount_range.hpp"
@@ -69,8 +69,7 @@ std::optional<FabricCable> read_cable(const JsonValue& row, double most) {
   std::string rate = row.array()[2].string();
   const std::string times = " x ";
   if (const std::size_t at = rate.find(times); at != std::string::npos) {
-    const auto [end, error] = std::from_chars(rate.data(), rate.data() + at, cable.count);
-    if (error != std::errc{} || end != rate.data() + at) return std::nullopt;
+    cable.count = number_in<int>(rate.substr(0, at)).value_or(0);  // none is refused below
     rate.erase(0, at + times.size());
   }
   std::string wrong, suggestion;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "core/file_io.hpp"
+#include "core/number_in.hpp"
 #include "core/open_file.hpp"
 #include "core/problem.hpp"
 #include "core/staged_files.hpp"
@@ -138,14 +138,6 @@ constexpr const char* first_schema = "windtunnel/sweep-manifest-v1";
 
 fs::path path_in(const fs::path& directory) { return directory / "manifest.json"; }
 
-JsonValue manifest_of(const Sweep& sweep, const std::string& version) {
-  return object_of({{"schema", schema},
-                    {"name", sweep.name()},
-                    {"sweep_hash", sweep.hash()},
-                    {"version", version},
-                    {"points", sweep.points().size()}});
-}
-
 [[noreturn]] void refuse(const fs::path& directory, const std::string& why) {
   throw InputError(
       {{{},
@@ -189,27 +181,15 @@ constexpr std::array figures{"gpus",
                              "failure",
                              "error"};
 
-bool is_number(const std::string& text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc{} && stop == end;
-}
-
-/// A table's program takes what begins so for a formula, which may read files and open addresses. An apostrophe before it makes
-/// it text (OWASP, "CSV Injection").
-std::string no_formula(const std::string& text) {
-  constexpr std::string_view marks = "=+-@\t\r";
-  if (text.empty() || marks.find(text.front()) == std::string_view::npos || is_number(text))
-    return text;
-  return "'" + text;
-}
-
-/// Text as a terminal may show it, unless it could be a formula; the rest as JSON.
+/// Text as a terminal may show it; the rest as JSON. A table's program takes text that begins with a mark for a formula, which may
+/// read files and open addresses: an apostrophe before it makes it text (OWASP, "CSV Injection").
 std::string field_of(const JsonValue* value) {
+  constexpr std::string_view marks = "=+-@\t\r";
   if (value == nullptr || value->is_null()) return {};
-  return value->is_string() ? no_formula(for_terminal(value->string()))
-                            : for_terminal(canonical_text(*value));
+  if (!value->is_string()) return for_terminal(canonical_text(*value));
+  const std::string text = for_terminal(value->string());
+  const bool is_marked = text.find_first_of(marks) == 0;
+  return (is_marked && !number_in(text) ? "'" : "") + text;
 }
 
 /// Both ends of the interval have columns of their own.
@@ -222,24 +202,9 @@ const JsonValue* figure_of(const JsonValue& row, const std::string& name) {
   return row.find(name);
 }
 
-/// Whether points are on the front, of those that have days and a cost.
-std::map<std::size_t, std::string> front_fields(const PartRows& rows,
-                                                const std::vector<std::string>& columns) {
-  std::map<std::size_t, std::string> fields;
-  for (const FrontPoint& each : front_of(rows, columns))
-    fields[each.point] = each.priced.on_front ? "true" : "false";
-  return fields;
-}
-
 /// Two processes that end together may write in either order, so each looks once more. Rows that keep coming are left to those who add them:
 /// they merge at their own end.
 constexpr int most_rounds = 3;
-
-std::string results_jsonl(const PartRows& rows) {
-  std::string text;
-  for (const auto& [point, row] : rows.by_point) text += row.line + "\n";
-  return text;
-}
 
 }  // namespace
 
@@ -305,13 +270,15 @@ std::uintmax_t size_of_parts(const fs::path& directory) {
   return size;
 }
 
-namespace fs = std::filesystem;
 void open_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
-  const auto is_ours = [&] {
-    return write_new_file_atomically(path_in(directory),
-                                     pretty_text(manifest_of(sweep, version)) + "\n");
-  };
-  if (is_there(directory) || !is_ours()) compare(directory, sweep, version);
+  const JsonValue manifest = object_of({{"schema", schema},
+                                        {"name", sweep.name()},
+                                        {"sweep_hash", sweep.hash()},
+                                        {"version", version},
+                                        {"points", sweep.points().size()}});
+  if (is_there(directory) ||
+      !write_new_file_atomically(path_in(directory), pretty_text(manifest) + "\n"))
+    compare(directory, sweep, version);
 }
 
 void expect_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
@@ -361,7 +328,9 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
     fields.insert(fields.end(), {"speedup_low", "speedup_high", speedup_verdict_key});
   const bool has_front = std::ranges::find(asked, "cost") != asked.end();
   if (has_front) fields.emplace_back("on_front");
-  const std::map<std::size_t, std::string> fronts = front_fields(rows, columns);
+  std::map<std::size_t, std::string> fronts;  // of points that have days and a cost
+  for (const FrontPoint& each : front_of(rows, columns))
+    fronts[each.point] = each.priced.on_front ? "true" : "false";
   const std::vector<std::string> header = fields;
   for (std::string& field : fields) field = for_terminal(field);
   std::string text = csv_line(fields);
@@ -369,7 +338,7 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
     fields.clear();
     for (const std::string& name : header)
       if (name != "on_front") fields.push_back(field_of(figure_of(row.content, name)));
-    if (has_front) fields.push_back(fronts.count(point) > 0 ? fronts.at(point) : "");
+    if (has_front) fields.push_back(fronts[point]);
     text += csv_line(fields);
   }
   return text;
@@ -379,7 +348,9 @@ PartRows merge_results(const fs::path& directory, const Sweep& sweep) {
   for (int round = 1;; ++round) {
     PartRows rows = with_speedups(read_parts(directory, sweep), sweep);
     StagedFiles files;
-    files.add(directory / "results.jsonl", results_jsonl(rows));
+    std::string lines;
+    for (const auto& [point, row] : rows.by_point) lines += row.line + "\n";
+    files.add(directory / "results.jsonl", lines);
     files.add(directory / "results.csv",
               results_csv(rows, sweep.points().columns(), sweep.asked_figures()));
     const std::string picture = sweep_svg(sweep.name(), sweep.points().columns(), rows);

@@ -179,20 +179,6 @@ ChosenAxis choose_axis(const Rows& rows, const std::vector<std::string>& columns
   return axis_of_names(rows, varying == columns.end() ? columns.front() : *varying);
 }
 
-/// "microbatch (samples)", "nic_rate (Gbps)"
-std::string axis_title(const ChosenAxis& axis, const std::vector<std::string>& columns) {
-  const std::string label = axis_label(axis.column);
-  return (label == axis.column ? short_name(axis.column, columns) : label) +
-         (axis.unit.unit.empty() ? "" : " (" + axis.unit.unit + ")");
-}
-
-/// "micro_batch 4, recompute full": what tells the row from those of other lines.
-std::string series_name(const JsonValue& row, const std::vector<std::string>& telling) {
-  return listed(telling, [&](const std::string& column) {
-    return short_name(column, telling) + " " + text_of(row, column);
-  });
-}
-
 PlotPoint point_of(const JsonValue& row, const ChosenAxis& axis) {
   PlotPoint point;
   point.point = static_cast<std::size_t>(figure(row, "point"));
@@ -217,7 +203,10 @@ std::vector<PlotSeries> series_of(const Rows& rows, const std::vector<std::strin
   std::vector<PlotSeries> all;
   std::map<std::string, std::size_t> place_of;
   for (const JsonValue* row : rows) {
-    std::string name = series_name(*row, telling);
+    // "micro_batch 4, recompute full": what tells the row from those of other lines
+    std::string name = listed(telling, [&](const std::string& column) {
+      return short_name(column, telling) + " " + text_of(*row, column);
+    });
     const auto [place, is_new] = place_of.try_emplace(name, all.size());
     if (is_new) all.push_back({std::move(name), {}});
     all[place->second].points.push_back(point_of(*row, axis));
@@ -623,7 +612,12 @@ std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::s
   const ChosenAxis axis = choose_axis(drawn, columns);
   PlotData data;
   data.x_counts_gpus = axis.column == "gpus";
-  data.x_name = axis.column == "gpus" ? "GPUs" : axis_title(axis, columns);
+  // "microbatch (samples)", "nic_rate (Gbps)"
+  const std::string label = axis_label(axis.column);
+  data.x_name = axis.column == "gpus"
+                    ? "GPUs"
+                    : (label == axis.column ? short_name(axis.column, columns) : label) +
+                          (axis.unit.unit.empty() ? "" : " (" + axis.unit.unit + ")");
   data.categories = axis.categories;
   data.batch_grows = data.x_counts_gpus && axis.is_along(batch_pointer);
   data.series = series_of(drawn, columns, axis);
