@@ -77,12 +77,6 @@ std::vector<HeldOut> hold_out(std::vector<HeldOut> groups, const std::vector<dou
   return groups;
 }
 
-double mean_size(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += std::abs(value);
-  return sum / static_cast<double>(values.size());
-}
-
 double largest_share(const std::vector<double>& values) {
   double largest = 0, sum = 0;
   for (const double value : values) {
@@ -92,15 +86,13 @@ double largest_share(const std::vector<double>& values) {
   return sum > 0 ? largest / sum : 0;
 }
 
-/// A constant without effect keeps its start. One that lost its effect on the way to a bound, or was moved there before the fit
-/// because the file's value lies outside, is at the bound all the same.
-bool keeps_given_value(const FittedConstant& fitted) {
-  return std::abs(fitted.value - fitted.given.number) <= at_bound_share * fitted.given.number;
-}
-
 Identification identify(const FittedConstant& fitted) {
   const bool has_effect = fitted.sensitivity >= least_sensitivity;
-  if (fitted.side() != BoundSide::inside && (has_effect || !keeps_given_value(fitted)))
+  // A constant without effect keeps its start. One that lost its effect on the way to a bound, or was moved there before the fit
+  // because the file's value lies outside, is at the bound all the same.
+  const bool has_moved =
+      !(std::abs(fitted.value - fitted.given.number) <= at_bound_share * fitted.given.number);
+  if (fitted.side() != BoundSide::inside && (has_effect || has_moved))
     return Identification::at_bound;
   if (!has_effect) return Identification::no_effect;
   if (std::abs(fitted.correlation) > strong_correlation) return Identification::traded;
@@ -124,7 +116,8 @@ FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j
     fitted.lowest = std::min(fitted.lowest, refit.values[j]);
     fitted.highest = std::max(fitted.highest, refit.values[j]);
   }
-  fitted.sensitivity = mean_size(fit.sensitivities[j]);
+  for (const double value : fit.sensitivities[j]) fitted.sensitivity += std::abs(value);
+  fitted.sensitivity /= static_cast<double>(fit.sensitivities[j].size());
   fitted.largest_share = largest_share(fit.sensitivities[j]);
   for (std::size_t k = 0; k < constants.size(); ++k) {
     if (k == j || std::abs(fit.correlations[j][k]) <= std::abs(fitted.correlation)) continue;

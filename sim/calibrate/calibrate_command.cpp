@@ -340,33 +340,20 @@ std::vector<FitConstant> parse_constants(const std::vector<std::string>& fit) {
   return constants;
 }
 
-/// Which option names the kind of file that holds the first constant.
-std::string fitted_elsewhere(const std::vector<FitConstant>& constants) {
-  const PartPlace* const place = constants.empty() ? nullptr : place_of(constants.front());
-  return place == nullptr ? ""
-                          : constants.front().name + " is " + constants.front().pointer +
-                                " of a scenario: use " + place->option;
-}
-
 /// A calibration must have something to do, and the file something to take.
 void check(const CalibrateRequest& request, const std::vector<FitConstant>& constants) {
   if (constants.empty() && request.residuals.empty())
     throw option_error("--fit", "", "calibrate needs to be told what to fit", "such as --fit emax");
-  if (!request.file) return;
-  if (std::ranges::none_of(constants, [&](const FitConstant& constant) {
-        return stands_in(constant, *request.file);
-      }))
-    throw option_error(request.file->option, request.file->name,
-                       "none of the constants to fit stands in such a file",
-                       fitted_elsewhere(constants));
-}
-
-/// Why there is nothing to calibrate on; returns the exit code.
-int say_nothing_is_left(const CalibrationPoints& points, std::ostream& messages) {
-  for (const auto& [point, why] : points.skipped)
-    messages << "calibrate: skipped " << point << ": " << why << "\n";
-  messages << "calibrate: no point of these sets can be predicted\n";
-  return 1;
+  const auto stands = [&](const FitConstant& each) { return stands_in(each, *request.file); };
+  if (!request.file || std::ranges::any_of(constants, stands)) return;
+  // Which option names the kind of file that holds the first constant.
+  const PartPlace* const place = constants.empty() ? nullptr : place_of(constants.front());
+  throw option_error(request.file->option, request.file->name,
+                     "none of the constants to fit stands in such a file",
+                     place == nullptr
+                         ? ""
+                         : constants.front().name + " is " + constants.front().pointer +
+                               " of a scenario: use " + place->option);
 }
 
 std::string output_names(const CalibrateRequest& request) {
@@ -652,7 +639,12 @@ int run_calibrate(const CalibrateRequest& request, const Library& library, std::
   check(request, plan.constants);
   const CalibrationPoints points = read_calibration_points(
       read_sets(request.sets, library), {&library, request.overrides, plan.constants});
-  if (points.points.empty()) return say_nothing_is_left(points, messages);
+  if (points.points.empty()) {
+    for (const auto& [point, why] : points.skipped)
+      messages << "calibrate: skipped " << point << ": " << why << "\n";
+    messages << "calibrate: no point of these sets can be predicted\n";
+    return 1;
+  }
   // A constant gets one value: say so where the files have several.
   for (std::size_t j = 0; j < plan.constants.size(); ++j) {
     const NumberWithUnit& first = points.points.front().given[j];

@@ -202,13 +202,6 @@ class GpuTraceBuilder {
       reader_.stop("/traceEvents", "more than 10 million pieces of work, launches and names",
                    "record fewer steps");
   }
-  /// Any sum of times that were counted here is below 2^63 ns; no single one is longer than 2^62.
-  void count_time(std::int64_t length) {
-    sum_ += length;
-    if (sum_ > std::int64_t{1} << 62)
-      reader_.stop("/traceEvents", "the durations of all GPU work add up to more than 146 years",
-                   "they are microseconds");
-  }
 
   void take_work(const TraceEvent& text, GpuWork work) {
     const auto begin = reader_.time(text, "ts"), length = reader_.time(text, "dur");
@@ -217,7 +210,10 @@ class GpuTraceBuilder {
     const bool on_stream = reader_.has(text, "tid");
     if (!begin || !length || !device || !named || !on_stream) return;
     keep();
-    count_time(*length);
+    sum_ += *length;  // stays below 2^63 ns: no single one is longer than 2^62
+    if (sum_ > std::int64_t{1} << 62)
+      reader_.stop("/traceEvents", "the durations of all GPU work add up to more than 146 years",
+                   "they are microseconds");
     GpuEvent event;
     event.work = work;
     event.kind = work == GpuWork::compute

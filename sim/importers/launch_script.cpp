@@ -761,7 +761,9 @@ class ShellReader {
     bool truth = true;
     bool joins_all = true;
     for (auto begin = terms.begin();; ++begin) {
-      const auto end = std::find_if(begin, terms.end(), joins_terms);
+      const auto end = std::find_if(begin, terms.end(), [](const std::string& word) {
+        return word == "&&" || word == "||" || word == "-a" || word == "-o";
+      });
       const bool is_negated = begin != end && *begin == "!";
       const bool term = comparison(Fields(begin + (is_negated ? 1 : 0), end)) != is_negated;
       truth = joins_all ? truth && term : truth || term;
@@ -769,9 +771,6 @@ class ShellReader {
       joins_all = *end == "&&" || *end == "-a";
       begin = end;
     }
-  }
-  static bool joins_terms(const std::string& word) {
-    return word == "&&" || word == "||" || word == "-a" || word == "-o";
   }
 
   static bool comparison(const Fields& terms) {

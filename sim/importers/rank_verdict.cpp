@@ -596,7 +596,12 @@ class RankMatcher {
     const std::size_t number = matched_.groups.size();
     matched_.groups.push_back(std::move(found));
     // The numbers of messages count each rank's own, to and from all others.
-    const bool numbered = !key.is_message && std::ranges::all_of(group.calls, has_sequence_numbers);
+    const bool numbered = !key.is_message && std::ranges::all_of(group.calls, [](const auto& rank) {
+      std::set<std::int64_t> numbers;
+      return std::ranges::all_of(rank.second, [&](const CollectiveCall* call) {
+        return call->sequence >= 0 && numbers.insert(call->sequence).second;
+      });
+    });
     const std::size_t count = group.calls.begin()->second.size();
     const bool same_counts = std::ranges::all_of(
         group.calls, [count](const auto& rank) { return rank.second.size() == count; });
@@ -609,14 +614,6 @@ class RankMatcher {
         else
           ++matched_.num_unmatched;
     for (const auto& [at, parts] : together) add_match(parts, group.calls.size(), number);
-  }
-
-  static bool has_sequence_numbers(
-      const std::pair<const std::size_t, std::vector<const CollectiveCall*>>& rank) {
-    std::set<std::int64_t> numbers;
-    return std::ranges::all_of(rank.second, [&](const CollectiveCall* call) {
-      return call->sequence >= 0 && numbers.insert(call->sequence).second;
-    });
   }
 
   void add_match(const std::vector<std::pair<std::size_t, const CollectiveCall*>>& parts,

@@ -30,14 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double median_step(const GpuTrace& trace) {
-  constexpr double nanosecond = 1e-9;
-  std::vector<double> times;
-  for (const TraceStep& step : trace.steps)
-    times.push_back(static_cast<double>(step.end - step.begin) * nanosecond);
-  return median_of(std::move(times));
-}
-
 void check(const GpuTrace& trace) {
   if (trace.kind == TraceKind::simulated)
     throw option_error("-o", trace.file, trace.file + " was simulated, and measures nothing",
@@ -65,7 +57,10 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
   std::vector<double> times;
   for (const GpuTrace* trace : traces) {
     check(*trace);
-    times.push_back(median_step(*trace));
+    std::vector<double> steps;
+    for (const TraceStep& step : trace->steps)
+      steps.push_back(trace_time(step.end - step.begin).value());
+    times.push_back(median_of(std::move(steps)));
   }
   const double seconds = median_of(std::move(times));
   imported.found.set("iteration_time_s", JsonValue(seconds));

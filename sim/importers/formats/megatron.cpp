@@ -96,16 +96,6 @@ void set_recomputation(LaunchScenario& scenario) {
   if (!list.empty()) scenario.set("/training/recompute_modules", JsonValue(list));
 }
 
-/// --cross-entropy-fusion-impl, "native" where it is left out, says which fusion --cross-entropy-loss-fusion asks for, and nothing alone:
-/// fused_vocab_parallel_cross_entropy of megatron/core/fusions/fused_cross_entropy.py, or "te", Transformer Engine's kernel, which writes
-/// gradients over the logits (compute_language_model_loss() in megatron/core/models/common/language_module/language_module.py).
-void set_cross_entropy(LaunchScenario& scenario) {
-  if (scenario.is_on("cross-entropy-loss-fusion"))
-    scenario.set("/training/cross_entropy", scenario.text("cross-entropy-fusion-impl") == "te"
-                                                ? "in_place"
-                                                : "vocab_parallel_compiled");
-}
-
 /// Megatron-FSDP and FSDP2 over the distributed optimizer.
 void set_sharding(LaunchScenario& scenario, int replicas) {
   const bool is_fsdp = scenario.is_on("use-megatron-fsdp") || scenario.is_on("use-custom-fsdp") ||
@@ -461,7 +451,13 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   const int replicas = std::max(1, gpus / std::max(1, ways));  // context counted
   set_precision(scenario);
   set_recomputation(scenario);
-  set_cross_entropy(scenario);
+  // --cross-entropy-fusion-impl, "native" where it is left out, says which fusion --cross-entropy-loss-fusion asks for, and nothing alone:
+  // fused_vocab_parallel_cross_entropy of megatron/core/fusions/fused_cross_entropy.py, or "te", Transformer Engine's kernel, which writes
+  // gradients over the logits (compute_language_model_loss() in megatron/core/models/common/language_module/language_module.py).
+  if (scenario.is_on("cross-entropy-loss-fusion"))
+    scenario.set("/training/cross_entropy", scenario.text("cross-entropy-fusion-impl") == "te"
+                                                ? "in_place"
+                                                : "vocab_parallel_compiled");
   set_sharding(scenario, replicas);
   set_chunks(scenario);
   set_window(scenario);

@@ -207,11 +207,6 @@ std::vector<LogWord> cells_of(const LogLine& line, char separator) {
   return cells;
 }
 
-/// Where "START mpiGraph" begins, or "MsgSize" in a log that lost its first line.
-std::size_t find_mpigraph_start(std::string_view text) {
-  return std::min(text.find("START mpiGraph"), text.find("MsgSize"));
-}
-
 /// Whether the file is such a table rather than a log.
 bool looks_like_csv(const LogText& log) {
   if (log.lines().empty()) return false;
@@ -320,7 +315,10 @@ class MpigraphImport : PlatformImport {
   Imported run() {
     check_options();
     const LogText log(read_source_or_stdin(request_.inputs.front()), problems_,
-                      find_mpigraph_start);
+                      [](std::string_view text) {
+                        return std::min(text.find("START mpiGraph"),
+                                        text.find("MsgSize"));  // where the first line was lost
+                      });
     problems_.throw_if_any();
     const RateTable table = looks_like_csv(log) ? table_of_csv(log) : table_of_log(log);
     kind_ = table.kind;
