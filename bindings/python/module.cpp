@@ -29,7 +29,6 @@
 #include "report/report_json.hpp"
 #include "report/trace_slices.hpp"
 #include "scenario/scenario.hpp"
-#include "scenario/unsupported.hpp"
 #include "search/placement_search.hpp"
 #include "search/rank.hpp"
 #include "search/rank_command.hpp"

@@ -23,7 +23,7 @@
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/built_scenario.hpp"
 
 namespace windtunnel {

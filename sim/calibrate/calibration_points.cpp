@@ -11,7 +11,7 @@
 #include "core/text_list.hpp"
 #include "report/number_text.hpp"
 #include "scenario/overrides.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/quantile.hpp"
 #include "job/job_player.hpp"
 #include "report/report_words.hpp"
-#include "scenario/resolved_text.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/tasks.hpp"
 
 namespace windtunnel {

@@ -1,5 +1,3 @@
-#include "scenario/any_plan.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <variant>
 
 #include "core/problem.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,5 +1,3 @@
-#include "scenario/resolved_text.hpp"
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "core/json_value.hpp"
 #include "platform/source_json.hpp"
 #include "scenario/key_table.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

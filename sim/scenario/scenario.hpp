@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "core/problem.hpp"
 #include "memory/memory_correction.hpp"
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
@@ -115,5 +117,53 @@ class ScenarioTemplate {
   std::optional<Block<SoftwareProfile>> software_;
   JsonValue platform_of_known_devices_;
 };
+
+/// The scenario is correct, but asks for what this version does not simulate. Thrown only when nothing else is wrong, so
+/// that a measurement set can list the point as skipped, with the reason.
+class UnsupportedError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+/// Everything `scenario` asks for that this version does not simulate; `tree` is its resolved form, still with the nulls.
+/// Nothing a user writes is silently ignored: what is not simulated is refused here, and only here.
+Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
+                              const ReadOptions& options);
+
+/// Reads the scenario with these values on top: ReadOptions::values.
+using ReadWithValues =
+    std::function<Scenario(const std::vector<std::pair<std::string, JsonValue>>& values)>;
+
+/// Whether the job of the scenario, `written` as a file has it, is of the plan that a search finds: `job.plan` is "best".
+inline bool job_wants_best_plan(const JsonValue& written) {
+  const JsonValue* const plan = find_at(written, "/job/plan");
+  return plan != nullptr && plan->is_string() && plan->string() == "best";
+}
+
+/// A scenario whose plan a search will replace ("plan": "best"). As it is where its own plan is legal; else with the first plan that is,
+/// of few tensor and pipeline degrees, so that nobody has to write one for each size of a cluster. It is for as many GPUs as the scenario
+/// asks for: those of `nodes` or, where `written` has none, the product of the degrees of its `parallel` block; of `written`, the scenario
+/// as a file has it, nothing else is looked at. Throws the InputError of its own plan where none is legal, where the number of GPUs is not
+/// known, or where something else is wrong.
+///
+/// Unlike a search, which never catches, it catches the InputError of each plan that it tries, 40 at most: only reading a scenario tells
+/// whether a plan is legal, and a search needs a scenario that has been read to begin with. It is called once for a scenario.
+Scenario read_with_any_plan(const JsonValue& written, const ReadWithValues& read);
+
+/// Makes the tree that was read into one that can be read again on its own: nulls, which mean absence, go; numbers of
+/// platform and software that are defaults or came from --set get the `source` entry that their files demand.
+void make_self_contained(JsonValue& tree);
+
+/// The resolved scenario as JSON with comments, each line saying where its value comes from:
+///
+///   "training": {              // base.json:7
+///     "global_batch": 1536,    // scenario.json:4
+///     "optimizer": "adam",     // default
+///     "micro_batch": 4,        // --set
+std::string resolved_text(const JsonValue& resolved);
+
+/// Hash of what is simulated: 32 hexadecimal digits. Left out: $schema, sweep, search, names (but a device's, which the
+/// software profile refers to), descriptions and sources. Written and defaulted values count alike.
+std::string resolved_hash(const JsonValue& resolved);
 
 }  // namespace windtunnel

@@ -8,7 +8,6 @@
 #include "scenario/corpus_fixtures.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/testing.hpp"
-#include "scenario/unsupported.hpp"
 
 namespace windtunnel {
 namespace {

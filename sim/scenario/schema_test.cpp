@@ -6,7 +6,7 @@
 
 #include "core/testing.hpp"
 #include "scenario/corpus_fixtures.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 
 // valijson is not written for our warnings.
 #pragma GCC diagnostic push

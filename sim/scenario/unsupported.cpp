@@ -1,8 +1,7 @@
-#include "scenario/unsupported.hpp"
-
 #include <string>
 
 #include "platform/platform_json.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

@@ -22,7 +22,7 @@
 #include "plan/nvlink_groups.hpp"
 #include "report/number_text.hpp"
 #include "scenario/cluster_shape.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "simulate/built_scenario.hpp"
 #include "simulate/compression_report.hpp"

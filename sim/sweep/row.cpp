@@ -16,7 +16,7 @@
 #include "report/json_object.hpp"
 #include "report/report_json.hpp"
 #include "report/report_words.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/objective_value.hpp"
 #include "simulate/simulate.hpp"
 

@@ -11,8 +11,8 @@
 #include "core/hash.hpp"
 #include "core/object_reader.hpp"
 #include "evidence/evidence.hpp"
-#include "scenario/any_plan.hpp"
 #include "scenario/overrides.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 #include "scenario/sweep_json.hpp"
 

@@ -14,7 +14,7 @@
 #include "report/report_view.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/resolved_text.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 #include "sweep/row.hpp"

@@ -4,7 +4,7 @@
 #include "platform/simgrid_platform.hpp"
 #include "questions/collective.hpp"
 #include "scenario/overrides.hpp"
-#include "scenario/resolved_text.hpp"
+#include "scenario/scenario.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/scenario_argument.hpp"
