@@ -1,4 +1,4 @@
-// Reads shell scripts without running them: read_launch_script() of launch_settings.hpp.
+// Reads shell scripts without running them: read_launch_script() of launch_scenario.hpp.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "importers/launch_settings.hpp"
+#include "importers/launch_scenario.hpp"
 
 namespace windtunnel {
 namespace {
