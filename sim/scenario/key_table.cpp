@@ -15,7 +15,7 @@
 #include "cost/collective_algorithm.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "platform/platform_json.hpp"
-#include "scenario/parallel_json.hpp"
+#include "scenario/plan_json.hpp"
 
 namespace windtunnel {
 namespace {

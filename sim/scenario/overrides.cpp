@@ -10,9 +10,9 @@
 
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
-#include "scenario/compression_json.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/library_files.hpp"
+#include "scenario/plan_json.hpp"
 #include "scenario/scenario_files.hpp"
 
 namespace windtunnel {
