@@ -19,7 +19,6 @@
 #include "sweep/pool.hpp"
 #include "sweep/results.hpp"
 #include "sweep/sweep.hpp"
-#include "sweep/sweep_page.hpp"
 #include "sweep/sweep_text.hpp"
 #include "units/quantity_reader.hpp"
 

@@ -1,5 +1,3 @@
-#include "sweep/sweep_page.hpp"
-
 #include <algorithm>
 #include <functional>
 #include <map>
