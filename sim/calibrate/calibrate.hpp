@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/anchoring.hpp"
 #include "calibrate/calibration_points.hpp"
 #include "core/robust_fit.hpp"
 #include "evidence/score.hpp"
