@@ -28,7 +28,7 @@
 #include "report/progress_line.hpp"
 #include "report/report_view.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 

@@ -16,7 +16,7 @@
 #include "importers/log_text.hpp"
 #include "platform/mesh_rings.hpp"
 #include "platform/platform_json.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 
 namespace windtunnel {

@@ -14,7 +14,7 @@
 #include "platform/platform.hpp"
 #include "platform/source_json.hpp"
 #include "report/json_object.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 

@@ -20,7 +20,6 @@
 #include "lower/program_builder.hpp"
 #include "platform/platform_json.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/library_files.hpp"
 #include "scenario/plan_json.hpp"
 #include "scenario/scenario.hpp"
 #include "simulate/built_scenario.hpp"

@@ -1,10 +1,9 @@
-#include "scenario/cluster_shape.hpp"
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 

@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "core/file_io.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;

@@ -11,8 +11,8 @@
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
 #include "scenario/key_table.hpp"
-#include "scenario/library_files.hpp"
 #include "scenario/plan_json.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 
 namespace windtunnel {

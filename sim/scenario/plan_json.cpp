@@ -17,7 +17,7 @@
 #include "cost/codec_table.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "plan/plan_check.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "schedule/schedule_file_json.hpp"
 #include "units/quantity_reader.hpp"
 

@@ -13,7 +13,7 @@
 #include "core/problem.hpp"
 #include "core/text_list.hpp"
 #include "platform/fabric_parts.hpp"
-#include "scenario/cluster_shape.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

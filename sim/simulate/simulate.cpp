@@ -21,7 +21,6 @@
 #include "lower/stage_choice.hpp"
 #include "plan/nvlink_groups.hpp"
 #include "report/number_text.hpp"
-#include "scenario/cluster_shape.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "simulate/built_scenario.hpp"

@@ -14,7 +14,7 @@
 #include "platform/platform_json.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;

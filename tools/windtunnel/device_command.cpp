@@ -4,7 +4,7 @@
 #include "importers/datasheet_device.hpp"
 #include "platform/platform_json.hpp"
 #include "report/json_object.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 #include "validate/kernel_score.hpp"
 #include "validate/scatter_svg.hpp"

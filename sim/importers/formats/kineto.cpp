@@ -22,7 +22,7 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel::formats {
