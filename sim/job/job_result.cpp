@@ -8,7 +8,7 @@
 #include "core/contracts.hpp"
 #include "core/normal.hpp"
 #include "core/quantile.hpp"
-#include "job/job_player.hpp"
+#include "job/job_model.hpp"
 #include "report/report_words.hpp"
 #include "scenario/scenario.hpp"
 #include "simulate/tasks.hpp"

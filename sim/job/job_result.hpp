@@ -10,7 +10,6 @@
 
 #include "core/json_value.hpp"
 #include "job/job_model.hpp"
-#include "job/job_player.hpp"
 #include "report/document.hpp"
 
 namespace windtunnel {
