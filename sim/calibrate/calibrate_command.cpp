@@ -21,7 +21,7 @@
 #include "core/option_error.hpp"
 #include "core/staged_files.hpp"
 #include "core/text_list.hpp"
-#include "platform/source_json.hpp"
+#include "platform/platform_json.hpp"
 #include "report/explanation.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"

@@ -12,7 +12,7 @@
 #include "importers/importer.hpp"
 #include "importers/log_text.hpp"
 #include "platform/platform.hpp"
-#include "platform/source_json.hpp"
+#include "platform/platform_json.hpp"
 #include "report/json_object.hpp"
 #include "scenario/scenario.hpp"
 

@@ -7,7 +7,6 @@
 
 #include "core/file_io.hpp"
 #include "platform/platform_json.hpp"
-#include "platform/source_json.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

@@ -10,7 +10,6 @@
 #include "core/json_value.hpp"
 #include "core/number_in.hpp"
 #include "platform/platform_json.hpp"
-#include "platform/source_json.hpp"
 #include "units/amount_range.hpp"
 #include "units/member_reader.hpp"
 

@@ -12,7 +12,6 @@
 
 #include "core/object_reader.hpp"
 #include "platform/network.hpp"
-#include "platform/source_json.hpp"
 #include "units/member_reader.hpp"
 
 namespace windtunnel {

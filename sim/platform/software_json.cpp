@@ -6,7 +6,6 @@
 
 #include "core/object_reader.hpp"
 #include "platform/platform_json.hpp"
-#include "platform/source_json.hpp"
 #include "units/member_reader.hpp"
 
 namespace windtunnel {

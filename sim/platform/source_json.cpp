@@ -1,11 +1,10 @@
-#include "platform/source_json.hpp"
-
 #include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "platform/platform_json.hpp"
 
 namespace windtunnel {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/hash.hpp"
 #include "core/json_value.hpp"
-#include "platform/source_json.hpp"
+#include "platform/platform_json.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/scenario.hpp"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/number_in.hpp"
-#include "platform/source_json.hpp"
+#include "platform/platform_json.hpp"
 #include "scenario/key_table.hpp"
 #include "units/quantity_reader.hpp"
 
