@@ -7,7 +7,6 @@
 
 #include "core/testing.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 
 namespace windtunnel {

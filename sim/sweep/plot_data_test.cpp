@@ -7,7 +7,6 @@
 #include "simulate/objective_value.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 #include "sweep/sweep_plot.hpp"
 #include "sweep/sweep_text.hpp"

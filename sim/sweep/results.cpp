@@ -26,7 +26,6 @@
 #include "evidence/evidence.hpp"
 #include "report/json_object.hpp"
 #include "report/terminal_text.hpp"
-#include "sweep/row.hpp"
 #include "sweep/sweep_plot.hpp"
 
 namespace windtunnel {

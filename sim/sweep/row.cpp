@@ -1,5 +1,3 @@
-#include "sweep/row.hpp"
-
 #include <array>
 #include <cmath>
 #include <memory>
@@ -19,6 +17,7 @@
 #include "scenario/scenario.hpp"
 #include "simulate/objective_value.hpp"
 #include "simulate/simulate.hpp"
+#include "sweep/results.hpp"
 
 namespace windtunnel {
 namespace {

@@ -15,7 +15,7 @@
 #include "scenario/scenario.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
-#include "sweep/row.hpp"
+#include "sweep/results.hpp"
 #include "sweep/sweep_plot.hpp"
 #include "sweep/sweep_text.hpp"
 #include "units/quantity_reader.hpp"

@@ -17,7 +17,7 @@
 #include "report/page_assets.hpp"
 #include "scenario/key_table.hpp"
 #include "sweep/points.hpp"
-#include "sweep/row.hpp"
+#include "sweep/results.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

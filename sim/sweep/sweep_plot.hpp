@@ -6,7 +6,6 @@
 
 #include "report/ordering.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {

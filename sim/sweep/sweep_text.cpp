@@ -15,7 +15,7 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "sweep/row.hpp"
+#include "sweep/results.hpp"
 #include "sweep/sweep_plot.hpp"
 
 namespace windtunnel {
