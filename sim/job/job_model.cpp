@@ -7,7 +7,7 @@
 
 #include "core/contracts.hpp"
 #include "cost/adapters.hpp"
-#include "plan/state_bytes.hpp"
+#include "plan/plan.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
