@@ -14,7 +14,7 @@
 #include "core/option_error.hpp"
 #include "core/utf8.hpp"
 #include "importers/log_text.hpp"
-#include "platform/mesh_rings.hpp"
+#include "platform/network.hpp"
 #include "platform/platform_json.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
