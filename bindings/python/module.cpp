@@ -28,8 +28,7 @@
 #include "questions/explain.hpp"
 #include "report/report_json.hpp"
 #include "report/trace_slices.hpp"
-#include "scenario/scenario_template.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 #include "search/placement_search.hpp"
 #include "search/rank.hpp"
 #include "search/rank_command.hpp"
@@ -38,7 +37,6 @@
 #include "simulate/simulate.hpp"
 #include "studies/job_run.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row.hpp"
 #include "validate/validate_command.hpp"
 
 namespace py = pybind11;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <variant>
 
-#include "calibrate/calibration_text.hpp"
-#include "calibrate/constant_fitter.hpp"
+#include "calibrate/calibrate.hpp"
+#include "calibrate/calibrate_command.hpp"
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
@@ -23,7 +23,7 @@
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/built_scenario.hpp"
 
 namespace windtunnel {
@@ -33,41 +33,6 @@ namespace {
 Eigen::Map<const Eigen::VectorXd> vector_of(const std::vector<double>& numbers) {
   return {numbers.data(), static_cast<Eigen::Index>(numbers.size())};
 }
-}  // namespace
-
-LinearBelief::LinearBelief(const std::vector<double>& spreads)
-    : covariance_(vector_of(spreads).array().square().matrix().asDiagonal()),
-      mean_(Eigen::VectorXd::Zero(covariance_.rows())) {}
-
-double LinearBelief::variance(const std::vector<double>& gradient) const {
-  return vector_of(gradient).dot(covariance_ * vector_of(gradient));
-}
-
-double LinearBelief::variance_after(const std::vector<double>& asked,
-                                    const std::vector<double>& gradient, double noise) const {
-  const Eigen::VectorXd moved = covariance_ * vector_of(gradient);
-  const double shared = vector_of(asked).dot(moved);
-  return variance(asked) - shared * shared / (noise * noise + vector_of(gradient).dot(moved));
-}
-
-void LinearBelief::measure(const std::vector<double>& gradient, double noise,
-                           std::optional<double> residual) {
-  const Eigen::VectorXd moved = covariance_ * vector_of(gradient);
-  const double scale = 1 / (noise * noise + vector_of(gradient).dot(moved));
-  if (residual) mean_ += scale * (*residual - expected(gradient)) * moved;
-  covariance_ -= scale * moved * moved.transpose();
-}
-
-double LinearBelief::expected(const std::vector<double>& gradient) const {
-  return vector_of(gradient).dot(mean_);
-}
-
-double LinearBelief::spread(std::size_t constant) const {
-  const auto at = static_cast<Eigen::Index>(constant);
-  return std::sqrt(covariance_(at, at));
-}
-
-namespace {
 
 constexpr double step = 0.05;           ///< of ln(constant), for differences
 constexpr double least_effect = 1e-3;   ///< of a constant on ln(time): below, it is left out
@@ -226,14 +191,6 @@ std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tenso
   return changes;
 }
 
-std::vector<double> spreads_of(const std::vector<FitConstant>& constants, const Scenario& plan) {
-  const StackKnowledge stack =
-      plan.software.profiled ? StackKnowledge::known : StackKnowledge::unmeasured;
-  std::vector<double> spreads;
-  for (const FitConstant& constant : constants) spreads.push_back(prior_spread(constant, stack));
-  return spreads;
-}
-
 /// A candidate with what is known of its time.
 struct Candidate {
   Overrides overrides;
@@ -346,7 +303,94 @@ void learn(LinearBelief& belief, Linearizer& linearizer, const std::vector<Measu
     ++advice.num_rows;
   }
 }
+
+using detail::time_text;
+
+double factor_of(double width) { return std::exp(normal_95th * width); }
+
+/// The 90 % interval of the plan's time when ln(time) has this standard deviation: before any row what `run` states.
+std::pair<Seconds, Seconds> interval_of(const Advice& advice, double width) {
+  const Seconds time = advice.iteration_time;
+  if (!advice.run_interval) return {time / factor_of(width), time * factor_of(width)};
+  const double share = width / advice.width_of_run;
+  return {time * std::pow(advice.run_interval->first, share),
+          time * std::pow(advice.run_interval->second, share)};
+}
+
+std::string interval_text(const Advice& advice, double width) {
+  const auto [low, high] = interval_of(advice, width);
+  return time_text(low, high) + " to " + time_text(high, high);
+}
+
+/// What the interval rests on.
+std::string before_text(const Advice& advice) {
+  const std::string rows = "with " + count_text(advice.num_rows, "measured row");
+  if (!advice.run_interval) return rows;
+  return advice.num_rows == 0
+             ? "as run states it; no rows were measured"
+             : "of run's " + interval_text(advice, advice.width_of_run) + ", " + rows;
+}
+
+std::string constants_text(const Advice& advice) {
+  std::string text = "\n  It depends on\n";
+  std::size_t widest = 0;
+  for (const AdvisedConstant& each : advice.constants)
+    widest = std::max(widest, each.constant.name.size());
+  for (const AdvisedConstant& each : advice.constants)
+    text += "    " + left_aligned(each.constant.name, static_cast<int>(widest) + 2) +
+            right_aligned(text_of(each.given), 10) + "  known to a factor of " +
+            fixed_text(factor_of(each.spread), 2) + "; 10 % of it is " +
+            signed_percent_text(std::pow(1.1, each.sensitivity) - 1) + " of the time\n";
+  return text;
+}
+
+/// "87 of 100 cases"
+std::string cases_text(double share) { return fixed_text(100 * share, 0) + " of 100 cases"; }
+
+std::string refused_text(const Advice& advice) {
+  if (advice.num_refused == 0) return {};
+  return "  (" + std::to_string(advice.num_refused) +
+         " more cannot be simulated; the first: " + advice.why_refused + ")\n";
+}
+
+JsonValue interval_value(const Advice& advice, double width) {
+  const auto [low, high] = interval_of(advice, width);
+  return array_of(std::array{low / Seconds{1}, high / Seconds{1}});
+}
+
 }  // namespace
+
+LinearBelief::LinearBelief(const std::vector<double>& spreads)
+    : covariance_(vector_of(spreads).array().square().matrix().asDiagonal()),
+      mean_(Eigen::VectorXd::Zero(covariance_.rows())) {}
+
+double LinearBelief::variance(const std::vector<double>& gradient) const {
+  return vector_of(gradient).dot(covariance_ * vector_of(gradient));
+}
+
+double LinearBelief::variance_after(const std::vector<double>& asked,
+                                    const std::vector<double>& gradient, double noise) const {
+  const Eigen::VectorXd moved = covariance_ * vector_of(gradient);
+  const double shared = vector_of(asked).dot(moved);
+  return variance(asked) - shared * shared / (noise * noise + vector_of(gradient).dot(moved));
+}
+
+void LinearBelief::measure(const std::vector<double>& gradient, double noise,
+                           std::optional<double> residual) {
+  const Eigen::VectorXd moved = covariance_ * vector_of(gradient);
+  const double scale = 1 / (noise * noise + vector_of(gradient).dot(moved));
+  if (residual) mean_ += scale * (*residual - expected(gradient)) * moved;
+  covariance_ -= scale * moved * moved.transpose();
+}
+
+double LinearBelief::expected(const std::vector<double>& gradient) const {
+  return vector_of(gradient).dot(mean_);
+}
+
+double LinearBelief::spread(std::size_t constant) const {
+  const auto at = static_cast<Eigen::Index>(constant);
+  return std::sqrt(covariance_(at, at));
+}
 
 Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& sets,
               const Library& library) {
@@ -355,7 +399,11 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   const JsonValue merged = merged_scenario(request.file, library, options);
   Scenario plan = read_scenario(request.file, library, options);
   Linearizer linearizer = make_linearizer(request, plan, library);
-  LinearBelief belief(spreads_of(linearizer.constants(), plan));
+  std::vector<double> spreads;
+  for (const FitConstant& constant : linearizer.constants())
+    spreads.push_back(prior_spread(
+        constant, plan.software.profiled ? StackKnowledge::known : StackKnowledge::unmeasured));
+  LinearBelief belief(spreads);
 
   Advice advice;
   advice.noise = row_noise;
@@ -423,110 +471,20 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   return advice;
 }
 
-namespace {
-
-using detail::time_text;
-
-double factor_of(double width) { return std::exp(normal_95th * width); }
-
-/// The 90 % interval of the plan's time when ln(time) has this standard deviation: before any row what `run` states.
-std::pair<Seconds, Seconds> interval_of(const Advice& advice, double width) {
-  const Seconds time = advice.iteration_time;
-  if (!advice.run_interval) return {time / factor_of(width), time * factor_of(width)};
-  const double share = width / advice.width_of_run;
-  return {time * std::pow(advice.run_interval->first, share),
-          time * std::pow(advice.run_interval->second, share)};
-}
-
-std::string interval_text(const Advice& advice, double width) {
-  const auto [low, high] = interval_of(advice, width);
-  return time_text(low, high) + " to " + time_text(high, high);
-}
-
-std::string value_of(const Overrides& overrides, const std::string& pointer) {
-  const auto found =
-      std::ranges::find_if(overrides, [&](const auto& each) { return each.first == pointer; });
-  return found == overrides.end() ? "" : found->second;
-}
-
-std::string run_text(const AdvisedRun& run) {
-  return count_text(run.gpus, "GPU") + ": " + run.plan + ", " +
-         count_text(std::stoul(value_of(run.overrides, "/model/layers")), "layer") + " in all";
-}
-
-std::string command_of(const AdvisedRun& run, const std::string& file) {
-  std::vector<std::string> words{"windtunnel", "run", file};
-  for (const auto& [pointer, value] : run.overrides)
-    words.insert(words.end(), {"--set", pointer + "=" + value});
-  return shell_line(words);
-}
-
-/// What the interval rests on.
-std::string before_text(const Advice& advice) {
-  const std::string rows = "with " + count_text(advice.num_rows, "measured row");
-  if (!advice.run_interval) return rows;
-  return advice.num_rows == 0
-             ? "as run states it; no rows were measured"
-             : "of run's " + interval_text(advice, advice.width_of_run) + ", " + rows;
-}
-
-std::string constants_text(const Advice& advice) {
-  std::string text = "\n  It depends on\n";
-  std::size_t widest = 0;
-  for (const AdvisedConstant& each : advice.constants)
-    widest = std::max(widest, each.constant.name.size());
-  for (const AdvisedConstant& each : advice.constants)
-    text += "    " + left_aligned(each.constant.name, static_cast<int>(widest) + 2) +
-            right_aligned(text_of(each.given), 10) + "  known to a factor of " +
-            fixed_text(factor_of(each.spread), 2) + "; 10 % of it is " +
-            signed_percent_text(std::pow(1.1, each.sensitivity) - 1) + " of the time\n";
-  return text;
-}
-
-/// "87 of 100 cases"
-std::string cases_text(double share) { return fixed_text(100 * share, 0) + " of 100 cases"; }
-
-std::string decision_text(const AdvisedDecision& decision, const std::string& against) {
-  const double ratio = std::exp(decision.gain);  // time of the other over that of the plan
-  const std::string change =
-      ratio < 1 ? percent_text(1 / ratio - 1) + " slower" : percent_text(1 - 1 / ratio) + " faster";
-  return "It is " + change + " than " + against + ", which is right in " +
-         cases_text(decision.sure);
-}
-
-std::string skipped_text(const Advice& advice) {
-  std::string text;
-  for (const auto& [row, why] : advice.skipped) text += "  skipped " + row + ": " + why + "\n";
-  return text;
-}
-
-std::string refused_text(const Advice& advice) {
-  if (advice.num_refused == 0) return {};
-  return "  (" + std::to_string(advice.num_refused) +
-         " more cannot be simulated; the first: " + advice.why_refused + ")\n";
-}
-
-JsonValue interval_value(const Advice& advice, double width) {
-  const auto [low, high] = interval_of(advice, width);
-  return array_of(std::array{low / Seconds{1}, high / Seconds{1}});
-}
-
-JsonValue advised_constant(const AdvisedConstant& each) {
-  return object_of({{"name", each.constant.name},
-                    {"pointer", each.constant.pointer},
-                    {"value", text_of(each.given)},
-                    {"spread", each.spread},
-                    {"sensitivity", each.sensitivity}});
-}
-}  // namespace
-
 std::string advice_text(const Advice& advice, const std::string& file, const std::string& against) {
   const Seconds time = advice.iteration_time;
   std::string text = file + ": " + time_text(time, time) + " per iteration\n\n  90 % interval" +
                      (advice.run_interval ? "" : " of what its constants leave open") + ": " +
-                     interval_text(advice, advice.width) + ", " + before_text(advice) + "\n" +
-                     skipped_text(advice) + constants_text(advice);
-  if (advice.decision) text += "\n  " + decision_text(*advice.decision, against) + "\n";
+                     interval_text(advice, advice.width) + ", " + before_text(advice) + "\n";
+  for (const auto& [row, why] : advice.skipped) text += "  skipped " + row + ": " + why + "\n";
+  text += constants_text(advice);
+  if (const auto& decision = advice.decision) {
+    const double ratio = std::exp(decision->gain);  // time of the other over that of the plan
+    text += "\n  It is " +
+            (ratio < 1 ? percent_text(1 / ratio - 1) + " slower"
+                       : percent_text(1 - 1 / ratio) + " faster") +
+            " than " + against + ", which is right in " + cases_text(decision->sure) + "\n";
+  }
   if (advice.num_candidates == 0)
     return text + "\n  Nothing to measure: no cut of the plan fits on one to four nodes\n" +
            refused_text(advice);
@@ -536,14 +494,22 @@ std::string advice_text(const Advice& advice, const std::string& file, const std
   text += "\n  Measure next, of " + count_text(advice.num_candidates, "configuration") +
           " that fit on one to four nodes\n" + refused_text(advice);
   int number = 0;
-  for (const AdvisedRun& run : advice.runs)
-    text += "    " + std::to_string(++number) + ". " + run_text(run) + "; " +
+  for (const AdvisedRun& run : advice.runs) {
+    std::vector<std::string> command{"windtunnel", "run", file};
+    std::string layers;
+    for (const auto& [pointer, value] : run.overrides) {
+      command.insert(command.end(), {"--set", pointer + "=" + value});
+      if (pointer == "/model/layers") layers = value;
+    }
+    text += "    " + std::to_string(++number) + ". " + count_text(run.gpus, "GPU") + ": " +
+            run.plan + ", " + count_text(std::stoul(layers), "layer") + " in all; " +
             time_text(run.iteration_time, run.iteration_time) + " an iteration\n       then " +
             interval_text(advice, run.width_after) +
             (advice.decision ? "; should it take that long, the decision is right in " +
                                    cases_text(run.sure_after)
                              : "") +
-            "\n       " + command_of(run, file) + "\n";
+            "\n       " + shell_line(command) + "\n";
+  }
   return text +
          "  Measure three or more of them: calibrate seldom believes one or two, whose errors it "
          "cannot tell from a constant's.\n";
@@ -556,6 +522,13 @@ std::string advice_json(const Advice& advice) {
                       {"iteration_time_s", run.iteration_time},
                       {"interval_s", interval_value(advice, run.width_after)},
                       {"sure", only_if(advice.decision.has_value(), run.sure_after)}});
+  };
+  const auto advised_constant = [](const AdvisedConstant& each) {
+    return object_of({{"name", each.constant.name},
+                      {"pointer", each.constant.pointer},
+                      {"value", text_of(each.given)},
+                      {"spread", each.spread},
+                      {"sensitivity", each.sensitivity}});
   };
   const AdvisedDecision decided = advice.decision.value_or(AdvisedDecision{});
   const JsonValue decision = object_of(

@@ -1,8 +1,8 @@
-#include "calibrate/anchoring.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
+
+#include "calibrate/calibration_points.hpp"
 
 namespace windtunnel {
 namespace {

@@ -8,7 +8,6 @@
 #include <random>
 #include <utility>
 
-#include "calibrate/constant_fitter.hpp"
 #include "core/contracts.hpp"
 #include "core/text_list.hpp"
 #include "report/number_text.hpp"
@@ -23,61 +22,6 @@ std::vector<double> rounded(std::vector<double> values) {
   for (double& value : values) value = rounded_to(value, digits);
   return values;
 }
-
-}  // namespace
-
-PointPredictor::PointPredictor(const std::vector<CalibrationPoint>& points,
-                               const std::vector<FitConstant>& constants, Predict predict,
-                               OnProgress on_progress)
-    : points_(&points),
-      constants_(&constants),
-      predict_(std::move(predict)),
-      on_progress_(std::move(on_progress)) {}
-
-Overrides PointPredictor::overrides_for(const CalibrationPoint& point,
-                                        const std::vector<double>& values) const {
-  Overrides overrides;
-  for (std::size_t j = 0; j < values.size(); ++j)
-    overrides.emplace_back((*constants_)[j].pointer, text_of({values[j], point.given[j].unit}));
-  return overrides;
-}
-
-std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_values,
-                                             const std::vector<std::size_t>& indices) {
-  const std::vector<double> values = rounded(exact_values);
-  std::map<std::size_t, Seconds>& known = known_[values];
-  std::vector<std::size_t> missing;
-  for (const std::size_t index : indices)
-    if (!known.contains(index)) missing.push_back(index);
-  Tasks<Seconds> tasks{missing.size(), default_at_once(), [&](std::size_t i) {
-                         const CalibrationPoint& point = (*points_)[missing[i]];
-                         return predict_(point, overrides_for(point, values));
-                       }};
-  if (on_progress_)
-    tasks.on_done = [&](std::size_t done) { on_progress_(num_predictions_ + done); };
-  const std::vector<TaskOutcome<Seconds>> outcomes = run_tasks(tasks);
-  num_predictions_ += missing.size();
-  for (std::size_t i = 0; i < missing.size(); ++i) {
-    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
-      throw_failure(*failure, (*points_)[missing[i]].id);
-    known[missing[i]] = std::get<Seconds>(outcomes[i]);
-  }
-  std::vector<Seconds> times;
-  for (const std::size_t index : indices) times.push_back(known.at(index));
-  return times;
-}
-
-PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides) {
-  return [library, overrides = std::move(overrides)](const CalibrationPoint& point,
-                                                     const Overrides& fitted) {
-    ReadOptions options{.overrides = overrides};
-    options.overrides.insert(options.overrides.end(), fitted.begin(), fitted.end());
-    const Scenario scenario = read_scenario(point.scenario, point.folder, library, options);
-    return simulate(scenario).report.iteration_time;
-  };
-}
-
-namespace {
 
 using Indices = std::vector<std::size_t>;
 
@@ -133,12 +77,6 @@ std::vector<HeldOut> hold_out(std::vector<HeldOut> groups, const std::vector<dou
   return groups;
 }
 
-double mean_size(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += std::abs(value);
-  return sum / static_cast<double>(values.size());
-}
-
 double largest_share(const std::vector<double>& values) {
   double largest = 0, sum = 0;
   for (const double value : values) {
@@ -148,15 +86,13 @@ double largest_share(const std::vector<double>& values) {
   return sum > 0 ? largest / sum : 0;
 }
 
-/// A constant without effect keeps its start. One that lost its effect on the way to a bound, or was moved there before the fit
-/// because the file's value lies outside, is at the bound all the same.
-bool keeps_given_value(const FittedConstant& fitted) {
-  return std::abs(fitted.value - fitted.given.number) <= at_bound_share * fitted.given.number;
-}
-
 Identification identify(const FittedConstant& fitted) {
   const bool has_effect = fitted.sensitivity >= least_sensitivity;
-  if (fitted.side() != BoundSide::inside && (has_effect || !keeps_given_value(fitted)))
+  // A constant without effect keeps its start. One that lost its effect on the way to a bound, or was moved there before the fit
+  // because the file's value lies outside, is at the bound all the same.
+  const bool has_moved =
+      !(std::abs(fitted.value - fitted.given.number) <= at_bound_share * fitted.given.number);
+  if (fitted.side() != BoundSide::inside && (has_effect || has_moved))
     return Identification::at_bound;
   if (!has_effect) return Identification::no_effect;
   if (std::abs(fitted.correlation) > strong_correlation) return Identification::traded;
@@ -180,7 +116,8 @@ FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j
     fitted.lowest = std::min(fitted.lowest, refit.values[j]);
     fitted.highest = std::max(fitted.highest, refit.values[j]);
   }
-  fitted.sensitivity = mean_size(fit.sensitivities[j]);
+  for (const double value : fit.sensitivities[j]) fitted.sensitivity += std::abs(value);
+  fitted.sensitivity /= static_cast<double>(fit.sensitivities[j].size());
   fitted.largest_share = largest_share(fit.sensitivities[j]);
   for (std::size_t k = 0; k < constants.size(); ++k) {
     if (k == j || std::abs(fit.correlations[j][k]) <= std::abs(fitted.correlation)) continue;
@@ -190,7 +127,76 @@ FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j
   return fitted;
 }
 
+std::string method_of(const Calibration& calibration) {
+  if (calibration.constants.empty()) return "predicted with the constants of the shipped files";
+  return (calibration.by_size.empty() ? "refitted without one random fifth each: "
+                                      : "refitted without one model size each: ") +
+         listed(calibration.constants, [](const auto& fitted) { return fitted.constant.name; });
+}
+
+constexpr double hardly_narrower = 0.8;      ///< posterior over prior width: the rows say little
+constexpr double differs_in_widths = 2;      ///< nearer to the given value, it is one of 95 %
+constexpr double clearly_worse = 0.02;       ///< of ln(time): the spread of regular rows
+constexpr double most_rows_worse = 0.2;      ///< of all: outliers, which every set has
+constexpr double at_bound_logarithm = 1e-3;  ///< of ln(constant): nearer to a bound is at it
+
+bool is_at_bound(double value, const FitBounds& bounds) {
+  return std::log(value / bounds.lower) < at_bound_logarithm ||
+         std::log(bounds.upper / value) < at_bound_logarithm;
+}
+
 }  // namespace
+
+PointPredictor::PointPredictor(const std::vector<CalibrationPoint>& points,
+                               const std::vector<FitConstant>& constants, Predict predict,
+                               OnProgress on_progress)
+    : points_(&points),
+      constants_(&constants),
+      predict_(std::move(predict)),
+      on_progress_(std::move(on_progress)) {}
+
+Overrides PointPredictor::overrides_for(const CalibrationPoint& point,
+                                        const std::vector<double>& values) const {
+  Overrides overrides;
+  for (std::size_t j = 0; j < values.size(); ++j)
+    overrides.emplace_back((*constants_)[j].pointer, text_of({values[j], point.given[j].unit}));
+  return overrides;
+}
+
+std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_values,
+                                             const std::vector<std::size_t>& indices) {
+  const std::vector<double> values = rounded(exact_values);
+  std::map<std::size_t, Seconds>& known = known_[values];
+  std::vector<std::size_t> missing;
+  for (const std::size_t index : indices)
+    if (!known.contains(index)) missing.push_back(index);
+  Tasks<Seconds> tasks{missing.size(), default_at_once(), [&](std::size_t i) {
+                         const CalibrationPoint& point = (*points_)[missing[i]];
+                         return predict_(point, overrides_for(point, values));
+                       }};
+  if (on_progress_)
+    tasks.on_done = [&](std::size_t done) { on_progress_(num_predictions_ + done); };
+  const std::vector<TaskOutcome<Seconds>> outcomes = run_tasks(tasks);
+  num_predictions_ += missing.size();
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
+      throw_failure(*failure, (*points_)[missing[i]].id);
+    known[missing[i]] = std::get<Seconds>(outcomes[i]);
+  }
+  std::vector<Seconds> times;
+  for (const std::size_t index : indices) times.push_back(known.at(index));
+  return times;
+}
+
+PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides) {
+  return [library, overrides = std::move(overrides)](const CalibrationPoint& point,
+                                                     const Overrides& fitted) {
+    ReadOptions options{.overrides = overrides};
+    options.overrides.insert(options.overrides.end(), fitted.begin(), fitted.end());
+    const Scenario scenario = read_scenario(point.scenario, point.folder, library, options);
+    return simulate(scenario).report.iteration_time;
+  };
+}
 
 BoundSide FittedConstant::side() const {
   if (value < range.bounds.lower * (1 + at_bound_share)) return BoundSide::lower;
@@ -253,17 +259,6 @@ std::vector<ScoredRow> anchored(std::vector<ScoredRow> comparisons,
   return comparisons;
 }
 
-namespace {
-
-std::string method_of(const Calibration& calibration) {
-  if (calibration.constants.empty()) return "predicted with the constants of the shipped files";
-  return (calibration.by_size.empty() ? "refitted without one random fifth each: "
-                                      : "refitted without one model size each: ") +
-         listed(calibration.constants, [](const auto& fitted) { return fitted.constant.name; });
-}
-
-}  // namespace
-
 std::vector<ScoredRow> held_out_by_row(const Calibration& calibration) {
   std::vector<ScoredRow> by_row = calibration.as_given;
   if (calibration.constants.empty()) return by_row;
@@ -294,6 +289,133 @@ std::vector<EvidenceRegime> evidence_of(const std::vector<CalibrationPoint>& poi
   }
   for (EvidenceRegime& regime : regimes) std::ranges::sort(regime.residuals);
   return regimes;
+}
+
+ConstantFitter::ConstantFitter(const std::vector<CalibrationPoint>& points,
+                               const CalibrationPlan& plan, PointPredictor& predictor)
+    : points_(&points), plan_(&plan), predictor_(&predictor) {
+  for (std::size_t j = 0; j < plan.constants.size(); ++j)
+    ranges_.push_back(range_of(plan.constants[j], points.front().given[j].number));
+}
+
+ConstantFit ConstantFitter::fit(const Indices& rows, const std::vector<double>& start) {
+  ConstantFit fitted;
+  fitted.kept.resize(ranges_.size());
+  const std::vector<double> first = start.empty() ? starts() : start;
+  fitted.fit = fit_free(rows, first, fitted.kept, noise_of(rows));
+  if (plan_->prior == PriorKind::none) return fitted;
+  fitted.prior_widths = spreads(rows);
+  fitted.posterior_widths = fitted.fit.widths;
+  while (keep_one_more(fitted)) {
+    fitted.fit = fit_free(rows, first, fitted.kept, noise_of(rows));
+    for (std::size_t j = 0; j < ranges_.size(); ++j)
+      if (!fitted.kept[j]) fitted.posterior_widths[j] = fitted.fit.widths[j];
+  }
+  if (makes_too_many_worse(rows, fitted.fit.values)) {
+    for (auto& kept : fitted.kept)
+      if (!kept) kept = Identification::contradicted;
+    fitted.fit.values = starts();
+  }
+  return fitted;
+}
+
+std::vector<ScoredRow> ConstantFitter::compare(const Indices& rows,
+                                               const std::vector<double>& values) {
+  const std::vector<Seconds> predicted = predictor_->predict(values, rows);
+  std::vector<ScoredRow> comparisons;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const CalibrationPoint& point = (*points_)[rows[i]];
+    comparisons.push_back({point.id, point.size, point.measured, predicted[i], Flops{}});
+  }
+  return comparisons;
+}
+
+/// A constant that is kept has bounds that meet at its start.
+RobustFit ConstantFitter::fit_free(const Indices& rows, const std::vector<double>& start,
+                                   const Kept& kept, double noise) {
+  FitProblem problem;
+  for (std::size_t j = 0; j < ranges_.size(); ++j) {
+    const FitBounds bounds =
+        kept[j] ? FitBounds{ranges_[j].start, ranges_[j].start} : ranges_[j].bounds;
+    problem.lower.push_back(bounds.lower);
+    problem.upper.push_back(bounds.upper);
+    problem.start.push_back(std::clamp(start[j], bounds.lower, bounds.upper));
+  }
+  problem.weights = weights(rows);
+  problem.residuals = [&](const std::vector<double>& values) { return residuals(values, rows); };
+  if (plan_->prior == PriorKind::shipped) problem.prior = FitPrior{starts(), spreads(rows), noise};
+  return robust_fit(problem);
+}
+
+std::vector<double> ConstantFitter::starts() const {
+  std::vector<double> values;
+  for (const FitRange& range : ranges_) values.push_back(range.start);
+  return values;
+}
+
+std::vector<double> ConstantFitter::residuals(const std::vector<double>& values,
+                                              const Indices& rows) {
+  std::vector<double> logarithms;
+  for (const ScoredRow& row : compare(rows, values))
+    logarithms.push_back(std::log(row.predicted / row.measured));
+  return logarithms;
+}
+
+/// Equal for each set, with a mean of 1 over the rows.
+std::vector<double> ConstantFitter::weights(const Indices& rows) const {
+  std::map<std::string, double> rows_of_set;
+  for (const std::size_t row : rows) ++rows_of_set[(*points_)[row].set];
+  const double share = static_cast<double>(rows.size()) / static_cast<double>(rows_of_set.size());
+  std::vector<double> weights;
+  for (const std::size_t row : rows) weights.push_back(share / rows_of_set[(*points_)[row].set]);
+  return weights;
+}
+
+/// Of the widest prior that a row has: one unmeasured stack among them, and little is known.
+std::vector<double> ConstantFitter::spreads(const Indices& rows) const {
+  std::vector<double> spreads(ranges_.size(), 0);
+  for (std::size_t j = 0; j < spreads.size(); ++j)
+    for (const std::size_t row : rows)
+      spreads[j] = std::max(spreads[j], prior_spread(plan_->constants[j], (*points_)[row].stack));
+  return spreads;
+}
+
+double ConstantFitter::noise_of(const Indices& rows) const {
+  const bool measured = std::ranges::all_of(
+      rows, [&](std::size_t row) { return (*points_)[row].stack == StackKnowledge::known; });
+  return measured ? row_noise : unmeasured_row_noise;
+}
+
+bool ConstantFitter::keep_one_more(ConstantFit& fitted) const {
+  std::optional<std::size_t> least_known, nearest;
+  double largest_share = hardly_narrower, smallest_move = differs_in_widths;
+  for (std::size_t j = 0; j < ranges_.size(); ++j) {
+    if (fitted.kept[j]) continue;
+    const double width = fitted.fit.widths[j];
+    const double move = std::abs(std::log(fitted.fit.values[j] / ranges_[j].start)) / width;
+    if (const double share = width / fitted.prior_widths[j]; share > largest_share) {
+      least_known = j;
+      largest_share = share;
+    }
+    if (move < smallest_move && !is_at_bound(fitted.fit.values[j], ranges_[j].bounds)) {
+      nearest = j;
+      smallest_move = move;
+    }
+  }
+  if (least_known)
+    fitted.kept[*least_known] = Identification::prior_only;
+  else if (nearest)
+    fitted.kept[*nearest] = Identification::agrees;
+  return least_known || nearest;
+}
+
+bool ConstantFitter::makes_too_many_worse(const Indices& rows, const std::vector<double>& values) {
+  const std::vector<double> before = residuals(starts(), rows);
+  const std::vector<double> after = residuals(values, rows);
+  std::size_t worse = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (std::abs(after[i]) > std::abs(before[i]) + clearly_worse) ++worse;
+  return static_cast<double>(worse) > most_rows_worse * static_cast<double>(rows.size());
 }
 
 }  // namespace windtunnel

@@ -6,11 +6,9 @@
 #include <memory>
 #include <sstream>
 
-#include "calibrate/calibration_text.hpp"
 #include "core/file_io.hpp"
 #include "core/testing.hpp"
-#include "platform/device_json.hpp"
-#include "platform/software_json.hpp"
+#include "platform/platform_json.hpp"
 
 namespace windtunnel {
 namespace {

@@ -10,7 +10,7 @@
 #include <random>
 #include <utility>
 
-#include "calibrate/constant_fitter.hpp"
+#include "calibrate/calibrate.hpp"
 #include "core/contracts.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"

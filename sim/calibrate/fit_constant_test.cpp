@@ -1,8 +1,8 @@
-#include "calibrate/fit_constant.hpp"
-
 #include <doctest/doctest.h>
 
 #include <memory>
+
+#include "calibrate/calibration_points.hpp"
 
 namespace windtunnel {
 namespace {

@@ -72,31 +72,6 @@ void expect_one_stack(const std::vector<MemoryCorrection>& corrections,
           "name sets of one stack");
 }
 
-}  // namespace
-
-int run_memory_calibration(const CalibrateRequest& request, const std::filesystem::path& file,
-                           const Library& library, std::ostream& out, std::ostream& messages) {
-  const std::vector<MeasurementSet> sets = read_sets(request.sets, library);
-  std::vector<MemoryCorrection> corrections;
-  for (const MemoryRows& rows : read_memory_rows(sets, library, request.overrides)) {
-    if (groups_of(rows).size() < 2) continue;
-    corrections.push_back(calibrate_memory(rows, request.seed));
-    for (const MeasurementSet& set : sets) corrections.back().sets.push_back(set.name);
-  }
-  if (corrections.empty()) {
-    messages << "calibrate: no readings of memory in two groups or more\n";
-    return 1;
-  }
-  if (!file.empty()) expect_one_stack(corrections, file);
-  out << result_of(corrections, request.format) << std::flush;
-  if (file.empty()) return 0;
-  write_file_atomically(file, memory_correction_json(corrections.back()));
-  messages << "calibrate: wrote " << file.string() << "\n";
-  return 0;
-}
-
-namespace {
-
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
@@ -203,6 +178,27 @@ double error_of(const MemoryRow& row, double factor) {
 }
 
 }  // namespace
+
+int run_memory_calibration(const CalibrateRequest& request, const std::filesystem::path& file,
+                           const Library& library, std::ostream& out, std::ostream& messages) {
+  const std::vector<MeasurementSet> sets = read_sets(request.sets, library);
+  std::vector<MemoryCorrection> corrections;
+  for (const MemoryRows& rows : read_memory_rows(sets, library, request.overrides)) {
+    if (groups_of(rows).size() < 2) continue;
+    corrections.push_back(calibrate_memory(rows, request.seed));
+    for (const MeasurementSet& set : sets) corrections.back().sets.push_back(set.name);
+  }
+  if (corrections.empty()) {
+    messages << "calibrate: no readings of memory in two groups or more\n";
+    return 1;
+  }
+  if (!file.empty()) expect_one_stack(corrections, file);
+  out << result_of(corrections, request.format) << std::flush;
+  if (file.empty()) return 0;
+  write_file_atomically(file, memory_correction_json(corrections.back()));
+  messages << "calibrate: wrote " << file.string() << "\n";
+  return 0;
+}
 
 std::vector<MemoryRows> read_memory_rows(const std::vector<MeasurementSet>& sets,
                                          const Library& library, const Overrides& overrides) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codec/tensor.hpp"
-#include "plan/codec.hpp"
+#include "plan/compression.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {

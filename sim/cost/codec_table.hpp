@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/codec.hpp"
+#include "plan/compression.hpp"
 
 namespace windtunnel {
 

@@ -11,7 +11,6 @@
 #include "core/contracts.hpp"
 #include "cost/collective_cost.hpp"
 #include "platform/network.hpp"
-#include "platform/nics.hpp"
 
 namespace windtunnel {
 

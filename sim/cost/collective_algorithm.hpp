@@ -8,7 +8,7 @@
 #include "core/id.hpp"
 #include "cost/collective_cost.hpp"
 #include "operations/label.hpp"
-#include "plan/codec.hpp"
+#include "plan/compression.hpp"
 #include "platform/platform.hpp"
 #include "units/quantity.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "platform/mesh_rings.hpp"
+#include "platform/network.hpp"
 
 namespace windtunnel {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cost/nccl_tuner.hpp"
-#include "plan/codec.hpp"
+#include "plan/compression.hpp"
 #include "platform/platform.hpp"
 
 namespace windtunnel {

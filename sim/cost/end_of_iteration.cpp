@@ -7,7 +7,6 @@
 #include "cost/muon.hpp"
 #include "cost/stage_cost.hpp"
 #include "plan/plan.hpp"
-#include "plan/state_bytes.hpp"
 
 namespace windtunnel {
 namespace {

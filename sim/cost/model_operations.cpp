@@ -7,7 +7,7 @@
 #include "cost/expert_times.hpp"
 #include "cost/kernel_cost.hpp"
 #include "cost/model_held.hpp"
-#include "plan/state_bytes.hpp"
+#include "plan/plan.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "plan/codec.hpp"
 #include "plan/compression.hpp"
 
 namespace windtunnel {

@@ -9,7 +9,7 @@
 #include "core/contracts.hpp"
 #include "core/text_list.hpp"
 #include "cost/collective_cost.hpp"
-#include "platform/fabric_json.hpp"
+#include "platform/platform_json.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 

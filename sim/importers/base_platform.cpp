@@ -14,9 +14,9 @@
 #include "core/option_error.hpp"
 #include "core/utf8.hpp"
 #include "importers/log_text.hpp"
-#include "platform/mesh_rings.hpp"
+#include "platform/network.hpp"
 #include "platform/platform_json.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 
 namespace windtunnel {
@@ -36,9 +36,36 @@ void expand_devices(JsonValue& document, JsonValue& kept, ScenarioFiles& files) 
   }
 }
 
-/// Devices are in place of their names already; a name that is left could not be found.
-std::optional<Device> no_device(const std::string&, const Origin&, const std::string&, Problems&) {
-  return std::nullopt;
+// NVLinks: NVIDIA's datasheets (bandwidth of a GPU by that of a link); A800 and H800 have 400 GB/s of 50 GB/s a link. Consumer
+// cards go by their number alone ("GeForce RTX 4090").
+constexpr GpuModel models[]{
+    {"K80"},      {"P4"},      {"P40"},      {"P100", 4}, {"V100", 6},  {"V100S"},  {"T4"},
+    {"A2"},       {"A10"},     {"A10G"},     {"A16"},     {"A30"},      {"A40"},    {"A100", 12},
+    {"A800", 8},  {"A4000"},   {"A5000"},    {"A6000"},   {"L4"},       {"L20"},    {"L40"},
+    {"L40S"},     {"H20", 18}, {"H100", 18}, {"H800", 8}, {"H200", 18}, {"GH200"},  {"B100"},
+    {"B200", 18}, {"B300"},    {"GB200"},    {"GB300"},   {"3090"},     {"4090"},   {"5090"},
+    {"MI50"},     {"MI60"},    {"MI100"},    {"MI210"},   {"MI250"},    {"MI250X"}, {"MI300A"},
+    {"MI300X"},   {"MI308X"},  {"MI325X"},   {"MI350X"},  {"MI355X"}};
+
+bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+/// Which built-in platforms could be the base instead.
+std::string bases_with(const GpuModel& model, const Library& library) {
+  std::vector<std::string> bases = library.names(platform_files.name);
+  std::erase_if(bases, [&](const std::string& name) {
+    try {
+      const std::vector<NodeType> types = BasePlatform(name, library).platform().node_types;
+      return std::ranges::any_of(
+          types, [&](const NodeType& type) { return gpu_model_in(type.device.name) != &model; });
+    } catch (const InputError&) {
+      return true;  // a broken file is no base, and not what is spoken of
+    }
+  });
+  const std::string gpu(model.name);
+  if (!bases.empty()) return "name a --base with " + gpu + " GPUs: " + listed(bases);
+  return "no built-in platform has " + gpu +
+         " GPUs: write a device file for it and a platform with it, and name that as --base "
+         "(docs/platforms.md)";
 }
 
 }  // namespace
@@ -59,7 +86,7 @@ BasePlatform::BasePlatform(const std::string& name, const Library& library)
   JsonValue expanded = document_;
   expand_devices(expanded, document_, files);
   problems.throw_if_any();
-  platform_ = read_platform(expanded, {}, problems, no_device);
+  platform_ = read_platform(expanded, {}, problems);
   problems.throw_if_any();
   name_ = platform_.name;
 }
@@ -97,7 +124,7 @@ Platform read_back(const JsonValue& document, const Library& library) {
   ScenarioFiles files(library, {}, problems);
   JsonValue expanded = document, kept = document;
   expand_devices(expanded, kept, files);
-  Platform platform = read_platform(expanded, {}, problems, no_device);
+  Platform platform = read_platform(expanded, {}, problems);
   if (!problems.empty()) throw ContractViolation(to_text(problems.all().front()));
   return platform;
 }
@@ -163,59 +190,18 @@ Imported PlatformImport::finished() {
   return std::move(imported_);
 }
 
-namespace {
-
-// NVLinks: NVIDIA's datasheets (bandwidth of a GPU by that of a link); A800 and H800 have 400 GB/s of 50 GB/s a link. Consumer
-// cards go by their number alone ("GeForce RTX 4090").
-constexpr GpuModel models[]{
-    {"K80"},      {"P4"},      {"P40"},      {"P100", 4}, {"V100", 6},  {"V100S"},  {"T4"},
-    {"A2"},       {"A10"},     {"A10G"},     {"A16"},     {"A30"},      {"A40"},    {"A100", 12},
-    {"A800", 8},  {"A4000"},   {"A5000"},    {"A6000"},   {"L4"},       {"L20"},    {"L40"},
-    {"L40S"},     {"H20", 18}, {"H100", 18}, {"H800", 8}, {"H200", 18}, {"GH200"},  {"B100"},
-    {"B200", 18}, {"B300"},    {"GB200"},    {"GB300"},   {"3090"},     {"4090"},   {"5090"},
-    {"MI50"},     {"MI60"},    {"MI100"},    {"MI210"},   {"MI250"},    {"MI250X"}, {"MI300A"},
-    {"MI300X"},   {"MI308X"},  {"MI325X"},   {"MI350X"},  {"MI355X"}};
-
-bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-
-}  // namespace
-
 const GpuModel* gpu_model_in(std::string_view text) {
   for (auto from = text.begin(); from != text.end();) {
     from = std::find_if(from, text.end(), is_in_word);
     const auto end = std::find_if_not(from, text.end(), is_in_word);
     const std::string word = lower_case({from, end});
-    const GpuModel* model =
-        std::find_if(std::begin(models), std::end(models),
-                     [&](const GpuModel& each) { return lower_case(each.name) == word; });
+    const GpuModel* model = std::ranges::find_if(
+        models, [&](const GpuModel& each) { return lower_case(each.name) == word; });
     if (model != std::end(models)) return model;
     from = end;
   }
   return nullptr;
 }
-
-namespace {
-
-/// Which built-in platforms could be the base instead.
-std::string bases_with(const GpuModel& model, const Library& library) {
-  std::vector<std::string> bases = library.names(platform_files.name);
-  std::erase_if(bases, [&](const std::string& name) {
-    try {
-      const std::vector<NodeType> types = BasePlatform(name, library).platform().node_types;
-      return std::ranges::any_of(
-          types, [&](const NodeType& type) { return gpu_model_in(type.device.name) != &model; });
-    } catch (const InputError&) {
-      return true;  // a broken file is no base, and not what is spoken of
-    }
-  });
-  const std::string gpu(model.name);
-  if (!bases.empty()) return "name a --base with " + gpu + " GPUs: " + listed(bases);
-  return "no built-in platform has " + gpu +
-         " GPUs: write a device file for it and a platform with it, and name that as --base "
-         "(docs/platforms.md)";
-}
-
-}  // namespace
 
 std::vector<Problem> PlatformImport::contradictions(const std::vector<NamedGpu>& named) {
   const std::string& device = node().device.name;

@@ -12,9 +12,9 @@
 #include "importers/importer.hpp"
 #include "importers/log_text.hpp"
 #include "platform/platform.hpp"
-#include "platform/source_json.hpp"
+#include "platform/platform_json.hpp"
 #include "report/json_object.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 

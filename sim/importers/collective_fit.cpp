@@ -11,7 +11,7 @@
 
 #include "cost/collective_cost.hpp"
 #include "importers/base_platform.hpp"
-#include "platform/nics.hpp"
+#include "platform/network.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "core/file_io.hpp"
-#include "platform/device_json.hpp"
-#include "platform/source_json.hpp"
+#include "platform/platform_json.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

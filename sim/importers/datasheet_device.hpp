@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 

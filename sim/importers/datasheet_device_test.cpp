@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "importers/testing.hpp"
-#include "platform/device_json.hpp"
+#include "platform/platform_json.hpp"
 
 namespace windtunnel {
 namespace {

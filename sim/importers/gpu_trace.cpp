@@ -62,52 +62,6 @@ std::string function_in(std::string_view kernel) {
   return std::string(from == std::string_view::npos ? kernel : kernel.substr(from + 1));
 }
 
-}  // namespace
-
-CommClass comm_class_of(std::string_view description) {
-  const std::string text = lower_case(description);
-  // Groups over several dimensions at once belong to none of them.
-  if (has(text, "context") || has(text, "expert") || has_any_word(text, {"cp", "ep"}))
-    return CommClass::other;
-  if (has(text, "embedding")) return CommClass::embedding;
-  const bool tensor = has(text, "tensor") || has_any_word(text, {"tp"});
-  const bool pipeline = has(text, "pipeline") || has_any_word(text, {"pp"});
-  const bool data = has_word(text, "data") || has_any_word(text, {"dp", "ddp", "fsdp", "hsdp"});
-  if (tensor + pipeline + data != 1) return CommClass::other;
-  return tensor ? CommClass::tensor : pipeline ? CommClass::pipeline : CommClass::data;
-}
-
-std::string communication_in(std::string_view kernel) {
-  if (kernel.starts_with("void ")) kernel.remove_prefix(5);
-  if (kernel.starts_with("nccl")) {
-    const std::size_t from = kernel.find('_');
-    if (from == std::string_view::npos) return "nccl other";
-    return "nccl " +
-           std::string(kernel.substr(from + 1, kernel.find_first_of("_( ", from + 1) - from - 1));
-  }
-  const std::string name = lower_case(kernel);
-  // An unnamed namespace holds no function: "(anonymous namespace)::multimem_all_reduce_kernel<…>(…)".
-  constexpr std::string_view anonymous = "(anonymous namespace)::";
-  if (const std::size_t at = kernel.find(anonymous); at != std::string_view::npos)
-    kernel.remove_prefix(at + anonymous.size());
-  if (const char* library = first_match(name, "communication"))
-    return std::string(library) + " " + function_in(kernel);
-  return is_called_after_a_collective(name) ? function_in(kernel) : "";
-}
-
-std::string direction_in(std::string_view name) {
-  const std::size_t from = name.find(' ');
-  if (from == std::string_view::npos) return "other";
-  return std::string(name.substr(from + 1, name.find(' ', from + 1) - from - 1));
-}
-
-const char* compute_kind_of(std::string_view kernel) {
-  const char* kind = first_match(lower_case(kernel), "compute");
-  return kind != nullptr ? kind : unknown_kernels;
-}
-
-namespace {
-
 using detail::TraceEvent;
 using detail::TraceEventReader;
 
@@ -132,8 +86,8 @@ class NameTable {
 
 /// Whether one of the united times holds this moment.
 bool holds(const Intervals& times, std::int64_t at) {
-  const auto after = std::upper_bound(times.begin(), times.end(),
-                                      std::pair{at, std::numeric_limits<std::int64_t>::max()});
+  const auto after =
+      std::ranges::upper_bound(times, std::pair{at, std::numeric_limits<std::int64_t>::max()});
   return after != times.begin() && at < std::prev(after)->second;
 }
 
@@ -248,13 +202,6 @@ class GpuTraceBuilder {
       reader_.stop("/traceEvents", "more than 10 million pieces of work, launches and names",
                    "record fewer steps");
   }
-  /// Any sum of times that were counted here is below 2^63 ns; no single one is longer than 2^62.
-  void count_time(std::int64_t length) {
-    sum_ += length;
-    if (sum_ > std::int64_t{1} << 62)
-      reader_.stop("/traceEvents", "the durations of all GPU work add up to more than 146 years",
-                   "they are microseconds");
-  }
 
   void take_work(const TraceEvent& text, GpuWork work) {
     const auto begin = reader_.time(text, "ts"), length = reader_.time(text, "dur");
@@ -263,7 +210,10 @@ class GpuTraceBuilder {
     const bool on_stream = reader_.has(text, "tid");
     if (!begin || !length || !device || !named || !on_stream) return;
     keep();
-    count_time(*length);
+    sum_ += *length;  // stays below 2^63 ns: no single one is longer than 2^62
+    if (sum_ > std::int64_t{1} << 62)
+      reader_.stop("/traceEvents", "the durations of all GPU work add up to more than 146 years",
+                   "they are microseconds");
     GpuEvent event;
     event.work = work;
     event.kind = work == GpuWork::compute
@@ -420,6 +370,48 @@ class GpuTraceBuilder {
 };
 
 }  // namespace
+
+CommClass comm_class_of(std::string_view description) {
+  const std::string text = lower_case(description);
+  // Groups over several dimensions at once belong to none of them.
+  if (has(text, "context") || has(text, "expert") || has_any_word(text, {"cp", "ep"}))
+    return CommClass::other;
+  if (has(text, "embedding")) return CommClass::embedding;
+  const bool tensor = has(text, "tensor") || has_any_word(text, {"tp"});
+  const bool pipeline = has(text, "pipeline") || has_any_word(text, {"pp"});
+  const bool data = has_word(text, "data") || has_any_word(text, {"dp", "ddp", "fsdp", "hsdp"});
+  if (tensor + pipeline + data != 1) return CommClass::other;
+  return tensor ? CommClass::tensor : pipeline ? CommClass::pipeline : CommClass::data;
+}
+
+std::string communication_in(std::string_view kernel) {
+  if (kernel.starts_with("void ")) kernel.remove_prefix(5);
+  if (kernel.starts_with("nccl")) {
+    const std::size_t from = kernel.find('_');
+    if (from == std::string_view::npos) return "nccl other";
+    return "nccl " +
+           std::string(kernel.substr(from + 1, kernel.find_first_of("_( ", from + 1) - from - 1));
+  }
+  const std::string name = lower_case(kernel);
+  // An unnamed namespace holds no function: "(anonymous namespace)::multimem_all_reduce_kernel<…>(…)".
+  constexpr std::string_view anonymous = "(anonymous namespace)::";
+  if (const std::size_t at = kernel.find(anonymous); at != std::string_view::npos)
+    kernel.remove_prefix(at + anonymous.size());
+  if (const char* library = first_match(name, "communication"))
+    return std::string(library) + " " + function_in(kernel);
+  return is_called_after_a_collective(name) ? function_in(kernel) : "";
+}
+
+std::string direction_in(std::string_view name) {
+  const std::size_t from = name.find(' ');
+  if (from == std::string_view::npos) return "other";
+  return std::string(name.substr(from + 1, name.find(' ', from + 1) - from - 1));
+}
+
+const char* compute_kind_of(std::string_view kernel) {
+  const char* kind = first_match(lower_case(kernel), "compute");
+  return kind != nullptr ? kind : unknown_kernels;
+}
 
 Intervals united(Intervals intervals) {
   std::ranges::sort(intervals);

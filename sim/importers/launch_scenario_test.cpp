@@ -1,4 +1,5 @@
-#include "importers/launch_settings.hpp"
+#include "importers/launch_scenario.hpp"
+
 #include "importers/testing.hpp"
 
 using namespace windtunnel;

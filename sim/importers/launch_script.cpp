@@ -1,4 +1,4 @@
-// Reads shell scripts without running them: read_launch_script() of launch_settings.hpp.
+// Reads shell scripts without running them: read_launch_script() of launch_scenario.hpp.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "importers/launch_settings.hpp"
+#include "importers/launch_scenario.hpp"
 
 namespace windtunnel {
 namespace {
@@ -761,7 +761,9 @@ class ShellReader {
     bool truth = true;
     bool joins_all = true;
     for (auto begin = terms.begin();; ++begin) {
-      const auto end = std::find_if(begin, terms.end(), joins_terms);
+      const auto end = std::find_if(begin, terms.end(), [](const std::string& word) {
+        return word == "&&" || word == "||" || word == "-a" || word == "-o";
+      });
       const bool is_negated = begin != end && *begin == "!";
       const bool term = comparison(Fields(begin + (is_negated ? 1 : 0), end)) != is_negated;
       truth = joins_all ? truth && term : truth || term;
@@ -769,9 +771,6 @@ class ShellReader {
       joins_all = *end == "&&" || *end == "-a";
       begin = end;
     }
-  }
-  static bool joins_terms(const std::string& word) {
-    return word == "&&" || word == "||" || word == "-a" || word == "-o";
   }
 
   static bool comparison(const Fields& terms) {

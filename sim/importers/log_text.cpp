@@ -14,8 +14,6 @@ namespace {
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr char escape = '\x1b';
 
-bool is_between(char c, char low, char high) { return c >= low && c <= high; }
-
 /// Past the terminal sequence that begins with the escape at `at` (ECMA-48, 5.3 to 5.6: control
 /// sequences end with a letter, command strings with BEL or ESC \).
 std::size_t skip_escape(std::string_view line, std::size_t at) {
@@ -27,7 +25,7 @@ std::size_t skip_escape(std::string_view line, std::size_t at) {
   }
   if (line[end] != '[') return end + 1;
   ++end;
-  while (end < line.size() && is_between(line[end], ' ', '?')) ++end;
+  while (end < line.size() && line[end] >= ' ' && line[end] <= '?') ++end;
   return std::min(line.size(), end + 1);
 }
 
@@ -119,15 +117,6 @@ class ColumnCounter {
   int count_ = 0;
 };
 
-/// Why the log is more than is kept of one: its bytes and lines take some ten and a hundred bytes of memory each, its words fifty.
-std::string why_too_large(std::string_view text) {
-  constexpr std::size_t most_bytes = std::size_t{64} << 20;
-  constexpr std::ptrdiff_t most_lines = 1'000'000;
-  if (text.size() > most_bytes) return "the log is larger than 64 MiB";
-  if (std::ranges::count(text, '\n') > most_lines) return "the log has more than a million lines";
-  return {};
-}
-
 constexpr std::string_view blank_characters = " \t\v\f";
 
 }  // namespace
@@ -142,8 +131,15 @@ LogText::LogText(std::shared_ptr<const SourceText> source, Problems& problems,
     return;
   }
   if (rest.starts_with(byte_order_mark)) rest.remove_prefix(byte_order_mark.size());
-  if (const std::string large = why_too_large(rest); !large.empty()) {
-    problem({OriginKind::file, source_, 0, 0, 0}, large, "cut out the part that counts");
+  // Bytes and lines take some ten and a hundred bytes of memory each, words fifty.
+  constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  constexpr std::ptrdiff_t most_lines = 1'000'000;
+  const bool has_many_bytes = rest.size() > most_bytes;
+  if (has_many_bytes || std::ranges::count(rest, '\n') > most_lines) {
+    problem(
+        {OriginKind::file, source_, 0, 0, 0},
+        has_many_bytes ? "the log is larger than 64 MiB" : "the log has more than a million lines",
+        "cut out the part that counts");
     return;
   }
   for (int number = 1; !rest.empty(); ++number) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/math/distributions/students_t.hpp>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -14,11 +16,46 @@
 
 #include "core/quantile.hpp"
 #include "core/text_list.hpp"
-#include "importers/statistics.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {
+
+double student_tail(double t, double degrees_of_freedom) {
+  return boost::math::cdf(boost::math::complement(boost::math::students_t(degrees_of_freedom), t));
+}
+
+OutlierTest::OutlierTest(const std::vector<double>& deviations, double least_scatter)
+    : count_(deviations.size()), scatter_(least_scatter) {
+  std::vector<double> sizes;
+  for (const double deviation : deviations) sizes.push_back(std::abs(deviation));
+  if (sizes.empty()) return;
+  constexpr double normal_over_median =
+      1.4826;  // standard deviation over the median size, of a normal distribution
+  scatter_ = std::max(scatter_, normal_over_median * median_of(std::move(sizes)));
+}
+
+double OutlierTest::degrees_of_freedom() const {
+  constexpr double efficiency = 0.37;
+  return efficiency * static_cast<double>(count_ - 1);
+}
+
+double OutlierTest::least_outlier() const {
+  if (count_ < 3) return std::numeric_limits<double>::infinity();
+  const double share = false_alarm_rate / static_cast<double>(count_);
+  // In double precision alone: tables of long doubles are computed as the program starts, and valgrind has none.
+  using InDoubles = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+  const boost::math::students_t_distribution<double, InDoubles> distribution(degrees_of_freedom());
+  return scatter_ * boost::math::quantile(boost::math::complement(distribution, share));
+}
+
+double OutlierTest::chance_of(double deviation) const {
+  if (count_ < 3 || deviation <= 0) return 1;
+  if (scatter_ <= 0) return 0;
+  const double tail = student_tail(deviation / scatter_, degrees_of_freedom());
+  return std::min(1.0, tail * static_cast<double>(count_));
+}
+
 namespace {
 
 constexpr double nanosecond = 1e-9;
@@ -475,18 +512,6 @@ class RankJudge {
   RankVerdict verdict_;
 };
 
-}  // namespace
-
-std::string rank_list(const std::vector<std::int64_t>& ranks) {
-  constexpr std::size_t most_named = 8;
-  return listed(
-      ranks, [](std::int64_t rank) { return std::to_string(rank); }, most_named);
-}
-
-RankVerdict judge_ranks(const std::vector<RankTrace>& ranks) { return RankJudge(ranks).judge(); }
-
-namespace {
-
 /// What tells a group from others: how its ranks are written, its name, and the two ends of a message.
 struct GroupKey {
   std::string ranks, name;
@@ -571,7 +596,12 @@ class RankMatcher {
     const std::size_t number = matched_.groups.size();
     matched_.groups.push_back(std::move(found));
     // The numbers of messages count each rank's own, to and from all others.
-    const bool numbered = !key.is_message && std::ranges::all_of(group.calls, has_sequence_numbers);
+    const bool numbered = !key.is_message && std::ranges::all_of(group.calls, [](const auto& rank) {
+      std::set<std::int64_t> numbers;
+      return std::ranges::all_of(rank.second, [&](const CollectiveCall* call) {
+        return call->sequence >= 0 && numbers.insert(call->sequence).second;
+      });
+    });
     const std::size_t count = group.calls.begin()->second.size();
     const bool same_counts = std::ranges::all_of(
         group.calls, [count](const auto& rank) { return rank.second.size() == count; });
@@ -584,14 +614,6 @@ class RankMatcher {
         else
           ++matched_.num_unmatched;
     for (const auto& [at, parts] : together) add_match(parts, group.calls.size(), number);
-  }
-
-  static bool has_sequence_numbers(
-      const std::pair<const std::size_t, std::vector<const CollectiveCall*>>& rank) {
-    std::set<std::int64_t> numbers;
-    return std::ranges::all_of(rank.second, [&](const CollectiveCall* call) {
-      return call->sequence >= 0 && numbers.insert(call->sequence).second;
-    });
   }
 
   void add_match(const std::vector<std::pair<std::size_t, const CollectiveCall*>>& parts,
@@ -658,6 +680,14 @@ class RankMatcher {
 };
 
 }  // namespace
+
+std::string rank_list(const std::vector<std::int64_t>& ranks) {
+  constexpr std::size_t most_named = 8;
+  return listed(
+      ranks, [](std::int64_t rank) { return std::to_string(rank); }, most_named);
+}
+
+RankVerdict judge_ranks(const std::vector<RankTrace>& ranks) { return RankJudge(ranks).judge(); }
 
 const MatchedCall::Part& MatchedCall::last() const {
   return *std::ranges::max_element(parts, {}, &Part::begin);

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "importers/gpu_totals.hpp"
-#include "importers/statistics.hpp"
 #include "importers/testing.hpp"
 #include "layout/layout.hpp"
 

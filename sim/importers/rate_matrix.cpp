@@ -58,26 +58,23 @@ std::vector<std::size_t> ring_of(const NodeRates& rates, bool of_senders) {
   return {};
 }
 
-/// (n-1)! / (n-1)^n
-double chance_of_ring(std::size_t nodes) {
-  const auto n = static_cast<double>(nodes);
-  return std::exp(std::lgamma(n) - n * std::log(n - 1));
-}
-
 }  // namespace
 
 std::optional<PhaseArtefact> find_phase_artefact(const NodeRates& rates) {
   const std::size_t n = rates.nodes.size();
   if (n < least_nodes_judged) return std::nullopt;
+  const auto count = static_cast<double>(n);
+  const double chance =
+      std::exp(std::lgamma(count) - count * std::log(count - 1));  // (n-1)! / (n-1)^n
   for (const bool of_senders : {true, false}) {
-    PhaseArtefact found{ring_of(rates, of_senders), of_senders, 0, 0, chance_of_ring(n)};
+    PhaseArtefact found{ring_of(rates, of_senders), of_senders, 0, 0, chance};
     if (found.ring.empty()) continue;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t node = found.ring[i], partner = found.ring[(i + 1) % n];
       const std::vector<double> others = rates_of(rates, node, of_senders, partner);
       if (others.empty()) return std::nullopt;
-      found.mean_rate += *rate_between(rates, node, partner, of_senders) / static_cast<double>(n);
-      found.usual_rate += median_of(others) / static_cast<double>(n);
+      found.mean_rate += *rate_between(rates, node, partner, of_senders) / count;
+      found.usual_rate += median_of(others) / count;
     }
     return found;
   }

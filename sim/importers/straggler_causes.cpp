@@ -158,7 +158,7 @@ class JobTraceBuilder {
       (is_complete ? trace.steps : trace.incomplete_steps).push_back(step);
     }
     for (const auto& [operation, thread, step] : found_) {
-      const auto at = std::lower_bound(trace.steps.begin(), trace.steps.end(), step);
+      const auto at = std::ranges::lower_bound(trace.steps, step);
       if (at == trace.steps.end() || *at != step) continue;
       trace.operations.push_back(operation);
       trace.operations.back().step = static_cast<int>(at - trace.steps.begin());
@@ -170,43 +170,6 @@ class JobTraceBuilder {
   std::map<std::pair<int, std::int64_t>, int> stages_;  ///< by data-parallel rank and thread
   std::vector<Found> found_;
 };
-
-}  // namespace
-
-bool is_pass(JobWork work) {
-  return work == JobWork::forward_compute || work == JobWork::backward_compute;
-}
-
-bool is_computing(JobWork work) {
-  return is_pass(work) || work == JobWork::optimizer || work == JobWork::gc;
-}
-
-JobTrace read_job_trace(TextInput& input) {
-  const Doing reading("reading a trace", "bytes");
-  TraceEventReader reader(input, TraceRoot::object_or_list);
-  JobTraceBuilder builder(reader);
-  if (input.beginning().starts_with("PAR1"))
-    reader.problem(
-        {}, "this is a Parquet file, which is not read",
-        "give the timeline of the same job: timeline-*.json.gz, or what to_timeline.py writes");
-  reader.problems().throw_if_any();
-  reader.read([&](const TraceEvent& event) { builder.take(event); });
-  reader.problems().throw_if_any();
-  JobTrace trace = builder.finish();
-  trace.file = input.name();
-  if (reader.problems().empty() && trace.operations.empty())
-    reader.problem(
-        "/traceEvents",
-        trace.incomplete_steps.empty()
-            ? std::string("no operation of a training job in the trace")
-            : "no step in which all " + std::to_string(trace.num_workers()) +
-                  " workers have the same operations",
-        "a timeline of ByteDance-Seed/StragglerAnalysis has forward-compute, backward-compute, …");
-  reader.problems().throw_if_any();
-  return trace;
-}
-
-namespace {
 
 constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
@@ -356,51 +319,6 @@ std::vector<std::uint32_t> topological_order(
       if (--num_awaited[follower] == 0) order.push_back(follower);
   return order;
 }
-
-}  // namespace
-
-JobReplay::JobReplay(const JobTrace& trace) : trace_(&trace), awaited_(awaited_in(trace)) {
-  std::vector<std::vector<std::uint32_t>> groups;
-  std::map<TransferKey, std::size_t> numbers;
-  for (std::uint32_t i = 0; i < trace.operations.size(); ++i) {
-    const JobOperation& operation = trace.operations[i];
-    if (!has_group(operation.work)) {
-      groups.push_back({i});
-      continue;
-    }
-    const auto [found, is_new] = numbers.try_emplace(group_of(operation), groups.size());
-    if (is_new) groups.emplace_back();
-    groups[found->second].push_back(i);
-  }
-  const auto order = topological_order(groups, awaited_);
-  if (order.size() != groups.size()) {
-    Problem problem;
-    problem.origin = {OriginKind::file,
-                      std::make_shared<const SourceText>(SourceText{trace.file, {}})};
-    problem.message =
-        "operations of the trace wait for each other in a circle: the order of its passes fits no "
-        "schedule";
-    throw InputError({problem});
-  }
-  for (const std::uint32_t group : order) groups_.push_back(groups[group]);
-}
-
-std::vector<double> JobReplay::step_times(const std::vector<double>& durations) const {
-  std::vector<double> ends(durations.size(), 0), times(trace_->steps.size(), 0);
-  for (const std::vector<std::uint32_t>& group : groups_) {
-    double begin = 0;
-    for (const std::uint32_t operation : group)
-      for (const std::uint32_t before : awaited_[operation]) begin = std::max(begin, ends[before]);
-    for (const std::uint32_t operation : group) {
-      ends[operation] = begin + durations[operation];
-      double& time = times[static_cast<std::size_t>(trace_->operations[operation].step)];
-      time = std::max(time, ends[operation]);
-    }
-  }
-  return times;
-}
-
-namespace {
 
 double ratio_of(double a, double b) { return b > 0 ? a / b : 1; }
 
@@ -585,6 +503,80 @@ class WhatIf {
 };
 
 }  // namespace
+
+bool is_pass(JobWork work) {
+  return work == JobWork::forward_compute || work == JobWork::backward_compute;
+}
+
+bool is_computing(JobWork work) {
+  return is_pass(work) || work == JobWork::optimizer || work == JobWork::gc;
+}
+
+JobTrace read_job_trace(TextInput& input) {
+  const Doing reading("reading a trace", "bytes");
+  TraceEventReader reader(input, TraceRoot::object_or_list);
+  JobTraceBuilder builder(reader);
+  if (input.beginning().starts_with("PAR1"))
+    reader.problem(
+        {}, "this is a Parquet file, which is not read",
+        "give the timeline of the same job: timeline-*.json.gz, or what to_timeline.py writes");
+  reader.problems().throw_if_any();
+  reader.read([&](const TraceEvent& event) { builder.take(event); });
+  reader.problems().throw_if_any();
+  JobTrace trace = builder.finish();
+  trace.file = input.name();
+  if (reader.problems().empty() && trace.operations.empty())
+    reader.problem(
+        "/traceEvents",
+        trace.incomplete_steps.empty()
+            ? std::string("no operation of a training job in the trace")
+            : "no step in which all " + std::to_string(trace.num_workers()) +
+                  " workers have the same operations",
+        "a timeline of ByteDance-Seed/StragglerAnalysis has forward-compute, backward-compute, …");
+  reader.problems().throw_if_any();
+  return trace;
+}
+
+JobReplay::JobReplay(const JobTrace& trace) : trace_(&trace), awaited_(awaited_in(trace)) {
+  std::vector<std::vector<std::uint32_t>> groups;
+  std::map<TransferKey, std::size_t> numbers;
+  for (std::uint32_t i = 0; i < trace.operations.size(); ++i) {
+    const JobOperation& operation = trace.operations[i];
+    if (!has_group(operation.work)) {
+      groups.push_back({i});
+      continue;
+    }
+    const auto [found, is_new] = numbers.try_emplace(group_of(operation), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[found->second].push_back(i);
+  }
+  const auto order = topological_order(groups, awaited_);
+  if (order.size() != groups.size()) {
+    Problem problem;
+    problem.origin = {OriginKind::file,
+                      std::make_shared<const SourceText>(SourceText{trace.file, {}})};
+    problem.message =
+        "operations of the trace wait for each other in a circle: the order of its passes fits no "
+        "schedule";
+    throw InputError({problem});
+  }
+  for (const std::uint32_t group : order) groups_.push_back(groups[group]);
+}
+
+std::vector<double> JobReplay::step_times(const std::vector<double>& durations) const {
+  std::vector<double> ends(durations.size(), 0), times(trace_->steps.size(), 0);
+  for (const std::vector<std::uint32_t>& group : groups_) {
+    double begin = 0;
+    for (const std::uint32_t operation : group)
+      for (const std::uint32_t before : awaited_[operation]) begin = std::max(begin, ends[before]);
+    for (const std::uint32_t operation : group) {
+      ends[operation] = begin + durations[operation];
+      double& time = times[static_cast<std::size_t>(trace_->operations[operation].step)];
+      time = std::max(time, ends[operation]);
+    }
+  }
+  return times;
+}
 
 StragglerAnalysis analyse_stragglers(const JobTrace& trace) { return WhatIf(trace).analysis(); }
 

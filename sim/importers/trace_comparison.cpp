@@ -166,75 +166,6 @@ void add_general_notes(TimelineComparison& comparison) {
       "timelines hold no memory, tokens, FLOP or bytes on the wire; compare scenarios or reports "
       "for those");
 }
-}  // namespace
-
-bool is_trace_file(const std::filesystem::path& file) {
-  if (file.extension() == ".gz") return true;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(file, ignored)) return false;  // a pipe is read once
-  TextInput input(file);
-  const std::string_view beginning = input.beginning();
-  return looks_like_trace(beginning) || detail::is_tar(beginning);
-}
-
-Seconds ComparedTimeline::of_one(std::int64_t nanoseconds) const {
-  return trace_time(nanoseconds) * (1.0 / static_cast<double>(steps));
-}
-
-double TimelineComparison::speedup(std::size_t run) const {
-  return runs.front().time() / runs[run].time();
-}
-
-TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
-                                     const Library& library) {
-  WT_EXPECT(inputs.size() >= 2);
-  std::vector<std::optional<GpuTrace>> traces(inputs.size());
-  std::vector<std::size_t> scenarios;
-  Problems problems;
-  std::int64_t rank = any_rank;
-  for (std::size_t i = 0; i < inputs.size(); ++i) try {
-      const auto* file = std::get_if<std::filesystem::path>(&inputs[i].content);
-      if (file == nullptr) {
-        scenarios.push_back(i);
-        continue;
-      }
-      TextInput input(*file);
-      traces[i] = read_gpu_trace(input);
-      if (rank == any_rank && traces[i]->kind == TraceKind::real) rank = traces[i]->rank;
-    } catch (const InputError& error) {
-      for (const Problem& problem : error.problems()) problems.add(problem);
-    }
-  problems.throw_if_any();
-  const Tasks<SimulatedTrace> tasks{
-      scenarios.size(), default_at_once(), [&](std::size_t i) {
-        return simulated_trace(std::get<Scenario>(inputs[scenarios[i]].content), library, rank);
-      }};
-  std::vector<TaskOutcome<SimulatedTrace>> outcomes = run_tasks(tasks);
-  std::vector<SimulatedTrace> simulated;
-  for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
-      throw_failure(*failure, inputs[scenarios[i]].label);
-    simulated.push_back(std::move(std::get<SimulatedTrace>(outcomes[i])));
-    TextInput input(inputs[scenarios[i]].label, simulated[i].text);
-    traces[scenarios[i]] = read_gpu_trace(input);
-  }
-  TimelineComparison comparison;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    comparison.runs.push_back(
-        timeline_of(letter_of(i), std::move(*traces[i]), rank, comparison.notes));
-    comparison.runs.back().label = inputs[i].label;
-  }
-  for (std::size_t i = 0; i < scenarios.size(); ++i) {
-    comparison.runs[scenarios[i]].fits = simulated[i].fits;
-    if (!comparison.runs[scenarios[i]].fits)
-      comparison.notes.push_back(letter_of(scenarios[i]) +
-                                 " does not fit in memory: its time is what it would be if it did");
-  }
-  add_general_notes(comparison);
-  return comparison;
-}
-
-namespace {
 
 JsonValue json_of_run(const ComparedTimeline& run) {
   JsonValue value = object_of({{"label", run.label},
@@ -325,30 +256,6 @@ std::string pair_text(const DataViews& runs, std::size_t other) {
   return table("ms, of one step", step_rows()) +
          table("kernels, sums of durations", kernel_rows(runs));
 }
-}  // namespace
-
-std::string timeline_comparison_text(const TimelineComparison& comparison, Colour colour) {
-  const detail::Painter paint(colour);
-  const JsonValue document = comparison_value(comparison);
-  const DataViews runs = runs_in(document);
-  std::string text;
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    text += letter_of(i) + "  " + paint(detail::Tone::headline, comparison.runs[i].label) +
-            "\n   " + comparison.runs[i].who + "\n";
-  for (std::size_t i = 1; i < runs.size(); ++i) text += pair_text(runs, i);
-  text += "\n";
-  for (const std::string& note : comparison.notes)
-    text += detail::marked("·", note, detail::Tone::quiet, paint);
-  return text;
-}
-
-std::string timeline_comparison_json(const TimelineComparison& comparison) {
-  return pretty_text(comparison_value(comparison)) + "\n";
-}
-
-// The page.
-
-namespace {
 
 using html::escaped;
 
@@ -421,7 +328,95 @@ std::string runs_section(const TimelineComparison& comparison) {
   return "<ul class=\"jobs\">\n" + items + "</ul>\n" +
          (notes.empty() ? "" : "<h3>Not like for like</h3>\n<ul>\n" + notes + "</ul>\n");
 }
+
 }  // namespace
+
+bool is_trace_file(const std::filesystem::path& file) {
+  if (file.extension() == ".gz") return true;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(file, ignored)) return false;  // a pipe is read once
+  TextInput input(file);
+  const std::string_view beginning = input.beginning();
+  return looks_like_trace(beginning) || detail::is_tar(beginning);
+}
+
+Seconds ComparedTimeline::of_one(std::int64_t nanoseconds) const {
+  return trace_time(nanoseconds) * (1.0 / static_cast<double>(steps));
+}
+
+double TimelineComparison::speedup(std::size_t run) const {
+  return runs.front().time() / runs[run].time();
+}
+
+TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
+                                     const Library& library) {
+  WT_EXPECT(inputs.size() >= 2);
+  std::vector<std::optional<GpuTrace>> traces(inputs.size());
+  std::vector<std::size_t> scenarios;
+  Problems problems;
+  std::int64_t rank = any_rank;
+  for (std::size_t i = 0; i < inputs.size(); ++i) try {
+      const auto* file = std::get_if<std::filesystem::path>(&inputs[i].content);
+      if (file == nullptr) {
+        scenarios.push_back(i);
+        continue;
+      }
+      TextInput input(*file);
+      traces[i] = read_gpu_trace(input);
+      if (rank == any_rank && traces[i]->kind == TraceKind::real) rank = traces[i]->rank;
+    } catch (const InputError& error) {
+      for (const Problem& problem : error.problems()) problems.add(problem);
+    }
+  problems.throw_if_any();
+  const Tasks<SimulatedTrace> tasks{
+      scenarios.size(), default_at_once(), [&](std::size_t i) {
+        return simulated_trace(std::get<Scenario>(inputs[scenarios[i]].content), library, rank);
+      }};
+  std::vector<TaskOutcome<SimulatedTrace>> outcomes = run_tasks(tasks);
+  std::vector<SimulatedTrace> simulated;
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i]))
+      throw_failure(*failure, inputs[scenarios[i]].label);
+    simulated.push_back(std::move(std::get<SimulatedTrace>(outcomes[i])));
+    TextInput input(inputs[scenarios[i]].label, simulated[i].text);
+    traces[scenarios[i]] = read_gpu_trace(input);
+  }
+  TimelineComparison comparison;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    comparison.runs.push_back(
+        timeline_of(letter_of(i), std::move(*traces[i]), rank, comparison.notes));
+    comparison.runs.back().label = inputs[i].label;
+  }
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    comparison.runs[scenarios[i]].fits = simulated[i].fits;
+    if (!comparison.runs[scenarios[i]].fits)
+      comparison.notes.push_back(letter_of(scenarios[i]) +
+                                 " does not fit in memory: its time is what it would be if it did");
+  }
+  add_general_notes(comparison);
+  return comparison;
+}
+
+std::string timeline_comparison_text(const TimelineComparison& comparison, Colour colour) {
+  const detail::Painter paint(colour);
+  const JsonValue document = comparison_value(comparison);
+  const DataViews runs = runs_in(document);
+  std::string text;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    text += letter_of(i) + "  " + paint(detail::Tone::headline, comparison.runs[i].label) +
+            "\n   " + comparison.runs[i].who + "\n";
+  for (std::size_t i = 1; i < runs.size(); ++i) text += pair_text(runs, i);
+  text += "\n";
+  for (const std::string& note : comparison.notes)
+    text += detail::marked("·", note, detail::Tone::quiet, paint);
+  return text;
+}
+
+std::string timeline_comparison_json(const TimelineComparison& comparison) {
+  return pretty_text(comparison_value(comparison)) + "\n";
+}
+
+// The page.
 
 std::string timeline_comparison_page(const TimelineComparison& comparison) {
   WT_EXPECT(comparison.runs.size() > 1);

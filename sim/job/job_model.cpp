@@ -7,7 +7,7 @@
 
 #include "core/contracts.hpp"
 #include "cost/adapters.hpp"
-#include "plan/state_bytes.hpp"
+#include "plan/plan.hpp"
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -18,25 +18,6 @@ constexpr double ticks_per_second = 1e9;
 constexpr double seconds_per_year = 365.25 * 24 * 3600;
 /// Beyond some ninety years ticks would overflow where several are added up.
 constexpr double most_seconds = 3e9;
-
-/// Of the whole checkpoint, as fast as storage and the nodes that write go.
-Seconds write_time(const Job& job, const Plan& plan) {
-  const int writers =
-      job.block.sharded ? job.model.nodes : nodes_of_replica(plan, job.gpus_per_node);
-  return job.checkpoint /
-         std::min(job.block.storage_bandwidth, job.block.node_bandwidth * double(writers));
-}
-
-/// Every GPU that writes copies its share to host memory at once.
-Seconds snapshot_time(const Job& job, const Plan& plan) {
-  int ranks = plan.num_ranks();
-  if (!job.block.sharded) {
-    ranks = 0;
-    for (const DeviceId device : devices_of_one_copy(plan))
-      ranks += plan.devices[device.index()].num_gpus();
-  }
-  return job.checkpoint / (job.block.snapshot_bandwidth * double(ranks));
-}
 
 /// A step on fewer replicas keeps its batch: the rest play more microbatches each. Pipeline bubbles and the end of the step
 /// stretch along with them, which is too long by their share.
@@ -73,22 +54,22 @@ double parts_of(FailingPart part, const Scenario& scenario) {
   return 0;
 }
 
-void set_failures(Job& job, const Scenario& scenario) {
-  for (std::size_t i = 0; i < num_failing_parts; ++i)
-    job.model.failures_per_tick[i] = job.block.failures_per_year[i] *
-                                     parts_of(static_cast<FailingPart>(i), scenario) /
-                                     (seconds_per_year * ticks_per_second);
-}
-
 void set_checkpoints(Job& job, const Scenario& scenario) {
   JobModel& model = job.model;
-  const Seconds write = write_time(job, scenario.plan);
-  model.read = to_ticks(write);
+  const Plan& plan = scenario.plan;
+  // The whole checkpoint is written as fast as storage and the nodes that write go.
+  const int writers = job.block.sharded ? model.nodes : nodes_of_replica(plan, job.gpus_per_node);
+  const Seconds write = job.checkpoint / std::min(job.block.storage_bandwidth,
+                                                  job.block.node_bandwidth * double(writers));
+  model.read = model.stall = to_ticks(write);
   if (job.block.checkpoint_kind == CheckpointKind::asynchronous) {
-    model.stall = to_ticks(snapshot_time(job, scenario.plan));
+    // Every GPU that writes copies its share to host memory at once.
+    int ranks = job.block.sharded ? plan.num_ranks() : 0;
+    if (!job.block.sharded)
+      for (const DeviceId device : devices_of_one_copy(plan))
+        ranks += plan.devices[device.index()].num_gpus();
+    model.stall = to_ticks(job.checkpoint / (job.block.snapshot_bandwidth * double(ranks)));
     model.write = to_ticks(write);
-  } else {
-    model.stall = to_ticks(write);
   }
   const double rate = model.failure_rate();
   Seconds every = job.step_time * double(model.steps);
@@ -105,22 +86,6 @@ void set_checkpoints(Job& job, const Scenario& scenario) {
 /// runs into its timeout. Of Llama 3's 419 interruptions 7 are told as timeouts of NCCL's watchdog (arXiv:2407.21783, table 5).
 constexpr Seconds crash_detection{15}, hang_detection{600};
 constexpr double share_of_hangs = 7.0 / 419;
-
-void set_detection(Job& job) {
-  JobModel& model = job.model;
-  model.detection = to_ticks(job.block.detection.value_or(crash_detection));
-  model.hang = to_ticks(job.block.detection.value_or(hang_detection));
-  model.hang_share = job.block.detection ? 0 : share_of_hangs;
-}
-
-/// The fastest step is what steps take at full speed: none is faster than it.
-void set_noise(Job& job, const std::vector<double>& steps) {
-  if (steps.empty()) return;
-  const double least = std::min(1.0, *std::ranges::min_element(steps));
-  for (Ticks& step : job.model.step) step = std::llround(static_cast<double>(step) * least);
-  for (const double factor : steps)
-    job.model.noise.push_back(to_ticks(job.step_time * (factor - least)));
-}
 
 /// Without a failure; in doubles, since ticks would overflow.
 Seconds time_without_failures(const JobModel& model) {
@@ -146,17 +111,14 @@ void refuse_endless(const JobModel& model) {
   problems.throw_if_any();
 }
 
-bool was_given(const Scenario& scenario, const char* pointer) {
-  const JsonValue* value = find_at(scenario.resolved, pointer);
-  return value != nullptr && !value->is_null() && value->origin.kind != OriginKind::defaulted;
-}
-
 /// Every number of the job that the file leaves to us.
 std::vector<Assumption> assumptions_of(const Job& job, const Scenario& scenario) {
   std::vector<Assumption> list;
   const auto add = [&](const char* pointer, const char* what, const std::string& value,
                        const char* note, Evidence evidence) {
-    if (!was_given(scenario, pointer)) list.push_back({what, value, note, evidence});
+    const JsonValue* given = find_at(scenario.resolved, pointer);
+    if (given == nullptr || given->is_null() || given->origin.kind == OriginKind::defaulted)
+      list.push_back({what, value, note, evidence});
   };
   add("/job/start/time", "start-up", interval_text(to_seconds(job.model.start)), start_up_source,
       Evidence::measured);
@@ -257,16 +219,25 @@ Job make_job(const Scenario& scenario, const Report& report, const std::vector<d
                     ? job.block.steps
                     : static_cast<std::int64_t>(std::ceil(job.block.tokens / job.tokens_per_step));
   model.step = step_times(job, plan);
-  set_noise(job, steps);
+  // The fastest step is what steps take at full speed: none is faster than it.
+  const double least = steps.empty() ? 1 : std::min(1.0, *std::ranges::min_element(steps));
+  for (Ticks& step : model.step) step = std::llround(static_cast<double>(step) * least);
+  for (const double factor : steps)
+    model.noise.push_back(to_ticks(job.step_time * (factor - least)));
   model.start =
       to_ticks(job.block.start_time.value_or(measured_start_up(model.nodes)) + job.block.warm_up);
-  set_detection(job);
+  model.detection = to_ticks(job.block.detection.value_or(crash_detection));
+  model.hang = to_ticks(job.block.detection.value_or(hang_detection));
+  model.hang_share = job.block.detection ? 0 : share_of_hangs;
   model.repair = to_ticks(job.block.repair);
   model.evaluation_every = job.block.evaluation_every;
   model.evaluation = to_ticks(job.block.evaluation_time);
   model.spare_nodes = job.block.spare_nodes;
   job.checkpoint = checkpoint_bytes(report.parameters, scenario);
-  set_failures(job, scenario);
+  for (std::size_t i = 0; i < num_failing_parts; ++i)
+    model.failures_per_tick[i] = job.block.failures_per_year[i] *
+                                 parts_of(static_cast<FailingPart>(i), scenario) /
+                                 (seconds_per_year * ticks_per_second);
   set_checkpoints(job, scenario);
   refuse_endless(model);
   job.shares = shares_of(report.breakdown);

@@ -1,5 +1,3 @@
-#include "job/job_player.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -8,6 +6,7 @@
 #include <string>
 
 #include "core/contracts.hpp"
+#include "job/job_model.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

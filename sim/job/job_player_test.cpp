@@ -1,8 +1,8 @@
-#include "job/job_player.hpp"
-
 #include <doctest/doctest.h>
 
 #include <numeric>
+
+#include "job/job_model.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,5 +1,3 @@
-#include "job/job_points.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -7,6 +5,7 @@
 
 #include "core/json_build.hpp"
 #include "core/normal.hpp"
+#include "job/job_result.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/ordering.hpp"

@@ -1,6 +1,6 @@
-#include "job/job_points.hpp"
-
 #include <doctest/doctest.h>
+
+#include "job/job_result.hpp"
 
 namespace windtunnel {
 namespace {

@@ -8,9 +8,9 @@
 #include "core/contracts.hpp"
 #include "core/normal.hpp"
 #include "core/quantile.hpp"
-#include "job/job_player.hpp"
+#include "job/job_model.hpp"
 #include "report/report_words.hpp"
-#include "scenario/resolved_text.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/tasks.hpp"
 
 namespace windtunnel {

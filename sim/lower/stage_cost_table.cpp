@@ -10,7 +10,7 @@
 #include "core/contracts.hpp"
 #include "cost/kernel_cost.hpp"
 #include "plan/plan.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 #include "schedule/pipeline_program.hpp"
 
 namespace windtunnel {

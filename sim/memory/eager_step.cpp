@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "memory/caching_allocator.hpp"
-#include "plan/state_bytes.hpp"
+#include "plan/plan.hpp"
 
 namespace windtunnel {
 namespace {

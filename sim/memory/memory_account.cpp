@@ -14,7 +14,6 @@
 #include "memory/memory_advice.hpp"
 #include "memory/memory_correction.hpp"
 #include "plan/plan.hpp"
-#include "plan/state_bytes.hpp"
 
 namespace windtunnel {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "memory/memory_account.hpp"
 #include "memory/memory_fixtures.hpp"
-#include "plan/state_bytes.hpp"
+#include "plan/plan.hpp"
 
 using namespace windtunnel;
 using namespace windtunnel::fixtures;

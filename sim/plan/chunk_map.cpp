@@ -10,7 +10,7 @@ namespace {
 void add_other(const std::optional<ChunkPlace>& neighbour, StageId stage,
                std::vector<StageId>& stages) {
   if (!neighbour || neighbour->stage == stage) return;
-  if (std::find(stages.begin(), stages.end(), neighbour->stage) == stages.end())
+  if (std::ranges::find(stages, neighbour->stage) == stages.end())
     stages.push_back(neighbour->stage);
 }
 

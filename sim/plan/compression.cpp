@@ -16,7 +16,7 @@ bool compresses_gradients(const Compression& compression, int stage) {
   if (!compression.data_gradients) return false;
   const CompressedStages& chosen = compression.gradient_stages;
   return chosen.kind != CompressedStages::Kind::listed ||
-         std::find(chosen.listed.begin(), chosen.listed.end(), stage) != chosen.listed.end();
+         std::ranges::find(chosen.listed, stage) != chosen.listed.end();
 }
 
 EncodedCollective Codec::encode_ring(const Compressor& /*compressor*/, const Device& /*device*/,

@@ -19,7 +19,7 @@ std::vector<std::vector<RankId>> expert_groups(const Parallel& parallel) {
       return std::tuple(layout.coordinate(rank, data), layout.coordinate(rank, context),
                         layout.coordinate(rank, tensor));
     };
-    std::sort(ranks.begin(), ranks.end(), [&](RankId a, RankId b) { return place(a) < place(b); });
+    std::ranges::sort(ranks, [&](RankId a, RankId b) { return place(a) < place(b); });
     const auto size = static_cast<std::size_t>(expert_ways(parallel));
     for (std::size_t first = 0; first < ranks.size(); first += size)
       groups.emplace_back(

@@ -8,7 +8,7 @@
 
 #include "core/count_text.hpp"
 #include "core/problem.hpp"
-#include "plan/codec.hpp"
+#include "plan/compression.hpp"
 
 namespace windtunnel {
 
@@ -25,13 +25,6 @@ std::int64_t samples_per_round(const PlanInputs& plan) {
 
 std::int64_t microbatches_of(const PlanInputs& plan) {
   return plan.training.global_batch / samples_per_round(plan);
-}
-
-std::string divisors_near(int amount, int stages) {
-  int below = stages, above = stages;
-  while (below > 1 && amount % below != 0) --below;
-  while (above < amount && amount % above != 0) ++above;
-  return text(below) + (above <= amount && amount % above == 0 ? " or " + text(above) : "");
 }
 
 void check_batch(const PlanInputs& plan, PlanFindings& findings) {
@@ -208,8 +201,7 @@ void check_chunks(const PlanInputs& plan, PlanFindings& findings) {
   const auto [stages, positions] = layer_split(plan);
   if (!positions.empty()) return;
   const int v = plan.parallel.virtual_pipeline;
-  const auto uneven =
-      std::find_if(stages.begin(), stages.end(), [v](int in_stage) { return in_stage % v != 0; });
+  const auto uneven = std::ranges::find_if(stages, [v](int in_stage) { return in_stage % v != 0; });
   if (uneven == stages.end()) return;
   findings.reject({chunks,
                    count_text(*uneven, "layer") + " of a stage " + (*uneven == 1 ? "does" : "do") +
@@ -259,11 +251,6 @@ void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
        plan.parallel.context > 1 ? "use a divisor of data * context" : "use a divisor of data"});
 }
 
-void reject_lack(const PlanInputs& plan, const char* key, const std::string& what,
-                 const std::string& instead, PlanFindings& findings) {
-  findings.reject({key, "software " + plan.software.name + " does not say what " + what, instead});
-}
-
 void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
   const Training& training = plan.training;
   if (training.fp8_recipe == Fp8Recipe::tensor ||
@@ -276,68 +263,12 @@ void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
          std::string("fp8_recipe \"") + name_of(training.fp8_recipe) + "\" is for precision fp8",
          "leave it out"});
   else if (training.scales_rows() && !plan.software.row_cast_efficiency)
-    reject_lack(plan, fp8_recipe, "casts with a scale for each row attain (row_cast_efficiency)",
-                "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025", findings);
+    findings.reject({fp8_recipe,
+                     "software " + plan.software.name +
+                         " does not say what casts with a scale for each row attain "
+                         "(row_cast_efficiency)",
+                     "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025"});
 }
-
-void check_compile(const PlanInputs& plan, PlanFindings& findings) {
-  if (plan.training.compile || plan.software.eager_layer_traffic ||
-      !findings.are_sound({compile, "/software/eager_layer_traffic"}))
-    return;
-  reject_lack(plan, compile, "its layers move without torch.compile (eager_layer_traffic)",
-              "leave it out, or use software torchtitan-2025", findings);
-}
-
-/// Only what is split along the sequence is gathered and scattered.
-void check_async(const PlanInputs& plan, PlanFindings& findings) {
-  if (!plan.parallel.async_tensor_parallel || plan.parallel.sequence_parallel ||
-      !findings.are_sound({async_tensor_parallel, sequence_parallel}))
-    return;
-  findings.reject({async_tensor_parallel, "async_tensor_parallel needs sequence_parallel",
-                   R"(write "sequence_parallel": true)"});
-}
-
-}  // namespace
-
-bool PlanFindings::are_sound(std::initializer_list<std::string_view> pointers) const {
-  return std::all_of(pointers.begin(), pointers.end(),
-                     [this](std::string_view pointer) { return is_sound(pointer); });
-}
-
-bool RejectionList::is_sound(std::string_view pointer) const {
-  return std::none_of(rejections_.begin(), rejections_.end(), [&](const PlanRejection& each) {
-    return each.spoils.empty()
-               ? each.key == pointer
-               : std::find(each.spoils.begin(), each.spoils.end(), pointer) != each.spoils.end();
-  });
-}
-
-void RejectionList::reject(PlanRejection rejection) { rejections_.push_back(std::move(rejection)); }
-
-const std::vector<std::string>& product_pointers() {
-  static const std::vector<std::string> pointers{tensor, context, pipeline, data, "/nodes"};
-  return pointers;
-}
-
-void check_tensor(const PlanInputs& plan, PlanFindings& findings) {
-  const int t = plan.parallel.tensor;
-  const auto must_divide = [&](int amount, const std::string& counted,
-                               std::initializer_list<std::string_view> amounts) {
-    if (amount % t == 0 || !findings.is_sound(tensor) || !findings.are_sound(amounts)) return;
-    findings.reject({tensor, "tensor " + text(t) + " does not divide the model's " + counted,
-                     "use a divisor of " + text(amount)});
-  };
-  const Transformer& model = plan.model;
-  must_divide(model.heads, count_text(model.heads, "head"), {"/model/heads"});
-  if (model.kv_heads != model.heads && t % model.kv_heads != 0)
-    must_divide(model.kv_heads, count_text(model.kv_heads, "key/value head"),
-                {"/model/kv_heads", "/model/heads"});
-  if (model.expert_layers(0, model.layers) == model.layers) return;  // none has this network
-  must_divide(model.ffn_hidden, count_text(model.ffn_hidden, "MLP column") + " (ffn_hidden)",
-              {"/model/ffn_hidden", "/model/hidden"});
-}
-
-namespace {
 
 /// What asks for experts in a model that has none.
 void check_dense(const PlanInputs& plan, PlanFindings& findings) {
@@ -370,18 +301,104 @@ void check_expert_sizes(const PlanInputs& plan, PlanFindings& findings) {
                      "use a divisor of " + text(moe.shared_ffn_hidden)});
 }
 
-void reject_edges(const PlanInputs& plan, PlanFindings& findings) {
-  const EdgeLayers& edges = plan.parallel.edge_layers;
-  findings.reject({edge_layers,
-                   count_text(plan.model.layers, "layer") + " and the " +
-                       text(edges.embedding + edges.loss) +
-                       " that embedding and loss count for do not divide by pipeline " +
-                       text(plan.parallel.pipeline) + " times virtual_pipeline " +
-                       text(plan.parallel.virtual_pipeline) + ", or an end has fewer",
-                   "change edge_layers, or say stage_layers"});
+void check_muon(const PlanInputs& plan, PlanFindings& findings) {
+  const Training& training = plan.training;
+  if (training.optimizer != Optimizer::muon || !findings.is_sound(optimizer)) return;
+  const auto is_wide = [](MomentType type) {
+    return type != MomentType::fp8 && type != MomentType::int8;
+  };
+  for (const auto& [key, type] : {std::pair{first_moment, training.first_moment},
+                                  std::pair{second_moment, training.second_moment}})
+    if (!is_wide(type) && findings.is_sound(key))
+      findings.reject(
+          {key, "Muon's momentum, and the moments of what Adam steps beside it, have 16 or 32 bits",
+           "write \"fp32\" or \"bf16\""});
+  if (plan.parallel.zero_stage > 1 && findings.is_sound(zero_stage))
+    findings.reject({optimizer,
+                     "Muon steps whole matrices, which zero_stage " +
+                         text(plan.parallel.zero_stage) + " cuts among replicas",
+                     "use zero_stage 0 or 1",
+                     {optimizer, zero_stage}});
+  if (training.optimizer_offload > 0 && findings.is_sound(optimizer_offload))
+    findings.reject({optimizer_offload, "a host steps Adam or SGD, not Muon",
+                     R"(write "optimizer": "adam", or leave it out)"});
+}
+
+void check_main_parameters(const PlanInputs& plan, PlanFindings& findings) {
+  const MainParameters main = plan.training.main_parameters;
+  if (main == MainParameters::profile || !findings.are_sound({main_parameters, precision})) return;
+  const Precision base = base_precision(plan.training.precision);
+  const bool is_narrow = main == MainParameters::fp32_remainder || main == MainParameters::fp16;
+  if (element_size(base) == element_size(Precision::fp32))
+    return findings.reject(
+        {main_parameters,
+         std::string("weights of precision ") + name_of(base) + " are their own main parameters",
+         "leave it out"});
+  if (main == MainParameters::fp32_remainder && base != Precision::bf16)
+    return findings.reject({main_parameters,
+                            "a remainder completes bf16 weights, but precision is " +
+                                std::string(name_of(plan.training.precision)),
+                            R"(write "fp32" or "fp16")"});
+  const StateBytes& states =
+      base == Precision::fp16 ? plan.software.states_fp16 : plan.software.states_bf16;
+  if (is_narrow && states.weights > element_size(base) / Bytes{1})
+    findings.reject({main_parameters,
+                     "software " + plan.software.name +
+                         " keeps fp32 weights and casts them for the passes: there is no copy "
+                         "beside them",
+                     R"(leave it out, or write "none" for pure 16-bit training)"});
+}
+
+/// What of the model or the precision has no adapters here.
+std::string why_no_adapters(const PlanInputs& plan) {
+  if (plan.model.moe) return "a model with experts";
+  if (plan.model.mla) return "latent attention";
+  if (plan.model.mtp_layers > 0) return "multi-token prediction";
+  if (is_quantized(plan.training.precision))
+    return std::string("products in ") + name_of(plan.training.precision);
+  const std::vector<int> stages = layer_split(plan).stages;
+  if (std::ranges::find(stages, 0) != stages.end()) return "stages without layers";
+  return {};
 }
 
 }  // namespace
+
+bool PlanFindings::are_sound(std::initializer_list<std::string_view> pointers) const {
+  return std::ranges::all_of(pointers,
+                             [this](std::string_view pointer) { return is_sound(pointer); });
+}
+
+bool RejectionList::is_sound(std::string_view pointer) const {
+  return std::ranges::none_of(rejections_, [&](const PlanRejection& each) {
+    return each.spoils.empty() ? each.key == pointer
+                               : std::ranges::find(each.spoils, pointer) != each.spoils.end();
+  });
+}
+
+void RejectionList::reject(PlanRejection rejection) { rejections_.push_back(std::move(rejection)); }
+
+const std::vector<std::string>& product_pointers() {
+  static const std::vector<std::string> pointers{tensor, context, pipeline, data, "/nodes"};
+  return pointers;
+}
+
+void check_tensor(const PlanInputs& plan, PlanFindings& findings) {
+  const int t = plan.parallel.tensor;
+  const auto must_divide = [&](int amount, const std::string& counted,
+                               std::initializer_list<std::string_view> amounts) {
+    if (amount % t == 0 || !findings.is_sound(tensor) || !findings.are_sound(amounts)) return;
+    findings.reject({tensor, "tensor " + text(t) + " does not divide the model's " + counted,
+                     "use a divisor of " + text(amount)});
+  };
+  const Transformer& model = plan.model;
+  must_divide(model.heads, count_text(model.heads, "head"), {"/model/heads"});
+  if (model.kv_heads != model.heads && t % model.kv_heads != 0)
+    must_divide(model.kv_heads, count_text(model.kv_heads, "key/value head"),
+                {"/model/kv_heads", "/model/heads"});
+  if (model.expert_layers(0, model.layers) == model.layers) return;  // none has this network
+  must_divide(model.ffn_hidden, count_text(model.ffn_hidden, "MLP column") + " (ffn_hidden)",
+              {"/model/ffn_hidden", "/model/hidden"});
+}
 
 void check_experts(const PlanInputs& plan, PlanFindings& findings) {
   if (!plan.model.moe) return check_dense(plan, findings);
@@ -442,58 +459,6 @@ void check_recompute(const PlanInputs& plan, PlanFindings& findings) {
   }
 }
 
-namespace {
-
-void check_muon(const PlanInputs& plan, PlanFindings& findings) {
-  const Training& training = plan.training;
-  if (training.optimizer != Optimizer::muon || !findings.is_sound(optimizer)) return;
-  const auto is_wide = [](MomentType type) {
-    return type != MomentType::fp8 && type != MomentType::int8;
-  };
-  for (const auto& [key, type] : {std::pair{first_moment, training.first_moment},
-                                  std::pair{second_moment, training.second_moment}})
-    if (!is_wide(type) && findings.is_sound(key))
-      findings.reject(
-          {key, "Muon's momentum, and the moments of what Adam steps beside it, have 16 or 32 bits",
-           "write \"fp32\" or \"bf16\""});
-  if (plan.parallel.zero_stage > 1 && findings.is_sound(zero_stage))
-    findings.reject({optimizer,
-                     "Muon steps whole matrices, which zero_stage " +
-                         text(plan.parallel.zero_stage) + " cuts among replicas",
-                     "use zero_stage 0 or 1",
-                     {optimizer, zero_stage}});
-  if (training.optimizer_offload > 0 && findings.is_sound(optimizer_offload))
-    findings.reject({optimizer_offload, "a host steps Adam or SGD, not Muon",
-                     R"(write "optimizer": "adam", or leave it out)"});
-}
-
-void check_main_parameters(const PlanInputs& plan, PlanFindings& findings) {
-  const MainParameters main = plan.training.main_parameters;
-  if (main == MainParameters::profile || !findings.are_sound({main_parameters, precision})) return;
-  const Precision base = base_precision(plan.training.precision);
-  const bool is_narrow = main == MainParameters::fp32_remainder || main == MainParameters::fp16;
-  if (element_size(base) == element_size(Precision::fp32))
-    return findings.reject(
-        {main_parameters,
-         std::string("weights of precision ") + name_of(base) + " are their own main parameters",
-         "leave it out"});
-  if (main == MainParameters::fp32_remainder && base != Precision::bf16)
-    return findings.reject({main_parameters,
-                            "a remainder completes bf16 weights, but precision is " +
-                                std::string(name_of(plan.training.precision)),
-                            R"(write "fp32" or "fp16")"});
-  const StateBytes& states =
-      base == Precision::fp16 ? plan.software.states_fp16 : plan.software.states_bf16;
-  if (is_narrow && states.weights > element_size(base) / Bytes{1})
-    findings.reject({main_parameters,
-                     "software " + plan.software.name +
-                         " keeps fp32 weights and casts them for the passes: there is no copy "
-                         "beside them",
-                     R"(leave it out, or write "none" for pure 16-bit training)"});
-}
-
-}  // namespace
-
 void check_states(const PlanInputs& plan, PlanFindings& findings) {
   const Training& training = plan.training;
   check_muon(plan, findings);
@@ -515,22 +480,6 @@ void check_states(const PlanInputs& plan, PlanFindings& findings) {
                          plan.parallel.schedule->name,
                      "leave it out"});
 }
-
-namespace {
-
-/// What of the model or the precision has no adapters here.
-std::string why_no_adapters(const PlanInputs& plan) {
-  if (plan.model.moe) return "a model with experts";
-  if (plan.model.mla) return "latent attention";
-  if (plan.model.mtp_layers > 0) return "multi-token prediction";
-  if (is_quantized(plan.training.precision))
-    return std::string("products in ") + name_of(plan.training.precision);
-  const std::vector<int> stages = layer_split(plan).stages;
-  if (std::find(stages.begin(), stages.end(), 0) != stages.end()) return "stages without layers";
-  return {};
-}
-
-}  // namespace
 
 void check_adapters(const PlanInputs& plan, PlanFindings& findings) {
   const Training& training = plan.training;
@@ -616,12 +565,24 @@ void check_even_stages(const PlanInputs& plan, PlanFindings& findings) {
     return;
   const int stages = plan.parallel.pipeline;
   if (!layer_split(plan).stages.empty()) return;
-  if (plan.parallel.edge_layers != EdgeLayers{}) return reject_edges(plan, findings);
-  findings.reject(
-      {pipeline,
-       count_text(plan.model.layers, "layer") + (plan.model.layers == 1 ? " does" : " do") +
-           " not divide by pipeline " + text(stages),
-       "use pipeline " + divisors_near(plan.model.layers, stages) + ", or say stage_layers"});
+  if (const EdgeLayers& edges = plan.parallel.edge_layers; edges != EdgeLayers{})
+    return findings.reject({edge_layers,
+                            count_text(plan.model.layers, "layer") + " and the " +
+                                text(edges.embedding + edges.loss) +
+                                " that embedding and loss count for do not divide by pipeline " +
+                                text(stages) + " times virtual_pipeline " +
+                                text(plan.parallel.virtual_pipeline) + ", or an end has fewer",
+                            "change edge_layers, or say stage_layers"});
+  const int all = plan.model.layers;
+  int below = stages, above = stages;
+  while (below > 1 && all % below != 0) --below;
+  while (above < all && all % above != 0) ++above;
+  findings.reject({pipeline,
+                   count_text(all, "layer") + (all == 1 ? " does" : " do") +
+                       " not divide by pipeline " + text(stages),
+                   "use pipeline " + text(below) +
+                       (above <= all && all % above == 0 ? " or " + text(above) : "") +
+                       ", or say stage_layers"});
 }
 
 void check_context(const PlanInputs& plan, PlanFindings& findings) {
@@ -689,29 +650,30 @@ void check_work(const PlanInputs& plan, PlanFindings& findings) {
   check_chunks(plan, findings);
   check_sharding_group(plan, findings);
   check_recipe(plan, findings);
-  check_compile(plan, findings);
-  check_async(plan, findings);
+  if (!plan.training.compile && !plan.software.eager_layer_traffic &&
+      findings.are_sound({compile, "/software/eager_layer_traffic"}))
+    findings.reject({compile,
+                     "software " + plan.software.name +
+                         " does not say what its layers move without torch.compile "
+                         "(eager_layer_traffic)",
+                     "leave it out, or use software torchtitan-2025"});
+  // Only what is split along the sequence is gathered and scattered.
+  if (plan.parallel.async_tensor_parallel && !plan.parallel.sequence_parallel &&
+      findings.are_sound({async_tensor_parallel, sequence_parallel}))
+    findings.reject({async_tensor_parallel, "async_tensor_parallel needs sequence_parallel",
+                     R"(write "sequence_parallel": true)"});
 }
-
-namespace {
-
-void check_compressed_stages(const CompressedStages& stages, int num_stages,
-                             PlanFindings& findings) {
-  const std::string place = "/compression/data_gradients/stages";
-  if (!findings.are_sound({place, pipeline})) return;
-  const auto beyond = std::find_if(stages.listed.begin(), stages.listed.end(),
-                                   [num_stages](int stage) { return stage >= num_stages; });
-  if (beyond == stages.listed.end()) return;
-  findings.reject({place,
-                   "there is no stage " + text(*beyond) + ": pipeline is " + text(num_stages),
-                   "stages count from 0"});
-}
-
-}  // namespace
 
 void check_compression(const Compression& compression, const Parallel& parallel,
                        PlanFindings& findings) {
-  check_compressed_stages(compression.gradient_stages, parallel.pipeline, findings);
+  const std::string stages = "/compression/data_gradients/stages";
+  const std::vector<int>& listed = compression.gradient_stages.listed;
+  const auto beyond =
+      std::ranges::find_if(listed, [&](int stage) { return stage >= parallel.pipeline; });
+  if (beyond != listed.end() && findings.are_sound({stages, pipeline}))
+    findings.reject(
+        {stages, "there is no stage " + text(*beyond) + ": pipeline is " + text(parallel.pipeline),
+         "stages count from 0"});
   const std::optional<Compressor>& c = compression.data_gradients;
   const std::string place = "/compression/data_gradients/codec";
   if (!c || !c->codec->sends_factors() || parallel.zero_stage < 2) return;

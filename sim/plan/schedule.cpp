@@ -1,12 +1,48 @@
 #include "plan/schedule.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
+#include "core/enum_names.hpp"
 
 namespace windtunnel {
+
+const char* name_of(Phase phase) {
+  constexpr std::array names{"forward",
+                             "backward",
+                             "weight gradient",
+                             "optimizer",
+                             "activation",
+                             "gradient",
+                             "tensor all-reduce",
+                             "context exchange",
+                             "gradient all-reduce",
+                             "embedding all-reduce",
+                             "parameter all-gather",
+                             "encode",
+                             "decode",
+                             "overhead",
+                             "expert exchange"};
+  static_assert(names.size() == enumerators<Phase>().size());
+  return names.at(static_cast<std::size_t>(phase));
+}
+
+std::size_t end_of_block(const std::vector<Step>& order, std::size_t first) {
+  std::size_t end = first + 1;
+  while (end < order.size() && order[end].joined) ++end;
+  return end;
+}
+
+std::string token_of(const Step& step) {
+  const char* const letter = step.phase == Phase::forward    ? "F"
+                             : step.phase == Phase::backward ? "B"
+                                                             : "W";
+  const std::string token = letter + std::to_string(step.microbatch);
+  return step.chunk == 0 ? token : token + "." + std::to_string(step.chunk);
+}
 
 namespace schedules {
 #define WT_SCHEDULE(name) Schedule name();
@@ -91,9 +127,8 @@ SchedulePtr written_schedule(ScheduleOrders orders) {
   schedule.written = written;
   if (!written->of_stage.empty()) {  // a legal schedule splits all backward passes or none
     const std::vector<Step>& order = written->of_stage.front();
-    schedule.splits_backward = std::any_of(order.begin(), order.end(), [](const Step& step) {
-      return step.phase == Phase::weight_gradient;
-    });
+    schedule.splits_backward = std::ranges::any_of(
+        order, [](const Step& step) { return step.phase == Phase::weight_gradient; });
     // No stack's 1F1B loop plays such an order.
     if (schedule.splits_backward) schedule.sends = ScheduleSends::eager;
   }

@@ -21,7 +21,7 @@ bool AttentionKernel::is(FlashKernel kernel, Precision other) const {
   const auto is_half = [](Precision each) {
     return each == Precision::bf16 || each == Precision::fp16;  // one rate on all tensor cores
   };
-  return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end() &&
+  return std::ranges::find(kernels, kernel) != kernels.end() &&
          (precision == other || (is_half(precision) && is_half(other)));
 }
 
@@ -31,14 +31,13 @@ double Device::taken_by_collectives() const {
 }
 
 bool Device::has_attention(FlashKernel kernel, Precision precision) const {
-  return std::any_of(attention.begin(), attention.end(),
-                     [&](const AttentionKernel& each) { return each.is(kernel, precision); });
+  return std::ranges::any_of(
+      attention, [&](const AttentionKernel& each) { return each.is(kernel, precision); });
 }
 
 const SoftwareProfile::MemoryRates* SoftwareProfile::memory_rates_on(const Device& device) const {
   for (const MemoryRates& rates : memory_rates)
-    if (std::find(rates.devices.begin(), rates.devices.end(), device.name) != rates.devices.end())
-      return &rates;
+    if (std::ranges::find(rates.devices, device.name) != rates.devices.end()) return &rates;
   return nullptr;
 }
 
@@ -46,12 +45,11 @@ const SoftwareProfile::Experts& SoftwareProfile::experts_on(const Device& device
                                                             Precision precision,
                                                             const Transformer& model) const {
   const auto has = [](const auto& list, const auto& value) {
-    return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+    return list.empty() || std::ranges::find(list, value) != list.end();
   };
   for (const ExpertsElsewhere& other : experts_elsewhere) {
     const auto is_model = [&](const RecipeModel& each) { return each.is(model); };
-    const bool for_model =
-        other.models.empty() || std::any_of(other.models.begin(), other.models.end(), is_model);
+    const bool for_model = other.models.empty() || std::ranges::any_of(other.models, is_model);
     if (for_model && has(other.devices, device.name) && has(other.precisions, precision))
       return other.experts;
   }
@@ -63,7 +61,7 @@ std::optional<SoftwareProfile::FlashRates> SoftwareProfile::flash_rates(const De
   if (kernel != attention_kernel || kernel == FlashKernel::fp8) return std::nullopt;
   if (!flash_forward_efficiency || !flash_backward_efficiency) return std::nullopt;
   const auto names = [&device](const std::vector<std::string>& devices) {
-    return std::find(devices.begin(), devices.end(), device.name) != devices.end();
+    return std::ranges::find(devices, device.name) != devices.end();
   };
   for (const FlashRates& rates : flash_elsewhere)
     if (names(rates.devices)) return rates;

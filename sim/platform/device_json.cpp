@@ -1,11 +1,9 @@
-#include "platform/device_json.hpp"
-
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/object_reader.hpp"
-#include "platform/source_json.hpp"
+#include "platform/platform_json.hpp"
 #include "units/member_reader.hpp"
 
 namespace windtunnel {

@@ -93,7 +93,7 @@ std::vector<int> hashed_choices(int count, int seed, const NodeNics& from, const
   std::vector<int> choices;
   for (const MessagePart& part : parts_of(from, to))
     choices.push_back(hashed_choice(count, seed, part.from, part.to, salt));
-  std::sort(choices.begin(), choices.end());
+  std::ranges::sort(choices);
   return choices;
 }
 

@@ -1,7 +1,4 @@
-#include "platform/fabric_json.hpp"
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -11,7 +8,8 @@
 
 #include "core/contracts.hpp"
 #include "core/json_value.hpp"
-#include "platform/source_json.hpp"
+#include "core/number_in.hpp"
+#include "platform/platform_json.hpp"
 #include "units/amount_range.hpp"
 #include "units/member_reader.hpp"
 
@@ -19,12 +17,6 @@ namespace windtunnel {
 namespace {
 
 using Type = FabricKey::Type;
-
-const FabricKind* read_kind(ObjectReader& reader) {
-  std::vector<std::pair<std::string, const FabricKind*>> names;
-  for (const FabricKind& kind : fabric_kinds()) names.emplace_back(kind.name, &kind);
-  return reader.optional_enum<const FabricKind*>("kind", names.front().second, names);
-}
 
 /// What is wrong with a number in a list; empty where nothing is.
 std::string complaint(const JsonValue& cell, const FabricKey& key) {
@@ -70,15 +62,13 @@ std::vector<double> read_numbers(ObjectReader& reader, const FabricKey& key) {
 std::optional<FabricCable> read_cable(const JsonValue& row, double most) {
   constexpr std::size_t size = 3;
   if (!row.is_array() || row.array().size() != size ||
-      !std::all_of(row.array().begin(), row.array().end(),
-                   [](const JsonValue& cell) { return cell.is_string(); }))
+      !std::ranges::all_of(row.array(), [](const JsonValue& cell) { return cell.is_string(); }))
     return std::nullopt;
   FabricCable cable{row.array()[0].string(), row.array()[1].string(), {}, 1};
   std::string rate = row.array()[2].string();
   const std::string times = " x ";
   if (const std::size_t at = rate.find(times); at != std::string::npos) {
-    const auto [end, error] = std::from_chars(rate.data(), rate.data() + at, cable.count);
-    if (error != std::errc{} || end != rate.data() + at) return std::nullopt;
+    cable.count = number_in<int>(rate.substr(0, at)).value_or(0);  // none is refused below
     rate.erase(0, at + times.size());
   }
   std::string wrong, suggestion;
@@ -149,7 +139,9 @@ void read_fabric(ObjectReader reader, Platform& platform, bool knows_nodes) {
   Fabric& fabric = platform.fabric;
   required(reader, "latency", fabric.latency);
   required(reader, "collective_latency", fabric.collective_latency);
-  fabric.kind = read_kind(reader);
+  Names<const FabricKind*> kinds;
+  for (const FabricKind& kind : fabric_kinds()) kinds.emplace_back(kind.name, &kind);
+  fabric.kind = reader.optional_enum("kind", kinds.front().second, kinds);
   bool are_sound = true;
   for (const FabricKey& key : fabric.kind->keys) {
     fabric.values[key.name] = read_value(reader, key);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "platform/fabric_parts.hpp"
 #include "platform/network_fixtures.hpp"
-#include "platform/rail_groups.hpp"
 
 namespace windtunnel {
 namespace {

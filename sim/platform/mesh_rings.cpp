@@ -1,11 +1,10 @@
-#include "platform/mesh_rings.hpp"
-
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/stoer_wagner_min_cut.hpp>
 #include <cstddef>
 #include <numeric>
 
 #include "core/contracts.hpp"
+#include "platform/network.hpp"
 
 namespace windtunnel {
 namespace {

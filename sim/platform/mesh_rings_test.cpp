@@ -1,11 +1,10 @@
-#include "platform/mesh_rings.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
+#include "platform/network.hpp"
 #include "platform/testing.hpp"
 
 using namespace windtunnel;

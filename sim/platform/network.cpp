@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "platform/nics.hpp"
 
 namespace windtunnel {
 namespace {
@@ -14,8 +13,8 @@ namespace {
 constexpr std::array ends{" up", " down"};
 
 bool are_neighbours(const std::vector<int>& members) {
-  return std::adjacent_find(members.begin(), members.end(),
-                            [](int a, int b) { return b != a + 1; }) == members.end();
+  return std::ranges::adjacent_find(members, [](int a, int b) { return b != a + 1; }) ==
+         members.end();
 }
 
 /// "0-2" for neighbours, "0,2" otherwise.
@@ -25,6 +24,13 @@ std::string text_of(const std::vector<int>& members) {
   std::string text;
   for (const int member : members) text += (text.empty() ? "" : ",") + std::to_string(member);
   return text;
+}
+
+/// The share of its rate that a NIC carries; 1 where nothing is wrong with it.
+double share_of(const Platform& platform, NodeId node, int nic) {
+  for (const NicFault& fault : platform.faults)
+    if (fault.node == node && fault.nic == nic) return fault.share;
+  return 1;
 }
 
 }  // namespace
@@ -42,29 +48,14 @@ std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type) {
     const int end = (gpu + 1) * type.nics / type.gpus;
     for (int nic = first; nic < std::max(first + 1, end); ++nic) nics.push_back(nic);
   }
-  std::sort(nics.begin(), nics.end());
-  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
-  return nics;
+  return sorted_once(std::move(nics));
 }
 
-namespace {
-
-/// The share of its rate that a NIC carries; 1 where nothing is wrong with it.
-double share_of(const Platform& platform, NodeId node, int nic) {
-  for (const NicFault& fault : platform.faults)
-    if (fault.node == node && fault.nic == nic) return fault.share;
-  return 1;
+std::vector<int> sorted_once(std::vector<int> numbers) {
+  std::ranges::sort(numbers);
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
 }
-
-/// All NICs of a node together, one way: node_bandwidth() less what their faults take.
-BytesPerSecond working_bandwidth(const Platform& platform, NodeId node) {
-  BytesPerSecond rate = node_bandwidth(platform, node);
-  for (const NicFault& fault : platform.faults)
-    if (fault.node == node) rate -= platform.type_of(node).effective_nic_rate() * (1 - fault.share);
-  return rate;
-}
-
-}  // namespace
 
 std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector<int> nics) {
   if (platform.faults.empty()) return nics;
@@ -72,9 +63,7 @@ std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector
   for (int& nic : nics)
     for (int tried = 0; tried < all && share_of(platform, node, nic) == 0; ++tried)
       nic = (nic + 1) % all;
-  std::sort(nics.begin(), nics.end());
-  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
-  return nics;
+  return sorted_once(std::move(nics));
 }
 
 BytesPerSecond rate_of_nics(const Platform& platform, NodeId node, const std::vector<int>& nics) {
@@ -98,7 +87,7 @@ std::size_t Network::port_of(NodeId node, std::vector<int> nics) {
   if (node.index() >= ports_.size()) ports_.resize(node.index() + std::size_t{1});
   std::vector<Port>& ports = ports_[node.index()].ports;
   const auto known =
-      std::find_if(ports.begin(), ports.end(), [&](const Port& port) { return port.nics == nics; });
+      std::ranges::find_if(ports, [&](const Port& port) { return port.nics == nics; });
   const auto number = static_cast<std::size_t>(known - ports.begin());
   if (known == ports.end()) ports.push_back({std::move(nics), {}});
   return number;
@@ -161,7 +150,7 @@ void Network::pass(std::vector<LinkId>& path, const Bundle& bundle, const std::v
 
 void Network::pass(std::vector<LinkId>& path, std::vector<Hop> hops, int num_parts) {
   if (hops.empty()) return;
-  std::sort(hops.begin(), hops.end());
+  std::ranges::sort(hops);
   if (hops.front() == hops.back())
     return path.push_back(link(hops.front().name, hops.front().bandwidth));
   std::string name;
@@ -234,9 +223,12 @@ std::vector<LinkId> Network::new_links(const Attachment& at, Direction direction
 
 LinkId Network::node_link(NodeId node, Direction direction) {
   std::optional<LinkId>& known = ports_[node.index()].all_nics[static_cast<std::size_t>(direction)];
-  if (!known)
-    known = add_link(working_bandwidth(*platform_, node),
-                     name_of(node) + ends[static_cast<std::size_t>(direction)]);
+  if (known) return *known;
+  BytesPerSecond rate = node_bandwidth(*platform_, node);  // less what faults take
+  for (const NicFault& fault : platform_->faults)
+    if (fault.node == node)
+      rate -= platform_->type_of(node).effective_nic_rate() * (1 - fault.share);
+  known = add_link(rate, name_of(node) + ends[static_cast<std::size_t>(direction)]);
   return *known;
 }
 

@@ -14,6 +14,19 @@
 
 namespace windtunnel {
 
+/// The NICs that some GPUs of a node use, in order: GPU g of n uses NIC floor(g * nics / n), and those up to the next GPU's where there
+/// are more NICs than GPUs.
+std::vector<int> nics_of(const std::vector<int>& gpus, const NodeType& type);
+
+/// Numbers in order, each once.
+std::vector<int> sorted_once(std::vector<int> numbers);
+
+/// NICs as they work: in place of each that is lost the next of the node that is not, the first following the last. Each once, in order.
+std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector<int> nics);
+/// What these NICs carry together, one way. A message is spread evenly over them, so the slowest of them decides:
+///   number of NICs * rate of a NIC * least share of its rate that one of them carries.
+BytesPerSecond rate_of_nics(const Platform& platform, NodeId node, const std::vector<int>& nics);
+
 /// A one-way shared link: max-min fair among the flows on it.
 struct Link {
   BytesPerSecond bandwidth{};
@@ -154,5 +167,16 @@ BytesPerSecond left_by_neighbours(const Platform& platform, const std::string& l
                                   BytesPerSecond bandwidth);
 /// All NICs of node `node` together, one way, as they are built.
 BytesPerSecond node_bandwidth(const Platform& platform, NodeId node);
+
+/// Rings that a collective over these GPUs of a mesh can run at once: the most directed cycles through all of them of which no two
+/// use a lane in the same direction. On a DGX-1V 1, 2, 4, 0, 2, 4 and 6 for the first 2 to 8 GPUs, which is what the measured
+/// all-reduce shows for 2, 4 and 8 (V100, 22.3 GB/s a ring; docs/model.md). 0: messages have to be relayed, or go through the host.
+/// Counted exactly for groups of up to `most_counted` GPUs; larger ones get the bound that num_relayed_rings() is.
+int num_rings(const Interconnect& interconnect, const std::vector<int>& gpus);
+inline constexpr int most_counted = 8;
+
+/// Closed walks through all of these GPUs, some passed several times: no more than the fewest lanes across any cut of the group
+/// (Boost's Stoer-Wagner). 0: the group is not connected by lanes.
+int num_relayed_rings(const Interconnect& interconnect, const std::vector<int>& gpus);
 
 }  // namespace windtunnel

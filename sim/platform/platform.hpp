@@ -19,7 +19,7 @@ namespace windtunnel {
 struct Interconnect {
   enum class Kind {
     nvswitch,  ///< a ring has all of saturated_bandwidth
-    mesh,      ///< each of num_rings(group) rings has saturated_bandwidth (mesh_rings.hpp)
+    mesh,      ///< each of num_rings(group) rings has saturated_bandwidth (network.hpp)
     pcie,      ///< as nvswitch, through the host
   };
   Kind kind = Kind::nvswitch;

@@ -11,10 +11,7 @@
 #include <vector>
 
 #include "core/object_reader.hpp"
-#include "platform/device_json.hpp"
-#include "platform/fabric_json.hpp"
-#include "platform/nics.hpp"
-#include "platform/source_json.hpp"
+#include "platform/network.hpp"
 #include "units/member_reader.hpp"
 
 namespace windtunnel {
@@ -23,14 +20,6 @@ namespace {
 constexpr double least_ratio = 1e-3;   ///< of an efficiency or factor
 constexpr double most_factor = 1e3;    ///< no factor of a cluster is larger
 constexpr int most_nodes = 1'000'000;  ///< nor any cluster
-
-Device read_device_of(ObjectReader& reader, const DeviceLoader& load_device) {
-  JsonValue* value = reader.require("device");
-  if (value == nullptr) return {};
-  const std::string pointer = pointer_join(reader.pointer(), "device");
-  if (!value->is_string()) return read_device(*value, pointer, reader.problems());
-  return load_device(value->string(), value->origin, pointer, reader.problems()).value_or(Device{});
-}
 
 std::optional<Host> read_host(ObjectReader& node_type, const std::string& prefix,
                               Sources& sources) {
@@ -72,7 +61,7 @@ std::vector<int> read_nics(const JsonValue& cell, const std::string& pointer, Pr
   if (!cell.is_array()) add(cell, pointer);
   for (std::size_t i = 0; cell.is_array() && i < cell.array().size(); ++i)
     add(cell.array()[i], pointer_join(pointer, std::to_string(i)));
-  std::sort(nics.begin(), nics.end());
+  std::ranges::sort(nics);
   return are_right ? nics : std::vector<int>{};
 }
 
@@ -95,8 +84,8 @@ void read_nic_of_gpu(ObjectReader& reader, NodeType& node) {
   bool is_usual = true;
   for (int gpu = 0; gpu < node.gpus; ++gpu) {
     const std::vector<int>& nics = all[static_cast<std::size_t>(gpu)];
-    const bool are_its = !nics.empty() && nics.back() < node.nics &&
-                         std::adjacent_find(nics.begin(), nics.end()) == nics.end();
+    const bool are_its =
+        !nics.empty() && nics.back() < node.nics && std::ranges::adjacent_find(nics) == nics.end();
     if (!are_its)
       return reader.problem("nic_of_gpu",
                             "nic_of_gpu of GPU " + std::to_string(gpu) + " is " +
@@ -187,13 +176,14 @@ Interconnect read_interconnect(ObjectReader reader, std::optional<int> gpus,
   return interconnect;
 }
 
-using DeviceReader = std::function<Device(ObjectReader& node_type)>;
-
 NodeType read_node_type(ObjectReader reader, const std::string& prefix, Platform& platform,
-                        const DeviceReader& device) {
+                        const Device* read_before) {
   NodeType node;
   given(reader, "count", node.count, 1, most_nodes);
-  node.device = device(reader);
+  JsonValue* const device = read_before != nullptr ? nullptr : reader.require("device");
+  if (read_before != nullptr) reader.take("device"), node.device = *read_before;
+  if (device != nullptr && !device->is_string())
+    node.device = read_device(*device, pointer_join(reader.pointer(), "device"), reader.problems());
   required(reader, "gpus", node.gpus, 1, most_node_parts);
   required(reader, "nics", node.nics, 1, most_node_parts);
   read_nic_of_gpu(reader, node);
@@ -214,20 +204,16 @@ NodeType read_node_type(ObjectReader reader, const std::string& prefix, Platform
   return node;
 }
 
-void read_node_types(ObjectReader& reader, Platform& platform, const DeviceLoader& load_device,
-                     const Platform* read_before) {
+void read_node_types(ObjectReader& reader, Platform& platform, const Platform* read_before) {
   reader.require("node_types");
   for (ObjectReader& entry :
        reader.entries("node_types", "expected a list of at least one node type")) {
     const std::size_t i = platform.node_types.size();
     if (i > 0 && platform.node_types.back().count == 0)
       reader.problem("node_types", "only the last node type may leave its count open");
-    const auto device = [&](ObjectReader& node_type) {
-      if (read_before == nullptr) return read_device_of(node_type, load_device);
-      node_type.take("device");
-      return read_before->node_types[i].device;
-    };
-    platform.node_types.push_back(read_node_type(entry, place_in(reader, entry), platform, device));
+    platform.node_types.push_back(
+        read_node_type(entry, place_in(reader, entry), platform,
+                       read_before == nullptr ? nullptr : &read_before->node_types[i].device));
   }
 }
 
@@ -427,12 +413,12 @@ void read_domains(ObjectReader& reader, Platform& platform) {
 }  // namespace
 
 Platform read_platform(JsonValue& value, const std::string& pointer, Problems& problems,
-                       const DeviceLoader& load_device, const Platform* read_before) {
+                       const Platform* read_before) {
   ObjectReader reader(value, pointer, problems);
   Platform platform;
   platform.name = reader.required_string("name");
   platform.description = read_preamble(reader);
-  read_node_types(reader, platform, load_device, read_before);
+  read_node_types(reader, platform, read_before);
   read_fabric(reader.child("fabric"), platform, reader.are_sound({"node_types"}));
   read_own_links(reader, platform);
   read_domains(reader, platform);

@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "platform/fabric_json.hpp"
-#include "platform/software_json.hpp"
 #include "platform/testing.hpp"
 
 using namespace windtunnel;
@@ -30,8 +28,8 @@ const std::string platform_text = R"({'name': 'small', 'node_types': [)" + node_
   'fabric': {'latency': '20 us', 'collective_latency': '10 us', 'source': 'assumed: test'}})";
 
 Platform read(const std::string& text, Problems& problems) {
-  JsonValue value = testing::parse_quoted(text, problems);
-  return read_platform(value, "/platform", problems, testing::load_shipped_device);
+  JsonValue value = testing::with_shipped_devices(testing::parse_quoted(text, problems), problems);
+  return read_platform(value, "/platform", problems);
 }
 
 /// "message at /pointer", one for each problem.
@@ -263,11 +261,12 @@ TEST_CASE("a source says its kind and belongs to a key") {
 
 TEST_CASE("a value given on the command line is assumed and needs no source") {
   Problems problems;
-  JsonValue value = testing::parse_quoted(platform_text, problems);
+  JsonValue value =
+      testing::with_shipped_devices(testing::parse_quoted(platform_text, problems), problems);
   Origin origin;
   origin.kind = OriginKind::command_line;
   REQUIRE(set_at(value, "/node_types/0/launch_slowdown", JsonValue(2.0, origin)));
-  const Platform platform = read_platform(value, "", problems, testing::load_shipped_device);
+  const Platform platform = read_platform(value, "", problems);
   CHECK(problems.empty());
   CHECK(platform.sources.at("node_types/0/launch_slowdown").evidence == Evidence::assumed);
 }

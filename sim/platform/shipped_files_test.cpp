@@ -5,10 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "platform/device_json.hpp"
 #include "platform/network.hpp"
 #include "platform/platform_json.hpp"
-#include "platform/software_json.hpp"
 #include "platform/testing.hpp"
 #include "workload/model_json.hpp"
 
@@ -69,8 +67,8 @@ TEST_CASE("every platform file reads without a problem and gives its sources") {
   for (const auto& file : json_files("platforms")) {
     CAPTURE(file);
     Problems problems;
-    JsonValue value = testing::parse_file(file, problems);
-    const Platform platform = read_platform(value, "", problems, testing::load_shipped_device);
+    JsonValue value = testing::with_shipped_devices(testing::parse_file(file, problems), problems);
+    const Platform platform = read_platform(value, "", problems);
     CHECK(text_of(problems) == "");
     CHECK(platform.name == file.stem());
     CHECK_FALSE(platform.description.empty());

@@ -21,12 +21,6 @@ struct SimGridHost {
   Network::Attachment at;
 };
 
-/// A link that all use as if they were alone.
-std::string unshared_link(const std::string& name, BytesPerSecond bandwidth, Seconds latency) {
-  return "    <link id=\"" + name + "\" bandwidth=\"" + exact(bandwidth.value()) +
-         "Bps\" latency=\"" + exact(latency.value()) + "s\" sharing_policy=\"FATPIPE\"/>\n";
-}
-
 class SimGridWriter {
  public:
   SimGridWriter(const Platform& platform, int nodes, Precision precision)
@@ -88,7 +82,9 @@ class SimGridWriter {
   std::string unshared(BytesPerSecond bandwidth, Seconds latency) {
     const std::string name = (bandwidth == unlimited ? "" : exact(bandwidth.value()) + " B/s, ") +
                              "latency " + exact(latency.value()) + " s";
-    unshared_.try_emplace(name, unshared_link(name, bandwidth, latency));
+    unshared_.try_emplace(name, "    <link id=\"" + name + "\" bandwidth=\"" +
+                                    exact(bandwidth.value()) + "Bps\" latency=\"" +
+                                    exact(latency.value()) + "s\" sharing_policy=\"FATPIPE\"/>\n");
     return name;
   }
 

@@ -1,5 +1,3 @@
-#include "platform/software_json.hpp"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -7,8 +5,7 @@
 #include <string_view>
 
 #include "core/object_reader.hpp"
-#include "platform/device_json.hpp"
-#include "platform/source_json.hpp"
+#include "platform/platform_json.hpp"
 #include "units/member_reader.hpp"
 
 namespace windtunnel {
@@ -36,8 +33,7 @@ std::vector<std::string> read_names(ObjectReader& reader, std::string_view key, 
   const JsonValue* list = reader.take(key);
   if (list == nullptr) return names;
   const auto is_name = [](const JsonValue& each) { return each.is_string(); };
-  if (!list->is_array() || list->array().empty() ||
-      !std::all_of(list->array().begin(), list->array().end(), is_name)) {
+  if (!list->is_array() || list->array().empty() || !std::ranges::all_of(list->array(), is_name)) {
     reader.problem(key, std::string("expected a list of at least one ") + what);
     return names;
   }
@@ -119,9 +115,8 @@ std::vector<int> numbers_of(const std::string& release) {
   std::istringstream in(release);
   for (std::string part; std::getline(in, part, '.');) {
     constexpr std::size_t most_digits = 4;
-    const bool is_number =
-        !part.empty() && part.size() <= most_digits &&
-        std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool is_number = !part.empty() && part.size() <= most_digits &&
+                           std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
     if (!is_number) return {};
     numbers.push_back(std::stoi(part));
   }
@@ -262,14 +257,6 @@ void read_communication(ObjectReader& reader, Stack& stack) {
   given(reader, "embedding_gradient_type", stack.embedding_gradient_type);
 }
 
-void read_launch(ObjectReader reader, Stack& stack) {
-  required(reader, "kernel", stack.launch.kernel);
-  required(reader, "collective", stack.launch.collective);
-  defaulted(reader, "collective_per_rank", stack.launch.collective_per_rank);
-  defaulted(reader, "sharpness", stack.launch.sharpness, 1, 100);
-  end_object(reader, "launch/", stack.sources);
-}
-
 void read_layer_traffic(ObjectReader reader, const std::string& key, LayerTraffic& traffic,
                         Stack& stack) {
   defaulted(reader, "forward_hidden", traffic.forward.hidden, 0, most_factor);
@@ -281,24 +268,6 @@ void read_layer_traffic(ObjectReader reader, const std::string& key, LayerTraffi
   defaulted(reader, "forward_kernels", traffic.forward.kernels, 0, most_launches);
   defaulted(reader, "backward_kernels", traffic.backward.kernels, 0, most_launches);
   end_object(reader, key + "/", stack.sources);
-}
-
-void read_host_gathers(ObjectReader reader, Stack& stack) {
-  Stack::HostGathers gathers;
-  required(reader, "per_tensor", gathers.per_tensor);
-  required(reader, "per_rank", gathers.per_rank);
-  required(reader, "tensors_per_layer", gathers.tensors_per_layer, 1, 1'000);
-  stack.host_gathers = gathers;
-  end_object(reader, "host_gathers/", stack.sources);
-}
-
-void read_batch_read(ObjectReader reader, Stack& stack) {
-  Stack::BatchRead read;
-  required(reader, "kernels", read.kernels, 0, most_launches);
-  required(reader, "collectives", read.collectives, 0, most_launches);
-  defaulted(reader, "on_every_stage", read.on_every_stage);
-  stack.batch_read = read;
-  end_object(reader, "batch_read/", stack.sources);
 }
 
 void read_memory(ObjectReader reader, Stack& stack) {
@@ -385,14 +354,31 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
   read_compute(reader, profile);
   read_communication(reader, profile);
   profile.sources.merge(read_sources(reader));
-  read_launch(reader.child("launch"), profile);
+  ObjectReader launch = reader.child("launch");
+  required(launch, "kernel", profile.launch.kernel);
+  required(launch, "collective", profile.launch.collective);
+  defaulted(launch, "collective_per_rank", profile.launch.collective_per_rank);
+  defaulted(launch, "sharpness", profile.launch.sharpness, 1, 100);
+  end_object(launch, "launch/", profile.sources);
   if (auto child = reader.optional_child("layer_traffic"))
     read_layer_traffic(*child, "layer_traffic", profile.layer_traffic, profile);
   if (auto child = reader.optional_child("eager_layer_traffic"))
     read_layer_traffic(*child, "eager_layer_traffic", profile.eager_layer_traffic.emplace(),
                        profile);
-  if (auto child = reader.optional_child("host_gathers")) read_host_gathers(*child, profile);
-  if (auto child = reader.optional_child("batch_read")) read_batch_read(*child, profile);
+  if (auto child = reader.optional_child("host_gathers")) {
+    Stack::HostGathers& gathers = profile.host_gathers.emplace();
+    required(*child, "per_tensor", gathers.per_tensor);
+    required(*child, "per_rank", gathers.per_rank);
+    required(*child, "tensors_per_layer", gathers.tensors_per_layer, 1, 1'000);
+    end_object(*child, "host_gathers/", profile.sources);
+  }
+  if (auto child = reader.optional_child("batch_read")) {
+    Stack::BatchRead& read = profile.batch_read.emplace();
+    required(*child, "kernels", read.kernels, 0, most_launches);
+    required(*child, "collectives", read.collectives, 0, most_launches);
+    defaulted(*child, "on_every_stage", read.on_every_stage);
+    end_object(*child, "batch_read/", profile.sources);
+  }
   if (auto child = reader.optional_child("experts")) read_experts(*child, profile);
   read_memory(reader.child("memory"), profile);
   reader.take("supports");  // lists of keys of a plan, which the scenario's reader knows

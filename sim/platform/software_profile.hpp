@@ -34,7 +34,7 @@ struct StateBytes {
   double stale_gradients = 0;  ///< kept alive from the last step by the stack (docs/memory.md)
   double optimizer = 12;       ///< fp32 master and two Adam moments
   double master =
-      0;  ///< of `optimizer`, the copy of the weights; set by state_bytes() (plan/state_bytes.hpp)
+      0;  ///< of `optimizer`, the copy of the weights; set by state_bytes() (plan/plan.hpp)
   double step_temporary = 0;  ///< extra bytes only while the optimizer steps
   double pass_gradients =
       0;  ///< of gradients that last as long as a backward pass, beside their sums

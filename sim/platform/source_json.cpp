@@ -1,11 +1,10 @@
-#include "platform/source_json.hpp"
-
 #include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "platform/platform_json.hpp"
 
 namespace windtunnel {
 namespace {
@@ -69,8 +68,7 @@ bool carries_number(const JsonValue& value) {
   if (value.is_string())
     return !value.string().empty() && value.string().front() >= '0' &&
            value.string().front() <= '9';
-  if (value.is_array())
-    return std::any_of(value.array().begin(), value.array().end(), carries_number);
+  if (value.is_array()) return std::ranges::any_of(value.array(), carries_number);
   return value.is_number();
 }
 

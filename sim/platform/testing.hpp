@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -9,7 +10,6 @@
 #include "core/json_value.hpp"
 #include "core/problem.hpp"
 #include "core/testing.hpp"
-#include "platform/device_json.hpp"
 #include "platform/platform_json.hpp"
 
 /// What the tests of this folder share; included by *_test.cpp only.
@@ -31,17 +31,25 @@ inline JsonValue parse_file(const std::filesystem::path& path, Problems& problem
   return parse_json(read_source(path), problems);
 }
 
-/// Loads devices from platforms/devices/, as the program does.
-inline std::optional<Device> load_shipped_device(const std::string& name, const Origin&,
-                                                 const std::string&, Problems& problems) {
-  JsonValue value = parse_file(source_dir() / "platforms/devices" / (name + ".json"), problems);
-  return read_device(value, "", problems);
+inline JsonValue shipped_device_file(const std::string& name, Problems& problems) {
+  return parse_file(source_dir() / "platforms/devices" / (name + ".json"), problems);
+}
+
+/// A platform with the devices of platforms/devices/ in place of their names, as the program reads it.
+inline JsonValue with_shipped_devices(JsonValue platform, Problems& problems) {
+  JsonValue* const types = platform.find("node_types");
+  for (std::size_t i = 0; types != nullptr && types->is_array() && i < types->array().size(); ++i)
+    if (JsonValue* device = types->array()[i].find("device");
+        device != nullptr && device->is_string())
+      *device = shipped_device_file(device->string(), problems);
+  return platform;
 }
 
 inline Platform shipped_platform(const std::string& name) {
   Problems problems;
-  JsonValue value = parse_file(source_dir() / "platforms" / (name + ".json"), problems);
-  Platform platform = read_platform(value, "", problems, load_shipped_device);
+  JsonValue value = with_shipped_devices(
+      parse_file(source_dir() / "platforms" / (name + ".json"), problems), problems);
+  Platform platform = read_platform(value, "", problems);
   problems.throw_if_any();
   return platform;
 }

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "scenario/test_corpus.hpp"
+#include "scenario/corpus_fixtures.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {

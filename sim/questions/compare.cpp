@@ -15,7 +15,7 @@
 #include "questions/break_even.hpp"
 #include "report/comparison.hpp"
 #include "report/report_json.hpp"
-#include "scenario/resolved_text.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/neighbours.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"

@@ -4,7 +4,7 @@
 
 #include "core/testing.hpp"
 #include "report/report_json.hpp"
-#include "scenario/test_corpus.hpp"
+#include "scenario/corpus_fixtures.hpp"
 
 namespace windtunnel {
 namespace {

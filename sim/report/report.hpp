@@ -11,7 +11,7 @@
 #include "memory/memory_account.hpp"
 #include "plan/plan.hpp"
 #include "platform/device.hpp"
-#include "platform/software_json.hpp"
+#include "platform/platform_json.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/program.hpp"
 #include "timeline/breakdown.hpp"

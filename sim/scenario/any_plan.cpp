@@ -1,5 +1,3 @@
-#include "scenario/any_plan.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -8,19 +6,10 @@
 #include <variant>
 
 #include "core/problem.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {
-
-bool is_of_plan(const Problem& problem) {
-  return problem.pointer.starts_with("/parallel") || problem.pointer == "/training/global_batch" ||
-         problem.pointer == "/training/micro_batch";
-}
-
-bool states_nodes(const JsonValue& written) {
-  const JsonValue* const nodes = written.find("nodes");
-  return nodes != nullptr && !nodes->is_null();
-}
 
 /// The product of the degrees of the `parallel` block; none where it has none, or one that is no degree.
 std::optional<std::int64_t> gpus_of_degrees(const JsonValue& written) {
@@ -52,10 +41,16 @@ Scenario read_with_any_plan(const JsonValue& written, const ReadWithValues& read
   try {
     return read({});
   } catch (const InputError& error) {
-    if (!std::all_of(error.problems().begin(), error.problems().end(), is_of_plan)) throw;
+    const auto is_of_plan = [](const Problem& problem) {
+      return problem.pointer.starts_with("/parallel") ||
+             problem.pointer == "/training/global_batch" ||
+             problem.pointer == "/training/micro_batch";
+    };
+    if (!std::ranges::all_of(error.problems(), is_of_plan)) throw;
     own = error;
   }
-  const bool leaves_data = states_nodes(written);
+  const JsonValue* const nodes = written.find("nodes");
+  const bool leaves_data = nodes != nullptr && !nodes->is_null();
   const std::optional<std::int64_t> gpus = leaves_data ? std::nullopt : gpus_of_degrees(written);
   if (!leaves_data && !gpus) throw *own;
   constexpr std::array<std::int64_t, 4> tensor{8, 4, 2, 1};

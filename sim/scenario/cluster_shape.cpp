@@ -1,11 +1,10 @@
-#include "scenario/cluster_shape.hpp"
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
 #include <variant>
 
 #include "core/contracts.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 
@@ -87,7 +86,7 @@ std::vector<std::string> absent_node_warnings(const Platform& platform, int node
     std::string warning = std::string(key) + " of node " + std::to_string(node.index()) +
                           " change nothing: the job has nodes " + std::to_string(number(0)) +
                           " to " + std::to_string(number(nodes - 1));
-    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+    if (std::ranges::find(warnings, warning) == warnings.end())
       warnings.push_back(std::move(warning));
   };
   const Platform& cluster = platform.cluster ? *platform.cluster : platform;
@@ -103,8 +102,7 @@ std::string gpus_text(const ClusterShape& cluster) {
   const auto& gpus = cluster.gpus_by_node;
   const std::string nodes = std::to_string(gpus.size()) + (gpus.size() == 1 ? " node" : " nodes");
   const std::string total = std::to_string(total_gpus(cluster)) + " GPUs";
-  const bool equal =
-      std::adjacent_find(gpus.begin(), gpus.end(), std::not_equal_to<>()) == gpus.end();
+  const bool equal = std::ranges::adjacent_find(gpus, std::not_equal_to<>()) == gpus.end();
   if (gpus.empty() || !equal) return nodes + " with " + total;
   return nodes + " * " + std::to_string(gpus.front()) + " = " + total;
 }

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "core/file_io.hpp"
-#include "scenario/test_corpus.hpp"
+#include "scenario/corpus_fixtures.hpp"
 
 namespace windtunnel {
 namespace {

@@ -36,63 +36,11 @@ void read_length(ObjectReader& reader, JobBlock& job) {
   reader.take("steps");
 }
 
-void read_start(ObjectReader reader, JobBlock& job) {
-  given(reader, "time", job.start_time, waiting);
-  defaulted(reader, "warm_up", job.warm_up, waiting);
-  reader.reject_unknown_keys();
-}
-
-void read_evaluation(ObjectReader reader, JobBlock& job) {
-  required(reader, "every", job.evaluation_every, 1, most_steps);
-  required(reader, "time", job.evaluation_time, waiting);
-  reader.reject_unknown_keys();
-}
-
-void read_checkpoint(ObjectReader reader, JobBlock& job) {
-  defaulted(reader, "kind", job.checkpoint_kind);
-  defaulted(reader, "sharded", job.sharded);
-  given(reader, "interval", job.interval, interval_range);
-  defaulted(reader, "storage_bandwidth", job.storage_bandwidth, storage_range);
-  defaulted(reader, "node_bandwidth", job.node_bandwidth, storage_range);
-  defaulted(reader, "snapshot_bandwidth", job.snapshot_bandwidth, storage_range);
-  defaulted(reader, "kept", job.kept_checkpoints, 1, most_checkpoints);
-  reader.reject_unknown_keys();
-}
-
-void read_failures(ObjectReader reader, JobBlock& job) {
-  for (std::size_t i = 0; i < num_failing_parts; ++i)
-    defaulted(reader, name_of(static_cast<FailingPart>(i)), job.failures_per_year[i], 0,
-              most_failures_per_year);
-  reader.reject_unknown_keys();
-}
-
-void read_restart(ObjectReader reader, JobBlock& job) {
-  given(reader, "detection", job.detection, waiting);
-  defaulted(reader, "repair", job.repair, waiting);
-  defaulted(reader, "spare_nodes", job.spare_nodes, 0, most_spares);
-  defaulted(reader, "elastic", job.elastic);
-  reader.reject_unknown_keys();
-}
-
-JobBlock::Price read_price(ObjectReader reader) {
-  JobBlock::Price price;
-  required(reader, "gpu_hour", price.gpu_hour, 0, most_price);
-  defaulted(reader, "storage_tb_month", price.storage_tb_month, 0, most_price);
-  price.currency = reader.optional_string("currency", price.currency);
-  reader.reject_unknown_keys();
-  return price;
-}
-
-JobBlock::Power read_power(ObjectReader reader) {
-  JobBlock::Power power;
-  required(reader, "computing", power.computing, 0, most_watts);
-  required(reader, "communicating", power.communicating, 0, most_watts);
-  required(reader, "idle", power.idle, 0, most_watts);
-  defaulted(reader, "node", power.node, 0, most_watts);
-  defaulted(reader, "pue", power.overhead, 1, most_overhead);
-  given(reader, "kg_co2_per_kwh", power.kg_co2_per_kwh, 0, most_emissions);
-  reader.reject_unknown_keys();
-  return power;
+/// An object of the block, all keys of which `read` asks for.
+template <class Read>
+void read_part(ObjectReader part, const Read& read) {
+  read(part);
+  part.reject_unknown_keys();
 }
 
 }  // namespace
@@ -105,13 +53,52 @@ JobBlock read_job(ObjectReader reader) {
     reader.problem("plan", "plan is \"best\", and step_time is that of one plan",
                    "leave out one of them");
   given(reader, "step_time", job.step_time, AmountRange{"1 us", "24 h"});
-  read_start(reader.child("start"), job);
-  if (auto evaluation = reader.optional_child("evaluation")) read_evaluation(*evaluation, job);
-  read_checkpoint(reader.child("checkpoint"), job);
-  read_failures(reader.child("failures"), job);
-  read_restart(reader.child("restart"), job);
-  if (auto price = reader.optional_child("price")) job.price = read_price(*price);
-  if (auto power = reader.optional_child("power")) job.power = read_power(*power);
+  read_part(reader.child("start"), [&](ObjectReader& start) {
+    given(start, "time", job.start_time, waiting);
+    defaulted(start, "warm_up", job.warm_up, waiting);
+  });
+  if (auto evaluation = reader.optional_child("evaluation")) {
+    required(*evaluation, "every", job.evaluation_every, 1, most_steps);
+    required(*evaluation, "time", job.evaluation_time, waiting);
+    evaluation->reject_unknown_keys();
+  }
+  read_part(reader.child("checkpoint"), [&](ObjectReader& checkpoint) {
+    defaulted(checkpoint, "kind", job.checkpoint_kind);
+    defaulted(checkpoint, "sharded", job.sharded);
+    given(checkpoint, "interval", job.interval, interval_range);
+    defaulted(checkpoint, "storage_bandwidth", job.storage_bandwidth, storage_range);
+    defaulted(checkpoint, "node_bandwidth", job.node_bandwidth, storage_range);
+    defaulted(checkpoint, "snapshot_bandwidth", job.snapshot_bandwidth, storage_range);
+    defaulted(checkpoint, "kept", job.kept_checkpoints, 1, most_checkpoints);
+  });
+  read_part(reader.child("failures"), [&](ObjectReader& failures) {
+    for (std::size_t i = 0; i < num_failing_parts; ++i)
+      defaulted(failures, name_of(static_cast<FailingPart>(i)), job.failures_per_year[i], 0,
+                most_failures_per_year);
+  });
+  read_part(reader.child("restart"), [&](ObjectReader& restart) {
+    given(restart, "detection", job.detection, waiting);
+    defaulted(restart, "repair", job.repair, waiting);
+    defaulted(restart, "spare_nodes", job.spare_nodes, 0, most_spares);
+    defaulted(restart, "elastic", job.elastic);
+  });
+  if (auto part = reader.optional_child("price")) {
+    JobBlock::Price& price = job.price.emplace();
+    required(*part, "gpu_hour", price.gpu_hour, 0, most_price);
+    defaulted(*part, "storage_tb_month", price.storage_tb_month, 0, most_price);
+    price.currency = part->optional_string("currency", price.currency);
+    part->reject_unknown_keys();
+  }
+  if (auto part = reader.optional_child("power")) {
+    JobBlock::Power& power = job.power.emplace();
+    required(*part, "computing", power.computing, 0, most_watts);
+    required(*part, "communicating", power.communicating, 0, most_watts);
+    required(*part, "idle", power.idle, 0, most_watts);
+    defaulted(*part, "node", power.node, 0, most_watts);
+    defaulted(*part, "pue", power.overhead, 1, most_overhead);
+    given(*part, "kg_co2_per_kwh", power.kg_co2_per_kwh, 0, most_emissions);
+    part->reject_unknown_keys();
+  }
   reader.reject_unknown_keys();
   return job;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,9 +14,8 @@
 #include "core/text_list.hpp"
 #include "cost/collective_algorithm.hpp"
 #include "plan/pipeline_layout.hpp"
-#include "platform/device_json.hpp"
-#include "platform/software_json.hpp"
-#include "scenario/parallel_json.hpp"
+#include "platform/platform_json.hpp"
+#include "scenario/plan_json.hpp"
 
 namespace windtunnel {
 namespace {
@@ -40,9 +38,8 @@ void read_names(ObjectReader& reader, const std::string& name, const All& all,
   if (!list->is_array() || list->array().empty())
     return reader.problem(name, "expected a list of at least one " + noun, "some of " + known);
   for (const JsonValue& value : list->array()) {
-    const auto found = std::find_if(all.begin(), all.end(), [&value](auto each) {
-      return value.is_string() && value.string() == name_of(each);
-    });
+    const auto found = std::ranges::find_if(
+        all, [&value](auto each) { return value.is_string() && value.string() == name_of(each); });
     if (found == all.end())
       reader.problem(name, text_for_message(value) + " is no " + noun + " that " + ability,
                      "one of " + known);
@@ -113,7 +110,7 @@ void read_lora_targets(ObjectReader& reader, const Key& key, PlanChoice& choice)
   std::vector<LoraTarget> targets;
   read_names(reader, name, Lora::all_targets, "matrix", "can have an adapter",
              [&](LoraTarget target, const JsonValue& value) {
-               if (std::find(targets.begin(), targets.end(), target) != targets.end())
+               if (std::ranges::find(targets, target) != targets.end())
                  reader.problem(name, text_for_message(value) + " is listed twice",
                                 "leave one out");
                else
@@ -129,7 +126,7 @@ using Launch = decltype(Key::launch);
 bool is_uneven(const Plan& plan) {
   if (!plan.position_layers.empty()) return true;
   const std::vector<int>& layers = plan.stage_layers;
-  return std::adjacent_find(layers.begin(), layers.end(), std::not_equal_to<>()) != layers.end();
+  return std::ranges::adjacent_find(layers, std::not_equal_to<>()) != layers.end();
 }
 
 /// "--tensor-model-parallel-size 8"
@@ -339,18 +336,6 @@ void launch_rank_order(const Plan& plan, int, LaunchArguments& launch) {
     launch.notes.push_back("Megatron-LM has no argument for the rank order " + text_of(order));
 }
 
-}  // namespace
-
-KeyValue setting(const std::string& name, int least, int most) {
-  return {.kind = KeyValue::Kind::whole_number,
-          .least = least,
-          .most = most,
-          .get = [=](const PlanChoice& choice) { return choice.parallel.setting(name); },
-          .set = [=](PlanChoice& choice, int value) { choice.parallel.settings[name] = value; }};
-}
-
-namespace {
-
 constexpr int most_samples = 1'000'000'000;
 constexpr int most_adapter_rank = 65'536;
 constexpr int most_model_chunks = 1'000;
@@ -413,8 +398,77 @@ bool cuts_sequences(const Parallel& parallel) { return parallel.context > 1; }
 bool shards_weights(const Parallel& parallel) { return parallel.zero_stage == 3; }
 bool shards_states(const Parallel& parallel) { return parallel.zero_stage > 0; }
 
-std::vector<Key> training_keys() {
-  return {
+JsonValue json(const std::string& text) {
+  Problems problems;
+  JsonValue value =
+      parse_json(std::make_shared<const SourceText>(SourceText{"table of keys", text}), problems);
+  WT_ENSURE(problems.empty());
+  return value;
+}
+
+JsonValue type(const char* name, bool or_null) {
+  return or_null ? JsonValue(JsonValue::Array{JsonValue(std::string(name)),
+                                              JsonValue(std::string("null"))})
+                 : JsonValue(std::string(name));
+}
+
+/// What is allowed: one value. Words that are listed elsewhere stand beside the reference, and null does not.
+JsonValue allowed(const Key& key, bool or_null) {
+  const KeyValue& value = key.value;
+  JsonValue schema = empty_object();
+  if (value.kind == KeyValue::Kind::flag) schema.set("type", type("boolean", or_null));
+  if (value.kind == KeyValue::Kind::whole_number) {
+    schema.set("type", type("integer", or_null));
+    schema.set("minimum", JsonValue(std::int64_t{value.least}));
+    schema.set("maximum", JsonValue(std::int64_t{value.most}));
+  }
+  if (value.kind != KeyValue::Kind::word) return schema;
+  JsonValue::Array words;
+  for (const std::string& word : value.words) words.emplace_back(word);
+  if (!key.words_at.empty())
+    schema.set("$ref", JsonValue("#/definitions/" + key.words_at));
+  else if (or_null)
+    words.emplace_back();
+  schema.set("enum", JsonValue(std::move(words)));
+  return schema;
+}
+
+/// What is allowed, null and all other forms too.
+JsonValue allowed_in_all(const Key& key) {
+  if (key.words_at.empty() && key.also.empty()) return allowed(key, true);
+  JsonValue::Array choices;
+  if (key.value.kind != KeyValue::Kind::other) choices.push_back(allowed(key, true));
+  if (!key.words_at.empty()) choices.push_back(json(R"({"type": "null"})"));
+  JsonValue others = json(key.also.empty() ? "[]" : key.also);
+  for (JsonValue& other : others.array()) choices.push_back(std::move(other));
+  JsonValue schema = empty_object();
+  schema.set("anyOf", JsonValue(std::move(choices)));
+  return schema;
+}
+
+JsonValue described(const std::string& meaning, const Key& key) {
+  JsonValue schema = empty_object();
+  schema.set("description", JsonValue(meaning));
+  if (!key.unit.empty()) schema.set("x-unit", JsonValue(key.unit));
+  return schema;
+}
+
+void set_example(JsonValue& schema, const std::string& example) {
+  schema.set("examples", JsonValue(JsonValue::Array{json(example)}));
+}
+
+}  // namespace
+
+KeyValue setting(const std::string& name, int least, int most) {
+  return {.kind = KeyValue::Kind::whole_number,
+          .least = least,
+          .most = most,
+          .get = [=](const PlanChoice& choice) { return choice.parallel.setting(name); },
+          .set = [=](PlanChoice& choice, int value) { choice.parallel.settings[name] = value; }};
+}
+
+const std::vector<Key>& key_table() {
+  static const std::vector<Key> table{
       {.pointer = "/training/global_batch",
        .meaning = "samples per iteration; a multiple of data · micro_batch",
        .unit = "samples",
@@ -459,11 +513,6 @@ std::vector<Key> training_keys() {
        .example = R"("fp32")",
        .launch = launch_gradient_type,
        .is_choice = has_replicas},
-  };
-}
-
-std::vector<Key> step_keys() {
-  return {
       {.pointer = "/training/optimizer",
        .meaning = "states and step of it",
        .value = word(&Training::optimizer),
@@ -552,12 +601,7 @@ std::vector<Key> step_keys() {
        .fallback_words = "the software profile's, on GPUs that have it; else `cudnn`",
        .example = R"("fp8")",
        .read = read_attention_kernel},
-  };
-}
-
-/// What is kept narrower, elsewhere, or not at all, so that a run fits.
-std::vector<Key> fitting_keys() {
-  return {
+      // What is kept narrower, elsewhere, or not at all, so that a run fits.
       {.pointer = "/training/main_params_dtype",
        .meaning = "copy of the weights that the optimizer steps: as in the software `profile`; "
                   "`fp32_remainder`: the 16 bits that bf16 weights lack (Megatron-Core's "
@@ -630,11 +674,6 @@ std::vector<Key> fitting_keys() {
        .example = R"("nf4")",
        .idle_by_default = true,
        .is_choice = always},
-  };
-}
-
-std::vector<Key> way_keys() {
-  return {
       {.pointer = "/parallel/tensor",
        .meaning = "tensor-parallel degree",
        .value = whole(&Parallel::tensor, 1, most_ranks),
@@ -652,11 +691,6 @@ std::vector<Key> way_keys() {
        .fallback_words = "GPUs of `nodes` / (tensor · pipeline); 1 without `nodes`",
        .example = "8",
        .launch = note_data},
-  };
-}
-
-std::vector<Key> schedule_keys() {
-  return {
       {.pointer = "/parallel/schedule",
        .meaning =
            "order of passes in a pipeline: a name, the path of a schedule file, or its content",
@@ -686,11 +720,6 @@ std::vector<Key> schedule_keys() {
            "`eager` for schedules that split backward passes, else the software profile's",
        .example = R"("blocking_pairs")",
        .is_choice = has_stages},
-  };
-}
-
-std::vector<Key> replica_keys() {
-  return {
       {.pointer = "/parallel/sequence_parallel",
        .meaning = "norms and dropout split over the tensor group too; each all-reduce becomes a "
                   "reduce-scatter and an all-gather",
@@ -748,11 +777,6 @@ std::vector<Key> replica_keys() {
        .example = R"("hierarchical")",
        .words_at = "collective_name",
        .is_choice = has_replicas},
-  };
-}
-
-std::vector<Key> cut_keys() {
-  return {
       {.pointer = "/parallel/context",
        .meaning =
            "GPUs among which each sequence is cut; they count as replicas for gradients and states",
@@ -815,11 +839,6 @@ std::vector<Key> cut_keys() {
        .example = "8",
        .launch = launch_zero_group,
        .is_choice = shards_states},
-  };
-}
-
-std::vector<Key> place_keys() {
-  return {
       {.pointer = "/parallel/rank_order",
        .meaning = "index that varies fastest, second, slowest over the nodes' GPUs",
        .value = word(&Parallel::rank_order, rank_order_names()),
@@ -854,30 +873,13 @@ std::vector<Key> place_keys() {
        .read = read_placement,
        .is_choice = always},
   };
-}
-
-const Key& key_named(std::string_view name) {
-  const std::vector<Key>& keys = key_table();
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.name() == name; });
-  WT_ENSURE(found != keys.end());
-  return *found;
-}
-
-}  // namespace
-
-const std::vector<Key>& key_table() {
-  static const std::vector<Key> table = [] {
-    std::vector<Key> keys;
-    for (std::vector<Key> topic : {training_keys(), step_keys(), fitting_keys(), way_keys(),
-                                   schedule_keys(), replica_keys(), cut_keys(), place_keys()})
-      std::move(topic.begin(), topic.end(), std::back_inserter(keys));
-    return keys;
-  }();
   return table;
 }
 
 const std::vector<SearchKey>& search_keys() {
+  const auto key_named = [](std::string_view name) -> const Key& {
+    return *std::ranges::find(key_table(), name, &Key::name);
+  };
   static const std::vector<SearchKey> table{
       {&key_named("tensor"), "degrees to try", "divisors of a node's GPUs", "[1, 2, 4, 8]", true},
       {&key_named("pipeline"), "stages to try", "divisors of all GPUs, up to the layers",
@@ -967,69 +969,6 @@ std::string shown_text(const Key& key, int value) {
   const bool has_words = key.value.kind == KeyValue::Kind::flag && !key.value.words.empty();
   return has_words ? key.value.words.at(static_cast<std::size_t>(value)) : text_of(key, value);
 }
-
-namespace {
-
-JsonValue json(const std::string& text) {
-  Problems problems;
-  JsonValue value =
-      parse_json(std::make_shared<const SourceText>(SourceText{"table of keys", text}), problems);
-  WT_ENSURE(problems.empty());
-  return value;
-}
-
-JsonValue type(const char* name, bool or_null) {
-  return or_null ? JsonValue(JsonValue::Array{JsonValue(std::string(name)),
-                                              JsonValue(std::string("null"))})
-                 : JsonValue(std::string(name));
-}
-
-/// What is allowed: one value. Words that are listed elsewhere stand beside the reference, and null does not.
-JsonValue allowed(const Key& key, bool or_null) {
-  const KeyValue& value = key.value;
-  JsonValue schema = empty_object();
-  if (value.kind == KeyValue::Kind::flag) schema.set("type", type("boolean", or_null));
-  if (value.kind == KeyValue::Kind::whole_number) {
-    schema.set("type", type("integer", or_null));
-    schema.set("minimum", JsonValue(std::int64_t{value.least}));
-    schema.set("maximum", JsonValue(std::int64_t{value.most}));
-  }
-  if (value.kind != KeyValue::Kind::word) return schema;
-  JsonValue::Array words;
-  for (const std::string& word : value.words) words.emplace_back(word);
-  if (!key.words_at.empty())
-    schema.set("$ref", JsonValue("#/definitions/" + key.words_at));
-  else if (or_null)
-    words.emplace_back();
-  schema.set("enum", JsonValue(std::move(words)));
-  return schema;
-}
-
-/// What is allowed, null and all other forms too.
-JsonValue allowed_in_all(const Key& key) {
-  if (key.words_at.empty() && key.also.empty()) return allowed(key, true);
-  JsonValue::Array choices;
-  if (key.value.kind != KeyValue::Kind::other) choices.push_back(allowed(key, true));
-  if (!key.words_at.empty()) choices.push_back(json(R"({"type": "null"})"));
-  JsonValue others = json(key.also.empty() ? "[]" : key.also);
-  for (JsonValue& other : others.array()) choices.push_back(std::move(other));
-  JsonValue schema = empty_object();
-  schema.set("anyOf", JsonValue(std::move(choices)));
-  return schema;
-}
-
-JsonValue described(const std::string& meaning, const Key& key) {
-  JsonValue schema = empty_object();
-  schema.set("description", JsonValue(meaning));
-  if (!key.unit.empty()) schema.set("x-unit", JsonValue(key.unit));
-  return schema;
-}
-
-void set_example(JsonValue& schema, const std::string& example) {
-  schema.set("examples", JsonValue(JsonValue::Array{json(example)}));
-}
-
-}  // namespace
 
 JsonValue default_of(const Key& key) {
   const int value = key.value.get({});

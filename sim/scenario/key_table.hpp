@@ -58,7 +58,7 @@ KeyValue word(Value Block::*member, const Names<Value>& names = all_names<Value>
   KeyValue value{.kind = KeyValue::Kind::word, .most = static_cast<int>(names.size()) - 1};
   for (const auto& [name, named] : names) value.words.push_back(name);
   value.get = [=](const PlanChoice& choice) {
-    const auto found = std::find_if(names.begin(), names.end(), [&](const auto& each) {
+    const auto found = std::ranges::find_if(names, [&](const auto& each) {
       return each.second == detail::block_of<Block>(choice).*member;
     });
     return found == names.end() ? -1 : static_cast<int>(found - names.begin());

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/problem.hpp"
+#include "scenario/corpus_fixtures.hpp"
 #include "scenario/scenario.hpp"
-#include "scenario/test_corpus.hpp"
 
 namespace windtunnel {
 namespace {

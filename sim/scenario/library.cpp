@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "core/file_io.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
@@ -42,8 +42,8 @@ fs::path library_root() {
 Library Library::find() { return Library{library_root()}; }
 
 std::vector<std::string> Library::names(const std::string& kind) const {
-  const auto found = std::find_if(kinds.begin(), kinds.end(),
-                                  [&](const LibraryKind& k) { return kind == k.name; });
+  const auto found =
+      std::ranges::find_if(kinds, [&](const LibraryKind& k) { return kind == k.name; });
   if (found == kinds.end()) return {};
   std::vector<std::string> names;
   const fs::path folder = root / found->folder;
@@ -62,7 +62,7 @@ std::vector<std::string> Library::names(const std::string& kind) const {
     error.clear();  // a link to nothing
   }
   expect_readable(folder);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

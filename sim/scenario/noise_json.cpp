@@ -21,35 +21,6 @@ void end_part(ObjectReader& reader, const std::string& prefix, Sources& sources)
   reader.reject_unknown_keys();
 }
 
-void read_spread(ObjectReader reader, NoiseBlock& noise) {
-  defaulted(reader, "gpu", noise.spread.gpu, 0, most_sigma);
-  defaulted(reader, "node", noise.spread.node, 0, most_sigma);
-  end_part(reader, "spread/", noise.sources);
-}
-
-void read_step_jitter(ObjectReader reader, NoiseBlock& noise) {
-  NoiseBlock::StepJitter& jitter = noise.step_jitter;
-  defaulted(reader, "all", jitter.all, 0, most_sigma);
-  given(reader, "all_lasts", jitter.all_lasts, stall_range);
-  defaulted(reader, "gpu", jitter.gpu, 0, most_sigma);
-  defaulted(reader, "node", jitter.node, 0, most_sigma);
-  defaulted(reader, "correlation", jitter.correlation, 0, most_correlation);
-  end_part(reader, "step_jitter/", noise.sources);
-}
-
-void read_links(ObjectReader reader, NoiseBlock& noise) {
-  defaulted(reader, "rate", noise.links.rate, 0, most_sigma);
-  defaulted(reader, "latency", noise.links.latency, 0, most_sigma);
-  end_part(reader, "links/", noise.sources);
-}
-
-void read_stalls(ObjectReader reader, NoiseBlock& noise) {
-  defaulted(reader, "per_gpu_hour", noise.stalls.per_gpu_hour, 0, most_stalls_per_hour);
-  defaulted(reader, "median", noise.stalls.median, stall_range);
-  defaulted(reader, "spread", noise.stalls.spread, 0, most_sigma);
-  end_part(reader, "stalls/", noise.sources);
-}
-
 NoiseBlock::SlowPart read_slow_part(ObjectReader& reader, const std::string& prefix,
                                     Sources& sources) {
   NoiseBlock::SlowPart part;
@@ -91,14 +62,35 @@ bool NoiseBlock::is_none() const {
 
 NoiseBlock read_noise(ObjectReader reader) {
   NoiseBlock noise;
+  const auto read_part = [&](const char* key, const auto& read) {
+    ObjectReader part = reader.child(key);
+    read(part);
+    end_part(part, std::string(key) + "/", noise.sources);
+  };
   read_preamble(reader);
   noise.name = reader.optional_string("name", "noise");
   defaulted(reader, "pass_jitter", noise.pass_jitter, 0, most_sigma);
-  read_spread(reader.child("spread"), noise);
-  read_step_jitter(reader.child("step_jitter"), noise);
+  read_part("spread", [&](ObjectReader& part) {
+    defaulted(part, "gpu", noise.spread.gpu, 0, most_sigma);
+    defaulted(part, "node", noise.spread.node, 0, most_sigma);
+  });
+  read_part("step_jitter", [&, &jitter = noise.step_jitter](ObjectReader& part) {
+    defaulted(part, "all", jitter.all, 0, most_sigma);
+    given(part, "all_lasts", jitter.all_lasts, stall_range);
+    defaulted(part, "gpu", jitter.gpu, 0, most_sigma);
+    defaulted(part, "node", jitter.node, 0, most_sigma);
+    defaulted(part, "correlation", jitter.correlation, 0, most_correlation);
+  });
   read_slow_parts(reader, noise);
-  read_links(reader.child("links"), noise);
-  read_stalls(reader.child("stalls"), noise);
+  read_part("links", [&](ObjectReader& part) {
+    defaulted(part, "rate", noise.links.rate, 0, most_sigma);
+    defaulted(part, "latency", noise.links.latency, 0, most_sigma);
+  });
+  read_part("stalls", [&](ObjectReader& part) {
+    defaulted(part, "per_gpu_hour", noise.stalls.per_gpu_hour, 0, most_stalls_per_hour);
+    defaulted(part, "median", noise.stalls.median, stall_range);
+    defaulted(part, "spread", noise.stalls.spread, 0, most_sigma);
+  });
   end_part(reader, {}, noise.sources);
   return noise;
 }

@@ -6,7 +6,7 @@
 
 #include "core/object_reader.hpp"
 #include "platform/platform.hpp"
-#include "platform/source_json.hpp"
+#include "platform/platform_json.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {

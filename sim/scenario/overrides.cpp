@@ -1,12 +1,19 @@
 #include "scenario/overrides.hpp"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <memory>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "scenario/known_pointers.hpp"
-#include "scenario/library_files.hpp"
-#include "scenario/platform_overlay.hpp"
+#include "core/json_value.hpp"
+#include "core/problem.hpp"
+#include "scenario/key_table.hpp"
+#include "scenario/plan_json.hpp"
+#include "scenario/scenario.hpp"
+#include "scenario/scenario_files.hpp"
 
 namespace windtunnel {
 namespace {
@@ -56,11 +63,58 @@ std::string why_unreachable(JsonValue& scenario, const std::string& pointer) {
   return "nothing can be set there";
 }
 
-/// Whether null there leaves things as they are where nothing is, instead of being a misspelling for the reader to find.
-bool names_a_key(const std::string& pointer) {
-  const std::vector<std::string>& known = known_pointers();
-  return std::find(known.begin(), known.end(), pointer) != known.end();
+using Values = std::vector<std::pair<std::string, std::string>>;
+
+/// Keys that say something of a value, or of the file.
+constexpr std::array<std::string_view, 5> describing{"source", "description", "$schema", "version",
+                                                     "sweep"};
+
+/// A string as --set takes it: in quotes only where it would be read as a number or the like.
+std::string text_of(const JsonValue& value) {
+  if (!value.is_string()) return canonical_text(value);
+  Problems problems;
+  parse_json(std::make_shared<const SourceText>(SourceText{"value", value.string()}), problems);
+  return problems.empty() ? canonical_text(value) : value.string();
 }
+
+void add_values(const JsonValue& value, const std::string& pointer, Values& values) {
+  if (value.is_object()) {
+    for (const JsonValue::Member& member : value.object())
+      if (std::ranges::find(describing, member.key) == describing.end())
+        add_values(member.value, pointer + "/" + member.key, values);
+  } else if (value.is_array() &&
+             std::ranges::any_of(value.array(), std::mem_fn(&JsonValue::is_object))) {
+    for (std::size_t i = 0; i < value.array().size(); ++i)
+      add_values(value.array()[i], pointer + "/" + std::to_string(i), values);
+  } else {
+    values.emplace_back(pointer, text_of(value));
+  }
+}
+
+/// "/model=gpt-39b" for each part that has the name of a file of the library.
+void add_names(const JsonValue& resolved, const Library& library, Values& values) {
+  for (const NamedPart& part : named_parts) {
+    const JsonValue* const content = resolved.find(part.key);
+    const JsonValue* const name = content == nullptr ? nullptr : content->find("name");
+    if (name == nullptr || !name->is_string()) continue;
+    if (std::ranges::count(library.names(part.kind->name), name->string()) > 0)
+      values.emplace_back(std::string("/") + part.key, name->string());
+  }
+}
+
+/// Blocks whose inner pointers are allowed here and checked by their own readers.
+bool lies_in_open_block(const std::string& pointer) {
+  for (const char* block :
+       {"/model/", "/platform/", "/software/", "/parallel/stage_layers/", "/parallel/placement/",
+        "/job/", "/noise/", "/neighbours/", "/training/recompute_layers/"})
+    if (pointer.starts_with(block)) return true;
+  const std::vector<std::string>& leaves = known_pointers();
+  return std::ranges::any_of(leaves, [&](const std::string& leaf) {
+    return leaf.starts_with("/compression/") && pointer.starts_with(leaf + "/");
+  });
+}
+
+std::string last_key(const std::string& pointer) { return pointer.substr(pointer.rfind('/') + 1); }
 
 }  // namespace
 
@@ -98,24 +152,23 @@ void expect_independent(const Overrides& overrides) {
 Overrides laid_over(const Overrides& earlier, const Overrides& later, const JsonValue& resolved) {
   Overrides all;
   for (const auto& kept : earlier) {
-    const bool is_replaced = std::any_of(later.begin(), later.end(), [&](const auto& change) {
+    const bool is_replaced = std::ranges::any_of(later, [&](const auto& change) {
       return change.first == kept.first || lies_inside(kept.first, change.first);
     });
     if (!is_replaced) all.push_back(kept);
   }
   const auto lies_in_any = [](const std::string& inner, const Overrides& outer) {
-    return std::any_of(outer.begin(), outer.end(),
-                       [&](const auto& each) { return lies_inside(inner, each.first); });
+    return std::ranges::any_of(outer,
+                               [&](const auto& each) { return lies_inside(inner, each.first); });
   };
-  const bool writes_out = std::any_of(later.begin(), later.end(), [&](const auto& change) {
+  const bool writes_out = std::ranges::any_of(later, [&](const auto& change) {
     return lies_in_any(change.first, all) || lies_in_any(change.first, later);
   });
   JsonValue changed = writes_out ? resolved : JsonValue{};
   Problems ignored;  // whoever asks for the changes has read them
   for (const auto& [pointer, text] : later) {
-    const auto around = std::find_if(
-        all.begin(), all.end(),
-        [&, &inner = pointer](const auto& kept) { return lies_inside(inner, kept.first); });
+    const auto around = std::ranges::find_if(
+        all, [&, &inner = pointer](const auto& kept) { return lies_inside(inner, kept.first); });
     if (writes_out) set_at(changed, pointer, value_of_override(pointer, text, ignored));
     if (around == all.end())
       all.emplace_back(pointer, text);
@@ -148,7 +201,10 @@ void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue valu
   JsonValue* const profile = find_at(scenario, software);
   if (pointer.starts_with(software + "/") && profile != nullptr && profile->is_object())
     win_over_exceptions(*profile, pointer.substr(software.size()), value);
-  if (value.is_null() && (erase_at(scenario, pointer) || names_a_key(pointer))) return;
+  // Null where nothing is leaves things as they are at a known key; elsewhere it is a misspelling for the reader to find.
+  if (value.is_null() &&
+      (erase_at(scenario, pointer) || std::ranges::count(known_pointers(), pointer) > 0))
+    return;
   if (!set_at(scenario, pointer, std::move(value)))
     problems.add({origin, pointer, why_unreachable(scenario, pointer), {}});
 }
@@ -165,6 +221,52 @@ void apply_override(JsonValue& scenario, const std::string& pointer, const std::
     return;
   }
   apply_value(scenario, pointer, value_of_override(pointer, text, problems), files, problems);
+}
+
+std::vector<std::pair<std::string, std::string>> settable_values(const Scenario& scenario,
+                                                                 const Library& library) {
+  Values values;
+  add_names(scenario.resolved, library, values);
+  add_values(scenario.resolved, "", values);
+  for (const std::string& pointer : known_pointers())
+    if (find_at(scenario.resolved, pointer) == nullptr && pointer != "/version")
+      values.emplace_back(pointer, "null");
+  return values;
+}
+
+const std::vector<std::string>& known_pointers() {
+  static const std::vector<std::string> pointers = [] {
+    std::vector<std::string> all{"/version", "/name",     "/model",       "/platform",
+                                 "/nodes",   "/software", "/compression", "/memory_correction",
+                                 "/job",     "/noise",    "/neighbours"};
+    for (const Key& key : key_table()) all.push_back(key.pointer);
+    for (const char* traffic : compression_classes)
+      all.push_back(std::string("/compression/") + traffic);
+    return all;
+  }();
+  return pointers;
+}
+
+bool is_known_pointer(const std::string& pointer) {
+  if (pointer == "/training" || pointer == "/parallel") return true;
+  const std::vector<std::string>& leaves = known_pointers();
+  return std::ranges::find(leaves, pointer) != leaves.end() || lies_in_open_block(pointer);
+}
+
+std::string closest_known_pointer(const std::string& text) {
+  std::string slashed = text.starts_with('/') ? text : "/" + text;
+  std::ranges::replace(slashed, '.', '/');
+  const std::vector<std::string>& leaves = known_pointers();
+  std::vector<std::string> keys;
+  keys.reserve(leaves.size());
+  for (const std::string& leaf : leaves) keys.push_back(last_key(leaf));
+  // A key written alone, or in the wrong block, is found by its last name.
+  const std::string key = closest_match(last_key(slashed), keys);
+  std::string whole = closest_match(slashed, leaves);
+  if (!whole.empty() && (key.empty() || last_key(whole) == key)) return whole;
+  for (const std::string& leaf : leaves)
+    if (!key.empty() && last_key(leaf) == key) return leaf;
+  return whole;
 }
 
 }  // namespace windtunnel

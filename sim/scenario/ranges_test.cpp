@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/testing.hpp"
-#include "scenario/test_corpus.hpp"
+#include "scenario/corpus_fixtures.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,5 +1,3 @@
-#include "scenario/resolved_text.hpp"
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -7,8 +5,9 @@
 
 #include "core/hash.hpp"
 #include "core/json_value.hpp"
-#include "platform/source_json.hpp"
+#include "platform/platform_json.hpp"
 #include "scenario/key_table.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {
@@ -55,17 +54,14 @@ void add_missing_sources(JsonValue& value) {
   for (JsonValue::Member& entry : missing) source->object().push_back(std::move(entry));
 }
 
-bool is_label(std::string_view key) {
-  return key == "$schema" || key == "description" || key == "source";
-}
-
 /// Leaves out what describes and does not act. `outermost`: the object's own name is only a label.
 void leave_out_labels(const JsonValue& value, bool outermost, LeftOut& left_out) {
   if (value.is_array())
     for (const JsonValue& element : value.array()) leave_out_labels(element, false, left_out);
   if (!value.is_object()) return;
   for (const JsonValue::Member& member : value.object()) {
-    if (is_label(member.key) || (outermost && member.key == "name"))
+    if (member.key == "$schema" || member.key == "description" || member.key == "source" ||
+        (outermost && member.key == "name"))
       left_out.insert(&member.value);
     else
       leave_out_labels(member.value, false, left_out);
@@ -76,20 +72,20 @@ void leave_out_labels(const JsonValue& value, bool outermost, LeftOut& left_out)
 bool compresses(const JsonValue& tree) {
   const JsonValue* block = tree.find("compression");
   return block != nullptr && block->is_object() &&
-         std::any_of(block->object().begin(), block->object().end(),
-                     [](const JsonValue::Member& member) { return !member.value.is_null(); });
+         std::ranges::any_of(block->object(), [](const JsonValue::Member& member) {
+           return !member.value.is_null();
+         });
 }
 
-/// What codecs cost is no part of a scenario that uses none.
-void leave_out_codec_speeds(const JsonValue& tree, LeftOut& left_out) {
+/// What nodes have at `pointer`.
+void leave_out_of_nodes(const JsonValue& tree, const std::string& pointer, LeftOut& left_out) {
   const JsonValue* types = find_at(tree, "/platform/node_types");
   if (types == nullptr || !types->is_array()) return;
   for (const JsonValue& type : types->array())
-    if (const JsonValue* device = type.find("device"))
-      if (const JsonValue* codecs = device->find("codecs")) left_out.insert(codecs);
+    if (const JsonValue* part = find_at(type, pointer)) left_out.insert(part);
 }
 
-/// Nor is the host's memory of one that offloads nothing, nor a key that says what is so without it.
+/// The host's memory is no part of a scenario that offloads nothing, nor is a key that says what is so without it.
 void leave_out_idle(const JsonValue& tree, LeftOut& left_out) {
   for (const Key& key : key_table()) {
     const JsonValue* value = key.idle_by_default ? find_at(tree, key.pointer) : nullptr;
@@ -99,10 +95,7 @@ void leave_out_idle(const JsonValue& tree, LeftOut& left_out) {
   for (const char* key :
        {"/training/optimizer_offload_fraction", "/training/activation_offload_fraction"})
     if (find_at(tree, key) != nullptr) return;
-  const JsonValue* types = find_at(tree, "/platform/node_types");
-  if (types == nullptr || !types->is_array()) return;
-  for (const JsonValue& type : types->array())
-    if (const JsonValue* host = type.find("host")) left_out.insert(host);
+  leave_out_of_nodes(tree, "/host", left_out);
 }
 
 std::string origin_text(const Origin& origin) {
@@ -118,8 +111,8 @@ std::string origin_text(const Origin& origin) {
   }
   if (!origin.source) return {};
   std::string text = origin.source->name + ":" + std::to_string(origin.line);
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
+  std::ranges::replace_if(
+      text, [](char c) { return c >= 0 && c < ' '; }, '?');
   return text;
 }
 
@@ -200,7 +193,7 @@ std::string resolved_text(const JsonValue& resolved) {
 
 std::string resolved_hash(const JsonValue& tree) {
   LeftOut left_out;
-  if (!compresses(tree)) leave_out_codec_speeds(tree, left_out);
+  if (!compresses(tree)) leave_out_of_nodes(tree, "/device/codecs", left_out);
   leave_out_idle(tree, left_out);
   for (const char* key : {"$schema", "name", "sweep", "search", "extends"})
     if (const JsonValue* value = tree.find(key)) left_out.insert(value);

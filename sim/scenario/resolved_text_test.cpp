@@ -1,11 +1,9 @@
-#include "scenario/resolved_text.hpp"
-
 #include <doctest/doctest.h>
 
 #include <memory>
 
-#include "scenario/test_corpus.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/corpus_fixtures.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "core/problem.hpp"
 #include "memory/memory_correction.hpp"
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
@@ -100,5 +103,155 @@ Scenario read_scenario(JsonValue value, const std::filesystem::path& folder, con
 /// named file in place of its name. Nothing else is checked; read_scenario() takes the result.
 JsonValue merged_scenario(const std::filesystem::path& file, const Library& library,
                           const ReadOptions& options = {});
+
+/// merged_scenario() of a JSON value. `folder` is what relative paths are relative to.
+JsonValue merged_scenario(JsonValue value, const std::filesystem::path& folder,
+                          const Library& library, const ReadOptions& options = {});
+
+/// A scenario that is read again and again with other values, as the points of a sweep are: files, and what of model, platform and
+/// software no value touches, are read and checked once. Gives what read_scenario() would, problems included; may be used by several threads.
+class ScenarioTemplate {
+ public:
+  /// `tree`: as merged_scenario() gives it, or as a file has it. `folder` is what relative paths are relative to. Nothing is said of
+  /// what is wrong: read() will.
+  ScenarioTemplate(JsonValue tree, std::filesystem::path folder, Library library);
+
+  /// Throws InputError.
+  Scenario read(const ReadOptions& options) const;
+
+ private:
+  /// A block of the scenario, and what the reader made of its JSON value: defaults written in.
+  template <class Part>
+  struct Block {
+    Part part;
+    JsonValue resolved;
+  };
+  template <class Part, class Reader>
+  std::optional<Block<Part>> read_block(const char* key, Reader reader) const;
+  /// The platform of `platform_`, with nothing but its devices resolved.
+  JsonValue with_devices_resolved(const JsonValue& platform) const;
+
+  JsonValue tree_;
+  std::filesystem::path folder_;
+  Library library_;
+  std::optional<Block<Transformer>> model_;  ///< none: something is wrong with it
+  std::optional<Block<Platform>> platform_;
+  std::optional<Block<SoftwareProfile>> software_;
+  JsonValue platform_of_known_devices_;
+};
+
+/// The scenario is correct, but asks for what this version does not simulate. Thrown only when nothing else is wrong, so
+/// that a measurement set can list the point as skipped, with the reason.
+class UnsupportedError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+/// Everything `scenario` asks for that this version does not simulate; `tree` is its resolved form, still with the nulls.
+/// Nothing a user writes is silently ignored: what is not simulated is refused here, and only here.
+Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
+                              const ReadOptions& options);
+
+/// Reads the scenario with these values on top: ReadOptions::values.
+using ReadWithValues =
+    std::function<Scenario(const std::vector<std::pair<std::string, JsonValue>>& values)>;
+
+/// Whether the job of the scenario, `written` as a file has it, is of the plan that a search finds: `job.plan` is "best".
+inline bool job_wants_best_plan(const JsonValue& written) {
+  const JsonValue* const plan = find_at(written, "/job/plan");
+  return plan != nullptr && plan->is_string() && plan->string() == "best";
+}
+
+/// A scenario whose plan a search will replace ("plan": "best"). As it is where its own plan is legal; else with the first plan that is,
+/// of few tensor and pipeline degrees, so that nobody has to write one for each size of a cluster. It is for as many GPUs as the scenario
+/// asks for: those of `nodes` or, where `written` has none, the product of the degrees of its `parallel` block; of `written`, the scenario
+/// as a file has it, nothing else is looked at. Throws the InputError of its own plan where none is legal, where the number of GPUs is not
+/// known, or where something else is wrong.
+///
+/// Unlike a search, which never catches, it catches the InputError of each plan that it tries, 40 at most: only reading a scenario tells
+/// whether a plan is legal, and a search needs a scenario that has been read to begin with. It is called once for a scenario.
+Scenario read_with_any_plan(const JsonValue& written, const ReadWithValues& read);
+
+/// Makes the tree that was read into one that can be read again on its own: nulls, which mean absence, go; numbers of
+/// platform and software that are defaults or came from --set get the `source` entry that their files demand.
+void make_self_contained(JsonValue& tree);
+
+/// The resolved scenario as JSON with comments, each line saying where its value comes from:
+///
+///   "training": {              // base.json:7
+///     "global_batch": 1536,    // scenario.json:4
+///     "optimizer": "adam",     // default
+///     "micro_batch": 4,        // --set
+std::string resolved_text(const JsonValue& resolved);
+
+/// Hash of what is simulated: 32 hexadecimal digits. Left out: $schema, sweep, search, names (but a device's, which the
+/// software profile refers to), descriptions and sources. Written and defaulted values count alike.
+std::string resolved_hash(const JsonValue& resolved);
+
+/// Most nodes of a job that is read.
+inline constexpr int most_nodes_in_use = 1 << 16;
+
+/// The first `nodes` nodes of the platform, at most as many as it has.
+ClusterShape first_nodes(const Platform& platform, int nodes);
+
+/// The type of each of the first `nodes` nodes. Where their numbers come from stands in the platform's types alone.
+std::vector<NodeType> types_of_nodes(const Platform& platform, int nodes);
+
+/// The nodes that the platform has and its fabric joins.
+int most_nodes(const Platform& platform);
+
+/// Puts the scenario's plan on these nodes of its platform. What is returned, makes it illegal there: then it stays where it is.
+std::vector<PlanRejection> move_to_nodes(Scenario& scenario, const std::vector<NodeId>& nodes);
+
+/// Nodes that `ranks` GPUs need, in the platform's order; nothing when it has too few.
+std::optional<int> nodes_needed(const Platform& platform, std::int64_t ranks);
+
+/// "faults of node 9 change nothing: the job has nodes 0 to 7": of faults and links of nodes beyond its `nodes`, whose number may be a slip.
+std::vector<std::string> absent_node_warnings(const Platform& platform, int nodes);
+
+/// "64 nodes * 8 = 512 GPUs", or "2 nodes with 12 GPUs" where they differ.
+std::string gpus_text(const ClusterShape& cluster);
+int total_gpus(const ClusterShape& cluster);
+
+/// A kind of built-in file.
+struct LibraryKind {
+  const char* name;    ///< as in `windtunnel list`
+  const char* folder;  ///< below Library::root
+  const char* noun;    ///< in messages
+};
+inline constexpr LibraryKind model_files{"models", "models", "model"};
+inline constexpr LibraryKind platform_files{"platforms", "platforms", "platform"};
+inline constexpr LibraryKind device_files{"devices", "platforms/devices", "device"};
+inline constexpr LibraryKind software_files{"software", "platforms/software", "software profile"};
+inline constexpr LibraryKind noise_files{"noise", "platforms/noise", "noise"};
+/// Found by path only.
+inline constexpr LibraryKind schedule_files{"schedules", "scenarios/schedules", "schedule"};
+inline constexpr LibraryKind memory_files{"memory corrections", ".", "memory correction"};
+inline constexpr LibraryKind scenario_files{"scenarios", "scenarios", "scenario"};
+
+/// A block of a scenario that may be the name of a file of the library.
+struct NamedPart {
+  const char* key;
+  const LibraryKind* kind;
+};
+inline constexpr std::array named_parts{
+    NamedPart{"model", &model_files}, NamedPart{"platform", &platform_files},
+    NamedPart{"software", &software_files}, NamedPart{"noise", &noise_files}};
+
+/// The file of the built-in `name`; it need not exist.
+std::filesystem::path library_file(const Library& library, const LibraryKind& kind,
+                                   const std::string& name);
+
+/// "did you mean "gpt-39b"?", or what there is, or how to list it.
+std::string suggest_name(const Library& library, const LibraryKind& kind, const std::string& name);
+
+/// True for "my/model.json" and "model.json": a path, where "gpt-39b" is a name.
+bool looks_like_path(const std::string& text);
+
+/// A name as it is; a path from the root, so that it holds wherever the file lies that says it.
+std::string absolute_if_path(const std::string& name);
+
+/// `path` as a person would write it: relative to the working directory where it lies below it.
+std::filesystem::path path_for_people(const std::filesystem::path& path);
 
 }  // namespace windtunnel

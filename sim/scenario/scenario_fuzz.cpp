@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "scenario/test_corpus.hpp"
+#include "scenario/corpus_fixtures.hpp"
 
 /// Whatever a file holds, reading it ends in a scenario, an InputError or an EnvironmentError. Bytes after a zero byte are
 /// a --set option. Start it with the corpus as seeds:

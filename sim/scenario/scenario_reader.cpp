@@ -27,23 +27,16 @@
 #include "plan/stage_split.hpp"
 #include "platform/platform.hpp"
 #include "platform/platform_json.hpp"
-#include "platform/software_json.hpp"
 #include "platform/software_profile.hpp"
-#include "scenario/cluster_shape.hpp"
-#include "scenario/compression_json.hpp"
 #include "scenario/job_json.hpp"
 #include "scenario/key_table.hpp"
-#include "scenario/library_files.hpp"
 #include "scenario/noise_json.hpp"
 #include "scenario/overrides.hpp"
-#include "scenario/parallel_json.hpp"
-#include "scenario/resolved_text.hpp"
+#include "scenario/plan_json.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
-#include "scenario/scenario_template.hpp"
 #include "scenario/search_json.hpp"
 #include "scenario/sweep_json.hpp"
-#include "scenario/unsupported.hpp"
 #include "schedule/in_flight.hpp"
 #include "schedule/schedule_check.hpp"
 #include "workload/model_json.hpp"
@@ -645,10 +638,6 @@ std::vector<int> balanced_stage_layers(const BalanceInputs& in) {
   return layers;
 }
 
-}  // namespace
-namespace fs = std::filesystem;
-namespace {
-
 constexpr int scenario_version = 1;
 constexpr const char* default_software = "megatron-lm-2021";
 
@@ -667,11 +656,6 @@ struct KnownParts {
   const Platform* devices = nullptr;  ///< a platform that has the same ones
   const SoftwareProfile* software = nullptr;
 };
-
-/// Devices are in place of their names already; a name that is left could not be found.
-std::optional<Device> no_device(const std::string&, const Origin&, const std::string&, Problems&) {
-  return std::nullopt;
-}
 
 /// Reads one scenario: merges its files, reads every block, and checks the whole.
 class ScenarioReader {
@@ -742,6 +726,12 @@ class ScenarioReader {
   }
 
   void merge_files(JsonValue tree) {
+    if (!tree.is_object() && problems_.empty())
+      problems_.add({tree.origin,
+                     {},
+                     "a scenario is an object, this is " + tree.kind_name(),
+                     "write { ... }"});
+    if (!tree.is_object()) problems_.throw_if_any();
     if (tree.origin.source) problems_.begin_source(*tree.origin.source);
     tree_ = files_.merge_extended(std::move(tree));
     apply_overrides();
@@ -796,7 +786,7 @@ class ScenarioReader {
     if (known_.platform != nullptr)
       scenario_.platform = *known_.platform;
     else if (JsonValue* value = part("platform", platform_files))
-      scenario_.platform = read_platform(*value, "/platform", problems_, no_device, known_.devices);
+      scenario_.platform = read_platform(*value, "/platform", problems_, known_.devices);
     if (known_.software != nullptr)
       scenario_.software = *known_.software;
     else if (JsonValue* value = part("software", software_files))
@@ -808,10 +798,9 @@ class ScenarioReader {
   void settle_attention() {
     SoftwareProfile& stack = scenario_.software;
     const auto known = [&](FlashKernel kernel) {
-      return std::all_of(scenario_.platform.node_types.begin(), scenario_.platform.node_types.end(),
-                         [&](const NodeType& type) {
-                           return stack.knows_attention(type.device, kernel, Precision::bf16);
-                         });
+      return std::ranges::all_of(scenario_.platform.node_types, [&](const NodeType& type) {
+        return stack.knows_attention(type.device, kernel, Precision::bf16);
+      });
     };
     if (!known(stack.attention_kernel) && known(FlashKernel::cudnn))
       stack.attention_kernel = FlashKernel::cudnn;
@@ -1013,76 +1002,50 @@ class ScenarioReader {
   std::optional<NoiseBlock> noise_;
 };
 
-void require_object(const JsonValue& value, Problems& problems) {
-  if (!value.is_object() && problems.empty())
-    problems.add({value.origin,
-                  {},
-                  "a scenario is an object, this is " + value.kind_name(),
-                  "write { ... }"});
-  if (!value.is_object()) problems.throw_if_any();
+/// Whether a value that the options set changes what stands at `part`.
+bool change(const ReadOptions& options, const std::string& part) {
+  const auto changes_it = [&](const auto& each) {
+    return each.first == part || each.first.empty() || lies_inside(each.first, part) ||
+           lies_inside(part, each.first);
+  };
+  return std::ranges::any_of(options.overrides, changes_it) ||
+         std::ranges::any_of(options.values, changes_it);
+}
+
+/// Also where another platform is put underneath.
+bool change_devices(const ReadOptions& options, std::size_t num_node_types) {
+  if (change(options, "/platform/extends")) return true;
+  for (std::size_t i = 0; i < num_node_types; ++i)
+    if (change(options, "/platform/node_types/" + std::to_string(i) + "/device")) return true;
+  return false;
 }
 
 }  // namespace
-
+namespace fs = std::filesystem;
 JsonValue merged_scenario(const fs::path& file, const Library& library,
                           const ReadOptions& options) {
   ScenarioReader reader(library, file.parent_path(), options);
   JsonValue value = parse_json(read_source_or_stdin(file), reader.problems());
-  require_object(value, reader.problems());
   return reader.merge(std::move(value), name_of_source(file), VersionKey::required);
 }
 
 JsonValue merged_scenario(JsonValue value, const fs::path& folder, const Library& library,
                           const ReadOptions& options) {
-  ScenarioReader reader(library, folder, options);
-  require_object(value, reader.problems());
-  return reader.merge(std::move(value), "scenario", VersionKey::optional);
+  return ScenarioReader(library, folder, options)
+      .merge(std::move(value), "scenario", VersionKey::optional);
 }
 
 Scenario read_scenario(const fs::path& file, const Library& library, const ReadOptions& options) {
   ScenarioReader reader(library, file.parent_path(), options);
   JsonValue value = parse_json(read_source_or_stdin(file), reader.problems());
-  require_object(value, reader.problems());
   return reader.read(std::move(value), name_of_source(file), VersionKey::required);
 }
 
 Scenario read_scenario(JsonValue value, const fs::path& folder, const Library& library,
                        const ReadOptions& options) {
-  ScenarioReader reader(library, folder, options);
-  require_object(value, reader.problems());
-  return reader.read(std::move(value), "scenario", VersionKey::optional);
+  return ScenarioReader(library, folder, options)
+      .read(std::move(value), "scenario", VersionKey::optional);
 }
-
-namespace {
-
-/// Whether a value at `pointer` changes what stands at `part`.
-bool changes(const std::string& pointer, const std::string& part) {
-  return pointer == part || pointer.empty() || lies_inside(pointer, part) ||
-         lies_inside(part, pointer);
-}
-
-/// The pointers that options set.
-std::vector<std::string> pointers_of(const ReadOptions& options) {
-  std::vector<std::string> pointers;
-  for (const auto& [pointer, text] : options.overrides) pointers.push_back(pointer);
-  for (const auto& [pointer, value] : options.values) pointers.push_back(pointer);
-  return pointers;
-}
-
-bool change(const std::vector<std::string>& pointers, const std::string& part) {
-  return std::any_of(pointers.begin(), pointers.end(),
-                     [&](const std::string& pointer) { return changes(pointer, part); });
-}
-
-/// Also where another platform is put underneath.
-bool change_devices(const std::vector<std::string>& pointers, std::size_t num_node_types) {
-  if (change(pointers, "/platform/extends")) return true;
-  for (std::size_t i = 0; i < num_node_types; ++i)
-    if (change(pointers, "/platform/node_types/" + std::to_string(i) + "/device")) return true;
-  return false;
-}
-
-}  // namespace
 
 template <class Part, class Reader>
 std::optional<ScenarioTemplate::Block<Part>> ScenarioTemplate::read_block(const char* key,
@@ -1108,7 +1071,7 @@ ScenarioTemplate::ScenarioTemplate(JsonValue tree, fs::path folder, Library libr
   software_ = read_block<SoftwareProfile>("software", read_software);
   platform_ = read_block<Platform>(
       "platform", [](JsonValue& value, const std::string& pointer, Problems& problems) {
-        return read_platform(value, pointer, problems, no_device);
+        return read_platform(value, pointer, problems);
       });
   if (platform_) platform_of_known_devices_ = with_devices_resolved(*tree_.find("platform"));
 }
@@ -1124,12 +1087,9 @@ JsonValue ScenarioTemplate::with_devices_resolved(const JsonValue& platform) con
 
 Scenario ScenarioTemplate::read(const ReadOptions& options) const {
   if (!tree_.is_object()) return read_scenario(tree_, folder_, library_, options);
-  const std::vector<std::string> pointers = pointers_of(options);
   KnownParts known;
   const auto known_value = [&](const std::string& key) -> const JsonValue* {
-    const auto stays = [&](const char* part) {
-      return key == part && !change(pointers, "/" + key);
-    };
+    const auto stays = [&](const char* part) { return key == part && !change(options, "/" + key); };
     if (model_ && stays("model")) {
       known.model = &model_->part;
       return &model_->resolved;
@@ -1143,7 +1103,7 @@ Scenario ScenarioTemplate::read(const ReadOptions& options) const {
       known.platform = &platform_->part;
       return &platform_->resolved;
     }
-    if (change_devices(pointers, platform_->part.node_types.size())) return nullptr;
+    if (change_devices(options, platform_->part.node_types.size())) return nullptr;
     known.devices = &platform_->part;
     return &platform_of_known_devices_;
   };

@@ -5,10 +5,9 @@
 
 #include "core/file_io.hpp"
 #include "core/testing.hpp"
+#include "scenario/corpus_fixtures.hpp"
 #include "scenario/scenario.hpp"
-#include "scenario/test_corpus.hpp"
 #include "scenario/testing.hpp"
-#include "scenario/unsupported.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,5 +1,3 @@
-#include "scenario/scenario_template.hpp"
-
 #include <doctest/doctest.h>
 
 #include <string>
@@ -8,6 +6,7 @@
 
 #include "core/problem.hpp"
 #include "core/testing.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/testing.hpp"
-#include "scenario/test_corpus.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/corpus_fixtures.hpp"
+#include "scenario/scenario.hpp"
 
 // valijson is not written for our warnings.
 #pragma GCC diagnostic push

@@ -1,14 +1,13 @@
 #include "scenario/search_json.hpp"
 
-#include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "platform/source_json.hpp"
+#include "core/number_in.hpp"
+#include "platform/platform_json.hpp"
 #include "scenario/key_table.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -80,11 +79,9 @@ std::optional<double> parse_share(std::string_view text) {
   text = trim(text);
   if (!text.ends_with('%')) return std::nullopt;
   text = trim(text.substr(0, text.size() - 1));
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  if (!whole || !std::isfinite(number) || number < 0 || number > percent) return std::nullopt;
-  return number / percent;
+  const std::optional<double> number = number_in(text);
+  if (!number || *number < 0 || *number > percent) return std::nullopt;
+  return *number / percent;
 }
 
 MemoryMargin read_margin(ObjectReader& reader) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "scenario/known_pointers.hpp"
-#include "scenario/test_corpus.hpp"
+#include "scenario/corpus_fixtures.hpp"
+#include "scenario/overrides.hpp"
 
 namespace windtunnel {
 namespace {

@@ -3,7 +3,8 @@
 #include <set>
 #include <string>
 
-#include "scenario/known_pointers.hpp"
+#include "scenario/overrides.hpp"
+#include "units/member_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -117,15 +118,6 @@ void check_points(ObjectReader& reader, const char* key, std::set<std::string>& 
   }
 }
 
-/// Leaves out what is not given: results are kept under the hash of the block.
-SweepChoices read_choices(ObjectReader& reader) {
-  SweepChoices choices;
-  if (reader.take("objective") != nullptr)
-    choices.objective = reader.optional_enum("objective", choices.objective);
-  if (reader.take("plan") != nullptr) choices.plan = reader.optional_enum("plan", choices.plan);
-  return choices;
-}
-
 }  // namespace
 
 SweepChoices check_sweep(ObjectReader reader) {
@@ -133,7 +125,10 @@ SweepChoices check_sweep(ObjectReader reader) {
   std::set<std::string> labels;
   for (const char* key : {"exclude", "include", "points"}) check_points(reader, key, labels);
   check_baseline(reader);
-  const SweepChoices choices = read_choices(reader);
+  SweepChoices
+      choices;  // what is not given is not written back: results are kept under the hash of the block
+  given(reader, "objective", choices.objective);
+  given(reader, "plan", choices.plan);
   reader.reject_unknown_keys();
   return choices;
 }

@@ -2,7 +2,7 @@
 
 #include "core/object_reader.hpp"
 #include "scenario/job_json.hpp"
-#include "scenario/objective.hpp"
+#include "scenario/search_json.hpp"
 
 namespace windtunnel {
 

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/step.hpp"
+#include "plan/schedule.hpp"
 
 namespace windtunnel {
 

@@ -11,7 +11,7 @@
 
 #include "core/contracts.hpp"
 #include "core/interruption.hpp"
-#include "plan/step.hpp"
+#include "plan/schedule.hpp"
 #include "schedule/pass_groups.hpp"
 #include "schedule/program.hpp"
 

@@ -9,7 +9,7 @@
 #include "core/contracts.hpp"
 #include "core/id.hpp"
 #include "operations/operation.hpp"
-#include "plan/step.hpp"
+#include "plan/schedule.hpp"
 #include "units/quantity.hpp"
 
 namespace windtunnel {

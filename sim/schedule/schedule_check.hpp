@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/id.hpp"
-#include "plan/step.hpp"
+#include "plan/schedule.hpp"
 
 namespace windtunnel {
 

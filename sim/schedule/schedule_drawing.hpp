@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "plan/step.hpp"
+#include "plan/schedule.hpp"
 
 namespace windtunnel {
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/json_value.hpp"
-#include "plan/step.hpp"
+#include "plan/schedule.hpp"
 
 namespace windtunnel {
 

@@ -12,8 +12,8 @@
 #include "core/option_error.hpp"
 #include "core/problem.hpp"
 #include "core/text_list.hpp"
-#include "platform/switch_tiers.hpp"
-#include "scenario/cluster_shape.hpp"
+#include "platform/fabric_parts.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

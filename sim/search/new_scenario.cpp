@@ -16,7 +16,7 @@
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "search/rank.hpp"
 #include "search/rank_command.hpp"
 #include "units/quantity_reader.hpp"

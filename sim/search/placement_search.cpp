@@ -8,7 +8,7 @@
 
 #include "core/contracts.hpp"
 #include "report/number_text.hpp"
-#include "scenario/cluster_shape.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/built_scenario.hpp"
 #include "simulate/neighbours.hpp"
 #include "units/quantity_reader.hpp"

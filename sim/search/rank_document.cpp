@@ -11,7 +11,6 @@
 
 #include "core/count_text.hpp"
 #include "core/text_list.hpp"
-#include "plan/codec.hpp"
 #include "plan/compression.hpp"
 #include "plan/plan_check.hpp"
 #include "report/json_object.hpp"
@@ -20,7 +19,7 @@
 #include "report/report_view.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/resolved_text.hpp"
+#include "scenario/scenario.hpp"
 #include "search/launch_arguments.hpp"
 #include "search/lower_bound.hpp"
 #include "units/quantity_reader.hpp"

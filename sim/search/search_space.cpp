@@ -11,7 +11,7 @@
 #include "plan/nvlink_groups.hpp"
 #include "plan/plan_check.hpp"
 #include "report/number_text.hpp"
-#include "scenario/cluster_shape.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/search_json.hpp"
 
 namespace windtunnel {

@@ -25,7 +25,7 @@
 #include "core/contracts.hpp"
 #include "core/open_file.hpp"
 #include "core/problem.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel {

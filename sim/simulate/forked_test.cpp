@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "core/problem.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

@@ -11,7 +11,7 @@
 #include "lower/stage_choice.hpp"
 #include "memory/memory_advice.hpp"
 #include "plan/nvlink_groups.hpp"
-#include "scenario/cluster_shape.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "scenario/job_json.hpp"
-#include "scenario/objective.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/search_json.hpp"
 #include "timeline/breakdown.hpp"
 
 namespace windtunnel {

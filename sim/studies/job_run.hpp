@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "evidence/evidence.hpp"
-#include "job/job_points.hpp"
 #include "job/job_result.hpp"
 #include "scenario/scenario.hpp"
 #include "sweep/sweep.hpp"

@@ -1,5 +1,3 @@
-#include "sweep/parts.hpp"
-
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -9,7 +7,6 @@
 
 #include "core/testing.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 
 namespace windtunnel {

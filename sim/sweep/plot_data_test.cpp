@@ -1,5 +1,3 @@
-#include "sweep/plot_data.hpp"
-
 #include <doctest/doctest.h>
 
 #include <string>
@@ -9,8 +7,8 @@
 #include "simulate/objective_value.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
+#include "sweep/sweep_plot.hpp"
 #include "sweep/sweep_text.hpp"
 
 namespace windtunnel {

@@ -13,20 +13,16 @@ constexpr std::size_t most_combinations = 10'000'000;
 /// Of a listed point: its name, beside the pointers and values.
 constexpr const char* label_key = "label";
 
-bool is_amount(const JsonValue& value) {
-  return value.is_number() || (value.is_string() && !value.string().empty() &&
-                               value.string().front() >= '0' && value.string().front() <= '9');
-}
-
-/// Where a name or a path of a file stands: /model, /platform/node_types/0/device.
-bool is_place_of_name(const std::string& pointer) {
-  return pointer.ends_with("/device") || pointer == "/model" || pointer == "/platform" ||
-         pointer == "/software" || pointer == "/parallel/schedule";
-}
-
 /// A swept amount stands in for a measured one, as one from --set does: its source is the sweep.
 JsonValue swept(const std::string& pointer, JsonValue value) {
-  if (is_amount(value) && !is_place_of_name(pointer)) value.origin.kind = OriginKind::command_line;
+  const bool is_amount =
+      value.is_number() || (value.is_string() && !value.string().empty() &&
+                            value.string().front() >= '0' && value.string().front() <= '9');
+  // Where a name or a path of a file stands: /model, /platform/node_types/0/device.
+  const bool is_name = pointer.ends_with("/device") || pointer == "/model" ||
+                       pointer == "/platform" || pointer == "/software" ||
+                       pointer == "/parallel/schedule";
+  if (is_amount && !is_name) value.origin.kind = OriginKind::command_line;
   return value;
 }
 

@@ -20,7 +20,7 @@
 
 #include "core/open_file.hpp"
 #include "core/problem.hpp"
-#include "sweep/parts.hpp"
+#include "sweep/results.hpp"
 
 namespace windtunnel {
 namespace {

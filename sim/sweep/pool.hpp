@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "sweep/row.hpp"
+#include "sweep/results.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {

@@ -1,41 +1,141 @@
 #include "sweep/results.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "core/file_io.hpp"
+#include "core/number_in.hpp"
+#include "core/open_file.hpp"
+#include "core/problem.hpp"
 #include "core/staged_files.hpp"
 #include "core/terminal_safe.hpp"
 #include "evidence/evidence.hpp"
 #include "report/json_object.hpp"
 #include "report/terminal_text.hpp"
-#include "sweep/plot_data.hpp"
-#include "sweep/row.hpp"
-#include "sweep/sweep_svg.hpp"
+#include "sweep/sweep_plot.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr double seconds_between_flushes = 1;
+constexpr std::size_t largest_part = std::size_t{4} << 30;  ///< bytes
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "host";
+  std::string text = name.data();
+  std::ranges::replace(text, '/', '-');
+  return text;
+}
+
+fs::path folder_of(const fs::path& directory) { return directory / "parts"; }
+
+struct PartFile {
+  fs::path path;
+  std::uintmax_t size = 0;
+};
+
+/// What parts/ holds, in the order of the names.
+struct Parts {
+  std::vector<PartFile> files;
+  std::vector<fs::path> no_files;  ///< pipes, folders and the like that are called as files are
+};
+
+Parts parts_in(const fs::path& directory) {
+  Parts parts;
+  std::error_code error, ignored;
+  for (fs::directory_iterator entry(folder_of(directory), error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() != ".jsonl") continue;
+    if (entry->is_regular_file(ignored))
+      parts.files.push_back({entry->path(), entry->file_size(ignored)});
+    else
+      parts.no_files.push_back(entry->path());
+  }
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw EnvironmentError("cannot read the folder " + folder_of(directory).string() + ": " +
+                           error.message());
+  std::ranges::sort(parts.files, {}, &PartFile::path);
+  std::ranges::sort(parts.no_files);
+  return parts;
+}
+
+/// Collects the rows of a sweep from the lines of its part files.
+class PartReader {
+ public:
+  explicit PartReader(const Sweep& sweep) : sweep_(sweep) {}
+
+  void read(const PartFile& file) {
+    rows_.num_bytes += file.size;
+    const std::string text =
+        read_source(file.path, {.largest = largest_part})->text.substr(0, file.size);
+    std::size_t begin = 0;
+    for (int number = 1; begin < text.size(); ++number) {
+      const std::size_t end = text.find('\n', begin);
+      if (end == std::string::npos) {
+        ++rows_.num_torn;
+        return;
+      }
+      take(text.substr(begin, end - begin), file.path.string() + ":" + std::to_string(number));
+      begin = end + 1;
+    }
+  }
+
+  PartRows rows() && {
+    rows_.num_failed = static_cast<std::size_t>(
+        std::ranges::count_if(rows_.by_point, [](const auto& entry) { return !entry.second.ok; }));
+    return std::move(rows_);
+  }
+
+ private:
+  void take(const std::string& line, const std::string& place) {
+    std::variant<Row, std::string> read = read_row(line, sweep_);
+    if (const auto* why = std::get_if<std::string>(&read)) {
+      rows_.refused.push_back({place, *why});
+      return;
+    }
+    Row& row = std::get<Row>(read);
+    Row& known = rows_.by_point[row.point];
+    std::string& known_place = place_of_[row.point];
+    const bool is_better =
+        known_place.empty() || (row.ok && !known.ok) || (row.ok == known.ok && line < known.line);
+    if (row.ok && known.ok && line != known.line)
+      rows_.refused.push_back({is_better ? known_place : place,
+                               "it says something else than " + (is_better ? place : known_place)});
+    if (!is_better) return;
+    known = std::move(row);
+    known_place = place;
+  }
+
+  const Sweep& sweep_;
+  PartRows rows_;
+  std::map<std::size_t, std::string> place_of_;
+};
 
 constexpr const char* schema = "windtunnel/sweep-manifest-v2";
 /// Its rows carry no checksums.
 constexpr const char* first_schema = "windtunnel/sweep-manifest-v1";
 
 fs::path path_in(const fs::path& directory) { return directory / "manifest.json"; }
-
-JsonValue manifest_of(const Sweep& sweep, const std::string& version) {
-  return object_of({{"schema", schema},
-                    {"name", sweep.name()},
-                    {"sweep_hash", sweep.hash()},
-                    {"version", version},
-                    {"points", sweep.points().size()}});
-}
 
 [[noreturn]] void refuse(const fs::path& directory, const std::string& why) {
   throw InputError(
@@ -80,27 +180,15 @@ constexpr std::array figures{"gpus",
                              "failure",
                              "error"};
 
-bool is_number(const std::string& text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc{} && stop == end;
-}
-
-/// A table's program takes what begins so for a formula, which may read files and open addresses. An apostrophe before it makes
-/// it text (OWASP, "CSV Injection").
-std::string no_formula(const std::string& text) {
-  constexpr std::string_view marks = "=+-@\t\r";
-  if (text.empty() || marks.find(text.front()) == std::string_view::npos || is_number(text))
-    return text;
-  return "'" + text;
-}
-
-/// Text as a terminal may show it, unless it could be a formula; the rest as JSON.
+/// Text as a terminal may show it; the rest as JSON. A table's program takes text that begins with a mark for a formula, which may
+/// read files and open addresses: an apostrophe before it makes it text (OWASP, "CSV Injection").
 std::string field_of(const JsonValue* value) {
+  constexpr std::string_view marks = "=+-@\t\r";
   if (value == nullptr || value->is_null()) return {};
-  return value->is_string() ? no_formula(for_terminal(value->string()))
-                            : for_terminal(canonical_text(*value));
+  if (!value->is_string()) return for_terminal(canonical_text(*value));
+  const std::string text = for_terminal(value->string());
+  const bool is_marked = text.find_first_of(marks) == 0;
+  return (is_marked && !number_in(text) ? "'" : "") + text;
 }
 
 /// Both ends of the interval have columns of their own.
@@ -113,33 +201,83 @@ const JsonValue* figure_of(const JsonValue& row, const std::string& name) {
   return row.find(name);
 }
 
-/// Whether points are on the front, of those that have days and a cost.
-std::map<std::size_t, std::string> front_fields(const PartRows& rows,
-                                                const std::vector<std::string>& columns) {
-  std::map<std::size_t, std::string> fields;
-  for (const FrontPoint& each : front_of(rows, columns))
-    fields[each.point] = each.priced.on_front ? "true" : "false";
-  return fields;
-}
-
 /// Two processes that end together may write in either order, so each looks once more. Rows that keep coming are left to those who add them:
 /// they merge at their own end.
 constexpr int most_rounds = 3;
 
-std::string results_jsonl(const PartRows& rows) {
-  std::string text;
-  for (const auto& [point, row] : rows.by_point) text += row.line + "\n";
-  return text;
-}
-
 }  // namespace
 
+PartWriter::~PartWriter() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void PartWriter::refuse(const char* deed) const {
+  throw EnvironmentError(std::string("cannot ") + deed + " " + path_.string() + ": " +
+                         std::strerror(errno));
+}
+
+void PartWriter::open() {
+  std::error_code error;
+  fs::create_directories(folder_of(directory_), error);
+  std::error_code ignored;  // where the folder is there after all, another worker has made it
+  if (error && !fs::is_directory(folder_of(directory_), ignored))
+    throw EnvironmentError("cannot make the folder " + folder_of(directory_).string() + ": " +
+                           error.message());
+  const std::string stem = host_name() + "-" + std::to_string(::getpid()) + "-";
+  constexpr mode_t all_may_read_and_write = 0666;  // less the umask
+  for (int number = 0; descriptor_ < 0; ++number) {
+    path_ = folder_of(directory_) / (stem + std::to_string(number) + ".jsonl");
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
+                         all_may_read_and_write);
+    if (descriptor_ < 0 && errno != EEXIST && errno != EINTR) refuse("write");
+  }
+  last_flush_ = seconds_now();
+}
+
+void PartWriter::append(const std::string& row) {
+  if (descriptor_ < 0) open();
+  const std::string line = row + "\n";
+  const off_t whole = ::lseek(descriptor_, 0, SEEK_END);  // bytes of whole rows
+  if (!detail::write_whole(descriptor_, line)) {
+    const int reason = errno;
+    if (::ftruncate(descriptor_, whole) != 0) errno = reason;  // then the reader skips the half
+    errno = reason;
+    refuse("write");
+  }
+  if (seconds_now() - last_flush_ > seconds_between_flushes) flush_to_disk();
+}
+
+void PartWriter::flush_to_disk() {
+  // What is no disk file cannot be flushed, and need not be.
+  if (descriptor_ >= 0 && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
+    refuse("write");
+  last_flush_ = seconds_now();
+}
+
+PartRows read_parts(const fs::path& directory, const Sweep& sweep) {
+  PartReader reader(sweep);
+  Parts parts = parts_in(directory);
+  for (const PartFile& file : parts.files) reader.read(file);
+  PartRows rows = std::move(reader).rows();
+  rows.no_files = std::move(parts.no_files);
+  return rows;
+}
+
+std::uintmax_t size_of_parts(const fs::path& directory) {
+  std::uintmax_t size = 0;
+  for (const PartFile& file : parts_in(directory).files) size += file.size;
+  return size;
+}
+
 void open_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
-  const auto is_ours = [&] {
-    return write_new_file_atomically(path_in(directory),
-                                     pretty_text(manifest_of(sweep, version)) + "\n");
-  };
-  if (is_there(directory) || !is_ours()) compare(directory, sweep, version);
+  const JsonValue manifest = object_of({{"schema", schema},
+                                        {"name", sweep.name()},
+                                        {"sweep_hash", sweep.hash()},
+                                        {"version", version},
+                                        {"points", sweep.points().size()}});
+  if (is_there(directory) ||
+      !write_new_file_atomically(path_in(directory), pretty_text(manifest) + "\n"))
+    compare(directory, sweep, version);
 }
 
 void expect_manifest(const fs::path& directory, const Sweep& sweep, const std::string& version) {
@@ -189,7 +327,9 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
     fields.insert(fields.end(), {"speedup_low", "speedup_high", speedup_verdict_key});
   const bool has_front = std::ranges::find(asked, "cost") != asked.end();
   if (has_front) fields.emplace_back("on_front");
-  const std::map<std::size_t, std::string> fronts = front_fields(rows, columns);
+  std::map<std::size_t, std::string> fronts;  // of points that have days and a cost
+  for (const FrontPoint& each : front_of(rows, columns))
+    fronts[each.point] = each.priced.on_front ? "true" : "false";
   const std::vector<std::string> header = fields;
   for (std::string& field : fields) field = for_terminal(field);
   std::string text = csv_line(fields);
@@ -197,7 +337,7 @@ std::string results_csv(const PartRows& rows, const std::vector<std::string>& co
     fields.clear();
     for (const std::string& name : header)
       if (name != "on_front") fields.push_back(field_of(figure_of(row.content, name)));
-    if (has_front) fields.push_back(fronts.count(point) > 0 ? fronts.at(point) : "");
+    if (has_front) fields.push_back(fronts[point]);
     text += csv_line(fields);
   }
   return text;
@@ -207,7 +347,9 @@ PartRows merge_results(const fs::path& directory, const Sweep& sweep) {
   for (int round = 1;; ++round) {
     PartRows rows = with_speedups(read_parts(directory, sweep), sweep);
     StagedFiles files;
-    files.add(directory / "results.jsonl", results_jsonl(rows));
+    std::string lines;
+    for (const auto& [point, row] : rows.by_point) lines += row.line + "\n";
+    files.add(directory / "results.jsonl", lines);
     files.add(directory / "results.csv",
               results_csv(rows, sweep.points().columns(), sweep.asked_figures()));
     const std::string picture = sweep_svg(sweep.name(), sweep.points().columns(), rows);

@@ -1,5 +1,3 @@
-#include "sweep/row.hpp"
-
 #include <array>
 #include <cmath>
 #include <memory>
@@ -16,9 +14,10 @@
 #include "report/json_object.hpp"
 #include "report/report_json.hpp"
 #include "report/report_words.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/objective_value.hpp"
 #include "simulate/simulate.hpp"
+#include "sweep/results.hpp"
 
 namespace windtunnel {
 namespace {
@@ -65,22 +64,9 @@ double cost_of_job(const Scenario& scenario, const Report& report) {
   return value_by(Objective::cost_per_token, scenario, report) * report.tokens_per_s * seconds;
 }
 
-/// What judged_run() reads of a report's `job`.
-JsonValue job_of(const Scenario& scenario) {
-  return object_of({{"model", scenario.model.name},
-                    {"parameters", total_parameters(scenario.model)},
-                    {"software", scenario.software.name},
-                    {"gpu_family", device_family(scenario.nodes)}});
-}
-
 constexpr std::string_view checksum_key = ", \"checksum\": \"";
 constexpr std::size_t hash_digits = 32;
 constexpr std::string_view row_end = "\"}";
-
-bool is_hash(const std::string& text) {
-  return text.size() == hash_digits &&
-         text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
 
 /// What is wrong with the figures of a point that was simulated; empty: nothing.
 std::string fault_of_figures(const JsonValue& row) {
@@ -94,10 +80,6 @@ std::string fault_of_figures(const JsonValue& row) {
     return "its gpus are no number of GPUs";
   const JsonValue* fits = row.find("fits");
   return fits == nullptr || !fits->is_bool() ? "it does not say whether the point fits" : "";
-}
-
-std::string fault_of_failure(const JsonValue& row) {
-  return text_at(row, "failure").empty() ? "it does not say why its point failed" : "";
 }
 
 std::string fault_of_checksum(const std::string& line, const std::string& sweep_hash) {
@@ -117,7 +99,10 @@ std::string fault_of_values(const JsonValue& row, const PointValues& values) {
     if (found == nullptr || canonical_text(*found) != canonical_text(value))
       return "its " + pointer + " is not what the sweep sets there";
   }
-  return is_hash(text_at(row, "id")) ? "" : "its id is none of a scenario";
+  const std::string id = text_at(row, "id");
+  return id.size() == hash_digits && id.find_first_not_of("0123456789abcdef") == std::string::npos
+             ? ""
+             : "its id is none of a scenario";
 }
 
 }  // namespace
@@ -159,7 +144,10 @@ std::string RowMaker::figures(const Scenario& as_read) const {
                              {"iteration_time_s", report.iteration_time},
                              {"iteration_time_interval_s", interval},
                              {"breakdown_s", breakdown_value(report.breakdown)},
-                             {"job", job_of(scenario)},
+                             {"job", object_of({{"model", scenario.model.name},
+                                                {"parameters", total_parameters(scenario.model)},
+                                                {"software", scenario.software.name},
+                                                {"gpu_family", device_family(scenario.nodes)}})},
                              {"samples_per_s", report.samples_per_s},
                              {"tokens_per_s", report.tokens_per_s},
                              {"model_tflops_per_gpu", report.model_flops_per_gpu / 1_TFLOPS},
@@ -290,8 +278,9 @@ std::variant<Row, std::string> read_row(const std::string& line, const Sweep& sw
   if (row->point >= sweep.points().size()) return "the sweep has no such point";
   std::string fault = fault_of_checksum(line, sweep.hash());
   if (fault.empty()) fault = fault_of_values(row->content, sweep.points().values(row->point));
-  if (fault.empty())
-    fault = row->ok ? fault_of_figures(row->content) : fault_of_failure(row->content);
+  if (fault.empty() && row->ok) fault = fault_of_figures(row->content);
+  if (fault.empty() && !row->ok && text_at(row->content, "failure").empty())
+    fault = "it does not say why its point failed";
   if (!fault.empty()) return fault;
   return std::move(*row);
 }

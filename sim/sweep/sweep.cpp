@@ -11,8 +11,8 @@
 #include "core/hash.hpp"
 #include "core/object_reader.hpp"
 #include "evidence/evidence.hpp"
-#include "scenario/any_plan.hpp"
 #include "scenario/overrides.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 #include "scenario/sweep_json.hpp"
 
@@ -53,7 +53,7 @@ std::vector<SweptValue> swept_values(const JsonValue& block) {
 /// Whether a point may set `job` or `job.plan` so that its job is of the best plan.
 bool some_point_wants_best_plan(const JsonValue& block) {
   const std::vector<SweptValue> values = swept_values(block);
-  return std::any_of(values.begin(), values.end(), [](const SweptValue& swept) {
+  return std::ranges::any_of(values, [](const SweptValue& swept) {
     JsonValue point(JsonValue::Object{}), job(JsonValue::Object{});
     if (swept.first == "/job") point.set("job", swept.second);
     if (swept.first == "/job/plan") {

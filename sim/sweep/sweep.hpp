@@ -8,7 +8,6 @@
 
 #include "core/json_value.hpp"
 #include "scenario/scenario.hpp"
-#include "scenario/scenario_template.hpp"
 #include "scenario/sweep_json.hpp"
 #include "sweep/points.hpp"
 

@@ -8,8 +8,8 @@
 #include "core/testing.hpp"
 #include "engine/player.hpp"
 #include "simulate/built_scenario.hpp"
-#include "sweep/parts.hpp"
 #include "sweep/pool.hpp"
+#include "sweep/results.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,5 +1,3 @@
-#include "sweep/sweep_page.hpp"
-
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -14,12 +12,11 @@
 #include "report/report_view.hpp"
 #include "report/report_words.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/resolved_text.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
-#include "sweep/plot_data.hpp"
-#include "sweep/row.hpp"
-#include "sweep/sweep_svg.hpp"
+#include "sweep/results.hpp"
+#include "sweep/sweep_plot.hpp"
 #include "sweep/sweep_text.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -317,20 +314,16 @@ FigureColumn time_column(const SweepContent& page) {
   return {"iteration_time_s", "us/iteration", us, 3, "us", "ascending"};
 }
 
-/// The 90 % interval, to the same digits.
-FigureColumn interval_column(FigureColumn time) {
-  time.key = time_interval_key;
-  time.title = "90 % interval";
-  return time;
-}
-
 std::vector<FigureColumn> figure_columns(const SweepContent& page) {
   constexpr double percent = 0.01, gib = 1073741824, millionth = 1e-6;
   constexpr int digits = 3;
+  FigureColumn time = time_column(page), interval = time;
+  interval.key = time_interval_key;
+  interval.title = "90 % interval";
   std::vector<FigureColumn> columns{
       {"gpus", "GPUs", 1, 0, "", "ascending"},
-      time_column(page),
-      interval_column(time_column(page)),
+      time,
+      interval,
       {"tokens_per_s", "tokens/s", 1, 0, "", "descending"},
       {"model_tflops_per_gpu", "TFLOP/s per GPU", 1, 1, "", "descending"},
       {"mfu", "MFU, %", percent, 1, "%", "descending"},
@@ -510,12 +503,6 @@ std::string scenario_section(const SweepContent& page) {
                                 resolved_text(page.sweep.written()));
 }
 
-std::string points_json_text(const SweepContent& page) {
-  std::string text;
-  for (const Row* row : page.shown) text += (text.empty() ? "[" : ",\n") + row->line;
-  return (text.empty() ? "[" : text) + "]";
-}
-
 std::string explained_json(const SweepContent& page) {
   return canonical_text(array_of(page.explained, [&](const ExplainedPoint& each) {
     JsonValue object(JsonValue::Object{});
@@ -530,6 +517,8 @@ std::string explained_json(const SweepContent& page) {
 
 std::string sweep_page(const Sweep& sweep, const PartRows& rows, const SweepPageOptions& options) {
   const SweepContent content(sweep, rows);
+  std::string points;
+  for (const Row* row : content.shown) points += (points.empty() ? "" : ",\n") + row->line;
   HtmlPage page{"sweep", sweep.name(), headline(content)};
   page.add("curves", "Curves", "Curves", curves(content));
   page.add("time", "Time", "Where the time goes", time_section(content));
@@ -538,7 +527,7 @@ std::string sweep_page(const Sweep& sweep, const PartRows& rows, const SweepPage
   page.add("inputs", "Inputs", "Inputs and their sources", input_section(content));
   page.add("scenario", "Scenario", "Scenario and its sweep", scenario_section(content));
   page.data = {{"report", sweep_json(sweep, rows, options.directory)},
-               {"sweep-points", points_json_text(content)},
+               {"sweep-points", "[" + points + "]"},
                {"explained", explained_json(content)}};
   page.footer = escaped(options.version) + " · sweep " + escaped(sweep.hash()) +
                 " · the same numbers: <code>windtunnel sweep --json</code> and " +

@@ -1,10 +1,9 @@
-#include "sweep/sweep_page.hpp"
-
 #include <doctest/doctest.h>
 
 #include "core/testing.hpp"
-#include "sweep/row.hpp"
+#include "sweep/results.hpp"
 #include "sweep/sweep_fixtures.hpp"
+#include "sweep/sweep_text.hpp"
 
 namespace windtunnel {
 namespace {

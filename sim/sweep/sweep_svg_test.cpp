@@ -1,11 +1,9 @@
-#include "sweep/sweep_svg.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "sweep/plot_data.hpp"
+#include "sweep/sweep_plot.hpp"
 
 namespace windtunnel {
 namespace {

@@ -15,8 +15,8 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "sweep/plot_data.hpp"
-#include "sweep/row.hpp"
+#include "sweep/results.hpp"
+#include "sweep/sweep_plot.hpp"
 
 namespace windtunnel {
 namespace {
@@ -71,15 +71,6 @@ void count_in(std::vector<std::pair<std::string, std::size_t>>& counts, const st
   ++known->second;
   std::ranges::stable_sort(counts,
                            [](const auto& a, const auto& b) { return a.second > b.second; });
-}
-
-/// "2 bad_input, 1 crash": why points failed, the commonest reason first.
-std::string reasons_text(const RankedRows& ranked) {
-  std::vector<std::pair<std::string, std::size_t>> reasons;
-  for (std::size_t i = ranked.ok(); i < ranked.rows.size(); ++i)
-    count_in(reasons, text_at(ranked.rows[i]->content, "failure"));
-  return listed(reasons,
-                [](const auto& each) { return std::to_string(each.second) + " " + each.first; });
 }
 
 /// The first line of each error, those of most points first.
@@ -179,15 +170,6 @@ std::string front_text(const std::vector<FrontPoint>& points) {
   return text.empty()
              ? ""
              : "\nDays against money: no other point takes fewer days and less money\n" + text;
-}
-
-/// What stands beside speed-ups, where something does.
-std::string words_of_intervals(const PartRows& rows) {
-  const auto has_one = [](const auto& each) {
-    return interval_of(each.second.content, speedup_interval_key).has_value();
-  };
-  if (std::ranges::none_of(rows.by_point, has_one)) return {};
-  return "; in brackets its 90 % interval, ~ where it is not known which is faster";
 }
 
 /// A point as it would be simulated.
@@ -292,9 +274,13 @@ std::string baseline_text(const Sweep& sweep, const PartRows& rows) {
   const auto found = rows.by_point.find(*baseline);
   if (found == rows.by_point.end()) return "no speed-ups yet: the baseline, " + point + ", is left";
   const std::string name = point_name(found->second.content, sweep.points().columns());
-  return found->second.ok
-             ? "speedup: tokens/s over those of " + point + ", " + name + words_of_intervals(rows)
-             : "no speed-ups: the baseline, " + point + ", could not be simulated";
+  if (!found->second.ok) return "no speed-ups: the baseline, " + point + ", could not be simulated";
+  const bool has_intervals = std::ranges::any_of(rows.by_point, [](const auto& each) {
+    return interval_of(each.second.content, speedup_interval_key).has_value();
+  });
+  return "speedup: tokens/s over those of " + point + ", " + name +
+         (has_intervals ? "; in brackets its 90 % interval, ~ where it is not known which is faster"
+                        : "");
 }
 
 std::string sweep_text(const Sweep& sweep, const PartRows& rows,
@@ -305,8 +291,16 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
                      std::to_string(ranked.ok()) + " simulated";
   if (ranked.too_large > 0)
     text += " (" + std::to_string(ranked.too_large) + " of them do not fit in memory)";
-  if (ranked.failed > 0)
-    text += ", " + std::to_string(ranked.failed) + " failed (" + reasons_text(ranked) + ")";
+  if (ranked.failed > 0) {
+    std::vector<std::pair<std::string, std::size_t>> reasons;
+    for (std::size_t i = ranked.ok(); i < ranked.rows.size(); ++i)
+      count_in(reasons, text_at(ranked.rows[i]->content, "failure"));
+    text +=
+        ", " + std::to_string(ranked.failed) + " failed (" +
+        listed(reasons,
+               [](const auto& each) { return std::to_string(each.second) + " " + each.first; }) +
+        ")";
+  }
   const std::size_t left = total - rows.by_point.size();
   if (left > 0) text += ", " + std::to_string(left) + " left to do";
   text += "\n" + errors_text(ranked);

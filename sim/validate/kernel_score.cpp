@@ -11,10 +11,10 @@
 #include "core/quantile.hpp"
 #include "cost/kernel_cost.hpp"
 #include "cost/model_operations.hpp"
-#include "platform/software_json.hpp"
+#include "platform/platform_json.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace fs = std::filesystem;

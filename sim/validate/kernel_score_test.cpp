@@ -21,9 +21,10 @@ namespace {
 
 Device device_of(const std::string& name) {
   Problems problems;
-  const auto device = testing::load_shipped_device(name, {}, {}, problems);
+  JsonValue file = testing::shipped_device_file(name, problems);
+  Device device = read_device(file, "", problems);
   problems.throw_if_any();
-  return *device;
+  return device;
 }
 
 std::vector<KernelPoint> points_of(const Device& device) {

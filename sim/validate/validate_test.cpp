@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/json_value.hpp"
-#include "scenario/unsupported.hpp"
+#include "scenario/scenario.hpp"
 #include "validate/validation_report.hpp"
 
 namespace windtunnel {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/problem.hpp"
-#include "scenario/known_pointers.hpp"
 #include "scenario/overrides.hpp"
 #include "windtunnel/commands.hpp"
 

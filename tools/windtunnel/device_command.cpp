@@ -2,9 +2,9 @@
 
 #include "core/file_io.hpp"
 #include "importers/datasheet_device.hpp"
-#include "platform/device_json.hpp"
+#include "platform/platform_json.hpp"
 #include "report/json_object.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 #include "validate/kernel_score.hpp"
 #include "validate/scatter_svg.hpp"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One system call fails, at each place in turn. The program says why and leaves its outputs as they were, or does without the call; then its
 # outputs are those of an undisturbed run. It never ends with a bug of its own.
-#   tools/windtunnel/faults_test.sh PROGRAM LIBRARY     LIBRARY: failing_calls.cpp
+#   tools/windtunnel/faults_test.sh PROGRAM LIBRARY     LIBRARY: failing_calls_fixtures.cpp
 set -uo pipefail
 here=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 library=$(realpath -- "${2:?usage: faults_test.sh PROGRAM LIBRARY}")

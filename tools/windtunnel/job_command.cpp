@@ -5,7 +5,7 @@
 
 #include "core/json_value.hpp"
 #include "report/progress_line.hpp"
-#include "scenario/any_plan.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 #include "search/placement_search.hpp"
 #include "search/rank.hpp"

@@ -10,7 +10,7 @@
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "workload/model_json.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/file_io.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "search/new_scenario.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"

@@ -7,7 +7,7 @@
 #include "core/staged_files.hpp"
 #include "report/run_page.hpp"
 #include "scenario/overrides.hpp"
-#include "scenario/resolved_text.hpp"
+#include "scenario/scenario.hpp"
 #include "simulate/simulate.hpp"
 #include "windtunnel/console.hpp"
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "core/file_io.hpp"
-#include "scenario/cluster_shape.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "search/placement_search.hpp"
 #include "simulate/forked.hpp"
 #include "simulate/simulate.hpp"

@@ -12,7 +12,7 @@
 #include "core/work_note.hpp"
 #include "plan/schedule.hpp"
 #include "report/json_object.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "schedule/in_flight.hpp"
 #include "schedule/schedule_check.hpp"
 #include "schedule/schedule_drawing.hpp"

@@ -10,7 +10,7 @@
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 Imported import_deepspeed(const ImportRequest& request, const Library& library) {
@@ -55,7 +55,6 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
 
 }  // namespace
 
-namespace formats {
 Importer deepspeed() {
   return {"deepspeed",
           "a configuration of DeepSpeed, to a scenario",
@@ -63,6 +62,5 @@ Importer deepspeed() {
           {"--base", "--gpus", "--model"},
           import_deepspeed};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

@@ -19,7 +19,7 @@
 #include "workload/model_json.hpp"
 #include "workload/transformer.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// A model_type of HuggingFace's transformers, as tables/hf_families.json describes it; what it is like is in it.
@@ -113,13 +113,6 @@ struct TextPart {
   std::string key;  ///< of the member; empty: all of it
   std::string pointer() const { return key.empty() ? "" : "/" + key; }
 };
-
-TextPart text_part_of(JsonValue& config) {
-  for (const char* key : {"text_config", "language_config", "llm_config"})
-    if (JsonValue* part = config.find(key); part != nullptr && part->is_object())
-      return {part, key};
-  return {&config, {}};
-}
 
 /// A problem with member `key` of an object, or with the object. (A reader of the whole would move the part that it holds.)
 void report(const JsonValue& object, const std::string& pointer, const std::string& key,
@@ -475,9 +468,12 @@ class ConfigReader {
           (by_class ? " of the configuration's class" : "") +
           ", the longest that the model takes; --sequence gives the length that you train with");
     }
-    if (!part_.key.empty() || is_of_several_parts())
+    std::vector<std::string> others;
+    for (const JsonValue::Member& member : config_.object())
+      if (is_part(member) && member.key != part_.key) others.push_back(member.key);
+    if (!part_.key.empty() || !others.empty())
       notes.push_back("the part for text alone" + (part_.key.empty() ? "" : ", " + part_.key) +
-                      "; left out: " + other_parts());
+                      "; left out: " + (others.empty() ? "nothing else" : listed(others)));
     for (const auto& [key, origin, what] : hf_tables().find("uncounted_keys")->object())
       if (is_on(key.c_str()) || (!part_.key.empty() && !is_off(config_.find(key))))
         notes.push_back(key + ": " + what.string());
@@ -497,13 +493,6 @@ class ConfigReader {
             member.value.is_object()) ||
            ((member.key == "mm_vision_tower" || member.key == "img_processor") &&
             !is_off(&member.value));
-  }
-  bool is_of_several_parts() const { return std::ranges::any_of(config_.object(), is_part); }
-  std::string other_parts() const {
-    std::vector<std::string> parts;
-    for (const JsonValue::Member& member : config_.object())
-      if (is_part(member) && member.key != part_.key) parts.push_back(member.key);
-    return parts.empty() ? "nothing else" : listed(parts);
   }
 
   void check_divides(const Names& names, const char* what, int size, int divisor) {
@@ -527,7 +516,10 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
   JsonValue config = parse_foreign_json(read_source_or_stdin(request.inputs.front()), problems);
   if (problems.empty() && !config.is_object()) ObjectReader(config, {}, problems);
   problems.throw_if_any();
-  const TextPart part = text_part_of(config);
+  TextPart part{&config, {}};
+  for (const char* key : {"llm_config", "language_config", "text_config"})
+    if (JsonValue* member = config.find(key); member != nullptr && member->is_object())
+      part = {member, key};
   const std::optional<HfFamily> family = choose_family(config, part, problems);
   problems.throw_if_any();
   ConfigReader reader(config, part, *family, problems);
@@ -556,7 +548,6 @@ Imported import_hf_config(const ImportRequest& request, const Library&) {
 
 }  // namespace
 
-namespace formats {
 Importer hf_config() {
   return {"hf-config",
           "a model of HuggingFace's, to a model",
@@ -564,6 +555,5 @@ Importer hf_config() {
           {"--sequence"},
           import_hf_config};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

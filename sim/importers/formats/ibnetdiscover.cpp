@@ -14,7 +14,7 @@
 #include "importers/log_text.hpp"
 #include "report/json_object.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// One cabled port, as its own block lists it.
@@ -377,7 +377,6 @@ class IbnetdiscoverImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer ibnetdiscover() {
   return {"ibnetdiscover",
           "switches and cables of an InfiniBand fabric, to a platform",
@@ -385,6 +384,5 @@ Importer ibnetdiscover() {
           {"--base"},
           import_by<IbnetdiscoverImport>};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

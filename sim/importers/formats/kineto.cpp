@@ -22,21 +22,13 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 namespace fs = std::filesystem;
-
-double median_step(const GpuTrace& trace) {
-  constexpr double nanosecond = 1e-9;
-  std::vector<double> times;
-  for (const TraceStep& step : trace.steps)
-    times.push_back(static_cast<double>(step.end - step.begin) * nanosecond);
-  return median_of(std::move(times));
-}
 
 void check(const GpuTrace& trace) {
   if (trace.kind == TraceKind::simulated)
@@ -65,7 +57,10 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
   std::vector<double> times;
   for (const GpuTrace* trace : traces) {
     check(*trace);
-    times.push_back(median_step(*trace));
+    std::vector<double> steps;
+    for (const TraceStep& step : trace->steps)
+      steps.push_back(trace_time(step.end - step.begin).value());
+    times.push_back(median_of(std::move(steps)));
   }
   const double seconds = median_of(std::move(times));
   imported.found.set("iteration_time_s", JsonValue(seconds));
@@ -464,7 +459,6 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-namespace formats {
 Importer kineto() {
   return {"kineto",
           "traces of PyTorch's profiler, to where each GPU's time went and what slows the job down",
@@ -474,6 +468,5 @@ Importer kineto() {
           Importer::Result::file_if_asked,
           Importer::Files::several};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

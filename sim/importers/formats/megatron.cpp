@@ -16,7 +16,7 @@
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// GPUs as launchers count them: nodes times processes per node, or the ranks that srun or mpirun start. A note says what was not torchrun's own; 0: the
@@ -94,16 +94,6 @@ void set_recomputation(LaunchScenario& scenario) {
     rest.erase(0, end + 1);
   }
   if (!list.empty()) scenario.set("/training/recompute_modules", JsonValue(list));
-}
-
-/// --cross-entropy-fusion-impl, "native" where it is left out, says which fusion --cross-entropy-loss-fusion asks for, and nothing alone:
-/// fused_vocab_parallel_cross_entropy of megatron/core/fusions/fused_cross_entropy.py, or "te", Transformer Engine's kernel, which writes
-/// gradients over the logits (compute_language_model_loss() in megatron/core/models/common/language_module/language_module.py).
-void set_cross_entropy(LaunchScenario& scenario) {
-  if (scenario.is_on("cross-entropy-loss-fusion"))
-    scenario.set("/training/cross_entropy", scenario.text("cross-entropy-fusion-impl") == "te"
-                                                ? "in_place"
-                                                : "vocab_parallel_compiled");
 }
 
 /// Megatron-FSDP and FSDP2 over the distributed optimizer.
@@ -420,6 +410,17 @@ void set_offload(LaunchScenario& scenario) {
   scenario.note("optimizer-offload-fraction has no effect without optimizer-cpu-offload");
 }
 
+/// The arguments of a script, or of a YAML file that lists them ("--num-layers: 32").
+Imported import_megatron(const ImportRequest& request, const Library& library) {
+  const auto source = read_source_or_stdin(request.inputs.front());
+  const std::string extension = request.inputs.front().extension().string();
+  LaunchSettings settings = extension == ".yaml" || extension == ".yml"
+                                ? read_yaml_settings(*source)
+                                : read_launch_script(*source, request.options.arguments);
+  for (LaunchSetting& setting : settings.settings) setting.key.erase(0, setting.key.rfind('.') + 1);
+  return megatron_scenario(request, library, std::move(settings), megatron_core);
+}
+
 }  // namespace
 
 Imported megatron_scenario(const ImportRequest& request, const Library& library,
@@ -450,7 +451,13 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   const int replicas = std::max(1, gpus / std::max(1, ways));  // context counted
   set_precision(scenario);
   set_recomputation(scenario);
-  set_cross_entropy(scenario);
+  // --cross-entropy-fusion-impl, "native" where it is left out, says which fusion --cross-entropy-loss-fusion asks for, and nothing alone:
+  // fused_vocab_parallel_cross_entropy of megatron/core/fusions/fused_cross_entropy.py, or "te", Transformer Engine's kernel, which writes
+  // gradients over the logits (compute_language_model_loss() in megatron/core/models/common/language_module/language_module.py).
+  if (scenario.is_on("cross-entropy-loss-fusion"))
+    scenario.set("/training/cross_entropy", scenario.text("cross-entropy-fusion-impl") == "te"
+                                                ? "in_place"
+                                                : "vocab_parallel_compiled");
   set_sharding(scenario, replicas);
   set_chunks(scenario);
   set_window(scenario);
@@ -480,22 +487,6 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   return scenario.finish(software, gpus);
 }
 
-namespace {
-
-/// The arguments of a script, or of a YAML file that lists them ("--num-layers: 32").
-Imported import_megatron(const ImportRequest& request, const Library& library) {
-  const auto source = read_source_or_stdin(request.inputs.front());
-  const std::string extension = request.inputs.front().extension().string();
-  LaunchSettings settings = extension == ".yaml" || extension == ".yml"
-                                ? read_yaml_settings(*source)
-                                : read_launch_script(*source, request.options.arguments);
-  for (LaunchSetting& setting : settings.settings) setting.key.erase(0, setting.key.rfind('.') + 1);
-  return megatron_scenario(request, library, std::move(settings), megatron_core);
-}
-
-}  // namespace
-
-namespace formats {
 Importer megatron() {
   return {"megatron",
           "a launch script of Megatron-LM or Megatron-DeepSpeed, to a scenario",
@@ -503,6 +494,5 @@ Importer megatron() {
           {"--base", "--gpus", "--model", "--args"},
           import_megatron};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

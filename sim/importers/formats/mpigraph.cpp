@@ -22,7 +22,7 @@
 #include "units/amount_range.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// Rates between all pairs of processes (or nodes), as a file shows them; the diagonal means nothing.
@@ -207,11 +207,6 @@ std::vector<LogWord> cells_of(const LogLine& line, char separator) {
   return cells;
 }
 
-/// Where "START mpiGraph" begins, or "MsgSize" in a log that lost its first line.
-std::size_t find_mpigraph_start(std::string_view text) {
-  return std::min(text.find("START mpiGraph"), text.find("MsgSize"));
-}
-
 /// Whether the file is such a table rather than a log.
 bool looks_like_csv(const LogText& log) {
   if (log.lines().empty()) return false;
@@ -320,7 +315,10 @@ class MpigraphImport : PlatformImport {
   Imported run() {
     check_options();
     const LogText log(read_source_or_stdin(request_.inputs.front()), problems_,
-                      find_mpigraph_start);
+                      [](std::string_view text) {
+                        return std::min(text.find("START mpiGraph"),
+                                        text.find("MsgSize"));  // where the first line was lost
+                      });
     problems_.throw_if_any();
     const RateTable table = looks_like_csv(log) ? table_of_csv(log) : table_of_log(log);
     kind_ = table.kind;
@@ -661,7 +659,6 @@ class MpigraphImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer mpigraph() {
   return {"mpigraph",
           "mpiGraph's bandwidth between all pairs of nodes, to a platform",
@@ -669,6 +666,5 @@ Importer mpigraph() {
           {"--base", "--clean", "--table", "--unit", "--rails"},
           import_by<MpigraphImport>};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

@@ -25,7 +25,7 @@
 #include "report/number_text.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 constexpr double rounding = 0.011;          ///< GB/s: two columns of two decimals each
@@ -91,8 +91,8 @@ std::optional<std::string> contradiction(const NcclLine& line, CollectiveKind co
 
 /// Adds what one rank says of its GPU, where it says something that no other did.
 void add_gpu(const std::string& name, const Origin& place, NcclRun& run) {
-  const bool is_known = std::any_of(run.gpus.begin(), run.gpus.end(),
-                                    [&](const NamedGpu& gpu) { return gpu.name == name; });
+  const bool is_known =
+      std::ranges::any_of(run.gpus, [&](const NamedGpu& gpu) { return gpu.name == name; });
   if (!name.empty() && !is_known) run.gpus.push_back({name, place});
 }
 
@@ -494,7 +494,7 @@ std::string source_text(const std::vector<NcclRun>& runs, const std::string& fil
                         const InterconnectFit& fit) {
   std::vector<std::string> collectives, sizes;
   const auto add = [](std::vector<std::string>& list, const std::string& item) {
-    if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+    if (std::ranges::find(list, item) == list.end()) list.push_back(item);
   };
   for (const NcclRun& run : runs) {
     add(collectives, nccl_name_of(run.collective));
@@ -604,8 +604,8 @@ class NcclImport : PlatformImport {
   }
 
   bool is_inside_node() const {
-    const auto count = std::count_if(runs_.begin(), runs_.end(),
-                                     [this](const NcclRun& run) { return is_over_nodes(run); });
+    const auto count =
+        std::ranges::count_if(runs_, [this](const NcclRun& run) { return is_over_nodes(run); });
     if (count > 0 && runs_.size() > 1)
       throw option_error(
           "import", "nccl-tests",
@@ -656,9 +656,9 @@ class NcclImport : PlatformImport {
     for (const auto& [key, value] : shown_constants(fit.interconnect))
       text += "  " + left_aligned(key, 21) + value + "\n";
     text += "\n" + times_table(fit);
-    const auto num_between = std::count_if(
-        fit.times.begin(), fit.times.end(),
-        [](const FittedTime& time) { return time.role == FittedTime::Role::not_modelled; });
+    const auto num_between = std::ranges::count_if(fit.times, [](const FittedTime& time) {
+      return time.role == FittedTime::Role::not_modelled;
+    });
     text += "\n  error " + text_of(fit.error) + " times of 1 MiB and more\n";
     if (num_between > 0)
       note(std::to_string(num_between) +
@@ -794,7 +794,6 @@ class NcclImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer nccl_tests() {
   return {
       "nccl-tests",
@@ -806,6 +805,5 @@ Importer nccl_tests() {
       Importer::Result::file,
       Importer::Files::several};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

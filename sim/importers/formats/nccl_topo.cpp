@@ -17,7 +17,7 @@
 #include "report/json_object.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 using Tree = boost::property_tree::ptree;
@@ -99,7 +99,7 @@ class TopologyReader {
     for (from = source_->text.find("<" + tag, from); from != std::string::npos;
          from = source_->text.find("<" + tag, from + 1)) {
       const std::size_t end = from + tag.size() + 1;
-      if (end < source_->text.size() && is_in_name(source_->text[end])) continue;
+      if (source_->text.find_first_not_of(" \t\r\n/>", end) == end) continue;  // of a longer name
       const std::string_view before = std::string_view(source_->text).substr(0, from);
       const auto line = std::ranges::count(before, '\n') + 1;
       const std::size_t start = before.rfind('\n') + 1;
@@ -108,9 +108,6 @@ class TopologyReader {
               static_cast<int>(tag.size()) + 1};
     }
     return {OriginKind::file, source_, 0, 0, 0};
-  }
-  static bool is_in_name(char c) {
-    return std::string_view(" \t\r\n/>").find(c) == std::string::npos;
   }
 
   void check_host(const Tree& attributes, const Origin& origin) {
@@ -370,7 +367,6 @@ class NcclTopologyImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer nccl_topo() {
   return {"nccl-topo",
           "a node as NCCL sees it, to a platform",
@@ -378,6 +374,5 @@ Importer nccl_topo() {
           {"--base"},
           import_by<NcclTopologyImport>};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

@@ -5,7 +5,7 @@
 #include "core/file_io.hpp"
 #include "importers/launch_scenario.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// A YAML file, or a script with its keys ("model.micro_batch_size=4").
@@ -24,7 +24,6 @@ Imported import_nemo(const ImportRequest& request, const Library& library) {
 
 }  // namespace
 
-namespace formats {
 Importer nemo() {
   return {"nemo",
           "a configuration of NeMo, to a scenario",
@@ -32,6 +31,5 @@ Importer nemo() {
           {"--base", "--gpus", "--model", "--args"},
           import_nemo};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

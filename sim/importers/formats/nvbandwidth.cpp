@@ -15,7 +15,7 @@
 #include "units/amount_range.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// One entry of a test's matrix: between two GPUs, or the host and a GPU.
@@ -225,7 +225,6 @@ class NvbandwidthImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer nvbandwidth() {
   return {"nvbandwidth",
           "copies between GPUs and with the host, to a platform",
@@ -233,6 +232,5 @@ Importer nvbandwidth() {
           {"--base"},
           import_by<NvbandwidthImport>};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

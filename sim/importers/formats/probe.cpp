@@ -23,7 +23,7 @@
 #include "units/quantity_reader.hpp"
 #include "workload/transformer.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 constexpr double most_bytes = 1e15, most_dimension = 1e9, most_seconds = 1e4;
@@ -696,7 +696,6 @@ class ProbeImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer probe() {
   return {"probe",
           "what windtunnel probe --script measured, to a platform",
@@ -706,6 +705,5 @@ Importer probe() {
           Importer::Result::file,
           Importer::Files::several};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

@@ -14,7 +14,7 @@
 #include "importers/log_text.hpp"
 #include "report/json_object.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 constexpr std::size_t most_hosts = 100'000;
@@ -258,7 +258,6 @@ class SlurmTopologyImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer slurm_topology() {
   return {"slurm-topology",
           "switches of Slurm's topology.conf, to a platform",
@@ -266,6 +265,5 @@ Importer slurm_topology() {
           {"--base"},
           import_by<SlurmTopologyImport>};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

@@ -14,7 +14,7 @@
 #include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
@@ -194,7 +194,6 @@ Imported import_straggler_trace(const ImportRequest& request, const Library&) {
 
 }  // namespace
 
-namespace formats {
 Importer straggler_trace() {
   return {"straggler-trace",
           "operations of a job in ByteDance's format, to what stragglers cost it and why",
@@ -203,6 +202,5 @@ Importer straggler_trace() {
           import_straggler_trace,
           Importer::Result::report};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

@@ -16,7 +16,7 @@
 #include "report/json_object.hpp"
 #include "units/quantity_reader.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// How two devices of a node reach each other, nearest first.
@@ -509,7 +509,6 @@ class TopoImport : PlatformImport {
 
 }  // namespace
 
-namespace formats {
 Importer topo() {
   return {"topo",
           "links and network cards of a node, to a platform",
@@ -517,6 +516,5 @@ Importer topo() {
           {"--base"},
           import_by<TopoImport>};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

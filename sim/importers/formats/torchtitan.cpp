@@ -9,7 +9,7 @@
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
 
-namespace windtunnel {
+namespace windtunnel::formats {
 namespace {
 
 /// "llama3-70b" of llama3 and 70B.
@@ -100,7 +100,6 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
 
 }  // namespace
 
-namespace formats {
 Importer torchtitan() {
   return {"torchtitan",
           "a configuration of torchtitan, to a scenario",
@@ -108,6 +107,5 @@ Importer torchtitan() {
           {"--base", "--gpus", "--model"},
           import_torchtitan};
 }
-}  // namespace formats
 
-}  // namespace windtunnel
+}  // namespace windtunnel::formats

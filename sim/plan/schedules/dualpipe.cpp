@@ -1,10 +1,9 @@
-#include "plan/schedules/dualpipe.hpp"
-
 #include <algorithm>
 #include <array>
 #include <deque>
 
 #include "core/contracts.hpp"
+#include "plan/schedules/variants.hpp"
 
 namespace windtunnel::schedules {
 namespace {

@@ -1,4 +1,4 @@
-#include "plan/schedules/dualpipe.hpp"
+#include "plan/schedules/variants.hpp"
 
 namespace windtunnel::schedules {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "core/contracts.hpp"
-#include "plan/schedules/one_f_one_b.hpp"
+#include "plan/schedules/variants.hpp"
 
 namespace windtunnel::schedules {
 namespace {

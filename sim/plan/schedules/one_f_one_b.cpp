@@ -1,6 +1,6 @@
-#include "plan/schedules/one_f_one_b.hpp"
-
 #include <algorithm>
+
+#include "plan/schedules/variants.hpp"
 
 namespace windtunnel::schedules {
 

@@ -3,9 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "platform/fabric_parts.hpp"
 #include "platform/network.hpp"
-#include "platform/routing_keys.hpp"
-#include "platform/switch_tiers.hpp"
 
 namespace windtunnel::fabrics {
 namespace {

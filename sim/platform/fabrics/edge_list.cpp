@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "platform/fabric_parts.hpp"
 #include "platform/network.hpp"
-#include "platform/routing_keys.hpp"
 
 namespace windtunnel::fabrics {
 namespace {
@@ -59,8 +59,8 @@ class CableGraph {
         outgoing_[to].push_back({from, cable.bandwidth, cable.count});
     }
     for (Vertex from = 0; from < names_.size(); ++from) {
-      std::sort(outgoing_[from].begin(), outgoing_[from].end(),
-                [](const Cable& one, const Cable& other) { return one.to < other.to; });
+      std::ranges::sort(outgoing_[from],
+                        [](const Cable& one, const Cable& other) { return one.to < other.to; });
       for (const Cable& cable : outgoing_[from]) boost::add_edge(cable.to, from, incoming_);
     }
   }

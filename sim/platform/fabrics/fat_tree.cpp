@@ -2,8 +2,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "platform/routing_keys.hpp"
-#include "platform/switch_tiers.hpp"
+#include "platform/fabric_parts.hpp"
 
 namespace windtunnel::fabrics {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "platform/switch_tiers.hpp"
+#include "platform/fabric_parts.hpp"
 
 namespace windtunnel::fabrics {
 namespace {

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "platform/fabric_parts.hpp"
 #include "platform/network.hpp"
-#include "platform/rail_groups.hpp"
-#include "platform/switch_tiers.hpp"
 
 namespace windtunnel::fabrics {
 namespace {

@@ -1,4 +1,4 @@
-#include "platform/rail_groups.hpp"
+#include "platform/fabric_parts.hpp"
 
 namespace windtunnel::fabrics {
 namespace {

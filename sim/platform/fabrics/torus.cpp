@@ -16,10 +16,6 @@ std::vector<int> sizes_of(const Fabric& fabric) {
   return {sizes.begin(), sizes.end()};
 }
 
-int num_places(const std::vector<int>& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), 1, std::multiplies<>());
-}
-
 FabricPaths paths(const Platform& platform, int /*num_nodes*/) {
   const Fabric& fabric = platform.fabric;
   return [sizes = sizes_of(fabric), rate = fabric.rate(link_rate), links = CountedLinks()](
@@ -62,7 +58,8 @@ std::pair<std::string, std::string> problem(const Platform& platform) {
 }
 
 std::optional<int> most_nodes(const Platform& platform) {
-  return num_places(sizes_of(platform.fabric));
+  const std::vector<int> sizes = sizes_of(platform.fabric);
+  return std::accumulate(sizes.begin(), sizes.end(), 1, std::multiplies<>());
 }
 
 std::vector<FabricWhatIf> what_ifs(const Fabric& fabric) {

@@ -1,8 +1,9 @@
-#include "platform/switch_tiers.hpp"
+#include "platform/fabric_parts.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "platform/network.hpp"
@@ -88,10 +89,44 @@ FabricPaths tree_paths(const Platform& platform, int num_nodes,
 
 bool can_fill(const std::vector<SwitchTier>& tiers, int num_nodes) {
   double taper = 1;
-  return std::any_of(tiers.begin(), tiers.end(), [&](const SwitchTier& tier) {
+  return std::ranges::any_of(tiers, [&](const SwitchTier& tier) {
     taper *= tier.taper;
     return num_nodes > tier.nodes && (taper > 1 || tier.uplinks > 0);
   });
+}
+
+int num_rails(const Platform& platform) {
+  const NodeType& type = platform.node_types.front();
+  return type.nics / type.trays;
+}
+
+std::vector<int> rails_of(const NodeNics& at, int num_rails) {
+  std::vector<int> rails;
+  rails.reserve(at.nics.size());
+  for (const int nic : at.nics) rails.push_back(nic % num_rails);
+  return sorted_once(std::move(rails));
+}
+
+std::vector<int> relayed_to_rails(const Platform& platform, const NodeNics& from,
+                                  const NodeNics& to) {
+  const int count = num_rails(platform);
+  const std::vector<int> rails = rails_of(to, count);
+  if (rails == rails_of(from, count)) return {};
+  std::vector<int> nics;
+  for (const int nic : from.nics)
+    for (const int rail : rails) nics.push_back(nic - nic % count + rail);
+  return sorted_once(std::move(nics));
+}
+
+std::pair<std::string, std::string> problem_of_rails(const Platform& platform, const char* relays) {
+  for (const NodeType& type : platform.node_types) {
+    if (type.nics != platform.node_types.front().nics)
+      return {"kind", "rails join nodes with equal numbers of NICs"};
+    if (relays != nullptr && type.interconnect.kind == Interconnect::Kind::pcie)
+      return {relays,
+              "a message is relayed over NVLink, and the GPUs of a node are joined by PCIe"};
+  }
+  return {};
 }
 
 }  // namespace windtunnel

@@ -1,23 +1,139 @@
-#include "scenario/parallel_json.hpp"
+#include "scenario/plan_json.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/json_value.hpp"
+#include "core/number_in.hpp"
+#include "cost/codec_table.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "plan/plan_check.hpp"
-#include "scenario/library_files.hpp"
+#include "scenario/scenario.hpp"
 #include "schedule/schedule_file_json.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
+
+constexpr int most_stages = 100'000;
+constexpr int most_chunks = 1024;
+/// MVAPICH-Plus compresses messages from 1 MB on, through a buffer of 32 MB (its documentation of zfp, 2024-11-13).
+constexpr const char* library_threshold = "1 MB";
+constexpr const char* library_buffer = "32 MB";
+
+/// Absent: what the library does that brings the codec, and nothing for the others.
+Bytes read_limit(ObjectReader& reader, std::string_view key, const char* of_library,
+                 const Codec& codec) {
+  if (codec.traits().origin == CodecOrigin::library)
+    return optional_quantity<Bytes>(reader, key, of_library);
+  return given_quantity<Bytes>(reader, key).value_or(Bytes{0});
+}
+
+const Codec* read_codec(ObjectReader& reader) {
+  std::vector<std::pair<std::string, const Codec*>> names;
+  for (const Codec* codec : codecs()) names.emplace_back(codec->name(), codec);
+  return reader.required_enum<const Codec*>("codec", names);
+}
+
+/// False, with a problem, when it is not known which codec is meant: then neither are its keys.
+bool names_codec(ObjectReader& reader) {
+  read_codec(reader);
+  if (reader.are_sound({"codec"})) return true;
+  if (reader.has("codec")) return false;
+  for (const Codec* codec : codecs())
+    for (const CodecKey& key : codec->traits().keys) reader.take(key.name);
+  for (const char* key :
+       {"error_feedback", "threshold", "buffer", "messages", "chunks", "stream", "stages"})
+    reader.take(key);
+  reader.reject_unknown_keys();  // one of which may be a misspelt "codec"
+  return false;
+}
+
+/// Nothing for a rate that is left out.
+std::optional<double> read_setting(ObjectReader& reader, const CodecKey& key) {
+  switch (key.type) {
+    case CodecKey::Type::whole_number:
+      return reader.required_int(key.name, static_cast<std::int64_t>(key.least),
+                                 static_cast<std::int64_t>(key.most));
+    case CodecKey::Type::number:
+      return reader.required_number(key.name, key.least, key.most);
+    case CodecKey::Type::data_rate:
+      if (const auto rate = given_quantity<BytesPerSecond>(reader, key.name)) return rate->value();
+      return std::nullopt;
+  }
+  WT_UNREACHABLE();
+}
+
+Compressor read_compressor(ObjectReader& reader) {
+  Compressor c;
+  c.codec = read_codec(reader);
+  for (const CodecKey& key : c.codec->traits().keys)
+    if (const std::optional<double> value = read_setting(reader, key))
+      c.settings[key.name] = *value;
+  if (c.codec->needs_sums()) c.error_feedback = reader.optional_bool("error_feedback", true);
+  c.threshold = read_limit(reader, "threshold", library_threshold, *c.codec);
+  c.buffer = read_limit(reader, "buffer", library_buffer, *c.codec);
+  return c;
+}
+
+/// "stages": the first so many, a list of them, or "auto".
+CompressedStages read_stages(ObjectReader& reader) {
+  CompressedStages chosen;
+  const JsonValue* stages = reader.take("stages");
+  if (stages == nullptr) return chosen;
+  if (stages->is_string() && stages->string() == "auto") {
+    chosen.kind = CompressedStages::Kind::automatic;
+    return chosen;
+  }
+  chosen.kind = CompressedStages::Kind::listed;
+  if (!stages->is_array()) {
+    const int count = reader.required_int("stages", 1, most_stages);
+    for (int stage = 0; stage < count; ++stage) chosen.listed.push_back(stage);
+    return chosen;
+  }
+  chosen.listed = reader.optional_int_list("stages", 0, most_stages);
+  if (stages->array().empty())
+    reader.problem("stages", "stages is an empty list", "leave the class out to compress nothing");
+  return chosen;
+}
+
+/// What only messages between stages have.
+void read_message_keys(ObjectReader& reader, Compressor& compressor) {
+  compressor.chunks = reader.optional_int("chunks", 1, 1, most_chunks);
+  if (compressor.codec->sends_factors() && compressor.chunks > 1)
+    reader.problem("chunks",
+                   "chunks is " + std::to_string(compressor.chunks) + ", and " +
+                       compressor.codec->name() +
+                       " needs a whole message before it can send any of it",
+                   "leave chunks out, or take another codec");
+  compressor.stream = reader.optional_enum("stream", CodecStream::compute);
+}
+
+/// The entry of a class with a codec; nothing when it is absent, or when its codec is not known.
+std::optional<Compressor> read_class(ObjectReader& block, const char* name,
+                                     Compression& compression) {
+  std::optional<ObjectReader> reader = block.optional_child(name);
+  if (!reader || !names_codec(*reader)) return std::nullopt;
+  const std::string_view key = name;
+  Compressor compressor = read_compressor(*reader);
+  if (key == "pipeline_backward")
+    compression.backward_messages = reader->optional_enum("messages", CompressedMessages::all);
+  if (key == "pipeline_forward") reader->optional_enum<bool>("messages", false, {{"all", false}});
+  if (key == "pipeline_backward" || key == "pipeline_forward")
+    read_message_keys(*reader, compressor);
+  if (key == "data_gradients") compression.gradient_stages = read_stages(*reader);
+  reader->reject_unknown_keys();
+  return compressor;
+}
 
 /// Where `column` of a string stands, if the string was written without escapes.
 Origin origin_in(const JsonValue& string, std::size_t column) {
@@ -41,14 +157,6 @@ PipelineLayout read_layout(ObjectReader& reader, const JsonValue& value) {
   return {};
 }
 
-/// Why a number of layers cannot be one; empty: it can.
-std::string why_no_layers(const JsonValue& number) {
-  const auto* const count = std::get_if<std::int64_t>(&number.content);
-  if (count == nullptr) return text_for_message(number) + " is no number of layers";
-  if (*count < 0) return std::to_string(*count) + " is negative";
-  return *count > most_layers ? std::to_string(*count) + " is too large, the most is 100000" : "";
-}
-
 /// A list for each stage, of a number for each of its chunks.
 void read_chunk_layers(ObjectReader& reader, const JsonValue::Array& stages, ParallelBlock& block) {
   const std::string pointer = pointer_join(reader.pointer(), "stage_layers");
@@ -64,11 +172,14 @@ void read_chunk_layers(ObjectReader& reader, const JsonValue::Array& stages, Par
       continue;
     }
     for (const JsonValue& number : stages[stage].array()) {
-      const std::string why = why_no_layers(number);
-      if (why.empty())
-        chunks.push_back(static_cast<int>(std::get<std::int64_t>(number.content)));
+      const auto* const count = std::get_if<std::int64_t>(&number.content);
+      if (count != nullptr && *count >= 0 && *count <= most_layers)
+        chunks.push_back(static_cast<int>(*count));
       else
-        refuse(number, pointer_join(place, std::to_string(chunks.size())), why);
+        refuse(number, pointer_join(place, std::to_string(chunks.size())),
+               text_for_message(number) + (count == nullptr ? " is no number of layers"
+                                           : *count < 0     ? " is negative"
+                                                            : " is too large, the most is 100000"));
     }
   }
 }
@@ -104,23 +215,13 @@ void read_stage_layers(ObjectReader& reader, ParallelBlock& block) {
 }
 
 /// "3:7" as node and GPU.
-std::optional<std::pair<int, int>> parse_place(std::string_view text) {
-  const auto number = [](std::string_view digits) -> std::optional<int> {
-    int value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool whole = error == std::errc{} && end == digits.data() + digits.size();
-    return whole && value >= 0 ? std::optional<int>(value) : std::nullopt;
-  };
-  const std::size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return std::nullopt;
-  const auto node = number(text.substr(0, colon));
-  const auto gpu = number(text.substr(colon + 1));
-  if (!node || !gpu) return std::nullopt;
-  return std::pair{*node, *gpu};
-}
-
 std::optional<std::pair<int, int>> place_in(const JsonValue& entry) {
-  return entry.is_string() ? parse_place(entry.string()) : std::nullopt;
+  const std::string_view text = entry.is_string() ? std::string_view(entry.string()) : "";
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const auto node = number_in<int>(text.substr(0, colon));
+  const auto gpu = number_in<int>(text.substr(std::min(colon + 1, text.size())));
+  if (!node || !gpu || *node < 0 || *gpu < 0) return std::nullopt;
+  return std::pair{*node, *gpu};
 }
 
 std::string why_no_gpu(const JsonValue& entry, const std::pair<int, int>& place,
@@ -139,8 +240,7 @@ std::string why_no_gpu(const JsonValue& entry, const std::pair<int, int>& place,
 
 /// node * gpus + gpu names a GPU only where all nodes have as many.
 void expect_equal_nodes(ObjectReader& reader, const ClusterShape& cluster) {
-  const auto [fewest, most] =
-      std::minmax_element(cluster.gpus_by_node.begin(), cluster.gpus_by_node.end());
+  const auto [fewest, most] = std::ranges::minmax_element(cluster.gpus_by_node);
   if (*fewest != *most)
     reader.problem("placement",
                    "a placement by rank needs nodes with equally many GPUs, these have " +
@@ -176,6 +276,21 @@ void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel,
 }
 
 }  // namespace
+
+Compression read_compression(ObjectReader reader) {
+  Compression compression;
+  compression.pipeline_forward = read_class(reader, "pipeline_forward", compression);
+  compression.pipeline_backward = read_class(reader, "pipeline_backward", compression);
+  compression.data_gradients = read_class(reader, "data_gradients", compression);
+  if (auto entry = reader.optional_child("embedding_sync")) {
+    compression.fused_embedding_sync = entry->optional_bool("fused", false);
+    entry->reject_unknown_keys();
+  }
+  compression.tensor_activations = read_class(reader, "tensor_activations", compression);
+  compression.zero_gather = read_class(reader, "zero_gather", compression);
+  reader.reject_unknown_keys();
+  return compression;
+}
 
 void read_schedule(ObjectReader& reader, const Key& key, PlanChoice& choice) {
   JsonValue* const value = reader.take("schedule");

@@ -1,15 +1,26 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/object_reader.hpp"
+#include "plan/compression.hpp"
 #include "plan/pipeline_layout.hpp"
 #include "scenario/key_table.hpp"
 #include "workload/model_json.hpp"
 
 namespace windtunnel {
+
+/// The traffic classes that can be compressed, as the `compression` block names them.
+inline constexpr std::array compression_classes{"pipeline_forward",   "pipeline_backward",
+                                                "data_gradients",     "embedding_sync",
+                                                "tensor_activations", "zero_gather"};
+
+/// Reads the `compression` block and writes its defaults: messages all; error_feedback true for codecs that need sums;
+/// threshold 1 MB and buffer 32 MB for those of a library; chunks 1; stream compute.
+Compression read_compression(ObjectReader reader);
 
 /// The GPUs of the nodes that the scenario asks for.
 struct GivenGpus {

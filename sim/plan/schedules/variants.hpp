@@ -2,9 +2,16 @@
 
 #include <vector>
 
+#include "core/id.hpp"
 #include "plan/schedule.hpp"
 
 namespace windtunnel::schedules {
+
+/// 1F1B, of which other schedules are variants: p - s - 1 warm-up forwards on stage s, then pairs, then the backwards left.
+std::vector<Step> one_f_one_b_order(const OrderShape& shape, StageId stage);
+
+/// Its passes depend on the last p microbatches.
+ScheduleReach one_f_one_b_reach(const OrderShape& shape);
 
 /// A rank of DualPipeV, and how its phases 0 and 1 are called: the chunk of each phase, and the number of its i-th microbatch.
 struct DualPipeRank {
