@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -58,13 +59,20 @@ int batch_of(int sequence, int gpus) {
   return gpus * static_cast<int>(std::exp2(std::max(0.0, std::round(std::log2(of_gpu)))));
 }
 
+/// The model with the length of samples that was asked for.
+JsonValue model_value(const NewScenarioRequest& request) {
+  JsonValue name(absolute_if_path(request.model));
+  if (!request.sequence) return name;
+  return object_of({{"extends", std::move(name)}, {"sequence", *request.sequence}});
+}
+
 /// Before the search: each GPU a replica.
 JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch) {
   return object_of(
       {{"version", 1},
        {"name",
         stem(request.model) + "-" + std::to_string(request.gpus) + "x" + stem(request.platform)},
-       {"model", absolute_if_path(request.model)},
+       {"model", model_value(request)},
        {"platform", absolute_if_path(request.platform)},
        {"software", stack.software},
        {"training", object_of({{"global_batch", batch},
@@ -74,16 +82,27 @@ JsonValue draft(const NewScenarioRequest& request, const Stack& stack, int batch
        {"parallel", object_of({{"tensor", 1}, {"pipeline", 1}, {"data", request.gpus}})}});
 }
 
+/// The draft with any plan that its batch allows.
+Scenario read_draft(const JsonValue& tree, const Library& library) {
+  return read_with_any_plan(tree,
+                            [&](const std::vector<std::pair<std::string, JsonValue>>& values) {
+                              ReadOptions options;
+                              options.values = values;
+                              return read_scenario(tree, {}, library, options);
+                            });
+}
+
 /// The draft as the first stack reads it that trains on these GPUs; where none does, what is wrong for the one with the fewest problems.
 std::pair<JsonValue, Scenario> readable_draft(const NewScenarioRequest& request,
                                               const Library& library) {
   std::optional<InputError> least;
   for (const Stack& stack : stacks) try {
       JsonValue tree = draft(request, stack, request.gpus);
-      Scenario scenario = read_scenario(tree, {}, library);
-      tree.find("training")
-          ->set("global_batch", JsonValue(batch_of(scenario.model.sequence, request.gpus)));
-      return {tree, read_scenario(tree, {}, library)};
+      Scenario scenario = read_draft(tree, library);
+      const int batch =
+          request.global_batch.value_or(batch_of(scenario.model.sequence, request.gpus));
+      tree.find("training")->set("global_batch", JsonValue(batch));
+      return {tree, std::move(scenario)};
     } catch (const InputError& error) {
       if (!least || error.problems().size() < least->problems().size()) least = error;
     }
@@ -129,6 +148,38 @@ JsonValue short_search(const Scenario& scenario, int zero_stage) {
        {"zero_stage", numbers({zero_stage})}});
   if (scenario.model.moe) search.set("expert", numbers(expert_groups(scenario)));
   return search;
+}
+
+/// The search that found a plan, or the last that was tried.
+struct ShortSearch {
+  RankResult found;
+  std::size_t considered = 0;
+};
+
+/// The fastest plan that is sure to fit; where there is none, one that may fit. ZeRO 3 moves the most bytes, so it is tried last.
+ShortSearch search_plan(JsonValue tree, const Scenario& base, const Library& library) {
+  ShortSearch search;
+  for (const MemoryVerdict gravest : {MemoryVerdict::fits, MemoryVerdict::lower_bound}) {
+    search.considered = 0;
+    for (const int zero_stage : {1, 3}) {
+      if (!search.found.plans.empty() || !supports_zero(base, zero_stage)) continue;
+      tree.set("search", short_search(base, zero_stage));
+      search.found = rank_plans(read_draft(tree, library),
+                                {.top = 1, .budget = simulations, .gravest = gravest});
+      search.considered += search.found.considered;
+    }
+    if (!search.found.plans.empty()) break;
+  }
+  return search;
+}
+
+/// What is doubtful about a plan that is not sure to fit.
+std::string doubt_about(MemoryVerdict verdict) {
+  if (verdict == MemoryVerdict::fits) return {};
+  return std::string("no plan that was looked at is sure to fit in memory; this one ") +
+         (verdict == MemoryVerdict::at_risk
+              ? "is at risk: predictions of memory miss by as much as it leaves free"
+              : "shards weights with ZeRO 3, whose buffers are not all counted");
 }
 
 /// A key with its value, and what it means.
@@ -199,15 +250,8 @@ std::string as_file(const JsonValue& document, const std::string& heading, int g
 
 NewScenario new_scenario(const NewScenarioRequest& request, const Library& library) {
   check_whole_nodes(request, library);
-  auto [tree, base] = readable_draft(request, library);
-  RankResult found;
-  std::size_t considered = 0;
-  for (const int zero_stage : {1, 3}) {  // 3, which moves the most bytes, where nothing else fits
-    if (!found.plans.empty() || !supports_zero(base, zero_stage)) continue;
-    tree.set("search", short_search(base, zero_stage));
-    found = rank_plans(read_scenario(tree, {}, library), {1, simulations});
-    considered += found.considered;
-  }
+  const auto [tree, base] = readable_draft(request, library);
+  const auto [found, considered] = search_plan(tree, base, library);
   if (found.plans.empty())
     throw InputError({{{},
                        {},
@@ -241,13 +285,16 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
           values.set(name, plan_value(key, key.value.get(plan.choice)));
     document.set(block, values);
   }
+  const std::string doubt = doubt_about(plan.memory_verdict);
   const std::string heading = stem(request.model) + " on " + count_text(request.gpus, "GPU") +
                               " of " + stem(request.platform) +
-                              ". The plan is the fastest of the " + std::to_string(considered) +
+                              ". The plan is the fastest of the " +
+                              grouped_text(static_cast<double>(considered)) +
                               " that were looked at: " + to_text(plan.time) +
-                              " per iteration. `windtunnel rank` looks at more of them.";
+                              " per iteration. `windtunnel rank` looks at more of them." +
+                              (doubt.empty() ? "" : " Warning: " + doubt + ".");
   read_scenario(document, {}, library);  // throws where it would not run
-  return {document, as_file(document, heading, gpus_per_node)};
+  return {document, as_file(document, heading, gpus_per_node), doubt};
 }
 
 }  // namespace windtunnel

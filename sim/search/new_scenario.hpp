@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/json_value.hpp"
@@ -11,6 +12,8 @@ namespace windtunnel {
 struct NewScenarioRequest {
   std::string model, platform;
   int gpus = 0;
+  std::optional<int> global_batch = {};  ///< samples; none: about 4 M tokens
+  std::optional<int> sequence = {};      ///< tokens of a sample; none: the model's
 };
 
 /// A scenario that runs as it is: JSON, and the same as a file with a comment on each key.
@@ -24,11 +27,12 @@ struct NewScenarioRequest {
 struct NewScenario {
   JsonValue document;
   std::string text;
+  std::string doubt;  ///< of its memory, where no plan is sure to fit; else empty
 };
 
-/// The newest stack that trains the model on these GPUs in 16 bits, a batch of a usual size, and the fastest plan of a short search: sizes of all groups,
-/// recomputation, ZeRO 1 (3 where nothing else fits), and experts where there are any. Throws InputError where no plan fits, and for GPUs that are
-/// not whole nodes, with the counts next to it.
+/// The newest stack that trains the model on these GPUs in 16 bits, a batch of a usual size, and the fastest plan of a short search that is sure to fit: sizes of
+/// all groups, recomputation, ZeRO 1 (3 where nothing else fits), and experts where there are any. Where no plan is sure to fit, one that may. Throws
+/// InputError where none fits, and for GPUs that are not whole nodes, with the counts next to it.
 NewScenario new_scenario(const NewScenarioRequest& request, const Library& library);
 
 }  // namespace windtunnel

@@ -53,6 +53,27 @@ TEST_CASE("a model with experts gets groups of them, and one that is too large i
                        InputError);
 }
 
+TEST_CASE(
+    "a plan that is sure to fit goes before a faster one at risk, and where there is none, that is "
+    "said") {
+  const NewScenario sure = new_scenario({"llama3-70b", "dgx-h100", 1024}, shipped());
+  CHECK(simulate(scenario_in(sure.text)).report.memory.verdict == MemoryVerdict::fits);
+  CHECK(sure.doubt.empty());
+  const NewScenario doubtful = new_scenario({"llama3-70b", "dgx-h100", 24}, shipped());
+  CHECK(contains(doubtful.doubt, "no plan that was looked at is sure to fit"));
+  CHECK(contains(doubtful.text, "Warning: no plan that was looked at is sure"));
+}
+
+TEST_CASE("a new scenario takes the batch and the length of samples that are asked for") {
+  // 96 samples do not divide among 64 replicas: the plan has fewer.
+  const NewScenario made = new_scenario({"llama3-8b", "dgx-h100", 64, 96, 4096}, shipped());
+  const Scenario scenario = scenario_in(made.text);
+  CHECK(scenario.plan.training.global_batch == 96);
+  CHECK(scenario.model.sequence == 4096);
+  CHECK(scenario.model.layers == 32);
+  CHECK(contains(made.text, "\"extends\": \"llama3-8b\""));
+}
+
 TEST_CASE("ZeRO 3 is tried where nothing else fits") {
   const std::string text = new_scenario({"qwen2.5-72b", "dgx-h100", 24}, shipped()).text;
   CHECK(contains(text, "\"zero_stage\": 3"));

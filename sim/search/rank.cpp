@@ -140,7 +140,7 @@ class Ranking {
     const Plan& plan = *std::get<const Plan*>(laid_out);
     const MemoryCheck memory =
         check_memory(base_, plan, base_.search.memory_margin, in_flight.of(plan));
-    if (!memory.fits) {
+    if (!memory.fits || memory.verdict > options_.gravest) {
       ++considered.rejected_memory;
       keep_nearest(considered.nearest, RejectedPlan{choice, {}, memory});
       return;

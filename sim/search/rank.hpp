@@ -63,6 +63,8 @@ struct RankOptions {
   std::optional<std::size_t> budget = {};  ///< simulations at most
   std::size_t at_once = 1;                 ///< simulations at the same time; changes no result
   std::function<void(const RankProgress&)> on_progress = {};
+  /// Plans with a graver verdict on memory are rejected.
+  MemoryVerdict gravest = MemoryVerdict::lower_bound;
 };
 
 /// A plan in the order of the objective: of its time, unless the search block asks for another.

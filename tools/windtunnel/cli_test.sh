@@ -78,6 +78,8 @@ exits 0 new --model llama3-8b --platform dgx-h100 --gpus 16 -o first.json; says 
 exits 0 run first.json --engine native --quiet; prints "llama3-8b-16xdgx-h100"
 exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 -o first.json; says "first.json is there already"
 exits 0 new --model llama3-8b --platform dgx-h100 --gpus 16 --json; parses
+exits 0 new --model llama3-8b --platform dgx-h100 --gpus 16 --global-batch 96 --sequence 4096; prints '"global_batch": 96'; prints '"sequence": 4096'
+exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 --sequence 0; says "--sequence"
 exits 2 new --model llama3-8b; says "new needs --model, --platform and --gpus"
 exits 2 new --model lama3-8b --platform dgx-h100 --gpus 16; says 'did you mean "llama3-8b"?'
 exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 --set /nodes=4; says "no --set"

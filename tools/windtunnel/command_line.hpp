@@ -56,8 +56,9 @@ struct CommandLine {
   // Of collective.
   std::vector<std::string> bytes;
   std::vector<int> gpus;
-  std::string model;      ///< of new, which has platform and gpus as collective does
-  std::string algorithm;  ///< of collective_algorithms(); empty: the first
+  std::string model;  ///< of new, which has platform and gpus as collective does
+  std::optional<int> global_batch, sequence;  ///< of new
+  std::string algorithm;                      ///< of collective_algorithms(); empty: the first
 
   // Of schedule. 0: not given.
   int stages = 0, microbatches = 0, chunks = 0;

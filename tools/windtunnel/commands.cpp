@@ -112,6 +112,11 @@ void add_new_options(CLI::App* command, CommandLine& line) {
   options.value("--platform", line.platform, "PLATFORM",
                 "A name that windtunnel list platforms prints, or a path");
   options.list("--gpus", line.gpus, "N", "How many GPUs train it")->check(between(1, most_gpus));
+  constexpr int most = 1 << 28;
+  options.number("--global-batch", line.global_batch, 1, most,
+                 "Samples per iteration (default: about 4 M tokens)");
+  options.number("--sequence", line.sequence, 1, most,
+                 "Tokens of a sample (default: as the model's file has it)");
   options.value("-o,--output", line.output, "OUT",
                 "The file to write, which must not exist (default: standard output)");
 }
@@ -553,6 +558,9 @@ std::vector<Command> make_commands() {
        .takes_set = false,
        .examples = {{"windtunnel new --model llama3-70b --platform dgx-h100 --gpus 512 -o my.json",
                      "a commented file; on a terminal it asks for what is left out"},
+                    {"windtunnel new --model llama3-70b --platform dgx-h100 --gpus 512 "
+                     "--global-batch 1024 --sequence 4096",
+                     "with a batch of your own"},
                     {"windtunnel new --model llama3-8b --platform dgx-h100 --gpus 8 | "
                      "windtunnel run -",
                      "simulated at once"}}},

@@ -43,7 +43,8 @@ std::string ask(const std::string& question, Complaint complaint) {
 }
 
 NewScenarioRequest request_of(const CommandLine& line, const Library& library) {
-  NewScenarioRequest request{line.model, line.platform, line.gpus.empty() ? 0 : line.gpus.front()};
+  NewScenarioRequest request{line.model, line.platform, line.gpus.empty() ? 0 : line.gpus.front(),
+                             line.global_batch, line.sequence};
   const auto complaint_about = [&](const LibraryKind& kind) {
     return [&](const std::string& name) { return why_unknown(library, kind, name); };
   };
@@ -72,6 +73,7 @@ NewScenarioRequest request_of(const CommandLine& line, const Library& library) {
 ExitCode new_command(const CommandLine& line) {
   const Library library = Library::find();
   const NewScenario made = new_scenario(request_of(line, library), library);
+  if (!made.doubt.empty()) print_note(line, "warning: " + made.doubt);
   const std::string text =
       line.format == ResultFormat::json ? pretty_text(made.document) + "\n" : made.text;
   if (line.output.empty()) {
