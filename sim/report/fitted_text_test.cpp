@@ -76,12 +76,14 @@ TEST_CASE("a long word of the last column makes no other row too wide") {
 
 TEST_CASE("columns with most marks are left out first, and named") {
   const std::vector<TextRow> rows{{"plan", "tensor", "time", "samples/s", "why"},
-                                  {"1", "8", "4.357 s", "117.5", "compute"}};
+                                  {"1", "8", "4.357 s", "117.5", "compute"},
+                                  {"2", "4", "4.358 s", "97.5", "waiting"}};
   const std::string columns = "lrrr?w??";
   CHECK(table_in(80, columns, rows) == text_table(columns, rows));
   CHECK(table_in(38, columns, rows) ==
         "  plan  tensor     time  samples/s\n"
         "  1          8  4.357 s      117.5\n"
+        "  2          4  4.358 s       97.5\n"
         "  no room for: why (a wider terminal\n"
         "  or --json shows it)\n");
   CHECK(table_in(30, columns, rows).find("no room for: samples/s, why\n") != std::string::npos);
@@ -95,9 +97,15 @@ TEST_CASE("what all rows have in a column that is left out is said beside its he
         "  plan tensor    time\n"
         "  1         8 4.357 s\n"
         "  2         4 4.358 s\n"
-        "  no room for: samples/s\n"
-        "  117.5, why (a wider terminal\n"
-        "  or --json shows them)\n");
+        "  no room for: samples/s (all\n"
+        "  117.5), why (a wider\n"
+        "  terminal or --json shows\n"
+        "  them)\n");
+  CHECK(table_in(30, "lrrr?w??", {rows[0], rows[1]})
+            .starts_with("  plan tensor    time\n"
+                         "  1         8 4.357 s\n"
+                         "  no room for: samples/s\n"
+                         "  (117.5), why (compute)"));
 }
 
 TEST_CASE("least widths of columns give way where there is no room for them") {

@@ -292,7 +292,7 @@ class TableFitter {
     }
     if (!left_out_.empty())
       result.left_out = "no room for: " + left_out_ + " (a wider terminal or --json shows " +
-                        (left_out_.find(", ") == std::string::npos ? "it)" : "them)");
+                        (num_left_out_ == 1 ? "it)" : "them)");
     return result;
   }
 
@@ -343,20 +343,21 @@ class TableFitter {
       }
     if (least_wanted == columns_.size()) return false;
     is_shown_[least_wanted] = false;
-    if (least_wanted < rows_.front().size())
-      left_out_ = rows_.front()[least_wanted] + value_of_all(least_wanted) +
-                  (left_out_.empty() ? "" : ", ") + left_out_;
+    if (least_wanted >= rows_.front().size()) return true;
+    ++num_left_out_;
+    left_out_ = rows_.front()[least_wanted] + value_of_all(least_wanted) +
+                (left_out_.empty() ? "" : ", ") + left_out_;
     return true;
   }
-  /// " 4" where all of several rows have that in the column: it can be said beside the heading.
+  /// " (all 4)" where all of several rows have that in the column, " (4)" of one row: it can be said beside the heading.
   std::string value_of_all(std::size_t column) const {
-    constexpr std::size_t fewest_rows = 3;  // with the heading
-    if (rows_.size() < fewest_rows || rows_[1].size() <= column) return "";
+    if (rows_.size() < 2 || rows_[1].size() <= column) return "";
     const std::string& value = rows_[1][column];
     const auto has_it = [&](const TextRow& row) {
       return row.size() > column && row[column] == value;
     };
-    return !value.empty() && std::all_of(rows_.begin() + 1, rows_.end(), has_it) ? " " + value : "";
+    if (value.empty() || !std::all_of(rows_.begin() + 1, rows_.end(), has_it)) return "";
+    return (rows_.size() == 2 ? " (" : " (all ") + value + ")";
   }
 
   std::string text_of(const TextRow& row) const {
@@ -393,6 +394,7 @@ class TableFitter {
   int room_, gap_ = 2;
   bool may_stick_out_ = false;  // a long word of the last column, from its row alone
   std::string left_out_;
+  int num_left_out_ = 0;
 };
 
 }  // namespace
