@@ -39,6 +39,25 @@ TEST_CASE(
   CHECK(odds.gains.front().mean / cost == doctest::Approx(1));
 }
 
+TEST_CASE("what a slow part makes longer is booked to it, not to launches") {
+  const StepOdds odds = odds_of(R"({"slow_parts": [{"gpu": 11, "slowdown": 2}]})");
+  const auto share = [&](const std::string& what) {
+    const auto found = std::ranges::find(odds.work, what, &CriticalOdds::what);
+    return found == odds.work.end() ? 0.0 : found->share_of_time;
+  };
+  // Twice as slow: as much longer as its kernels take, which are on the path.
+  CHECK(share("gpu 11, 2 times as slow") ==
+        doctest::Approx(share("compute of stage 1")).epsilon(0.05));
+  CHECK(share("launches and overhead of stage 1") < 0.01);
+}
+
+TEST_CASE("what other noise makes longer is named noise") {
+  const StepOdds odds = odds_of(R"({"stalls": {"per_gpu_hour": 1000}})");
+  CHECK(std::ranges::any_of(odds.work, [](const CriticalOdds& each) {
+    return each.what.starts_with("noise of stage ");
+  }));
+}
+
 TEST_CASE("shares of time add up to all of it") {
   const StepOdds odds = odds_of(R"({"pass_jitter": 0.02, "stalls": {"per_gpu_hour": 10}})");
   const double sum = std::accumulate(

@@ -135,11 +135,54 @@ struct StepPath {
   PathTimes work, nodes;
 };
 
-StepPath path_of(const Plan& plan, const ProgramSet& programs, const Timeline& timeline) {
+/// "gpu 11, 1.25 times as slow"
+std::string text_of(const NoiseBlock::SlowPart& part) {
+  constexpr int digits = 4;
+  return (part.gpu ? "gpu " + std::to_string(*part.gpu)
+                   : "node " + std::to_string(part.node.value_or(0))) +
+         ", " + significant_text(part.slowdown, digits) + " times as slow";
+}
+
+/// The slow parts of a device's GPUs. As slow as the slowest of them is the device: where several delay it, the delay is that of the slowest.
+class SlowParts {
+ public:
+  SlowParts(const Scenario& scenario, const NoiseBlock& noise) {
+    std::vector<int> first_gpu;  // of each node
+    int gpus = 0;
+    for (const NodeType& node : scenario.nodes) {
+      first_gpu.push_back(gpus);
+      gpus += node.gpus;
+    }
+    for (const PlanDevice& device : scenario.plan.devices) {
+      const NoiseBlock::SlowPart*& slowest = of_device_.emplace_back();
+      for (const NoiseBlock::SlowPart& part : noise.slow_parts) {
+        const int node = static_cast<int>(device.node.index());
+        const bool is_here = part.node == node || std::ranges::any_of(device.gpus, [&](int gpu) {
+                               return part.gpu == first_gpu[device.node.index()] + gpu;
+                             });
+        if (is_here && (slowest == nullptr || part.slowdown > slowest->slowdown)) slowest = &part;
+      }
+    }
+  }
+
+  SpanDelay delay_of(DeviceId device, const Work& usual) const {
+    const NoiseBlock::SlowPart* const part = of_device_[device.index()];
+    if (part == nullptr) return {};
+    return {text_of(*part), with_slower_kernels(usual, part->slowdown) - usual.duration};
+  }
+
+ private:
+  std::vector<const NoiseBlock::SlowPart*> of_device_;
+};
+
+StepPath path_of(const Plan& plan, const ProgramSet& programs, const Timeline& timeline,
+                 const SlowParts& slow) {
   StepPath result;
   result.time = timeline.end;
   const CriticalPath path = find_critical_path(programs, timeline);
-  for (const PathShare& share : path_shares(plan, programs, timeline, path))
+  for (const PathShare& share :
+       path_shares(plan, programs, timeline, path,
+                   [&](DeviceId device, const Work&usual) { return slow.delay_of(device, usual); }))
     result.work[share.what] += share.time;
   for (const CriticalStep& step : path.steps) {
     if (step.activity.kind != Activity::Kind::compute) continue;
@@ -178,14 +221,9 @@ std::vector<std::pair<std::string, NoiseBlock>> without_each(const NoiseBlock& n
     remove(list.back().second);
   };
   for (std::size_t i = 0; i < noise.slow_parts.size(); ++i) {
-    const NoiseBlock::SlowPart& part = noise.slow_parts[i];
-    const std::string name = part.gpu ? "gpu " + std::to_string(*part.gpu)
-                                      : "node " + std::to_string(part.node.value_or(0));
-    constexpr int digits = 4;
-    add(true, name + ", " + significant_text(part.slowdown, digits) + " times as slow",
-        [i](NoiseBlock& block) {
-          block.slow_parts.erase(block.slow_parts.begin() + static_cast<std::ptrdiff_t>(i));
-        });
+    add(true, text_of(noise.slow_parts[i]), [i](NoiseBlock& block) {
+      block.slow_parts.erase(block.slow_parts.begin() + static_cast<std::ptrdiff_t>(i));
+    });
   }
   add(noise.pass_jitter > 0, "jitter of passes", [](NoiseBlock& block) { block.pass_jitter = 0; });
   add(noise.spread.gpu > 0 || noise.spread.node > 0, "unequal GPUs and nodes",
@@ -216,12 +254,13 @@ std::vector<StepPath> paths_of(const Scenario& scenario, const NoiseBlock& noise
                                const StepOptions& options) {
   const StepPlayer player(scenario, noise, options);
   expect_room_for_timelines(player.built().programs, options.at_once);
+  const SlowParts slow(scenario, noise);
   std::vector<StepPath> paths(options.steps);
   player.for_each_step([&](std::size_t step, const StepFactors& factors) {
     TimelineListener listener;
     const Seconds end = player.play_each_device(factors, step, &listener);
     listener.timeline().end = end;
-    paths[step] = path_of(scenario.plan, player.built().programs, listener.timeline());
+    paths[step] = path_of(scenario.plan, player.built().programs, listener.timeline(), slow);
   });
   return paths;
 }

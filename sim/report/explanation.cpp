@@ -395,8 +395,9 @@ class Shares {
 /// Names what the steps of a path are.
 class PathReader {
  public:
-  PathReader(const Plan& plan, const ProgramSet& programs, const Timeline& timeline)
-      : plan_(plan), programs_(programs), timeline_(timeline) {}
+  PathReader(const Plan& plan, const ProgramSet& programs, const Timeline& timeline,
+             DelayOfSpan delay_of = {})
+      : plan_(plan), programs_(programs), timeline_(timeline), delay_of_(std::move(delay_of)) {}
 
   void add(const CriticalStep& step, Shares& shares) const {
     const std::size_t index = step.activity.index;
@@ -421,6 +422,7 @@ class PathReader {
     const Work& work = programs_.work_of(tables, span.op);
     const std::size_t stage = device(span.device).stage.index();
     Seconds left = span.end - span.begin;
+    if (delay_of_) left -= add_delays(span, work, stage, shares);
     std::size_t last = 0;
     for (std::size_t i = 0; i < work.parts.size(); ++i)
       if (work.parts[i] > Seconds{0}) last = i;
@@ -435,6 +437,25 @@ class PathReader {
                   .stage = static_cast<int>(stage)});
       left -= time;
     }
+  }
+
+  /// What noise made a span longer than usual, by its cause. Returns the sum.
+  Seconds add_delays(const Span& span, const Work& usual, std::size_t stage, Shares& shares) const {
+    const Seconds longer = span.end - span.begin - usual.duration, rounding = usual.duration * 1e-9;
+    if (longer <= rounding) return Seconds{0};
+    const SpanDelay delay = delay_of_(span.device, usual);
+    Seconds known = std::clamp(delay.time, Seconds{0}, longer);
+    if (longer - known <= rounding) known = longer;
+    const auto add = [&](const std::string& what, const std::string& topic, Seconds time) {
+      shares.add({.what = what,
+                  .topic = topic,
+                  .line = Line::other,
+                  .time = time,
+                  .stage = static_cast<int>(stage)});
+    };
+    add(delay.what, delay.what, known);
+    add("noise of stage " + number(stage), "noise", longer - known);
+    return longer;
   }
 
   void add_message(const MessageSpan& message, Seconds time, Shares& shares) const {
@@ -485,6 +506,7 @@ class PathReader {
   const Plan& plan_;
   const ProgramSet& programs_;
   const Timeline& timeline_;
+  DelayOfSpan delay_of_;
 };
 
 /// What a step is part of: a place that a segment stays in.
@@ -625,8 +647,9 @@ std::string spoken_share(const PathShare& share) {
 }
 
 std::vector<PathShare> path_shares(const Plan& plan, const ProgramSet& programs,
-                                   const Timeline& timeline, const CriticalPath& path) {
-  const PathReader reader(plan, programs, timeline);
+                                   const Timeline& timeline, const CriticalPath& path,
+                                   const DelayOfSpan& delay_of) {
+  const PathReader reader(plan, programs, timeline, delay_of);
   Shares shares;
   for (const CriticalStep& step : path.steps) reader.add(step, shares);
   return shares.take();

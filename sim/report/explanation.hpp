@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,10 +38,18 @@ struct PathShare {
 /// As a person says it: "compute of stage 5", "waiting for stage 3 -> 4 over node 12 -> 13 at 16.2 GB/s (activations)".
 std::string spoken_share(const PathShare& share);
 
+/// What makes a compute span of a device longer than its row of the work table: "gpu 11, 1.25 times as slow", and by how much.
+struct SpanDelay {
+  std::string what;
+  Seconds time{};
+};
+using DelayOfSpan = std::function<SpanDelay(DeviceId, const Work& usual)>;
+
 /// The critical path summed up by stage and kind of work, or by the way of messages; the largest first. The times add up to the
-/// iteration's.
+/// iteration's. With noise, `delay_of` names what delays a span, and the rest that is longer than usual is "noise of stage 3".
 std::vector<PathShare> path_shares(const Plan& plan, const ProgramSet& programs,
-                                   const Timeline& timeline, const CriticalPath& path);
+                                   const Timeline& timeline, const CriticalPath& path,
+                                   const DelayOfSpan& delay_of = {});
 
 /// The shares as a short list: those of at least two percent (messages: one), at most `most` of them, then the rest of each topic together
 /// ("compute of 9 other stages"). The times still add up.
