@@ -277,6 +277,22 @@ TEST_CASE("objects are swept, and shown as they are written") {
   CHECK(contains(results_csv(rows, sweep.points().columns()), R"(,"{""first"":1}",)"));
 }
 
+TEST_CASE("plans of points stand below the table, and what they have in common once") {
+  const SweepFixture fixture;
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}, "plan": "best"})", {},
+                                    [](Scenario scenario) { return scenario; });
+  const RowMaker maker(sweep, {});
+  PartRows rows;
+  for (std::size_t point = 0; point < sweep.points().size(); ++point)
+    rows.by_point[point] = *parse_row(maker.row(point));
+  const std::string text = sweep_text(sweep, rows, "out");
+  CHECK(contains(
+      text, "\n  plan of point 0: tensor 2 × pipeline 2 × data 2, 32 microbatches of 1 sample\n"));
+  CHECK(contains(
+      text, "\n  plan of point 1: tensor 2 × pipeline 2 × data 4, 16 microbatches of 1 sample\n"));
+  CHECK(contains(text, "\n  all plans: 1f1b, "));
+}
+
 TEST_CASE("points whose values make the same scenario are named") {
   const SweepFixture fixture;
   const Sweep sweep = fixture.sweep(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -106,6 +107,44 @@ std::string speedup_text(const JsonValue& row) {
          (interval ? " (" + between_text(*interval) + ")" : "");
 }
 
+/// The items of a plan's text: "tensor 4 × pipeline 2 × data 64", "1f1b", …
+std::vector<std::string> items_of(const std::string& plan) {
+  const std::string separator = ", ";
+  std::vector<std::string> items;
+  for (std::size_t at = 0; at < plan.size();) {
+    const std::size_t end = std::min(plan.find(separator, at), plan.size());
+    items.push_back(plan.substr(at, end - at));
+    at = end + separator.size();
+  }
+  return items;
+}
+
+/// The plans of the points, and once what several have in common:
+///   plan of point 1: tensor 4 × pipeline 2 × data 64, 12 microbatches of 2 samples
+///   plan of point 0: tensor 4 × pipeline 2 × data 32, 24 microbatches of 2 samples
+///   all plans: 1f1b, fp16, ZeRO-3
+std::string plans_text(const std::vector<JsonValue>& rows) {
+  std::vector<std::vector<std::string>> plans;
+  for (const JsonValue& row : rows) plans.push_back(items_of(text_at(row, "plan")));
+  std::vector<std::string> common;
+  if (plans.size() > 1)
+    std::ranges::copy_if(plans.front(), std::back_inserter(common), [&](const auto& item) {
+      return std::ranges::all_of(plans, [&](const std::vector<std::string>& plan) {
+        return std::ranges::find(plan, item) != plan.end();
+      });
+    });
+  std::string text;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    std::erase_if(plans[i], [&](const std::string& item) {
+      return std::ranges::find(common, item) != common.end();
+    });
+    if (!plans[i].empty())
+      text += detail::paragraph("plan of point " + text_at(rows[i], "point") + ": " +
+                                joined(plans[i], ", "));
+  }
+  return common.empty() ? text : text + detail::paragraph("all plans: " + joined(common, ", "));
+}
+
 std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   const std::vector<std::string>& columns = sweep.points().columns();
   const bool has_labels = sweep.points().has_labels();
@@ -125,9 +164,11 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   if (has_intervals) lines[0].emplace_back("90 % interval");
   lines[0].insert(lines[0].end(), {"tokens/s", "MFU %", "GiB"});
   shown += has_intervals ? "r??rr??rr????r???" : "r??rrr????r???";
-  for (const std::string& figure : sweep.asked_figures()) {
+  std::vector<std::string> figures = sweep.asked_figures();
+  const bool has_plans = std::erase(figures, "plan") > 0;
+  for (const std::string& figure : figures) {
     lines[0].push_back(figure);
-    shown += figure == "plan" ? "w" : "r??";
+    shown += "r??";
   }
   for (const JsonValue& row : best) {
     TextRow& line = lines.emplace_back(TextRow{text_at(row, "point")});
@@ -149,7 +190,7 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
     line.insert(line.end(),
                 {grouped_text(figure(row, "tokens_per_s")), fixed_text(100 * figure(row, "mfu"), 1),
                  memory_mark(row) + fixed_text(Bytes{figure(row, "memory_max_bytes")} / 1_GiB, 1)});
-    for (const std::string& asked : sweep.asked_figures()) {
+    for (const std::string& asked : figures) {
       const std::optional<double> amount = number_of(row.find(asked));
       constexpr int digits = 4;
       line.push_back(!amount                ? text_at(row, asked)
@@ -158,7 +199,7 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
                                             : significant_text(*amount, digits));
     }
   }
-  return text_table(shown, lines);
+  return text_table(shown, lines) + (has_plans ? plans_text(best) : "");
 }
 
 std::string front_text(const std::vector<FrontPoint>& points) {
