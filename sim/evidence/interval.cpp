@@ -29,6 +29,22 @@ std::string joined(const std::vector<Difference>& reasons) {
   return text + (reasons.size() > most_reasons ? "; …" : "");
 }
 
+/// "peak rate 1000 (measured 312)" of "peak rate 1000, measured 312": as part of a list.
+std::string in_brackets(const std::string& difference) {
+  for (const char* const said : {", measured ", ", never measured"})
+    if (const std::size_t at = difference.find(said); at != std::string::npos)
+      return difference.substr(0, at) + " (" + difference.substr(at + 2) + ")";
+  return difference;
+}
+
+/// "a, b or c"
+std::string alternatives(const std::vector<std::string>& items) {
+  std::string text;
+  for (std::size_t i = 0; i < items.size(); ++i)
+    text += (i == 0 ? "" : i + 1 < items.size() ? ", " : " or ") + items[i];
+  return text;
+}
+
 /// A regime, and what of the scenario it does not hold.
 struct Neighbour {
   const EvidenceRegime* regime = nullptr;
@@ -137,9 +153,10 @@ std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenError
   return {std::min(widest.first, of_unseen.first), std::max(widest.second, of_unseen.second)};
 }
 
-/// What of a scenario was never measured, on one axis: in a few words, and the rest of what is known of it.
+/// What of a scenario was never measured, on one axis: items of a list, and in full.
 struct Novelty {
-  std::string brief, details;
+  std::vector<std::string> items;
+  std::string full;
 };
 
 /// How far off predictions were on average.
@@ -149,29 +166,45 @@ double mean_error(const std::vector<double>& residuals) {
   return sum / static_cast<double>(residuals.size());
 }
 
+/// "a100 GPUs with peak rate 156 TFLOP/s (measured 312 TFLOP/s)", of many values the first: "… and 27 other values".
+std::string with_values(const std::string& part, const std::vector<Difference>& reasons) {
+  if (reasons.size() > most_reasons)
+    return part + " with " + in_brackets(reasons.front()()) + " and " +
+           std::to_string(reasons.size() - 1) + " other values";
+  return part + " with " + windtunnel::joined(reasons, " and ", [](const Difference& reason) {
+           return in_brackets(reason());
+         });
+}
+
 /// A stack that nothing was fitted on: what sets say that ran it, or that there are none, and how far the nearest fitted one is.
 Novelty novelty_of_stack(const Neighbourhood& near, const UnseenErrors& unseen,
                          const std::string& software) {
   const auto sets = unseen.of_software(software);
-  Novelty novelty{"no measured runs of software " + software, ""};
+  std::string details;
   double least = std::numeric_limits<double>::infinity(), most = 0;
   for (const auto& [set, residuals] : sets) {
     const double off = mean_error(residuals);
     least = std::min(least, off);
     most = std::max(most, off);
-    novelty.details +=
+    details +=
         std::to_string(residuals.size()) + " runs in " + set + " " + percent_text(off) + "; ";
   }
-  if (!sets.empty())
-    novelty.brief =
-        "software " + software + " has no fitted runs, and predictions without a fit were " +
-        (sets.size() > 1 ? percent_text(least) + " to " : "") + percent_text(most) + " off";
   const Neighbour& nearest = near.nearest.front();
   const std::size_t apart = num_of_stack(nearest);
-  novelty.details += "the nearest stack, " + nearest.regime->software + ", differs in " +
-                     std::to_string(apart) + (apart == 1 ? " value: " : " values: ") +
-                     joined(nearest.beyond.of(EvidenceAxis::stack));
-  return novelty;
+  details += "the nearest stack, " + nearest.regime->software + ", differs in " +
+             std::to_string(apart) + (apart == 1 ? " value: " : " values: ") +
+             joined(nearest.beyond.of(EvidenceAxis::stack));
+  const std::string name = "software " + software;
+  const std::string off = sets.empty() ? ""
+                                       : (sets.size() > 1 ? percent_text(least) + " to " : "") +
+                                             percent_text(most) + " off";
+  const bool is_changed = nearest.regime->software == software;
+  return {{is_changed ? with_values(name, nearest.beyond.of(EvidenceAxis::stack))
+                      : name + (sets.empty() ? " (none of its runs was measured)"
+                                             : " (predictions of its runs were " + off + ")")},
+          (sets.empty() ? "no measured runs of " + name
+                        : name + " has no fitted runs, and predictions without a fit were " + off) +
+              " (" + details + ")"};
 }
 
 Novelty novelty_of(const Neighbourhood& near, const UnseenErrors& unseen, EvidenceAxis axis,
@@ -181,21 +214,41 @@ Novelty novelty_of(const Neighbourhood& near, const UnseenErrors& unseen, Eviden
     families.insert(each.regime->device_family);
     platforms.insert(each.regime->platforms.begin(), each.regime->platforms.end());
   }
-  const std::string reasons = joined(near.nearest.front().beyond.of(axis));
+  const std::vector<Difference>& reasons = near.nearest.front().beyond.of(axis);
+  const std::string all = joined(reasons);
   switch (axis) {
     case EvidenceAxis::stack:
       return novelty_of_stack(near, unseen, traits.software);
-    case EvidenceAxis::gpu:
+    case EvidenceAxis::gpu: {
+      const std::string gpus = traits.device_family + " GPUs";
       if (families.contains(traits.device_family))
-        return {traits.device_family + " GPUs unlike those measured (" + reasons + ")", ""};
-      return {traits.device_family + " GPUs, measured " + listed(families), reasons};
-    case EvidenceAxis::cluster:
+        return {{with_values(gpus, reasons)}, gpus + " unlike those measured (" + all + ")"};
+      return {{gpus + " (measured " + listed(families) + ")"},
+              gpus + ", measured " + listed(families) + " (" + all + ")"};
+    }
+    case EvidenceAxis::cluster: {
+      const std::string platform = "platform " + traits.platform;
       if (platforms.contains(traits.platform))
-        return {"platform " + traits.platform + " unlike it was measured (" + reasons + ")", ""};
-      return {"platform " + traits.platform + ", not among those fitted",
-              "measured " + listed(platforms) + ": " + reasons};
-    case EvidenceAxis::job:
-      return {reasons, ""};
+        return {{with_values(platform, reasons)},
+                platform + " unlike it was measured (" + all + ")"};
+      const bool are_few = reasons.size() <= most_reasons;
+      return {
+          {platform + (are_few ? " (" + all + ")" : "")},
+          platform + ", not among those fitted (measured " + listed(platforms) + ": " + all + ")"};
+    }
+    case EvidenceAxis::job: {
+      Novelty novelty{{}, all};
+      for (const Difference& reason : reasons) {
+        if (novelty.items.size() == most_reasons) {
+          const std::size_t left = reasons.size() - most_reasons;
+          novelty.items.push_back(std::to_string(left) +
+                                  (left == 1 ? " other setting" : " other settings"));
+          break;
+        }
+        novelty.items.push_back(in_brackets(reason()));
+      }
+      return novelty;
+    }
   }
   WT_UNREACHABLE();
 }
@@ -203,17 +256,14 @@ Novelty novelty_of(const Neighbourhood& near, const UnseenErrors& unseen, Eviden
 /// What none of the nearest regimes holds, axis by axis, in a few words and in full.
 std::pair<std::string, std::string> reason_of(const Neighbourhood& near, const UnseenErrors& unseen,
                                               const ScenarioTraits& traits) {
-  std::string brief, full;
+  std::vector<std::string> items;
+  std::string full;
   for (const EvidenceAxis axis : near.beyond) {
     const Novelty novelty = novelty_of(near, unseen, axis, traits);
-    const std::vector<Difference>& reasons = near.nearest.front().beyond.of(axis);
-    const std::string separator = brief.empty() ? "" : "; ";
-    const bool are_few = reasons.size() <= most_reasons && !novelty.details.empty();
-    brief += separator + novelty.brief + (are_few ? " (" + joined(reasons) + ")" : "");
-    full +=
-        separator + novelty.brief + (novelty.details.empty() ? "" : " (" + novelty.details + ")");
+    items.insert(items.end(), novelty.items.begin(), novelty.items.end());
+    full += (full.empty() ? "" : "; ") + novelty.full;
   }
-  return {brief, full};
+  return {alternatives(items), full};
 }
 
 }  // namespace
@@ -282,6 +332,14 @@ Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& trait
   return interval;
 }
 
+std::string interval_warning(const Interval& interval) {
+  if (interval.basis == IntervalBasis::measured) return {};
+  return interval_warning_start +
+         std::string(interval.basis == IntervalBasis::extrapolated ? "extrapolated" : "a guess") +
+         ": no run that Windtunnel was fitted to had " + interval.brief +
+         "; runs of your own narrow it (windtunnel calibrate --advise FILE)";
+}
+
 void add_interval(const Scenario& scenario, const Library& library, Report& report) {
   const MeasuredErrors errors = read_evidence(library);
   if (!errors.regimes.empty()) add_interval(scenario, errors, report);
@@ -294,10 +352,7 @@ void add_interval(const Scenario& scenario, const MeasuredErrors& errors, Report
   const bool measured = interval.basis == IntervalBasis::measured;
   report.assumptions.push_back({"prediction interval", "90 %", interval.reason,
                                 measured ? Evidence::measured : Evidence::assumed});
-  if (interval.basis == IntervalBasis::extrapolated)
-    report.warnings.push_back("the prediction interval is extrapolated: " + interval.brief);
-  if (interval.basis == IntervalBasis::unprofiled)
-    report.warnings.push_back("the prediction interval is a guess: " + interval.brief);
+  if (!measured) report.warnings.push_back(interval_warning(interval));
 }
 
 }  // namespace windtunnel

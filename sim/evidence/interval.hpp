@@ -14,9 +14,10 @@ namespace windtunnel {
 
 /// Basis of an interval.
 enum class IntervalBasis {
-  measured,      ///< this stack, these GPUs, this cluster and such a job were measured together
-  extrapolated,  ///< this stack was measured, but not like this, or nothing was fitted on it: wider
-  unprofiled,    ///< nobody measured this stack: a guess
+  measured,  ///< this stack, these GPUs, this cluster and such a job were measured together
+  /// This stack was measured, but not like this, or nothing was fitted on its runs: wider.
+  extrapolated,
+  unprofiled,  ///< nobody measured this stack: a guess
 };
 
 /// Between which the measured time is expected in 90 of 100 cases.
@@ -24,8 +25,16 @@ struct Interval {
   Seconds low{}, high{};
   IntervalBasis basis = IntervalBasis::unprofiled;
   std::string reason;  ///< for people: on how many runs it rests, or what was never measured
-  std::string brief;   ///< the same in a few words
+  std::string
+      brief;  ///< the same in a few words, as a list: "h100 GPUs (measured a100) or sequence 1024 (measured 2048)"
 };
+
+/// Words that every interval_warning() begins with.
+inline constexpr const char* interval_warning_start = "the prediction interval is ";
+/// Why the interval is wide, and what narrows it, as every command says it; empty where it rests on measurements of its kind:
+///   the prediction interval is extrapolated: no run that Windtunnel was fitted to had h100 GPUs (measured a100) or …; runs of your own
+///   narrow it (windtunnel calibrate --advise FILE)
+std::string interval_warning(const Interval& interval);
 
 /// Bounds of ln(measured / predicted) for 90 % of new runs, from residuals that were held out, sorted: the shortest interval
 /// from one residual to another that holds ceil(0.9 (n+1)) of them. Slow outliers are common and fast ones are not, so

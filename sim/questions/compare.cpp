@@ -4,8 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
@@ -14,6 +17,7 @@
 #include "evidence/interval.hpp"
 #include "questions/break_even.hpp"
 #include "report/comparison.hpp"
+#include "report/number_text.hpp"
 #include "report/report_json.hpp"
 #include "scenario/scenario.hpp"
 #include "simulate/neighbours.hpp"
@@ -196,6 +200,27 @@ std::vector<InputDifference> differences_of(const std::vector<CompareInput>& inp
   return differences;
 }
 
+/// Why intervals are wide, each sentence once: "A, B: the prediction interval is …".
+std::vector<std::string> interval_warnings(const std::vector<ComparedRun>& runs) {
+  std::vector<std::pair<std::string, std::string>> said;  // a sentence, and of which runs
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const JsonValue* const warnings = runs[i].report.find("warnings");
+    if (warnings == nullptr || !warnings->is_array()) continue;
+    for (const JsonValue& warning : warnings->array()) {
+      if (!warning.is_string() || !warning.string().starts_with(interval_warning_start)) continue;
+      const auto known =
+          std::ranges::find(said, warning.string(), &decltype(said)::value_type::first);
+      if (known == said.end())
+        said.emplace_back(warning.string(), letter_of(i));
+      else
+        known->second += ", " + letter_of(i);
+    }
+  }
+  std::vector<std::string> warnings;
+  for (const auto& [warning, letters] : said) warnings.push_back(letters + ": " + warning);
+  return warnings;
+}
+
 /// What may make the comparison unfair, or the verdict a surprise.
 std::vector<std::string> warnings_of(const Comparison& comparison, bool scenarios) {
   std::vector<std::string> warnings;
@@ -215,6 +240,7 @@ std::vector<std::string> warnings_of(const Comparison& comparison, bool scenario
   if (!same_hash && comparison.differences.empty() && !scenarios)
     warnings.emplace_back("the scenarios differ in what reports do not hold; compare the files");
   if (other_version) warnings.emplace_back("the reports are of different versions of windtunnel");
+  std::ranges::move(interval_warnings(comparison.runs), std::back_inserter(warnings));
   return warnings;
 }
 

@@ -117,6 +117,7 @@ struct RankResult {
   bool table_is_proven = false;  ///< no plan that is not in the table is faster than one in it
   std::optional<RejectedPlan> nearest;  ///< when nothing fits: what misses by the least
   std::optional<AvoidedNodes> avoided = {};
+  std::string interval_warning = {};  ///< of the best plan's interval; empty: nothing to say
 };
 
 /// Ranks the plans of the space around `base`: lays each out, rejects by shape and memory, orders the rest by lower bound of the objective, and

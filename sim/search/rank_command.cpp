@@ -172,6 +172,7 @@ void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult&
       const Interval interval = interval_from(errors, traits_of(scenario), plan.time,
                                               share_outside_kernels(plan.breakdown));
       plan.interval = {interval.low, interval.high};
+      if (i == 0) result.interval_warning = interval_warning(interval);
     }
     if (result.objective != Objective::time || errors.pairs.sets.empty()) continue;
     const JudgedRun judged = judged_run(scenario, plan.time, plan.breakdown, plan.interval);

@@ -558,6 +558,8 @@ document::Section search_section(const Scenario& base, const RankResult& result,
   if (auto unknown = unknown_fit(result)) section.parts.emplace_back(*std::move(unknown));
   if (auto shared = shared_place(result)) section.parts.emplace_back(*std::move(shared));
   section.parts.emplace_back(proof(result, data));
+  if (!result.interval_warning.empty())
+    section.parts.emplace_back(Verdict{"!", result.interval_warning});
   return section;
 }
 
