@@ -26,6 +26,11 @@ std::vector<SwitchTier> named_things(const Fabric& fabric) {
   return things;
 }
 
+/// Whether neither the platform nor its fabric says how many nodes there are.
+bool has_any_number_of_nodes(const Platform& platform) {
+  return platform.available_nodes() == 0 && most_nodes(platform) == most_nodes_in_use;
+}
+
 /// Those that the name stands for; none where it is unknown.
 std::vector<int> nodes_called(std::string_view name, const Platform& platform) {
   std::vector<int> nodes;
@@ -41,7 +46,8 @@ std::vector<int> nodes_called(std::string_view name, const Platform& platform) {
   return nodes;
 }
 
-/// "the names are node0 to node63, leaf0 to leaf3; did you mean "node3"?"
+/// "the names are node0 to node63, leaf0 to leaf3; did you mean "node3"?"; without the last numbers where the platform has as many nodes as a
+/// job asks for.
 std::string known_names(const std::string& name, const Platform& platform) {
   const std::size_t digits = name.find_first_of("0123456789");
   std::vector<std::string> near;
@@ -49,7 +55,9 @@ std::string known_names(const std::string& name, const Platform& platform) {
   for (const SwitchTier& thing : named_things(platform.fabric)) {
     const int last = (most_nodes(platform) - 1) / thing.nodes;
     text += (text.empty() ? "the names are " : ", ") + thing.name + "0" +
-            (last > 0 ? " to " + thing.name + std::to_string(last) : "");
+            (has_any_number_of_nodes(platform) ? ", " + thing.name + "1 and so on"
+             : last > 0                        ? " to " + thing.name + std::to_string(last)
+                                               : "");
     near.push_back(thing.name + (digits == std::string::npos ? "0" : name.substr(digits)));
     if (nodes_called(near.back(), platform).empty()) near.pop_back();
   }

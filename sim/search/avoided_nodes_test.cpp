@@ -94,6 +94,10 @@ TEST_CASE("names that are not known, and too few GPUs, are told") {
   CHECK(says(refusal(three, {"node1x"}), "unknown name \"node1x\""));
   CHECK(says(refusal(three, {"node1 nic0 up"}), "unknown name \"node1 nic0 up\""));
   CHECK(says(refusal(three, {"spine"}), "unknown name \"spine\" (the names are node0 to node2"));
+  // The platform does not say how many nodes it has.
+  CHECK(says(
+      refusal(with_slow_node(), {"nod1"}),
+      "the names are node0, node1 and so on, leaf0, leaf1 and so on; did you mean \"node1\"?"));
   // Of three nodes one is left. With two replicas of one GPU, four samples divide.
   const std::string text = refusal(three, {"node0", "node1"});
   CHECK(says(text, "2 GPUs on 1 node are left, and the plan of the file takes 4"));
