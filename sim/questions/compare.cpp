@@ -387,10 +387,18 @@ std::string toggled_pointer(const std::string& pointer) {
 std::vector<CompareInput> toggle_inputs(Scenario without, Scenario with, const std::string& name,
                                         const std::string& pointer) {
   const std::string whole = toggled_pointer(pointer);
-  if (with.hash == without.hash)
-    throw option_error("--toggle", pointer,
-                       "taking " + whole + " away from " + name + " changes nothing",
-                       "name what the file has and what is not its default");
+  if (with.hash == without.hash) {
+    const JsonValue* const compression = find_at(with.resolved, "/compression");
+    const bool has_no_codec =
+        whole.starts_with("/compression") && (compression == nullptr || !compression->is_object());
+    throw option_error(
+        "--toggle", pointer,
+        has_no_codec ? with.name + " compresses nothing, so the two runs would be one and the same"
+                     : "taking " + whole + " away from " + name + " changes nothing",
+        has_no_codec ? "say what to compress, as in --set '/compression={\"data_gradients\": "
+                       "{\"codec\": \"powersgd\", \"rank\": 128}}' (windtunnel list codecs)"
+                     : "name what the file has and what is not its default");
+  }
   return {{"without " + whole, std::move(without)}, {"with " + whole, std::move(with)}};
 }
 
