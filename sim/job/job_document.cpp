@@ -275,17 +275,19 @@ Document job_document(const JobResult& result) {
       (job.block.plan == JobPlan::best ? "best plan: " : "plan: ") + result.plan};
   Words spares_note;
   if (const auto& enough = result.enough_spares; enough && enough->least < enough->most)
-    spares_note = "; how many is not sure, from " +
+    spares_note = "; how many are enough is not sure, from " +
                   at("/with_enough_spares/least_spare_nodes", grouped_text) + " to " +
                   at("/with_enough_spares/most_spare_nodes", grouped_text) +
                   " over the interval of the step";
   if (result.enough_spares)
-    opening.push_back("for " + percent_text(result.share_without_nodes()) +
-                      " of the time nodes are missing, with " +
-                      count_text(job.model.spare_nodes, "spare node") + ": with " +
-                      at("/with_enough_spares/spare_nodes", grouped_text) +
-                      " (restart/spare_nodes) the job takes " +
-                      at("/with_enough_spares/median_days", amount_text) + " days" + spares_note);
+    opening.push_back(
+        (job.model.spare_nodes == 0 ? "without spare nodes"
+                                    : "with " + count_text(job.model.spare_nodes, "spare node")) +
+        ", the job waits for nodes in " + percent_text(result.share_without_nodes()) +
+        " of its time; with " + at("/with_enough_spares/spare_nodes", grouped_text) +
+        " (--set /job/restart/spare_nodes=" +
+        at("/with_enough_spares/spare_nodes", [](double nodes) { return fixed_text(nodes, 0); }) +
+        ") it takes " + at("/with_enough_spares/median_days", amount_text) + " days" + spares_note);
 
   document::Figures failures;
   for (std::size_t i = 0; i < num_failing_parts; ++i) {
