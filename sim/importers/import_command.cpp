@@ -85,7 +85,7 @@ void check(const ImportRequest& request, const Importer& importer) {
   }
   const bool writes = importer.result == Importer::Result::file;
   if (writes && request.output.empty())
-    throw option_error("import", importer.name, name + " needs -o OUT: where the result goes", {});
+    throw option_error("import", importer.name, "it needs -o OUT: where the result goes", {});
   if (importer.result == Importer::Result::report && !request.output.empty())
     throw option_error("-o", request.output.string(), name + " writes no file, it prints totals",
                        "leave -o out");
@@ -93,14 +93,13 @@ void check(const ImportRequest& request, const Importer& importer) {
     throw option_error("--report", request.page.string(),
                        name + " writes a file, and has no results to show", "leave --report out");
   if (importer.files == Importer::Files::one && request.inputs.size() != 1)
-    throw option_error("import", importer.name, name + " takes one file", importer.input);
+    throw option_error("import", importer.name, "it takes one file", importer.input);
   const bool needs_base = !importer.options.empty() && importer.options.front() == "--base";
   if (importer.result == Importer::Result::file_if_asked) return check_pair(request, name);
   if (needs_base && request.options.base.empty())
     throw option_error("import", importer.name,
-                       name +
-                           " needs --base: the platform that says what such a file cannot know, "
-                           "as the type of GPU and what is not measured in it",
+                       "it needs --base: the platform that says what such a file cannot know, as "
+                       "the type of GPU and what is not measured in it",
                        "a name that `windtunnel list platforms` prints, or a path");
 }
 

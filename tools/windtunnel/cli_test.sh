@@ -252,9 +252,9 @@ exits 2 import megatron "$importers/samples/launch-megatron.sh" --base boxen -o 
 is "a refused import writes nothing" test ! -e launched.json
 exits 2 import; says "import needs to be told what: mpigraph, nccl-tests, topo, nccl-topo, ibnetdiscover, slurm-topology, nvbandwidth, probe, hf-config, kineto, straggler-trace, megatron, nemo, torchtitan, deepspeed"; silent stdout
 exits 2 import mpigraph; says "needs a file"
-exits 2 import mpigraph net.csv --base boxes; says "needs -o OUT"
+exits 2 import mpigraph net.csv --base boxes; says "import mpigraph: error: it needs -o OUT"
 exits 2 import mpigraf net.csv -o x.json; says 'did you mean "mpigraph"?'; silent stdout
-exits 2 import mpigraph net.csv -o x.json; says "needs --base"
+exits 2 import mpigraph net.csv -o x.json; says "import mpigraph: error: it needs --base"
 exits 2 import mpigraph net.csv --base boxs -o x.json; says 'did you mean "boxes"?'
 exits 2 import hf-config config.json -o x.json --clean phase; says "has no option --clean"
 exits 2 import topo net.csv --base boxes -o x.json; says "net.csv:4:1: error: no table of nvidia-smi"
