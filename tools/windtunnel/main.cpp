@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <string>
@@ -31,8 +32,11 @@ ExitCode guarded_main(int argc, const char* const* argv) {
   try {
     return carry_out(argc, argv);
   } catch (const UsageError& error) {
-    print_message("windtunnel: error: " + std::string(error.what()) +
-                  "\nwindtunnel --help shows how it is used");
+    const std::string first = argc > 1 ? argv[1] : "";
+    const bool is_command =
+        first != "help" && std::ranges::find(commands(), first, &Command::name) != commands().end();
+    print_message("windtunnel: error: " + std::string(error.what()) + "\nwindtunnel " +
+                  (is_command ? first + " " : "") + "--help shows how it is used");
     return exit_bad_input;
   } catch (const InputError& error) {
     print_message(error.what());
