@@ -251,13 +251,13 @@ goals() {
             whole["open_page"], whole["open_blank"], whole["page_MB"]), whole["open_page"] <= 2 && whole["page_MB"] <= 5)
       falls = rate["512x4", "native"] / rate["16x4", "native"]
       falls = falls > 0 ? 1 / falls : 0
-      row("16,384 GPUs whose cards differ, placed at random, leaf switches tapered 4:1 (741 k activities)",
+      row("16,384 GPUs whose cards differ, placed at random, leaf switches oversubscribed 4:1 (741 k activities)",
           "≤ 4 s of CPU, ≤ 3 × fewer activities a second than on 512 GPUs",
           sprintf("%.2f s, %.1f ×", tapered["512x4", "native"], falls),
           tapered["512x4", "native"] > 0 && tapered["512x4", "native"] <= 4 && falls > 0 && falls <= 3)
       gain = tapered["64x4", "native"] > 0 ? tapered["64x4", "simgrid"] / tapered["64x4", "native"] : 0
       row("2,048 of them against the solver of SimGrid", "≥ 10 × faster", sprintf("%.0f ×", gain), gain >= 10)
-      row("FSDP of 1,024 GPUs placed at random, 80 layers, 4:1 taper, with SimGrid", "≤ 2 s of CPU",
+      row("FSDP of 1,024 GPUs placed at random, 80 layers, 4:1 oversubscription, with SimGrid", "≤ 2 s of CPU",
           sprintf("%.2f s", whole["fsdp_at_random"]), whole["fsdp_at_random"] > 0 && whole["fsdp_at_random"] <= 2)
       whole_row("GPT-39B on 512 GPUs with SimGrid", "gpt_39b", 0.06)
       whole_row("the same with `--engine native`", "gpt_39b_native", 0.01)

@@ -63,7 +63,7 @@ TEST_CASE("a message passes the tiers of a fat tree up to the first switch that 
         "node9 up 20; tier2 switch2 up 40; tier3 switch1 up 20 | tier3 switch0 down 20; tier2 "
         "switch0 down 40; node2 down 20");
   CHECK(platform.fabric.kind->unevenness(platform.fabric, 4).empty());
-  CHECK(platform.fabric.kind->unevenness(platform.fabric, 5) == "its fat tree is tapered");
+  CHECK(platform.fabric.kind->unevenness(platform.fabric, 5) == "its fat tree is oversubscribed");
 }
 
 TEST_CASE("ECMP picks an uplink by the ends of a message, and the way down by the same hash") {

@@ -31,7 +31,7 @@ TEST_CASE("the network of a scenario is told in three lines") {
       {{"/platform/fabric/nodes_per_leaf", "2"}, {"/platform/fabric/oversubscription", "2"}});
   const std::string text = network_text(scenario);
   CHECK(text.starts_with("fabric     leaf_switches: "));
-  CHECK(text.find("a taper of 2; leaf0 up (") != std::string::npos);
+  CHECK(text.find("an oversubscription of 2; leaf0 up (") != std::string::npos);
   CHECK(find_at(network_json(scenario), "/bisection/taper") != nullptr);
 }
 

@@ -340,7 +340,7 @@ std::string network_text(const Scenario& scenario) {
   if (num_nodes < 2) return text;
   const Bisection half = play_bisection(scenario.platform, num_nodes);
   return text + "bisection  " + to_text(half.carried) + " of " + to_text(half.nics) +
-         " of the NICs, a taper of " + significant_text(half.taper(), digits) + "; " +
+         " of the NICs, an oversubscription of " + significant_text(half.taper(), digits) + "; " +
          half.fullest + " (" + to_text(half.fullest_bandwidth) + ") takes longest\n";
 }
 

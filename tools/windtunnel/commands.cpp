@@ -580,7 +580,7 @@ std::vector<Command> make_commands() {
                     {"windtunnel show --pointers mine.json",
                      "what --set can change, with the current values"},
                     {"windtunnel show --network mine.json",
-                     "the fabric, its bisection bandwidth and taper"},
+                     "the fabric, its bisection bandwidth and oversubscription"},
                     {"windtunnel show --simgrid mine.json >cluster.xml",
                      "the machine for a simulation with SimGrid"}}},
       {.name = "list",

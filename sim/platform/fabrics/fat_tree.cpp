@@ -32,7 +32,8 @@ FabricPaths paths(const Platform& platform, int num_nodes) {
 
 std::string unevenness(const Fabric& fabric, int num_nodes) {
   if (!can_fill(tiers_of(fabric), num_nodes)) return {};
-  return hashes(fabric) ? "messages meet on uplinks that a hash picks" : "its fat tree is tapered";
+  return hashes(fabric) ? "messages meet on uplinks that a hash picks"
+                        : "its fat tree is oversubscribed";
 }
 
 /// "a fat tree of 2 tiers has a taper for each of them, these are 3"
@@ -77,7 +78,8 @@ std::vector<FabricWhatIf> what_ifs(const Fabric& fabric) {
                          taper, changed});
   }
   if (!questions.empty())
-    questions.push_back({"no taper of the fat tree", taper, std::vector<double>(tapers.size(), 1)});
+    questions.push_back(
+        {"no oversubscription of the fat tree", taper, std::vector<double>(tapers.size(), 1)});
   if (hashes(fabric)) questions.push_back({"adaptive routing in the fat tree", routing, 0.0});
   return questions;
 }
@@ -94,7 +96,9 @@ std::vector<FabricWhatIf> what_ifs(const Fabric& fabric) {
 /// one flow however many queue pairs it has, unless it has several NICs, each of which is hashed by itself.
 FabricKind fat_tree() {
   return {.name = "fat_tree",
-          .about = "switches in any number of tiers, each with a taper; adaptive routing or ECMP",
+          .about =
+              "switches in any number of tiers, each with an oversubscription; adaptive routing or "
+              "ECMP",
           .keys = {{.name = nodes_per_switch,
                     .label = "nodes below a switch",
                     .type = FabricKey::Type::wholes,
@@ -103,7 +107,7 @@ FabricKind fat_tree() {
                     .most = 1e6,
                     .counts_nodes = true},
                    {.name = taper,
-                    .label = "taper of the fat tree",
+                    .label = "oversubscription of the fat tree",
                     .type = FabricKey::Type::numbers,
                     .fallback = std::vector<double>{},
                     .least = 1,
