@@ -2,9 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <vector>
 
+#include "core/testing.hpp"
+#include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
+#include "timeline/breakdown.hpp"
 
 namespace windtunnel {
 namespace {
@@ -20,6 +26,20 @@ PlanChoice usual_choice() {
 
 std::string text_of(const PlanChoice& choice) {
   return detail::plan_text(choice.training, choice.parallel);
+}
+
+TEST_CASE(
+    "the glossary has the lines of where the time goes, and the words of verdicts and figures") {
+  std::ifstream file(source_dir() / "docs/glossary.md");
+  const std::string glossary{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> terms{"MFU",    "HFU",        "causal MFU", "at risk", "goodput",
+                                 "slack",  "gap",        "front",      "stack",   "critical path",
+                                 "in use", "microbatch", "chunk",      "1F1B",    "ZeRO"};
+  for (const Line line : all_lines) terms.push_back(detail::with_spaces(name_of(line)));
+  for (const std::string& term : terms) {
+    CAPTURE(term);
+    CHECK(contains(glossary, term));
+  }
 }
 
 TEST_CASE("a plan is named by its degrees, its schedule, its batch, and what else is chosen") {
