@@ -201,8 +201,9 @@ std::string stage_times(const DataViews& runs) {
 
 std::string stage_memory(const DataViews& runs) {
   const auto gib = [](double bytes) { return fixed_text(Bytes{bytes} / 1_GiB, 2); };
+  constexpr double room = 1.02;  // so that the mark of what is usable stands inside the bar
   const double whole =
-      std::max(largest(runs, "/memory/usable_bytes"), largest(runs, "/memory/max_bytes"));
+      room * std::max(largest(runs, "/memory/usable_bytes"), largest(runs, "/memory/max_bytes"));
   std::string html;
   for (const DataView& run : runs) {
     const double usable = run.amount("/memory/usable_bytes");

@@ -103,16 +103,19 @@ class WhySection {
   }
 
   std::string slack() const {
-    return "<h3>Who could be later</h3>\n<p class=\"quiet\">Slack: how much later a pass or a "
-           "message could end, alone, before the iteration does. <i>Least</i> is that of the least "
-           "patient one: none means that it is on a longest path. <i>Median</i>: half of the "
-           "busy time is spent in things that have at least so much.</p>\n" +
+    return "<h3>Slack</h3>\n<p class=\"quiet\">How much later a pass or a message could end "
+           "without "
+           "delaying the iteration, if nothing else changed. <i>Least</i>: the smallest slack of "
+           "any "
+           "of them; none: it is on a critical path. <i>Median</i>: half of the busy time is in "
+           "passes "
+           "or messages with at least this slack.</p>\n" +
            slack_table("stages", "stage", e_.stages) +
            folded(slack_table("devices", "simulated device", e_.devices, most_listed), "devices",
                   e_.devices.size()) +
-           slack_table("links", "way between nodes", e_.links) +
+           slack_table("links", "path between nodes", e_.links) +
            (e_.links.size() > most_slacks
-                ? folded(slack_table("links", "way between nodes", e_.links, most_listed),
+                ? folded(slack_table("links", "path between nodes", e_.links, most_listed),
                          "paths between nodes", e_.links.size())
                 : "");
   }
@@ -340,8 +343,9 @@ Chart memory_chart(const PlayedIteration& played, const MemoryAccount& memory) {
   chart.points.push_back({chart.x.high, last});
   const double states = (account->weights + account->gradients + account->optimizer) / Bytes{gib},
                room = (account->usable - account->context) / Bytes{gib};
-  chart.rules = {{states, "weights, gradients, optimizer", true, true},
-                 {room, "usable", true, true}};
+  chart.rules = {
+      {states, "weights, gradients, optimizer", true, true},
+      {room, "usable, without the context: " + fixed_text(room, 1) + " GiB", true, true}};
   chart.y = axis_from_zero({account->allocated / Bytes{gib}, room});
   chart.y.text = text;
   chart.y.title = "GiB allocated, " + stage;
