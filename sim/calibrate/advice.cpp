@@ -158,9 +158,15 @@ void split_experts(const Parallel& plan, Overrides& changes) {
     changes.emplace_back("/parallel/sequence_parallel", "true");
 }
 
-/// The plan on so many nodes, cut to so many stages of as many layers.
-std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tensor, int pipeline,
-                                      int micro_batch) {
+/// A configuration to measure.
+struct Cut {
+  int nodes = 1, tensor = 1, pipeline = 1, micro_batch = 1;
+  int layers_of_stage = 1;
+};
+
+/// The plan on fewer nodes, with fewer stages or layers.
+std::optional<Overrides> changed_plan(const Scenario& plan, const Cut& cut) {
+  const auto& [nodes, tensor, pipeline, micro_batch, layers_of_stage] = cut;
   const Parallel& given = plan.plan.parallel;
   const int gpus = nodes * plan.nodes.front().gpus;
   Parallel parallel = given;
@@ -169,7 +175,7 @@ std::optional<Overrides> changed_plan(const Scenario& plan, int nodes, int tenso
   const auto ranks = static_cast<int>(parallel.ranks_of_replica());
   if (gpus % ranks != 0) return {};
   const int data = parallel.data = gpus / ranks;
-  const int layers = std::max(1, plan.model.layers / given.pipeline) * pipeline;
+  const int layers = layers_of_stage * pipeline;
   constexpr int microbatches_a_stage = 4, least_microbatches = 8;
   const int microbatches = std::max(least_microbatches, microbatches_a_stage * pipeline);
   Overrides changes{{"/nodes", std::to_string(nodes)},
@@ -256,9 +262,10 @@ AdvisedDecision decision_of(double gain, const std::vector<double>& gradient,
 
 std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-/// Those that fit in memory; `advice` counts the others.
+/// Those with so many layers per stage that fit in memory; `advice` counts the others.
 std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& plan,
-                                     const Configuration& asked, Advice& advice) {
+                                     const Configuration& asked, int layers_of_stage,
+                                     Advice& advice) {
   std::vector<Configuration> configurations;
   std::vector<Overrides> changes;
   const int nodes_of_plan = static_cast<int>(plan.nodes.size());
@@ -266,7 +273,8 @@ std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& pla
     for (int tensor = 1; tensor <= plan.nodes.front().gpus; tensor *= 2)
       for (const int pipeline : {1, 2, 4})
         for (const int micro_batch : {1, 2, 4})
-          if (auto changed = changed_plan(plan, nodes, tensor, pipeline, micro_batch))
+          if (auto changed =
+                  changed_plan(plan, {nodes, tensor, pipeline, micro_batch, layers_of_stage}))
             changes.push_back(std::move(*changed));
   for (const Overrides& each : changes)
     configurations.push_back({asked.scenario, asked.folder, each});
@@ -278,6 +286,18 @@ std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& pla
     } else if (const auto& time = std::get<LinearTime>(outcomes[i]); time.figures.fits) {
       found.push_back({changes[i], time});
     }
+  }
+  return found;
+}
+
+/// Those with as many layers per stage as the plan has, or with a half, a quarter and so on where none of them fits.
+std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& plan,
+                                     const Configuration& asked, Advice& advice) {
+  std::vector<Candidate> found;
+  for (int layers = std::max(1, plan.model.layers / plan.plan.parallel.pipeline);
+       found.empty() && layers > 0; layers /= 2) {
+    advice.num_refused = 0;
+    found = candidates_of(linearizer, plan, asked, layers, advice);
   }
   advice.num_candidates = found.size();
   return found;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "core/problem.hpp"
 #include "core/testing.hpp"
@@ -125,6 +126,28 @@ TEST_CASE("experts are split over as many ranks as a candidate has") {
   whole[1].second = "4";
   whole.emplace_back("/parallel/expert_tensor", "4");
   CHECK(advice_for(folder, {}, {}, whole).num_refused == 0);
+}
+
+TEST_CASE("where the layers of a stage fit on no few nodes, fewer of them are advised") {
+  const TemporaryFolder folder;
+  // A GPU has an eighth of 128 * 12 * 8192^2 weights, 12.9 G: 26 GB, and gradients of as much or more.
+  const Advice advice = advice_for(folder, {}, {},
+                                   {{"/model/layers", "128"},
+                                    {"/model/hidden", "8192"},
+                                    {"/model/heads", "64"},
+                                    {"/parallel/tensor", "8"},
+                                    {"/parallel/pipeline", "1"},
+                                    {"/parallel/data", "8"}});
+  REQUIRE(!advice.runs.empty());
+  for (const AdvisedRun& run : advice.runs) {
+    const auto given = [&](const char* pointer) {  // the last one holds
+      const auto found = std::find_if(run.overrides.rbegin(), run.overrides.rend(),
+                                      [&](const auto& each) { return each.first == pointer; });
+      REQUIRE(found != run.overrides.rend());
+      return std::stoi(found->second);
+    };
+    CHECK(given("/model/layers") / given("/parallel/pipeline") < 128);
+  }
 }
 
 TEST_CASE("candidates and rows that cannot be simulated are said") {
