@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -308,7 +307,7 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
 }
 
 /// Time and memory of the plans, with the intervals of their times.
-Chart plan_chart(const RankResult& result) {
+Chart plan_chart(const Scenario& base, const RankResult& result) {
   constexpr double room = 0.02;  // left and right of the outermost times
   constexpr int digits = 3;
   Chart chart{"Time and memory of the plans", Chart::Shape::dots, {}, {}};
@@ -326,6 +325,13 @@ Chart plan_chart(const RankResult& result) {
   chart.x = {
       *least * (1 - room), *most * (1 + room), text_of_time,
       std::string("time of an iteration") + (any_interval(result) ? "; line: 90 % interval" : "")};
+  const Bytes usable = base.nodes.front().device.usable_memory;
+  const bool is_same_for_all = std::ranges::all_of(
+      base.nodes, [&](const NodeType& node) { return node.device.usable_memory == usable; });
+  if (is_same_for_all) {
+    chart.rules = {{usable / 1_GiB, "usable: " + to_text(usable), true}};
+    sizes.push_back(usable / 1_GiB);
+  }
   chart.y = axis_from_zero(sizes);
   chart.y.text = [](double size) { return significant_text(size, digits); };
   chart.y.title = "memory of the fullest GPU, GiB";
@@ -404,22 +410,45 @@ std::string intervals_text(const RankResult& result) {
          " above it";
 }
 
-/// Plans of which it is not known whether they fit, and the fastest of the others.
+/// "The fastest plan that is known to fit is 3".
+std::string fastest_that_fits(const RankResult& result) {
+  const std::vector<std::size_t> fitting = plans_where(
+      result, [](const RankedPlan& plan) { return plan.memory_verdict == MemoryVerdict::fits; });
+  return fitting.empty() ? "No plan of the table is known to fit"
+                         : "The fastest plan that is known to fit is " + label_of(fitting.front());
+}
+
+/// Plans that fit by less than predictions of memory miss by.
+std::optional<Verdict> at_risk(const RankResult& result) {
+  if (plans_where(result, [](const RankedPlan& plan) {
+        return plan.memory_verdict == MemoryVerdict::at_risk;
+      }).empty())
+    return std::nullopt;
+  const bool is_first = result.plans.front().memory_verdict == MemoryVerdict::at_risk;
+  return Verdict{
+      "~",
+      std::string("memory at risk: ") + detail::at_risk_meaning +
+          (is_first
+               ? ". " + fastest_that_fits(result) +
+                     "; a larger margin leaves such plans out (--set '/search/memory_margin=15 %')"
+               : "")};
+}
+
+/// Plans of which it is not known whether they fit, and the fastest of those that do.
 std::optional<Verdict> unknown_fit(const RankResult& result) {
   const auto is_unknown = [](const RankedPlan& plan) {
     return plan.memory_verdict == MemoryVerdict::lower_bound;
   };
   const std::vector<std::size_t> unknown = plans_where(result, is_unknown);
   if (unknown.empty()) return std::nullopt;
-  const std::vector<std::size_t> known = plans_where(result, std::not_fn(is_unknown));
-  return Verdict{
-      "≥",
-      "not known to fit: " + (unknown.size() == 1 ? std::string("plan ") : std::string("plans ")) +
-          labels_of(unknown) +
-          ". They take at least this memory: with ZeRO 3 not all buffers are "
-          "counted. " +
-          (known.empty() ? "No plan of the table is known to fit"
-                         : "The fastest plan that is known to fit is " + label_of(known.front()))};
+  return Verdict{"≥", "not known to fit: " +
+                          (unknown.size() == 1 ? std::string("plan ") : std::string("plans ")) +
+                          labels_of(unknown) +
+                          ". They take at least this memory: with ZeRO 3 not all buffers are "
+                          "counted" +
+                          (result.plans.front().memory_verdict == MemoryVerdict::at_risk
+                               ? ""
+                               : ". " + fastest_that_fits(result))};
 }
 
 /// "leaf1 avoided, 16 nodes: the best plan takes 5.1 s, 12.1 % less than the 5.8 s with nothing avoided"
@@ -472,7 +501,8 @@ Verdict why_none(const RankResult& result) {
   return {"✗", text};
 }
 
-document::Section plans_section(const RankResult& result, const JsonValue& data) {
+document::Section plans_section(const Scenario& base, const RankResult& result,
+                                const JsonValue& data) {
   document::Section section{"plans", "Plans", "", {}};
   if (result.plans.empty()) return section;
   section.parts.emplace_back(plan_table(result, data));
@@ -482,7 +512,7 @@ document::Section plans_section(const RankResult& result, const JsonValue& data)
   for (std::size_t i = 0; i < result.plans.size(); ++i)
     if (const std::string& note = result.plans[i].placement_note; !note.empty())
       section.parts.emplace_back(label_of(i) + ": " + note);
-  section.parts.emplace_back(plan_chart(result));
+  section.parts.emplace_back(plan_chart(base, result));
   return section;
 }
 
@@ -550,11 +580,7 @@ document::Section search_section(const Scenario& base, const RankResult& result,
     section.parts.emplace_back(why_none(result));
     return section;
   }
-  if (!plans_where(result, [](const RankedPlan& plan) {
-         return plan.memory_verdict == MemoryVerdict::at_risk;
-       }).empty())
-    section.parts.emplace_back(
-        Verdict{"~", std::string("memory at risk: ") + detail::at_risk_meaning});
+  if (auto risk = at_risk(result)) section.parts.emplace_back(*std::move(risk));
   if (auto unknown = unknown_fit(result)) section.parts.emplace_back(*std::move(unknown));
   if (auto shared = shared_place(result)) section.parts.emplace_back(*std::move(shared));
   section.parts.emplace_back(proof(result, data));
@@ -683,7 +709,7 @@ document::Document rank_document(const Scenario& base, const RankResult& result)
                    base.platform.name + " with " + base.software.name},
           result.plans.empty() ? "" : "per iteration",
           {},
-          {plans_section(result, data),
+          {plans_section(base, result, data),
            search_section(base, result, data),
            {"scenario",
             "Scenario",

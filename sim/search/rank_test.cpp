@@ -429,6 +429,14 @@ TEST_CASE("plans that are not known to fit are marked, named, and not called the
   CHECK(page.find("≥ <span data-at=\"/plans/0/memory_max_bytes\">1.00 GiB</span>") !=
         std::string::npos);
   CHECK(page.find("not known to fit") != std::string::npos);
+  // At risk is not known to fit either.
+  result.plans[0].memory_verdict = result.plans[1].memory_verdict = MemoryVerdict::at_risk;
+  const std::string risky = page_of(rank_document(scenario, result));
+  CHECK(risky.find("as is left. The fastest plan that is known to fit is 3; a larger") !=
+        std::string::npos);
+  result.plans[2].memory_verdict = MemoryVerdict::at_risk;
+  CHECK(page_of(rank_document(scenario, result))
+            .find("No plan of the table is known to fit; a larger") != std::string::npos);
 }
 
 TEST_CASE("the page of a search that finds nothing says why") {
