@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes how far off predictions are, with what `windtunnel validate` says now:
 
-  tools/accuracy.py [PROGRAM]      (default: build/release/windtunnel)
+  tools/accuracy.py [PROGRAM] [--check]      (default: build/release/windtunnel; --check changes no page, and fails where one is not up to date)
 
 Between "<!-- score card:begin -->" and "<!-- score card:end -->" of docs/accuracy.md: every set. Between "<!-- accuracy:begin -->" and
-"<!-- accuracy:end -->" of README.md: one row for each kind of run, over all rows of the sets that were never fitted. Also the pictures
+"<!-- accuracy:end -->" of README.md: one row for each kind of run, over all rows of the sets that were never fitted. How many verdicts on
+memory were right also stands in docs/tasks.md. Also the pictures
 docs/img/accuracy.svg and docs/img/kernels-*.svg.
 """
 import json
@@ -16,6 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ORDER_RIVALS = {"amp-t4": "AMP 0.935 (on all 47)", "amp-t4-v100-mixed": "AMP 0.394"}
+CHECKS = "--check" in sys.argv
 LARGE_REGRET = 0.05  # smaller ones are only counted
 # Who ran it: the sets that were never fitted, with the beginning of the groups that are meant.
 KNOWN, OTHER, EXPERTS = "a stack with a profile, or a published recipe", "another stack, on GPUs that were measured", "a model with experts"
@@ -82,9 +84,15 @@ def kinds_of_runs(answer):
         inside = [p["interval_s"][0] <= p["measured_s"] <= p["interval_s"][1] for p in points if p.get("interval_s")]
         rows.append((who, len(errors), f"{percent(statistics.mean(errors))} %", f"{percent(statistics.median(errors))} %",
                      f"{100 * sum(inside) / len(inside):.0f} %" if inside else ""))
-    verdicts = [s["out_of_memory"] for s in sets.values() if s.get("never_fitted") and s.get("out_of_memory")]
+    return table(*rows) + "\n\n" + memory_verdicts(answer, "Of all {1} runs of sets on which nothing was fitted, also those that ran out of memory, "
+                                                    "the verdict on memory was right for {0}.")
+
+
+def memory_verdicts(answer, sentence):
+    """The sentence with how many verdicts on memory were right, and of how many, over the sets that were never fitted."""
+    verdicts = [s["out_of_memory"] for s in answer["sets"] if s.get("never_fitted") and s.get("out_of_memory")]
     right, all_runs = (sum(v[key] for v in verdicts for key in keys) for keys in (("caught", "ran"), ("caught", "missed", "refused_that_ran", "ran")))
-    return table(*rows) + f"\n\nThe verdict on memory was right for {right} of {all_runs} of these runs."
+    return sentence.format(right, all_runs)
 
 
 def groups_of_points():
@@ -96,26 +104,37 @@ def groups_of_points():
     return groups
 
 
-def replace(page, name, text):
-    """Puts `text` between the marks of that name on the page."""
-    pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
+def replace(page, pattern, text):
+    """Puts `text` where the pattern is found, once, on the page. With --check the page stays, and a difference ends the program."""
     before = page.read_text()
-    after, count = pattern.subn(lambda found: f"{found[1]}\n{text}\n\n{found[2]}", before)
+    after, count = re.subn(pattern, lambda _: text, before, flags=re.DOTALL)
     if count != 1:
-        sys.exit(f"error: {page} has not both marks of {name}")
-    page.write_text(after)
+        sys.exit(f"error: {page} has no single place for {text.splitlines()[0]}")
+    if CHECKS and after != before:
+        sys.exit(f"error: {page.relative_to(ROOT)} does not say what validate says now; run tools/accuracy.py. It should say:\n{text}")
+    if not CHECKS:
+        page.write_text(after)
     print(f"{page.relative_to(ROOT)} {'is up to date' if after == before else 'updated: look at the difference before you commit it'}")
 
 
+def replace_between_marks(page, name, text):
+    begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->"
+    replace(page, f"{begin}.*?{end}", f"{begin}\n{text}\n\n{end}")
+
+
 def main():
-    program = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/windtunnel").resolve()
-    picture = ROOT / "docs/img/accuracy.svg"
-    done = subprocess.run([program, "validate", "--quiet", "--json", "--svg", picture], capture_output=True, text=True, cwd=ROOT)
+    arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
+    program = pathlib.Path(arguments[0] if arguments else ROOT / "build/release/windtunnel").resolve()
+    picture = [] if CHECKS else ["--svg", ROOT / "docs/img/accuracy.svg"]
+    done = subprocess.run([program, "validate", "--quiet", "--json", *picture], capture_output=True, text=True, cwd=ROOT)
     if done.returncode not in (0, 1):
         sys.exit(done.stderr)
     answer = json.loads(done.stdout)
-    replace(ROOT / "docs/accuracy.md", "score card", score_card(answer["sets"]))
-    replace(ROOT / "README.md", "accuracy", kinds_of_runs(answer))
+    replace_between_marks(ROOT / "docs/accuracy.md", "score card", score_card(answer["sets"]))
+    replace_between_marks(ROOT / "README.md", "accuracy", kinds_of_runs(answer))
+    replace(ROOT / "docs/tasks.md", r"right for \d+ of \d+ measured runs", memory_verdicts(answer, "right for {0} of {1} measured runs"))
+    if CHECKS:
+        return
     for device in ("h100-sxm-80gb", "b200"):
         subprocess.run([program, "device", device, "--kernels", "--quiet", "--svg", ROOT / f"docs/img/kernels-{device}.svg"],
                        stdout=subprocess.DEVNULL, check=True, cwd=ROOT)
