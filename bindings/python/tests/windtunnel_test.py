@@ -174,6 +174,10 @@ class Errors(unittest.TestCase):
             wt.simulate("none.json")
         self.assertIsInstance(raised.exception, OSError)
 
+    def test_a_misspelt_name(self):
+        with self.assertRaisesRegex(wt.InputError, "did you mean 'gpt3-175b-512xa100'"):
+            wt.simulate("gpt3-175b-512xa10")
+
 
 class Searches(unittest.TestCase):
     def test_rank_is_what_the_program_prints(self):
@@ -244,7 +248,7 @@ class Documents(unittest.TestCase):
         for mistake in (lambda: wt.compare(base), lambda: wt.compare(base, base, toggle="compression")):
             with self.assertRaisesRegex(wt.InputError, "compare takes"):
                 mistake()
-        with self.assertRaisesRegex(wt.InputError, "changes nothing"):
+        with self.assertRaisesRegex(wt.InputError, "compresses nothing"):
             wt.compare(base, toggle="compression")
 
     def test_a_codec_is_what_the_program_measures(self):

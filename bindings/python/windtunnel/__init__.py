@@ -11,6 +11,7 @@ native engine unless ``engine`` says otherwise, releases the interpreter lock wh
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
 import tempfile
@@ -69,10 +70,14 @@ def _threads(number):
 def _path_of(name):
     """A path, or a name that ``windtunnel list scenarios`` prints."""
     path = Path(name)
-    if not path.exists() and path.suffix != ".json" and len(path.parts) == 1:
+    if not path.exists() and path.suffix not in (".json", ".gz") and len(path.parts) == 1:
         shipped = library_root() / "scenarios" / f"{path}.json"
         if shipped.exists():
             return shipped
+        names = sorted(file.stem for file in shipped.parent.glob("*.json"))
+        near = difflib.get_close_matches(path.name, names, n=1)
+        raise InputError(f"there is no file {str(path)!r} and no built-in scenario of that name " +
+                         (f"(did you mean {near[0]!r}?)" if near else "(windtunnel list scenarios shows them)"))
     return path
 
 
