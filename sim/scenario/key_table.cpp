@@ -721,7 +721,7 @@ const std::vector<Key>& key_table() {
        .example = R"("blocking_pairs")",
        .is_choice = has_stages},
       {.pointer = "/parallel/sequence_parallel",
-       .meaning = "norms and dropout split over the tensor group too; each all-reduce becomes a "
+       .meaning = "norms, dropout split over tensor ranks; each all-reduce becomes a "
                   "reduce-scatter and an all-gather",
        .own_label = "sequence",
        .value = flag(&Parallel::sequence_parallel, {"whole", "split"}),
@@ -743,7 +743,7 @@ const std::vector<Key>& key_table() {
        .example = "true",
        .is_choice = splits_tensors},
       {.pointer = "/parallel/zero_stage",
-       .meaning = "what replicas share out: 1 optimizer states; 2 gradients too, which are then "
+       .meaning = "what replicas share: 1 optimizer states; 2 gradients too, which are then "
                   "reduced on every microbatch; 3 weights too (FSDP)",
        .own_label = "ZeRO",
        .value = whole(&Parallel::zero_stage, 0, 3),

@@ -187,20 +187,23 @@ struct CommentedLine {
   std::string code, comment;
 };
 
-/// "  \"tensor\": 8,       // ways each layer is split"
+/// "  \"tensor\": 8,       // ways each layer is split": comments of lines that follow one another stand in one column.
 std::string text_of(const std::vector<CommentedLine>& lines) {
-  int width = 0;
-  for (const CommentedLine& line : lines)
-    if (!line.comment.empty()) width = std::max(width, utf8_count(line.code));
+  const auto has_comment = [](const CommentedLine& line) { return !line.comment.empty(); };
   std::string text;
-  for (const CommentedLine& line : lines)
-    text += (line.comment.empty() ? line.code
-                                  : left_aligned(line.code, width) + "  // " + line.comment) +
-            "\n";
+  for (auto line = lines.begin(); line != lines.end(); ++line) {
+    const auto end = std::find_if_not(line, lines.end(), has_comment);
+    int width = 0;
+    for (auto each = line; each != end; ++each) width = std::max(width, utf8_count(each->code));
+    for (; line != end; ++line)
+      text += left_aligned(line->code, width) + "  // " + line->comment + "\n";
+    if (line == lines.end()) break;
+    text += line->code + "\n";
+  }
   return text;
 }
 
-/// The first part of what the key means, which is enough beside a value, or that of the value: "what replicas share out: 3 weights too".
+/// The first part of what the key means, which is enough beside a value, or that of the value: "what replicas share: 3 weights too".
 std::string meaning_of(const std::string& pointer, const std::string& value) {
   constexpr std::size_t long_text = 60;
   std::string meaning;

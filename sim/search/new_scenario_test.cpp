@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/testing.hpp"
+#include "report/terminal_text.hpp"
 #include "simulate/simulate.hpp"
 
 namespace windtunnel {
@@ -31,6 +32,7 @@ TEST_CASE("a new scenario runs as it is, fits, and uses the GPUs that were asked
   CHECK(scenario.plan.num_ranks() == 64);
   CHECK(contains(made.text, "\"nodes\": 8, "));
   CHECK(contains(made.text, "// of 8 GPUs each"));
+  for (const std::string& line : detail::lines_of(made.text)) CHECK(line.size() <= 80);
   // 4e6 tokens / 8192 / 64 GPUs = 7.6 samples each, to the next power of two 8
   CHECK(scenario.plan.training.global_batch == 512);
   CHECK(simulate(scenario).report.memory.fits);
@@ -77,7 +79,7 @@ TEST_CASE("a new scenario takes the batch and the length of samples that are ask
 TEST_CASE("ZeRO 3 is tried where nothing else fits") {
   const std::string text = new_scenario({"qwen2.5-72b", "dgx-h100", 24}, shipped()).text;
   CHECK(contains(text, "\"zero_stage\": 3"));
-  CHECK(contains(text, "// what replicas share out: 3 weights too (FSDP)"));
+  CHECK(contains(text, "// what replicas share: 3 weights too (FSDP)"));
 }
 
 TEST_CASE("GPUs that are not whole nodes are refused with the counts next to them") {
