@@ -80,6 +80,7 @@ exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 -o first.json; says 
 exits 0 new --model llama3-8b --platform dgx-h100 --gpus 16 --json; parses
 exits 0 new --model llama3-8b --platform dgx-h100 --gpus 16 --global-batch 96 --sequence 4096; prints '"global_batch": 96'; prints '"sequence": 4096'
 exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 --sequence 0; says "--sequence"
+exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 --gpus 32; says "new takes one --gpus"
 exits 2 new --model llama3-8b; says "new needs --model, --platform and --gpus"
 exits 2 new --model lama3-8b --platform dgx-h100 --gpus 16; says 'did you mean "llama3-8b"?'
 exits 2 new --model llama3-8b --platform dgx-h100 --gpus 16 --set /nodes=4; says "no --set"
@@ -170,7 +171,7 @@ exits 2 schedule draw mine.json --svg none.svg; is "nothing is drawn" test ! -e 
 exits 2 schedule check mine.json --stages 1; says "says its stages"
 exits 2 schedule check 1f2b --stages 1 --microbatches 1; says 'did you mean "1f1b"?'
 exits 2 schedule check 1f1b; says "needs --stages and --microbatches"
-exits 2 schedule check 1f1b --stages 0 --microbatches 1; says "not in range"
+exits 2 schedule check 1f1b --stages 0 --microbatches 1; says '--stages: "0" is no whole number from 1 to 1048576'
 exits 2 schedule check interleaved_1f1b --stages 4 --microbatches 6 --virtual 2; says "multiples of stages"
 exits 2 schedule 1f1b; says "check or draw"
 
@@ -345,7 +346,8 @@ exits 2 rank $good --host-map x; says "--host-map belongs to --emit"
 exits 2 rank $good --plan 2; says "--plan belongs to --emit"
 exits 2 rank $good --emit megatron --plan 900; says "the table has "
 exits 2 rank $good --emit megatron --why tensor=2; says "use one of them"
-exits 2 rank $good --top 0; says "not in range"
+exits 2 rank $good --top 0; says '--top: "0" is no whole number from 1 to 1000000'
+exits 2 run $good --engine nativ; says '--engine: "nativ" is none of simgrid, native, heap (did you mean "native"?)'
 exits 0 rank $good --emit deepspeed --report plans.html; parses; says "wrote plans.html"; is "the page has the plans" grep -q '<h2>Plans</h2>' plans.html
 exits 0 rank $good --why tensor=2 --report why.html --quiet; silent stderr; is "the page says why" grep -q 'more than the best' why.html
 exits 0 rank $good --method amp --report amp.html; prints "would pick"; is "the page has the picks" grep -q '<h2>Picks</h2>' amp.html
@@ -402,7 +404,7 @@ exits 2 codec; says "takes one FILE.npy"
 exits 2 codec two.npy --synthetic gradient; says "takes one FILE.npy"
 exits 2 codec two.npy --rows 2; says "its own shape"
 exits 2 codec two.npy --codec zpf; says 'did you mean "zfp"?'
-exits 2 codec two.npy --rate 64; says "not in range"
+exits 2 codec two.npy --rate 64; says "is no number from"
 exits 2 codec two.npy --set /nodes=1; says "no --set"
 exits 3 codec none.npy; says "none.npy"; silent stdout
 

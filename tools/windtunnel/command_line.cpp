@@ -139,7 +139,7 @@ class Grammar {
     app_.add_option("--color", colour_,
                     "Colours of the output (default auto: on a terminal, unless NO_COLOR is set)")
         ->type_name("auto|always|never")
-        ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
+        ->check(one_of({"auto", "always", "never"}))
         ->group(group);
     app_.add_flag("-V,--version", version_, "Print the version")->group(group);
     app_.add_flag("-h,--help", help_, "Print help, for a command if one is named")->group(group);

@@ -3,9 +3,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "codec/measured_codec.hpp"
+#include "core/number_in.hpp"
+#include "core/problem.hpp"
 #include "core/text_list.hpp"
 #include "plan/schedule.hpp"
 #include "probe_script.hpp"
@@ -21,7 +28,17 @@ constexpr int most_gpus = 131'072;
 constexpr int most_plans = 1'000'000, most_jobs = 1024, most_seconds = 1'000'000;
 
 /// A number in these bounds, which the help does not repeat: their problem is told with them.
-CLI::Validator between(auto least, auto most) { return CLI::Range(least, most).description(""); }
+template <class Number>
+CLI::Validator between(Number least, Number most) {
+  return {[least, most](const std::string& text) {
+            const std::optional<Number> number = number_in<Number>(text);
+            if (number && *number >= least && *number <= most) return std::string();
+            return in_quotes(text) + " is no " + (std::is_integral_v<Number> ? "whole " : "") +
+                   "number from " + CLI::detail::to_string(least) + " to " +
+                   CLI::detail::to_string(most);
+          },
+          ""};
+}
 
 /// A file or folder to write; "" would be no output at all, as from a variable of a shell that is not set.
 CLI::Validator output_name() {
@@ -54,8 +71,7 @@ class Options {
   }
   /// One of the words between the bars of `words`.
   void word(const char* name, std::string& chosen, const char* words, const char* about) {
-    value(name, chosen, words, about)
-        ->check(CLI::IsMember(words_between_bars(words)).description(""));
+    value(name, chosen, words, about)->check(one_of(words_between_bars(words)));
   }
   template <class Values>
   CLI::Option* list(const std::string& name, Values& values, const char* type,
@@ -91,7 +107,7 @@ void add_run_options(CLI::App* run, CommandLine& line) {
          "layer: simulate each kernel and collective of every layer as an event, and show them in "
          "a trace; times are those of pass, unless messages contend")
       ->type_name("pass|layer")
-      ->check(CLI::IsMember({"pass", "layer"}).description(""));
+      ->check(one_of({"pass", "layer"}));
   options.word("--engine", line.engine, "simgrid|native|heap",
                "What simulates the iteration (default simgrid): native shares links by the same "
                "rule, faster where messages contend; heap gives each message its links to itself");
@@ -800,6 +816,16 @@ const Command program{
 }  // namespace
 
 std::string in_quotes(const std::string& word) { return "\"" + word + "\""; }
+
+CLI::Validator one_of(std::vector<std::string> words) {
+  return {[words = std::move(words)](const std::string& text) {
+            if (std::ranges::find(words, text) != words.end()) return std::string();
+            const std::string nearest = closest_match(text, words);
+            return in_quotes(text) + " is none of " + listed(words) +
+                   (nearest.empty() ? "" : " (did you mean " + in_quotes(nearest) + "?)");
+          },
+          ""};
+}
 
 std::vector<std::string> words_between_bars(const std::string& text) {
   if (text.find('|') == std::string::npos) return {};

@@ -7,7 +7,8 @@
 
 namespace CLI {
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace windtunnel {
 
@@ -69,6 +70,8 @@ std::string help_ending(const Command& command);
 
 /// The word in double quotes, for messages.
 std::string in_quotes(const std::string& word);
+/// Refuses other words, with the nearest of these.
+CLI::Validator one_of(std::vector<std::string> words);
 /// Of "amp|varuna" both; nothing of a text without a bar.
 std::vector<std::string> words_between_bars(const std::string& text);
 

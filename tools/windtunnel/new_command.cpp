@@ -43,6 +43,7 @@ std::string ask(const std::string& question, Complaint complaint) {
 }
 
 NewScenarioRequest request_of(const CommandLine& line, const Library& library) {
+  if (line.gpus.size() > 1) throw UsageError("new takes one --gpus, these are several");
   NewScenarioRequest request{line.model, line.platform, line.gpus.empty() ? 0 : line.gpus.front(),
                              line.global_batch, line.sequence};
   const auto complaint_about = [&](const LibraryKind& kind) {

@@ -316,7 +316,7 @@ exits 2 sweep day.json --out none; says '"day"'
 
 # Wrong usage and wrong files: 2, at once.
 exits 2 sweep sweep.json; says "--out DIR"
-exits 2 sweep sweep.json --out none --jobs 0; says "not in range"
+exits 2 sweep sweep.json --out none --jobs 0; says "is no whole number from"
 exits 2 sweep "$here/../../sim/scenario/corpus/good/plain.json" --out none; says "has no sweep"
 sed 's/"pipeline"/"pipelin"/' sweep.json >misspelt.json
 exits 2 sweep misspelt.json --out none; says 'did you mean "pipeline"?'
