@@ -208,8 +208,17 @@ bool ScenarioFiles::lay_over(JsonValue& base, const JsonValue& entry,
             "write a path, or a list of paths");
     return false;
   }
-  const fs::path path = resolve(entry);
+  const std::string& text = entry.string();
+  fs::path path = resolve(entry);
   std::error_code ignored;
+  if (!looks_like_path(text) && !fs::exists(path, ignored)) {  // a built-in scenario has a name
+    path = path_for_people(library_file(*library_, scenario_files, text));
+    if (!fs::exists(path, ignored)) {
+      problem(entry.origin, pointer, "unknown scenario " + text_for_message(entry),
+              suggest_name(*library_, scenario_files, text));
+      return false;
+    }
+  }
   const fs::path canonical = fs::weakly_canonical(path, ignored);
   if (std::ranges::find(chain, canonical) != chain.end()) {
     problem(entry.origin, pointer, "the file extends itself: " + chain_text(chain, canonical));

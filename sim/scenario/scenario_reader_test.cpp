@@ -101,6 +101,16 @@ TEST_CASE("nodes are taken in the platform's order, as many as the plan needs") 
   CHECK(both.nodes[1].gpus == 4);
 }
 
+TEST_CASE("a built-in scenario is extended by its name, and a misspelt one gets a suggestion") {
+  const Scenario scenario = testing::read_text(
+      R"({"version": 1, "extends": "gpt-39b-512xa100", "training": {"micro_batch": 4}})");
+  CHECK(scenario.model.name == "gpt-39b");
+  CHECK(scenario.plan.training.micro_batch == 4);
+  CHECK_THROWS_WITH(testing::read_text(R"({"version": 1, "extends": "gpt-39b-512xa10"})"),
+                    doctest::Contains("unknown scenario \"gpt-39b-512xa10\" at /extends (did you "
+                                      "mean \"gpt-39b-512xa100\"?)"));
+}
+
 TEST_CASE("extends merges objects, replaces arrays, deletes by null, and the last one wins") {
   const TemporaryFolder folder;
   folder.write("a.json", base_text);
