@@ -1,6 +1,7 @@
 #include "search/rank_document.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -159,6 +160,8 @@ JsonValue rank_data(const Scenario& base, const RankResult& result) {
                     {"proven", only_if(is_any, result.table_is_proven)},
                     {"objective", only_if(!by_time, name_of(result.objective))},
                     {"avoided", avoided_value(result)},
+                    {"warnings", only_if(!result.interval_warning.empty(),
+                                         array_of(std::array{result.interval_warning}))},
                     {"plans", JsonValue(std::move(plans))}});
 }
 

@@ -404,6 +404,10 @@ TEST_CASE("the page shows the numbers of its JSON: of every plan, and of the bes
   for (const char* part : {"<circle", "<h2>Plans</h2>", "<h2>Search</h2>", "searched: ",
                            "<p class=\"verdict good\"><b>✓</b> by the model, the table is proven"})
     CHECK_MESSAGE(page.find(part) != std::string::npos, part);
+  result.interval_warning = "the prediction interval is a guess: …";
+  const document::Document warned = rank_document(scenario, result);
+  CHECK(text_of(warned).ends_with("\n  ! the prediction interval is a guess: …\n"));
+  CHECK(find_at(warned.data, "/warnings/0")->string() == result.interval_warning);
   // The interval of each is on the page alone; the text says once how wide they are.
   CHECK(text_of(document).find("90 % intervals begin 10 % below each time and end 20 % above it") !=
         std::string::npos);
