@@ -336,7 +336,7 @@ std::string interval_warning(const Interval& interval) {
   if (interval.basis == IntervalBasis::measured) return {};
   return interval_warning_start +
          std::string(interval.basis == IntervalBasis::extrapolated ? "extrapolated" : "a guess") +
-         ": no run that Windtunnel was fitted to had " + interval.brief +
+         ": no comparable run that Windtunnel was fitted to had " + interval.brief +
          "; runs of your own narrow it (windtunnel calibrate --advise FILE)";
 }
 

@@ -32,7 +32,7 @@ struct Interval {
 /// Words that every interval_warning() begins with.
 inline constexpr const char* interval_warning_start = "the prediction interval is ";
 /// Why the interval is wide, and what narrows it, as every command says it; empty where it rests on measurements of its kind:
-///   the prediction interval is extrapolated: no run that Windtunnel was fitted to had h100 GPUs (measured a100) or …; runs of your own
+///   the prediction interval is extrapolated: no comparable run that Windtunnel was fitted to had h100 GPUs (measured a100) or …; runs of your own
 ///   narrow it (windtunnel calibrate --advise FILE)
 std::string interval_warning(const Interval& interval);
 

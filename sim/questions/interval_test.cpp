@@ -138,10 +138,10 @@ TEST_CASE("beyond what was measured it is wider by half and says what is new") {
   CHECK(interval.basis == IntervalBasis::extrapolated);
   CHECK(high_log(interval) == doctest::Approx(0.24));  // 1.5 * 0.16
   CHECK(interval.reason == "gpus 128, measured 8 to 64");
-  CHECK(
-      interval_warning(interval) ==
-      "the prediction interval is extrapolated: no run that Windtunnel was fitted to had gpus 128 "
-      "(measured 8 to 64); runs of your own narrow it (windtunnel calibrate --advise FILE)");
+  CHECK(interval_warning(interval) ==
+        "the prediction interval is extrapolated: no comparable run that Windtunnel was fitted to "
+        "had gpus 128 "
+        "(measured 8 to 64); runs of your own narrow it (windtunnel calibrate --advise FILE)");
 }
 
 TEST_CASE("a stack measured on other GPUs is an extrapolation") {
@@ -221,11 +221,11 @@ TEST_CASE(
       "no measured runs of software mine (the nearest stack, s, differs in 1 value: launches 1000, "
       "measured 3); h100 GPUs, measured a100 (peak rate 1000, measured 312); platform p unlike it "
       "was measured (NICs 1000, measured 4)");
-  CHECK(
-      interval_warning(interval) ==
-      "the prediction interval is a guess: no run that Windtunnel was fitted to had software mine "
-      "(none of its runs was measured), h100 GPUs (measured a100) or platform p with NICs 1000 "
-      "(measured 4); runs of your own narrow it (windtunnel calibrate --advise FILE)");
+  CHECK(interval_warning(interval) ==
+        "the prediction interval is a guess: no comparable run that Windtunnel was fitted to had "
+        "software mine "
+        "(none of its runs was measured), h100 GPUs (measured a100) or platform p with NICs 1000 "
+        "(measured 4); runs of your own narrow it (windtunnel calibrate --advise FILE)");
   const Interval larger = interval_from({{even_regime()}, unseen}, traits(128), Seconds{10}, 0);
   CHECK(high_log(larger) == doctest::Approx(1.5 * 0.16));
 }

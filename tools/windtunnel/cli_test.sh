@@ -367,7 +367,7 @@ exits 1 compare $good $good --set /model/hidden=16384; prints "NO"
 exits 2 compare; says "two or more FILEs"; silent stdout
 exits 2 compare $good; says "second FILE"
 exits 2 compare $good $good --toggle compression; says "one FILE"
-exits 2 compare $good --toggle compression; says "changes nothing"; silent stdout
+exits 2 compare $good --toggle compression; says "compresses nothing, so the two runs would be one and the same"; silent stdout
 exits 2 compare $good --toggle /compresion; says 'did you mean "compression"?'
 exits 0 compare plain.json recompute.json --report compared.html; prints "speed-up"; says "wrote compared.html"
 is "the page is HTML" grep -q '^<!DOCTYPE html>' compared.html
