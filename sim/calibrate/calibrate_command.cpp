@@ -275,6 +275,7 @@ std::string prediction_text(const JsonValue& prediction, const std::string& file
         "        90 %: " + time("/anchored_interval_s/0") + " to " + time("/anchored_interval_s/1");
   return line + "\n";
 }
+
 constexpr int written_digits = 4;
 
 /// Where a kind of file stands in a scenario, and the option that names one.

@@ -88,17 +88,6 @@ TEST_CASE("a number as near to measured ones as such numbers vary is one of them
   CHECK(regime.beyond(traits).of(EvidenceAxis::cluster).size() == 1);
 }
 
-TEST_CASE("each set that ran the stack counts as much as all others together") {
-  UnseenErrors unseen;
-  for (int i = 1; i <= 3; ++i) unseen.sets["own " + std::to_string(i)] = {{"stack"}, {0.0}};
-  for (int i = 1; i <= 17; ++i)
-    unseen.sets["other " + std::to_string(i)] = {{"another"}, {0.01 * i}};
-  // 0.9 * 21 = 18.9 of 20 are to be held. Three own sets count 5 each, and 17 others 5 / 17 = 0.294: three of these may be left out,
-  // 20 - 3 * 0.294 = 19.1. Where all count alike, one.
-  CHECK(unseen.bounds("stack", 0).second == doctest::Approx(0.14));
-  CHECK(unseen.bounds("a third", 0).second == doctest::Approx(0.16));
-}
-
 TEST_CASE("what is written can be read again") {
   const TemporaryFolder folder;
   const MeasuredErrors written{{small_regime()},

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "importers/gpu_totals.hpp"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <limits>
 #include <tuple>
@@ -40,6 +39,11 @@ std::int64_t common_length(const Intervals& a, const Intervals& b) {
   return length;
 }
 
+constexpr TraceLine line_of(CommClass comm) {
+  return static_cast<TraceLine>(static_cast<int>(TraceLine::tensor_comm) + static_cast<int>(comm));
+}
+static_assert(line_of(CommClass::other) == TraceLine::other_comm);
+
 TraceLine line_of(const GpuEvent& event) {
   switch (event.work) {
     case GpuWork::compute:
@@ -47,8 +51,7 @@ TraceLine line_of(const GpuEvent& event) {
       if (event.phase == ComputePhase::optimizer) return TraceLine::optimizer;
       return event.phase == ComputePhase::codec ? TraceLine::codec : TraceLine::compute;
     case GpuWork::communication:
-      return static_cast<TraceLine>(static_cast<int>(TraceLine::tensor_comm) +
-                                    static_cast<int>(event.comm));
+      return line_of(event.comm);
     case GpuWork::copy:
       return TraceLine::copies;
     case GpuWork::launching:
@@ -58,13 +61,6 @@ TraceLine line_of(const GpuEvent& event) {
   }
   return TraceLine::idle;
 }
-static_assert(static_cast<int>(TraceLine::tensor_comm) + static_cast<int>(CommClass::other) ==
-              static_cast<int>(TraceLine::other_comm));
-
-/// Of a class of communication, by its number.
-const TraceLineWords& words_of_comm(std::size_t comm) {
-  return trace_lines[static_cast<std::size_t>(TraceLine::tensor_comm) + comm];
-}
 
 bool computes(const GpuEvent& event) {
   return event.work == GpuWork::compute || event.work == GpuWork::set;
@@ -72,8 +68,8 @@ bool computes(const GpuEvent& event) {
 
 /// What ran on one GPU, by line and by phase.
 struct Ran {
-  std::array<Intervals, num_trace_lines> lines;
-  std::array<Intervals, num_compute_phases> phases;
+  EnumArray<TraceLine, Intervals> lines;
+  EnumArray<ComputePhase, Intervals> phases;
   GpuTotals totals;
 };
 
@@ -104,8 +100,8 @@ class Labels {
 
 void add(const GpuTrace& trace, const GpuEvent& event, Intervals::value_type time, Labels& labels,
          Ran& ran) {
-  ran.lines[static_cast<std::size_t>(line_of(event))].push_back(time);
-  if (computes(event)) ran.phases[static_cast<std::size_t>(event.phase)].push_back(time);
+  ran.lines[line_of(event)].push_back(time);
+  if (computes(event)) ran.phases[event.phase].push_back(time);
   if (!is_work(event)) return;
   const auto& [label, kernel] = labels.of(event);
   for (WorkTotal* total :
@@ -118,16 +114,14 @@ void add(const GpuTrace& trace, const GpuEvent& event, Intervals::value_type tim
 GpuTotals summed(Ran ran) {
   GpuTotals totals = std::move(ran.totals);
   for (Intervals& intervals : ran.lines) intervals = united(std::move(intervals));
-  const auto line = [&](TraceLine which) -> const Intervals& {
-    return ran.lines[static_cast<std::size_t>(which)];
-  };
   const Intervals compute =
-      joined(joined(line(TraceLine::compute), line(TraceLine::optimizer)), line(TraceLine::codec));
+      joined(joined(ran.lines[TraceLine::compute], ran.lines[TraceLine::optimizer]),
+             ran.lines[TraceLine::codec]);
   Intervals communication, so_far;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(num_comm_classes); ++i) {
-    const Intervals& of_class = ran.lines[static_cast<std::size_t>(TraceLine::tensor_comm) + i];
-    totals.communicating[i] = length_of(of_class);
-    totals.exposed[i] = totals.communicating[i] - common_length(of_class, compute);
+  for (const CommClass comm : enumerators<CommClass>()) {
+    const Intervals& of_class = ran.lines[line_of(comm)];
+    totals.communicating[comm] = length_of(of_class);
+    totals.exposed[comm] = totals.communicating[comm] - common_length(of_class, compute);
     communication = joined(std::move(communication), of_class);
   }
   for (std::size_t i = 0; i + 1 < ran.lines.size(); ++i) {
@@ -149,7 +143,7 @@ GpuTotals summed(Ran ran) {
 
 }  // namespace
 
-const std::array<TraceLineWords, num_trace_lines> trace_lines{{
+const EnumArray<TraceLine, TraceLineWords> trace_lines{{{
     {"compute", "compute", "compute"},
     {"optimizer", "optimizer", "optimizer"},
     {"codec", "codec", "codec"},
@@ -162,7 +156,7 @@ const std::array<TraceLineWords, num_trace_lines> trace_lines{{
     {"launch_gaps", "launching", "m-cache"},
     {"pipeline_bubble", "waiting for others", "pipeline_bubble"},
     {"idle", "idle, the trace does not say why", "pipeline_bubble"},
-}};
+}}};
 
 bool is_work(const GpuEvent& event) {
   return event.work != GpuWork::launching && event.work != GpuWork::waiting;
@@ -212,15 +206,15 @@ JsonValue json_of(const GpuTotals& gpu, std::int64_t steps) {
     });
   };
   JsonValue lines = empty_object(), phases = lines, classes = lines;
-  for (std::size_t i = 0; i < gpu.lines.size(); ++i)
-    lines.set(trace_lines[i].name, JsonValue(seconds(gpu.lines[i])));
-  for (std::size_t i = 0; i < gpu.phases.size(); ++i)
-    if (gpu.phases[i] > 0)
-      phases.set(name_of(static_cast<ComputePhase>(i)), JsonValue(seconds(gpu.phases[i])));
-  for (std::size_t i = 0; i < gpu.communicating.size(); ++i)
-    if (gpu.communicating[i] > 0)
-      classes.set(words_of_comm(i).name, object_of({{"time_s", seconds(gpu.communicating[i])},
-                                                    {"exposed_s", seconds(gpu.exposed[i])}}));
+  for (const TraceLine line : enumerators<TraceLine>())
+    lines.set(trace_lines[line].name, JsonValue(seconds(gpu.lines[line])));
+  for (const ComputePhase phase : enumerators<ComputePhase>())
+    if (gpu.phases[phase] > 0) phases.set(name_of(phase), JsonValue(seconds(gpu.phases[phase])));
+  for (const CommClass comm : enumerators<CommClass>())
+    if (gpu.communicating[comm] > 0)
+      classes.set(trace_lines[line_of(comm)].name,
+                  object_of({{"time_s", seconds(gpu.communicating[comm])},
+                             {"exposed_s", seconds(gpu.exposed[comm])}}));
   return object_of({{"device", gpu.device},
                     {"window_s", seconds(gpu.window)},
                     {"busy_s", seconds(gpu.busy)},
@@ -243,16 +237,15 @@ html::FigureRows time_rows() {
     rows.push_back({label, pointer, html::text_of_time, html::Change::difference});
   };
   const auto add_classes = [&](const std::string& before, const std::string& after) {
-    for (std::size_t i = 0; i < num_comm_classes; ++i) {
-      const std::string text = words_of_comm(i).text;
-      add("  " + text.substr(0, text.find(", exposed")), before + words_of_comm(i).name + after);
+    for (const CommClass comm : enumerators<CommClass>()) {
+      const auto& [name, words, colour] = trace_lines[line_of(comm)];
+      const std::string text = words;
+      add("  " + text.substr(0, text.find(", exposed")), before + name + after);
     }
   };
   add("compute", "/compute_s");
-  for (int i = 0; i < num_compute_phases; ++i) {
-    const std::string phase = name_of(static_cast<ComputePhase>(i));
+  for (const auto& [phase, value] : all_names<ComputePhase>())
     add("  " + phase, "/compute_by_phase_s/" + phase);
-  }
   add("not computing", "/not_computing_s");
   add("exposed communication", "/exposed_communication_s");
   add_classes("/breakdown_s/", "");

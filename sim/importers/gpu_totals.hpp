@@ -1,12 +1,12 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/enum_array.hpp"
 #include "core/json_value.hpp"
 #include "importers/gpu_trace.hpp"
 #include "report/document.hpp"
@@ -37,34 +37,33 @@ enum class TraceLine {
   pipeline_bubble,  ///< nothing runs; of a simulation, because others are awaited
   idle,             ///< nothing runs, and the trace does not say why
 };
-inline constexpr int num_trace_lines = 12;
 /// A line as JSON and pages call it.
 struct TraceLineWords {
   const char* name;    ///< as in a report's breakdown_s, where that has it
   const char* text;    ///< on a page
   const char* colour;  ///< class of its colour there
 };
-extern const std::array<TraceLineWords, num_trace_lines> trace_lines;  ///< by TraceLine
+extern const EnumArray<TraceLine, TraceLineWords> trace_lines;
 
 /// Where the time of one GPU went, in nanoseconds. Sums are of durations; the rest are lengths of
 /// unions, so that what runs beside each other counts once.
 struct GpuTotals {
   std::int64_t device = 0;
-  std::int64_t window = 0;                                ///< the time that is looked at
-  std::int64_t busy = 0;                                  ///< something runs
-  std::int64_t compute = 0;                               ///< compute or set
-  std::int64_t communication = 0;                         ///< of any class
-  std::int64_t overlap = 0;                               ///< compute and communication at once
-  std::array<std::int64_t, num_trace_lines> lines{};      ///< add up to the window
-  std::array<std::int64_t, num_compute_phases> phases{};  ///< of compute
-  std::array<std::int64_t, num_comm_classes> communicating{};         ///< by class
-  std::array<std::int64_t, num_comm_classes> exposed{};               ///< without compute beside it
+  std::int64_t window = 0;                             ///< the time that is looked at
+  std::int64_t busy = 0;                               ///< something runs
+  std::int64_t compute = 0;                            ///< compute or set
+  std::int64_t communication = 0;                      ///< of any class
+  std::int64_t overlap = 0;                            ///< compute and communication at once
+  EnumArray<TraceLine, std::int64_t> lines{};          ///< add up to the window
+  EnumArray<ComputePhase, std::int64_t> phases{};      ///< of compute
+  EnumArray<CommClass, std::int64_t> communicating{};  ///< by class
+  EnumArray<CommClass, std::int64_t> exposed{};        ///< without compute beside it
   std::map<std::string, std::map<std::string, WorkTotal>> by_stream;  ///< [stream][work kind]
   std::map<std::string, WorkTotal> by_kernel;  ///< "matrix product", "nccl AllReduce (default_pg)"
 
   std::int64_t idle() const { return window - busy; }
   std::int64_t exposed_communication() const { return communication - overlap; }
-  std::int64_t of(TraceLine line) const { return lines[static_cast<std::size_t>(line)]; }
+  std::int64_t of(TraceLine line) const { return lines[line]; }
 };
 
 /// Whether something ran, rather than was waited for.

@@ -16,7 +16,6 @@ namespace windtunnel {
 
 /// Whom a collective is between, in the words of our own breakdown.
 enum class CommClass { tensor, pipeline, data, embedding, other };
-inline constexpr int num_comm_classes = 5;
 
 /// The class that the description of a process group names: Megatron-LM's
 /// "TENSOR_MODEL_PARALLEL_GROUP", DeviceMesh's "mesh_tp", our "TENSOR_PARALLEL". Groups of other
@@ -40,7 +39,6 @@ const char* name_of(GpuWork work);
 
 /// Which part of training launched a kernel; unknown where the trace holds no launches.
 enum class ComputePhase { forward, backward, optimizer, codec, unknown };
-inline constexpr int num_compute_phases = 5;
 
 /// Times from begin to end, in nanoseconds of the trace's clock.
 using Intervals = std::vector<std::pair<std::int64_t, std::int64_t>>;

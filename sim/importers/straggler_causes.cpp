@@ -179,8 +179,7 @@ class WorkerOrder {
   WorkerOrder(const JobTrace& trace, std::uint32_t begin, std::uint32_t end,
               std::vector<std::vector<std::uint32_t>>& awaited)
       : trace_(trace), awaited_(awaited) {
-    for (std::uint32_t i = begin; i < end; ++i)
-      by_work_[static_cast<std::size_t>(of(i).work)].push_back(i);
+    for (std::uint32_t i = begin; i < end; ++i) by_work_[of(i).work].push_back(i);
     for (const JobWork work : {JobWork::forward_compute, JobWork::backward_compute})
       passes_.insert(passes_.end(), all(work).begin(), all(work).end());
     std::ranges::sort(passes_, [&](std::uint32_t a, std::uint32_t b) {
@@ -198,9 +197,7 @@ class WorkerOrder {
 
  private:
   const JobOperation& of(std::uint32_t operation) const { return trace_.operations[operation]; }
-  const std::vector<std::uint32_t>& all(JobWork work) const {
-    return by_work_[static_cast<std::size_t>(work)];
-  }
+  const std::vector<std::uint32_t>& all(JobWork work) const { return by_work_[work]; }
 
   void await(std::uint32_t operation, std::uint32_t what) { awaited_[operation].push_back(what); }
   void chain(const std::vector<std::uint32_t>& operations) {
@@ -255,7 +252,7 @@ class WorkerOrder {
 
   const JobTrace& trace_;
   std::vector<std::vector<std::uint32_t>>& awaited_;
-  std::array<std::vector<std::uint32_t>, num_job_works> by_work_;
+  EnumArray<JobWork, std::vector<std::uint32_t>> by_work_;
   std::vector<std::uint32_t> passes_;  ///< by time
 };
 
@@ -326,15 +323,13 @@ double ratio_of(double a, double b) { return b > 0 ? a / b : 1; }
 class OperationTimes {
  public:
   explicit OperationTimes(const JobTrace& trace) : trace_(trace) {
-    std::array<std::vector<double>, num_job_works> by_work;
+    EnumArray<JobWork, std::vector<double>> by_work;
     for (const JobOperation& operation : trace.operations)
-      by_work[index(operation.work)].push_back(operation.duration);
-    for (int i = 0; i < num_job_works; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      if (by_work[at].empty()) continue;
-      ideal_[at] = is_computing(static_cast<JobWork>(i)) ? mean_of(by_work[at])
-                                                         : median_of(std::move(by_work[at]));
-    }
+      by_work[operation.work].push_back(operation.duration);
+    for (const JobWork work : enumerators<JobWork>())
+      if (!by_work[work].empty())
+        ideal_[work] =
+            is_computing(work) ? mean_of(by_work[work]) : median_of(std::move(by_work[work]));
     const std::vector<std::vector<double>> no_times(at(trace_.num_workers()));
     std::array durations{no_times, no_times};
     for (const JobOperation& operation : trace_.operations)
@@ -357,13 +352,13 @@ class OperationTimes {
     }
   }
 
-  double ideal(const JobOperation& operation) const { return ideal_[index(operation.work)]; }
+  double ideal(const JobOperation& operation) const { return ideal_[operation.work]; }
   double of_worker(const JobOperation& operation) const {
-    return worker_[pass_index(operation)][static_cast<std::size_t>(trace_.worker_of(operation))];
+    return worker_[pass_index(operation)][at(trace_.worker_of(operation))];
   }
   /// The median over the workers of a stage.
   double of_peers(const JobOperation& operation) const {
-    return peers_[pass_index(operation)][static_cast<std::size_t>(operation.stage)];
+    return peers_[pass_index(operation)][at(operation.stage)];
   }
   /// The mean over the stages of that.
   double of_stages(const JobOperation& operation) const { return stages_[pass_index(operation)]; }
@@ -373,14 +368,13 @@ class OperationTimes {
   double of_stages() const { return stages_[0] + stages_[1]; }
 
  private:
-  static std::size_t index(JobWork work) { return static_cast<std::size_t>(work); }
   static std::size_t at(int number) { return static_cast<std::size_t>(number); }
   static std::size_t pass_index(const JobOperation& operation) {
     return operation.work == JobWork::forward_compute ? 0 : 1;
   }
 
   const JobTrace& trace_;
-  std::array<double, num_job_works> ideal_{};
+  EnumArray<JobWork, double> ideal_{};
   std::array<std::vector<double>, 2> worker_, peers_;  ///< of forward and backward passes
   std::array<double, 2> stages_{};
 };
@@ -412,17 +406,15 @@ class WhatIf {
     add_workers(analysis);
     for (int stage = 0; stage < trace_.num_stages; ++stage)
       analysis.stage_ratios.push_back(ratio_of(times_.of_peers(stage), times_.of_stages()));
-    std::array<bool, num_job_works> present{};
-    for (const JobOperation& operation : trace_.operations)
-      present[static_cast<std::size_t>(operation.work)] = true;
-    for (std::size_t i = 0; i < present.size(); ++i)
-      if (present[i])
-        analysis.slowdown_by_work[i] = mean_of(replayed([&](const JobOperation& operation) {
-                                         return static_cast<std::size_t>(operation.work) == i
-                                                    ? operation.duration
-                                                    : times_.ideal(operation);
-                                       })) /
-                                       analysis.ideal_time;
+    for (const JobWork work : enumerators<JobWork>()) {
+      if (std::ranges::find(trace_.operations, work, &JobOperation::work) ==
+          trace_.operations.end())
+        continue;
+      const auto with_this_one = [&](const JobOperation& operation) {
+        return operation.work == work ? operation.duration : times_.ideal(operation);
+      };
+      analysis.slowdown_by_work[work] = mean_of(replayed(with_this_one)) / analysis.ideal_time;
+    }
 
     add_scatter(analysis);
     return analysis;

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "core/enum_names.hpp"
+#include "core/enum_array.hpp"
 #include "core/text_input.hpp"
 
 namespace windtunnel {
@@ -27,7 +26,6 @@ enum class JobWork {
   optimizer,
   gc  ///< garbage collection
 };
-inline constexpr int num_job_works = enumerators<JobWork>().size();
 
 /// A forward or backward pass of one microbatch.
 bool is_pass(JobWork work);
@@ -118,7 +116,7 @@ struct StragglerAnalysis {
   std::vector<CauseCost> causes;     ///< by what they save, the most first
   std::vector<WorkerPace> workers;   ///< the slowest first
   std::vector<double> stage_ratios;  ///< time in passes of each stage over the mean of the stages
-  std::array<double, num_job_works>
+  EnumArray<JobWork, double>
       slowdown_by_work{};  ///< with the actual times of one kind alone (equation 2); 0: none
   double forward_scatter = 0,
          backward_scatter = 0;  ///< standard deviation of passes over their worker's mean

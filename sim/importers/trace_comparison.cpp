@@ -85,7 +85,7 @@ void add_notes(const std::string& letter, const ComparedTimeline& run, const Gpu
   else if (static_cast<double>(outside) > worth_saying * static_cast<double>(totals.busy))
     notes.push_back(letter + ": " + to_text(trace_time(outside)) +
                     " of GPU work lie outside of its marked steps, and count nowhere");
-  const std::int64_t unknown = totals.phases[static_cast<std::size_t>(ComputePhase::unknown)];
+  const std::int64_t unknown = totals.phases[ComputePhase::unknown];
   if (unknown > 0)
     notes.push_back(letter + ": " + to_text(run.of_one(unknown)) +
                     " of computing have no launch in the trace: neither forward nor backward");

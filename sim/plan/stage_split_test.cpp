@@ -1,9 +1,9 @@
-#include "plan/stage_split.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <random>
+
+#include "plan/pipeline_layout.hpp"
 
 namespace windtunnel {
 namespace {

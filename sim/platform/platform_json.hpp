@@ -3,8 +3,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "core/json_value.hpp"
 #include "core/object_reader.hpp"

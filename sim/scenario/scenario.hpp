@@ -16,7 +16,7 @@
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
 #include "platform/software_profile.hpp"
-#include "scenario/search_json.hpp"
+#include "scenario/blocks_json.hpp"
 #include "workload/transformer.hpp"
 
 namespace windtunnel {

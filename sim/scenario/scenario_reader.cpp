@@ -22,21 +22,18 @@
 #include "memory/memory_account.hpp"
 #include "memory/memory_correction.hpp"
 #include "plan/nvlink_groups.hpp"
+#include "plan/pipeline_layout.hpp"
 #include "plan/plan.hpp"
 #include "plan/plan_check.hpp"
-#include "plan/stage_split.hpp"
 #include "platform/platform.hpp"
 #include "platform/platform_json.hpp"
 #include "platform/software_profile.hpp"
-#include "scenario/job_json.hpp"
+#include "scenario/blocks_json.hpp"
 #include "scenario/key_table.hpp"
-#include "scenario/noise_json.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/plan_json.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
-#include "scenario/search_json.hpp"
-#include "scenario/sweep_json.hpp"
 #include "schedule/in_flight.hpp"
 #include "schedule/schedule_check.hpp"
 #include "workload/model_json.hpp"
@@ -44,6 +41,8 @@
 
 namespace windtunnel {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string class_place(const std::string& name) { return "/compression/" + name; }
 std::string codec_place(const std::string& name) { return class_place(name) + "/codec"; }
@@ -620,7 +619,7 @@ class StageJudge {
   std::map<Key, Seconds> time_of_;
 };
 
-/// Layers by stage such that the slowest stage is as fast as can be (plan/stage_split.hpp). A stage takes one microbatch's forward
+/// Layers by stage such that the slowest stage is as fast as can be (plan/pipeline_layout.hpp). A stage takes one microbatch's forward
 /// and backward pass of its layers, with embedding or head, on the slowest kind of GPU that holds it, tensor collectives across nodes
 /// uncontended; it fits if its memory does on the smallest. Layers go in multiples of the model chunks a device holds.
 std::vector<int> balanced_stage_layers(const BalanceInputs& in) {
@@ -1021,7 +1020,7 @@ bool change_devices(const ReadOptions& options, std::size_t num_node_types) {
 }
 
 }  // namespace
-namespace fs = std::filesystem;
+
 JsonValue merged_scenario(const fs::path& file, const Library& library,
                           const ReadOptions& options) {
   ScenarioReader reader(library, file.parent_path(), options);

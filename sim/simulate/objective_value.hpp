@@ -3,9 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "scenario/job_json.hpp"
+#include "scenario/blocks_json.hpp"
 #include "scenario/scenario.hpp"
-#include "scenario/search_json.hpp"
 #include "timeline/breakdown.hpp"
 
 namespace windtunnel {

@@ -128,9 +128,9 @@ JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
                       {"saved_s", only_if(worker.saved > 0, worker.saved)}});
   };
   JsonValue works = empty_object();
-  for (std::size_t i = 0; i < analysis.slowdown_by_work.size(); ++i)
-    if (analysis.slowdown_by_work[i] > 0)
-      works.set(dashed_name(static_cast<JobWork>(i)), JsonValue(analysis.slowdown_by_work[i]));
+  for (const JobWork work : enumerators<JobWork>())
+    if (const double slowdown = analysis.slowdown_by_work[work]; slowdown > 0)
+      works.set(dashed_name(work), JsonValue(slowdown));
   return object_of(
       {{"file", trace.file},
        {"data_ranks", trace.num_data_ranks},
