@@ -199,12 +199,14 @@ Novelty novelty_of_stack(const Neighbourhood& near, const UnseenErrors& unseen,
                                        : (sets.size() > 1 ? percent_text(least) + " to " : "") +
                                              percent_text(most) + " off";
   const bool is_changed = nearest.regime->software == software;
-  return {{is_changed ? with_values(name, nearest.beyond.of(EvidenceAxis::stack))
-                      : name + (sets.empty() ? " (none of its runs was measured)"
-                                             : " (predictions of its runs were " + off + ")")},
-          (sets.empty() ? "no measured runs of " + name
-                        : name + " has no fitted runs, and predictions without a fit were " + off) +
-              " (" + details + ")"};
+  return {
+      {is_changed ? with_values(name, nearest.beyond.of(EvidenceAxis::stack))
+                  : name + (sets.empty() ? " (none of its runs was measured)"
+                                         : " (predictions of its runs were " + off + ")")},
+      (is_changed     ? name + " was not measured with these values"
+       : sets.empty() ? "no measured runs of " + name
+                      : name + " has no fitted runs, and predictions without a fit were " + off) +
+          " (" + details + ")"};
 }
 
 Novelty novelty_of(const Neighbourhood& near, const UnseenErrors& unseen, EvidenceAxis axis,

@@ -135,15 +135,18 @@ struct StepPath {
   PathTimes work, nodes;
 };
 
-/// "gpu 11, 1.25 times as slow"
-std::string text_of(const NoiseBlock::SlowPart& part) {
+std::string slowdown_text(double slowdown) {
   constexpr int digits = 4;
-  return (part.gpu ? "gpu " + std::to_string(*part.gpu)
-                   : "node " + std::to_string(part.node.value_or(0))) +
-         ", " + significant_text(part.slowdown, digits) + " times as slow";
+  return ", " + significant_text(slowdown, digits) + " times as slow";
 }
 
-/// The slow parts of a device's GPUs. As slow as the slowest of them is the device: where several delay it, the delay is that of the slowest.
+/// "gpu 11"
+std::string name_of(const NoiseBlock::SlowPart& part) {
+  return part.gpu ? "gpu " + std::to_string(*part.gpu)
+                  : "node " + std::to_string(part.node.value_or(0));
+}
+
+/// The slow parts of each device's slowest GPU, whose slowdowns multiply as in StepNoise: the device waits for it.
 class SlowParts {
  public:
   SlowParts(const Scenario& scenario, const NoiseBlock& noise) {
@@ -154,25 +157,33 @@ class SlowParts {
       gpus += node.gpus;
     }
     for (const PlanDevice& device : scenario.plan.devices) {
-      const NoiseBlock::SlowPart*& slowest = of_device_.emplace_back();
-      for (const NoiseBlock::SlowPart& part : noise.slow_parts) {
-        const int node = static_cast<int>(device.node.index());
-        const bool is_here = part.node == node || std::ranges::any_of(device.gpus, [&](int gpu) {
-                               return part.gpu == first_gpu[device.node.index()] + gpu;
-                             });
-        if (is_here && (slowest == nullptr || part.slowdown > slowest->slowdown)) slowest = &part;
+      Slow& slowest = of_device_.emplace_back();
+      const auto node = static_cast<int>(device.node.index());
+      for (const int gpu : device.gpus) {
+        Slow slow;
+        for (const NoiseBlock::SlowPart& part : noise.slow_parts) {
+          if (part.node != node && part.gpu != first_gpu[device.node.index()] + gpu) continue;
+          slow.slowdown *= part.slowdown;
+          slow.names += (slow.names.empty() ? "" : " and ") + name_of(part);
+        }
+        if (slow.slowdown > slowest.slowdown) slowest = slow;
       }
     }
   }
 
   SpanDelay delay_of(DeviceId device, const Work& usual) const {
-    const NoiseBlock::SlowPart* const part = of_device_[device.index()];
-    if (part == nullptr) return {};
-    return {text_of(*part), with_slower_kernels(usual, part->slowdown) - usual.duration};
+    const Slow& slow = of_device_[device.index()];
+    if (slow.names.empty()) return {};
+    return {slow.names + slowdown_text(slow.slowdown),
+            with_slower_kernels(usual, slow.slowdown) - usual.duration};
   }
 
  private:
-  std::vector<const NoiseBlock::SlowPart*> of_device_;
+  struct Slow {
+    std::string names;  ///< "node 1 and gpu 11"
+    double slowdown = 1;
+  };
+  std::vector<Slow> of_device_;
 };
 
 StepPath path_of(const Plan& plan, const ProgramSet& programs, const Timeline& timeline,
@@ -221,9 +232,10 @@ std::vector<std::pair<std::string, NoiseBlock>> without_each(const NoiseBlock& n
     remove(list.back().second);
   };
   for (std::size_t i = 0; i < noise.slow_parts.size(); ++i) {
-    add(true, text_of(noise.slow_parts[i]), [i](NoiseBlock& block) {
-      block.slow_parts.erase(block.slow_parts.begin() + static_cast<std::ptrdiff_t>(i));
-    });
+    add(true, name_of(noise.slow_parts[i]) + slowdown_text(noise.slow_parts[i].slowdown),
+        [i](NoiseBlock& block) {
+          block.slow_parts.erase(block.slow_parts.begin() + static_cast<std::ptrdiff_t>(i));
+        });
   }
   add(noise.pass_jitter > 0, "jitter of passes", [](NoiseBlock& block) { block.pass_jitter = 0; });
   add(noise.spread.gpu > 0 || noise.spread.node > 0, "unequal GPUs and nodes",

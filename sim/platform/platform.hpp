@@ -112,6 +112,8 @@ struct NeighbourFlow {
   std::string link;       ///< its name in reports, "leaf0 up"
   BytesPerSecond rate{};  ///< while it sends
   double busy = 1;        ///< share of the time in which it does
+  bool is_simulated =
+      false;  ///< found by simulating a second job: it may pass where this one does not
 };
 
 /// A cluster: a file of platforms/.

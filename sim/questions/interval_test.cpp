@@ -257,8 +257,8 @@ TEST_CASE("GPUs and a cluster measured with another stack are no news") {
   const Interval interval =
       interval_from({{elsewhere, even_regime()}, unseen}, other, Seconds{10}, 0);
   CHECK(interval.reason ==
-        "no measured runs of software s (the nearest stack, s, differs in 1 value: launches 1000, "
-        "measured 3)");
+        "software s was not measured with these values (the nearest stack, s, differs in 1 value: "
+        "launches 1000, measured 3)");
 }
 
 TEST_CASE(

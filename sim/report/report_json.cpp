@@ -159,6 +159,7 @@ JsonValue neighbours_value(const Report& report) {
                       {"first_node", cost.first_node},
                       {"nodes", cost.nodes},
                       {"shared_links", cost.shared_links},
+                      {"fits", cost.fits},
                       {"iteration_time_s", cost.beside},
                       {"iteration_time_alone_s", cost.alone}});
   };

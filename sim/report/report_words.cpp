@@ -158,16 +158,16 @@ std::vector<std::string> plan_items(const Report& report) {
 std::vector<std::string> neighbour_texts(const Report& report) {
   if (report.neighbours.empty()) return {};
   const auto slowed = [](Seconds alone, Seconds beside) {
-    return to_text(beside) + " an iteration, " + to_text(alone) + " alone";
+    return to_text(beside) + " per iteration, " + to_text(alone) + " alone";
   };
   std::vector<std::string> texts{"this job beside its neighbours: " +
                                  slowed(report.time_alone, report.iteration_time)};
   for (const NeighbourCost& cost : report.neighbours)
-    texts.push_back("neighbour " + cost.name + ", nodes " + std::to_string(cost.first_node) +
-                    " to " + std::to_string(cost.first_node + cost.nodes - 1) + ": " +
-                    (cost.shared_links == 0 ? "shares no link with this job"
-                                            : slowed(cost.alone, cost.beside) + "; shares " +
-                                                  counted(cost.shared_links, "link")));
+    texts.push_back("neighbour " + cost.name + " (" + counted(cost.nodes, "node") + " from node " +
+                    std::to_string(cost.first_node) + "): " + slowed(cost.alone, cost.beside) +
+                    "; shares " +
+                    (cost.shared_links == 0 ? "no link" : counted(cost.shared_links, "link")) +
+                    " with this job" + (cost.fits ? "" : "; does not fit in memory"));
   return texts;
 }
 

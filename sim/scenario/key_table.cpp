@@ -878,7 +878,9 @@ const std::vector<Key>& key_table() {
 
 const std::vector<SearchKey>& search_keys() {
   const auto key_named = [](std::string_view name) -> const Key& {
-    return *std::ranges::find(key_table(), name, &Key::name);
+    const auto found = std::ranges::find(key_table(), name, &Key::name);
+    WT_ENSURE(found != key_table().end());
+    return *found;
   };
   static const std::vector<SearchKey> table{
       {&key_named("tensor"), "degrees to try", "divisors of a node's GPUs", "[1, 2, 4, 8]", true},

@@ -228,6 +228,11 @@ std::vector<std::pair<std::string, std::string>> settable_values(const Scenario&
   Values values;
   add_names(scenario.resolved, library, values);
   add_values(scenario.resolved, "", values);
+  // What stands in the files of second jobs is theirs.
+  std::erase_if(values, [](const auto& value) {
+    return value.first.starts_with("/neighbours/") &&
+           value.first.find("/scenario/") != std::string::npos;
+  });
   for (const std::string& pointer : known_pointers())
     if (find_at(scenario.resolved, pointer) == nullptr && pointer != "/version")
       values.emplace_back(pointer, "null");

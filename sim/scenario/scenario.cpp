@@ -309,8 +309,8 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
            "are simulated");
   if (!scenario.neighbour_jobs.empty() && options.left == LeftToCaller::nothing)
     refuse("/neighbours",
-           "a second job is simulated by run, show, explain, rank, compare and job only, not where "
-           "many scenarios are simulated",
+           "a second job is simulated by run, show, explain, rank, compare and job only, not in "
+           "sweeps, measurement sets or job's clusters",
            "write what it sends: {link, rate, busy}");
   const Parallel& parallel = scenario.plan.parallel;
   if (scenario.placement_request == PlacementRequest::search && parallel.gathers_in_passes() &&

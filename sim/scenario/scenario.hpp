@@ -42,6 +42,7 @@ struct NeighbourCost {
   int first_node = 0, nodes = 0;
   int shared_links = 0;  ///< that carry messages of both
   Seconds alone{}, beside{};
+  bool fits = true;  ///< in memory
 };
 
 /// A what-if question, complete and checked: what a scenario file says with everything it names loaded.

@@ -648,6 +648,12 @@ constexpr std::array keys{"$schema",     "extends",   "name",   "version",      
 
 enum class VersionKey { required, optional };
 
+JsonValue object_of_platform(const JsonValue& platform) {
+  JsonValue object{JsonValue::Object{}};
+  object.set("platform", platform);
+  return object;
+}
+
 /// What was read before from values that are the same again; null: not read.
 struct KnownParts {
   const Transformer* model = nullptr;
@@ -836,13 +842,20 @@ class ScenarioReader {
         "neighbours", "expected a list of {link, rate, busy} or {scenario, first_node}", 0);
     std::vector<SecondJob> jobs;
     for (ObjectReader& entry : entries) {
+      const auto refuse = [&](const char* key, const char* other) {
+        if (entry.has(key))
+          entry.problem(key, std::string(key) + " does not go with " + other, "leave one out");
+        entry.take(key);
+      };
       if (JsonValue* const other = entry.take("scenario")) {
+        for (const char* key : {"link", "rate", "busy"}) refuse(key, "scenario");
         const int first = entry.required_int("first_node", 0, most_nodes_in_use - 1);
         entry.reject_unknown_keys();
         if (std::optional<Scenario> scenario = read_second_job(entry, *other))
           jobs.push_back({&entry, first, std::move(*scenario)});
         continue;
       }
+      refuse("first_node", "link");
       NeighbourFlow flow;
       flow.link = entry.required_string("link");
       required(entry, "rate", flow.rate);
@@ -868,20 +881,27 @@ class ScenarioReader {
   std::optional<Scenario> read_second_job(ObjectReader& entry, JsonValue& value) {
     const std::string pointer = pointer_join(entry.pointer(), "scenario");
     const Origin written = value.origin;
+    const bool is_named = value.is_string();
     if (!files_.expand(value, scenario_files, pointer)) return std::nullopt;
+    if (is_named && value.find("version") == nullptr && value.find("extends") == nullptr)
+      problems_.add({value.origin, pointer, "missing key \"version\"", "add \"version\": 1"});
     if (!value.is_object())
       entry.problem("scenario", "scenario is " + text_for_message(value) + ", which is no scenario",
                     "write the name of a scenario, a path, or an object");
     if (!problems_.empty()) return std::nullopt;  // too little is known of the nodes
-    if (scenario_.platform.domain_nodes > 1) {
-      entry.problem("scenario", "a second job is not put beside one on NVLink domains",
-                    "write what it sends: {link, rate, busy}");
+    if (scenario_.platform.domain_nodes > 1 || scenario_.platform.available_nodes() == 0) {
+      const bool has_domains = scenario_.platform.domain_nodes > 1;
+      entry.problem("scenario",
+                    has_domains ? "a second job is not put beside one on NVLink domains"
+                                : "the platform does not say how many nodes the cluster of both "
+                                  "jobs has, on which its switches depend",
+                    has_domains ? "write what it sends: {link, rate, busy}"
+                                : "write the last node type's count in both scenarios: "
+                                  "\"node_types\": [{\"count\": 256}]");
       return std::nullopt;
     }
     try {
       return on_this_platform(entry, written, value);
-    } catch (const UnsupportedError&) {
-      throw;
     } catch (const InputError& error) {
       for (const Problem& problem : error.problems())
         problems_.add(
@@ -897,7 +917,7 @@ class ScenarioReader {
         {0, {own, "this one has 0 to " + std::to_string(own - 1)}}};
     int end = own;
     for (const SecondJob& job : jobs) {
-      const std::string has = "the second job has nodes " + job.nodes();
+      const std::string has = "this second job has nodes " + job.nodes();
       if (job.end() > most)
         job.entry->problem("first_node", has + ", and there are " + std::to_string(most));
       for (const auto& [first, other] : taken)
@@ -908,9 +928,7 @@ class ScenarioReader {
       end = std::max(end, job.end());
     }
     if (jobs.empty() || !problems_.empty()) return;
-    grow_to(end);
     for (SecondJob& job : jobs) {
-      job.scenario.platform.node_types = scenario_.platform.node_types;
       std::vector<NodeId> nodes;
       for (int node = job.first_node; node < job.end(); ++node) nodes.emplace_back(node);
       if (const auto rejections = move_to_nodes(job.scenario, nodes); !rejections.empty())
@@ -923,20 +941,8 @@ class ScenarioReader {
     }
   }
 
-  /// A platform of as many nodes as asked for has `nodes` from now on, as its resolved form says.
-  void grow_to(int nodes) {
-    std::vector<NodeType>& types = scenario_.platform.node_types;
-    if (scenario_.platform.available_nodes() > 0) return;
-    types.back().count = 0;
-    for (const NodeType& type : types) nodes -= type.count;
-    types.back().count = nodes;
-    const bool is_set =
-        set_at(tree_, "/platform/node_types/" + std::to_string(types.size() - 1) + "/count",
-               JsonValue(std::int64_t{nodes}));
-    WT_ENSURE(is_set);
-  }
-
-  /// The scenario at `value`, named at `written` and made complete, on the platform that both name. Its own neighbours count for nothing.
+  /// The scenario at `value`, named at `written`, which is made complete. It must be on the same platform; what its neighbours, noise, job
+  /// and sweep say does not count.
   Scenario on_this_platform(ObjectReader& entry, const Origin& written, JsonValue& value) {
     const fs::path folder =
         value.origin.source ? fs::path(value.origin.source->name).parent_path() : fs::path();
@@ -944,15 +950,25 @@ class ScenarioReader {
     options.seed = options_->seed;
     options.values = {{"/neighbours", JsonValue(JsonValue::Array{})}};
     value = merged_scenario(std::move(value), folder, *library_, options);
-    const JsonValue* const platform = value.find("platform");
-    const JsonValue* const name = platform == nullptr ? nullptr : platform->find("name");
-    if (name != nullptr && name->is_string() && name->string() != scenario_.platform.name)
-      problems_.add({written, pointer_join(entry.pointer(), "scenario"),
-                     "the second job is on platform \"" + name->string() + "\", this one on \"" +
-                         scenario_.platform.name + "\"",
-                     "give both the same platform"});
-    value.set("platform", *tree_.find("platform"));
-    return read_scenario(value, folder, *library_, options);
+    const auto problem = [&](const std::string& what, const std::string& suggestion) {
+      problems_.add({written, pointer_join(entry.pointer(), "scenario"), what, suggestion});
+    };
+    if (const JsonValue* const placement = find_at(value, "/parallel/placement");
+        placement != nullptr && placement->is_string() && placement->string() == "search")
+      problem("the placement of a second job is not searched",
+              "leave its parallel/placement out, or write where its ranks are");
+    Scenario other = read_scenario(value, folder, *library_, options);
+    const auto platform_hash = [](const JsonValue& platform) {
+      JsonValue alone = object_of_platform(platform);
+      make_self_contained(alone);
+      return resolved_hash(alone);
+    };
+    if (platform_hash(*other.resolved.find("platform")) != platform_hash(*tree_.find("platform")))
+      problem("the second job is on another platform than this one (\"" + other.platform.name +
+                  "\" and \"" + scenario_.platform.name + "\")",
+              "give both the same platform");
+    value = other.resolved;
+    return other;
   }
 
   /// A name that is left could not be found.

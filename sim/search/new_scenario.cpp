@@ -173,6 +173,25 @@ ShortSearch search_plan(JsonValue tree, const Scenario& base, const Library& lib
   return search;
 }
 
+/// The same, where the batch that was asked for is one that no plan takes, in terms of the request.
+ShortSearch search_plan(const NewScenarioRequest& request, const JsonValue& tree,
+                        const Scenario& base, const Library& library) {
+  try {
+    return search_plan(tree, base, library);
+  } catch (const InputError& error) {
+    if (!request.global_batch || error.problems().front().pointer != "/training/global_batch")
+      throw;
+    throw InputError(
+        {{{},
+          {},
+          "no plan of " + count_text(request.gpus, "GPU") +
+              " that was looked at takes a global batch of " +
+              count_text(*request.global_batch, "sample"),
+          "write --global-batch " + std::to_string(batch_of(base.model.sequence, request.gpus)) +
+              ", or another number that replicas divide"}});
+  }
+}
+
 /// What is doubtful about a plan that is not sure to fit.
 std::string doubt_about(MemoryVerdict verdict) {
   if (verdict == MemoryVerdict::fits) return {};
@@ -254,14 +273,16 @@ std::string as_file(const JsonValue& document, const std::string& heading, int g
 NewScenario new_scenario(const NewScenarioRequest& request, const Library& library) {
   check_whole_nodes(request, library);
   const auto [tree, base] = readable_draft(request, library);
-  const auto [found, considered] = search_plan(tree, base, library);
+  const auto [found, considered] = search_plan(request, tree, base, library);
   if (found.plans.empty())
-    throw InputError({{{},
-                       {},
-                       "none of the " + std::to_string(considered) + " plans of " +
-                           stem(request.model) + " that were looked at fits on " +
-                           count_text(request.gpus, "GPU") + " of " + stem(request.platform),
-                       "take more GPUs, or GPUs with more memory"}});
+    throw InputError(
+        {{{},
+          {},
+          "none of the " + grouped_text(static_cast<double>(considered)) + " plans of " +
+              stem(request.model) + " that were looked at fits on " +
+              count_text(request.gpus, "GPU") + " of " + stem(request.platform),
+          request.sequence ? "take more GPUs, GPUs with more memory, or shorter samples"
+                           : "take more GPUs, or GPUs with more memory"}});
   const RankedPlan& plan = found.plans.front();
 
   JsonValue document{JsonValue::Object{}};
@@ -290,8 +311,8 @@ NewScenario new_scenario(const NewScenarioRequest& request, const Library& libra
   }
   const std::string doubt = doubt_about(plan.memory_verdict);
   const std::string heading = stem(request.model) + " on " + count_text(request.gpus, "GPU") +
-                              " of " + stem(request.platform) +
-                              ". The plan is the fastest of the " +
+                              " of " + stem(request.platform) + ". The plan is the fastest" +
+                              (doubt.empty() ? " that is sure to fit" : "") + " of the " +
                               grouped_text(static_cast<double>(considered)) +
                               " that were looked at: " + to_text(plan.time) +
                               " per iteration. `windtunnel rank` looks at more of them." +

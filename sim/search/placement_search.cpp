@@ -349,7 +349,9 @@ Scenario with_placement(const Scenario& scenario, const PlacementResult& result)
 Scenario settled(Scenario scenario) {
   scenario = beside_neighbours(std::move(scenario));
   if (scenario.placement_request != PlacementRequest::search) return scenario;
-  return with_placement(scenario, search_placement(scenario, {.seed = scenario.seed}));
+  scenario = with_placement(scenario, search_placement(scenario, {.seed = scenario.seed}));
+  if (!scenario.neighbour_costs.empty()) scenario.time_alone = time_alone(scenario);
+  return scenario;
 }
 
 }  // namespace windtunnel

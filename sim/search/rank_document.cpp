@@ -444,14 +444,15 @@ std::optional<Verdict> unknown_fit(const RankResult& result) {
   };
   const std::vector<std::size_t> unknown = plans_where(result, is_unknown);
   if (unknown.empty()) return std::nullopt;
-  return Verdict{"≥", "not known to fit: " +
-                          (unknown.size() == 1 ? std::string("plan ") : std::string("plans ")) +
-                          labels_of(unknown) +
-                          ". They take at least this memory: with ZeRO 3 not all buffers are "
-                          "counted" +
-                          (result.plans.front().memory_verdict == MemoryVerdict::at_risk
-                               ? ""
-                               : ". " + fastest_that_fits(result))};
+  return Verdict{
+      "≥",
+      "not known to fit: " + (unknown.size() == 1 ? std::string("plan ") : std::string("plans ")) +
+          labels_of(unknown) + (unknown.size() == 1 ? ". It takes" : ". They take") +
+          " at least this memory: with ZeRO 3 not all buffers are "
+          "counted" +
+          (result.plans.front().memory_verdict == MemoryVerdict::at_risk
+               ? ""
+               : ". " + fastest_that_fits(result))};
 }
 
 /// "leaf1 avoided, 16 nodes: the best plan takes 5.1 s, 12.1 % less than the 5.8 s with nothing avoided"

@@ -1,7 +1,8 @@
 #include "simulate/neighbours.hpp"
 
+#include <algorithm>
 #include <cstddef>
-#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,25 +17,26 @@ namespace {
 /// A job's iteration, and what it sends over each link meanwhile.
 struct Sender {
   Seconds time{};
-  std::map<std::string, BytesPerSecond> rates;
+  bool fits = true;
+  std::vector<NeighbourFlow> flows;
 };
 
 Sender simulated(Scenario job, const std::vector<NeighbourFlow>& beside) {
   job.placement_request = PlacementRequest::as_planned;
-  job.platform.neighbours.insert(job.platform.neighbours.end(), beside.begin(), beside.end());
+  job.platform.neighbours = beside;
   const Report report = simulate(job).report;
-  Sender sender{report.iteration_time, {}};
+  Sender sender{report.iteration_time, report.memory.fits, {}};
   for (const LinkUse& link : report.links)
-    sender.rates[link.name] = total_of(link.carried) / report.iteration_time;
+    sender.flows.push_back(
+        {link.name, total_of(link.carried) / report.iteration_time, 1, /*is_simulated=*/true});
   return sender;
 }
 
-/// What `sender` sends over links that `job` uses too.
-std::vector<NeighbourFlow> shared_flows(const Sender& sender, const Sender& job) {
-  std::vector<NeighbourFlow> flows;
-  for (const auto& [link, rate] : sender.rates)
-    if (job.rates.contains(link)) flows.push_back({link, rate});
-  return flows;
+int num_shared_links(const Sender& a, const Sender& b) {
+  std::set<std::string> links;
+  for (const NeighbourFlow& flow : a.flows) links.insert(flow.link);
+  return static_cast<int>(std::ranges::count_if(
+      b.flows, [&](const NeighbourFlow& flow) { return links.contains(flow.link); }));
 }
 
 /// The resolved scenario with flows in place of second scenarios.
@@ -56,30 +58,34 @@ void write_flows(const std::vector<NeighbourFlow>& flows, JsonValue& resolved) {
 Scenario beside_neighbours(Scenario scenario) {
   const std::vector<NeighbourJob> jobs = std::exchange(scenario.neighbour_jobs, {});
   if (jobs.empty()) return scenario;
-  const std::vector<NeighbourFlow> written = scenario.platform.neighbours;
-  const Sender own = simulated(scenario, {});
+  std::vector<NeighbourFlow>& flows = scenario.platform.neighbours;
+  const std::vector<NeighbourFlow> written = flows;
+  const auto add = [](std::vector<NeighbourFlow>& all, const Sender& sender) {
+    all.insert(all.end(), sender.flows.begin(), sender.flows.end());
+  };
+  const Sender own = simulated(scenario, written);
   scenario.time_alone = own.time;
   std::vector<Sender> alone;
   for (const NeighbourJob& job : jobs) alone.push_back(simulated(*job.scenario, written));
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     std::vector<NeighbourFlow> others = written;
-    const auto add = [&](const Sender& sender) {
-      const std::vector<NeighbourFlow> flows = shared_flows(sender, alone[i]);
-      others.insert(others.end(), flows.begin(), flows.end());
-    };
-    add(own);
+    add(others, own);
     for (std::size_t j = 0; j < jobs.size(); ++j)
-      if (j != i) add(alone[j]);
+      if (j != i) add(others, alone[j]);
     const Sender beside = simulated(*jobs[i].scenario, others);
-    const std::vector<NeighbourFlow> flows = shared_flows(beside, own);
-    scenario.platform.neighbours.insert(scenario.platform.neighbours.end(), flows.begin(),
-                                        flows.end());
+    add(flows, beside);
     scenario.neighbour_costs.push_back(
         {jobs[i].name, jobs[i].first_node, jobs[i].scenario->plan.num_nodes,
-         static_cast<int>(flows.size()), alone[i].time, beside.time});
+         num_shared_links(beside, own), alone[i].time, beside.time, beside.fits});
   }
-  write_flows(scenario.platform.neighbours, scenario.resolved);
+  write_flows(flows, scenario.resolved);
   return scenario;
+}
+
+Seconds time_alone(Scenario scenario) {
+  std::erase_if(scenario.platform.neighbours,
+                [](const NeighbourFlow& flow) { return flow.is_simulated; });
+  return simulate(scenario).report.iteration_time;
 }
 
 }  // namespace windtunnel

@@ -353,8 +353,9 @@ void warn_of_straddling(const Report& report, std::vector<std::string>& warnings
 void warn_of_idle_neighbours(const Outcome& o, std::vector<std::string>& warnings) {
   const std::vector<Link>& links = o.built->network.links();
   for (const NeighbourFlow& flow : o.scenario->platform.neighbours)
-    if (std::none_of(links.begin(), links.end(),
-                     [&](const Link& link) { return link.name == flow.link; }))
+    if (!flow.is_simulated && std::none_of(links.begin(), links.end(), [&](const Link& link) {
+          return link.name == flow.link;
+        }))
       warnings.push_back("neighbours: no message of the job passes a link named \"" + flow.link +
                          "\"");
 }
@@ -362,8 +363,9 @@ void warn_of_idle_neighbours(const Outcome& o, std::vector<std::string>& warning
 void fill_warnings(const Outcome& o, Report& report) {
   const Scenario& scenario = *o.scenario;
   warn_of_straddling(report, report.warnings);
-  for (std::string& warning : absent_node_warnings(scenario.platform, scenario.plan.num_nodes))
-    report.warnings.push_back(std::move(warning));
+  if (scenario.neighbour_costs.empty())  // which have the nodes behind this job's
+    for (std::string& warning : absent_node_warnings(scenario.platform, scenario.plan.num_nodes))
+      report.warnings.push_back(std::move(warning));
   warn_of_idle_neighbours(o, report.warnings);
   if (scenario.memory_correction)
     report.warnings.push_back(correction_note(*scenario.memory_correction));

@@ -42,6 +42,7 @@ ExitCode explain_command(const CommandLine& line) {
   run.engine = "native";
   const Scenario scenario = read_placed_scenario_argument(line);
   note_noise(line, scenario);
+  note_neighbours(line, scenario);
   Explained explained = explain_with_progress(line, scenario);
   Explanation& explanation = explained.explanation;
   explanation.command = run_command_line(run, scenario);

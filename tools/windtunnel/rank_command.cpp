@@ -15,6 +15,7 @@ ExitCode rank_command(const CommandLine& line) {
   const Scenario asked = beside_neighbours(
       on_segment_of_search(read_scenario_argument(line, LeftToCaller::neighbours_and_placement)));
   note_noise(line, asked);
+  note_neighbours(line, asked);
   RankRequest request = line.rank;
   std::optional<Scenario> elsewhere;  // with nodes avoided
   if (!request.avoid.empty()) {

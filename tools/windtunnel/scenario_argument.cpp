@@ -60,6 +60,7 @@ Scenario read_scenario_argument(const CommandLine& line, LeftToCaller left) {
 }
 
 void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario) {
+  if (!scenario.neighbour_jobs.empty() || !scenario.neighbour_costs.empty()) return;
   for (const std::string& warning :
        absent_node_warnings(scenario.platform, scenario.plan.num_nodes))
     print_note(line, "warning: " + warning);
@@ -67,6 +68,11 @@ void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario) {
 
 Scenario read_placed_scenario_argument(const CommandLine& line) {
   return settled(read_scenario_argument(line, LeftToCaller::neighbours_and_placement));
+}
+
+void note_neighbours(const CommandLine& line, const Scenario& scenario) {
+  if (!scenario.neighbour_costs.empty())
+    print_note(line, "note: neighbours send throughout what they send beside the plan of the file");
 }
 
 void note_noise(const CommandLine& line, const Scenario& scenario) {

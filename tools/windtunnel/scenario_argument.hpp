@@ -24,6 +24,9 @@ void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario);
 /// Says, where the scenario has noise, that this command plays iterations without it.
 void note_noise(const CommandLine& line, const Scenario& scenario);
 
+/// Says, where there are second jobs, that other plans than the file's meet what those send beside it.
+void note_neighbours(const CommandLine& line, const Scenario& scenario);
+
 /// As many as --jobs says, or one a core.
 std::size_t at_once(const CommandLine& line);
 /// What the command line says of many steps.
