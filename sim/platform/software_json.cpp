@@ -366,14 +366,14 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
     read_layer_traffic(*child, "eager_layer_traffic", profile.eager_layer_traffic.emplace(),
                        profile);
   if (auto child = reader.optional_child("host_gathers")) {
-    Stack::HostGathers& gathers = profile.host_gathers.emplace();
+    Stack::HostGathers& gathers = profile.host_gathers.emplace(Stack::HostGathers{});
     required(*child, "per_tensor", gathers.per_tensor);
     required(*child, "per_rank", gathers.per_rank);
     required(*child, "tensors_per_layer", gathers.tensors_per_layer, 1, 1'000);
     end_object(*child, "host_gathers/", profile.sources);
   }
   if (auto child = reader.optional_child("batch_read")) {
-    Stack::BatchRead& read = profile.batch_read.emplace();
+    Stack::BatchRead& read = profile.batch_read.emplace(Stack::BatchRead{});
     required(*child, "kernels", read.kernels, 0, most_launches);
     required(*child, "collectives", read.collectives, 0, most_launches);
     defaulted(*child, "on_every_stage", read.on_every_stage);

@@ -396,14 +396,14 @@ JobBlock read_job(ObjectReader reader) {
     defaulted(restart, "elastic", job.elastic);
   });
   if (auto part = reader.optional_child("price")) {
-    JobBlock::Price& price = job.price.emplace();
+    JobBlock::Price& price = job.price.emplace(JobBlock::Price{});
     required(*part, "gpu_hour", price.gpu_hour, 0, most_price);
     defaulted(*part, "storage_tb_month", price.storage_tb_month, 0, most_price);
     price.currency = part->optional_string("currency", price.currency);
     part->reject_unknown_keys();
   }
   if (auto part = reader.optional_child("power")) {
-    JobBlock::Power& power = job.power.emplace();
+    JobBlock::Power& power = job.power.emplace(JobBlock::Power{});
     required(*part, "computing", power.computing, 0, most_watts);
     required(*part, "communicating", power.communicating, 0, most_watts);
     required(*part, "idle", power.idle, 0, most_watts);
