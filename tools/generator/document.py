@@ -28,6 +28,9 @@ class DocumentDraw:
         if compression := self.compression(f):
             document["compression"] = compression
         if f["neighbours"] == "a second job":
+            if isinstance(document["platform"], str):
+                document["platform"] = copy.deepcopy(self.library.files["platform"][document["platform"]])
+            document["platform"]["node_types"][-1].setdefault("count", 2 * f["nodes in use"])
             document["neighbours"] = [{"scenario": copy.deepcopy(document), "first_node": f["nodes in use"]}]
         elif f["neighbours"]:
             document["neighbours"] = [{"link": f["neighbours"], "rate": "3 GB/s", "busy": rng.choice((0, 0.5, 1))}]

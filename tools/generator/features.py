@@ -190,7 +190,7 @@ class FeatureDraw:
             drawn["network"] = "as shipped"  # pairs of nodes with rates of their own and faults are refused in NVLink domains
         if drawn["neighbours"] == "a second job" and (
                 "domain_nodes" in platform or drawn["network"] != "as shipped" or 2 * drawn["nodes in use"] > len(self.library.nodes(drawn["platform"]))
-                or len({node["device"] for node in types}) > 1):
+                or len({node["device"] for node in types}) > 1 or len(types) > 1):
             drawn["neighbours"] = None  # it has no nodes, or others than the plan is made for
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/zero_prefetch"] = None
