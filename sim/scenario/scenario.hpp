@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -17,6 +16,8 @@
 #include "platform/platform.hpp"
 #include "platform/software_profile.hpp"
 #include "scenario/blocks_json.hpp"
+#include "scenario/cluster_shape.hpp"
+#include "scenario/library.hpp"
 #include "workload/transformer.hpp"
 
 namespace windtunnel {
@@ -63,15 +64,6 @@ struct Scenario {
   std::uint64_t seed = 0;
   std::string hash;    ///< of the resolved scenario, file names left out
   JsonValue resolved;  ///< merged, defaults written in, each value with its origin
-};
-
-/// Where built-in models, platforms and software profiles are found.
-struct Library {
-  std::filesystem::path root;  ///< folder with models/, platforms/, scenarios/
-  /// $WINDTUNNEL_DATA, else beside the executable's checkout or installation.
-  static Library find();
-  std::vector<std::string> names(
-      const std::string& kind) const;  ///< kind: models, platforms, scenarios, software
 };
 
 /// What the reader of a scenario leaves to its caller, because it takes simulations; anything else of it is an UnsupportedError.
@@ -189,70 +181,7 @@ std::string resolved_text(const JsonValue& resolved);
 /// software profile refers to), descriptions and sources. Written and defaulted values count alike.
 std::string resolved_hash(const JsonValue& resolved);
 
-/// Most nodes of a job that is read.
-inline constexpr int most_nodes_in_use = 1 << 16;
-
-/// The first `nodes` nodes of the platform, at most as many as it has.
-ClusterShape first_nodes(const Platform& platform, int nodes);
-
-/// The type of each of the first `nodes` nodes. Where their numbers come from stands in the platform's types alone.
-std::vector<NodeType> types_of_nodes(const Platform& platform, int nodes);
-
-/// The nodes that the platform has and its fabric joins.
-int most_nodes(const Platform& platform);
-
 /// Puts the scenario's plan on these nodes of its platform. What is returned, makes it illegal there: then it stays where it is.
 std::vector<PlanRejection> move_to_nodes(Scenario& scenario, const std::vector<NodeId>& nodes);
-
-/// Nodes that `ranks` GPUs need, in the platform's order; nothing when it has too few.
-std::optional<int> nodes_needed(const Platform& platform, std::int64_t ranks);
-
-/// "faults of node 9 change nothing: the job has nodes 0 to 7": of faults and links of nodes beyond its `nodes`, whose number may be a slip.
-std::vector<std::string> absent_node_warnings(const Platform& platform, int nodes);
-
-/// "64 nodes * 8 = 512 GPUs", or "2 nodes with 12 GPUs" where they differ.
-std::string gpus_text(const ClusterShape& cluster);
-int total_gpus(const ClusterShape& cluster);
-
-/// A kind of built-in file.
-struct LibraryKind {
-  const char* name;    ///< as in `windtunnel list`
-  const char* folder;  ///< below Library::root
-  const char* noun;    ///< in messages
-};
-inline constexpr LibraryKind model_files{"models", "models", "model"};
-inline constexpr LibraryKind platform_files{"platforms", "platforms", "platform"};
-inline constexpr LibraryKind device_files{"devices", "platforms/devices", "device"};
-inline constexpr LibraryKind software_files{"software", "platforms/software", "software profile"};
-inline constexpr LibraryKind noise_files{"noise", "platforms/noise", "noise"};
-/// Found by path only.
-inline constexpr LibraryKind schedule_files{"schedules", "scenarios/schedules", "schedule"};
-inline constexpr LibraryKind memory_files{"memory corrections", ".", "memory correction"};
-inline constexpr LibraryKind scenario_files{"scenarios", "scenarios", "scenario"};
-
-/// A block of a scenario that may be the name of a file of the library.
-struct NamedPart {
-  const char* key;
-  const LibraryKind* kind;
-};
-inline constexpr std::array named_parts{
-    NamedPart{"model", &model_files}, NamedPart{"platform", &platform_files},
-    NamedPart{"software", &software_files}, NamedPart{"noise", &noise_files}};
-
-/// The file of the built-in `name`; it need not exist.
-std::filesystem::path library_file(const Library& library, const LibraryKind& kind,
-                                   const std::string& name);
-
-/// "did you mean "gpt-39b"?", or what there is, or how to list it.
-std::string suggest_name(const Library& library, const LibraryKind& kind, const std::string& name);
-
-/// True for "my/model.json" and "model.json": a path, where "gpt-39b" is a name.
-bool looks_like_path(const std::string& text);
-
-/// A name as it is; a path from the root, so that it holds wherever the file lies that says it.
-std::string absolute_if_path(const std::string& name);
-
-/// `path` as a person would write it: relative to the working directory where it lies below it.
-std::filesystem::path path_for_people(const std::filesystem::path& path);
 
 }  // namespace windtunnel
