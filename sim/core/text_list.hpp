@@ -35,4 +35,16 @@ std::string listed(const Items& items, const ToText& to_text = {},
   return list;
 }
 
+/// "a, b or c"
+template <class Items>
+std::string alternatives(const Items& items) {
+  std::string text;
+  std::size_t left = items.size();
+  for (const auto& item : items) {
+    text += (left == items.size() ? "" : left == 1 ? " or " : ", ") + std::string(item);
+    --left;
+  }
+  return text;
+}
+
 }  // namespace windtunnel

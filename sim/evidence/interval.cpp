@@ -37,14 +37,6 @@ std::string in_brackets(const std::string& difference) {
   return difference;
 }
 
-/// "a, b or c"
-std::string alternatives(const std::vector<std::string>& items) {
-  std::string text;
-  for (std::size_t i = 0; i < items.size(); ++i)
-    text += (i == 0 ? "" : i + 1 < items.size() ? ", " : " or ") + items[i];
-  return text;
-}
-
 /// A regime, and what of the scenario it does not hold.
 struct Neighbour {
   const EvidenceRegime* regime = nullptr;

@@ -61,15 +61,11 @@ StepNoise::StepNoise(const NoiseBlock& block, std::uint64_t seed, const Plan& pl
     : block_(block),
       draws_(seed),
       plan_(&plan),
+      first_gpu_(first_gpus(nodes)),
       sigma_of_all_(block.step_jitter.all_in(step)),
       all_(1),
       node_(nodes.size()) {
-  std::size_t gpus = 0;
-  for (const NodeType& node : nodes) {
-    first_gpu_.push_back(gpus);
-    gpus += static_cast<std::size_t>(node.gpus);
-  }
-  gpu_.resize(gpus);
+  gpu_.resize(first_gpu_.back());
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     const double of_node =
         block.spread.node * draws_.normal(NoiseKind::node_speed, {std::uint32_t(node), 0, 0});
@@ -78,7 +74,7 @@ StepNoise::StepNoise(const NoiseBlock& block, std::uint64_t seed, const Plan& pl
       fixed_.push_back(
           std::exp(of_node + block.spread.gpu * draws_.normal(NoiseKind::gpu_speed, {gpu, 0, 0})));
       for (const NoiseBlock::SlowPart& slow : block.slow_parts)
-        if (slow.gpu == static_cast<int>(gpu) || slow.node == static_cast<int>(node))
+        if (slow.slows(static_cast<int>(node), static_cast<int>(gpu)))
           fixed_.back() *= slow.slowdown;
     }
   }

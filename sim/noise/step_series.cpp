@@ -150,19 +150,14 @@ std::string name_of(const NoiseBlock::SlowPart& part) {
 class SlowParts {
  public:
   SlowParts(const Scenario& scenario, const NoiseBlock& noise) {
-    std::vector<int> first_gpu;  // of each node
-    int gpus = 0;
-    for (const NodeType& node : scenario.nodes) {
-      first_gpu.push_back(gpus);
-      gpus += node.gpus;
-    }
+    const std::vector<std::size_t> first_gpu = first_gpus(scenario.nodes);
     for (const PlanDevice& device : scenario.plan.devices) {
       Slow& slowest = of_device_.emplace_back();
       const auto node = static_cast<int>(device.node.index());
       for (const int gpu : device.gpus) {
         Slow slow;
         for (const NoiseBlock::SlowPart& part : noise.slow_parts) {
-          if (part.node != node && part.gpu != first_gpu[device.node.index()] + gpu) continue;
+          if (!part.slows(node, static_cast<int>(first_gpu[device.node.index()]) + gpu)) continue;
           slow.slowdown *= part.slowdown;
           slow.names += (slow.names.empty() ? "" : " and ") + name_of(part);
         }

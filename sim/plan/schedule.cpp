@@ -7,6 +7,7 @@
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/enum_names.hpp"
+#include "core/text_list.hpp"
 
 namespace windtunnel {
 
@@ -92,10 +93,7 @@ std::string names_of_chunked_schedules(int chunks_per_device) {
   for (const SchedulePtr& schedule : named_schedules())
     if (schedule->chunks != ChunksPerDevice::one && schedule->takes(chunks_per_device))
       known.push_back(schedule->name);
-  std::string names;
-  for (std::size_t i = 0; i < known.size(); ++i)
-    names += (i == 0 ? "" : i + 1 == known.size() ? " or " : ", ") + known[i];
-  return names;
+  return alternatives(known);
 }
 
 std::string Schedule::misfit(const OrderShape& shape) const {

@@ -117,6 +117,13 @@ Platform on_nodes(const Platform& platform, const std::vector<NodeId>& nodes) {
   return job;
 }
 
+std::vector<std::size_t> first_gpus(const std::vector<NodeType>& nodes) {
+  std::vector<std::size_t> first{0};
+  for (const NodeType& node : nodes)
+    first.push_back(first.back() + static_cast<std::size_t>(node.gpus));
+  return first;
+}
+
 int num_trays(const std::vector<NodeType>& nodes) {
   return std::accumulate(nodes.begin(), nodes.end(), 0,
                          [](int sum, const NodeType& node) { return sum + node.trays; });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -159,6 +160,8 @@ Platform in_domains(const Platform& platform, int nodes);
 Platform machine_of(const Platform& job);
 /// The platform as a job on these of its nodes sees it, which it counts from 0. They are in order, and in no NVLink domains.
 Platform on_nodes(const Platform& platform, const std::vector<NodeId>& nodes);
+/// The number of the first GPU of each node, counted from 0 through all, and the number of all GPUs.
+std::vector<std::size_t> first_gpus(const std::vector<NodeType>& nodes);
 /// Nodes of the machine in these.
 int num_trays(const std::vector<NodeType>& nodes);
 

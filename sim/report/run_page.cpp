@@ -104,12 +104,9 @@ class WhySection {
 
   std::string slack() const {
     return "<h3>Slack</h3>\n<p class=\"quiet\">How much later a pass or a message could end "
-           "without "
-           "delaying the iteration, if nothing else changed. <i>Least</i>: the smallest slack of "
-           "any "
-           "of them; none: it is on a critical path. <i>Median</i>: half of the busy time is in "
-           "passes "
-           "or messages with at least this slack.</p>\n" +
+           "without delaying the iteration, if nothing else changed. <i>Least</i>: the smallest "
+           "slack of any of them; none: it is on a critical path. <i>Median</i>: half of the busy "
+           "time is in passes or messages with at least this slack.</p>\n" +
            slack_table("stages", "stage", e_.stages) +
            folded(slack_table("devices", "simulated device", e_.devices, most_listed), "devices",
                   e_.devices.size()) +

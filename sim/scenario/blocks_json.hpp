@@ -43,6 +43,7 @@ struct NoiseBlock {
   struct SlowPart {
     std::optional<int> gpu, node;  ///< one of them
     double slowdown = 1;
+    bool slows(int of_node, int of_gpu) const { return node == of_node || gpu == of_gpu; }
   };
   std::vector<SlowPart> slow_parts;
 

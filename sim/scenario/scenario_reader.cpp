@@ -52,10 +52,7 @@ std::string other_codecs() {
   std::vector<std::string> names;
   for (const Codec* codec : codecs())
     if (!codec->needs_sums()) names.emplace_back(codec->name());
-  std::string text = "use " + names.front();
-  for (std::size_t i = 1; i < names.size(); ++i)
-    text += (i + 1 < names.size() ? ", " : " or ") + names[i];
-  return text;
+  return "use " + alternatives(names);
 }
 
 void check_sums(const std::string& name, const std::optional<Compressor>& c,
@@ -509,9 +506,7 @@ class PlanReader {
 /// GPUs are counted from 0 through all nodes.
 void check_slow_parts(const NoiseBlock& noise, const std::vector<NodeType>& nodes, const Plan& plan,
                       JsonValue& block, Problems& problems) {
-  std::vector<std::size_t> first_gpu{0};  // of each node
-  for (const NodeType& node : nodes)
-    first_gpu.push_back(first_gpu.back() + static_cast<std::size_t>(node.gpus));
+  const std::vector<std::size_t> first_gpu = first_gpus(nodes);
   std::vector<bool> uses_node(nodes.size()), uses_gpu(first_gpu.back());
   for (const PlanDevice& device : plan.devices) {
     uses_node[device.node.index()] = true;
@@ -647,12 +642,6 @@ constexpr std::array keys{"$schema",     "extends",   "name",   "version",      
                           "noise",       "neighbours"};
 
 enum class VersionKey { required, optional };
-
-JsonValue object_of_platform(const JsonValue& platform) {
-  JsonValue object{JsonValue::Object{}};
-  object.set("platform", platform);
-  return object;
-}
 
 /// What was read before from values that are the same again; null: not read.
 struct KnownParts {
@@ -959,7 +948,8 @@ class ScenarioReader {
               "leave its parallel/placement out, or write where its ranks are");
     Scenario other = read_scenario(value, folder, *library_, options);
     const auto platform_hash = [](const JsonValue& platform) {
-      JsonValue alone = object_of_platform(platform);
+      JsonValue alone{JsonValue::Object{}};
+      alone.set("platform", platform);
       make_self_contained(alone);
       return resolved_hash(alone);
     };
