@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "report/report.hpp"
-#include "scenario/blocks_json.hpp"
+#include "scenario/job_block.hpp"
 #include "scenario/scenario.hpp"
 #include "simulate/objective_value.hpp"
 #include "units/quantity.hpp"

@@ -9,7 +9,7 @@
 #include "plan/plan.hpp"
 #include "platform/network.hpp"
 #include "platform/platform.hpp"
-#include "scenario/blocks_json.hpp"
+#include "scenario/noise_block.hpp"
 
 namespace windtunnel {
 

@@ -8,7 +8,7 @@
 #include "engine/collapse.hpp"
 #include "operations/operation.hpp"
 #include "report/document.hpp"
-#include "scenario/blocks_json.hpp"
+#include "scenario/noise_block.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {

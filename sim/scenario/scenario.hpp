@@ -15,9 +15,9 @@
 #include "plan/plan.hpp"
 #include "platform/platform.hpp"
 #include "platform/software_profile.hpp"
-#include "scenario/blocks_json.hpp"
 #include "scenario/cluster_shape.hpp"
 #include "scenario/library.hpp"
+#include "scenario/search_block.hpp"
 #include "workload/transformer.hpp"
 
 namespace windtunnel {

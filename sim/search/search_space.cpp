@@ -11,8 +11,8 @@
 #include "plan/nvlink_groups.hpp"
 #include "plan/plan_check.hpp"
 #include "report/number_text.hpp"
-#include "scenario/blocks_json.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/search_block.hpp"
 
 namespace windtunnel {
 namespace {

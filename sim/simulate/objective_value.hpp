@@ -3,8 +3,9 @@
 #include <optional>
 #include <string>
 
-#include "scenario/blocks_json.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/job_block.hpp"
+#include "scenario/search_block.hpp"
 #include "timeline/breakdown.hpp"
 
 namespace windtunnel {

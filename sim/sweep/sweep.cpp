@@ -11,10 +11,10 @@
 #include "core/hash.hpp"
 #include "core/object_reader.hpp"
 #include "evidence/evidence.hpp"
-#include "scenario/blocks_json.hpp"
 #include "scenario/overrides.hpp"
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
+#include "scenario/sweep_block.hpp"
 
 namespace windtunnel {
 namespace {

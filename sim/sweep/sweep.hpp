@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/json_value.hpp"
-#include "scenario/blocks_json.hpp"
 #include "scenario/scenario.hpp"
+#include "scenario/sweep_block.hpp"
 #include "sweep/points.hpp"
 
 namespace windtunnel {
