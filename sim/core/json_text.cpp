@@ -163,6 +163,8 @@ std::string canonical_text(const JsonValue& value, const LeftOut& left_out) {
   return text;
 }
 
+std::string exact_number(double number) { return canonical_text(JsonValue(number)); }
+
 std::string pretty_text(const JsonValue& value) {
   std::string text;
   append_pretty(value, 0, text);

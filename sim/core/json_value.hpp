@@ -84,6 +84,9 @@ void merge_json(JsonValue& base, const JsonValue& overlay);
 /// the scenario hash. Infinite numbers and NaN are our bug, here and in pretty_text.
 std::string canonical_text(const JsonValue& value);
 
+/// The shortest text that reads back as the number.
+std::string exact_number(double number);
+
 /// Indented text as a person would write it, without a last line end. Doubles are printed as their
 /// shortest round-trip text (8.0 as 8.0); arrays of scalars stand on one line where they fit.
 std::string pretty_text(const JsonValue& value);

@@ -49,8 +49,8 @@ std::optional<std::string> missing_speed(const Compressor& c, const Device& devi
 
 namespace {
 
-constexpr Bytes single{4};  // of an fp32 value
-constexpr double ends = 2;  // one block on its way out, one on its way in
+constexpr Bytes residual_size{4};  // of an fp32 value
+constexpr double ends = 2;         // one block on its way out, one on its way in
 
 /// One encoded message or block of `size` uncompressed bytes.
 Bytes encoded_buffer(const Compressor& c, Bytes size, Bytes element) {
@@ -68,7 +68,7 @@ KeptByCodec kept_of_message(const Compressor& c, const CodecMessage& message) {
     kept.factors = c.codec->kept(c, message);
   else
     kept.buffers = encoded_buffer(c, message.size, message.element);
-  if (c.error_feedback) kept.residuals = single * (message.size / message.element);
+  if (c.error_feedback) kept.residuals = residual_size * (message.size / message.element);
   return kept;
 }
 
@@ -81,7 +81,7 @@ KeptByCodec kept_of_ring(const Compressor& c, Bytes payload, Bytes element, int 
 KeptByCodec kept_of_gradients(const Compressor& c, Bytes payload, Bytes element, int members) {
   KeptByCodec kept;
   if (!c.codec->sends_factors()) kept = kept_of_ring(c, payload, element, members);
-  if (c.error_feedback) kept.residuals = single * (payload / element);
+  if (c.error_feedback) kept.residuals = residual_size * (payload / element);
   return kept;
 }
 

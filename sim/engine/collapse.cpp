@@ -15,10 +15,6 @@
 namespace windtunnel {
 namespace {
 
-std::size_t count_of(const DeviceClasses::Numbers& numbers) {
-  return numbers.empty() ? 0 : 1 + *std::max_element(numbers.begin(), numbers.end());
-}
-
 /// Makes the programs of one device of each class.
 class Collapser {
  public:
@@ -29,8 +25,8 @@ class Collapser {
         paths_(paths),
         classes_(classes),
         device_(classes.num_devices),
-        collective_(count_of(classes.of_collective)),
-        link_(count_of(classes.of_link)),
+        collective_(DeviceClasses::count_of(classes.of_collective)),
+        link_(DeviceClasses::count_of(classes.of_link)),
         path_(paths.size()) {
     for (std::size_t i = 0, flow = 0; i < whole.collectives.size(); ++i) {
       first_flow_.push_back(flow);

@@ -18,10 +18,6 @@ using Numbers = DeviceClasses::Numbers;
 
 std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
 
-std::size_t count_of(const Numbers& numbers) {
-  return numbers.empty() ? 0 : 1 + *std::max_element(numbers.begin(), numbers.end());
-}
-
 /// Which program and which times of work each device has, as a number.
 Numbers roles_of(const ProgramSet& set) {
   std::vector<std::size_t> num_rows;  // of work, by program
@@ -131,7 +127,7 @@ class ClassFinder {
 
   void begin_classes(const Network& network) {
     classes_.of_device = roles_of(set_);
-    device_kind_.count = count_of(classes_.of_device);
+    device_kind_.count = DeviceClasses::count_of(classes_.of_device);
     const auto [peers, slots] = places();
     signatures_.clear();
     for (std::size_t i = 0; i < set_.channels.size(); ++i) {
@@ -324,6 +320,10 @@ class ClassFinder {
 };
 
 }  // namespace
+
+std::size_t DeviceClasses::count_of(const Numbers& numbers) {
+  return numbers.empty() ? 0 : 1 + *std::max_element(numbers.begin(), numbers.end());
+}
 
 std::optional<DeviceClasses> find_device_classes(const ProgramSet& programs, const Network& network,
                                                  const std::vector<std::vector<LinkId>>& paths) {

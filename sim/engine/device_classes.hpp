@@ -29,6 +29,9 @@ struct DeviceClasses {
   Numbers of_device, of_channel, of_collective, of_link;
   Numbers of_flow;              ///< of all collectives, one after the other
   std::size_t num_devices = 0;  ///< classes of devices
+
+  /// Of classes, numbered from 0.
+  static std::size_t count_of(const Numbers& numbers);
 };
 
 /// The classes, where there are fewer than devices and one member of each class can be played for all: no link has two channels or flows of one

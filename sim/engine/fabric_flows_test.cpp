@@ -99,14 +99,6 @@ class FabricDrawer {
   std::vector<TimedFlow> flows_;
 };
 
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double largest = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    largest = std::max(largest, std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i])));
-  return largest;
-}
-
 TEST_CASE(
     "the native engine, SimGrid and progressive filling agree on drawn fabrics of each kind") {
   constexpr unsigned fabrics_of_a_kind = 30,
@@ -118,10 +110,10 @@ TEST_CASE(
       const FabricDrawer drawn(kind, seed);
       const std::vector<double> exact = exact_ends(drawn.network(), drawn.flows());
       const auto engine = make_native_engine(drawn.network());
-      CHECK(largest_difference(testing::FlowPlayer(*engine, drawn.flows()).ends(), exact) <=
-            precision);
+      CHECK(testing::largest_difference(testing::FlowPlayer(*engine, drawn.flows()).ends(),
+                                        exact) <= precision);
       if (seed <= on_simgrid)
-        CHECK(largest_difference(
+        CHECK(testing::largest_difference(
                   testing::ends_of(make_simgrid_engine, drawn.network(), drawn.flows()), exact) <=
               precision);
     }

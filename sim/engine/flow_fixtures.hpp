@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -46,6 +48,14 @@ inline std::vector<double> ends_of(MakeEngine kind, const Network& network,
     const auto engine = kind(network);
     return FlowPlayer(*engine, flows).ends();
   });
+}
+
+/// Relative, absolute below 1; 1 where their numbers differ.
+inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double largest = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    largest = std::max(largest, std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i])));
+  return largest;
 }
 
 }  // namespace windtunnel::testing

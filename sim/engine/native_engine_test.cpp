@@ -127,13 +127,6 @@ std::vector<std::vector<double>> simgrid_ends(unsigned first, unsigned last) {
   return by_seed;
 }
 
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double largest = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    largest = std::max(largest, std::abs(a[i] - b[i]) / std::max(1.0, std::abs(b[i])));
-  return largest;
-}
-
 unsigned num_programs() {
   constexpr unsigned in_every_test_run = 2000;
   const char* const wanted = std::getenv("WINDTUNNEL_DRAWN_PROGRAMS");
@@ -145,7 +138,7 @@ TEST_CASE("the native engine and the exact oracle agree on drawn flows") {
   for (unsigned seed = 1; seed <= num_programs(); ++seed) {
     const DrawnFlows drawn(seed);
     const double difference =
-        largest_difference(native_ends(drawn), exact_ends(drawn.network, drawn.flows));
+        testing::largest_difference(native_ends(drawn), exact_ends(drawn.network, drawn.flows));
     largest = std::max(largest, difference);
     CAPTURE(seed);
     REQUIRE(difference <= precision);
@@ -156,11 +149,11 @@ TEST_CASE("the native engine and the exact oracle agree on drawn flows") {
 /// SimGrid merges events within 1e-9 s, at each begin and end once: where that shows, the exact oracle decides.
 bool agrees(const DrawnFlows& drawn, const std::vector<double>& simgrid) {
   const auto native = native_ends(drawn);
-  if (largest_difference(simgrid, native) <= precision) return true;
+  if (testing::largest_difference(simgrid, native) <= precision) return true;
   const auto exact = exact_ends(drawn.network, drawn.flows);
   const double num_events = 2 * static_cast<double>(drawn.flows.size());
-  REQUIRE(largest_difference(native, exact) <= precision);
-  REQUIRE(largest_difference(simgrid, exact) <= precision * num_events);
+  REQUIRE(testing::largest_difference(native, exact) <= precision);
+  REQUIRE(testing::largest_difference(simgrid, exact) <= precision * num_events);
   return false;
 }
 

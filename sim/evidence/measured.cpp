@@ -8,7 +8,7 @@ namespace {
 constexpr double longest_time_s = 1e9;
 constexpr double most_memory_gib = 1e6;  ///< of GB, too
 constexpr double most_bytes = 1e15;
-constexpr int most_ranks = 10'000'000;
+constexpr int most_measured_ranks = 10'000'000;
 
 /// The members of object `key`, each a number above zero.
 std::map<std::string, double> read_numbers(ObjectReader& reader, std::string_view key) {
@@ -28,7 +28,7 @@ std::map<int, Bytes> read_memory_by_rank(ObjectReader& reader, std::string_view 
   std::map<int, Bytes> memory;
   for (const auto& [name, mib] : read_numbers(reader, key)) {
     const int rank = number_in<int>(name).value_or(-1);
-    if (rank < 0 || rank >= most_ranks)
+    if (rank < 0 || rank >= most_measured_ranks)
       reader.problem(key, "\"" + name + "\" is no rank", "write \"0\", \"1\", ...");
     else
       memory[rank] = mib * 1_MiB;
@@ -76,8 +76,8 @@ std::map<std::string, Seconds> read_measured_timers(ObjectReader& measured) {
 CollectiveRun read_collective_run(ObjectReader& point) {
   CollectiveRun run;
   run.operation = point.required_enum<CollectiveOperation>("collective");
-  run.gpus = point.required_int("gpus", 1, most_ranks);
-  run.nodes = point.required_int("nodes", 1, most_ranks);
+  run.gpus = point.required_int("gpus", 1, most_measured_ranks);
+  run.nodes = point.required_int("nodes", 1, most_measured_ranks);
   run.payload = Bytes{point.required_number("bytes", 1, most_bytes)};
   if (point.has("nccl_algo"))
     run.algorithm = point.required_enum<std::string>(

@@ -16,7 +16,7 @@ namespace windtunnel {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* schema_name = "windtunnel/measurements-v1";
+constexpr const char* set_schema = "windtunnel/measurements-v1";
 
 /// Member `key` as an object; an empty one where it is absent or wrong.
 JsonValue object_member(ObjectReader& reader, std::string_view key) {
@@ -29,10 +29,10 @@ JsonValue object_member(ObjectReader& reader, std::string_view key) {
 
 void read_schema(ObjectReader& reader) {
   const std::string schema = reader.required_string("schema");
-  if (schema != schema_name && reader.has("schema"))
+  if (schema != set_schema && reader.has("schema"))
     reader.problem("schema",
                    "this is not a measurement set that this version reads: \"" + schema + "\"",
-                   std::string("write \"") + schema_name + "\"");
+                   std::string("write \"") + set_schema + "\"");
 }
 
 /// The members of `measured` that are compared with predictions. The others stay as they are.
@@ -61,7 +61,7 @@ void reject_misspelt_keys(ObjectReader& reader, const std::vector<std::string>& 
 }
 
 /// What a row calls its container, where that is a release such as "26.04" or "26.04.01"; else nothing.
-std::string release_of(const JsonValue& row) {
+std::string container_release(const JsonValue& row) {
   const JsonValue* container = row.is_object() ? row.find("container") : nullptr;
   if (container == nullptr || !container->is_string()) return {};
   static const std::regex release("[0-9]{2}\\.[0-9]{2}(\\.[0-9]{1,2})?");
@@ -86,7 +86,7 @@ MeasurementPoint read_point(JsonValue& value, const std::string& pointer, Measur
                 "max_reserved_gib", "memory_reading", "megatron_timers_ms", "out_of_memory",
                 "failed", "time_s"});
   }
-  point.release = release_of(value);
+  point.release = container_release(value);
   reject_misspelt_keys(reader, {"id", "group", "scenario", "note", "collective", "gpus", "nodes",
                                 "bytes", "measured"});
   return point;

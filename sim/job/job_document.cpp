@@ -18,7 +18,6 @@ using document::figure;
 using document::Figure;
 using document::Words;
 
-constexpr double seconds_per_day = 86'400;
 
 /// A use of time: its key, its name for people, and its colour in the page's style sheet.
 struct Use {
@@ -355,17 +354,16 @@ std::string job_csv(const JobResult& result) {
   for (std::size_t i = 0; i < num_failing_parts; ++i)
     text += std::string(",failures_") + name_of(static_cast<FailingPart>(i));
   text += ",checkpoints,cost,energy_mwh\n";
-  const auto exact = [](double value) { return canonical_text(JsonValue(value)); };
   for (std::size_t i = 0; i < result.draws.size(); ++i) {
     const JobDraw& draw = result.draws[i];
-    text += std::to_string(i) + "," + exact(days_of(draw));
+    text += std::to_string(i) + "," + exact_number(days_of(draw));
     for (const Ticks ticks : draw.spent) text += "," + std::to_string(ticks);
     text += "," + std::to_string(draw.total);
     for (const std::int64_t failures : draw.failures) text += "," + std::to_string(failures);
     text += "," + std::to_string(draw.checkpoints) + ",";
-    if (result.cost) text += exact(cost_of(result.job, draw));
+    if (result.cost) text += exact_number(cost_of(result.job, draw));
     text += ",";
-    if (result.energy_mwh) text += exact(energy_of(result.job, draw));
+    if (result.energy_mwh) text += exact_number(energy_of(result.job, draw));
     text += "\n";
   }
   return text;

@@ -16,7 +16,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr double seconds_per_hour = 3600, seconds_per_day = 86'400;
 constexpr double hours_per_month = 730.5;
 constexpr double watts_per_megawatt = 1e6, kilowatts_per_megawatt = 1000, kg_per_tonne = 1000;
 constexpr double bytes_per_terabyte = 1e12;

@@ -199,8 +199,11 @@ Document odds_document(const StepOdds& odds) {
            figure(data, "/without_noise_s", html::text_of_time) + " without noise"},
           "",
           {},
-          {odds_section(data, "critical", "On the critical path", odds.work),
-           odds_section(data, "critical_nodes", "Whose kernels were on it", odds.nodes), gains},
+          {odds_section(data, "critical", "On the critical path of a step for at least 1 % of it",
+                        odds.work),
+           odds_section(data, "critical_nodes", "Whose kernels were on it for at least 1 %",
+                        odds.nodes),
+           gains},
           "windtunnel explain --steps --json"};
 }
 

@@ -169,7 +169,6 @@ std::optional<UniformDisturbance> uniform_disturbance(const NoiseBlock& block,
 
 StepDisturbance::Stall StepDisturbance::stall(DeviceId device, std::uint32_t number,
                                               Seconds after) const {
-  constexpr double seconds_per_hour = 3600;
   const NoiseBlock::Stalls& stalls = noise_->block().stalls;
   const double rate = stalls.per_gpu_hour / seconds_per_hour * noise_->gpus_of(device);
   const NoiseDraws::Place place{device.index(), step_, number};

@@ -9,8 +9,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr double least_ratio = 1e-3;  ///< of an efficiency
-
 void read_peak(ObjectReader reader, Device& device) {
   for (const Precision precision : enumerators<Precision>()) {
     std::optional<FlopsPerSecond> rate;

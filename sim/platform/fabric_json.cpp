@@ -35,9 +35,8 @@ std::vector<double> read_numbers(ObjectReader& reader, const FabricKey& key) {
   const JsonValue* const value = reader.take(key.name);
   if (value == nullptr) return numbers;
   const std::string kind = key.type == Type::wholes ? "whole numbers" : "numbers";
-  const std::string suggestion = "write [ ... ] with " + kind + " from " +
-                                 canonical_text(JsonValue(key.least)) + " to " +
-                                 canonical_text(JsonValue(key.most));
+  const std::string suggestion = "write [ ... ] with " + kind + " from " + exact_number(key.least) +
+                                 " to " + exact_number(key.most);
   if (!value->is_array()) {
     reader.problem(key.name, key.name + " is " + text_for_message(*value) + ", which is not a list",
                    suggestion);
@@ -130,8 +129,7 @@ FabricValue read_value(ObjectReader& reader, const FabricKey& key) {
   WT_UNREACHABLE();
 }
 
-std::string exact(double number) { return canonical_text(JsonValue(number)); }
-std::string exact_rate(double bytes_per_second) { return exact(bytes_per_second) + " B/s"; }
+std::string exact_rate(double bytes_per_second) { return exact_number(bytes_per_second) + " B/s"; }
 
 }  // namespace
 
@@ -160,7 +158,7 @@ void read_fabric(ObjectReader reader, Platform& platform, bool knows_nodes) {
 std::string text_of(const FabricKey& key, const FabricValue& value) {
   if (const auto* list = std::get_if<std::vector<double>>(&value)) {
     std::string text;
-    for (const double number : *list) text += (text.empty() ? "[" : ", ") + exact(number);
+    for (const double number : *list) text += (text.empty() ? "[" : ", ") + exact_number(number);
     return text + "]";
   }
   if (const auto* cables = std::get_if<std::vector<FabricCable>>(&value)) {
@@ -180,7 +178,7 @@ std::string text_of(const FabricKey& key, const FabricValue& value) {
     case Type::data_rate:
       return exact_rate(number);
     default:
-      return exact(number);
+      return exact_number(number);
   }
 }
 

@@ -18,8 +18,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr double least_ratio = 1e-3;   ///< of an efficiency or factor
-constexpr double most_factor = 1e3;    ///< no factor of a cluster is larger
 constexpr int most_nodes = 1'000'000;  ///< nor any cluster
 
 std::optional<Host> read_host(ObjectReader& node_type, const std::string& prefix,

@@ -74,6 +74,9 @@ std::optional<SoftwareRelease> release_of(const JsonValue& software);
 /// No node has more GPUs, network cards or rails.
 inline constexpr int most_node_parts = 1024;
 
+/// Bounds of an efficiency or factor in these files.
+inline constexpr double least_ratio = 1e-3, most_factor = 1e3;
+
 /// Reads a file of platforms/, or the same object written inline; docs/platforms.md lists the keys. Devices are in place of their names already
 /// (ScenarioFiles::expand()); a name that is left could not be found, which has been said. What is wrong goes to `problems`.
 /// `read_before`: a platform whose devices were read from the same values, which are not read again.

@@ -12,9 +12,6 @@
 namespace windtunnel {
 namespace {
 
-/// The shortest text that reads back as the number.
-std::string exact(double number) { return canonical_text(JsonValue(number)); }
-
 /// A host, and where it is attached to the network.
 struct SimGridHost {
   std::string name;
@@ -40,7 +37,7 @@ class SimGridWriter {
         markup_text(platform_.name) + "\" routing=\"Full\">\n" + host_lines_;
     for (const Link& link : network_.links())
       text += "    <link id=\"" + markup_text(link.name) + "\" bandwidth=\"" +
-              exact(link.bandwidth.value()) + "Bps\" latency=\"0s\"/>\n";
+              exact_number(link.bandwidth.value()) + "Bps\" latency=\"0s\"/>\n";
     for (const auto& [name, line] : unshared_) text += line;
     return text + route_lines_ + "  </zone>\n</platform>\n";
   }
@@ -54,8 +51,8 @@ class SimGridWriter {
     for (int i = 0; i < type.gpus; ++i) {
       hosts_.push_back({"node" + std::to_string(node.index()) + "-gpu" + std::to_string(i),
                         network_.attach(node, {i})});
-      host_lines_ +=
-          "    <host id=\"" + hosts_.back().name + "\" speed=\"" + exact(rate.value()) + "f\"/>\n";
+      host_lines_ += "    <host id=\"" + hosts_.back().name + "\" speed=\"" +
+                     exact_number(rate.value()) + "f\"/>\n";
     }
     WT_EXPECT(hosts_.size() <= most_simgrid_hosts);
   }
@@ -80,11 +77,13 @@ class SimGridWriter {
 
   /// The name of a link that nothing shares; made when it is first asked for.
   std::string unshared(BytesPerSecond bandwidth, Seconds latency) {
-    const std::string name = (bandwidth == unlimited ? "" : exact(bandwidth.value()) + " B/s, ") +
-                             "latency " + exact(latency.value()) + " s";
+    const std::string name =
+        (bandwidth == unlimited ? "" : exact_number(bandwidth.value()) + " B/s, ") + "latency " +
+        exact_number(latency.value()) + " s";
     unshared_.try_emplace(name, "    <link id=\"" + name + "\" bandwidth=\"" +
-                                    exact(bandwidth.value()) + "Bps\" latency=\"" +
-                                    exact(latency.value()) + "s\" sharing_policy=\"FATPIPE\"/>\n");
+                                    exact_number(bandwidth.value()) + "Bps\" latency=\"" +
+                                    exact_number(latency.value()) +
+                                    "s\" sharing_policy=\"FATPIPE\"/>\n");
     return name;
   }
 

@@ -11,8 +11,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr double least_ratio = 1e-3;     ///< of an efficiency or factor
-constexpr double most_factor = 1e3;      ///< no factor of a stack is larger
 constexpr int most_layers = 1'000'000;   ///< nor any model
 constexpr double most_state_bytes = 64;  ///< nor any state, in bytes a parameter
 constexpr double most_values = 1e12;     ///< of a bucket

@@ -401,9 +401,8 @@ class NodeKinds {
 constexpr double slower = 0.9;  // ten percent: enough to see, little enough to be near
 
 // What a what-if sets a value to, so that reading it again gives the same number.
-std::string exact(double number) { return canonical_text(JsonValue(number)); }
-std::string exact(BytesPerSecond rate) { return exact(rate / BytesPerSecond{1}) + " B/s"; }
-std::string exact(Seconds time) { return exact(time / Seconds{1}) + " s"; }
+std::string exact(BytesPerSecond rate) { return exact_number(rate / BytesPerSecond{1}) + " B/s"; }
+std::string exact(Seconds time) { return exact_number(time / Seconds{1}) + " s"; }
 
 /// A file may say twice the rate.
 bool can_double(BytesPerSecond rate) { return side_of(rate * 2) == RangeSide::inside; }
@@ -522,7 +521,7 @@ class Questions {
     const NodeType& first = kinds_.first_of(kind);
     const std::string of = kinds_.kinds().size() > 1 ? " (" + kinds_.label_of(kind) + ")" : "";
     add_faster(kind, WhatIfKind::gpu, "GPUs 10 % faster" + of, [](const NodeType& type) {
-      return Overrides{{"compute_efficiency", exact(type.compute_efficiency * faster)}};
+      return Overrides{{"compute_efficiency", exact_number(type.compute_efficiency * faster)}};
     });
     if (first.gpus > 1 && scenario_.plan.num_ranks() > 1) add_inside(kind, of);
     if (crosses_nodes() && can_double(first.nic_rate))

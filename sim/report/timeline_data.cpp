@@ -25,7 +25,6 @@ namespace {
 using detail::Nanoseconds;
 using detail::to_nanoseconds;
 
-JsonValue number(std::int64_t value) { return JsonValue(value); }
 JsonValue text(std::string value) { return JsonValue(std::move(value)); }
 
 /// Columns of integers, packed.
@@ -37,8 +36,8 @@ class Columns {
            const std::vector<std::array<std::int64_t, count>>& rows) {
     for (std::size_t i = 0; i < count; ++i) {
       places_.set(table + names[i],
-                  JsonValue(JsonValue::Array{number(static_cast<std::int64_t>(bytes_.size())),
-                                             number(static_cast<std::int64_t>(rows.size()))}));
+                  JsonValue(JsonValue::Array{json_of(static_cast<std::int64_t>(bytes_.size())),
+                                             json_of(static_cast<std::int64_t>(rows.size()))}));
       std::int64_t before = 0;
       for (const auto& row : rows) put(row[i] - std::exchange(before, row[i]));
     }
@@ -357,9 +356,9 @@ class TimelineWriter {
       const std::string name = label == Label::whole_pass
                                    ? name_of(phase)
                                    : name_of(phase) + std::string(": ") + row_of(label).text;
-      JsonValue::Array op{text(name_of(stream)), text(name), text(kind_of(phase)), number(chunk)};
+      JsonValue::Array op{text(name_of(stream)), text(name), text(kind_of(phase)), json_of(chunk)};
       for (const Seconds part : played_.programs->work[work].parts)
-        op.push_back(number(to_nanoseconds(part)));
+        op.push_back(json_of(to_nanoseconds(part)));
       list.emplace_back(std::move(op));
     }
     return JsonValue(std::move(list));
@@ -378,7 +377,7 @@ class TimelineWriter {
 
   JsonValue link_or_null(PathId up, PathId down) {
     const auto link = played_.network->slowest_link({up, down});
-    return link ? number(links_.of(link->index())) : JsonValue();
+    return link ? json_of(links_.of(link->index())) : JsonValue();
   }
 
   /// [from, to, slowest link or null inside a node, bytes per second]; devices that are not shown are null.
@@ -404,11 +403,11 @@ class TimelineWriter {
       std::optional<std::pair<PathId, PathId>> slowest;
       for (const DeviceId member : collective.members) {
         gpus += played_.plan->devices[member.index()].num_gpus();
-        if (is_shown(member)) members.push_back(number(place_[member.index()]));
+        if (is_shown(member)) members.push_back(json_of(place_[member.index()]));
       }
       if (!collective.flows.empty())
         slowest = {collective.flows.front().up, collective.flows.front().down};
-      JsonValue::Array row{JsonValue(std::move(members)), number(gpus),
+      JsonValue::Array row{JsonValue(std::move(members)), json_of(gpus),
                            JsonValue(collective.traffic_bytes / Bytes{1}), text(name_of(traffic)),
                            slowest ? link_or_null(slowest->first, slowest->second) : JsonValue()};
       list.emplace_back(std::move(row));
@@ -417,7 +416,7 @@ class TimelineWriter {
   }
 
   JsonValue device_or_null(DeviceId device) const {
-    return is_shown(device) ? number(place_[device.index()]) : JsonValue();
+    return is_shown(device) ? json_of(place_[device.index()]) : JsonValue();
   }
 
   /// [name, bytes per second]

@@ -30,7 +30,7 @@ std::vector<int> own_slots(const Scenario& scenario) {
   return slots;
 }
 
-BuiltPrograms build(const Scenario& scenario, const Plan& plan) {
+BuiltPrograms built_for(const Scenario& scenario, const Plan& plan) {
   return build_programs(
       {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan});
 }
@@ -100,7 +100,7 @@ class PlacementTables {
         plan(), plays_operations({&scenario.model, &scenario.platform, &scenario.nodes,
                                   &scenario.software, &scenario.plan}));
     left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
-    built_ = build(scenario, played_plan_);
+    built_ = built_for(scenario, played_plan_);
     for (const PlanDevice& device : plan().devices) {
       slots_.push_back({device.node, device.gpus});
       attachments_.push_back(network_.attach(device.node, device.gpus));
@@ -116,7 +116,7 @@ class PlacementTables {
     if (left_rounds_ > 0) {
       Plan shorter = played_plan_;
       shorter.microbatches -= p;
-      shorter_path_.emplace(build(scenario, shorter).programs.programs, layout_);
+      shorter_path_.emplace(built_for(scenario, shorter).programs.programs, layout_);
     }
     fill_works();
     fill_fits();
@@ -248,7 +248,7 @@ class PlacementTables {
           std::swap(swapped.devices[here].gpus, swapped.devices[there].gpus);
         };
         swap_places();
-        works_[stage][kind] = rows_of(build(*scenario_, swapped), here);
+        works_[stage][kind] = rows_of(built_for(*scenario_, swapped), here);
         swap_places();
       }
     }

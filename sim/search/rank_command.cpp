@@ -14,6 +14,7 @@
 #include "evidence/interval.hpp"
 #include "plan/plan_check.hpp"
 #include "report/number_text.hpp"
+#include "report/report_words.hpp"
 #include "search/launch_arguments.hpp"
 #include "simulate/forked.hpp"
 #include "units/quantity_reader.hpp"
@@ -156,6 +157,10 @@ std::string launch_text(const Scenario& base, const RankRequest& request, const 
                                      ? deepspeed_config(plan)
                                      : torchtitan_config(plan, base.model.sequence);
   for (const std::string& note : launch.notes) messages << "note: " << note << "\n";
+  if (chosen.memory_verdict == MemoryVerdict::at_risk)
+    messages << "note: memory at risk: " << detail::at_risk_meaning << "\n";
+  if (chosen.memory_verdict == MemoryVerdict::lower_bound)
+    messages << "note: not known to fit: with ZeRO 3 not all buffers are counted\n";
   return is_megatron ? joined(launch.arguments, " \\\n") + "\n" : launch.arguments.front();
 }
 

@@ -44,7 +44,7 @@ std::string over_leaf1(const std::vector<NeighbourFlow>& flows) {
   for (const NeighbourFlow& flow : flows)
     if (flow.link.starts_with("leaf1 "))
       text += (text.empty() ? "" : ", ") + std::string(R"({"link": ")") + flow.link +
-              R"(", "rate": ")" + canonical_text(JsonValue(flow.rate.value())) + R"( B/s"})";
+              R"(", "rate": ")" + exact_number(flow.rate.value()) + R"( B/s"})";
   return "[" + text + "]";
 }
 

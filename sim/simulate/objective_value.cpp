@@ -9,7 +9,6 @@
 namespace windtunnel {
 namespace {
 
-constexpr double seconds_per_hour = 3600, seconds_per_day = 86'400;
 
 bool is_communication(Line line) {
   switch (line) {

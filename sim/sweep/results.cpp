@@ -83,7 +83,6 @@ double value_by(Objective objective, const Scenario& scenario, const Report& rep
 
 /// Of the steps of the whole job.
 double cost_of_job(const Scenario& scenario, const Report& report) {
-  constexpr double seconds_per_day = 86'400;
   const double seconds = value_by(Objective::days, scenario, report) * seconds_per_day;
   return value_by(Objective::cost_per_token, scenario, report) * report.tokens_per_s * seconds;
 }

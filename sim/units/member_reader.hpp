@@ -38,7 +38,7 @@ std::string exact_text(Amount amount) {
     const bool is_exact = number * unit.factor == amount.value();
     if (!is_exact || (number == 0 ? unit.factor != 1 : number >= fewest)) continue;
     fewest = number;
-    text = canonical_text(JsonValue(number)) + " " + unit.name;
+    text = exact_number(number) + " " + unit.name;
   }
   WT_ENSURE(!text.empty());  // a default is a whole number of some unit
   return text;

@@ -116,4 +116,6 @@ constexpr Seconds operator""_us(unsigned long long v) {
 constexpr Seconds operator""_us(long double v) { return Seconds{static_cast<double>(v) * 1e-6}; }
 }  // namespace literals
 
+inline constexpr double seconds_per_hour = 3600, seconds_per_day = 86'400;
+
 }  // namespace windtunnel

@@ -38,8 +38,6 @@ struct Written {
   double value = 0;
 };
 
-std::string number_text(double number) { return canonical_text(JsonValue(number)); }
-
 /// As text_for_message, but in single quotes.
 std::string in_quotes(std::string_view text) {
   std::string shown = text_for_message(JsonValue(std::string(text))).substr(1);
@@ -87,7 +85,7 @@ std::vector<const Unit*> readings(const UnitTable& table, std::string_view name)
 std::string bits_or_bytes(std::string_view number, double value, const std::string& prefix) {
   constexpr double bits_per_byte = 8;
   const std::string amount(number);
-  return "write \"" + amount + " " + prefix + "bps\" (= " + number_text(value / bits_per_byte) +
+  return "write \"" + amount + " " + prefix + "bps\" (= " + exact_number(value / bits_per_byte) +
          " " + prefix + "B/s) or \"" + amount + " " + prefix + "B/s\"";
 }
 
@@ -126,7 +124,7 @@ std::optional<Complaint> doubtful_size(const Written& written) {
     const double in_bytes =
         written.value * bits->factor / find_unit(unit_table<Bytes>(), bytes)->factor;
     return Complaint{in_quotes(written.all) + " counts bits, not bytes",
-                     "write \"" + number_text(in_bytes) + " " + bytes + "\" or \"" +
+                     "write \"" + exact_number(in_bytes) + " " + bytes + "\" or \"" +
                          std::string(written.number) + " " + bytes + "\""};
   }
   const std::string lower = lower_case(written.unit);

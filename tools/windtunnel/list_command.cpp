@@ -190,7 +190,7 @@ std::string text_of(const std::vector<Entry>& entries) {
   return text;
 }
 
-std::string json_of(const std::string& kind, const std::vector<Entry>& entries) {
+std::string list_json(const std::string& kind, const std::vector<Entry>& entries) {
   JsonValue::Array list;
   for (const Entry& entry : entries) {
     JsonValue item(JsonValue::Object{});
@@ -209,7 +209,8 @@ std::string json_of(const std::string& kind, const std::vector<Entry>& entries) 
 ExitCode list_command(const CommandLine& line) {
   const std::string& kind = line.arguments.front();
   const std::vector<Entry> entries = list_of(kind);
-  print_result(line, line.format == ResultFormat::json ? json_of(kind, entries) : text_of(entries));
+  print_result(line,
+               line.format == ResultFormat::json ? list_json(kind, entries) : text_of(entries));
   return exit_done;
 }
 
