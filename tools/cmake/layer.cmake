@@ -103,12 +103,16 @@ if(doctest_FOUND)
 endif()
 
 # ALONE are files that cannot be compiled with others: they name something of their own as another file does.
+# ONCE_A_COMMAND: nothing in the layer runs often, and optimising it fully would take a first build longer than users ever gain.
 function(windtunnel_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPENDS;EXTERNAL" ${ARGN})
+  cmake_parse_arguments(ARG "ONCE_A_COMMAND" "" "SOURCES;ALONE;DEPENDS;EXTERNAL" ${ARGN})
   add_library(windtunnel_${name} STATIC ${ARG_SOURCES} ${ARG_ALONE})
   set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set_target_properties(windtunnel_${name} PROPERTIES UNITY_BUILD ${WINDTUNNEL_UNITY} UNITY_BUILD_BATCH_SIZE ${files_at_once})
   windtunnel_precompile(windtunnel_${name} REUSE_FROM windtunnel_precompiled)
+  if(ARG_ONCE_A_COMMAND)
+    target_compile_options(windtunnel_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   list(TRANSFORM ARG_DEPENDS PREPEND windtunnel_)
   if(WINDTUNNEL_FUZZ AND name IN_LIST fuzzed_layers)
     target_compile_options(windtunnel_${name} PRIVATE -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table)
