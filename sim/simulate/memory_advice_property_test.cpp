@@ -97,6 +97,21 @@ TEST_CASE("advice that takes more trays of an NVLink domain is laid out on them"
   CHECK(!simulate(scenario, {}).report.memory.fits);
 }
 
+TEST_CASE("advice takes no more nodes than the fabric joins") {
+  const Scenario scenario = testing::read_text(
+      R"({"platform": {"extends": "hf-cluster-h100",
+                       "fabric": {"kind": "dragonfly", "nodes_per_router": 1, "routers_per_group": 1,
+                                  "global_links": 1, "groups": 2, "local_rate": "50 GB/s",
+                                  "global_rate": "50 GB/s"}},
+          "software": "nanotron-2024", "model": "llama3-70b",
+          "training": {"global_batch": 8, "micro_batch": 1, "precision": "bf16"},
+          "parallel": {"tensor": 4, "pipeline": 4}})",
+      {});
+  const Report report = simulate(scenario, {}).report;
+  REQUIRE(!report.memory.fits);
+  CHECK(report.memory.advice.find("twice the GPUs") == std::string::npos);
+}
+
 TEST_CASE("advice keeps its promise: the changed scenario needs the figure and gets the verdict") {
   int promised = 0;
   const bool holds = rc::check([&] {

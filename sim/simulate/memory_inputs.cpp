@@ -11,6 +11,7 @@
 #include "lower/stage_choice.hpp"
 #include "memory/memory_advice.hpp"
 #include "plan/nvlink_groups.hpp"
+#include "platform/fabric.hpp"
 #include "scenario/scenario.hpp"
 
 namespace windtunnel {
@@ -90,6 +91,7 @@ bool lay_out(Scenario& changed, const Scenario& scenario, std::int64_t gpus) {
     changed.platform = in_segments(machine, *nodes, scenario.nodes.front().trays);
     nodes = changed.platform.available_nodes();
   }
+  if (!why_not_joined(changed.platform, *nodes).empty()) return false;
   changed.nodes = types_of_nodes(changed.platform, *nodes);
   return true;
 }
