@@ -50,8 +50,9 @@ std::vector<MemberFlow> edge_flows(const RingLayout& layout, Bytes volume) {
 }
 
 CollectiveTask collective_task(const Platform& platform, const CollectiveMembers& members,
-                               Bytes payload, RingKind work, double copies) {
+                               Bytes payload, RingKind work, bool pat, double copies) {
   CollectiveTask task;
+  task.pat = pat;
   task.work = work;
   task.payload = payload;
   task.ranks_per_member = static_cast<double>(members.gpus_of(0).size());

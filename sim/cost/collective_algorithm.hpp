@@ -70,12 +70,13 @@ struct CollectiveTask {
   std::function<SwitchTime(Bytes payload)> in_switch;
   int switch_channels = 1;         ///< Interconnect::switch_channels
   NodeLinks links = {};            ///< of the first node
+  bool pat = false;                ///< CrossingTask::pat
   std::function<NodeExit()> exit;  ///< out of a node: slowest_exit()
 };
 
-/// The task of these members, which are to outlive it.
+/// The task of these members, which are to outlive it. `pat`: NCCL has PAT.
 CollectiveTask collective_task(const Platform& platform, const CollectiveMembers& members,
-                               Bytes payload, RingKind work, double copies = 1);
+                               Bytes payload, RingKind work, bool pat, double copies = 1);
 
 /// Bytes from one member to another, in different nodes.
 struct MemberFlow {
@@ -115,9 +116,9 @@ const std::vector<CollectiveAlgorithm>& collective_algorithms();
 /// Of a name that the table has.
 const CollectiveAlgorithm& collective_algorithm(std::string_view name);
 
-/// One collective through one rank of each member, once for every rank of a member. Inside and between nodes as in a pipeline: a ring, or
-/// for an all-reduce the algorithm that NCCL picks, or is made to take (all_reduce_crossing()). A tree of nodes is laid over the ring's
-/// edges, each with what the node sends that sends most.
+/// One collective through one rank of each member, once for every rank of a member. Inside and between nodes as in a pipeline: by the
+/// algorithm that NCCL picks, or is made to take (crossing()). Trees of nodes are laid over the ring's edges, each with what the node sends
+/// that sends most.
 ///   in a node   the payload among its members
 ///   an edge     ring: 2 (n-1)/n * payload (all-reduce; half of it otherwise), over the nodes' NICs: NCCL's channels leave a node
 ///               through all of them

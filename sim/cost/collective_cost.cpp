@@ -156,26 +156,23 @@ Bytes tree_chunk(int nics) {
   return 1_MiB / 2 * std::min(channels_per_nic * nics, most_channels);
 }
 
-std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task) {
+std::vector<NodeCrossing> crossings(const CrossingTask& task) {
   WT_EXPECT(task.nodes > 1);
   const Bytes payload = task.payload;
-  const Bytes in_ring = ring_all_reduce_volume(payload, task.members);
-  NodeCrossing ring{"ring", "Simple", in_ring,
-                    ring_all_reduce_latency(task.members, task.nodes, task.hop, task.hop_in_node),
-                    task.in_node(payload)};
-  if (task.nodes == task.members) return {ring};
+  const double share = share_of(task.work);
+  const Bytes in_ring = ring_all_reduce_volume(payload, task.members) * share;
   const double per_node = static_cast<double>(task.members) / task.nodes;
   const double up_and_down = 2 * std::ceil(std::log2(task.nodes));
   const double sent = task.nodes == 2 ? 1 : task.nodes == 3 ? 1.5 : 2;
   // A hop of Simple takes 14 us on InfiniBand; networks that take longer tell NCCL so.
   constexpr Seconds usual_hop{14e-6};
   const BytesPerSecond line = task.rate * task.links.step_over_rate;
-  std::vector<NodeCrossing> crossings;
+  std::vector<NodeCrossing> ways;
   for (const TunerChoice& choice :
        tuner_choices({payload, task.members, task.nodes, line, task.links.wires,
                       std::clamp(task.nics, 1, static_cast<int>(std::ceil(per_node))),
                       task.links.gpu, task.links.nvlink, static_cast<bool>(task.in_switch),
-                      std::max(Seconds{0}, task.hop - usual_hop)})) {
+                      std::max(Seconds{0}, task.hop - usual_hop), task.work, task.pat})) {
     NodeCrossing crossing{choice.algorithm, choice.protocol};
     crossing.reckoned = choice.time(payload);
     if (choice.protocol != "Simple") {
@@ -184,17 +181,24 @@ std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task) {
       crossing.latency = choice.latency;
       crossing.in_node = payload / choice.rate;
     } else if (choice.algorithm == "ring") {
-      ring.reckoned = crossing.reckoned;
-      crossing = ring;
+      crossing.volume = in_ring;
+      crossing.latency =
+          ring_all_reduce_latency(task.members, task.nodes, task.hop, task.hop_in_node) * share;
+      crossing.in_node = task.in_node(payload);
+    } else if (choice.algorithm == "PAT") {
+      crossing.volume = in_ring / pat_share;
+      crossing.latency = choice.latency;
     } else if (choice.algorithm == "tree") {
       const Bytes chunk = tree_chunk(task.nics);
-      // What the node's wires carry from one member to the next, by a payload of many chunks.
-      const Seconds chunk_in_node =
-          task.in_node(1_GiB) * (chunk / 1_GiB * per_node / (2 * (per_node - 1)));
       crossing.volume = payload * sent;
-      crossing.latency = (task.hop + chunk / task.rate) * up_and_down +
-                         (task.hop_in_node + chunk_in_node) * (2 * (std::ceil(per_node) - 1));
-      crossing.in_node = task.in_node(payload * (per_node / (per_node - 1)));
+      crossing.latency = (task.hop + chunk / task.rate) * up_and_down;
+      if (per_node > 1) {
+        // What the node's wires carry from one member to the next, by a payload of many chunks.
+        const Seconds chunk_in_node =
+            task.in_node(1_GiB) * (chunk / 1_GiB * per_node / (2 * (per_node - 1)));
+        crossing.latency += (task.hop_in_node + chunk_in_node) * (2 * (std::ceil(per_node) - 1));
+        crossing.in_node = task.in_node(payload * (per_node / (per_node - 1)));
+      }
     } else {
       const Bytes chunks =
           std::min(payload, nvls_chunks(payload, task.nodes, static_cast<int>(std::ceil(per_node)),
@@ -206,22 +210,21 @@ std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task) {
       crossing.latency = (task.hop + chunks / task.rate) * up_and_down + in_switch.fill;
       crossing.in_node = in_switch.rounds;
     }
-    crossings.push_back(crossing);
+    ways.push_back(crossing);
   }
-  return crossings;
+  return ways;
 }
 
 Seconds time_alone(const CrossingTask& task, const NodeCrossing& crossing) {
   return crossing.latency + std::max(crossing.in_node, crossing.volume / task.rate);
 }
 
-NodeCrossing all_reduce_crossing(const CrossingTask& task, std::string_view algorithm) {
-  std::vector<NodeCrossing> crossings = all_reduce_crossings(task);
+NodeCrossing crossing(const CrossingTask& task, std::string_view algorithm) {
+  std::vector<NodeCrossing> ways = crossings(task);
   const auto is_other = [&](const NodeCrossing& each) { return each.algorithm != algorithm; };
-  if (!std::all_of(crossings.begin(), crossings.end(), is_other))
-    std::erase_if(crossings, is_other);
+  if (!std::all_of(ways.begin(), ways.end(), is_other)) std::erase_if(ways, is_other);
   return *std::min_element(
-      crossings.begin(), crossings.end(),
+      ways.begin(), ways.end(),
       [](const NodeCrossing& a, const NodeCrossing& b) { return a.reckoned < b.reckoned; });
 }
 

@@ -79,18 +79,20 @@ Seconds ring_all_reduce_latency(int members, int nodes, Seconds hop, Seconds hop
 /// Of one hop among the GPUs of a node: its floor grows by two of them with each GPU.
 Seconds hop_in_node(const Interconnect& interconnect);
 
-/// An all-reduce over several nodes.
+/// A collective over several nodes.
 struct CrossingTask {
-  Bytes payload{};
+  Bytes payload{};  ///< the whole reduced or gathered tensor
   int members = 0, nodes = 0;
-  BytesPerSecond rate{};         ///< out of a node, for this all-reduce alone
+  BytesPerSecond rate{};         ///< out of a node, for this collective alone
   int nics = 1;                  ///< by which its members leave a node
   Seconds hop{}, hop_in_node{};  ///< latency of a step between nodes, and of one inside
-  std::function<Seconds(Bytes payload)> in_node;  ///< a ring all-reduce among the members of a node
+  std::function<Seconds(Bytes payload)> in_node;  ///< a ring of `work` among the members of a node
   std::function<SwitchTime(Bytes payload)>
-      in_switch;  ///< the same by the switch; nothing: not all nodes have one that reduces
+      in_switch;  ///< an all-reduce by the switch; nothing: not all nodes have one that reduces
   int switch_channels = 1;  ///< Interconnect::switch_channels
   NodeLinks links = {};     ///< as the tuner sees them
+  RingKind work = RingKind::all_reduce;
+  bool pat = false;  ///< NCCL has PAT
 };
 
 /// What it takes:  latency + max(in_node, volume / rate),  since what NICs send has been reduced in the node before: a pipeline of chunks,
@@ -109,7 +111,7 @@ struct NodeCrossing {
 /// there are two a NIC (ncclTopoPostset, src/graph/connect.cc) and 32 at most (MAXCHANNELS). NCCL 2.8 to 2.26.
 Bytes tree_chunk(int nics);
 
-/// NCCL's algorithms for an all-reduce of S over N nodes with n members, r a node:
+/// NCCL's algorithms over N nodes with n members, r a node, for an all-reduce of S:
 ///   ring       2 (n-1)/n S leave a node, ring_all_reduce_latency(); in a node a ring
 ///   tree       two binary trees of nodes, a chain through the members of each: S, 1.5 S or 2 S leave a node of 2, 3 or more; 2 log2 N hops
 ///              between nodes and 2 (r-1) inside, each with a tree_chunk() at the rate there; in a node 2 S at the ring's bus bandwidth
@@ -117,14 +119,14 @@ Bytes tree_chunk(int nics);
 ///              each round of chunks takes NICs as many handshakes as the switch
 ///   LL, LL128  rings and trees of small payloads: twice and 16/15 of the bytes, a flag beside each word or each 120 bytes; as long as the
 ///              tuner reckons (tuner_choices())
+/// A reduce-scatter or an all-gather is half of a ring, or with one member a node
+///   PAT        as much as in half a ring at 0.75 of its rate; 8 us, log2 N / 3.5 hops and 2.8 us a member, as the tuner reckons
 /// Each node is an inner node of one tree and a leaf of the other (ncclGetDtree, src/graph/trees.cc): as the former it sends S/2 to its
 /// parent and S/2 to each child, as the latter S/2. Two nodes are each the other's child, three a chain.
-/// The first is the ring, by Simple; with one member a node it is the only one.
-std::vector<NodeCrossing> all_reduce_crossings(const CrossingTask& task);
+std::vector<NodeCrossing> crossings(const CrossingTask& task);
 
 /// The one that NCCL's tuner picks. `algorithm`: of this one alone, as with NCCL_ALGO, where the nodes have it.
-/// Limits: gathers and scatters stay rings by Simple.
-NodeCrossing all_reduce_crossing(const CrossingTask& task, std::string_view algorithm = {});
+NodeCrossing crossing(const CrossingTask& task, std::string_view algorithm = {});
 
 /// How long `crossing` takes alone on its links.
 Seconds time_alone(const CrossingTask& task, const NodeCrossing& crossing);

@@ -156,8 +156,8 @@ TEST_CASE("a ring pays each of its hops, those inside nodes too") {
 }
 
 /// `members` on `nodes`, each with eight NICs that carry `rate` together; inside, 100 GB/s of bus bandwidth and no latency.
-CrossingTask crossing(int members, int nodes, BytesPerSecond rate, bool reduced_in_switch,
-                      Bytes payload = 1_GB) {
+CrossingTask task_of(int members, int nodes, BytesPerSecond rate, bool reduced_in_switch,
+                     Bytes payload = 1_GB) {
   const double here = static_cast<double>(members) / nodes;
   const auto in_node = [here](Bytes bytes) { return bytes * (2 * (here - 1) / here) / 100_GBps; };
   const auto in_switch = [in_node](Bytes bytes) { return SwitchTime{3_us, in_node(bytes)}; };
@@ -176,13 +176,13 @@ CrossingTask crossing(int members, int nodes, BytesPerSecond rate, bool reduced_
 
 NodeCrossing crossing_by(const CrossingTask& task, std::string_view algorithm,
                          std::string_view protocol = "Simple") {
-  for (const NodeCrossing& each : all_reduce_crossings(task))
+  for (const NodeCrossing& each : crossings(task))
     if (each.algorithm == algorithm && each.protocol == protocol) return each;
   return {};
 }
 
 TEST_CASE("over two nodes a tree sends the payload once out of each node") {
-  const CrossingTask task = crossing(16, 2, 40_GBps, false);
+  const CrossingTask task = task_of(16, 2, 40_GBps, false);
   CHECK(crossing_by(task, "ring").volume == Bytes{1.875e9});
   CHECK(crossing_by(task, "ring").latency.value() == doctest::Approx(37.5e-6));
   const NodeCrossing tree = crossing_by(task, "tree");
@@ -193,43 +193,70 @@ TEST_CASE("over two nodes a tree sends the payload once out of each node") {
   CHECK(tree.in_node.value() == doctest::Approx(0.02));
   CHECK(time_alone(task, tree).value() == doctest::Approx(fill + 0.025));
   // The tuner counts a tree of 80 GB/s inside, twice what leaves the node, at 0.92 / 2, and a ring of 40 at 16/30.
-  CHECK(all_reduce_crossing(task).algorithm == "tree");
-  CHECK(all_reduce_crossing(crossing(16, 2, 120_GBps, false)).algorithm == "ring");
+  CHECK(crossing(task).algorithm == "tree");
+  CHECK(crossing(task_of(16, 2, 120_GBps, false)).algorithm == "ring");
 }
 
 TEST_CASE("over more nodes large all-reduces are rings, small ones trees") {
-  CHECK(all_reduce_crossing(crossing(32, 4, 20_GBps, false)).volume == Bytes{1.9375e9});
-  const NodeCrossing small = all_reduce_crossing(crossing(2048, 1024, 400_GBps, false, 1_MB));
+  CHECK(crossing(task_of(32, 4, 20_GBps, false)).volume == Bytes{1.9375e9});
+  const NodeCrossing small = crossing(task_of(2048, 1024, 400_GBps, false, 1_MB));
   CHECK(small.algorithm == "tree");
   // Three nodes are a chain; of more, an inner node of one tree has two children there and a parent in the other.
-  CHECK(crossing_by(crossing(24, 3, 20_GBps, false), "tree").volume == Bytes{1.5e9});
-  CHECK(crossing_by(crossing(32, 4, 20_GBps, false), "tree").volume == Bytes{2e9});
-  // With a member a node there is nothing to reduce inside, and only the ring.
-  CHECK(all_reduce_crossings(crossing(4, 4, 20_GBps, true)).size() == 1);
-  CHECK(all_reduce_crossing(crossing(4, 4, 20_GBps, true)).volume == Bytes{1.5e9});
-  CHECK(all_reduce_crossing(crossing(4, 4, 20_GBps, true)).latency.value() ==
-        doctest::Approx(60e-6));
+  CHECK(crossing_by(task_of(24, 3, 20_GBps, false), "tree").volume == Bytes{1.5e9});
+  CHECK(crossing_by(task_of(32, 4, 20_GBps, false), "tree").volume == Bytes{2e9});
+}
+
+TEST_CASE("with a member a node there is nothing to reduce inside") {
+  const CrossingTask task = task_of(4, 4, 20_GBps, true);
+  const NodeCrossing ring = crossing_by(task, "ring"), tree = crossing_by(task, "tree");
+  CHECK(ring.volume == Bytes{1.5e9});
+  CHECK(ring.latency.value() == doctest::Approx(60e-6));
+  // Two levels up and down with chunks of 8 MiB, and twice the payload out of an inner node.
+  CHECK(tree.volume == Bytes{2e9});
+  CHECK(tree.latency.value() == doctest::Approx(4 * (10e-6 + 8388608 / 20e9)));
+  CHECK(tree.in_node == Seconds{0});
+  CHECK(crossing(task).algorithm == "ring");
+  CHECK(crossing(task_of(128, 128, 20_GBps, false, 1_MB)).algorithm == "tree");
+}
+
+TEST_CASE("halves of an all-reduce with a member a node go by PAT where NCCL has it") {
+  const auto half = [](int nodes, Bytes payload, bool pat, int here = 1) {
+    CrossingTask task = task_of(here * nodes, nodes, 20_GBps, false, payload);
+    task.work = RingKind::all_gather;
+    task.pat = pat;
+    return task;
+  };
+  const NodeCrossing ring = crossing(half(4, 1_GB, true));
+  CHECK(ring.algorithm == "ring");
+  CHECK(ring.volume == Bytes{0.75e9});
+  CHECK(ring.latency.value() == doctest::Approx(30e-6));
+  // 8 us, 7 levels of 14 us of which 3.5 go at once, and 2.8 us for each of 128; three quarters of the ring's rate.
+  const NodeCrossing pat = crossing(half(128, 64_MB, true));
+  CHECK(pat.algorithm == "PAT");
+  CHECK(pat.latency.value() == doctest::Approx(8e-6 + 28e-6 + 358.4e-6));
+  CHECK(pat.volume.value() == doctest::Approx(64e6 * 127 / 128 / 0.75));
+  CHECK(crossing(half(128, 64_MB, false)).algorithm == "ring");
+  CHECK(crossing(half(128, 64_MB, true, 2)).algorithm == "ring");
 }
 
 TEST_CASE(
     "where switches reduce, nodes form a tree, and inner nodes of more than two pay handshakes") {
-  const NodeCrossing tree = crossing_by(crossing(16, 2, 20_GBps, true), "NVLS tree");
+  const NodeCrossing tree = crossing_by(task_of(16, 2, 20_GBps, true), "NVLS tree");
   CHECK(tree.volume == Bytes{1e9});
   // 16 channels deal a chunk of 128 KiB to each of 8 GPUs: rounds of 16 MiB.
   CHECK(tree.latency.value() == doctest::Approx(2 * (10e-6 + 16777216 / 20e9) + 3e-6));
   CHECK(tree.in_node.value() == doctest::Approx(0.0175));  // what rounds take in the node
   // Six levels up and down, with chunks of half the size, which are sent twice, and for each round 4.5 us at 20 GB/s.
-  const NodeCrossing of_64 = all_reduce_crossing(crossing(512, 64, 20_GBps, true), "NVLS tree");
+  const NodeCrossing of_64 = crossing(task_of(512, 64, 20_GBps, true), "NVLS tree");
   CHECK(of_64.volume.value() == doctest::Approx(2e9 + 20e9 * 4.5e-6 * (1e9 / 8388608)));
   CHECK(of_64.latency.value() == doctest::Approx(12 * (10e-6 + 8388608 / 20e9) + 3e-6));
   // A payload of less than a round is one.
-  const NodeCrossing small =
-      all_reduce_crossing(crossing(512, 64, 20_GBps, true, 1_MB), "NVLS tree");
+  const NodeCrossing small = crossing(task_of(512, 64, 20_GBps, true, 1_MB), "NVLS tree");
   CHECK(small.latency.value() == doctest::Approx(12 * (10e-6 + 1e6 / 20e9) + 3e-6));
 }
 
 TEST_CASE("small all-reduces carry flags and take what the tuner reckons") {
-  const CrossingTask task = crossing(16, 2, 40_GBps, false, 100_kB);
+  const CrossingTask task = task_of(16, 2, 40_GBps, false, 100_kB);
   const NodeCrossing ll = crossing_by(task, "ring", "LL");
   CHECK(ll.latency.value() == doctest::Approx(6.6e-6 + 28 * 1e-6 + 2 * 2.7e-6));
   CHECK(ll.volume.value() == doctest::Approx(375e3));  // twice of 2 * 15/16
@@ -241,7 +268,7 @@ TEST_CASE("small all-reduces carry flags and take what the tuner reckons") {
 
 TEST_CASE("one algorithm alone is taken where the nodes have it") {
   const auto taken = [](int nodes, bool in_switch, std::string_view algorithm) {
-    return all_reduce_crossing(crossing(8 * nodes, nodes, 20_GBps, in_switch), algorithm).algorithm;
+    return crossing(task_of(8 * nodes, nodes, 20_GBps, in_switch), algorithm).algorithm;
   };
   CHECK(taken(2, true, "ring") == "ring");
   CHECK(taken(2, true, "tree") == "tree");
@@ -300,8 +327,8 @@ TEST_CASE("faster NICs never make a way of an all-reduce slower") {
     for (const int nodes : {2, 3, 4, 16, 256}) {
       std::vector<Seconds> before(7, Seconds{1e9});
       for (double rate = 1; rate < 2000; rate *= 1.1) {
-        const CrossingTask task = crossing(8 * nodes, nodes, BytesPerSecond{rate * 1e9}, in_switch);
-        const std::vector<NodeCrossing> ways = all_reduce_crossings(task);
+        const CrossingTask task = task_of(8 * nodes, nodes, BytesPerSecond{rate * 1e9}, in_switch);
+        const std::vector<NodeCrossing> ways = crossings(task);
         for (std::size_t i = 0; i < ways.size(); ++i) {
           CHECK(time_alone(task, ways[i]) <= before[i] * (1 + 1e-12));
           before[i] = time_alone(task, ways[i]);

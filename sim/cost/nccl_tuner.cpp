@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 namespace windtunnel {
 namespace {
@@ -46,6 +47,10 @@ double correction(const Protocol& protocol, Bytes payload) {
   return step < protocol.tree_correction.size() ? protocol.tree_correction[step] : 1;
 }
 
+constexpr double pat_base = 8,
+                 pat_member = 2.8;   ///< of PAT, in us: beside its levels, and for each member
+constexpr double pat_overlap = 3.5;  ///< of its levels
+constexpr BytesPerSecond most_rate{std::numeric_limits<double>::infinity()};
 constexpr double switch_latency = 25;     ///< in us
 constexpr double switch_share = 5.0 / 6;  ///< what NVLS is reckoned to attain of its channels
 
@@ -68,30 +73,35 @@ BytesPerSecond nccl_step(BytesPerSecond nic) {
 }
 
 std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
-  const double n = input.members, nodes = input.nodes, steps = 2 * (n - 1);
-  const double crossings = 2 * (nodes - 1), here = std::floor(n / nodes);
+  const bool whole = input.work == RingKind::all_reduce, one_each = input.members == input.nodes;
+  const double n = input.members, nodes = input.nodes, halves = whole ? 2 : 1;
+  const double steps = halves * (n - 1), crossings = halves * (nodes - 1);
+  const double here = std::floor(n / nodes);
   const double levels = std::floor(std::log2(nodes));
   const bool two = input.nodes == 2;
   const auto at_most = [&](const Limits& limits) {
     return limits[static_cast<std::size_t>(input.gpu)][two ? 0 : 1] * 1_GBps * input.channels;
   };
-  const BytesPerSecond inside = input.wires * (here > 1 ? here / (here - 1) : 1.0);
+  const BytesPerSecond inside =
+      one_each ? most_rate : input.wires * (here > 1 ? here / (here - 1) : 1.0);
   // Over two nodes a tree may take more inside than its NICs carry, up to the largest of the steps.
   const BytesPerSecond most_inside = steps_of_nics.front() * 1_GBps * input.channels;
   const BytesPerSecond ring = std::min(input.nics, inside);
-  const BytesPerSecond tree =
-      std::min(std::min(two ? std::min(input.nics * 2.0, most_inside) : input.nics, inside) * 0.92,
-               at_most(most_of_tree));
+  const BytesPerSecond tree = std::min(
+      std::min(two && !one_each ? std::min(input.nics * 2.0, most_inside) : input.nics, inside) *
+          0.92,
+      at_most(most_of_tree));
   const BytesPerSecond ll = most_of_ll[two ? 0 : 1] * 1_GBps;
   std::vector<TunerChoice> choices;
   for (const Protocol& protocol : protocols) {
-    if (protocol.name == "LL128" && !input.nvlink) continue;
     const bool simple = protocol.name == "Simple";
+    if ((protocol.name == "LL128" && !input.nvlink) || (!whole && !simple)) continue;
     const Seconds network = input.network * static_cast<double>(protocol.flights);
+    const double between = one_each ? protocol.tree_between : protocol.ring_between;
     Seconds ring_latency = us(protocol.ring_base + (steps - crossings) * protocol.ring_inside) +
-                           (us(protocol.ring_between) + network) * crossings;
+                           (us(between) + network) * crossings;
     constexpr Bytes plateau = 64_B;
-    if (simple && input.payload / (2 * input.channels * n) >= plateau)
+    if (simple && whole && input.payload / (2 * input.channels * n) >= plateau)
       ring_latency *= input.gpu == NcclGpu::volta ? 1.9 : 1.4;
     choices.push_back(
         {"ring", protocol.name, ring_latency,
@@ -99,6 +109,14 @@ std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
           : protocol.name == "LL128" ? std::min(ring * 0.92, at_most(most_of_ring_ll128))
                                      : std::min(ring * 0.5, ll)) *
              (n / steps)});
+    if (!whole) {
+      if (one_each && input.pat)
+        choices.push_back({"PAT", protocol.name,
+                           us(pat_base + n * pat_member) +
+                               (us(protocol.tree_between) + network) * (levels / pat_overlap),
+                           ring * pat_share});
+      continue;
+    }
     choices.push_back(
         {"tree", protocol.name,
          us(protocol.tree_base + 2 * (here - 1) * protocol.tree_inside) +
@@ -108,7 +126,7 @@ std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
                                      : std::min(tree / 3.8, ll)) *
              (0.5 * correction(protocol, input.payload))});
   }
-  if (input.nvls) {
+  if (input.nvls && whole) {
     const double heads = std::min(here, 1.0 * most_nvls_heads);
     choices.push_back(
         {"NVLS tree", "Simple", us(switch_latency) + (us(14) + input.network * 2.0) * (2 * levels),

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/compression.hpp"
 #include "platform/platform.hpp"
 
 namespace windtunnel {
@@ -15,7 +16,7 @@ NcclGpu nccl_gpu(const Device& device);
 /// What NCCL's search takes a NIC of this rate for: channels of the next lower of its steps (speedArrayInter, src/graph/search.cc).
 BytesPerSecond nccl_step(BytesPerSecond nic);
 
-/// An all-reduce over several nodes as NCCL's tuner sees it.
+/// A collective over several nodes as NCCL's tuner sees it.
 struct TunerInput {
   Bytes payload{};
   int members = 0, nodes = 0;
@@ -26,14 +27,19 @@ struct TunerInput {
   bool nvlink = true;  ///< inside a node; without it there is no LL128
   bool nvls = false;   ///< switches reduce
   Seconds network{};   ///< what a hop takes more than on InfiniBand (ncclNetProperties, latency)
+  RingKind work = RingKind::all_reduce;
+  bool pat = false;  ///< PAT is there: NCCL 2.23 and later
 };
 
 /// Most GPUs of a node that each reduce a part in the switch (NCCL_MAX_NVLS_ARITY).
 inline constexpr int most_nvls_heads = 32;
 
+/// What PAT attains of a ring's rate.
+inline constexpr double pat_share = 0.75;
+
 /// A way that it may take.
 struct TunerChoice {
-  std::string_view algorithm = "ring";   ///< "ring", "tree", "NVLS tree"
+  std::string_view algorithm = "ring";   ///< "ring", "tree", "NVLS tree", "PAT"
   std::string_view protocol = "Simple";  ///< "Simple", "LL", "LL128"
   Seconds latency{};
   BytesPerSecond rate{};  ///< payload over time, without the latency
@@ -42,8 +48,11 @@ struct TunerChoice {
 
 /// What NCCL reckons that its ways take, of which it picks the least: ncclTopoTuneModel() and ncclTopoGetAlgoTime() (src/graph/tuning.cc, NCCL
 /// 2.26; Blackwell's limits of a channel are those of 2.28, the first that are not twice Hopper's). Inside nodes links have the rates of the
-/// platform, not steps. Of LL and LL128, whose tables NVIDIA measured, it is also what they take.
-/// Limits: hosts are Intel's; Blackwell's switches are reckoned with as Hopper's; the steps of NICs are Hopper's with the 10 and 5 GB/s of older GPUs; NVLink SHARP with in-network reduction, PAT and plugins' own tuners are not here.
+/// platform, not steps. Of LL and LL128, whose tables NVIDIA measured, it is also what they take. With one member a node each hop is exposed:
+/// rings take the latency of a tree's hops, and halves of an all-reduce may go by PAT (Jeaugey, arXiv:2506.20252; ncclPatEnable()).
+/// Limits: hosts are Intel's; Blackwell's switches are reckoned with as Hopper's; the steps of NICs are Hopper's with the 10 and 5 GB/s of older
+/// GPUs; halves have no LL and LL128, and their reductions are sums (averages have no PAT); NVLink SHARP with in-network reduction and plugins'
+/// own tuners are not here.
 std::vector<TunerChoice> tuner_choices(const TunerInput& input);
 
 /// Whether in one node the switch is reckoned to be faster than rings by any protocol, among n GPUs of `wires`.

@@ -79,6 +79,28 @@ TEST_CASE("what rings and trees are reckoned to take") {
   CHECK(choice_of(slow, "NVLS tree Simple").rate.value() == doctest::Approx(192e9 * 5 / 6));
 }
 
+TEST_CASE("with one GPU a node each hop is exposed") {
+  // Two of 30 hops of 16 nodes: 6.6 + 30 * 5.0 us; the NIC's 48 GB/s in 30/16 steps, half of them flags, at most 20.4.
+  const TunerInput each{1_MiB, 16, 16, 48_GBps, 370.8_GBps, 1, NcclGpu::hopper};
+  CHECK(choice_of(each, "ring LL").latency.value() == doctest::Approx(156.6e-6));
+  CHECK(choice_of(each, "ring LL").rate.value() == doctest::Approx(20.4e9 * 16 / 30));
+  // 14 + 8 * 8.5 us; a channel of 29 GB/s, a half of it for both ways, of which 0.6 at 1 MiB.
+  CHECK(choice_of(each, "tree LL128").latency.value() == doctest::Approx(82e-6));
+  CHECK(choice_of(each, "tree LL128").rate.value() == doctest::Approx(29e9 / 2 * 0.6));
+  // A gather has half the steps: 8.4 + 15 * 14 us, and 48 GB/s over 15/16; PAT 8 + 4 * 14 / 3.5 + 16 * 2.8 us at three quarters.
+  TunerInput gather = each;
+  gather.work = RingKind::all_gather;
+  gather.pat = true;
+  CHECK(choice_of(gather, "ring Simple").latency.value() == doctest::Approx(218.4e-6));
+  CHECK(choice_of(gather, "ring Simple").rate.value() == doctest::Approx(48e9 * 16 / 15));
+  CHECK(choice_of(gather, "PAT Simple").latency.value() == doctest::Approx(68.8e-6));
+  CHECK(choice_of(gather, "PAT Simple").rate == 36_GBps);
+  CHECK(tuner_choices(gather).size() == 2);
+  CHECK(picked(gather) == "PAT Simple");
+  gather.payload = 1_GiB;
+  CHECK(picked(gather) == "ring Simple");
+}
+
 TEST_CASE("eight H100 of a node all-reduce 1 MiB by rings and 2 MiB and more through the switch") {
   // As a log says (NVIDIA/nccl-tests issue 309).
   CHECK_FALSE(tuner_picks_switch(512_kB, 8, 370.8_GBps));

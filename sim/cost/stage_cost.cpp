@@ -132,7 +132,7 @@ Encoded encode(const StageCostInputs& in, Label label, Bytes payload) {
 }
 
 /// A collective over a group of replicas, or of a sequence's parts: what it takes in the node, or the node's share of it between nodes, whichever is longer. It
-/// leaves a node through the NICs of its members. A gather or scatter is a ring, half of that of an all-reduce.
+/// leaves a node through the NICs of its members.
 Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Operation& operation) {
   const Bytes payload = operation.payload;
   if (group.members == 1 || payload == Bytes{0}) return {};
@@ -147,28 +147,31 @@ Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Opera
   const double of_node =
       std::min(1.0, static_cast<double>(group.gpus_in_node.size()) * t / in.node->gpus);
   const BytesPerSecond rate = in.node->effective_nic_rate() * (of_node * in.node->nics / t);
-  const Seconds hop = in.fabric->collective_latency, inside = hop_in_node(wires);
-  if (!whole)
-    return (in.fabric->latency +
-            ring_all_reduce_latency(group.members, group.nodes, hop, inside) / 2) *
-               operation.calls +
-           std::max(in_node(payload), ring_all_reduce_volume(payload, group.members) / 2 / rate);
   CrossingTask task{payload,
                     group.members,
                     group.nodes,
                     rate,
-                    std::max(1, static_cast<int>(std::lround(of_node * in.node->nics))),
-                    hop,
-                    inside,
+                    std::max(1, static_cast<int>(std::lround(of_node * in.node->nics / t))),
+                    in.fabric->collective_latency,
+                    hop_in_node(wires),
                     in_node,
                     {},
                     wires.switch_channels,
-                    links_of(*in.node, group.gpus_in_node)};
+                    links_of(*in.node, group.gpus_in_node),
+                    kind,
+                    in.software->gathers_by_pat};
+  if (!whole) {
+    const double calls = operation.calls;
+    task.payload = payload / calls;
+    const NodeCrossing taken = crossing(task);
+    return (in.fabric->latency + taken.latency) * calls +
+           std::max(in_node(payload), taken.volume * calls / rate);
+  }
   if (reduces_in_switch(wires, group.gpus_in_node.size()))
     task.in_switch = [&](Bytes bytes) {
       return in_switch_all_reduce(wires, group.gpus_in_node.size(), bytes, group.nodes);
     };
-  return in.fabric->latency * 2 + time_alone(task, all_reduce_crossing(task));
+  return in.fabric->latency * 2 + time_alone(task, crossing(task));
 }
 
 /// A tensor collective in the node, without the stack's overhead.

@@ -153,7 +153,7 @@ Crossing crossing_of(const NcclRun& run, const Platform& base, Bytes payload, in
     task.in_switch = [&](Bytes bytes) {
       return in_switch_all_reduce(wires, gpus.size(), bytes, nodes);
     };
-  const NodeCrossing taken = all_reduce_crossing(task, run.is_always_ring ? "ring" : "");
+  const NodeCrossing taken = crossing(task, run.is_always_ring ? "ring" : "");
   const std::string algorithm(taken.algorithm);
   return {(algorithm == "NVLS tree" ? "an " : "a ") + algorithm, taken.volume, taken.in_node};
 }

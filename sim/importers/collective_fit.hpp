@@ -192,7 +192,7 @@ void write_constants(JsonValue& interconnect, const Interconnect& base, const In
                      const std::string& source);
 
 /// Rate of one node's network cards, from a run over several nodes or NVLink domains. What a node sends is that of the
-/// algorithm that the simulation takes too (all_reduce_crossing()): in a ring what one GPU sends in all, so that the cards' rate is
+/// algorithm that the simulation takes too (crossing()): in a ring what one GPU sends in all, so that the cards' rate is
 /// the bus bandwidth; over two nodes a tree, some half of it.
 struct CardRate {
   BusBandwidthFit fit;

@@ -28,8 +28,8 @@ CollectiveMembers CollectiveBuilder::placed(const std::vector<DeviceId>& members
 Collective CollectiveBuilder::made_of(const Steps& steps, const std::vector<DeviceId>& members,
                                       Bytes payload, RingKind work, double copies) const {
   const CollectiveMembers on_nodes = placed(members);
-  const CollectiveSteps made =
-      steps(collective_task(*in_->platform, on_nodes, payload, work, copies));
+  const CollectiveSteps made = steps(collective_task(*in_->platform, on_nodes, payload, work,
+                                                     in_->software->gathers_by_pat, copies));
   Collective collective{members, made.fixed, made.latency, {}, made.traffic, payload};
   for (const MemberFlow& flow : made.flows) {
     const Route route = routes_->between(members[flow.from], members[flow.to]);

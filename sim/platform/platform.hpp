@@ -48,7 +48,7 @@ struct Interconnect {
   /// What one GPU sends while all of a group exchange tokens with each other. 0: the bus bandwidth of collectives.
   BytesPerSecond all_to_all{};
   /// The switch adds up what GPUs send it (NVLink SHARP): NCCL all-reduces by NVLS in a node (in_switch_all_reduce()), and by NVLS trees
-  /// over several (all_reduce_crossings()). It attains a share of saturated_bandwidth, fed by so many thread blocks of each GPU: nvlsEfficiency
+  /// over several (crossings()). It attains a share of saturated_bandwidth, fed by so many thread blocks of each GPU: nvlsEfficiency
   /// (src/graph/tuning.cc, NCCL 2.28) and NVLS_NCHANNELS_SM90 (src/transport/nvls.cc, NCCL 2.26) of Hopper.
   bool reduces_in_switch = false;
   double switch_efficiency = 0.85;

@@ -170,6 +170,8 @@ struct SoftwareProfile {
   /// Sharded parameters of the next layer are gathered behind the scatter of this one's gradients, on the one stream of their
   /// communicator, so that backward neither hides: BackwardPrefetch.BACKWARD_POST in torch/distributed/fsdp/api.py, PyTorch 2.1.
   bool gathers_behind_scatters = false;
+  /// Gathers and scatters with one GPU a node may go by PAT: NCCL 2.23 and later.
+  bool gathers_by_pat = false;
   /// Share of the multiprocessors that its collectives of sharded training take from kernels, in place of the device's.
   std::optional<double> exposed_gather_factor;
 

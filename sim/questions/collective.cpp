@@ -218,7 +218,7 @@ PlayedCollective play_collective(const CollectiveRun& run, const Platform& platf
       run.operation == CollectiveOperation::all_to_all
           ? all_to_all(run, on)
           : collective_algorithm(run.algorithm)
-                .steps(collective_task(on.job, on.members, run.payload, work));
+                .steps(collective_task(on.job, on.members, run.payload, work, true));
   const Seconds between =
       steps.flows.empty() ? steps.latency : steps.latency + play(steps.flows, on);
   return {std::max(steps.fixed, between), steps.algorithm};

@@ -413,8 +413,9 @@ class PlacedRings {
           std::move(nodes),
           [&](std::size_t i) -> const std::vector<int>& { return tables.slot(ring.slots[i]).gpus; },
           [&](std::size_t i) -> const NodeType& { return tables.node_type(ring.slots[i]); }};
-      CollectiveSteps steps = members.kind.steps(collective_task(
-          tables.scenario().platform, placed, members.like->payload, members.kind.work));
+      CollectiveSteps steps = members.kind.steps(
+          collective_task(tables.scenario().platform, placed, members.like->payload,
+                          members.kind.work, tables.scenario().software.gathers_by_pat));
       ring.fixed = steps.fixed;
       ring.latency = steps.latency;
       ring.flows = std::move(steps.flows);

@@ -52,7 +52,7 @@ class Draw:
                    "iteration_overhead": self.text(0.01, 2, "ms"), "in_node_collective_slowdown": random.choice([1, random.uniform(1, 2)]),
                    "tensor_collective_overhead": self.text(1, 400, "us"),
                    "overlap_backward_tensor_collectives": random.choice([True, False]), "scatter_pipeline_messages": random.choice([True, False, "activations"]),
-                   "gather_scattered_messages": random.choice([True, False]), "regathers_outputs": random.choice([True, False]), "gathers_behind_scatters": random.choice([True, False]),
+                   "gather_scattered_messages": random.choice([True, False]), "regathers_outputs": random.choice([True, False]), "gathers_behind_scatters": random.choice([True, False]), "gathers_by_pat": random.choice([True, False]),
                    "flash_forward_efficiency": random.uniform(0.2, 0.7), "flash_backward_efficiency": random.uniform(0.2, 0.7)}
         launch = {"kernel": self.text(0.1, 100, "us"), "collective": self.text(1, 70, "us"), "sharpness": random.uniform(1, 6)}
         if self.chance(0.5):

@@ -311,17 +311,16 @@ class Job:
         if shape == "hierarchical" and nodes < n:
             # Gather and scatter inside the nodes, one after the other with the ring through the nodes.
             halves = ("scatter", "gather") if kind == "all_reduce" else (kind,)
-            first, volume = 0.0, 2 * (nodes - 1) / nodes * payload
+            first, volume = 0.0, share * 2 * (nodes - 1) / nodes * payload
             before = sum(self.in_node(by_node, payload, half) for half in halves) + share * 2 * (nodes - 1) * latency
         else:
             message = amount(self.cluster.fabric["latency"]) if shape == "sharded" else 0
-            before, volume = share * page.hops(n, nodes), 2 * (n - 1) / n * payload
-            if share == 1:
-                rate, cards = self.slowest_edge(by_node)
-                inside, before, volume = page.all_reduce_over(payload, n, nodes, lambda size: self.in_node(by_node, size), rate / self.parallel["tensor"], cards, len(next(iter(by_node.values()))))
+            rate, cards = self.slowest_edge(by_node)
+            t = self.parallel["tensor"]
+            inside, before, volume = page.over_nodes(kind, payload, n, nodes, lambda size: self.in_node(by_node, size, kind), rate / t, max(1, round(cards / t)), len(next(iter(by_node.values()))))
             before += message
             first = before + inside
-        self.play_edges(clock, list(by_node.values()), share * volume * self.parallel["tensor"], first, before, done)
+        self.play_edges(clock, list(by_node.values()), volume * self.parallel["tensor"], first, before, done)
 
     def slowest_edge(self, by_node):
         """What the slowest edge from node to node carries alone, and over how many cards."""

@@ -217,7 +217,8 @@ class Page:
         inside = self.in_node(size, self.fullest, kind)
         if self.nodes == 1:
             return inside
-        return amount(self.fabric["latency"]) + self.hops(self.d, self.nodes) / 2 + max(inside, (self.d - 1) / self.d * self.t * size / NICs)
+        inside, latency, sent = self.over_nodes(kind, size, self.d, self.nodes, lambda size: self.in_node(size, self.fullest, kind), NICs / self.t, max(1, round(self.node["nics"] / self.t)), self.fullest)
+        return amount(self.fabric["latency"]) + latency + max(inside, sent * self.t / NICs)
 
     def hops(self, n, nodes, share_between=1, share_inside=1):
         """Latency of the 2 (n - 1) hops of a ring's all-reduce, one after the other; in one node it is part of the floor."""
@@ -230,33 +231,37 @@ class Page:
             return self.in_node(payload, fullest, "scatter" if scatters else "all_reduce")
         cards = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
         rate, message = cards * min(1, fullest * self.t / self.node["gpus"]) / self.t, amount(self.fabric["latency"])
-        if scatters:
-            return message + self.hops(self.d, nodes) / 2 + max(self.in_node(payload, fullest, "scatter"), (self.d - 1) / self.d * payload / rate)
-        out = max(1, round(min(1, fullest * self.t / self.node["gpus"]) * self.node["nics"]))
-        inside, latency, sent = self.all_reduce_over(payload, self.d, nodes, lambda size: self.in_node(size, fullest), rate, out, fullest)
-        return 2 * message + latency + max(inside, sent / rate)
+        kind = "scatter" if scatters else "all_reduce"
+        out = max(1, round(min(1, fullest * self.t / self.node["gpus"]) * self.node["nics"] / self.t))
+        inside, latency, sent = self.over_nodes(kind, payload, self.d, nodes, lambda size: self.in_node(size, fullest, kind), rate, out, fullest)
+        return (1 if scatters else 2) * message + latency + max(inside, sent / rate)
 
-    def all_reduce_over(self, payload, n, nodes, in_node, rate, cards, first):
+    def over_nodes(self, kind, payload, n, nodes, in_node, rate, cards, first):
         """The way over several nodes that NCCL's tuner reckons to be fastest (section 4): the part inside, the latency, and what a node sends. On
         the first node are `first` members."""
         here, hop, hop_inside = n / nodes, amount(self.fabric["collective_latency"]), amount(self.wires["floor_per_gpu"]) / 2
-        volume = 2 * (n - 1) / n * payload
-        by_ring = in_node(payload), self.hops(n, nodes), volume
-        if nodes == n:
-            return by_ring
-        levels, chain, sent = 2 * math.ceil(math.log2(nodes)), 2 * (math.ceil(here) - 1), {2: 1, 3: 1.5}.get(nodes, 2) * payload
-        chunk, bus = 2 ** 19 * min(32, 2 * cards), 2 * (here - 1) / here * 2 ** 30 / in_node(2 ** 30)
-        by_tree = in_node(payload * here / (here - 1)), levels * (hop + chunk / rate) + chain * (hop_inside + chunk / bus), sent
+        share = 1 if kind == "all_reduce" else 0.5
+        volume = share * 2 * (n - 1) / n * payload
+        levels, sent, chunk = 2 * math.ceil(math.log2(nodes)), {2: 1, 3: 1.5}.get(nodes, 2) * payload, 2 ** 19 * min(32, 2 * cards)
+
+        def by_tree():
+            if nodes == n:
+                return 0, levels * (hop + chunk / rate), sent
+            chain, bus = 2 * (math.ceil(here) - 1), 2 * (here - 1) / here * 2 ** 30 / in_node(2 ** 30)
+            return in_node(payload * here / (here - 1)), levels * (hop + chunk / rate) + chain * (hop_inside + chunk / bus), sent
         best = None
-        for (algorithm, protocol), (reckoned, latency, of_table) in self.tuned(payload, n, nodes, rate, cards, first).items():
-            way = by_ring if algorithm == "ring" else by_tree
+        for (algorithm, protocol), (reckoned, latency, of_table) in self.tuned(kind, payload, n, nodes, rate, cards, first).items():
+            if algorithm == "ring":
+                way = in_node(payload), share * self.hops(n, nodes), volume
+            else:
+                way = by_tree() if algorithm == "tree" else (0, latency, volume / 0.75)
             if protocol != "Simple":
                 way = payload / of_table, latency, (volume if algorithm == "ring" else sent) * {"LL": 2, "LL128": 128 / 120}[protocol]
             if best is None or reckoned < best[0]:
                 best = reckoned, way
         return best[1]
 
-    def tuned(self, payload, n, nodes, rate, cards, first):
+    def tuned(self, kind, payload, n, nodes, rate, cards, first):
         """What NCCL reckons that each algorithm and protocol takes, its latency, and bytes a second: ncclTopoTuneModel() and ncclTopoGetAlgoTime()."""
         formats, nic = set(self.device["peak"]), amount(self.node["nic_rate"])
         gpu = 3 if "nvfp4" in formats else 2 if "fp8" in formats else 1 if "bf16" in formats else 0
@@ -264,22 +269,28 @@ class Page:
         line = rate * step / (nic * self.node["nic_efficiency"])
         rings = mesh_rings(self.wires["lanes"], first) if self.wires["kind"] == "mesh" and first > 1 else 1
         wires, each_node = amount(self.wires["saturated_bandwidth"]) * rings, n // nodes
-        inside = wires * each_node / (each_node - 1) if each_node > 1 else wires
+        exposed, whole = n == nodes, kind == "all_reduce"
+        inside = float("inf") if exposed else wires * each_node / (each_node - 1) if each_node > 1 else wires
         channels = min(max(cards, 1), math.ceil(n / nodes))
         most = {what: table[gpu][nodes > 2] * 1e9 * channels for what, table in MOST_OF_CHANNEL.items()}
         ring = min(line, inside)
-        tree = min(0.92 * min(min(2 * line, NIC_STEPS[0] * 1e9 * channels) if nodes == 2 else line, inside), most["tree"])
+        tree = min(0.92 * min(min(2 * line, NIC_STEPS[0] * 1e9 * channels) if nodes == 2 and not exposed else line, inside), most["tree"])
         ll, slower = (39e9 if nodes == 2 else 20.4e9), max(0, amount(self.fabric["collective_latency"]) - 14e-6)
         found = {}
         for protocol in ("LL", "LL128", "Simple"):
-            if protocol == "LL128" and self.wires["kind"] == "pcie":
+            if protocol == "LL128" and self.wires["kind"] == "pcie" or not whole and protocol != "Simple":
                 continue
-            crossings, levels, network = 2 * (nodes - 1), math.floor(math.log2(nodes)), slower * (2 if protocol == "Simple" else 1)
-            latency = (BASE[protocol][0] + (2 * (n - 1) - crossings) * INSIDE[protocol][0] + crossings * BETWEEN[protocol][0]) * 1e-6 + crossings * network
-            if protocol == "Simple" and payload / (2 * channels * n) >= 64:
+            both = 2 if whole else 1
+            crossings, levels, network = both * (nodes - 1), math.floor(math.log2(nodes)), slower * (2 if protocol == "Simple" else 1)
+            latency = (BASE[protocol][0] + (both * (n - 1) - crossings) * INSIDE[protocol][0] + crossings * BETWEEN[protocol][exposed]) * 1e-6 + crossings * network
+            if protocol == "Simple" and whole and payload / (2 * channels * n) >= 64:
                 latency *= 1.4 if gpu else 1.9
             bus = {"LL": min(ring / 2, ll), "LL128": min(0.92 * ring, most["ring LL128"]), "Simple": ring}[protocol]
-            found["ring", protocol] = latency, bus * n / (2 * (n - 1))
+            found["ring", protocol] = latency, bus * n / (both * (n - 1))
+            if not whole:
+                if exposed and self.software.get("gathers_by_pat", False):
+                    found["PAT", protocol] = (8 + 2.8 * n + levels / 3.5 * BETWEEN[protocol][1]) * 1e-6 + levels / 3.5 * network, 0.75 * bus
+                continue
             latency = (BASE[protocol][1] + 2 * (each_node - 1) * INSIDE[protocol][1] + 2 * levels * BETWEEN[protocol][1]) * 1e-6 + 2 * levels * network
             bus = {"LL": min(tree / 3.8, ll), "LL128": min(tree * 120 / 128, most["tree LL128"]), "Simple": tree}[protocol]
             place = max(0, math.floor(math.log2(payload / 64)))

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -27,26 +28,19 @@ CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view alg
     steps.fixed = in_switch;
     return steps;
   }
-  const double share = share_of(task.work);
   const double rings = task.ranks_per_member / task.copies_per_member;
-  NodeCrossing crossing;
-  if (task.work == RingKind::all_reduce) {
-    const auto in_node = [&](Bytes payload) { return task.in_node(payload, RingKind::all_reduce); };
-    const NodeExit exit = task.exit();
-    crossing = all_reduce_crossing(
-        {task.payload, ranks, nodes, exit.rate / rings, exit.nics, task.hop, task.hop_in_node,
-         in_node, task.in_switch, task.switch_channels, task.links},
-        algorithm);
-  } else {
-    crossing.volume = ring_all_reduce_volume(task.payload, ranks);
-    crossing.latency = ring_all_reduce_latency(ranks, nodes, task.hop, task.hop_in_node);
-    crossing.in_node = task.in_node(task.payload, task.work);
-  }
-  steps.algorithm = crossing.algorithm;
-  if (crossing.protocol != "Simple") steps.algorithm += " (" + std::string(crossing.protocol) + ")";
-  steps.latency = crossing.latency * share;
-  steps.fixed = steps.latency + crossing.in_node;
-  steps.flows = edge_flows(layout, crossing.volume * (share * rings));
+  const auto in_node = [&](Bytes payload) { return task.in_node(payload, task.work); };
+  const NodeExit exit = task.exit();
+  const int nics = std::max(1, static_cast<int>(std::lround(exit.nics / rings)));
+  const NodeCrossing taken =
+      crossing({task.payload, ranks, nodes, exit.rate / rings, nics, task.hop, task.hop_in_node,
+                in_node, task.in_switch, task.switch_channels, task.links, task.work, task.pat},
+               algorithm);
+  steps.algorithm = taken.algorithm;
+  if (taken.protocol != "Simple") steps.algorithm += " (" + std::string(taken.protocol) + ")";
+  steps.latency = taken.latency;
+  steps.fixed = steps.latency + taken.in_node;
+  steps.flows = edge_flows(layout, taken.volume * rings);
   return steps;
 }
 
