@@ -14,6 +14,7 @@
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
 #include "core/memory_left.hpp"
+#include "cost/stage_cost.hpp"
 #include "engine/player.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
