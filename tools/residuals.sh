@@ -19,7 +19,7 @@ hold_out megatron-sc21-table1 emax
 hold_out korthikanti-table5 emax
 hold_out megatron-2020-tensor-scaling emax
 hold_out bigscience-a100-176b /software/in_node_collective_slowdown=1..20
-hold_out bigscience-v100-logs /platform/node_types/0/compute_efficiency
+hold_out bigscience-v100-logs /platform/node_types/0/compute_efficiency,/platform/node_types/0/pass_spread=0.01..0.2
 hold_out llm-foundry-fsdp flash_forward,flash_backward
 mv "$out/residuals.json" validation/residuals.json
 tools/leave_one_set_out.py "$program"

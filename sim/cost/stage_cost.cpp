@@ -1,6 +1,7 @@
 #include "cost/stage_cost.hpp"
 
 #include <algorithm>
+#include <boost/math/special_functions/erf.hpp>
 #include <cmath>
 #include <utility>
 
@@ -371,6 +372,32 @@ double share_alone(const Plan& plan) {
   return std::min(1.0, plan.parallel.pipeline / microbatches_of_iteration(plan));
 }
 
+/// Expected largest of n standard normal values (Blom 1958, Statistical Estimates and Transformed Beta-Variables).
+double largest_of(double n) {
+  constexpr double alpha = 0.375;
+  if (n <= 1) return 0;
+  return std::sqrt(2.0) * boost::math::erf_inv(2 * (n - alpha) / (n + 1 - 2 * alpha) - 1);
+}
+
+/// What a node does itself, kernels and collectives inside it.
+void slow_passes(const StageCostInputs& in, ChunkOperations& operations) {
+  const double factor = wait_for_slowest(*in.node, *in.plan);
+  if (factor == 1) return;
+  const auto is_in_node = [&](Label label) {
+    const Part part = row_of(label).part;
+    return part == Part::compute || part == Part::codec ||
+           (part == Part::tensor_comm && in.plan->nodes_per_tensor_group == 1);
+  };
+  for (PassOperations& pass : operations.passes)
+    pass.for_each([&](Operation& operation) {
+      if (!is_in_node(operation.label)) return;
+      slow_down(operation, factor);
+      for (Seconds* products :
+           {&operation.products, &operation.gathered_products, &operation.scattered_products})
+        *products *= factor;
+    });
+}
+
 /// Kernels of a layer with experts up to its first exchange, between exchanges, and behind the last; the last exchange, and those before it.
 struct ExchangedLayer {
   Seconds before{}, between{}, behind{}, last{}, others{};
@@ -551,7 +578,12 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
 ChunkOperations chunk_operations(const StageCostInputs& given, const ChunkRole& chunk) {
   StageCostInputs in = given;
   in.seen_share = chunk.seen_share;
-  if (given.node == nullptr || !given.model->moe) return operations_at_load(in, chunk);
+  if (given.node == nullptr) return operations_at_load(in, chunk);
+  if (!given.model->moe) {
+    ChunkOperations operations = operations_at_load(in, chunk);
+    slow_passes(in, operations);
+    return operations;
+  }
   const TimedLoads loads = timed_loads(in);
   const auto at = [&](double load) {
     in.expert_load = load;
@@ -559,8 +591,21 @@ ChunkOperations chunk_operations(const StageCostInputs& given, const ChunkRole& 
   };
   ChunkOperations operations = at(loads.mean);
   if (loads.differ()) set_times_by_fullness(in, loads, at(loads.least), at(loads.most), operations);
+  slow_passes(in, operations);
   hide_exchanges(in, operations);
   return operations;
+}
+
+double wait_for_slowest(const NodeType& node, const Plan& plan) {
+  if (node.pass_spread == 0 || plan.num_nodes < 2) return 1;
+  const Parallel& parallel = plan.parallel;
+  const double nodes = plan.num_nodes, microbatches = microbatches_of_iteration(plan),
+               fill = (parallel.pipeline - 1.0) / parallel.virtual_pipeline,
+               of_pipeline = std::clamp(
+                   static_cast<double>(parallel.ranks_of_replica()) / node.gpus, 1.0, nodes);
+  const double steady = (microbatches - 1) * largest_of(nodes),
+               edges = (1 + fill) * largest_of(nodes / of_pipeline) / std::sqrt(of_pipeline);
+  return std::exp(node.pass_spread * (steady + edges) / (microbatches + fill));
 }
 
 const SoftwareProfile::Experts& experts_of(const StageCostInputs& in) {

@@ -116,6 +116,13 @@ LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software);
 /// compressed: what operations hold in memory, and what a message weighs, depends on neither.
 ChunkOperations chunk_operations(const StageCostInputs& inputs, const ChunkRole& chunk);
 
+/// How many times as long as on the mean node passes take where they wait for the slowest of equal nodes, in expectation. Of N nodes, r of
+/// which hold a pipeline, with e(n) the largest of n standard normal values, and all passes of a microbatch in units of one stage's:
+///   exp(s ((m - 1) e(N) + (1 + f) e(N/r)/sqrt(r)) / (m + f)),   s = NodeType::pass_spread, f = (p - 1)/v
+/// The first and the last microbatch cross all nodes of a pipeline, between which differences average out; all others follow one another at
+/// the pace of the slowest. [own] Limits: stages are alike but for their nodes; noise of the scenario adds to it.
+double wait_for_slowest(const NodeType& node, const Plan& plan);
+
 /// Costs of the stage's chunks: sums over chunk_operations(). A pass takes what its operations
 /// take alone, or longer where the CPU cannot launch them as fast.
 ///  - Tensor collectives in the node take the platform's time for them, times the stack's and the node's slowdown; those of groups

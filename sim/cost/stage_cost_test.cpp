@@ -308,6 +308,33 @@ TEST_CASE("messages are sent in shares, activations alone, or whole, and take a 
   CHECK(bytes(Label::gradient_message) == 1_MiB);
 }
 
+TEST_CASE("passes wait for the slowest of equal nodes, the first and the last for their mean") {
+  World world;
+  const Seconds alike = world.cost(0).chunks[0].forward.duration;
+  const auto slower = [&](int nodes, int batch) {
+    world.plan.num_nodes = nodes;
+    world.plan.training.global_batch = world.plan.microbatches = batch;
+    return world.cost(0).chunks[0].forward.duration / alike;
+  };
+  world.node.gpus = 1;
+  CHECK(slower(2, 4) == 1);  // the nodes are alike
+  world.node.pass_spread = 0.1;
+  CHECK(slower(1, 4) == 1);
+  // The larger of two standard normal values is 1/sqrt(pi) on average; 3 of 4 + 1 passes wait for it.
+  const double of_two = 1 / std::sqrt(3.14159265);
+  CHECK(std::log(slower(2, 4)) == doctest::Approx(0.1 * of_two * 3 / 5).epsilon(0.05));
+  CHECK(std::log(slower(2, 4000)) == doctest::Approx(0.1 * of_two).epsilon(0.05));
+  // Two pipelines: 1.03 is the largest of four; at the ends the slower of the two means of two nodes counts.
+  world.plan.parallel.data = 2;
+  CHECK(std::log(slower(4, 8)) ==
+        doctest::Approx(0.1 * (1.03 * 3 + of_two / std::sqrt(2) * 2) / 5).epsilon(0.05));
+  // Without stages all wait for the slower node in each microbatch.
+  world.plan.parallel.pipeline = 1;
+  world.plan.num_nodes = 2;
+  CHECK(std::log(wait_for_slowest(world.node, world.plan)) ==
+        doctest::Approx(0.1 * of_two).epsilon(0.05));
+}
+
 TEST_CASE("a forward pass begins when the host has read the microbatch") {
   World world;
   world.software.launch.kernel = 1_us;

@@ -139,6 +139,9 @@ void add_node(const NodeType& node, const Plan& plan, ValueCollector& values) {
              node.collective_overhead_factor, plan.parallel.tensor > 1);
   values.add("launch_slowdown", "launch slowdown of this cluster's hosts", weak,
              node.launch_slowdown);
+  if (node.pass_spread > 0)  // none on most clusters
+    values.add("pass_spread", "spread of passes between equal nodes", weak, node.pass_spread,
+               has_network);
   add_interconnect(node, has_peers, values);
   values.add("nics", "NICs per node", node.nics, has_network);
   values.add("nic_rate", "attained NIC rate", attained, node.effective_nic_rate(), has_network);

@@ -85,6 +85,8 @@ struct NodeType {
       1;  ///< arf: tensor collectives of a training run against `interconnect`
   double launch_slowdown =
       1;  ///< factor on the software's launch floor: this node's host processors
+  double pass_spread =
+      0;  ///< sigma of ln of how long the same pass takes on one such node and another
   std::optional<Host> host = {};  ///< nothing: not known, and nothing can be offloaded to it
   BytesPerSecond effective_nic_rate() const { return nic_rate * nic_efficiency; }
 };

@@ -193,6 +193,8 @@ NodeType read_node_type(ObjectReader reader, const std::string& prefix, Platform
             most_factor);
   defaulted(reader, "collective_overhead_factor", node.collective_overhead_factor, 0, most_factor);
   defaulted(reader, "launch_slowdown", node.launch_slowdown, least_ratio, most_factor);
+  constexpr double most_spread = 2;
+  defaulted(reader, "pass_spread", node.pass_spread, 0, most_spread);
   platform.sources.merge(read_sources(reader, prefix));
   const bool knows_gpus = reader.are_sound({"gpus"});
   node.interconnect = read_interconnect(reader.child("interconnect"),

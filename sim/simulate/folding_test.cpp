@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -81,6 +82,19 @@ const std::string one_f_one_b = R"("schedule": "1f1b")";
 const std::string zero_bubble = R"("schedule": "zero_bubble_h1")";
 const std::string v_shaped = R"("schedule": "zero_bubble_v", "virtual_pipeline": 2)";
 const std::string interleaved = R"("schedule": "interleaved_1f1b", "virtual_pipeline": 3)";
+
+TEST_CASE("timers of the last stage stand still while it waits for slower nodes") {
+  Scenario scenario = scheduled("eager", one_f_one_b);
+  const Report alike = report_of(scenario, Folding::when_exact);
+  for (NodeType& node : scenario.nodes) node.pass_spread = 0.1;
+  for (NodeType& type : scenario.platform.node_types) type.pass_spread = 0.1;
+  const Report unequal = report_of(scenario, Folding::when_exact);
+  // Four nodes: the largest of four standard normal values is 1.03 on average.
+  CHECK(std::log(unequal.iteration_time / alike.iteration_time) ==
+        doctest::Approx(0.103).epsilon(0.06));
+  CHECK(unequal.last_stage_forward / alike.last_stage_forward == doctest::Approx(1).epsilon(0.01));
+  check_fold(scenario);
+}
 
 TEST_CASE("a folded iteration equals the whole one, under any schedule that repeats") {
   CHECK(check_fold(scheduled("eager", one_f_one_b)) > 0);

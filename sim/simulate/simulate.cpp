@@ -14,6 +14,7 @@
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
 #include "core/memory_left.hpp"
+#include "cost/stage_cost.hpp"
 #include "engine/player.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
@@ -251,8 +252,12 @@ void fill_stage_times(const Outcome& o, Report& report) {
     report.backward_time = backward;
   }
   const auto [forward, backward] = pass_times(o.built->cost_of_device.back(), *o.plan);
-  report.last_stage_forward = forward * static_cast<double>(o.scenario->plan.microbatches);
-  report.last_stage_backward = backward * static_cast<double>(o.scenario->plan.microbatches);
+  // Timers do not run while a stage waits for those on slower nodes.
+  const double waited =
+      wait_for_slowest(o.scenario->platform.type_of(o.plan->devices.back().node), *o.plan);
+  const double timed = o.scenario->plan.microbatches / waited;
+  report.last_stage_forward = forward * timed;
+  report.last_stage_backward = backward * timed;
 }
 
 /// The numbers of one file, each with the value in use and where it comes from. `pointer` is the file's place in the

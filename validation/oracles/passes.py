@@ -1,10 +1,11 @@
-"""What docs/model.md says a pass, a collective in a node and an optimizer step take: its sections 1 to 4 and 6, in its symbols.
+"""What docs/model.md says a pass, a collective in a node and an optimizer step take: its sections 1 to 4 and 6, and the slowest node of 7, in its symbols.
 
 Written from the page and not from the code.
 """
 
 import itertools
 import math
+import statistics
 import orders
 
 # NCCL's tables (src/graph/tuning.cc and search.cc, 2.26): GB/s of a channel by generation of GPU, over two nodes and over more.
@@ -69,9 +70,11 @@ class Page:
         self.T, self.z = self.b * self.s, self.b * self.a / self.t
         self.e = 4 if self.training["precision"] in ("fp32", "tf32") else 2
         self.head_size = self.h // self.a
-        self.BW = amount(self.device["memory"]["bandwidth"]) * self.device["memory"]["bandwidth_efficiency"]
-        self.P = amount(self.device["peak"][self.training["precision"]])
-        self.kl = amount(self.device["kernel_overhead"])
+        # What is in passes; the optimizer does not wait for slower nodes.
+        self.slow = self.slowest()
+        self.BW = amount(self.device["memory"]["bandwidth"]) * self.device["memory"]["bandwidth_efficiency"] / self.slow
+        self.P = amount(self.device["peak"][self.training["precision"]]) / self.slow
+        self.kl = amount(self.device["kernel_overhead"]) * self.slow
         self.flash = self.training["attention"] == "flash"
         self.fused = self.software.get("fused_kernels", True)
         self.sequence_parallel = self.parallel["sequence_parallel"]
@@ -80,6 +83,17 @@ class Page:
         # Whether both halves of a layer read its input, and their outputs are summed up before they are reduced; norms of a layer.
         self.parallel_halves = self.model.get("parallel_residual", self.model["family"] == "neox")
         self.reductions, self.norms = 1 if self.parallel_halves else 2, self.model.get("norms", 2)
+
+    # Section 7
+    def slowest(self):
+        """How many times as long passes take while they wait for the slowest node."""
+        def largest(n):
+            return statistics.NormalDist().inv_cdf((n - 3 / 8) / (n + 1 / 4)) if n > 1 else 0
+        N = -(-self.p * self.d * self.t // self.node["gpus"])
+        r, bubble = min(max(self.p * self.t / self.node["gpus"], 1), N), (self.p - 1) / self.v
+        m = self.training["global_batch"] // (self.b * self.d)
+        waits = (m - 1) * largest(N) + (1 + bubble) * largest(N / r) / r ** 0.5
+        return math.exp(self.node.get("pass_spread", 0) * waits / (m + bubble))
 
     # Section 1
     def product(self, M, N, K, batch=1, factor=1.0):
@@ -163,11 +177,11 @@ class Page:
     def transfer(self, kind="all_reduce"):
         """A tensor collective, without the stack's overhead."""
         slowdown = self.software["in_node_collective_slowdown"] * self.node["in_node_collective_slowdown"]
-        return self.in_node(self.activation(), self.t, kind) * slowdown
+        return self.in_node(self.activation(), self.t, kind) * slowdown * self.slow
 
     def overhead(self):
         """Of one collective."""
-        return amount(self.software["tensor_collective_overhead"]) * self.node["collective_overhead_factor"] if self.t > 1 else 0
+        return amount(self.software["tensor_collective_overhead"]) * self.node["collective_overhead_factor"] * self.slow if self.t > 1 else 0
 
     def half(self, kind):
         return self.transfer(kind) + self.overhead()
@@ -516,7 +530,7 @@ class Page:
     def optimizer(self, parameters):
         owners = self.d if self.parallel["zero_stage"] else 1
         sgd = 8 if self.training["optimizer"] == "sgd" else 0  # one moment of 4 bytes that is neither read nor written
-        return (max(0, self.software["optimizer_bytes"] - sgd) * parameters / owners + self.gradient_passes() * parameters) / self.BW
+        return (max(0, self.software["optimizer_bytes"] - sgd) * parameters / owners + self.gradient_passes() * parameters) / (self.BW * self.slow)
 
     def gradient_passes(self):
         """Bytes of a parameter's gradient that are read or written before gradients are sharded."""
