@@ -391,31 +391,38 @@ class PlacedRings {
   };
   /// A ring as it lies on the slots.
   struct Ring {
-    std::vector<int> slots;  ///< by member
-    bool is_spread = false;  ///< each member has a node of its own
+    std::vector<int> slots;                ///< by member
+    bool is_spread = false;                ///< each member has a node of its own
+    NodeExit exit;                         ///< slowest_exit(); not of one node
+    const NodeType* first_type = nullptr;  ///< of the first member
     Seconds fixed{}, latency{};
     std::vector<MemberFlow> flows;
     std::vector<PlacementTables::Route> routes;  ///< of the flows
   };
-  /// A ring whose members all have nodes of their own has the same steps wherever those are.
+  /// A collective whose members all have nodes of their own has the same steps wherever the slowest way out of a node is as fast.
   void place(Ring& ring, const Members& members, PlacementTables& tables,
              const std::vector<int>& slot_of, PlacementScratch& scratch) const {
     const std::vector<int> before = ring.slots;
     for (std::size_t i = 0; i < before.size(); ++i)
       ring.slots[i] = slot_of[static_cast<std::size_t>(members.units[i])];
+    const Platform& platform = tables.scenario().platform;
+    std::vector<NodeId> nodes;
+    for (const int slot : ring.slots) nodes.push_back(tables.slot(slot).node);
+    const CollectiveMembers placed{
+        std::move(nodes),
+        [&](std::size_t i) -> const std::vector<int>& { return tables.slot(ring.slots[i]).gpus; },
+        [&](std::size_t i) -> const NodeType& { return tables.node_type(ring.slots[i]); }};
     const bool was_spread = ring.is_spread;
+    const NodeExit was = ring.exit;
+    const NodeType* const first_type = std::exchange(ring.first_type, &placed.type_of(0));
     ring.is_spread = on_own_nodes(tables, ring.slots, scratch.node_members);
-    const bool keeps_steps = was_spread && ring.is_spread;
+    ring.exit = ring.is_spread ? slowest_exit(platform, placed) : NodeExit{};
+    const bool keeps_steps = was_spread && ring.is_spread && ring.exit.rate == was.rate &&
+                             ring.exit.nics == was.nics && ring.first_type == first_type;
     if (!keeps_steps) {
-      std::vector<NodeId> nodes;
-      for (const int slot : ring.slots) nodes.push_back(tables.slot(slot).node);
-      const CollectiveMembers placed{
-          std::move(nodes),
-          [&](std::size_t i) -> const std::vector<int>& { return tables.slot(ring.slots[i]).gpus; },
-          [&](std::size_t i) -> const NodeType& { return tables.node_type(ring.slots[i]); }};
       CollectiveSteps steps = members.kind.steps(
-          collective_task(tables.scenario().platform, placed, members.like->payload,
-                          members.kind.work, tables.scenario().software.gathers_by_pat));
+          collective_task(platform, placed, members.like->payload, members.kind.work,
+                          tables.scenario().software.gathers_by_pat));
       ring.fixed = steps.fixed;
       ring.latency = steps.latency;
       ring.flows = std::move(steps.flows);
