@@ -37,10 +37,13 @@ struct AxisLabel {
 /// The labels that can stand side by side in letters of this width, the last first; of neighbours with the same text one.
 std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels, double letter_width);
 
-/// A picture with two axes, in SVG: a line through points, dots, or bars that stand side by side. It is as wide as the page lets it be, and can be
-/// read on a telephone.
+/// A picture with two axes, in SVG: lines through points, dots, or bars that stand side by side. It is as wide as the page lets it be, and can be
+/// read on a telephone. The colours of its kinds are those of chart.css; points of one kind are a series:
+///
+///   Chart{"tokens/s by GPUs", Chart::Shape::curves, gpus, tokens, {{8, 800, "8: 800", "s0"}, {16, 1500, "16: 1,500", "s0"}}}
 struct Chart {
-  enum class Shape { line, dots, bars };
+  /// `line`: through the points of each series. `curves`: with a mark at each point, unless they are so many that they would be a second line.
+  enum class Shape { line, curves, dots, bars };
   /// A line from one end of an error to the other, through its dot where the errors of x and y go together.
   struct Error {
     double x_low = 0, y_low = 0, x_high = 0, y_high = 0;
@@ -49,8 +52,9 @@ struct Chart {
     double x = 0, y = 0;
     std::string title =
         {};  ///< beside a dot where there is room; of all, where the pointer rests on it
-    const char* colour = "#3d7cc0";
-    std::optional<Error> error = {};  ///< of a dot
+    std::string kind = "s0";
+    std::optional<Error> error = {};  ///< of a mark or dot
+    bool is_hollow = false;           ///< of a plan that does not fit, say
   };
   /// A dashed line across the chart, at a value of x unless it is of y.
   struct Rule {
@@ -59,13 +63,26 @@ struct Chart {
     bool is_of_y = false;
     bool is_named_below = false;  ///< a rule of y that the line stays above
   };
+  /// A dotted line between two places, in the colour of a series: what would be ideal.
+  struct Guide {
+    double x1 = 0, y1 = 0, x2 = 0, y2 = 0;
+    std::string kind;
+  };
   std::string label;  ///< for those who do not see it
   Shape shape = Shape::line;
   ChartAxis x, y;
   std::vector<Point> points = {};
   std::vector<Rule> rules = {};
+  std::vector<Guide> guides = {};
+  std::vector<Point> cloud = {};  ///< of no series: small dots without a title
+  /// Names of y = 0, 1, 2, … from the top, in place of an axis: each stands above the marks of its row.
+  std::vector<std::string> rows = {};
 };
+/// Empty where there are no points.
 std::string chart_svg(const Chart& chart);
+/// Width and height of what chart_svg() draws, in its own units.
+inline constexpr double chart_width = 420;
+double chart_height(const Chart& chart);
 
 /// Bars of how many of `values` lie in each of `num_bars` spans between the ends of the axis.
 Chart histogram(const std::string& label, const std::vector<double>& values, const ChartAxis& x,

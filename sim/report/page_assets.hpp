@@ -13,7 +13,7 @@ struct Asset {
 
 extern const Asset page_style;     ///< of every page
 extern const Asset scatter_style;  ///< its part for scatter plots, which also stand alone
-extern const Asset curves_style;   ///< likewise for a sweep's curves
+extern const Asset chart_style;    ///< likewise for charts
 extern const Asset page_script;
 
 }  // namespace windtunnel::detail

@@ -114,7 +114,8 @@ struct SweepContent {
       const std::vector<PlotPoint> fastest = fastest_points(*data);
       const std::size_t count = std::min(most, fastest.size());
       for (std::size_t i = 0; i < count; ++i)
-        points.push_back(fastest[count == 1 ? 0 : i * (fastest.size() - 1) / (count - 1)].point);
+        points.push_back(
+            fastest[count == 1 ? 0 : i * (fastest.size() - 1) / (count - 1)].row->point);
     } else if (ranked.ok() > 0) {
       points.push_back(shown.front()->point);
     }
@@ -223,9 +224,9 @@ std::string curves(const SweepContent& page) {
            "draw.</p>\n";
   std::string keys, pictures;
   for (const CurveKey& key : curve_keys(*page.data))
-    keys += "<span><svg class=\"curves\" viewBox=\"0 -6 30 12\" aria-hidden=\"true\">" +
-            key.sample + "</svg>" + escaped(key.name) + "</span> ";
-  for (const std::string& picture : sweep_pictures(*page.data)) pictures += picture;
+    keys += "<span><svg class=\"axes\" viewBox=\"0 -6 30 12\" aria-hidden=\"true\">" + key.sample +
+            "</svg>" + escaped(key.name) + "</span> ";
+  for (const Chart& chart : sweep_charts(*page.data)) pictures += chart_svg(chart);
   return "<p class=\"keys\">" + keys + "</p>\n<div class=\"plots\">\n" + pictures + "</div>\n" +
          curve_note(page);
 }

@@ -17,7 +17,7 @@
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 #include "sweep/results.hpp"
-#include "sweep/sweep_plot.hpp"
+#include "sweep/row_maker.hpp"
 
 namespace windtunnel {
 namespace {
