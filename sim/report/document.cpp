@@ -136,9 +136,9 @@ std::string hero(const Document& document) {
     else
       cards += html::card(each.label, each.value.html(), each.note.html());
   }
-  return "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" + escaped(document.name) +
-         "</p>\n" + head + html::warnings(document.warnings) + "<p class=\"job\">" + lines +
-         "</p>\n</div>\n<div class=\"cards\">\n" + cards + "</div>\n</header>\n";
+  return html::hero(
+      document.name,
+      head + html::warnings(document.warnings) + "<p class=\"job\">" + lines + "</p>\n", cards);
 }
 
 }  // namespace

@@ -44,6 +44,20 @@ std::string of_data(std::string_view id, const std::string& number) {
 
 std::string quiet(std::string_view html) { return element("p", "class=\"quiet\"", html) + "\n"; }
 
+std::string subsection(std::string_view heading, std::string_view note, const std::string& html) {
+  if (html.empty()) return "";
+  return element("h3", "", heading) + "\n" + (note.empty() ? "" : quiet(note)) + html;
+}
+
+std::string list(std::string_view kind, const std::string& items) {
+  if (items.empty()) return "";
+  return element("ul", "class=\"" + std::string(kind) + "\"", "\n" + items) + "\n";
+}
+
+std::string reason_item(std::string_view kind, const std::string& title, const std::string& html) {
+  return element("li", "", element("b", "", swatch(kind) + title) + html) + "\n";
+}
+
 std::string details(std::string_view summary, std::string_view html) {
   return "<details>" + element("summary", "", summary) + "\n" + std::string(html) + "</details>\n";
 }
@@ -52,10 +66,15 @@ std::string scenario_details(std::string_view summary, std::string_view text) {
   return details(summary, element("pre", "tabindex=\"0\"", escaped(text)));
 }
 
+std::string verdict(std::string_view kind, std::string_view mark, std::string_view text) {
+  return element("p", "class=\"verdict " + std::string(kind) + "\"",
+                 (mark.empty() ? "" : element("b", "", escaped(mark)) + " ") + escaped(text)) +
+         "\n";
+}
+
 std::string warnings(const std::vector<std::string>& texts) {
   std::string html;
-  for (const std::string& warning : texts)
-    html += "<p class=\"verdict doubtful\"><b>!</b> " + escaped(warning) + "</p>\n";
+  for (const std::string& warning : texts) html += verdict("doubtful", "!", warning);
   return html;
 }
 
@@ -66,6 +85,11 @@ std::string badge(std::string_view source) {
 std::string card(std::string_view label, const std::string& html, const std::string& note) {
   return "<div class=\"card\"><span class=\"label\">" + escaped(label) + "</span><b>" + html +
          "</b>" + (note.empty() ? "" : "<span class=\"note\">" + note + "</span>") + "</div>\n";
+}
+
+std::string hero(std::string_view name, const std::string& html, const std::string& cards) {
+  return "<header class=\"hero\">\n<div>\n" + element("p", "class=\"kicker\"", escaped(name)) +
+         "\n" + html + "</div>\n<div class=\"cards\">\n" + cards + "</div>\n</header>\n";
 }
 
 std::string table(const Table& table) {

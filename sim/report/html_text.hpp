@@ -34,10 +34,18 @@ std::string of_data(std::string_view id, const std::string& number);
 
 /// A paragraph in small grey letters.
 std::string quiet(std::string_view html);
+/// A part of a section: its heading, a grey sentence unless it is empty, and `html`; empty where there is none of that.
+std::string subsection(std::string_view heading, std::string_view note, const std::string& html);
+/// `items`, each in <li>, as a list of that class; empty where there are none.
+std::string list(std::string_view kind, const std::string& items);
+/// An item of a list of reasons: a title behind the colour of `kind`, and what stands below it.
+std::string reason_item(std::string_view kind, const std::string& title, const std::string& html);
 /// What opens when its summary is pressed.
 std::string details(std::string_view summary, std::string_view html);
 /// The scenario of a run or sweep, folded away.
 std::string scenario_details(std::string_view summary, std::string_view text);
+/// A sentence on a ground of that kind: good, doubtful or bad; behind its mark, unless that is empty.
+std::string verdict(std::string_view kind, std::string_view mark, std::string_view text);
 /// A line for each, with a mark.
 std::string warnings(const std::vector<std::string>& texts);
 /// The source of an input, in its colour: "fitted".
@@ -45,6 +53,9 @@ std::string badge(std::string_view source);
 
 /// A figure in a box of its own: a label, the figure and a note, the latter two HTML.
 std::string card(std::string_view label, const std::string& html, const std::string& note = "");
+
+/// The first screen of a page: what it is about, the answer, and figures in cards beside it, both HTML.
+std::string hero(std::string_view name, const std::string& html, const std::string& cards);
 
 /// A table: `head` and the cells of `rows` are HTML. `columns` has a letter for each column, l for texts, r for numbers; the last
 /// letter holds for all further columns.

@@ -90,11 +90,7 @@ class PartReader {
     }
   }
 
-  PartRows rows() && {
-    rows_.num_failed = static_cast<std::size_t>(
-        std::ranges::count_if(rows_.by_point, [](const auto& entry) { return !entry.second.ok; }));
-    return std::move(rows_);
-  }
+  PartRows rows() && { return std::move(rows_); }
 
  private:
   void take(const std::string& line, const std::string& place) {

@@ -55,7 +55,6 @@ struct RefusedRow {
 /// The rows found in DIR/parts, one a point: of several, one that is ok, else the one that sorts first.
 struct PartRows {
   std::map<std::size_t, Row> by_point;
-  std::size_t num_failed = 0;
   std::size_t num_torn = 0;  ///< last lines that a killed process did not finish
   std::vector<RefusedRow> refused;
   std::vector<std::filesystem::path>

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -16,15 +15,12 @@ namespace windtunnel {
 using SameScenarios = std::vector<std::vector<std::size_t>>;
 
 /// The points that share an id with another, in the order of the first of each list.
-SameScenarios same_scenarios(const std::map<std::size_t, std::string>& ids);
-/// The same of rows.
 SameScenarios same_scenarios(const PartRows& rows);
 
-/// What to tell a person, empty where all differ:
+/// What to tell a person of them, empty where all differ:
 ///   96 points are 6 different scenarios
 ///     points 0 and 1 differ in /parallel/virtual_pipeline (1, 2), which changes nothing
-std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& points,
-                                std::size_t num_known);
+std::string same_text(const Sweep& sweep, const PartRows& rows);
 
 /// The rows from the best to the worst: what fits, by the sweep's objective, then what does not fit in memory, then what failed. Those
 /// that are alike in this are in the order of the points.
@@ -50,9 +46,6 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
 
 /// What speed-ups are over, or why there are none; empty for a sweep without a baseline.
 std::string baseline_text(const Sweep& sweep, const PartRows& rows);
-
-/// Which points are the same scenario though their values differ; empty when none are.
-std::string same_text(const Sweep& sweep, const PartRows& rows);
 
 /// "12 combinations, 2 excluded, 1 included"
 std::string origins_text(const SweepPoints& points);
