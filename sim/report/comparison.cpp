@@ -151,98 +151,76 @@ std::size_t others_at_once() {
   return static_cast<std::size_t>(std::max(1, room / (value_width + change_width)));
 }
 
-/// The first run and up to three others, in columns.
-class TextColumns {
- public:
-  TextColumns(const DataViews& runs, std::size_t first, const Painter& paint)
-      : runs_(runs),
-        first_(first),
-        end_(std::min(first + others_at_once(), runs.size())),
-        paint_(paint) {
-    for (std::size_t i = first_; i < end_; ++i) shown_.push_back(runs[i]);
-  }
-
-  std::string header() const {
-    std::string line = left_aligned("", label_width) + right_aligned(letter_of(0), value_width);
-    for (std::size_t i = first_; i < end_; ++i)
-      line += right_aligned(letter_of(i), value_width) + right_aligned("- A", change_width);
-    return std::string(indent) + paint_(Tone::quiet, line) + "\n";
-  }
-
-  /// `value` of each run, and the change that it is against the first.
-  std::string line(
-      const std::string& label, const std::function<std::string(const DataView&)>& value,
-      const std::function<std::string(const DataView&)>& change = [](const DataView&) {
-        return std::string();
-      }) const {
-    std::string line =
-        left_aligned(label, label_width) + right_aligned(value(runs_[0]), value_width);
-    for (std::size_t i = first_; i < end_; ++i)
-      line += right_aligned(value(runs_[i]), value_width) +
-              right_aligned(change(runs_[i]), change_width);
-    line.erase(line.find_last_not_of(' ') + 1);
-    return std::string(indent) + line + "\n";
-  }
-
-  /// Differences without their unit, which is that of the values beside them.
-  std::string row(const FigureRow& row) const {
+/// The first run and up to three others from `first` on, in columns.
+std::string text_block(const DataViews& runs, std::size_t first, const Painter& paint) {
+  using CellOf = std::function<std::string(const DataView&)>;
+  const std::size_t end = std::min(first + others_at_once(), runs.size());
+  DataViews shown{runs[0]};
+  for (std::size_t i = first; i < end; ++i) shown.push_back(runs[i]);
+  const auto line = [&](const std::string& label, const CellOf& value, const CellOf& change) {
+    std::string text =
+        left_aligned(label, label_width) + right_aligned(value(runs[0]), value_width);
+    for (std::size_t i = first; i < end; ++i)
+      text +=
+          right_aligned(value(runs[i]), value_width) + right_aligned(change(runs[i]), change_width);
+    text.erase(text.find_last_not_of(' ') + 1);
+    return std::string(indent) + text + "\n";
+  };
+  const CellOf no_change = [](const DataView&) { return std::string(); };
+  // Differences without their unit, which is that of the values beside them.
+  const auto row = [&](const FigureRow& each) {
     return line(
-        row.label, [&](const DataView& run) { return row.text(run.amount(row.pointer)); },
+        each.label, [&](const DataView& run) { return each.text(run.amount(each.pointer)); },
         [&](const DataView& run) {
-          if (!row.change) return std::string();
-          std::string text =
-              change_text(row, runs_[0].amount(row.pointer), run.amount(row.pointer));
-          if (*row.change == Change::difference) text = text.substr(0, text.find(' '));
-          return text;
+          if (!each.change) return std::string();
+          const std::string text =
+              change_text(each, runs[0].amount(each.pointer), run.amount(each.pointer));
+          return *each.change == Change::difference ? text.substr(0, text.find(' ')) : text;
         });
-  }
-
-  std::string rows(const char* heading, const FigureRows& rows) const {
+  };
+  const auto rows = [&](const char* heading, const FigureRows& list) {
     std::string text;
-    for (const FigureRow& each : rows) text += row(each);
-    return text.empty() ? "" : "\n" + paint_(Tone::heading, heading) + "\n" + text;
+    for (const FigureRow& each : list) text += row(each);
+    return text.empty() ? "" : "\n" + paint(Tone::heading, heading) + "\n" + text;
+  };
+  const double base = runs[0].amount(time_pointer);
+  std::string head = left_aligned("", label_width) + right_aligned(letter_of(0), value_width);
+  for (std::size_t i = first; i < end; ++i)
+    head += right_aligned(letter_of(i), value_width) + right_aligned("- A", change_width);
+  std::string text = "\n" + std::string(indent) + paint(Tone::quiet, head) + "\n" +
+                     row({"iteration time", time_pointer, text_of_time, Change::relative}) +
+                     line(
+                         "speed-up",
+                         [base](const DataView& run) {
+                           return fixed_text(base / run.amount(time_pointer), 3) + "x";
+                         },
+                         no_change);
+  for (const Figure& figure : figures())
+    for (const std::string_view key : {"tokens_per_s", "model_tflops_per_gpu", "mfu"})
+      if (figure.key == key) text += row(row_of(figure));
+  const FigureRows lines = shown_rows(line_rows("/breakdown_s", times_of(runs)), shown);
+  text += rows("Where the time goes, on the GPUs that finish last", lines) + "\n" +
+          paint(Tone::heading, "Share of the iteration, on the same GPUs") + "\n";
+  for (const FigureRow& each : lines) {
+    const auto share = [&](const DataView& run) {
+      return run.amount(each.pointer) / run.amount(time_pointer);
+    };
+    text += line(
+        each.label, [&](const DataView& run) { return percent_text(share(run)); },
+        [&](const DataView& run) { return signed_text((share(run) - share(runs[0])) * 100, 1); });
   }
-
-  std::string block() const {
-    const double base = runs_[0].amount(time_pointer);
-    std::string text = "\n" + header() +
-                       row({"iteration time", time_pointer, text_of_time, Change::relative}) +
-                       line("speed-up", [base](const DataView& run) {
-                         return fixed_text(base / run.amount(time_pointer), 3) + "x";
-                       });
-    for (const Figure& figure : figures())
-      for (const std::string_view key : {"tokens_per_s", "model_tflops_per_gpu", "mfu"})
-        if (figure.key == key) text += row(row_of(figure));
-    const FigureRows lines = shown_rows(line_rows("/breakdown_s", times_of(runs_)), shown_);
-    text += rows("Where the time goes, on the GPUs that finish last", lines) + "\n" +
-            paint_(Tone::heading, "Share of the iteration, on the same GPUs") + "\n";
-    for (const FigureRow& each : lines) {
-      const auto share = [&](const DataView& run) {
-        return run.amount(each.pointer) / run.amount(time_pointer);
-      };
-      text += line(
-          each.label, [&](const DataView& run) { return percent_text(share(run)); },
-          [&](const DataView& run) {
-            return signed_text((share(run) - share(runs_[0])) * 100, 1);
-          });
-    }
-    return text +
-           rows("Bytes on the wire in one iteration, all GPUs together", traffic_rows(shown_)) +
-           rows("Memory of the fullest GPU",
-                {{"in use", "/memory/max_bytes", text_of_bytes, Change::relative},
-                 {"usable", "/memory/usable_bytes", text_of_bytes}}) +
-           line("fits", [](const DataView& run) {
-             const JsonValue* fits = run.find("/memory/fits");
-             return std::string(fits != nullptr && canonical_text(*fits) == "true" ? "yes" : "NO");
-           });
-  }
-
- private:
-  const DataViews& runs_;
-  std::size_t first_, end_;
-  const Painter& paint_;
-  DataViews shown_{runs_[0]};
-};
+  return text + rows("Bytes on the wire in one iteration, all GPUs together", traffic_rows(shown)) +
+         rows("Memory of the fullest GPU",
+              {{"in use", "/memory/max_bytes", text_of_bytes, Change::relative},
+               {"usable", "/memory/usable_bytes", text_of_bytes}}) +
+         line(
+             "fits",
+             [](const DataView& run) {
+               const JsonValue* fits = run.find("/memory/fits");
+               return fits != nullptr && canonical_text(*fits) == "true" ? "yes" : "NO";
+             },
+             no_change);
+}
 
 // The JSON.
 
@@ -354,7 +332,7 @@ std::string comparison_text(const Comparison& comparison, Colour colour) {
           marked(mark_of(*ordering).mark, order_text(*ordering, i), mark_of(*ordering).tone, paint);
   const DataViews runs = reports_of(comparison);
   for (std::size_t first = 1; first == 1 || first < runs.size(); first += others_at_once())
-    text += TextColumns(runs, first, paint).block();
+    text += text_block(runs, first, paint);
   if (!comparison.differences.empty()) text += heading("Inputs that differ");
   for (const InputDifference& difference : comparison.differences)
     text +=
