@@ -3,20 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/utf8.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
+#include "report/page_assets.hpp"
 
 namespace windtunnel {
 namespace {
 
 // Everything in SVG user units: some 400 across, so that the letters can be read where a page is 390 pixels wide.
-constexpr double frame_height = 190, right_edge = 406;
+constexpr double chart_width = 420, right_edge = 406;
 constexpr double row_height = 36;  ///< of a row with a name
-/// Points of a series beyond which marks would be a second line.
+/// Points of a series beyond which marks would be a second line, and of a chart beyond which they are small.
 constexpr std::size_t most_marks = 150;
 constexpr double letter_width = 7.2, label_height = 16;
 constexpr double marks_wanted = 5;
@@ -51,6 +55,26 @@ std::vector<double> decade_marks(double low, double high, const std::vector<doub
   return marks;
 }
 
+std::string element_title(const std::string& text) {
+  return "<title>" + html::escaped(text) + "</title>";
+}
+
+/// A mark of that form around (x, y) that holds `content`.
+std::string form_svg(std::size_t form, double x, double y, double radius, const std::string& kind,
+                     const std::string& content) {
+  const auto corner = [&](double right, double down) {
+    return svg_number(x + right * radius) + "," + svg_number(y + down * radius) + " ";
+  };
+  const std::string corners =
+      form % 4 == 1   ? corner(-1, -1) + corner(1, -1) + corner(1, 1) + corner(-1, 1)
+      : form % 4 == 2 ? corner(0, -1.2) + corner(1.1, 0.9) + corner(-1.1, 0.9)
+                      : corner(0, -1.3) + corner(1.3, 0) + corner(0, 1.3) + corner(-1.3, 0);
+  if (form % 4 != 0)
+    return "<polygon class=\"" + kind + "\" points=\"" + corners + "\">" + content + "</polygon>\n";
+  return "<circle class=\"" + kind + "\" cx=\"" + svg_number(x) + "\" cy=\"" + svg_number(y) +
+         "\" r=\"" + svg_number(radius) + "\">" + content + "</circle>\n";
+}
+
 /// A chart and the places of its parts.
 class ChartDrawing {
  public:
@@ -62,7 +86,7 @@ class ChartDrawing {
     left_ = has_rows_ ? 4 : 10 + letter_width * static_cast<double>(longest);
     top_ = 26 + label_height * static_cast<double>(std::ranges::count_if(chart.rules, is_upright));
     bottom_ =
-        top_ + (has_rows_ ? row_height * static_cast<double>(chart.rows.size()) + 6 : frame_height);
+        top_ + (has_rows_ ? row_height * static_cast<double>(chart.rows.size()) + 6 : chart.height);
   }
 
   double height() const { return bottom_ + (chart_.x.title.empty() ? 22 : 42); }
@@ -81,7 +105,7 @@ class ChartDrawing {
   double x_of(double value) const { return left_ + frame_width() * chart_.x.position(value); }
   double y_of(double value) const {
     return has_rows_ ? top_ + row_height * value
-                     : bottom_ - frame_height * chart_.y.position(value);
+                     : bottom_ - chart_.height * chart_.y.position(value);
   }
 
   std::string shapes() const {
@@ -94,9 +118,8 @@ class ChartDrawing {
     }
     std::string svg;
     for (const auto& [kind, points] : all) {
-      const bool is_line =
-          chart_.shape == Chart::Shape::line ||
-          (chart_.shape == Chart::Shape::curves && points.size() > 1 && !has_rows_);
+      const bool is_line = chart_.shape == Chart::Shape::line ||
+                           (chart_.shape == Chart::Shape::curves && points.size() > 1);
       std::string line, marks;
       for (const Chart::Point* point : points) {
         line += svg_number(x_of(point->x)) + "," + svg_number(y_of(point->y)) + " ";
@@ -116,8 +139,8 @@ class ChartDrawing {
       if (const double y = y_of(point.y); point.y > 0)
         svg += "<rect x=\"" + svg_number(x_of(point.x) - width / 2 + 0.5) + "\" y=\"" +
                svg_number(y) + "\" width=\"" + svg_number(width - 1) + "\" height=\"" +
-               svg_number(bottom_ - y) + "\" class=\"" + point.kind + "\"><title>" +
-               html::escaped(point.title) + "</title></rect>\n";
+               svg_number(bottom_ - y) + "\" class=\"" + point.kind + "\">" +
+               element_title(point.title) + "</rect>\n";
     return svg;
   }
 
@@ -126,10 +149,12 @@ class ChartDrawing {
     if (const auto& error = point.error)
       svg = svg_line(x_of(error->x_low), y_of(error->y_low), x_of(error->x_high),
                      y_of(error->y_high), "interval " + point.kind);
-    return svg + "<circle class=\"" + point.kind + (point.is_hollow ? " hollow" : "") + "\" cx=\"" +
-           svg_number(x_of(point.x)) + "\" cy=\"" + svg_number(y_of(point.y)) + "\" r=\"" +
-           (chart_.shape == Chart::Shape::dots ? "4.5" : "3.4") + "\"><title>" +
-           html::escaped(point.title) + "</title></circle>\n";
+    return svg + form_svg(point.form, x_of(point.x), y_of(point.y),
+                          chart_.shape == Chart::Shape::dots  ? 4.5
+                          : chart_.points.size() > most_marks ? 2.4
+                                                              : 3.4,
+                          point.kind + (point.is_hollow ? " hollow" : ""),
+                          element_title(point.title));
   }
 
   /// As few elements as can be: there may be thousands of points.
@@ -211,7 +236,7 @@ class ChartDrawing {
              svg_text(std::clamp(label.place, half, chart_width - half), bottom_ + 17, label.text,
                       "text-anchor=\"middle\"");
     }
-    for (const AxisLabel& label : labels(chart_.y, bottom_, -frame_height)) {
+    for (const AxisLabel& label : labels(chart_.y, bottom_, -chart_.height)) {
       svg += grid(left_, label.place, right_edge, label.place);
       if (label.text != last)
         svg += svg_text(left_ - 6, label.place + 4, label.text, "text-anchor=\"end\"");
@@ -309,6 +334,18 @@ ChartAxis logarithmic_axis(const std::vector<double>& values) {
           .is_logarithmic = true};
 }
 
+ChartAxis decade_axis(const std::vector<double>& values) {
+  const auto [least, most] = std::ranges::minmax_element(values);
+  WT_EXPECT(values.empty() || *least > 0);
+  const double first = values.empty() ? 0 : std::floor(std::log10(*least)),
+               last = values.empty() ? 1 : std::max(first + 1, std::ceil(std::log10(*most)));
+  ChartAxis axis{std::pow(10.0, first), std::pow(10.0, last)};
+  axis.is_logarithmic = true;
+  for (double decade = first; decade <= last; ++decade)
+    axis.marks.push_back(std::pow(10.0, decade));
+  return axis;
+}
+
 ChartAxis axis_over(std::vector<double> values) {
   WT_EXPECT(!values.empty());
   std::ranges::sort(values);
@@ -344,7 +381,46 @@ std::string chart_svg(const Chart& chart) {
   return chart.points.empty() ? "" : ChartDrawing(chart).svg();
 }
 
-double chart_height(const Chart& chart) { return ChartDrawing(chart).height(); }
+std::string key_mark(const std::string& kind, bool on_line, std::size_t form) {
+  return (on_line ? "<line class=\"" + kind + "\" x2=\"30\"/>" : "") +
+         form_svg(form, 15, 0, 3.6, kind, "");
+}
+
+std::string keys_html(const std::vector<ChartKey>& keys) {
+  std::string html;
+  for (const ChartKey& key : keys)
+    html += "<span><svg class=\"axes\" viewBox=\"0 -6 30 12\" aria-hidden=\"true\">" + key.sample +
+            "</svg>" + html::escaped(key.name) + "</span> ";
+  return html::element("p", "class=\"keys\"", html) + "\n";
+}
+
+std::string chart_sheet(const std::string& name, const std::string& note,
+                        const std::vector<Chart>& charts, const std::vector<ChartKey>& keys) {
+  constexpr double head = 60, key_height = 24, scale = 4.0 / 3;  // larger than on a page
+  const double left = scale * chart_width + 16;
+  std::string body;
+  double bottom = head, key_bottom = head + key_height, right = left;
+  for (const Chart& chart : charts) {
+    if (chart.points.empty()) continue;
+    const double height = scale * ChartDrawing(chart).height();
+    body += "<svg y=\"" + svg_number(bottom) + "\" width=\"" + svg_number(scale * chart_width) +
+            "\" height=\"" + svg_number(height) + "\">\n" + chart_svg(chart) + "</svg>\n";
+    bottom += height;
+  }
+  for (const ChartKey& key : keys) {
+    body += "<g class=\"axes\" transform=\"translate(" + svg_number(left) + " " +
+            svg_number(key_bottom) + ")\">" + key.sample + svg_text(40, 4, key.name, "") + "</g>\n";
+    key_bottom += key_height;
+    right = std::max(right, left + 56 + letter_width * utf8_count(key.name));
+  }
+  const std::string width = svg_number(right), height = svg_number(std::max(bottom, key_bottom)),
+                    size = "width=\"" + width + "\" height=\"" + height + "\"";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + width + " " +
+         height + "\" class=\"sheet\" role=\"img\">\n" + element_title(name) + "\n<style>" +
+         std::string(detail::chart_style.text) + "</style>\n<rect class=\"page\" " + size + "/>\n" +
+         svg_text(scale * 4, 30, name, "class=\"name\"") + svg_text(scale * 4, 50, note, "") +
+         body + "</svg>\n";
+}
 
 Chart histogram(const std::string& label, const std::vector<double>& values, const ChartAxis& x,
                 std::size_t num_bars, const std::string& thing) {

@@ -22,6 +22,8 @@ struct ChartAxis {
 ChartAxis axis_from_zero(const std::vector<double>& values);
 /// Over the values, which are above 0, with room at both ends.
 ChartAxis logarithmic_axis(const std::vector<double>& values);
+/// Logarithmic over the fewest whole decades that hold the values, which are above 0: at least one. Its marks are powers of ten.
+ChartAxis decade_axis(const std::vector<double>& values);
 /// Over the values, with room at both ends: logarithmic where they are above 0 and far apart. The values are its marks, unless they are many.
 ChartAxis axis_over(std::vector<double> values);
 
@@ -43,7 +45,8 @@ std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels, dou
 ///   Chart{"tokens/s by GPUs", Chart::Shape::curves, gpus, tokens, {{8, 800, "8: 800", "s0"}, {16, 1500, "16: 1,500", "s0"}}}
 struct Chart {
   /// `line`: through the points of each series. `curves`: with a mark at each point, unless they are so many that they would be a second line.
-  enum class Shape { line, curves, dots, bars };
+  /// `marks`: these alone. `dots`: marks with their titles beside them.
+  enum class Shape { line, curves, marks, dots, bars };
   /// A line from one end of an error to the other, through its dot where the errors of x and y go together.
   struct Error {
     double x_low = 0, y_low = 0, x_high = 0, y_high = 0;
@@ -55,6 +58,7 @@ struct Chart {
     std::string kind = "s0";
     std::optional<Error> error = {};  ///< of a mark or dot
     bool is_hollow = false;           ///< of a plan that does not fit, say
+    std::size_t form = 0;             ///< of a mark: circle, square, triangle, diamond, and again
   };
   /// A dashed line across the chart, at a value of x unless it is of y.
   struct Rule {
@@ -77,12 +81,22 @@ struct Chart {
   std::vector<Point> cloud = {};  ///< of no series: small dots without a title
   /// Names of y = 0, 1, 2, … from the top, in place of an axis: each stands above the marks of its row.
   std::vector<std::string> rows = {};
+  double height = 190;  ///< of the frame, where there are no rows
 };
 /// Empty where there are no points.
 std::string chart_svg(const Chart& chart);
-/// Width and height of what chart_svg() draws, in its own units.
-inline constexpr double chart_width = 420;
-double chart_height(const Chart& chart);
+
+/// A line or mark of a chart, as SVG 30 wide around y = 0, and what it means.
+struct ChartKey {
+  std::string sample, name;
+};
+/// A mark, on a line or alone, as a key shows it.
+std::string key_mark(const std::string& kind, bool on_line = false, std::size_t form = 0);
+/// The keys side by side, as HTML.
+std::string keys_html(const std::vector<ChartKey>& keys);
+/// The charts below each other in one file, under a name and a note, with their keys beside them.
+std::string chart_sheet(const std::string& name, const std::string& note,
+                        const std::vector<Chart>& charts, const std::vector<ChartKey>& keys);
 
 /// Bars of how many of `values` lie in each of `num_bars` spans between the ends of the axis.
 Chart histogram(const std::string& label, const std::vector<double>& values, const ChartAxis& x,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -210,12 +211,9 @@ std::string curves(const SweepContent& page) {
   if (!page.data)
     return "<p>A curve needs two simulated points that differ; here there are none to "
            "draw.</p>\n";
-  std::string keys, pictures;
-  for (const CurveKey& key : curve_keys(*page.data))
-    keys += "<span><svg class=\"axes\" viewBox=\"0 -6 30 12\" aria-hidden=\"true\">" + key.sample +
-            "</svg>" + escaped(key.name) + "</span> ";
+  std::string pictures;
   for (const Chart& chart : sweep_charts(*page.data)) pictures += chart_svg(chart);
-  return "<p class=\"keys\">" + keys + "</p>\n<div class=\"plots\">\n" + pictures + "</div>\n" +
+  return keys_html(curve_keys(*page.data)) + "<div class=\"plots\">\n" + pictures + "</div>\n" +
          curve_note(page);
 }
 
@@ -328,71 +326,68 @@ std::vector<FigureColumn> figure_columns(const SweepContent& page) {
   return columns;
 }
 
-/// Swept values that the table shows.
-std::vector<std::string> table_columns(const SweepContent& page) {
-  return page.all_named() ? std::vector<std::string>{} : page.sweep.points().columns();
-}
+/// A column of the table of points: what the script that sorts it needs to know of it, the class of its cells, and these.
+struct PointColumn {
+  std::string attributes, title, kind;
+  std::function<std::string(const JsonValue& row, const DataView& view)> cell;
+};
 
-std::string table_head(const SweepContent& page, const std::vector<FigureColumn>& figures) {
-  std::string html =
-      "<th data-key=\"point\" data-scale=\"1\" data-digits=\"0\" data-unit=\"\" "
-      "class=\"n\">point</th>";
-  if (page.sweep.points().has_labels()) html += "<th data-key=\"label\">name</th>";
-  for (const std::string& column : table_columns(page))
-    html += "<th data-key=\"" + escaped(column) + "\">" + escaped(column) + "</th>";
-  for (const FigureColumn& each : figures)
-    html += "<th class=\"n\" data-key=\"" + each.key + "\" data-scale=\"" +
-            significant_text(each.scale, 17) + "\" data-digits=\"" + std::to_string(each.digits) +
-            "\" data-unit=\"" + each.unit + "\" data-first=\"" +
-            (each.largest_first ? "descending" : "ascending") + "\">" + escaped(each.title) +
-            "</th>";
-  if (page.sweep.choices().plan == JobPlan::best) html += "<th data-key=\"plan\">best plan</th>";
-  html += "<th data-key=\"fits\">fits</th>";
-  if (page.ranked.failed > 0) html += "<th data-key=\"error\">error</th>";
-  return html;
-}
-
-std::string table_row(const SweepContent& page, std::size_t place,
-                      const std::vector<FigureColumn>& figures) {
-  const Row& row = *page.shown[place];
-  const JsonValue& content = row.content;
-  const DataView view = view_of(row, place);
-  std::string html = row.ok && !fits(content) ? "<tr class=\"large\">" : "<tr>";
-  html += "<td class=\"n\">" + view.cell("/point", grouped_text) + "</td>";
-  if (page.sweep.points().has_labels())
-    html += element("td", "", escaped(text_at(content, "label")));
-  for (const std::string& column : table_columns(page))
-    html += element("td", "", escaped(text_at(content, column)));
-  for (const FigureColumn& each : figures) {
-    const std::string at = "/" + each.key;
-    const auto cell = [&](const std::string& end) {
-      return view.cell(
-          at + end, [&](double number) { return each.text(number); }, each.unit);
-    };
-    const std::string mark = each.key == "memory_max_bytes" ? memory_mark(content) : "";
-    html += element("td", "class=\"n\"",
-                    view.size(at) == 2 ? cell("/0") + " to " + cell("/1")
-                    : view.number(at)  ? mark + cell("")
-                                       : "");
-  }
-  if (page.sweep.choices().plan == JobPlan::best)
-    html += element("td", "", escaped(text_at(content, "plan")));
-  html += element("td", "",
-                  !row.ok                      ? ""
-                  : !fits(content)             ? "<strong class=\"bad\">NO</strong>"
-                  : *memory_mark(content) != 0 ? "not known"
-                                               : "yes");
-  if (page.ranked.failed > 0)
-    html += element("td", "class=\"error-text\"", escaped(text_at(content, "error")));
-  return html + "</tr>\n";
+std::vector<PointColumn> point_columns(const SweepContent& page) {
+  std::vector<PointColumn> columns;
+  const auto add_figure = [&](const FigureColumn& figure) {
+    columns.push_back(
+        {"data-key=\"" + figure.key + "\" data-scale=\"" + significant_text(figure.scale, 17) +
+             "\" data-digits=\"" + std::to_string(figure.digits) + "\" data-unit=\"" + figure.unit +
+             "\" data-first=\"" + (figure.largest_first ? "descending" : "ascending") + "\"",
+         figure.title, "n", [figure](const JsonValue& row, const DataView& view) {
+           const std::string at = "/" + figure.key;
+           const auto cell = [&](const std::string& end) {
+             return view.cell(
+                 at + end, [&](double number) { return figure.text(number); }, figure.unit);
+           };
+           if (view.size(at) == 2) return cell("/0") + " to " + cell("/1");
+           if (!view.number(at)) return std::string();
+           return (figure.key == "memory_max_bytes" ? memory_mark(row) : "") + cell("");
+         }});
+  };
+  const auto add_text = [&](const std::string& key, const std::string& title,
+                            const std::string& kind = "") {
+    columns.push_back(
+        {"data-key=\"" + escaped(key) + "\"", title, kind,
+         [key](const JsonValue& row, const DataView&) { return escaped(text_at(row, key)); }});
+  };
+  add_figure({"point", "point"});
+  if (page.sweep.points().has_labels()) add_text("label", "name");
+  if (!page.all_named())
+    for (const std::string& column : page.sweep.points().columns()) add_text(column, column);
+  for (const FigureColumn& figure : figure_columns(page)) add_figure(figure);
+  if (page.sweep.choices().plan == JobPlan::best) add_text("plan", "best plan");
+  columns.push_back({"data-key=\"fits\"", "fits", "", [](const JsonValue& row, const DataView&) {
+                       return row.find("fits") == nullptr ? ""
+                              : !fits(row)                ? "<strong class=\"bad\">NO</strong>"
+                              : *memory_mark(row) != 0    ? "not known"
+                                                          : "yes";
+                     }});
+  if (page.ranked.failed > 0) add_text("error", "error", "error-text");
+  return columns;
 }
 
 std::string point_section(const SweepContent& page) {
   if (page.shown.empty()) return "<p>No point has been done yet.</p>\n";
-  const std::vector<FigureColumn> figures = figure_columns(page);
-  std::string body;
-  for (std::size_t i = 0; i < std::min(first_page_rows, page.shown.size()); ++i)
-    body += table_row(page, i, figures);
+  const auto class_of = [](const PointColumn& column) {
+    return column.kind.empty() ? "" : "class=\"" + column.kind + "\"";
+  };
+  const std::vector<PointColumn> columns = point_columns(page);
+  std::string head, body;
+  for (const PointColumn& column : columns)
+    head += element("th", class_of(column) + " " + column.attributes, escaped(column.title));
+  for (std::size_t i = 0; i < std::min(first_page_rows, page.shown.size()); ++i) {
+    const Row& row = *page.shown[i];
+    std::string cells;
+    for (const PointColumn& column : columns)
+      cells += element("td", class_of(column), column.cell(row.content, view_of(row, i)));
+    body += element("tr", row.ok && !fits(row.content) ? "class=\"large\"" : "", cells) + "\n";
+  }
   std::string note = std::string(order_words(page.sweep.choices().objective)) +
                      " first; what does not fit in memory, then what failed, last.";
   if (page.rows.by_point.size() > page.shown.size())
@@ -405,8 +400,8 @@ std::string point_section(const SweepContent& page) {
          "<p class=\"quiet sort-hint\" hidden>Press a column's head to sort by it.</p>\n"
          "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Points\"><table "
          "class=\"points-table\" data-shown=\"" +
-         std::to_string(first_page_rows) + "\">\n<thead><tr>" + table_head(page, figures) +
-         "</tr></thead>\n<tbody>\n" + body + "</tbody></table></div>\n";
+         std::to_string(first_page_rows) + "\">\n<thead><tr>" + head + "</tr></thead>\n<tbody>\n" +
+         body + "</tbody></table></div>\n";
 }
 
 /// Failed points with the same reason together, the commonest first.

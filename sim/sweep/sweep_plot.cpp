@@ -13,9 +13,7 @@
 #include "core/json_value.hpp"
 #include "core/text_list.hpp"
 #include "report/chart.hpp"
-#include "report/html_text.hpp"
 #include "report/number_text.hpp"
-#include "report/page_assets.hpp"
 #include "scenario/key_table.hpp"
 #include "sweep/points.hpp"
 #include "sweep/results.hpp"
@@ -301,7 +299,7 @@ const std::array panels{
 /// Numbers run to the right and the quantity up; points with names stand below each other, their quantity to the right.
 Chart chart_of(const PlotData& data, const Panel& panel) {
   const bool has_rows = !data.categories.empty();
-  Chart chart{panel.title, Chart::Shape::curves, {}, {}};
+  Chart chart{panel.title, has_rows ? Chart::Shape::marks : Chart::Shape::curves, {}, {}};
   std::vector<double> places, values;
   const auto add = [&](const PlotPoint& point, std::size_t series, std::vector<Chart::Point>& to) {
     const std::optional<double> value = panel.value(point);
@@ -425,24 +423,17 @@ std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::s
   return data;
 }
 
-std::vector<CurveKey> curve_keys(const PlotData& data) {
-  const auto line = [](const std::string& kind) {
-    return "<line class=\"" + kind + "\" x2=\"30\"/>";
-  };
-  const auto dot = [](const std::string& kind) {
-    return "<circle cx=\"15\" r=\"3.6\" class=\"" + kind + "\"/>";
-  };
+std::vector<ChartKey> curve_keys(const PlotData& data) {
   const auto cloud = [](const std::string& kind) {
     return "<path class=\"cloud" + kind + "\" d=\"M9 0h0M15 0h0M21 0h0\"/>";
   };
   const auto is_large = [](const PlotPoint& point) { return !point.fits(); };
-  std::vector<CurveKey> keys;
+  std::vector<ChartKey> keys;
   bool any_large = false, any_interval = false;
   for (const PlotSeries& series : data.series) {
     const std::string kind = "s" + std::to_string(keys.size());
     const bool is_line = data.categories.empty() && series.points.size() > 1;
-    keys.push_back(
-        {(is_line ? line(kind) : "") + dot(kind), series.name.empty() ? "simulated" : series.name});
+    keys.push_back({key_mark(kind, is_line), series.name.empty() ? "simulated" : series.name});
     any_large = any_large || std::ranges::any_of(series.points, is_large);
     any_interval = any_interval || std::ranges::any_of(series.points, [](const PlotPoint& point) {
                      return ends_of_time(point, 0).has_value();
@@ -451,9 +442,10 @@ std::vector<CurveKey> curve_keys(const PlotData& data) {
   if (!data.others.empty()) keys.push_back({cloud(""), "other points"});
   if (std::ranges::any_of(data.others, is_large))
     keys.push_back({cloud(" too-large"), "others that do not fit in memory"});
-  if (has_efficiencies(data)) keys.push_back({line("ideal"), "same tokens/s per GPU"});
+  if (has_efficiencies(data))
+    keys.push_back({"<line class=\"ideal\" x2=\"30\"/>", "same tokens/s per GPU"});
   if (any_interval) keys.push_back({"<path class=\"interval\" d=\"M15 -7V7\"/>", "90 % interval"});
-  if (any_large) keys.push_back({dot("hollow"), "does not fit in memory"});
+  if (any_large) keys.push_back({key_mark("hollow"), "does not fit in memory"});
   return keys;
 }
 
@@ -469,30 +461,8 @@ std::vector<Chart> sweep_charts(const PlotData& data) {
 
 std::string sweep_svg(const std::string& name, const std::vector<std::string>& columns,
                       const PartRows& rows) {
-  constexpr double name_height = 56, key_width = 282, key_height = 24,
-                   scale = 4.0 / 3;  // larger than on a page
   const std::optional<PlotData> data = plot_data(rows, columns);
-  if (!data) return "";
-  std::string body;
-  double bottom = name_height;
-  for (const Chart& chart : sweep_charts(*data)) {
-    const double height = scale * chart_height(chart);
-    body += "<svg y=\"" + svg_number(bottom) + "\" width=\"" + svg_number(scale * chart_width) +
-            "\" height=\"" + svg_number(height) + "\">\n" + chart_svg(chart) + "</svg>\n";
-    bottom += height;
-  }
-  double key_top = name_height + key_height;
-  for (const CurveKey& key : curve_keys(*data))
-    body += "<g class=\"axes\" transform=\"translate(" + svg_number(scale * chart_width + 16) +
-            " " + svg_number(key_top += key_height) + ")\">" + key.sample +
-            svg_text(40, 4, key.name, "") + "</g>\n";
-  const std::string width = svg_number(scale * chart_width + key_width),
-                    size = "width=\"" + width + "\" height=\"" + svg_number(bottom) + "\"";
-  return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + width + " " +
-         svg_number(bottom) + "\" class=\"sheet\" role=\"img\">\n<title>" + html::escaped(name) +
-         "</title>\n<style>" + std::string(detail::chart_style.text) +
-         "</style>\n<rect class=\"page\" " + size + "/>\n" +
-         svg_text(scale * 4, 36, name, "class=\"name\"") + body + "</svg>\n";
+  return data ? chart_sheet(name, "", sweep_charts(*data), curve_keys(*data)) : "";
 }
 
 }  // namespace windtunnel

@@ -72,11 +72,7 @@ std::vector<Chart> sweep_charts(const PlotData& data);
 std::string sweep_svg(const std::string& name, const std::vector<std::string>& columns,
                       const PartRows& rows);
 
-/// Key to a line or mark of the curves.
-struct CurveKey {
-  std::string sample;  ///< SVG, 30 wide, around y = 0
-  std::string name;
-};
-std::vector<CurveKey> curve_keys(const PlotData& data);
+/// What their lines and marks mean.
+std::vector<ChartKey> curve_keys(const PlotData& data);
 
 }  // namespace windtunnel

@@ -152,12 +152,12 @@ std::string validation_page(const std::vector<ValidatedSet>& sets) {
   std::iota(all.begin(), all.end(), std::size_t{0});
   HtmlPage page{"validate", "Predicted against measured", headline(sets, document)};
   if (!all.empty()) {
+    const ScatterPlot plot = scatter_plot(sets);
     page.add("plot", "Plot", "Predicted against measured",
-             html::quiet("Each point is one measured run; on the dashed line the prediction is "
-                         "exact. Rest the pointer on one for its name.") +
-                 "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Scatter "
-                 "plot\">" +
-                 scatter_svg(sets, ScatterStyle::of_page) + "</div>\n");
+             html::quiet("Each point is one measured run; on the dotted line in the middle the "
+                         "prediction is exact, on the others it is 10 % off. Rest the pointer on a "
+                         "point for its name.") +
+                 chart_svg(plot.chart) + keys_html(plot.keys));
     page.add(
         "worst", "Worst rows", "The worst rows",
         worst_table(sets, document, MeasurementKind::iteration, "Iterations", worst_iterations) +
