@@ -22,24 +22,20 @@ std::string element(std::string_view name, std::string_view attributes, std::str
   return (text += name) += '>';
 }
 
-std::string number(std::string_view pointer, std::string_view text, std::string_view unit) {
-  std::string attributes = "data-at=\"" + escaped(pointer) + "\"";
-  if (!unit.empty()) attributes += " data-unit=\"" + escaped(unit) + "\"";
-  return element("span", attributes, escaped(text));
+std::string number(const Exact& exact, std::string_view text) {
+  const auto attribute = [](const std::string& name, const std::string& value) {
+    return " data-" + name + "=\"" + escaped(value) + "\"";
+  };
+  std::string attributes = exact.data == "report" ? "" : attribute("of", exact.data);
+  attributes += attribute("at", exact.pointer);
+  if (!exact.base.empty())
+    attributes += attribute(exact.change == Change::difference ? "minus" : "per", exact.base);
+  if (!exact.unit.empty()) attributes += attribute("unit", exact.unit);
+  return element("span", attributes.substr(1), escaped(text));
 }
 
-std::string changed_number(std::string_view pointer, std::string_view base, Change change,
-                           std::string_view text, std::string_view unit) {
-  std::string attributes = "data-at=\"" + escaped(pointer) + "\" data-" +
-                           (change == Change::difference ? "minus" : "per") + "=\"" +
-                           escaped(base) + "\"";
-  if (!unit.empty()) attributes += " data-unit=\"" + escaped(unit) + "\"";
-  return element("span", attributes, escaped(text));
-}
-
-std::string of_data(std::string_view id, const std::string& number) {
-  constexpr std::string_view head = "<span ";
-  return std::string(head) + "data-of=\"" + escaped(id) + "\" " + number.substr(head.size());
+std::string number(const std::string& pointer, std::string_view text, const std::string& unit) {
+  return number(Exact{pointer, unit}, text);
 }
 
 std::string quiet(std::string_view html) { return element("p", "class=\"quiet\"", html) + "\n"; }

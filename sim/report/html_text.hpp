@@ -17,20 +17,22 @@ std::string escaped(std::string_view text);
 /// <name attributes>html</name>
 std::string element(std::string_view name, std::string_view attributes, std::string_view html);
 
-/// A number as text, with the place of the exact one in the page's JSON data: the page's self-test compares them.
-/// `unit` is for texts that carry none ("GiB" in a table of GiB).
-std::string number(std::string_view pointer, std::string_view text, std::string_view unit = "");
-
 /// How a printed number comes of two exact ones.
 enum class Change {
   difference,  ///< the one less the other
   relative,    ///< the one over the other, less 1
 };
-/// The change from the number at `base` to the one at `pointer`, as text.
-std::string changed_number(std::string_view pointer, std::string_view base, Change change,
-                           std::string_view text, std::string_view unit = "");
-/// What `number` or `changed_number` made, of the page's data `id` instead of "report".
-std::string of_data(std::string_view id, const std::string& number);
+/// Where the exact number of a text stands in the page's JSON data: the page's self-test compares them.
+struct Exact {
+  std::string pointer,
+      unit = {};                ///< the unit is for texts that carry none ("GiB" in a table of GiB)
+  std::string data = "report";  ///< id of the data
+  std::string base = {};        ///< pointer to what it is a change from; else empty
+  Change change = Change::difference;
+};
+std::string number(const Exact& exact, std::string_view text);
+/// The same of a number in the data "report".
+std::string number(const std::string& pointer, std::string_view text, const std::string& unit = "");
 
 /// A paragraph in small grey letters.
 std::string quiet(std::string_view html);

@@ -70,8 +70,7 @@ std::string DataView::cell(const std::string& pointer, const NumberText& text,
                            const std::string& unit) const {
   const std::optional<double> exact = number(pointer);
   if (!exact) return "–";
-  const std::string html = html::number(place + pointer, text(*exact), unit);
-  return data == "report" ? html : of_data(data, html);
+  return html::number(Exact{place + pointer, unit, data}, text(*exact));
 }
 
 std::string text_of_time(double seconds) { return to_text(Seconds{seconds}); }
@@ -110,9 +109,8 @@ std::string change_html(const FigureRow& row, const DataView& first, const DataV
   // Text such as "=" has no number to point at.
   if (text.front() != '+' && text.front() != '-')
     return element("span", "class=\"same\"", escaped(text));
-  const std::string exact_change =
-      changed_number(run.place + row.pointer, first.place + row.pointer, *row.change, text);
-  return run.data == "report" ? exact_change : of_data(run.data, exact_change);
+  return number(
+      Exact{run.place + row.pointer, "", run.data, first.place + row.pointer, *row.change}, text);
 }
 
 std::string figure_table(const std::string& caption, const FigureRows& rows, const DataViews& runs,

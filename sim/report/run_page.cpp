@@ -44,7 +44,7 @@ class WhySection {
     const auto found = std::ranges::find(e_.shares, share.what, &PathShare::what);
     if (found == e_.shares.end()) return escaped(text);
     const std::string place = std::to_string(found - e_.shares.begin());
-    return of_data("explanation", number("/critical_path/" + place + "/" + key, text));
+    return number(Exact{"/critical_path/" + place + "/" + key, "", "explanation"}, text);
   }
 
   /// What the end of the iteration waited for, in a sentence ("75.9 % compute of stage 7, 8.9 % tensor collectives of stage 7, …, and 9.1 % in
