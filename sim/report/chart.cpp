@@ -55,6 +55,23 @@ std::vector<double> decade_marks(double low, double high, const std::vector<doub
   return marks;
 }
 
+/// A coordinate, to a tenth of a unit.
+std::string svg_number(double number) { return fixed_text(number, 1); }
+
+/// A text at (x, y); `attributes` as they are written: text-anchor="end".
+std::string svg_text(double x, double y, const std::string& text, const std::string& attributes) {
+  return "<text x=\"" + svg_number(x) + "\" y=\"" + svg_number(y) + "\" " + attributes + ">" +
+         html::escaped(text) + "</text>\n";
+}
+
+/// A line in the text's colour, faint unless its `attributes` say otherwise.
+std::string svg_rule(double x1, double y1, double x2, double y2,
+                     const std::string& attributes = "stroke-opacity=\"0.3\"") {
+  return "<line x1=\"" + svg_number(x1) + "\" y1=\"" + svg_number(y1) + "\" x2=\"" +
+         svg_number(x2) + "\" y2=\"" + svg_number(y2) + "\" stroke=\"currentColor\" " + attributes +
+         "/>\n";
+}
+
 std::string element_title(const std::string& text) {
   return "<title>" + html::escaped(text) + "</title>";
 }
@@ -147,8 +164,8 @@ class ChartDrawing {
   std::string mark(const Chart::Point& point) const {
     std::string svg;
     if (const auto& error = point.error)
-      svg = svg_line(x_of(error->x_low), y_of(error->y_low), x_of(error->x_high),
-                     y_of(error->y_high), "interval " + point.kind);
+      svg = svg_rule(x_of(error->x_low), y_of(error->y_low), x_of(error->x_high),
+                     y_of(error->y_high), "class=\"interval " + point.kind + "\"");
     return svg + form_svg(point.form, x_of(point.x), y_of(point.y),
                           chart_.shape == Chart::Shape::dots  ? 4.5
                           : chart_.points.size() > most_marks ? 2.4
@@ -175,8 +192,8 @@ class ChartDrawing {
   std::string guides() const {
     std::string svg;
     for (const Chart::Guide& each : chart_.guides)
-      svg += svg_line(x_of(each.x1), y_of(each.y1), x_of(each.x2), y_of(each.y2),
-                      "ideal " + each.kind);
+      svg += svg_rule(x_of(each.x1), y_of(each.y1), x_of(each.x2), y_of(each.y2),
+                      "class=\"ideal " + each.kind + "\"");
     return svg;
   }
 

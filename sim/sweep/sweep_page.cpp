@@ -485,7 +485,8 @@ std::string explained_json(const SweepContent& page) {
 
 }  // namespace
 
-std::string sweep_page(const Sweep& sweep, const PartRows& rows, const SweepPageOptions& options) {
+std::string sweep_page(const Sweep& sweep, const PartRows& rows,
+                       const std::filesystem::path& directory, const std::string& version) {
   const SweepContent content(sweep, rows);
   std::string points;
   for (const Row* row : content.shown) points += (points.empty() ? "" : ",\n") + row->line;
@@ -496,12 +497,12 @@ std::string sweep_page(const Sweep& sweep, const PartRows& rows, const SweepPage
   page.add("failed", "Failed", "Points that failed", failure_section(content));
   page.add("inputs", "Inputs", "Inputs and their sources", input_section(content));
   page.add("scenario", "Scenario", "Scenario and its sweep", scenario_section(content));
-  page.data = {{"report", sweep_json(sweep, rows, options.directory)},
+  page.data = {{"report", sweep_json(sweep, rows, directory)},
                {"sweep-points", "[" + points + "]"},
                {"explained", explained_json(content)}};
-  page.footer = escaped(options.version) + " · sweep " + escaped(sweep.hash()) +
+  page.footer = escaped(version) + " · sweep " + escaped(sweep.hash()) +
                 " · the same numbers: <code>windtunnel sweep --json</code> and " +
-                escaped((options.directory / "results.jsonl").string());
+                escaped((directory / "results.jsonl").string());
   return html_document(page);
 }
 

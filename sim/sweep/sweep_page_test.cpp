@@ -20,7 +20,7 @@ PartRows rows_of(const Sweep& sweep) {
 }
 
 std::string page_of(const Sweep& sweep, const PartRows& rows) {
-  return sweep_page(sweep, rows, {"out/x", "0.1.0"});
+  return sweep_page(sweep, rows, "out/x", "0.1.0");
 }
 
 TEST_CASE("a sweep's page names the best point and explains where its time goes") {

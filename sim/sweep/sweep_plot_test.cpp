@@ -146,8 +146,8 @@ TEST_CASE("a picture draws lines and ideals within a series only") {
                                              {32, 150, R"("/platform": "t4", "/nodes": 2)"},
                                              {8, 400, R"("/platform": "v100", "/nodes": 1)"},
                                              {16, 720, R"("/platform": "v100", "/nodes": 2)"}}));
-  CHECK(svg.find("<line class=\"ideal s0\"") != std::string::npos);
-  CHECK(svg.find("<line class=\"ideal s1\"") != std::string::npos);
+  CHECK(svg.find("class=\"ideal s0\"/>") != std::string::npos);
+  CHECK(svg.find("class=\"ideal s1\"/>") != std::string::npos);
   const std::string types =
       sweep_svg("x", {"/platform"},
                 rows_of({{16, 100, R"("/platform": "t4")"}, {32, 76, R"("/platform": "v100")"}}));
