@@ -3,19 +3,25 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/utf8.hpp"
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
+#include "report/page_assets.hpp"
 
 namespace windtunnel {
 namespace {
 
 // Everything in SVG user units: some 400 across, so that the letters can be read where a page is 390 pixels wide.
-constexpr double chart_height = 190, right_edge = 406;
-constexpr int width = 420;
+constexpr double chart_width = 420, right_edge = 406;
+constexpr double row_height = 36;  ///< of a row with a name
+/// Points of a series beyond which marks would be a second line, and of a chart beyond which they are small.
+constexpr std::size_t most_marks = 150;
 constexpr double letter_width = 7.2, label_height = 16;
 constexpr double marks_wanted = 5;
 /// Values whose largest is this many times their smallest need a logarithmic axis.
@@ -49,59 +55,146 @@ std::vector<double> decade_marks(double low, double high, const std::vector<doub
   return marks;
 }
 
+/// A coordinate, to a tenth of a unit.
+std::string svg_number(double number) { return fixed_text(number, 1); }
+
+/// A text at (x, y); `attributes` as they are written: text-anchor="end".
+std::string svg_text(double x, double y, const std::string& text, const std::string& attributes) {
+  return "<text x=\"" + svg_number(x) + "\" y=\"" + svg_number(y) + "\" " + attributes + ">" +
+         html::escaped(text) + "</text>\n";
+}
+
+/// A line in the text's colour, faint unless its `attributes` say otherwise.
+std::string svg_rule(double x1, double y1, double x2, double y2,
+                     const std::string& attributes = "stroke-opacity=\"0.3\"") {
+  return "<line x1=\"" + svg_number(x1) + "\" y1=\"" + svg_number(y1) + "\" x2=\"" +
+         svg_number(x2) + "\" y2=\"" + svg_number(y2) + "\" stroke=\"currentColor\" " + attributes +
+         "/>\n";
+}
+
+std::string element_title(const std::string& text) {
+  return "<title>" + html::escaped(text) + "</title>";
+}
+
+/// A mark of that form around (x, y) that holds `content`.
+std::string form_svg(std::size_t form, double x, double y, double radius, const std::string& kind,
+                     const std::string& content) {
+  const auto corner = [&](double right, double down) {
+    return svg_number(x + right * radius) + "," + svg_number(y + down * radius) + " ";
+  };
+  const std::string corners =
+      form % 4 == 1   ? corner(-1, -1) + corner(1, -1) + corner(1, 1) + corner(-1, 1)
+      : form % 4 == 2 ? corner(0, -1.2) + corner(1.1, 0.9) + corner(-1.1, 0.9)
+                      : corner(0, -1.3) + corner(1.3, 0) + corner(0, 1.3) + corner(-1.3, 0);
+  if (form % 4 != 0)
+    return "<polygon class=\"" + kind + "\" points=\"" + corners + "\">" + content + "</polygon>\n";
+  return "<circle class=\"" + kind + "\" cx=\"" + svg_number(x) + "\" cy=\"" + svg_number(y) +
+         "\" r=\"" + svg_number(radius) + "\">" + content + "</circle>\n";
+}
+
 /// A chart and the places of its parts.
 class ChartDrawing {
  public:
-  explicit ChartDrawing(const Chart& chart) : chart_(chart) {
+  explicit ChartDrawing(const Chart& chart) : chart_(chart), has_rows_(!chart.rows.empty()) {
     const auto is_upright = [](const Chart::Rule& rule) { return !rule.is_of_y; };
     std::size_t longest = 3;
     for (const AxisLabel& label : labels(chart.y, 0, 0))
       longest = std::max(longest, label.text.size());
-    left_ = 10 + letter_width * static_cast<double>(longest);
+    left_ = has_rows_ ? 4 : 10 + letter_width * static_cast<double>(longest);
     top_ = 26 + label_height * static_cast<double>(std::ranges::count_if(chart.rules, is_upright));
+    bottom_ =
+        top_ + (has_rows_ ? row_height * static_cast<double>(chart.rows.size()) + 6 : chart.height);
   }
 
+  double height() const { return bottom_ + (chart_.x.title.empty() ? 22 : 42); }
+
   std::string svg() const {
-    const std::string name = html::escaped(chart_.label);
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"axes\" viewBox=\"0 0 " +
-           std::to_string(width) + " " + svg_number(bottom() + 42) +
-           "\" role=\"img\" aria-label=\"" + name + "\">\n" + axes() + shapes() + rules() +
-           "</svg>\n";
+           svg_number(chart_width) + " " + svg_number(height()) + "\" role=\"img\" aria-label=\"" +
+           html::escaped(chart_.label) + "\">\n" + axes() + cloud() + guides() + shapes() +
+           rules() + "</svg>\n";
   }
 
  private:
-  double chart_width() const { return right_edge - left_; }
-  double bottom() const { return top_ + chart_height; }
-  double x_of(double value) const { return left_ + chart_width() * chart_.x.position(value); }
-  double y_of(double value) const { return bottom() - chart_height * chart_.y.position(value); }
+  using Series = std::pair<std::string, std::vector<const Chart::Point*>>;
 
-  std::string shapes() const {
-    std::string svg, line;
-    const double width_of_bar = chart_width() / static_cast<double>(chart_.points.size());
-    for (const Chart::Point& point : chart_.points) {
-      const double x = x_of(point.x), y = y_of(point.y);
-      const std::string fill = std::string("fill=\"") + point.colour + "\"><title>" +
-                               html::escaped(point.title) + "</title></";
-      if (chart_.shape == Chart::Shape::line)
-        line += svg_number(x) + "," + svg_number(y) + " ";
-      else if (chart_.shape == Chart::Shape::dots)
-        svg += error_line(point) + "<circle cx=\"" + svg_number(x) + "\" cy=\"" + svg_number(y) +
-               "\" r=\"4.5\" " + fill + "circle>\n";
-      else if (point.y > 0)
-        svg += "<rect x=\"" + svg_number(x - width_of_bar / 2 + 0.5) + "\" y=\"" + svg_number(y) +
-               "\" width=\"" + svg_number(width_of_bar - 1) + "\" height=\"" +
-               svg_number(bottom() - y) + "\" " + fill + "rect>\n";
-    }
-    if (chart_.shape == Chart::Shape::dots) svg += dot_names();
-    if (line.empty()) return svg;
-    return "<polyline points=\"" + line +
-           "\" fill=\"none\" stroke=\"#3d7cc0\" stroke-width=\"1.6\"/>\n";
+  double frame_width() const { return right_edge - left_; }
+  double x_of(double value) const { return left_ + frame_width() * chart_.x.position(value); }
+  double y_of(double value) const {
+    return has_rows_ ? top_ + row_height * value
+                     : bottom_ - chart_.height * chart_.y.position(value);
   }
 
-  std::string error_line(const Chart::Point& point) const {
-    if (!point.error) return "";
-    return svg_rule(x_of(point.error->x_low), y_of(point.error->y_low), x_of(point.error->x_high),
-                    y_of(point.error->y_high), "stroke-width=\"3\" stroke-opacity=\"0.35\"");
+  std::string shapes() const {
+    if (chart_.shape == Chart::Shape::bars) return bars();
+    std::vector<Series> all;
+    for (const Chart::Point& point : chart_.points) {
+      auto series = std::ranges::find(all, point.kind, &Series::first);
+      if (series == all.end()) series = all.insert(series, {point.kind, {}});
+      series->second.push_back(&point);
+    }
+    std::string svg;
+    for (const auto& [kind, points] : all) {
+      const bool is_line = chart_.shape == Chart::Shape::line ||
+                           (chart_.shape == Chart::Shape::curves && points.size() > 1);
+      std::string line, marks;
+      for (const Chart::Point* point : points) {
+        line += svg_number(x_of(point->x)) + "," + svg_number(y_of(point->y)) + " ";
+        const bool is_marked = !is_line || points.size() <= most_marks || point->is_hollow;
+        if (chart_.shape != Chart::Shape::line && is_marked) marks += mark(*point);
+      }
+      if (is_line) svg += "<polyline points=\"" + line + "\" class=\"" + kind + "\"/>\n";
+      svg += marks;
+    }
+    return chart_.shape == Chart::Shape::dots ? svg + dot_names() : svg;
+  }
+
+  std::string bars() const {
+    std::string svg;
+    const double width = frame_width() / static_cast<double>(chart_.points.size());
+    for (const Chart::Point& point : chart_.points)
+      if (const double y = y_of(point.y); point.y > 0)
+        svg += "<rect x=\"" + svg_number(x_of(point.x) - width / 2 + 0.5) + "\" y=\"" +
+               svg_number(y) + "\" width=\"" + svg_number(width - 1) + "\" height=\"" +
+               svg_number(bottom_ - y) + "\" class=\"" + point.kind + "\">" +
+               element_title(point.title) + "</rect>\n";
+    return svg;
+  }
+
+  std::string mark(const Chart::Point& point) const {
+    std::string svg;
+    if (const auto& error = point.error)
+      svg = svg_rule(x_of(error->x_low), y_of(error->y_low), x_of(error->x_high),
+                     y_of(error->y_high), "class=\"interval " + point.kind + "\"");
+    return svg + form_svg(point.form, x_of(point.x), y_of(point.y),
+                          chart_.shape == Chart::Shape::dots  ? 4.5
+                          : chart_.points.size() > most_marks ? 2.4
+                                                              : 3.4,
+                          point.kind + (point.is_hollow ? " hollow" : ""),
+                          element_title(point.title));
+  }
+
+  /// As few elements as can be: there may be thousands of points.
+  std::string cloud() const {
+    std::string svg;
+    for (const bool is_hollow : {false, true}) {
+      std::string dots;
+      for (const Chart::Point& point : chart_.cloud)
+        if (point.is_hollow == is_hollow)
+          dots += "M" + svg_number(x_of(point.x)) + " " + svg_number(y_of(point.y)) + "h0";
+      if (!dots.empty())
+        svg += std::string("<path class=\"cloud") + (is_hollow ? " too-large" : "") + "\" d=\"" +
+               dots + "\"/>\n";
+    }
+    return svg;
+  }
+
+  std::string guides() const {
+    std::string svg;
+    for (const Chart::Guide& each : chart_.guides)
+      svg += svg_rule(x_of(each.x1), y_of(each.y1), x_of(each.x2), y_of(each.y2),
+                      "class=\"ideal " + each.kind + "\"");
+    return svg;
   }
 
   struct Box {
@@ -127,8 +220,8 @@ class ChartDrawing {
             Box{x - length / 2, y - 13, length}, Box{x - length / 2, y + 15, length},
             Box{x + 5, y - 13, length}, Box{x - 5 - length, y - 13, length},
             Box{x + 5, y + 15, length}, Box{x - 5 - length, y + 15, length}}) {
-        const bool is_inside = box.x >= left_ + 2 && box.x + length <= width && box.y >= top_ - 4 &&
-                               box.y <= bottom() - 2;
+        const bool is_inside = box.x >= left_ + 2 && box.x + length <= chart_width &&
+                               box.y >= top_ - 4 && box.y <= bottom_ - 2;
         if (!is_inside ||
             std::ranges::any_of(taken, [&](const Box& other) { return box.meets(other); }))
           continue;
@@ -149,22 +242,35 @@ class ChartDrawing {
     return all;
   }
 
+  /// Numbers below and on the left, or the names of rows; the outer labels within the picture.
   std::string axes() const {
-    std::string svg;
+    std::string svg, last;
     for (const AxisLabel& label :
-         labels_that_fit(labels(chart_.x, left_, chart_width()), letter_width))
-      svg += svg_rule(label.place, bottom(), label.place, bottom() + 4) +
-             svg_text(label.place, bottom() + 17, label.text, "text-anchor=\"middle\"");
-    std::string last;
-    for (const AxisLabel& label : labels(chart_.y, bottom(), -chart_height)) {
-      svg += svg_rule(left_, label.place, right_edge, label.place, "stroke-opacity=\"0.12\"");
+         labels_that_fit(labels(chart_.x, left_, frame_width()), letter_width)) {
+      const double half = letter_width * utf8_count(label.text) / 2;
+      svg += (has_rows_ ? grid(label.place, top_, label.place, bottom_)
+                        : svg_rule(label.place, bottom_, label.place, bottom_ + 4)) +
+             svg_text(std::clamp(label.place, half, chart_width - half), bottom_ + 17, label.text,
+                      "text-anchor=\"middle\"");
+    }
+    for (const AxisLabel& label : labels(chart_.y, bottom_, -chart_.height)) {
+      svg += grid(left_, label.place, right_edge, label.place);
       if (label.text != last)
         svg += svg_text(left_ - 6, label.place + 4, label.text, "text-anchor=\"end\"");
       last = label.text;
     }
-    return svg + svg_rule(left_, bottom(), right_edge, bottom()) +
-           svg_rule(left_, top_, left_, bottom()) + svg_text(4, 14, chart_.y.title, "") +
-           svg_text(right_edge, bottom() + 35, chart_.x.title, "text-anchor=\"end\"");
+    for (std::size_t i = 0; i < chart_.rows.size(); ++i) {
+      const double y = y_of(static_cast<double>(i));
+      svg += grid(left_, y, right_edge, y) + svg_text(left_ + 6, y + 14, chart_.rows[i], "");
+    }
+    return svg + svg_rule(left_, bottom_, right_edge, bottom_) +
+           svg_rule(left_, top_, left_, bottom_) +
+           svg_text(4, 14, chart_.y.title, "class=\"title\"") +
+           svg_text(right_edge, bottom_ + 35, chart_.x.title, "text-anchor=\"end\"");
+  }
+
+  static std::string grid(double x1, double y1, double x2, double y2) {
+    return svg_rule(x1, y1, x2, y2, "stroke-opacity=\"0.12\"");
   }
 
   /// The names of upright rules stand above the chart, each in a row of its own, since the rules may lie close.
@@ -181,9 +287,9 @@ class ChartDrawing {
       }
       const double x = x_of(rule.at);
       if (x < left_ || x > right_edge) continue;
-      const bool ends_here = x > left_ + chart_width() / 2;
+      const bool ends_here = x > left_ + frame_width() / 2;
       svg +=
-          svg_rule(x, row - 10, x, bottom(), "stroke-dasharray=\"4 3\"") +
+          svg_rule(x, row - 10, x, bottom_, "stroke-dasharray=\"4 3\"") +
           svg_text(ends_here ? x - 5 : x + 5, row, rule.name,
                    std::string("class=\"over-rules\"") + (ends_here ? " text-anchor=\"end\"" : ""));
       row -= label_height;
@@ -192,7 +298,8 @@ class ChartDrawing {
   }
 
   const Chart& chart_;
-  double left_ = 0, top_ = 0;
+  bool has_rows_;
+  double left_ = 0, top_ = 0, bottom_ = 0;
 };
 
 }  // namespace
@@ -244,6 +351,18 @@ ChartAxis logarithmic_axis(const std::vector<double>& values) {
           .is_logarithmic = true};
 }
 
+ChartAxis decade_axis(const std::vector<double>& values) {
+  const auto [least, most] = std::ranges::minmax_element(values);
+  WT_EXPECT(values.empty() || *least > 0);
+  const double first = values.empty() ? 0 : std::floor(std::log10(*least)),
+               last = values.empty() ? 1 : std::max(first + 1, std::ceil(std::log10(*most)));
+  ChartAxis axis{std::pow(10.0, first), std::pow(10.0, last)};
+  axis.is_logarithmic = true;
+  for (double decade = first; decade <= last; ++decade)
+    axis.marks.push_back(std::pow(10.0, decade));
+  return axis;
+}
+
 ChartAxis axis_over(std::vector<double> values) {
   WT_EXPECT(!values.empty());
   std::ranges::sort(values);
@@ -277,6 +396,47 @@ std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels,
 
 std::string chart_svg(const Chart& chart) {
   return chart.points.empty() ? "" : ChartDrawing(chart).svg();
+}
+
+std::string key_mark(const std::string& kind, bool on_line, std::size_t form) {
+  return (on_line ? "<line class=\"" + kind + "\" x2=\"30\"/>" : "") +
+         form_svg(form, 15, 0, 3.6, kind, "");
+}
+
+std::string keys_html(const std::vector<ChartKey>& keys) {
+  std::string html;
+  for (const ChartKey& key : keys)
+    html += "<span><svg class=\"axes\" viewBox=\"0 -6 30 12\" aria-hidden=\"true\">" + key.sample +
+            "</svg>" + html::escaped(key.name) + "</span> ";
+  return html::element("p", "class=\"keys\"", html) + "\n";
+}
+
+std::string chart_sheet(const std::string& name, const std::string& note,
+                        const std::vector<Chart>& charts, const std::vector<ChartKey>& keys) {
+  constexpr double head = 60, key_height = 24, scale = 4.0 / 3;  // larger than on a page
+  const double left = scale * chart_width + 16;
+  std::string body;
+  double bottom = head, key_bottom = head + key_height, right = left;
+  for (const Chart& chart : charts) {
+    if (chart.points.empty()) continue;
+    const double height = scale * ChartDrawing(chart).height();
+    body += "<svg y=\"" + svg_number(bottom) + "\" width=\"" + svg_number(scale * chart_width) +
+            "\" height=\"" + svg_number(height) + "\">\n" + chart_svg(chart) + "</svg>\n";
+    bottom += height;
+  }
+  for (const ChartKey& key : keys) {
+    body += "<g class=\"axes\" transform=\"translate(" + svg_number(left) + " " +
+            svg_number(key_bottom) + ")\">" + key.sample + svg_text(40, 4, key.name, "") + "</g>\n";
+    key_bottom += key_height;
+    right = std::max(right, left + 56 + letter_width * utf8_count(key.name));
+  }
+  const std::string width = svg_number(right), height = svg_number(std::max(bottom, key_bottom)),
+                    size = "width=\"" + width + "\" height=\"" + height + "\"";
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + width + " " +
+         height + "\" class=\"sheet\" role=\"img\">\n" + element_title(name) + "\n<style>" +
+         std::string(detail::chart_style.text) + "</style>\n<rect class=\"page\" " + size + "/>\n" +
+         svg_text(scale * 4, 30, name, "class=\"name\"") + svg_text(scale * 4, 50, note, "") +
+         body + "</svg>\n";
 }
 
 Chart histogram(const std::string& label, const std::vector<double>& values, const ChartAxis& x,

@@ -201,14 +201,19 @@ class TraceWriter {
     tid_ = (pid_ + 1) * static_cast<std::int64_t>(lanes_per_device_) - 1;
     write_meta("thread_name", ObjectText().text("name", "step"), true);
     write_meta("thread_sort_index", ObjectText().number("sort_index", std::int64_t{-1}), true);
-    write_event(ObjectText()
-                    .text("ph", "X")
-                    .text("name", "ProfilerStep#0")
-                    .text("cat", "user_annotation")
-                    .number("pid", pid_)
-                    .number("tid", tid_)
-                    .microseconds("ts", 0)
-                    .microseconds("dur", end));
+    write_event(complete("ProfilerStep#0", "user_annotation", 0, end));
+  }
+
+  ObjectText complete(std::string_view name, const char* category, Nanoseconds begin,
+                      Nanoseconds duration) const {
+    return ObjectText()
+        .text("ph", "X")
+        .text("name", name)
+        .text("cat", category)
+        .number("pid", pid_)
+        .number("tid", tid_)
+        .microseconds("ts", begin)
+        .microseconds("dur", duration);
   }
 
   void write_meta(const char* name, const ObjectText& args, bool of_thread = false) {
@@ -249,15 +254,8 @@ class TraceWriter {
 
   void write_complete(const Slice& slice, std::string_view name, const char* category,
                       const ObjectText& args) {
-    write_event(ObjectText()
-                    .text("ph", "X")
-                    .text("name", name)
-                    .text("cat", category)
-                    .number("pid", pid_)
-                    .number("tid", tid_)
-                    .microseconds("ts", slice.begin)
-                    .microseconds("dur", slice.end - slice.begin)
-                    .object("args", args));
+    write_event(
+        complete(name, category, slice.begin, slice.end - slice.begin).object("args", args));
   }
 
   /// Kernels carry the GPU and the stream they ran on.
@@ -292,25 +290,23 @@ class TraceWriter {
     // No kernel runs while the GPU waits for launches.
     if (slice.part == Part::other) return write_complete(slice, name, "launch", args_of(op));
     ObjectText args = kernel_args_of(op);
-    const std::size_t rank = device().ranks.front().index();
+    const auto add = [&](Traffic traffic, const char* collective, int size) {
+      add_group(args, whole || traffic == Traffic::zero_gather ? collective : collective_word(name),
+                words_of(traffic).process_group, device().ranks.front().index())
+          .number("Group size", std::int64_t{size});
+    };
     if (slice.part == Part::tensor_comm)
-      add_group(args, whole ? "allreduce" : collective_word(name),
-                words_of(Traffic::tensor_activations).process_group, rank)
-          .number("Group size", std::int64_t{plan_.parallel.tensor});
+      add(Traffic::tensor_activations, "allreduce", plan_.parallel.tensor);
     if (slice.part == Part::tensor_comm && whole)
       args.text("note", "all of the op's tensor-parallel collectives, drawn as one");
     if (slice.part == Part::expert_comm)
-      add_group(args, whole ? "alltoall" : collective_word(name),
-                words_of(Traffic::expert_dispatch).process_group, rank)
-          .number("Group size", std::int64_t{plan_.parallel.expert});
+      add(Traffic::expert_dispatch, "alltoall", plan_.parallel.expert);
     if (slice.part == Part::context_comm)
-      add_group(args, whole ? "send_recv" : collective_word(name),
-                words_of(Traffic::context).process_group, rank)
-          .number("Group size", std::int64_t{plan_.parallel.context});
-    if (slice.part == Part::data_comm)
-      add_group(args, "allgather", words_of(Traffic::zero_gather).process_group, rank)
-          .number("Group size", std::int64_t{plan_.parallel.replicas()})
-          .text("note", "what all of the op's parameter gathers expose, drawn as one");
+      add(Traffic::context, "send_recv", plan_.parallel.context);
+    if (slice.part == Part::data_comm) {
+      add(Traffic::zero_gather, "allgather", plan_.parallel.replicas());
+      args.text("note", "what all of the op's parameter gathers expose, drawn as one");
+    }
     write_complete(slice, name, "kernel", args);
   }
 

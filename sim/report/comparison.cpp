@@ -33,17 +33,12 @@ using detail::time_text;
 using detail::Tone;
 using detail::with_spaces;
 using html::Change;
-using html::change_html;
 using html::change_text;
 using html::DataView;
 using html::DataViews;
-using html::element;
-using html::escaped;
-using html::figure_table;
 using html::FigureRow;
 using html::FigureRows;
 using html::largest;
-using html::letter;
 using html::NumberText;
 using html::shown_rows;
 using html::text_of_bytes;
@@ -143,7 +138,7 @@ DataViews reports_of(const Comparison& comparison) {
   DataViews views;
   for (const ComparedRun& run : comparison.runs)
     views.push_back({&run.report, "/runs/" + std::to_string(views.size()), "report",
-                     "<h4>" + letter(views.size()) + escaped(run.label) + "</h4>"});
+                     "<h4>" + html::letter(views.size()) + html::escaped(run.label) + "</h4>"});
   return views;
 }
 
@@ -156,98 +151,76 @@ std::size_t others_at_once() {
   return static_cast<std::size_t>(std::max(1, room / (value_width + change_width)));
 }
 
-/// The first run and up to three others, in columns.
-class TextColumns {
- public:
-  TextColumns(const DataViews& runs, std::size_t first, const Painter& paint)
-      : runs_(runs),
-        first_(first),
-        end_(std::min(first + others_at_once(), runs.size())),
-        paint_(paint) {
-    for (std::size_t i = first_; i < end_; ++i) shown_.push_back(runs[i]);
-  }
-
-  std::string header() const {
-    std::string line = left_aligned("", label_width) + right_aligned(letter_of(0), value_width);
-    for (std::size_t i = first_; i < end_; ++i)
-      line += right_aligned(letter_of(i), value_width) + right_aligned("- A", change_width);
-    return std::string(indent) + paint_(Tone::quiet, line) + "\n";
-  }
-
-  /// `value` of each run, and the change that it is against the first.
-  std::string line(
-      const std::string& label, const std::function<std::string(const DataView&)>& value,
-      const std::function<std::string(const DataView&)>& change = [](const DataView&) {
-        return std::string();
-      }) const {
-    std::string line =
-        left_aligned(label, label_width) + right_aligned(value(runs_[0]), value_width);
-    for (std::size_t i = first_; i < end_; ++i)
-      line += right_aligned(value(runs_[i]), value_width) +
-              right_aligned(change(runs_[i]), change_width);
-    line.erase(line.find_last_not_of(' ') + 1);
-    return std::string(indent) + line + "\n";
-  }
-
-  /// Differences without their unit, which is that of the values beside them.
-  std::string row(const FigureRow& row) const {
+/// The first run and up to three others from `first` on, in columns.
+std::string text_block(const DataViews& runs, std::size_t first, const Painter& paint) {
+  using CellOf = std::function<std::string(const DataView&)>;
+  const std::size_t end = std::min(first + others_at_once(), runs.size());
+  DataViews shown{runs[0]};
+  for (std::size_t i = first; i < end; ++i) shown.push_back(runs[i]);
+  const auto line = [&](const std::string& label, const CellOf& value, const CellOf& change) {
+    std::string text =
+        left_aligned(label, label_width) + right_aligned(value(runs[0]), value_width);
+    for (std::size_t i = first; i < end; ++i)
+      text +=
+          right_aligned(value(runs[i]), value_width) + right_aligned(change(runs[i]), change_width);
+    text.erase(text.find_last_not_of(' ') + 1);
+    return std::string(indent) + text + "\n";
+  };
+  const CellOf no_change = [](const DataView&) { return std::string(); };
+  // Differences without their unit, which is that of the values beside them.
+  const auto row = [&](const FigureRow& each) {
     return line(
-        row.label, [&](const DataView& run) { return row.text(run.amount(row.pointer)); },
+        each.label, [&](const DataView& run) { return each.text(run.amount(each.pointer)); },
         [&](const DataView& run) {
-          if (!row.change) return std::string();
-          std::string text =
-              change_text(row, runs_[0].amount(row.pointer), run.amount(row.pointer));
-          if (*row.change == Change::difference) text = text.substr(0, text.find(' '));
-          return text;
+          if (!each.change) return std::string();
+          const std::string text =
+              change_text(each, runs[0].amount(each.pointer), run.amount(each.pointer));
+          return *each.change == Change::difference ? text.substr(0, text.find(' ')) : text;
         });
-  }
-
-  std::string rows(const char* heading, const FigureRows& rows) const {
+  };
+  const auto rows = [&](const char* heading, const FigureRows& list) {
     std::string text;
-    for (const FigureRow& each : rows) text += row(each);
-    return text.empty() ? "" : "\n" + paint_(Tone::heading, heading) + "\n" + text;
+    for (const FigureRow& each : list) text += row(each);
+    return text.empty() ? "" : "\n" + paint(Tone::heading, heading) + "\n" + text;
+  };
+  const double base = runs[0].amount(time_pointer);
+  std::string head = left_aligned("", label_width) + right_aligned(letter_of(0), value_width);
+  for (std::size_t i = first; i < end; ++i)
+    head += right_aligned(letter_of(i), value_width) + right_aligned("- A", change_width);
+  std::string text = "\n" + std::string(indent) + paint(Tone::quiet, head) + "\n" +
+                     row({"iteration time", time_pointer, text_of_time, Change::relative}) +
+                     line(
+                         "speed-up",
+                         [base](const DataView& run) {
+                           return fixed_text(base / run.amount(time_pointer), 3) + "x";
+                         },
+                         no_change);
+  for (const Figure& figure : figures())
+    for (const std::string_view key : {"tokens_per_s", "model_tflops_per_gpu", "mfu"})
+      if (figure.key == key) text += row(row_of(figure));
+  const FigureRows lines = shown_rows(line_rows("/breakdown_s", times_of(runs)), shown);
+  text += rows("Where the time goes, on the GPUs that finish last", lines) + "\n" +
+          paint(Tone::heading, "Share of the iteration, on the same GPUs") + "\n";
+  for (const FigureRow& each : lines) {
+    const auto share = [&](const DataView& run) {
+      return run.amount(each.pointer) / run.amount(time_pointer);
+    };
+    text += line(
+        each.label, [&](const DataView& run) { return percent_text(share(run)); },
+        [&](const DataView& run) { return signed_text((share(run) - share(runs[0])) * 100, 1); });
   }
-
-  std::string block() const {
-    const double base = runs_[0].amount(time_pointer);
-    std::string text = "\n" + header() +
-                       row({"iteration time", time_pointer, text_of_time, Change::relative}) +
-                       line("speed-up", [base](const DataView& run) {
-                         return fixed_text(base / run.amount(time_pointer), 3) + "x";
-                       });
-    for (const Figure& figure : figures())
-      for (const std::string_view key : {"tokens_per_s", "model_tflops_per_gpu", "mfu"})
-        if (figure.key == key) text += row(row_of(figure));
-    const FigureRows lines = shown_rows(line_rows("/breakdown_s", times_of(runs_)), shown_);
-    text += rows("Where the time goes, on the GPUs that finish last", lines) + "\n" +
-            paint_(Tone::heading, "Share of the iteration, on the same GPUs") + "\n";
-    for (const FigureRow& each : lines) {
-      const auto share = [&](const DataView& run) {
-        return run.amount(each.pointer) / run.amount(time_pointer);
-      };
-      text += line(
-          each.label, [&](const DataView& run) { return percent_text(share(run)); },
-          [&](const DataView& run) {
-            return signed_text((share(run) - share(runs_[0])) * 100, 1);
-          });
-    }
-    return text +
-           rows("Bytes on the wire in one iteration, all GPUs together", traffic_rows(shown_)) +
-           rows("Memory of the fullest GPU",
-                {{"in use", "/memory/max_bytes", text_of_bytes, Change::relative},
-                 {"usable", "/memory/usable_bytes", text_of_bytes}}) +
-           line("fits", [](const DataView& run) {
-             const JsonValue* fits = run.find("/memory/fits");
-             return std::string(fits != nullptr && canonical_text(*fits) == "true" ? "yes" : "NO");
-           });
-  }
-
- private:
-  const DataViews& runs_;
-  std::size_t first_, end_;
-  const Painter& paint_;
-  DataViews shown_{runs_[0]};
-};
+  return text + rows("Bytes on the wire in one iteration, all GPUs together", traffic_rows(shown)) +
+         rows("Memory of the fullest GPU",
+              {{"in use", "/memory/max_bytes", text_of_bytes, Change::relative},
+               {"usable", "/memory/usable_bytes", text_of_bytes}}) +
+         line(
+             "fits",
+             [](const DataView& run) {
+               const JsonValue* fits = run.find("/memory/fits");
+               return fits != nullptr && canonical_text(*fits) == "true" ? "yes" : "NO";
+             },
+             no_change);
+}
 
 // The JSON.
 
@@ -322,332 +295,6 @@ double usable_memory(const JsonValue& memory) {
   return number_of(memory.find("capacity_bytes")).value_or(0);
 }
 
-// The page.
-
-std::vector<std::string> letters(const DataViews& runs) {
-  std::vector<std::string> all;
-  for (std::size_t i = 0; i < runs.size(); ++i) all.push_back(letter(i));
-  return all;
-}
-
-/// Two things side by side, unless there are so many runs that the tables need the width of the page.
-std::string columns(const DataViews& runs, const std::string& kind, const std::string& left,
-                    const std::string& right) {
-  constexpr std::size_t side_by_side = 3;
-  return "<div class=\"columns " + (runs.size() > side_by_side ? "stacked" : kind) + "\"><div>" +
-         left + "</div><div>" + right + "</div></div>\n";
-}
-
-/// Whether an iteration of every run holds the same number of tokens, so that times can be compared.
-bool same_work(const DataViews& runs) {
-  constexpr double rounding = 1e-9;
-  const auto tokens = [](const DataView& run) {
-    return run.amount("/tokens_per_s") * run.amount(time_pointer);
-  };
-  return std::ranges::all_of(runs, [&](const DataView& run) {
-    return std::abs(tokens(run) - tokens(runs[0])) <= rounding * tokens(runs[0]);
-  });
-}
-
-/// Of the other runs the one that trains fastest, against the first.
-std::string verdict_line(const DataViews& runs) {
-  if (runs.size() == 1) return "<h1><span class=\"big\">1 run</span> is left to show</h1>\n";
-  const auto best =
-      std::max_element(runs.begin() + 1, runs.end(), [](const DataView& a, const DataView& b) {
-        return a.amount("/tokens_per_s") < b.amount("/tokens_per_s");
-      });
-  const bool by_time = same_work(runs);
-  std::string change =
-      change_html({"", by_time ? time_pointer : "/tokens_per_s", grouped_text, Change::relative},
-                  runs[0], *best);
-  if (const std::size_t minus = change.find(">-"); minus != std::string::npos)
-    change.replace(minus + 1, 1, "−");
-  return "<h1><span class=\"big\">" + change + "</span> " +
-         (by_time ? "iteration time" : "tokens per second") + ": " +
-         letter_of(static_cast<std::size_t>(best - runs.begin())) + " against A" +
-         (runs.size() > 2 ? ", of the others the fastest" : "") + "</h1>\n";
-}
-
-/// The first screen: which run is faster by how much, all runs on one axis of time.
-std::string headline(const Comparison& comparison, const DataViews& runs) {
-  std::string kicker, html;
-  const auto note = [&](const char* kind, const char* mark, const std::string& text) {
-    html += "<p class=\"verdict " + std::string(kind) + "\"><b>" + mark + "</b> " + escaped(text) +
-            "</p>\n";
-  };
-  for (const FailedRun& run : comparison.failed)
-    note("bad", "✗", run.label + " could not be simulated: " + run.error);
-  for (std::size_t i = 0; i < comparison.orderings.size(); ++i)
-    if (const std::optional<Ordering>& ordering = comparison.orderings[i])
-      note(mark_of(*ordering).kind, mark_of(*ordering).mark, order_text(*ordering, i));
-  for (const std::string& warning : comparison.warnings) note("doubtful", "!", warning);
-  if (!same_work(runs))
-    note("doubtful", "!",
-         "An iteration does not hold the same number of tokens in all runs: compare tokens per "
-         "second, not times.");
-  const Seconds whole{largest(runs, time_pointer)};
-  std::vector<std::vector<std::string>> bars;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::string& label = comparison.runs[i].label;
-    kicker += (i == 0 ? "" : " · ") + letter_of(i) + " " + label;
-    bars.push_back({letter(i) + "<span class=\"name\">" + escaped(label) + "</span>",
-                    html::stacked_bar(html::breakdown_pieces(runs[i].find("/breakdown_s"), whole,
-                                                             comparison.runs[i].iteration_time()),
-                                      "where the time of " + letter_of(i) + " goes"),
-                    "<b>" + runs[i].cell(time_pointer, text_of_time) + "</b>"});
-  }
-  constexpr int digits = 4;
-  const auto mark = [&](double time) {
-    const Seconds unit = whole >= 1_s ? 1_s : whole >= 1_ms ? 1_ms : 1_us;
-    return significant_text(Seconds{time} / unit, digits) + (unit == 1_s    ? " s"
-                                                             : unit == 1_ms ? " ms"
-                                                                            : " us");
-  };
-  return "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">" + escaped(kicker) +
-         "</p>\n" + verdict_line(runs) + html + "<div class=\"runs-chart\">" +
-         html::bar_chart("Iteration time of each run", std::move(bars),
-                         html::axis(whole / 1_s, mark)) +
-         "</div>\n" + html::breakdown_legend(runs) + "</div>\n</header>\n";
-}
-
-std::string headline_table(const Comparison& comparison, const DataViews& runs) {
-  FigureRows rows{{"iteration time", time_pointer, text_of_time, Change::relative},
-                  {"90 % interval from", "/iteration_time_interval_s/0", text_of_time},
-                  {"to", "/iteration_time_interval_s/1", text_of_time}};
-  for (const Figure& figure : figures()) rows.push_back(row_of(figure));
-  rows.push_back({"GPUs", "/job/gpus", grouped_text, Change::relative});
-  rows.push_back(
-      {"memory of the fullest GPU", "/memory/max_bytes", text_of_bytes, Change::relative});
-  rows.push_back({"usable memory", "/memory/usable_bytes", text_of_bytes});
-  std::string html = figure_table("Headline numbers", rows, runs);
-  for (std::size_t i = 1; i < runs.size(); ++i)
-    html += html::quiet(
-        "Speed-up of " + letter_of(i) + " over A: " +
-        html::number("/speedup/" + std::to_string(i), fixed_text(comparison.speedup(i), 3) + "x") +
-        ", the time of A over that of " + letter_of(i) + ".");
-  return html;
-}
-
-std::string difference_table(const Comparison& comparison, const DataViews& runs) {
-  if (comparison.differences.empty())
-    return html::quiet("No input is known to differ between these runs.");
-  html::Table table{"Inputs that differ", {"input"}, {}, "l", "differences"};
-  for (const std::string& each : letters(runs)) table.head.push_back(each);
-  for (const InputDifference& difference : comparison.differences) {
-    std::vector<std::string>& row = table.rows.emplace_back();
-    row.push_back(element("code", "", escaped(difference.pointer)));
-    for (const std::string& value : difference.values)
-      row.push_back(element("code", "", escaped(value)));
-  }
-  return html::table(table);
-}
-
-/// "gpt-39b on 512 GPUs of a100-80gb-4hdr with megatron-lm-2021; tensor 8 × …", as far as the report says.
-std::string job_list(const Comparison& comparison, const DataViews& runs) {
-  std::string items;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const ComparedRun& run = comparison.runs[i];
-    const std::string model = run.text("/job/model"), plan = run.text("/job/plan");
-    items += "<li>" + letter(i) + "<b>" + escaped(run.label) + "</b>" + escaped(name_beside(run)) +
-             (run.fits() ? "" : " <strong class=\"bad\">does not fit in memory</strong>") + "<br>" +
-             escaped((model.empty()
-                          ? ""
-                          : model + " on " + grouped_text(run.number("/job/gpus")) + " GPUs of " +
-                                run.text("/job/platform") + " with " + run.text("/job/software")) +
-                     (plan.empty() ? "" : "; " + plan)) +
-             "</li>\n";
-  }
-  return "<h3>The runs</h3>\n<ul class=\"jobs\">\n" + items + "</ul>\n";
-}
-
-/// Why one run takes longer than the first, the largest change first; with what makes the line in either run.
-std::string reasons(const DataViews& runs, const DataViews& why, std::size_t run) {
-  constexpr std::size_t most_lines = 4;
-  constexpr double least_share = 0.03;
-  FigureRows rows = line_rows("/breakdown_s", times_of(runs));
-  const auto change = [&](const FigureRow& row) {
-    return runs[run].amount(row.pointer) - runs[0].amount(row.pointer);
-  };
-  double sum = 0;
-  for (const FigureRow& row : rows) sum += std::abs(change(row));
-  std::erase_if(rows,
-                [&](const FigureRow& row) { return std::abs(change(row)) <= least_share * sum; });
-  std::ranges::stable_sort(rows, [&](const FigureRow& a, const FigureRow& b) {
-    return std::abs(change(a)) > std::abs(change(b));
-  });
-  if (rows.size() > most_lines) rows.resize(most_lines);
-  if (rows.empty()) return "";
-  std::string items;
-  for (const FigureRow& row : rows) {
-    items += "<li><b>" + html::swatch(row.kind) + escaped(row.label) + ": " +
-             change_html(row, runs[0], runs[run]) + "</b>";
-    for (const std::size_t i : {std::size_t{0}, run})
-      if (const std::string text = why[i].text("/reasons/" + row.kind); !text.empty())
-        items += "<p>" + letter(i) + " " + escaped(text) + "</p>";
-    items += "</li>\n";
-  }
-  const bool is_faster = runs[run].amount(time_pointer) < runs[0].amount(time_pointer);
-  return "<h3>Why is " + letter_of(run) + (is_faster ? " faster" : " slower") +
-         " than A?</h3>\n<ol class=\"why\">\n" + items + "</ol>\n";
-}
-
-/// The largest parts of each critical path.
-std::string critical_paths(const DataViews& runs, const DataViews& why) {
-  constexpr std::size_t most_rows = 8;
-  const double whole = largest(runs, time_pointer);
-  const NumberText times = times_of(runs);
-  std::string lists;
-  for (const DataView& run : why) {
-    html::Table table{"The critical path", {"what", "", "time"}, {}, "llr", "bars path"};
-    for (std::size_t i = 0; i < std::min(most_rows, run.size("/path")); ++i) {
-      const std::string at = "/path/" + std::to_string(i) + "/";
-      const double time = run.amount(at + "time_s");
-      table.rows.push_back(
-          {escaped(run.text(at + "what")),
-           html::stacked_bar({{time / whole, run.text(at + "line"), times(time)}}, times(time)),
-           run.cell(at + "time_s", times)});
-    }
-    if (!table.rows.empty()) lists += "<div>" + run.heading + html::table(table) + "</div>\n";
-  }
-  if (lists.empty()) return "";
-  return "<h3>The critical path</h3>\n" +
-         html::quiet(
-             "The chain of work and messages that the end of the iteration waited for; "
-             "only what is on it makes the iteration longer. Its times add up to the "
-             "iteration's. Below, the largest parts of each.") +
-         figure_table("Critical path by kind of work", line_rows("/path_by_line_s", times), why,
-                      true) +
-         "<div class=\"side\">" + lists + "</div>\n";
-}
-
-/// The breakdowns with their differences, why they differ, and the critical paths.
-std::string time_section(const DataViews& runs, const DataViews& why) {
-  constexpr std::size_t most_runs = 3;  // more would repeat the same reasons
-  const std::string breakdown =
-      html::quiet(
-          "Each instant of the GPUs that finish last belongs to one line; the lines add up "
-          "to the iteration time.") +
-      figure_table("Where the time goes", line_rows("/breakdown_s", times_of(runs)), runs, true);
-  std::string all_reasons;
-  for (std::size_t i = 1; i < runs.size() && i <= most_runs; ++i)
-    all_reasons += reasons(runs, why, i);
-  return (all_reasons.empty() ? breakdown : columns(runs, "even-columns", breakdown, all_reasons)) +
-         critical_paths(runs, why);
-}
-
-std::string timelines(const Comparison& comparison) {
-  std::string all, missing;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    all += (i == 0 ? "" : " ") + letter_of(i);
-    if (!comparison.runs[i].details)
-      missing += html::quiet(letter(i) + escaped(comparison.runs[i].label) +
-                             " is known by its report alone, which holds no timeline.");
-  }
-  return html::quiet(
-             "Of each run the replica that ends last, one row a device and stream; all "
-             "move together. Rest the pointer on something to read what it is.") +
-         missing + "<div id=\"timelines\" data-letters=\"" + all +
-         "\"><noscript><p>The timelines are drawn by a script.</p></noscript></div>\n";
-}
-
-std::string traffic_section(const DataViews& runs) {
-  const std::string table = figure_table("Traffic by class", traffic_rows(runs), runs);
-  return table.empty() ? ""
-                       : "<h3>Traffic by class</h3>\n" +
-                             html::quiet(
-                                 "Bytes that all GPUs send in one iteration, NVLink "
-                                 "included; below them, the messages of one pipeline.") +
-                             table;
-}
-
-/// A break-even as a bar, from the least bandwidth tried to the most on a logarithmic axis: where the second run is the faster one.
-std::string break_even_bar(const BreakEven& found) {
-  constexpr double most = 64;  // the factors that are searched: 1/64 to 64
-  double share = 1;            // of the bar, in which the first colour holds
-  std::string first = "idle", second = "idle";
-  if (found.outcome == BreakEven::Outcome::crosses) {
-    share = std::clamp(std::log(found.factor * most) / std::log(most * most), 0.0, 1.0);
-    first = found.faster_below ? "faster" : "slower";
-    second = found.faster_below ? "slower" : "faster";
-  } else if (found.outcome != BreakEven::Outcome::always_equal) {
-    first = found.outcome == BreakEven::Outcome::always_faster ? "faster" : "slower";
-  }
-  return "<div class=\"even\">" +
-         html::stacked_bar({{share, first, first}, {1 - share, second, second}},
-                           "faster or slower by bandwidth", 0.5) +
-         "</div>" +
-         html::quiet("from " + to_text(found.bandwidth_now * (1 / most)) + " to " +
-                     to_text(found.bandwidth_now * most) +
-                     "; the line: " + to_text(found.bandwidth_now) + ", as it is now");
-}
-
-std::string break_even_section(const Comparison& comparison) {
-  std::string evens, codecs;
-  for (std::size_t i = 0; i < comparison.break_evens.size(); ++i) {
-    const BreakEven& found = comparison.break_evens[i];
-    evens += "<li><b>" + escaped(found.what) + "</b>, " +
-             escaped(meaning_of(found.part) + ": " + verdict_of(found)) + "." +
-             (found.outcome == BreakEven::Outcome::crosses
-                  ? " Equal at " +
-                        html::number("/break_even/" + std::to_string(i) + "/bandwidth_bytes_per_s",
-                                     to_text(found.bandwidth)) +
-                        "."
-                  : "") +
-             break_even_bar(found) + "</li>\n";
-  }
-  if (!evens.empty())
-    evens = html::quiet(
-                "The bandwidth of the network is multiplied by 1/64 to 64 and both runs "
-                "are simulated again, until their times cross. Green: faster than what it "
-                "is compared with; red: slower.") +
-            "<ul class=\"evens\">\n" + evens + "</ul>\n";
-  for (const CodecBreakEven& codec : comparison.codecs)
-    codecs += "<li class=\"" + std::string(codec.slows_job() ? "bad" : "") + "\">" +
-              letter(codec.run) +
-              escaped(with_spaces(name_of(codec.traffic)) + ": " + effect_of(codec)) + "</li>\n";
-  if (codecs.empty()) return evens;
-  return evens + "<h3>What compressing does to the job</h3>\n" +
-         html::quiet(
-             "Simulated without each codec. A transfer alone gains while its codec takes "
-             "less time than the bytes it saves; in a job it may have been hidden.") +
-         "<ul class=\"evens\">\n" + codecs + "</ul>\n";
-}
-
-std::string input_section(const DataViews& runs) {
-  const html::InputTables inputs = html::input_tables(runs, letters(runs));
-  std::string html;
-  if (!inputs.different.empty())
-    html += "<h3>Numbers that not all runs share</h3>\n" + inputs.different;
-  if (!inputs.common.empty())
-    html += html::details(
-        std::to_string(inputs.num_common) + " numbers that all runs rest on, with their sources",
-        inputs.common);
-  return html;
-}
-
-std::string scenarios(const Comparison& comparison) {
-  std::string html;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    const ComparedRun& run = comparison.runs[i];
-    const std::string name = letter(i) + escaped(run.label);
-    html +=
-        run.details
-            ? html::scenario_details(name + ": the whole scenario, with the origin of each value",
-                                     run.details->scenario)
-            : "<p>" + name + ": a report, which does not hold the scenario; its hash is <code>" +
-                  escaped(run.text("/scenario_hash")) + "</code>.</p>\n";
-  }
-  return html;
-}
-
-std::string title_of(const Comparison& comparison) {
-  const std::string title = joined(comparison.runs, " against ", std::mem_fn(&ComparedRun::label));
-  constexpr std::size_t longest = 90;
-  return title.size() <= longest ? title
-                                 : std::to_string(comparison.runs.size()) + " runs against " +
-                                       comparison.runs.front().label;
-}
-
 /// Why a played iteration takes as long as it does:
 ///   {"path": [{"what": "compute of stage 5", "line": "compute", "time_s": 1.2, "steps": 24}, …],
 ///    "path_by_line_s": {"compute": 10.2, …}, "reasons": {"compute": "24 microbatches pass …", …}}
@@ -685,7 +332,7 @@ std::string comparison_text(const Comparison& comparison, Colour colour) {
           marked(mark_of(*ordering).mark, order_text(*ordering, i), mark_of(*ordering).tone, paint);
   const DataViews runs = reports_of(comparison);
   for (std::size_t first = 1; first == 1 || first < runs.size(); first += others_at_once())
-    text += TextColumns(runs, first, paint).block();
+    text += text_block(runs, first, paint);
   if (!comparison.differences.empty()) text += heading("Inputs that differ");
   for (const InputDifference& difference : comparison.differences)
     text +=
@@ -791,12 +438,328 @@ RunDetails run_details(const std::string& scenario, const PlayedIteration& playe
           why_value(played, path, report)};
 }
 
+namespace html {
+namespace {
+
+std::vector<std::string> letters(const DataViews& runs) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < runs.size(); ++i) all.push_back(letter(i));
+  return all;
+}
+
+/// Two things side by side, unless there are so many runs that the tables need the width of the page.
+std::string columns(const DataViews& runs, const std::string& kind, const std::string& left,
+                    const std::string& right) {
+  constexpr std::size_t side_by_side = 3;
+  return "<div class=\"columns " + (runs.size() > side_by_side ? "stacked" : kind) + "\"><div>" +
+         left + "</div><div>" + right + "</div></div>\n";
+}
+
+/// Whether an iteration of every run holds the same number of tokens, so that times can be compared.
+bool same_work(const DataViews& runs) {
+  constexpr double rounding = 1e-9;
+  const auto tokens = [](const DataView& run) {
+    return run.amount("/tokens_per_s") * run.amount(time_pointer);
+  };
+  return std::ranges::all_of(runs, [&](const DataView& run) {
+    return std::abs(tokens(run) - tokens(runs[0])) <= rounding * tokens(runs[0]);
+  });
+}
+
+/// Of the other runs the one that trains fastest, against the first.
+std::string verdict_line(const DataViews& runs) {
+  if (runs.size() == 1) return "<h1><span class=\"big\">1 run</span> is left to show</h1>\n";
+  const auto best =
+      std::max_element(runs.begin() + 1, runs.end(), [](const DataView& a, const DataView& b) {
+        return a.amount("/tokens_per_s") < b.amount("/tokens_per_s");
+      });
+  const bool by_time = same_work(runs);
+  std::string change =
+      change_html({"", by_time ? time_pointer : "/tokens_per_s", grouped_text, Change::relative},
+                  runs[0], *best);
+  if (const std::size_t minus = change.find(">-"); minus != std::string::npos)
+    change.replace(minus + 1, 1, "−");
+  return "<h1><span class=\"big\">" + change + "</span> " +
+         (by_time ? "iteration time" : "tokens per second") + ": " +
+         letter_of(static_cast<std::size_t>(best - runs.begin())) + " against A" +
+         (runs.size() > 2 ? ", of the others the fastest" : "") + "</h1>\n";
+}
+
+/// The first screen: which run is faster by how much, all runs on one axis of time.
+std::string headline(const Comparison& comparison, const DataViews& runs) {
+  std::string kicker, html;
+  for (const FailedRun& run : comparison.failed)
+    html += verdict("bad", "✗", run.label + " could not be simulated: " + run.error);
+  for (std::size_t i = 0; i < comparison.orderings.size(); ++i)
+    if (const std::optional<Ordering>& ordering = comparison.orderings[i])
+      html += verdict(mark_of(*ordering).kind, mark_of(*ordering).mark, order_text(*ordering, i));
+  html += warnings(comparison.warnings);
+  if (!same_work(runs))
+    html += verdict("doubtful", "!",
+                    "An iteration does not hold the same number of tokens in all runs: compare "
+                    "tokens per second, not times.");
+  const Seconds whole{largest(runs, time_pointer)};
+  std::vector<std::vector<std::string>> bars;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::string& label = comparison.runs[i].label;
+    kicker += (i == 0 ? "" : " · ") + letter_of(i) + " " + label;
+    bars.push_back({letter(i) + element("span", "class=\"name\"", escaped(label)),
+                    stacked_bar(breakdown_pieces(runs[i].find("/breakdown_s"), whole,
+                                                 comparison.runs[i].iteration_time()),
+                                "where the time of " + letter_of(i) + " goes"),
+                    element("b", "", runs[i].cell(time_pointer, text_of_time))});
+  }
+  const auto [unit, name] = whole >= 1_s    ? std::pair(1_s, " s")
+                            : whole >= 1_ms ? std::pair(1_ms, " ms")
+                                            : std::pair(1_us, " us");
+  const auto mark = [unit = unit, name = name](double time) {
+    return significant_text(Seconds{time} / unit, 4) + name;
+  };
+  return "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">" + escaped(kicker) +
+         "</p>\n" + verdict_line(runs) + html + "<div class=\"runs-chart\">" +
+         bar_chart("Iteration time of each run", std::move(bars), axis(whole / 1_s, mark)) +
+         "</div>\n" + breakdown_legend(runs) + "</div>\n</header>\n";
+}
+
+std::string headline_table(const Comparison& comparison, const DataViews& runs) {
+  FigureRows rows{{"iteration time", time_pointer, text_of_time, Change::relative},
+                  {"90 % interval from", "/iteration_time_interval_s/0", text_of_time},
+                  {"to", "/iteration_time_interval_s/1", text_of_time}};
+  for (const Figure& figure : figures()) rows.push_back(row_of(figure));
+  rows.push_back({"GPUs", "/job/gpus", grouped_text, Change::relative});
+  rows.push_back(
+      {"memory of the fullest GPU", "/memory/max_bytes", text_of_bytes, Change::relative});
+  rows.push_back({"usable memory", "/memory/usable_bytes", text_of_bytes});
+  std::string html = figure_table("Headline numbers", rows, runs);
+  for (std::size_t i = 1; i < runs.size(); ++i)
+    html +=
+        quiet("Speed-up of " + letter_of(i) + " over A: " +
+              number("/speedup/" + std::to_string(i), fixed_text(comparison.speedup(i), 3) + "x") +
+              ", the time of A over that of " + letter_of(i) + ".");
+  return html;
+}
+
+std::string difference_table(const Comparison& comparison, const DataViews& runs) {
+  if (comparison.differences.empty())
+    return quiet("No input is known to differ between these runs.");
+  Table table{"Inputs that differ", {"input"}, {}, "l", "differences"};
+  for (const std::string& each : letters(runs)) table.head.push_back(each);
+  for (const InputDifference& difference : comparison.differences) {
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row.push_back(element("code", "", escaped(difference.pointer)));
+    for (const std::string& value : difference.values)
+      row.push_back(element("code", "", escaped(value)));
+  }
+  return html::table(table);
+}
+
+/// "gpt-39b on 512 GPUs of a100-80gb-4hdr with megatron-lm-2021; tensor 8 × …", as far as the report says.
+std::string job_list(const Comparison& comparison, const DataViews& runs) {
+  std::string items;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const ComparedRun& run = comparison.runs[i];
+    const std::string model = run.text("/job/model"), plan = run.text("/job/plan");
+    items += "<li>" + letter(i) + "<b>" + escaped(run.label) + "</b>" + escaped(name_beside(run)) +
+             (run.fits() ? "" : " <strong class=\"bad\">does not fit in memory</strong>") + "<br>" +
+             escaped((model.empty()
+                          ? ""
+                          : model + " on " + grouped_text(run.number("/job/gpus")) + " GPUs of " +
+                                run.text("/job/platform") + " with " + run.text("/job/software")) +
+                     (plan.empty() ? "" : "; " + plan)) +
+             "</li>\n";
+  }
+  return subsection("The runs", "", list("jobs", items));
+}
+
+/// Why one run takes longer than the first, the largest change first; with what makes the line in either run.
+std::string reasons(const DataViews& runs, const DataViews& why, std::size_t run) {
+  constexpr std::size_t most_lines = 4;
+  constexpr double least_share = 0.03;
+  FigureRows rows = line_rows("/breakdown_s", times_of(runs));
+  const auto change = [&](const FigureRow& row) {
+    return runs[run].amount(row.pointer) - runs[0].amount(row.pointer);
+  };
+  double sum = 0;
+  for (const FigureRow& row : rows) sum += std::abs(change(row));
+  std::erase_if(rows,
+                [&](const FigureRow& row) { return std::abs(change(row)) <= least_share * sum; });
+  std::ranges::stable_sort(rows, [&](const FigureRow& a, const FigureRow& b) {
+    return std::abs(change(a)) > std::abs(change(b));
+  });
+  if (rows.size() > most_lines) rows.resize(most_lines);
+  std::string items;
+  for (const FigureRow& row : rows) {
+    std::string texts;
+    for (const std::size_t i : {std::size_t{0}, run})
+      if (const std::string text = why[i].text("/reasons/" + row.kind); !text.empty())
+        texts += element("p", "", letter(i) + " " + escaped(text));
+    items += reason_item(row.kind, escaped(row.label) + ": " + change_html(row, runs[0], runs[run]),
+                         texts);
+  }
+  const bool is_faster = runs[run].amount(time_pointer) < runs[0].amount(time_pointer);
+  return subsection("Why is " + letter_of(run) + (is_faster ? " faster" : " slower") + " than A?",
+                    "", list("why", items));
+}
+
+/// The largest parts of each critical path.
+std::string critical_paths(const DataViews& runs, const DataViews& why) {
+  constexpr std::size_t most_rows = 8;
+  const double whole = largest(runs, time_pointer);
+  const NumberText times = times_of(runs);
+  std::string lists;
+  for (const DataView& run : why) {
+    Table table{"The critical path", {"what", "", "time"}, {}, "llr", "bars path"};
+    for (const std::string& at : run.items("/path", most_rows)) {
+      const double time = run.amount(at + "time_s");
+      table.rows.push_back(
+          {escaped(run.text(at + "what")),
+           stacked_bar({{time / whole, run.text(at + "line"), times(time)}}, times(time)),
+           run.cell(at + "time_s", times)});
+    }
+    if (!table.rows.empty()) lists += "<div>" + run.heading + html::table(table) + "</div>\n";
+  }
+  if (lists.empty()) return "";
+  return subsection(
+      "The critical path",
+      "The chain of work and messages that the end of the iteration waited for; only what is on it "
+      "makes the iteration longer. Its times add up to the iteration's. Below, the largest parts "
+      "of each.",
+      figure_table("Critical path by kind of work", line_rows("/path_by_line_s", times), why,
+                   true) +
+          "<div class=\"side\">" + lists + "</div>\n");
+}
+
+/// The breakdowns with their differences, why they differ, and the critical paths.
+std::string time_section(const DataViews& runs, const DataViews& why) {
+  constexpr std::size_t most_runs = 3;  // more would repeat the same reasons
+  const std::string breakdown =
+      quiet(
+          "Each instant of the GPUs that finish last belongs to one line; the lines add up "
+          "to the iteration time.") +
+      figure_table("Where the time goes", line_rows("/breakdown_s", times_of(runs)), runs, true);
+  std::string all_reasons;
+  for (std::size_t i = 1; i < runs.size() && i <= most_runs; ++i)
+    all_reasons += reasons(runs, why, i);
+  return (all_reasons.empty() ? breakdown : columns(runs, "even-columns", breakdown, all_reasons)) +
+         critical_paths(runs, why);
+}
+
+std::string timelines(const Comparison& comparison) {
+  std::string all, missing;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    all += (i == 0 ? "" : " ") + letter_of(i);
+    if (!comparison.runs[i].details)
+      missing += quiet(letter(i) + escaped(comparison.runs[i].label) +
+                       " is known by its report alone, which holds no timeline.");
+  }
+  return quiet(
+             "Of each run the replica that ends last, one row a device and stream; all "
+             "move together. Rest the pointer on something to read what it is.") +
+         missing + "<div id=\"timelines\" data-letters=\"" + all +
+         "\"><noscript><p>The timelines are drawn by a script.</p></noscript></div>\n";
+}
+
+std::string traffic_section(const DataViews& runs) {
+  return subsection("Traffic by class",
+                    "Bytes that all GPUs send in one iteration, NVLink included; below them, the "
+                    "messages of one pipeline.",
+                    figure_table("Traffic by class", traffic_rows(runs), runs));
+}
+
+/// A break-even as a bar, from the least bandwidth tried to the most on a logarithmic axis: where the second run is the faster one.
+std::string break_even_bar(const BreakEven& found) {
+  constexpr double most = 64;  // the factors that are searched: 1/64 to 64
+  double share = 1;            // of the bar, in which the first colour holds
+  std::string first = "idle", second = "idle";
+  if (found.outcome == BreakEven::Outcome::crosses) {
+    share = std::clamp(std::log(found.factor * most) / std::log(most * most), 0.0, 1.0);
+    first = found.faster_below ? "faster" : "slower";
+    second = found.faster_below ? "slower" : "faster";
+  } else if (found.outcome != BreakEven::Outcome::always_equal) {
+    first = found.outcome == BreakEven::Outcome::always_faster ? "faster" : "slower";
+  }
+  return "<div class=\"even\">" +
+         stacked_bar({{share, first, first}, {1 - share, second, second}},
+                     "faster or slower by bandwidth", 0.5) +
+         "</div>" +
+         quiet("from " + to_text(found.bandwidth_now * (1 / most)) + " to " +
+               to_text(found.bandwidth_now * most) + "; the line: " + to_text(found.bandwidth_now) +
+               ", as it is now");
+}
+
+std::string break_even_section(const Comparison& comparison) {
+  std::string evens, codecs;
+  for (std::size_t i = 0; i < comparison.break_evens.size(); ++i) {
+    const BreakEven& found = comparison.break_evens[i];
+    evens += "<li><b>" + escaped(found.what) + "</b>, " +
+             escaped(meaning_of(found.part) + ": " + verdict_of(found)) + "." +
+             (found.outcome == BreakEven::Outcome::crosses
+                  ? " Equal at " +
+                        number("/break_even/" + std::to_string(i) + "/bandwidth_bytes_per_s",
+                               to_text(found.bandwidth)) +
+                        "."
+                  : "") +
+             break_even_bar(found) + "</li>\n";
+  }
+  if (!evens.empty())
+    evens = quiet(
+                "The bandwidth of the network is multiplied by 1/64 to 64 and both runs "
+                "are simulated again, until their times cross. Green: faster than what it "
+                "is compared with; red: slower.") +
+            list("evens", evens);
+  for (const CodecBreakEven& codec : comparison.codecs)
+    codecs += element("li", codec.slows_job() ? "class=\"bad\"" : "",
+                      letter(codec.run) +
+                          escaped(with_spaces(name_of(codec.traffic)) + ": " + effect_of(codec))) +
+              "\n";
+  return evens + subsection("What compressing does to the job",
+                            "Simulated without each codec. A transfer alone gains while its codec "
+                            "takes less time than the bytes it saves; in a job it may have been "
+                            "hidden.",
+                            list("evens", codecs));
+}
+
+std::string input_section(const DataViews& runs) {
+  const InputTables inputs = input_tables(runs, letters(runs));
+  return subsection("Numbers that not all runs share", "", inputs.different) +
+         (inputs.common.empty() ? ""
+                                : details(std::to_string(inputs.num_common) +
+                                              " numbers that all runs rest on, with their sources",
+                                          inputs.common));
+}
+
+std::string scenarios(const Comparison& comparison) {
+  std::string html;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    const ComparedRun& run = comparison.runs[i];
+    const std::string name = letter(i) + escaped(run.label);
+    html += run.details
+                ? scenario_details(name + ": the whole scenario, with the origin of each value",
+                                   run.details->scenario)
+                : "<p>" + name +
+                      ": a report, which does not hold the scenario; its hash is <code>" +
+                      escaped(run.text("/scenario_hash")) + "</code>.</p>\n";
+  }
+  return html;
+}
+
+std::string title_of(const Comparison& comparison) {
+  const std::string title = joined(comparison.runs, " against ", std::mem_fn(&ComparedRun::label));
+  constexpr std::size_t longest = 90;
+  return title.size() <= longest ? title
+                                 : std::to_string(comparison.runs.size()) + " runs against " +
+                                       comparison.runs.front().label;
+}
+
+}  // namespace
+}  // namespace html
+
 std::string compare_page(const Comparison& comparison) {
   WT_EXPECT(!comparison.runs.empty());
   const DataViews runs = reports_of(comparison);
   DataViews why = runs;
   JsonValue::Array whys;
-  HtmlPage page{"compare", title_of(comparison), headline(comparison, runs)};
+  HtmlPage page{"compare", html::title_of(comparison), html::headline(comparison, runs)};
   page.data = {{"report", pretty_text(without_wall_time(comparison_value(comparison))) + "\n"},
                {"why", ""}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -805,25 +768,28 @@ std::string compare_page(const Comparison& comparison) {
     whys.push_back(details ? details->why : JsonValue());
     if (details) page.data.push_back({"timeline-" + std::to_string(i), details->timeline});
     page.footer += (i == 0 ? "" : " · ") + letter_of(i) + ": windtunnel " +
-                   escaped(runs[i].text("/version")) + ", scenario " +
-                   escaped(runs[i].text("/scenario_hash"));
+                   html::escaped(runs[i].text("/version")) + ", scenario " +
+                   html::escaped(runs[i].text("/scenario_hash"));
   }
   page.data[1].json = canonical_text(JsonValue(std::move(whys)));
   page.footer += " · <code>windtunnel compare --json</code> prints the same numbers";
   page.add("numbers", "", "In numbers",
-           columns(runs, "numbers", "\n" + headline_table(comparison, runs),
-                   "\n<h3>What was changed</h3>\n" + difference_table(comparison, runs) +
-                       job_list(comparison, runs)));
-  page.add("time", "Time", "Where the time goes", time_section(runs, why));
-  page.add("timeline", "Timeline", "Timelines on one axis", timelines(comparison));
+           html::columns(
+               runs, "numbers", html::headline_table(comparison, runs),
+               html::subsection("What was changed", "", html::difference_table(comparison, runs)) +
+                   html::job_list(comparison, runs)));
+  page.add("time", "Time", "Where the time goes", html::time_section(runs, why));
+  page.add("timeline", "Timeline", "Timelines on one axis", html::timelines(comparison));
   page.add("stages", "Stages", "Stages",
-           html::stage_times(runs) + "<h3>Memory of a GPU, GiB</h3>\n" + html::stage_memory(runs));
+           html::stage_times(runs) +
+               html::subsection("Memory of a GPU, GiB", "", html::stage_memory(runs)));
   constexpr std::size_t most_links_of_run = 6;
   page.add("network", "Network", "Network",
-           traffic_section(runs) + html::busiest_links(runs, most_links_of_run));
-  page.add("break-even", "Break-even", "Break-even bandwidths", break_even_section(comparison));
-  page.add("inputs", "Inputs", "Inputs and their sources", input_section(runs));
-  page.add("scenarios", "Scenarios", "Scenarios", scenarios(comparison));
+           html::traffic_section(runs) + html::busiest_links(runs, most_links_of_run));
+  page.add("break-even", "Break-even", "Break-even bandwidths",
+           html::break_even_section(comparison));
+  page.add("inputs", "Inputs", "Inputs and their sources", html::input_section(runs));
+  page.add("scenarios", "Scenarios", "Scenarios", html::scenarios(comparison));
   return html_document(page);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "report/html_text.hpp"
 #include "report/number_text.hpp"
@@ -136,36 +137,16 @@ std::string hero(const Document& document) {
     else
       cards += html::card(each.label, each.value.html(), each.note.html());
   }
-  return "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" + escaped(document.name) +
-         "</p>\n" + head + html::warnings(document.warnings) + "<p class=\"job\">" + lines +
-         "</p>\n</div>\n<div class=\"cards\">\n" + cards + "</div>\n</header>\n";
+  return html::hero(
+      document.name,
+      head + html::warnings(document.warnings) + "<p class=\"job\">" + lines + "</p>\n", cards);
 }
 
 }  // namespace
 
-bool Words::empty() const {
-  for (const Piece& piece : pieces_)
-    if (!piece.text.empty()) return false;
-  return true;
-}
-
-std::string Words::text() const {
-  std::string text;
-  for (const Piece& piece : pieces_) text += piece.text;
-  return text;
-}
-
-std::string Words::html() const {
-  std::string html;
-  for (const Piece& piece : pieces_)
-    html += piece.pointer.empty() ? escaped(piece.text) : html::number(piece.pointer, piece.text);
-  return html;
-}
-
-Words operator+(Words one, const Words& other) {
-  one.pieces_.insert(one.pieces_.end(), other.pieces_.begin(), other.pieces_.end());
-  return one;
-}
+Words::Words(std::string text, const std::string& pointer)
+    : text_(std::move(text)),
+      html_(pointer.empty() ? escaped(text_) : html::number(pointer, text_)) {}
 
 Words figure(const JsonValue& data, const std::string& pointer, std::string (*format)(double)) {
   const std::optional<double> number = number_of(find_at(data, pointer));

@@ -26,20 +26,22 @@ namespace windtunnel::document {
 class Words {
  public:
   Words() = default;
-  Words(const char* text) : Words(std::string(text)) {}
-  Words(std::string text) : pieces_{{std::move(text), ""}} {}
-  Words(std::string text, std::string pointer) : pieces_{{std::move(text), std::move(pointer)}} {}
+  Words(const char* text) : Words(std::string(text), "") {}
+  Words(std::string text) : Words(std::move(text), "") {}
+  /// A figure, unless the pointer is empty.
+  Words(std::string text, const std::string& pointer);
 
-  bool empty() const;
-  std::string text() const;
-  std::string html() const;
-  friend Words operator+(Words one, const Words& other);
+  bool empty() const { return text_.empty(); }
+  const std::string& text() const { return text_; }
+  const std::string& html() const { return html_; }
+  friend Words operator+(Words one, const Words& other) {
+    one.text_ += other.text_;
+    one.html_ += other.html_;
+    return one;
+  }
 
  private:
-  struct Piece {
-    std::string text, pointer;  ///< no pointer: not a figure
-  };
-  std::vector<Piece> pieces_;
+  std::string text_, html_;
 };
 
 /// The number at `pointer` as `format` prints it; empty where the data have none.

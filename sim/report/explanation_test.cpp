@@ -121,13 +121,13 @@ TEST_CASE(
     "the page's section names what it leaves out: failures, memory, and where nothing was asked") {
   Explanation e = explained();
   e.command = "windtunnel run 'my own.json'";
-  CHECK(html::why_section(e).find(
-            "<code>windtunnel explain &#39;my own.json&#39; --report why.html</code>") !=
+  CHECK(html::why_section(e, explanation_value(e))
+            .find("<code>windtunnel explain &#39;my own.json&#39; --report why.html</code>") !=
         std::string::npos);
   WhatIfResult fails{{WhatIfKind::codec, "int8", {}}, {}, {}, true, "no speed <known>\nmore"};
   WhatIfResult too_large{{WhatIfKind::training, "no recomputation", {}}, 16_us, {}, false, ""};
   e.what_ifs = {too_large, fails};
-  const std::string html = html::why_section(e);
+  const std::string html = html::why_section(e, explanation_value(e));
   CHECK(html.find("does not fit in memory") != std::string::npos);
   Report misfit = e.report;
   misfit.memory.fits = false;

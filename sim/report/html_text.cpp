@@ -22,27 +22,37 @@ std::string element(std::string_view name, std::string_view attributes, std::str
   return (text += name) += '>';
 }
 
-std::string number(std::string_view pointer, std::string_view text, std::string_view unit) {
-  std::string attributes = "data-at=\"" + escaped(pointer) + "\"";
-  if (!unit.empty()) attributes += " data-unit=\"" + escaped(unit) + "\"";
-  return element("span", attributes, escaped(text));
+std::string number(const Exact& exact, std::string_view text) {
+  const auto attribute = [](const std::string& name, const std::string& value) {
+    return " data-" + name + "=\"" + escaped(value) + "\"";
+  };
+  std::string attributes = exact.data == "report" ? "" : attribute("of", exact.data);
+  attributes += attribute("at", exact.pointer);
+  if (!exact.base.empty())
+    attributes += attribute(exact.change == Change::difference ? "minus" : "per", exact.base);
+  if (!exact.unit.empty()) attributes += attribute("unit", exact.unit);
+  return element("span", attributes.substr(1), escaped(text));
 }
 
-std::string changed_number(std::string_view pointer, std::string_view base, Change change,
-                           std::string_view text, std::string_view unit) {
-  std::string attributes = "data-at=\"" + escaped(pointer) + "\" data-" +
-                           (change == Change::difference ? "minus" : "per") + "=\"" +
-                           escaped(base) + "\"";
-  if (!unit.empty()) attributes += " data-unit=\"" + escaped(unit) + "\"";
-  return element("span", attributes, escaped(text));
-}
-
-std::string of_data(std::string_view id, const std::string& number) {
-  constexpr std::string_view head = "<span ";
-  return std::string(head) + "data-of=\"" + escaped(id) + "\" " + number.substr(head.size());
+std::string number(const std::string& pointer, std::string_view text, const std::string& unit) {
+  return number(Exact{pointer, unit}, text);
 }
 
 std::string quiet(std::string_view html) { return element("p", "class=\"quiet\"", html) + "\n"; }
+
+std::string subsection(std::string_view heading, std::string_view note, const std::string& html) {
+  if (html.empty()) return "";
+  return element("h3", "", heading) + "\n" + (note.empty() ? "" : quiet(note)) + html;
+}
+
+std::string list(std::string_view kind, const std::string& items) {
+  if (items.empty()) return "";
+  return element("ul", "class=\"" + std::string(kind) + "\"", "\n" + items) + "\n";
+}
+
+std::string reason_item(std::string_view kind, const std::string& title, const std::string& html) {
+  return element("li", "", element("b", "", swatch(kind) + title) + html) + "\n";
+}
 
 std::string details(std::string_view summary, std::string_view html) {
   return "<details>" + element("summary", "", summary) + "\n" + std::string(html) + "</details>\n";
@@ -52,10 +62,15 @@ std::string scenario_details(std::string_view summary, std::string_view text) {
   return details(summary, element("pre", "tabindex=\"0\"", escaped(text)));
 }
 
+std::string verdict(std::string_view kind, std::string_view mark, std::string_view text) {
+  return element("p", "class=\"verdict " + std::string(kind) + "\"",
+                 (mark.empty() ? "" : element("b", "", escaped(mark)) + " ") + escaped(text)) +
+         "\n";
+}
+
 std::string warnings(const std::vector<std::string>& texts) {
   std::string html;
-  for (const std::string& warning : texts)
-    html += "<p class=\"verdict doubtful\"><b>!</b> " + escaped(warning) + "</p>\n";
+  for (const std::string& warning : texts) html += verdict("doubtful", "!", warning);
   return html;
 }
 
@@ -66,6 +81,11 @@ std::string badge(std::string_view source) {
 std::string card(std::string_view label, const std::string& html, const std::string& note) {
   return "<div class=\"card\"><span class=\"label\">" + escaped(label) + "</span><b>" + html +
          "</b>" + (note.empty() ? "" : "<span class=\"note\">" + note + "</span>") + "</div>\n";
+}
+
+std::string hero(std::string_view name, const std::string& html, const std::string& cards) {
+  return "<header class=\"hero\">\n<div>\n" + element("p", "class=\"kicker\"", escaped(name)) +
+         "\n" + html + "</div>\n<div class=\"cards\">\n" + cards + "</div>\n</header>\n";
 }
 
 std::string table(const Table& table) {
@@ -229,24 +249,6 @@ std::string navigation(const HtmlPage& page) {
 }
 
 }  // namespace
-
-std::string svg_number(double number) { return fixed_text(number, 1); }
-
-std::string svg_text(double x, double y, const std::string& text, const std::string& attributes) {
-  return "<text x=\"" + svg_number(x) + "\" y=\"" + svg_number(y) + "\" " + attributes + ">" +
-         html::escaped(text) + "</text>\n";
-}
-
-std::string svg_rule(double x1, double y1, double x2, double y2, const std::string& attributes) {
-  return "<line x1=\"" + svg_number(x1) + "\" y1=\"" + svg_number(y1) + "\" x2=\"" +
-         svg_number(x2) + "\" y2=\"" + svg_number(y2) + "\" stroke=\"currentColor\" " + attributes +
-         "/>\n";
-}
-
-std::string svg_line(double x1, double y1, double x2, double y2, const std::string& kind) {
-  return "<line class=\"" + kind + "\" x1=\"" + svg_number(x1) + "\" y1=\"" + svg_number(y1) +
-         "\" x2=\"" + svg_number(x2) + "\" y2=\"" + svg_number(y2) + "\"/>\n";
-}
 
 void HtmlPage::add(const std::string& id, const std::string& place, const std::string& heading,
                    const std::string& html) {

@@ -17,27 +17,37 @@ std::string escaped(std::string_view text);
 /// <name attributes>html</name>
 std::string element(std::string_view name, std::string_view attributes, std::string_view html);
 
-/// A number as text, with the place of the exact one in the page's JSON data: the page's self-test compares them.
-/// `unit` is for texts that carry none ("GiB" in a table of GiB).
-std::string number(std::string_view pointer, std::string_view text, std::string_view unit = "");
-
 /// How a printed number comes of two exact ones.
 enum class Change {
   difference,  ///< the one less the other
   relative,    ///< the one over the other, less 1
 };
-/// The change from the number at `base` to the one at `pointer`, as text.
-std::string changed_number(std::string_view pointer, std::string_view base, Change change,
-                           std::string_view text, std::string_view unit = "");
-/// What `number` or `changed_number` made, of the page's data `id` instead of "report".
-std::string of_data(std::string_view id, const std::string& number);
+/// Where the exact number of a text stands in the page's JSON data: the page's self-test compares them.
+struct Exact {
+  std::string pointer,
+      unit = {};                ///< the unit is for texts that carry none ("GiB" in a table of GiB)
+  std::string data = "report";  ///< id of the data
+  std::string base = {};        ///< pointer to what it is a change from; else empty
+  Change change = Change::difference;
+};
+std::string number(const Exact& exact, std::string_view text);
+/// The same of a number in the data "report".
+std::string number(const std::string& pointer, std::string_view text, const std::string& unit = "");
 
 /// A paragraph in small grey letters.
 std::string quiet(std::string_view html);
+/// A part of a section: its heading, a grey sentence unless it is empty, and `html`; empty where there is none of that.
+std::string subsection(std::string_view heading, std::string_view note, const std::string& html);
+/// `items`, each in <li>, as a list of that class; empty where there are none.
+std::string list(std::string_view kind, const std::string& items);
+/// An item of a list of reasons: a title behind the colour of `kind`, and what stands below it.
+std::string reason_item(std::string_view kind, const std::string& title, const std::string& html);
 /// What opens when its summary is pressed.
 std::string details(std::string_view summary, std::string_view html);
 /// The scenario of a run or sweep, folded away.
 std::string scenario_details(std::string_view summary, std::string_view text);
+/// A sentence on a ground of that kind: good, doubtful or bad; behind its mark, unless that is empty.
+std::string verdict(std::string_view kind, std::string_view mark, std::string_view text);
 /// A line for each, with a mark.
 std::string warnings(const std::vector<std::string>& texts);
 /// The source of an input, in its colour: "fitted".
@@ -45,6 +55,9 @@ std::string badge(std::string_view source);
 
 /// A figure in a box of its own: a label, the figure and a note, the latter two HTML.
 std::string card(std::string_view label, const std::string& html, const std::string& note = "");
+
+/// The first screen of a page: what it is about, the answer, and figures in cards beside it, both HTML.
+std::string hero(std::string_view name, const std::string& html, const std::string& cards);
 
 /// A table: `head` and the cells of `rows` are HTML. `columns` has a letter for each column, l for texts, r for numbers; the last
 /// letter holds for all further columns.
@@ -90,18 +103,7 @@ std::string in_script(std::string_view json);
 
 }  // namespace windtunnel::html
 
-/// Pieces of SVG pictures.
 namespace windtunnel {
-
-/// A coordinate, to a tenth of a unit.
-std::string svg_number(double number);
-/// A text at (x, y); `attributes` as they are written: text-anchor="end".
-std::string svg_text(double x, double y, const std::string& text, const std::string& attributes);
-/// A line in the text's colour, faint unless its `attributes` say otherwise.
-std::string svg_rule(double x1, double y1, double x2, double y2,
-                     const std::string& attributes = "stroke-opacity=\"0.3\"");
-/// A line of a style class.
-std::string svg_line(double x1, double y1, double x2, double y2, const std::string& kind);
 
 /// Data that the page's script reads: `<script type="application/json" id=ID>`.
 struct PageData {

@@ -79,7 +79,7 @@ Chart days_money_chart(const std::vector<PricedPoint>& points) {
       costs.push_back(point.error->y_high);
     }
     chart.points.push_back(
-        {point.days, point.cost, point.label, point.on_front ? "#1d7a46" : "#87919d", point.error});
+        {point.days, point.cost, point.label, point.on_front ? "front" : "beaten", point.error});
   }
   chart.x = axis_from_zero(days);
   chart.x.text = [](double value) { return significant_text(value, 3); };

@@ -11,9 +11,8 @@ struct Asset {
   std::string_view sha256;
 };
 
-extern const Asset page_style;     ///< of every page
-extern const Asset scatter_style;  ///< its part for scatter plots, which also stand alone
-extern const Asset curves_style;   ///< likewise for a sweep's curves
+extern const Asset page_style;   ///< of every page
+extern const Asset chart_style;  ///< its part for charts, which also stand alone
 extern const Asset page_script;
 
 }  // namespace windtunnel::detail

@@ -59,12 +59,18 @@ std::size_t DataView::size(const std::string& pointer) const {
   return found != nullptr && found->is_array() ? found->array().size() : 0;
 }
 
+std::vector<std::string> DataView::items(const std::string& list, std::size_t most) const {
+  std::vector<std::string> pointers;
+  for (std::size_t i = 0; i < std::min(most, size(list)); ++i)
+    pointers.push_back(list + "/" + std::to_string(i) + "/");
+  return pointers;
+}
+
 std::string DataView::cell(const std::string& pointer, const NumberText& text,
                            const std::string& unit) const {
   const std::optional<double> exact = number(pointer);
   if (!exact) return "–";
-  const std::string html = html::number(place + pointer, text(*exact), unit);
-  return data == "report" ? html : of_data(data, html);
+  return html::number(Exact{place + pointer, unit, data}, text(*exact));
 }
 
 std::string text_of_time(double seconds) { return to_text(Seconds{seconds}); }
@@ -103,9 +109,8 @@ std::string change_html(const FigureRow& row, const DataView& first, const DataV
   // Text such as "=" has no number to point at.
   if (text.front() != '+' && text.front() != '-')
     return element("span", "class=\"same\"", escaped(text));
-  const std::string exact_change =
-      changed_number(run.place + row.pointer, first.place + row.pointer, *row.change, text);
-  return run.data == "report" ? exact_change : of_data(run.data, exact_change);
+  return number(
+      Exact{run.place + row.pointer, "", run.data, first.place + row.pointer, *row.change}, text);
 }
 
 std::string figure_table(const std::string& caption, const FigureRows& rows, const DataViews& runs,
@@ -174,11 +179,10 @@ std::string stage_times(const DataViews& runs) {
                 "llr",
                 "bars"};
     const Seconds iteration{run.amount("/iteration_time_s")};
-    for (std::size_t i = 0; i < run.size("/stage_times_s"); ++i) {
-      const std::string at = "/stage_times_s/" + std::to_string(i) + "/",
-                        stage = grouped_text(run.amount(at + "stage"));
+    for (const std::string& at : run.items("/stage_times_s")) {
+      const std::string stage = grouped_text(run.amount(at + "stage"));
       std::vector<Piece> pieces =
-          breakdown_pieces(&run.find("/stage_times_s")->array()[i], whole, iteration);
+          breakdown_pieces(run.find(at.substr(0, at.size() - 1)), whole, iteration);
       if (const Seconds idle = iteration - Seconds{run.amount(at + "end")}; idle > 0_s)
         pieces.push_back({idle / whole, "idle", "has ended: " + time_text(idle, whole)});
       double waiting = 0;
@@ -192,11 +196,10 @@ std::string stage_times(const DataViews& runs) {
     if (!table.rows.empty()) html += run.heading + html::table(table);
   }
   if (html.empty()) return "";
-  return "<h3>Time</h3>\n" +
-         quiet(
-             "The stages of the replica that ends last. Waiting is bubble, messages on the way "
-             "and slower GPUs.") +
-         breakdown_legend(runs) + html;
+  return subsection("Time",
+                    "The stages of the replica that ends last. Waiting is bubble, messages on the "
+                    "way and slower GPUs.",
+                    breakdown_legend(runs) + html);
 }
 
 std::string stage_memory(const DataViews& runs) {
@@ -213,9 +216,8 @@ std::string stage_memory(const DataViews& runs) {
                 {},
                 "llr",
                 "bars"};
-    for (std::size_t i = 0; i < run.size("/memory/per_stage"); ++i) {
-      const std::string at = "/memory/per_stage/" + std::to_string(i) + "/",
-                        stage = grouped_text(run.amount(at + "stage"));
+    for (const std::string& at : run.items("/memory/per_stage")) {
+      const std::string stage = grouped_text(run.amount(at + "stage"));
       const double total = run.amount(at + "total");
       std::vector<Piece> pieces;
       for (const std::string part : memory_parts) {
@@ -250,10 +252,9 @@ std::string busiest_links(const DataViews& runs, std::size_t most) {
   const auto rate = [](double value) { return to_text(BytesPerSecond{value}); };
   std::string html;
   for (const DataView& run : runs) {
-    const std::size_t shown = std::min(most, run.size("/links/hottest"));
     if (run.find("/links/hottest") == nullptr) continue;
     html += run.heading;
-    if (shown == 0) {
+    if (run.size("/links/hottest") == 0) {
       html += quiet("Nothing crosses a shared link: all traffic stays inside nodes.");
       continue;
     }
@@ -262,8 +263,7 @@ std::string busiest_links(const DataViews& runs, std::size_t most) {
                 {},
                 "llr",
                 "bars links"};
-    for (std::size_t i = 0; i < shown; ++i) {
-      const std::string at = "/links/hottest/" + std::to_string(i) + "/";
+    for (const std::string& at : run.items("/links/hottest", most))
       table.rows.push_back(
           {escaped(run.text(at + "name")), meter(run.amount(at + "utilisation"), "link"),
            run.cell(at + "utilisation", percent_text), run.cell(at + "bytes", text_of_bytes),
@@ -271,21 +271,19 @@ std::string busiest_links(const DataViews& runs, std::size_t most) {
            escaped(
                text_of_time(run.amount(at + "bytes") / run.amount(at + "bandwidth_bytes_per_s"))),
            escaped(classes_of(run, at))});
-    }
-    html += "<p>Hottest: <b>" + escaped(run.text("/links/hottest/0/name")) + "</b>, " +
-            escaped(percent_text(run.amount("/links/hottest/0/utilisation"))) +
-            " of what it could carry in the iteration. Shown: " + std::to_string(shown) + " of " +
-            run.cell("/links/in_use", grouped_text) +
-            " shared links that carried anything; their mean is " +
-            run.cell("/links/mean_utilisation", percent_text) + ".</p>\n" + html::table(table);
+    html +=
+        "<p>Hottest: <b>" + escaped(run.text("/links/hottest/0/name")) + "</b>, " +
+        escaped(percent_text(run.amount("/links/hottest/0/utilisation"))) +
+        " of what it could carry in the iteration. Shown: " + std::to_string(table.rows.size()) +
+        " of " + run.cell("/links/in_use", grouped_text) +
+        " shared links that carried anything; their mean is " +
+        run.cell("/links/mean_utilisation", percent_text) + ".</p>\n" + html::table(table);
   }
-  if (html.empty()) return "";
-  return "<h3>Links</h3>\n" +
-         quiet(
-             "Utilisation is what a link carried over what it could have carried in the "
-             "iteration. A low mean does not say that a link never holds anybody up: gradients "
-             "cross it in a short time.") +
-         html;
+  return subsection("Links",
+                    "Utilisation is what a link carried over what it could have carried in the "
+                    "iteration. A low mean does not say that a link never holds anybody up: "
+                    "gradients cross it in a short time.",
+                    html);
 }
 
 InputTables input_tables(const DataViews& runs, const std::vector<std::string>& heads) {
@@ -297,8 +295,7 @@ InputTables input_tables(const DataViews& runs, const std::vector<std::string>& 
   std::set<std::string> differing;
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < runs.size(); ++i)
-    for (std::size_t k = 0; k < runs[i].size("/assumptions"); ++k) {
-      const std::string at = "/assumptions/" + std::to_string(k) + "/";
+    for (const std::string& at : runs[i].items("/assumptions")) {
       Input input{runs[i].text(at + "what"), runs[i].text(at + "source"), runs[i].text(at + "note"),
                   std::vector<std::string>(runs.size())};
       const auto [place, is_new] =

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ struct DataView {
   std::string text(const std::string& pointer) const;
   /// How long the list there is.
   std::size_t size(const std::string& pointer) const;
+  /// What pointers into the items of that list begin with: "/path/0/", "/path/1/", …
+  std::vector<std::string> items(const std::string& list, std::size_t most = SIZE_MAX) const;
   /// The number as HTML, or a dash.
   std::string cell(const std::string& pointer, const NumberText& text,
                    const std::string& unit = "") const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -28,111 +28,87 @@ using detail::with_spaces;
 
 constexpr std::size_t most_shares = 14, most_said = 5, most_slacks = 8, most_listed = 64;
 
-/// A number of the explanation as text, with its place there.
-std::string exact(const std::string& pointer, const std::string& text) {
-  return of_data("explanation", number(pointer, text));
-}
-
-std::string at(const char* list, std::size_t index, const char* key) {
-  return "/" + std::string(list) + "/" + std::to_string(index) + "/" + key;
-}
-
 class WhySection {
  public:
-  explicit WhySection(const Explanation& e)
-      : e_(e), whole_(e.report.iteration_time), shares_(main_shares(e.shares, most_shares)) {}
+  WhySection(const Explanation& e, const JsonValue& data)
+      : e_(e),
+        view_{&data, "", "explanation"},
+        whole_(e.report.iteration_time),
+        shares_(main_shares(e.shares, most_shares)) {}
 
   std::string html() const { return path() + what_ifs() + slack(); }
 
  private:
   /// A number of a share, with its place in the explanation unless it is several shares together.
   std::string share_number(const PathShare& share, const char* key, const std::string& text) const {
-    for (std::size_t i = 0; i < e_.shares.size(); ++i)
-      if (e_.shares[i].what == share.what) return exact(at("critical_path", i, key), text);
-    return escaped(text);
+    const auto found = std::ranges::find(e_.shares, share.what, &PathShare::what);
+    if (found == e_.shares.end()) return escaped(text);
+    const std::string place = std::to_string(found - e_.shares.begin());
+    return number(Exact{"/critical_path/" + place + "/" + key, "", "explanation"}, text);
   }
 
+  /// What the end of the iteration waited for, in a sentence ("75.9 % compute of stage 7, 8.9 % tensor collectives of stage 7, …, and 9.1 % in
+  /// smaller parts"), as a bar and as a table.
   std::string path() const {
     if (shares_.empty()) return "";
-    return "<p class=\"said\">" + sentence() + "</p>\n<div class=\"main-bar\">" + bar() +
-           "</div>\n<p class=\"quiet\">The critical path: the chain of work and messages that the "
-           "end of the iteration waited for. Only what is on it makes the iteration longer; make "
-           "it shorter, and another chain may be the longest. <a id=\"show-path\" "
-           "href=\"#timeline\">Show it on the timeline</a></p>\n" +
-           share_table();
-  }
-
-  /// "75.9 % compute of stage 7, 8.9 % tensor collectives of stage 7, …, and 9.1 % in 7 smaller parts."
-  std::string sentence() const {
-    std::string text = "The end of the iteration waited for ";
+    std::string said;
     Seconds rest = whole_;
-    const std::size_t count = std::min(most_said, shares_.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      const PathShare& share = shares_[i];
-      text += std::string(i == 0 ? "" : ", ") + "<b>" +
-              share_number(share, "share", percent_text(share.time / whole_)) + "</b> " +
-              escaped(spoken_share(share));
-      rest -= share.time;
-    }
-    if (count < shares_.size())
-      text += ", and " + escaped(percent_text(rest / whole_)) + " in smaller parts";
-    return text + ".";
-  }
-
-  std::string bar() const {
     std::vector<Piece> pieces;
-    for (const PathShare& share : shares_)
-      pieces.push_back({std::min(1.0, share.time / whole_), name_of(share.line),
-                        spoken_share(share) + ": " + time_text(share.time, whole_) + ", " +
-                            percent_text(share.time / whole_)});
-    return stacked_bar(pieces, "The critical path by what it was spent on");
-  }
-
-  std::string share_table() const {
     Table list{
         "The critical path", {"what", "", "share", "time", "intervals"}, {}, "llr", "bars path"};
     for (const PathShare& share : shares_) {
       const double part = share.time / whole_;
-      list.rows.push_back({swatch(name_of(share.line)) + escaped(spoken_share(share)),
-                           meter(part, name_of(share.line)),
-                           share_number(share, "share", percent_text(part)),
+      const std::string kind = name_of(share.line), words = spoken_share(share),
+                        percent = share_number(share, "share", percent_text(part));
+      if (pieces.size() < most_said) {
+        said += (said.empty() ? "" : ", ") + element("b", "", percent) + " " + escaped(words);
+        rest -= share.time;
+      }
+      pieces.push_back({std::min(1.0, part), kind,
+                        words + ": " + time_text(share.time, whole_) + ", " + percent_text(part)});
+      list.rows.push_back({swatch(kind) + escaped(words), meter(part, kind), percent,
                            share_number(share, "time_s", to_text(share.time)),
                            share_number(share, "steps", grouped_text(share.steps))});
     }
-    return table(list);
+    if (most_said < shares_.size())
+      said += ", and " + percent_text(rest / whole_) + " in smaller parts";
+    return "<p class=\"said\">The end of the iteration waited for " + said +
+           ".</p>\n<div class=\"main-bar\">" +
+           stacked_bar(pieces, "The critical path by what it was spent on") +
+           "</div>\n<p class=\"quiet\">The critical path: the chain of work and messages that the "
+           "end of the iteration waited for. Only what is on it makes the iteration longer; make "
+           "it shorter, and another chain may be the longest. <a id=\"show-path\" "
+           "href=\"#timeline\">Show it on the timeline</a></p>\n" +
+           table(list);
   }
 
   std::string slack() const {
-    return "<h3>Slack</h3>\n<p class=\"quiet\">How much later a pass or a message could end "
-           "without delaying the iteration, if nothing else changed. <i>Least</i>: the smallest "
-           "slack of any of them; none: it is on a critical path. <i>Median</i>: half of the busy "
-           "time is in passes or messages with at least this slack.</p>\n" +
-           slack_table("stages", "stage", e_.stages) +
-           folded(slack_table("devices", "simulated device", e_.devices, most_listed), "devices",
-                  e_.devices.size()) +
-           slack_table("links", "path between nodes", e_.links) +
-           (e_.links.size() > most_slacks
-                ? folded(slack_table("links", "path between nodes", e_.links, most_listed),
-                         "paths between nodes", e_.links.size())
-                : "");
+    return subsection(
+        "Slack",
+        "How much later a pass or a message could end without delaying the iteration, if nothing "
+        "else changed. <i>Least</i>: the smallest slack of any of them; none: it is on a critical "
+        "path. <i>Median</i>: half of the busy time is in passes or messages with at least this "
+        "slack.",
+        slack_table("/stages", "stage", most_slacks) +
+            folded("/devices", "simulated device", "devices", 0) +
+            slack_table("/links", "path between nodes", most_slacks) +
+            folded("/links", "path between nodes", "paths between nodes", most_slacks));
   }
 
-  static std::string folded(const std::string& html, const std::string& what, std::size_t count) {
-    if (count == 0) return "";
-    std::string summary = count > most_listed
-                              ? grouped_text(static_cast<double>(most_listed)) + " of the " +
-                                    grouped_text(static_cast<double>(count)) + " " + what
-                              : "All " + grouped_text(static_cast<double>(count)) + " " + what;
-    return details(escaped(summary), html);
+  /// All of a list of which the page has shown the first, folded away.
+  std::string folded(const std::string& list, const char* what, const char* plural,
+                     std::size_t shown) const {
+    const std::size_t count = view_.size(list);
+    if (count <= shown) return "";
+    const std::string all = grouped_text(static_cast<double>(count)) + " " + plural;
+    return details(
+        count > most_listed ? std::to_string(most_listed) + " of the " + all : "All " + all,
+        slack_table(list, what, most_listed));
   }
 
-  std::string slack_time(const std::string& pointer, Seconds time) const {
-    return time > Seconds{0} ? exact(pointer, to_text(time)) : "none";
-  }
-
-  std::string slack_bar(const Slack& slack) const {
-    const double path = std::clamp(slack.on_path / whole_, 0.0, 1.0),
-                 busy = std::clamp(slack.busy / whole_ - path, 0.0, 1 - path);
+  std::string slack_bar(double on_path, double busy_time) const {
+    const double whole = whole_ / 1_s, path = std::clamp(on_path / whole, 0.0, 1.0),
+                 busy = std::clamp(busy_time / whole - path, 0.0, 1 - path);
     return stacked_bar({{path, "path", "on the path: " + percent_text(path)},
                         {busy, "busy", "busy, not on the path: " + percent_text(busy)},
                         {1 - path - busy, "idle", "idle: " + percent_text(1 - path - busy)}},
@@ -140,27 +116,28 @@ class WhySection {
   }
 
   /// The places most on the path, then those of least slack.
-  std::string slack_table(const char* list, const std::string& what, const std::vector<Slack>& all,
-                          std::size_t most = most_slacks) const {
-    if (all.empty()) return "";
-    std::vector<std::size_t> order(all.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-      return std::pair(-all[a].on_path, all[a].least) < std::pair(-all[b].on_path, all[b].least);
+  std::string slack_table(const std::string& list, const char* what, std::size_t most) const {
+    std::vector<std::string> places = view_.items(list);
+    std::ranges::stable_sort(places, {}, [&](const std::string& at) {
+      return std::pair(-view_.amount(at + "on_path_s"), view_.amount(at + "slack_s"));
     });
-    order.resize(std::min(most, order.size()));
-    Table rows{"Slack by " + what,
-               {escaped(what), "", "on the path", "busy", "least slack", "median slack"},
+    places.resize(std::min(most, places.size()));
+    Table rows{std::string("Slack by ") + what,
+               {what, "", "on the path", "busy", "least slack", "median slack"},
                {},
                "llr",
                "bars slack"};
-    for (const std::size_t i : order)
-      rows.rows.push_back({escaped(all[i].what), slack_bar(all[i]),
-                           exact(at(list, i, "on_path_s"), to_text(all[i].on_path)),
-                           exact(at(list, i, "busy_s"), to_text(all[i].busy)),
-                           slack_time(at(list, i, "slack_s"), all[i].least),
-                           slack_time(at(list, i, "median_slack_s"), all[i].median)});
-    return table(rows);
+    for (const std::string& at : places) {
+      const auto slack = [&](const std::string& key) {
+        return view_.amount(at + key) > 0 ? view_.cell(at + key, text_of_time) : "none";
+      };
+      rows.rows.push_back({escaped(view_.text(at + "what")),
+                           slack_bar(view_.amount(at + "on_path_s"), view_.amount(at + "busy_s")),
+                           view_.cell(at + "on_path_s", text_of_time),
+                           view_.cell(at + "busy_s", text_of_time), slack("slack_s"),
+                           slack("median_slack_s")});
+    }
+    return rows.rows.empty() ? "" : table(rows);
   }
 
   double change_of(const WhatIfResult& result) const { return result.iteration_time / whole_ - 1; }
@@ -177,121 +154,105 @@ class WhySection {
     return std::max(least, gain > 0 ? gain : loss);
   }
 
-  std::string change_bar(const WhatIfResult& result, double scale) const {
-    const double change = change_of(result);
-    const bool lacks_memory = !result.fits && e_.report.memory.fits;
-    return signed_bar(change, scale, lacks_memory ? "other" : "gain",
-                      lacks_memory ? "other" : "loss", windtunnel::change_text(change));
-  }
-
-  std::string command(const WhatIfResult& result) const {
-    return scenario_details("repeat", result.command);
-  }
-
   std::vector<std::string> what_if_row(std::size_t i, double scale) const {
     const WhatIfResult& result = e_.what_ifs[i];
+    const std::string at = "/what_ifs/" + std::to_string(i) + "/",
+                      what = escaped(result.change.what),
+                      command = scenario_details("repeat", result.command);
     if (!result.failure.empty())
-      return {escaped(result.change.what),
-              "",
-              "",
-              "",
-              "",
-              escaped(result.failure.substr(0, result.failure.find('\n'))),
-              command(result)};
-    const std::string note = memory_note(result, e_.report);
-    return {escaped(result.change.what) +
-                (note.empty() ? ""
-                              : " <span class=\"" + std::string(result.fits ? "good" : "bad") +
-                                    "\">" + note + "</span>"),
-            change_bar(result, scale),
-            exact(at("what_ifs", i, "change"), signed_percent_text(change_of(result))),
-            result.ordering
-                ? exact(at("what_ifs", i, "ordering/sure"), percent_text(result.ordering->sure))
-                : "",
-            exact(at("what_ifs", i, "iteration_time_s"), to_text(result.iteration_time)),
+      return {what,   "", "", "", "", escaped(result.failure.substr(0, result.failure.find('\n'))),
+              command};
+    const std::string note = memory_note(result, e_.report),
+                      kind = result.fits ? "class=\"good\"" : "class=\"bad\"";
+    const bool lacks_memory = !result.fits && e_.report.memory.fits;
+    const double change = change_of(result);
+    return {what + (note.empty() ? "" : " " + element("span", kind, note)),
+            signed_bar(change, scale, lacks_memory ? "other" : "gain",
+                       lacks_memory ? "other" : "loss", windtunnel::change_text(change)),
+            view_.cell(at + "change", signed_percent_text),
+            result.ordering ? view_.cell(at + "ordering/sure", percent_text) : "",
+            view_.cell(at + "iteration_time_s", text_of_time),
             escaped(moved_text(result, e_.report)),
-            command(result)};
+            command};
   }
 
-  /// The what-ifs whose effect is too little to read about, or the others.
-  Table what_if_table(bool little) const {
+  std::string what_ifs() const {
+    if (e_.what_ifs.empty()) return no_what_ifs();
     constexpr double least_change = 0.002;
-    Table list{"What if",
+    Table much{"What if",
                {"what if", "shorter | longer", "change", "sure", "iteration", "where", ""},
                {},
                "llrr",
                "bars whatifs"};
+    Table little = much;  // to read about
     const double full = scale();
     for (std::size_t i = 0; i < e_.what_ifs.size(); ++i) {
       const WhatIfResult& result = e_.what_ifs[i];
       const bool is_little = result.fate == WhatIfFate::cannot_matter ||
                              (result.failure.empty() && std::abs(change_of(result)) < least_change);
-      if (is_little == little) list.rows.push_back(what_if_row(i, full));
+      (is_little ? little : much).rows.push_back(what_if_row(i, full));
     }
-    return list;
-  }
-
-  std::string what_ifs() const {
-    if (e_.what_ifs.empty()) return no_what_ifs();
-    const Table much = what_if_table(false), little = what_if_table(true);
-    std::string html =
-        "<h3>What if</h3>\n<p class=\"quiet\">Each is a simulation of its own, ordered by gain "
-        "times how sure its sign is; <i>sure</i>, of a choice, is how often the sign of such a "
-        "difference was right in validation; <i>where</i> says which parts of the breakdown grew "
-        "or shrank, <i>repeat</i> what "
-        "to type to get the same numbers.</p>\n" +
-        table(much);
-    if (!little.rows.empty())
-      html += details(counted(little.rows.size()) + " that change less than 0.2 %", table(little));
-    return html;
-  }
-  static std::string counted(std::size_t count) {
-    return grouped_text(static_cast<double>(count)) + (count == 1 ? " other" : " others");
+    std::string html = table(much);
+    if (const auto count = static_cast<double>(little.rows.size()); count > 0)
+      html += details(grouped_text(count) + (count == 1 ? " other" : " others") +
+                          " that change less than 0.2 %",
+                      table(little));
+    return subsection(
+        "What if",
+        "Each is a simulation of its own, ordered by gain times how sure its sign is; "
+        "<i>sure</i>, of a choice, is how often the sign of such a difference was right in "
+        "validation; <i>where</i> says which parts of the breakdown grew or shrank, <i>repeat</i> "
+        "what to type to get the same numbers.",
+        html);
   }
 
   /// The command that makes this page with what-ifs: "windtunnel explain …" in place of "windtunnel run …".
   std::string no_what_ifs() const {
     constexpr std::string_view run = "windtunnel run ";
     if (!e_.command.starts_with(run)) return "";
-    return "<h3>What if</h3>\n<p>What would change it, each what-if simulated: <code>" +
-           escaped("windtunnel explain " + e_.command.substr(run.size()) + " --report why.html") +
-           "</code></p>\n";
+    return subsection(
+        "What if", "",
+        "<p>What would change it, each what-if simulated: <code>" +
+            escaped("windtunnel explain " + e_.command.substr(run.size()) + " --report why.html") +
+            "</code></p>\n");
   }
 
   const Explanation& e_;
+  DataView view_;
   Seconds whole_;
   std::vector<PathShare> shares_;
 };
 
 /// The interval as a bar with the prediction on it, on an axis a little wider than both.
-std::string interval(const Report& report) {
-  if (!report.iteration_time_interval)
+std::string interval(const DataView& view) {
+  const std::string at = "/iteration_time_interval_s";
+  if (view.size(at) != 2)
     return "<p class=\"interval\">No interval: nothing comparable has been measured.</p>\n";
-  const auto [low, high] = *report.iteration_time_interval;
+  const double low = view.amount(at + "/0"), high = view.amount(at + "/1");
   constexpr double margin = 0.15 / 1.3;  // of the axis, at each end
   const double mark =
-      high > low ? margin + (1 - 2 * margin) * ((report.iteration_time - low) / (high - low)) : 0.5;
+      high > low
+          ? margin + (1 - 2 * margin) * (view.amount("/iteration_time_s") - low) / (high - low)
+          : 0.5;
   return "<p class=\"interval\"><span class=\"range\">" +
          stacked_bar({{margin, "idle", ""}, {1 - 2 * margin, "span", "90 %"}, {margin, "idle", ""}},
                      "90 % interval", mark) +
-         "</span><span>90 % interval: " + number("/iteration_time_interval_s/0", to_text(low)) +
-         " to " + number("/iteration_time_interval_s/1", to_text(high)) + "</span></p>\n";
+         "</span><span>90 % interval: " + view.cell(at + "/0", text_of_time) + " to " +
+         view.cell(at + "/1", text_of_time) + "</span></p>\n";
 }
 
-std::string verdict(const Report& report) {
+std::string memory_verdict(const Report& report) {
   const std::string text = detail::verdict_text(report.memory);
-  if (text.empty()) return "";
   const detail::VerdictMark mark = detail::mark_of(report.memory.verdict);
-  return "<p class=\"verdict " + std::string(mark.kind) + "\"><b>" + mark.mark + "</b> " +
-         escaped(text) + "</p>\n";
+  return text.empty() ? "" : verdict(mark.kind, mark.mark, text);
 }
 
 std::string reasons(const Report& report) {
   std::string items;
   for (const Reason& reason : reasons_for_time(report))
-    items += "<li><b>" + swatch(name_of(reason.line)) + escaped(reason.title) + "</b><p>" +
-             escaped(reason.text) + "</p></li>\n";
-  return "<h3>What each part is</h3>\n<ol class=\"why\">\n" + items + "</ol>\n";
+    items += reason_item(name_of(reason.line), escaped(reason.title),
+                         element("p", "", escaped(reason.text)));
+  return subsection("What each part is", "", list("why", items));
 }
 
 std::string breakdown_table(const Report& report, const DataView& view) {
@@ -362,7 +323,7 @@ std::string tensor_tables(const MemoryAccount& memory) {
         details(escaped(name_of(stages) + ": " + to_text(stages.first->allocated)) + " allocated",
                 html::table(table));
   }
-  return "<h3>Tensors at the peak</h3>\n" + tables;
+  return subsection("Tensors at the peak", "", tables);
 }
 
 std::string traffic_table(const DataView& view) {
@@ -386,59 +347,51 @@ std::string traffic_table(const DataView& view) {
                           messages > 0 ? grouped_text(messages) : "",
                           messages > 0 ? view.cell(counts + "compressed", grouped_text) : ""});
   }
-  return "<h3>Traffic by class</h3>\n" +
-         quiet(
-             "Bytes that all GPUs send in one iteration, NVLink included; messages of one "
-             "pipeline.") +
-         html::table(table);
+  return subsection("Traffic by class",
+                    "Bytes that all GPUs send in one iteration, NVLink included; messages of one "
+                    "pipeline.",
+                    html::table(table));
 }
 
 /// A figure, with those beside it.
-std::string figure_card(const Figure& figure, const Report& report) {
-  const auto shown = [&report](const Figure& each) {
-    return number("/" + each.key, each.text(each.value(report)));
-  };
+std::string figure_card(const Figure& figure, const Report& report, const DataView& view) {
   std::string note = escaped(figure.note);
   for (const Figure* other : shown_figures(report))
     if (other->beside == figure.key)
-      note += (note.empty() ? "" : ", ") + escaped(other->name) + " " + shown(*other);
-  return card(figure.name, shown(figure), note);
-}
-
-std::string neighbours(const Report& report) {
-  std::string html;
-  for (const std::string& cost : detail::neighbour_texts(report)) html += "<br>" + escaped(cost);
-  return html;
+      note += (note.empty() ? "" : ", ") + escaped(other->name) + " " +
+              view.cell("/" + other->key, other->text);
+  return card(figure.name, view.cell("/" + figure.key, figure.text), note);
 }
 
 /// The first screen: how long, how sure, does it fit, how fast, what job.
-std::string headline(const Report& report) {
-  std::string html = "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" + escaped(report.name) +
-                     "</p>\n<h1><span class=\"big\">" +
-                     number("/iteration_time_s", to_text(report.iteration_time)) +
-                     "</span> per iteration</h1>\n" + interval(report) + verdict(report);
-  if (!report.memory.fits)
-    html += "<p class=\"verdict bad\">The time is what it would be if the plan fitted.</p>\n";
-  html += warnings(report.warnings) + "<p class=\"job\">" + escaped(detail::job_text(report)) +
-          "<br>" + escaped(joined(detail::plan_items(report), " · ")) +
-          (report.placement_note.empty()
-               ? ""
-               : "<br>" + escaped("placement searched: " + report.placement_note)) +
-          neighbours(report) + "</p>\n</div>\n<div class=\"cards\">\n";
+std::string headline(const Report& report, const DataView& view) {
+  std::string job = escaped(detail::job_text(report)) + "<br>" +
+                    escaped(joined(detail::plan_items(report), " · ")),
+              cards;
+  if (!report.placement_note.empty())
+    job += "<br>" + escaped("placement searched: " + report.placement_note);
+  for (const std::string& cost : detail::neighbour_texts(report)) job += "<br>" + escaped(cost);
   for (const Figure* figure : shown_figures(report))
-    if (figure->beside.empty()) html += figure_card(*figure, report);
-  html += card("memory, fullest GPU",
-               (report.memory.verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
-                   number("/memory/max_bytes", to_text(report.memory.max_total)),
-               "of " + number("/memory/usable_bytes", to_text(report.memory.usable)) + " usable");
-  const std::vector<Reason> why = reasons_for_time(report);
-  const auto overhead =
-      std::ranges::find_if(why, [](const Reason& reason) { return reason.line != Line::compute; });
-  if (overhead != why.end())
-    html += card("largest overhead", escaped(with_spaces(name_of(overhead->line))),
-                 escaped(time_text(overhead->time, report.iteration_time) + ", " +
-                         percent_text(overhead->time / report.iteration_time)));
-  return html + "</div>\n</header>\n";
+    if (figure->beside.empty()) cards += figure_card(*figure, report, view);
+  cards += card("memory, fullest GPU",
+                (report.memory.verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
+                    view.cell("/memory/max_bytes", text_of_bytes),
+                "of " + view.cell("/memory/usable_bytes", text_of_bytes) + " usable");
+  for (const Reason& reason : reasons_for_time(report)) {
+    if (reason.line == Line::compute) continue;
+    cards += card("largest overhead", escaped(with_spaces(name_of(reason.line))),
+                  escaped(time_text(reason.time, report.iteration_time) + ", " +
+                          percent_text(reason.time / report.iteration_time)));
+    break;
+  }
+  return hero(report.name,
+              "<h1><span class=\"big\">" + view.cell("/iteration_time_s", text_of_time) +
+                  "</span> per iteration</h1>\n" + interval(view) + memory_verdict(report) +
+                  (report.memory.fits
+                       ? ""
+                       : verdict("bad", "", "The time is what it would be if the plan fitted.")) +
+                  warnings(report.warnings) + "<p class=\"job\">" + job + "</p>\n",
+              cards);
 }
 
 /// The breakdown as one bar and a table, and what is behind each line.
@@ -461,7 +414,9 @@ std::string provenance(const Report& report) {
 
 }  // namespace
 
-std::string why_section(const Explanation& explanation) { return WhySection(explanation).html(); }
+std::string why_section(const Explanation& explanation, const JsonValue& data) {
+  return WhySection(explanation, data).html();
+}
 
 }  // namespace html
 
@@ -472,10 +427,12 @@ std::string run_page(const RunPage& page) {
   const bool explains = !explanation.what_ifs.empty();
   const ShownDevices shown = shown_devices(page.played);
   const JsonValue data = without_wall_time(report_value(report));
+  const JsonValue why =
+      explains ? without_wall_time(explanation_value(explanation)) : path_value(explanation);
   const html::DataView view{&data};
-  HtmlPage html{explains ? "explain" : "run", report.name, html::headline(report)};
+  HtmlPage html{explains ? "explain" : "run", report.name, html::headline(report, view)};
   const auto add_why = [&] {
-    html.add("why", "Why", "Why this long?", html::why_section(explanation));
+    html.add("why", "Why", "Why this long?", html::why_section(explanation, why));
   };
   if (explains) add_why();
   html.add("time", "Time", "Where the time goes", html::where_time_goes(report, view));
@@ -486,8 +443,9 @@ std::string run_page(const RunPage& page) {
                "script. Without one, the trace (trace.json.gz) shows the same in a trace "
                "viewer.</p></noscript></div>\n");
   html.add("stages", "Stages", "Stages",
-           html::stage_times({view}) + "<h3>Memory of a GPU, GiB</h3>\n" + html::verdict(report) +
-               html::stage_memory({view}) +
+           html::stage_times({view}) +
+               html::subsection("Memory of a GPU, GiB", "",
+                                html::memory_verdict(report) + html::stage_memory({view})) +
                chart_svg(html::memory_chart(page.played, report.memory)) +
                html::tensor_tables(report.memory));
   html.add("network", "Network", "Network",
@@ -499,9 +457,7 @@ std::string run_page(const RunPage& page) {
       "scenario", "Scenario", "Scenario",
       html::scenario_details("The whole scenario, with the origin of each value", page.scenario));
   html.data = {{"report", pretty_text(data) + "\n"},
-               {"explanation",
-                explains ? pretty_text(without_wall_time(explanation_value(explanation))) + "\n"
-                         : canonical_text(path_value(explanation))},
+               {"explanation", explains ? pretty_text(why) + "\n" : canonical_text(why)},
                {"timeline-data", timeline_json(page.played, shown, explanation.path)}};
   html.footer = html::provenance(report);
   return html_document(html);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/json_value.hpp"
 #include "report/explanation.hpp"
 #include "report/timeline_data.hpp"
 
@@ -11,8 +12,8 @@ namespace html {
 
 /// "Why this long?": what the end of the iteration waited for as a bar and in sentences, how much later things could end
 /// unnoticed, and what-ifs with the command that repeats each; without what-ifs, the command that makes them. Numbers say
-/// where they stand in the page's data "explanation", and the page's self-test compares them.
-std::string why_section(const Explanation& explanation);
+/// where they stand in the page's data "explanation", and the page's self-test compares them; `data` is that: explanation_value() or path_value().
+std::string why_section(const Explanation& explanation, const JsonValue& data);
 
 }  // namespace html
 

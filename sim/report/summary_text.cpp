@@ -22,10 +22,9 @@ using detail::time_text;
 using detail::Tone;
 using detail::with_spaces;
 
-std::string job(const Report& report) { return detail::paragraph(detail::job_text(report)); }
-
-std::string plan(const Report& report) {
-  std::string text = listed(detail::plan_items(report));
+std::string job_and_plan(const Report& report) {
+  std::string text =
+      detail::paragraph(detail::job_text(report)) + listed(detail::plan_items(report));
   if (!report.placement_note.empty())
     text += detail::paragraph("placement searched: " + report.placement_note);
   for (const std::string& cost : detail::neighbour_texts(report)) text += detail::paragraph(cost);
@@ -103,9 +102,6 @@ std::string assumptions(const Report& report, const Painter& paint) {
   return "\n" + std::string(indent) +
          paint(Tone::quiet, detail::inputs_text(report) + " (--json lists them)") + "\n";
 }
-
-using detail::Painter;
-using detail::Tone;
 
 int width() {
   constexpr int widest = 80;
@@ -212,7 +208,7 @@ std::string verdict_line(const Report& report, const Painter& paint) {
 std::string summary_text(const Report& report, Colour colour) {
   const Painter paint(colour);
   return paint(Tone::heading, report.name) + "\n\n" + detail::headline(report, paint) + "\n" +
-         listed(detail::speed_items(report)) + "\n" + job(report) + plan(report) +
+         listed(detail::speed_items(report)) + "\n" + job_and_plan(report) +
          breakdown(report, paint) + memory(report, paint) + warnings(report, paint) +
          assumptions(report, paint);
 }

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -351,17 +350,16 @@ class TimelineWriter {
 
   /// [stream, phase, colour, chunk, nanoseconds of each part]
   JsonValue ops() const {
-    JsonValue::Array list;
-    for (const auto& [stream, phase, label, chunk, work] : ops_.keys()) {
+    return array_of(ops_.keys(), [this](const OpKey& key) {
+      const auto& [stream, phase, label, chunk, work] = key;
       const std::string name = label == Label::whole_pass
                                    ? name_of(phase)
                                    : name_of(phase) + std::string(": ") + row_of(label).text;
       JsonValue::Array op{text(name_of(stream)), text(name), text(kind_of(phase)), json_of(chunk)};
       for (const Seconds part : played_.programs->work[work].parts)
         op.push_back(json_of(to_nanoseconds(part)));
-      list.emplace_back(std::move(op));
-    }
-    return JsonValue(std::move(list));
+      return op;
+    });
   }
 
   /// [name, line of the breakdown]
@@ -382,37 +380,32 @@ class TimelineWriter {
 
   /// [from, to, slowest link or null inside a node, bytes per second]; devices that are not shown are null.
   JsonValue channels() {
-    JsonValue::Array list;
-    for (const ChannelId id : channels_.keys()) {
+    return array_of(channels_.keys(), [this](ChannelId id) {
       const Channel& channel = played_.programs->channels[id.index()];
-      JsonValue::Array row{device_or_null(channel.from), device_or_null(channel.to)};
-      row.push_back(channel.in_node ? JsonValue() : link_or_null(channel.up, channel.down));
-      row.emplace_back(channel.in_node ? channel.bandwidth / BytesPerSecond{1} : 0.0);
-      list.emplace_back(std::move(row));
-    }
-    return JsonValue(std::move(list));
+      return JsonValue::Array{
+          device_or_null(channel.from), device_or_null(channel.to),
+          channel.in_node ? JsonValue() : link_or_null(channel.up, channel.down),
+          JsonValue(channel.in_node ? channel.bandwidth / BytesPerSecond{1} : 0.0)};
+    });
   }
 
   /// [members that are shown, GPUs, bytes all members send, traffic class, slowest link or null]
   JsonValue groups() {
-    JsonValue::Array list;
-    for (const auto& [id, traffic] : groups_.keys()) {
-      const Collective& collective = played_.programs->collectives[id.index()];
+    return array_of(groups_.keys(), [this](const std::pair<CollectiveId, Traffic>& group) {
+      const Collective& collective = played_.programs->collectives[group.first.index()];
       JsonValue::Array members;
       std::int64_t gpus = 0;
-      std::optional<std::pair<PathId, PathId>> slowest;
       for (const DeviceId member : collective.members) {
         gpus += played_.plan->devices[member.index()].num_gpus();
         if (is_shown(member)) members.push_back(json_of(place_[member.index()]));
       }
-      if (!collective.flows.empty())
-        slowest = {collective.flows.front().up, collective.flows.front().down};
-      JsonValue::Array row{JsonValue(std::move(members)), json_of(gpus),
-                           JsonValue(collective.traffic_bytes / Bytes{1}), text(name_of(traffic)),
-                           slowest ? link_or_null(slowest->first, slowest->second) : JsonValue()};
-      list.emplace_back(std::move(row));
-    }
-    return JsonValue(std::move(list));
+      return JsonValue::Array{
+          JsonValue(std::move(members)), json_of(gpus),
+          JsonValue(collective.traffic_bytes / Bytes{1}), text(name_of(group.second)),
+          collective.flows.empty()
+              ? JsonValue()
+              : link_or_null(collective.flows.front().up, collective.flows.front().down)};
+    });
   }
 
   JsonValue device_or_null(DeviceId device) const {

@@ -316,22 +316,13 @@ std::string kernel_name(Label label) {
                          : row.part == Part::context_comm      ? "keys and values"
                          : row.traffic == Traffic::zero_gather ? "parameters"
                                                                : "data gradients";
-  switch (row.kind) {
-    case OperationKind::all_reduce:
-      return std::string("ncclDevKernel_AllReduce(") + of + ")";
-    case OperationKind::all_gather:
-      return std::string("ncclDevKernel_AllGather(") + of + ")";
-    case OperationKind::broadcast:
-      return std::string("ncclDevKernel_Broadcast(") + of + ")";
-    case OperationKind::reduce_scatter:
-      return std::string("ncclDevKernel_ReduceScatter(") + of + ")";
-    case OperationKind::all_to_all:
-      return std::string("ncclDevKernel_SendRecv(") + of + ")";
-    case OperationKind::kernel:
-    case OperationKind::message:
-      break;
-  }
-  return row.text;
+  const char* const name = row.kind == OperationKind::all_reduce       ? "AllReduce"
+                           : row.kind == OperationKind::all_gather     ? "AllGather"
+                           : row.kind == OperationKind::broadcast      ? "Broadcast"
+                           : row.kind == OperationKind::reduce_scatter ? "ReduceScatter"
+                           : row.kind == OperationKind::all_to_all     ? "SendRecv"
+                                                                       : nullptr;
+  return name == nullptr ? row.text : std::string("ncclDevKernel_") + name + "(" + of + ")";
 }
 
 std::string part_name(Phase phase, Part part, const Plan& plan) {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "sweep/results.hpp"
+#include "simulate/tasks.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {

@@ -10,6 +10,7 @@
 #include "simulate/built_scenario.hpp"
 #include "sweep/pool.hpp"
 #include "sweep/results.hpp"
+#include "sweep/row_maker.hpp"
 
 namespace windtunnel {
 namespace {
@@ -59,7 +60,8 @@ void native(benchmark::State& state) {
     run_pool(sweep, task);
     tell(state, cpu_seconds() - start, sweep.points().size());
     const PartRows rows = read_parts(folder.path(), sweep);
-    if (rows.by_point.size() != sweep.points().size() || rows.num_failed > 0)
+    if (rows.by_point.size() != sweep.points().size() ||
+        std::ranges::any_of(rows.by_point, [](const auto& each) { return !each.second.ok; }))
       state.SkipWithError("points failed");
   }
 }

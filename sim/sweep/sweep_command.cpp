@@ -227,7 +227,7 @@ class SweepRun {
     if (request_.report.empty()) return;
     note("up to 10 points are simulated once more, to say where their time goes");
     write_file_atomically(request_.report,
-                          sweep_page(sweep_, rows, {request_.directory, request_.version}));
+                          sweep_page(sweep_, rows, request_.directory, request_.version));
     note("wrote " + request_.report.string());
   }
 

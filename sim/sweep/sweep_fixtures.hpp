@@ -1,11 +1,14 @@
 #pragma once
 
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "core/json_value.hpp"
 #include "core/testing.hpp"
+#include "sweep/row.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel::testing {
@@ -35,5 +38,19 @@ struct SweepFixture {
     return Sweep(file(block), library, {overrides, 0}, std::move(chooser));
   }
 };
+
+/// What goes wrong when `act` is called.
+inline std::string problem_of(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no problem";
+}
+
+inline double number_in(const std::string& row, const char* key) {
+  return *number_of(parse_row(row)->content.find(key));
+}
 
 }  // namespace windtunnel::testing

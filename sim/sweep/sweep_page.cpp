@@ -26,10 +26,10 @@ namespace {
 using detail::time_text;
 using detail::with_spaces;
 using html::card;
+using html::DataView;
 using html::element;
 using html::escaped;
 using html::number;
-using html::of_data;
 
 /// A point of a sweep simulated once more, with everything that `run` says of it.
 struct ExplainedPoint {
@@ -57,10 +57,9 @@ std::vector<ExplainedPoint> explain_points(const Sweep& sweep,
 
 std::string whole(std::size_t count) { return grouped_text(static_cast<double>(count)); }
 
-/// A figure of the `place`th ranked row, bound to the page's data.
-std::string point_number(std::size_t place, const char* key, const std::string& text,
-                         const char* unit = "") {
-  return of_data("sweep-points", number("/" + std::to_string(place) + "/" + key, text, unit));
+/// The row at that place of the ranking, whose numbers are bound to the page's data.
+DataView view_of(const Row& row, std::size_t place) {
+  return {&row.content, "/" + std::to_string(place), "sweep-points"};
 }
 
 /// Contents of a sweep's page.
@@ -114,7 +113,8 @@ struct SweepContent {
       const std::vector<PlotPoint> fastest = fastest_points(*data);
       const std::size_t count = std::min(most, fastest.size());
       for (std::size_t i = 0; i < count; ++i)
-        points.push_back(fastest[count == 1 ? 0 : i * (fastest.size() - 1) / (count - 1)].point);
+        points.push_back(
+            fastest[count == 1 ? 0 : i * (fastest.size() - 1) / (count - 1)].row->point);
     } else if (ranked.ok() > 0) {
       points.push_back(shown.front()->point);
     }
@@ -128,22 +128,15 @@ std::string best_headline(const SweepContent& page) {
   if (!page.has_best())
     return std::string("<h1><span class=\"big\">No point</span> ") +
            (page.ranked.ok() == 0 ? "could be simulated" : "fits in memory") + "</h1>\n";
-  const JsonValue& row = page.best().content;
-  return "<h1><span class=\"big\">" +
-         point_number(0, "tokens_per_s", grouped_text(figure(row, "tokens_per_s"))) +
+  const DataView best = view_of(page.best(), 0);
+  return "<h1><span class=\"big\">" + best.cell("/tokens_per_s", grouped_text) +
          "</span> tokens/s at best</h1>\n<p class=\"job best-values\">Best point, " +
-         std::to_string(page.best().point) + ": " + escaped(page.name_of(row)) +
-         "</p>\n<p class=\"job\">" +
-         point_number(0, "iteration_time_s", to_text(Seconds{figure(row, "iteration_time_s")})) +
-         " per iteration on " + point_number(0, "gpus", grouped_text(figure(row, "gpus"))) +
-         " GPUs, MFU " + point_number(0, "mfu", percent_text(figure(row, "mfu"))) + ", " +
-         memory_mark(row) +
-         point_number(0, "memory_max_bytes", to_text(Bytes{figure(row, "memory_max_bytes")})) +
+         std::to_string(page.best().point) + ": " + escaped(page.name_of(page.best().content)) +
+         "</p>\n<p class=\"job\">" + best.cell("/iteration_time_s", html::text_of_time) +
+         " per iteration on " + best.cell("/gpus", grouped_text) + " GPUs, MFU " +
+         best.cell("/mfu", percent_text) + ", " + memory_mark(page.best().content) +
+         best.cell("/memory_max_bytes", html::text_of_bytes) +
          " of memory on the fullest GPU.</p>\n";
-}
-
-std::string warning(const std::string& kind, const std::string& text) {
-  return "<p class=\"verdict " + kind + "\">" + escaped(text) + "</p>\n";
 }
 
 /// How throughput grows from the smallest cluster to the largest while nothing else changes.
@@ -153,53 +146,50 @@ std::string scaling_text(const SweepContent& page) {
   const PlotPoint &first = *scaling->smallest, &last = *scaling->largest;
   const double growth = last.tokens_per_s / first.tokens_per_s, ideal = last.x / first.x;
   const std::string& name = scaling->series->name;
-  return "<p class=\"job\">" + (name.empty() ? "" : "With " + escaped(name) + ", from ") +
-         (name.empty() ? "From " : "") + grouped_text(first.x) + " to " + grouped_text(last.x) +
-         " GPUs, " + significant_text(ideal, 3) + " times as many, training is " +
-         significant_text(growth, 3) + " times as fast: a scaling efficiency of " +
-         escaped(percent_text(growth / ideal)) +
+  return "<p class=\"job\">" + (name.empty() ? "From " : "With " + escaped(name) + ", from ") +
+         grouped_text(first.x) + " to " + grouped_text(last.x) + " GPUs, " +
+         significant_text(ideal, 3) + " times as many, training is " + significant_text(growth, 3) +
+         " times as fast: a scaling efficiency of " + escaped(percent_text(growth / ideal)) +
          (page.data->batch_grows ? ", with a batch that grows alike" : "") + ".</p>\n";
 }
 
 /// A card of the fitting point whose figure is the smallest, or with a negative sign the largest.
-std::string extreme(const SweepContent& page, const char* key, const char* label, double sign,
-                    const std::function<std::string(double)>& text) {
+std::string extreme(const SweepContent& page, const std::string& key, const char* label,
+                    double sign, const html::NumberText& text) {
   const auto end = page.shown.begin() +
                    static_cast<std::ptrdiff_t>(std::min(page.ranked.fitting, page.shown.size()));
-  const auto found = std::min_element(page.shown.begin(), end, [&](const Row* a, const Row* b) {
-    return sign * figure(a->content, key) < sign * figure(b->content, key);
+  const auto found = std::ranges::min_element(page.shown.begin(), end, {}, [&](const Row* row) {
+    return sign * figure(row->content, key);
   });
   if (found == end) return "";
-  return card(label,
-              point_number(static_cast<std::size_t>(found - page.shown.begin()), key,
-                           text(figure((*found)->content, key))),
-              escaped("point " + std::to_string((*found)->point)));
+  const auto place = static_cast<std::size_t>(found - page.shown.begin());
+  return card(label, view_of(**found, place).cell("/" + key, text),
+              "point " + std::to_string((*found)->point));
 }
 
 std::string headline(const SweepContent& page) {
   const std::size_t total = page.sweep.points().size(), left = total - page.rows.by_point.size();
-  std::string html = "<header class=\"hero\">\n<div>\n<p class=\"kicker\">" +
-                     escaped(page.sweep.name()) + "</p>\n" + best_headline(page) +
-                     scaling_text(page);
+  const std::string baseline = baseline_text(page.sweep, page.rows),
+                    same = same_text(page.sweep, page.rows);
+  std::string html = best_headline(page) + scaling_text(page);
   if (left > 0)
-    html += warning("doubtful", whole(left) + " of " + whole(total) + " points are left to do");
+    html += html::verdict("doubtful", "",
+                          whole(left) + " of " + whole(total) + " points are left to do");
   if (page.ranked.failed > 0)
-    html += warning("bad", whole(page.ranked.failed) + " of " + whole(total) +
-                               " points could not be simulated; the reasons stand below");
-  if (const std::string words = baseline_text(page.sweep, page.rows); !words.empty())
-    html += "<p class=\"job\">" + escaped(words) + "</p>\n";
-  if (const std::string same = same_text(page.sweep, page.rows); !same.empty())
-    html += warning("doubtful", same);
-  html += "</div>\n<div class=\"cards\">\n" +
-          card("points", number("/points", whole(total)), "of the sweep") +
-          card("simulated", number("/ok", whole(page.ranked.ok())), "") +
+    html += html::verdict("bad", "",
+                          whole(page.ranked.failed) + " of " + whole(total) +
+                              " points could not be simulated; the reasons stand below");
+  if (!baseline.empty()) html += "<p class=\"job\">" + escaped(baseline) + "</p>\n";
+  if (!same.empty()) html += html::verdict("doubtful", "", same);
+  return html::hero(
+      page.sweep.name(), html,
+      card("points", number("/points", whole(total)), "of the sweep") +
+          card("simulated", number("/ok", whole(page.ranked.ok()))) +
           card("failed", number("/failed", whole(page.ranked.failed)), "each with its reason") +
           card("too large", number("/does_not_fit", whole(page.ranked.too_large)),
-               "do not fit in memory");
-  html += extreme(page, "mfu", "best MFU", -1, [](double v) { return percent_text(v); });
-  html += extreme(page, "iteration_time_s", "shortest iteration", 1,
-                  [](double v) { return to_text(Seconds{v}); });
-  return html + "</div>\n</header>\n";
+               "do not fit in memory") +
+          extreme(page, "mfu", "best MFU", -1, percent_text) +
+          extreme(page, "iteration_time_s", "shortest iteration", 1, html::text_of_time));
 }
 
 std::string curve_note(const SweepContent& page) {
@@ -221,12 +211,9 @@ std::string curves(const SweepContent& page) {
   if (!page.data)
     return "<p>A curve needs two simulated points that differ; here there are none to "
            "draw.</p>\n";
-  std::string keys, pictures;
-  for (const CurveKey& key : curve_keys(*page.data))
-    keys += "<span><svg class=\"curves\" viewBox=\"0 -6 30 12\" aria-hidden=\"true\">" +
-            key.sample + "</svg>" + escaped(key.name) + "</span> ";
-  for (const std::string& picture : sweep_pictures(*page.data)) pictures += picture;
-  return "<p class=\"keys\">" + keys + "</p>\n<div class=\"plots\">\n" + pictures + "</div>\n" +
+  std::string pictures;
+  for (const Chart& chart : sweep_charts(*page.data)) pictures += chart_svg(chart);
+  return keys_html(curve_keys(*page.data)) + "<div class=\"plots\">\n" + pictures + "</div>\n" +
          curve_note(page);
 }
 
@@ -243,7 +230,7 @@ std::string label_of(const SweepContent& page, const ExplainedPoint& explained) 
 
 std::string breakdown_chart(const SweepContent& page) {
   std::vector<std::vector<std::string>> rows;
-  for (const html::DataView& report : page.reports()) {
+  for (const DataView& report : page.reports()) {
     const ExplainedPoint& explained = page.explained[rows.size()];
     const Seconds time{report.amount("/iteration_time_s")};
     rows.push_back(
@@ -262,8 +249,7 @@ std::string best_reasons(const SweepContent& page) {
   if (!page.has_best()) return "";
   const auto found = std::ranges::find(page.explained, page.best().point, &ExplainedPoint::point);
   if (found == page.explained.end()) return "";
-  const html::DataView report =
-      page.reports()[static_cast<std::size_t>(found - page.explained.begin())];
+  const DataView report = page.reports()[static_cast<std::size_t>(found - page.explained.begin())];
   const Seconds time{report.amount("/iteration_time_s")};
   std::vector<std::string> lines;
   for (const JsonValue::Member& reason : found->reasons.object()) lines.push_back(reason.key);
@@ -273,13 +259,14 @@ std::string best_reasons(const SweepContent& page) {
   std::string items;
   for (const std::string& line : lines) {
     const std::string at = "/breakdown_s/" + line;
-    items += "<li><b>" + html::swatch(line) + escaped(with_spaces(line)) + ": " +
-             report.cell(at, [time](double part) { return time_text(Seconds{part}, time); }) +
-             ", " + escaped(percent_text(report.amount(at) / (time / 1_s))) + "</b><p>" +
-             escaped(text_at(found->reasons, line)) + "</p></li>\n";
+    items += html::reason_item(
+        line,
+        escaped(with_spaces(line)) + ": " +
+            report.cell(at, [time](double part) { return time_text(Seconds{part}, time); }) + ", " +
+            percent_text(report.amount(at) / (time / 1_s)),
+        "<p>" + escaped(text_at(found->reasons, line)) + "</p>");
   }
-  return "<h3>Why does the best point take this long?</h3>\n<ol class=\"why\">\n" + items +
-         "</ol>\n";
+  return html::subsection("Why does the best point take this long?", "", html::list("why", items));
 }
 
 std::string time_section(const SweepContent& page) {
@@ -295,129 +282,112 @@ std::string time_section(const SweepContent& page) {
 
 /// A column of figures in the table: how the number is printed.
 struct FigureColumn {
-  const char *key, *title;
-  double scale;
-  int digits;
-  const char* unit;
-  const char* first;  ///< how the first click sorts
+  std::string key, title;
+  double scale = 1;
+  int digits = 0;
+  std::string unit = {};
+  bool largest_first = false;  ///< the order of the first click
+
+  std::string text(double number) const {
+    return digits == 0 ? grouped_text(number / scale) : fixed_text(number / scale, digits);
+  }
 };
 
-/// The unit that suits the longest iteration.
-FigureColumn time_column(const SweepContent& page) {
+std::vector<FigureColumn> figure_columns(const SweepContent& page) {
+  constexpr double percent = 0.01, gib = 1073741824, millionth = 1e-6, ms = 1e-3, us = 1e-6;
+  constexpr int digits = 3;
+  // The unit that suits the longest iteration.
   double longest = 0;
   for (const Row* row : page.shown)
     longest = std::max(longest, figure(row->content, "iteration_time_s"));
-  constexpr double ms = 1e-3, us = 1e-6;
-  if (longest >= 1 || longest == 0)
-    return {"iteration_time_s", "s/iteration", 1, 3, "s", "ascending"};
-  if (longest >= ms) return {"iteration_time_s", "ms/iteration", ms, 3, "ms", "ascending"};
-  return {"iteration_time_s", "us/iteration", us, 3, "us", "ascending"};
-}
-
-std::vector<FigureColumn> figure_columns(const SweepContent& page) {
-  constexpr double percent = 0.01, gib = 1073741824, millionth = 1e-6;
-  constexpr int digits = 3;
-  FigureColumn time = time_column(page), interval = time;
-  interval.key = time_interval_key;
-  interval.title = "90 % interval";
+  const auto [scale, unit] = longest >= 1 || longest == 0 ? std::pair(1.0, "s")
+                             : longest >= ms              ? std::pair(ms, "ms")
+                                                          : std::pair(us, "us");
   std::vector<FigureColumn> columns{
-      {"gpus", "GPUs", 1, 0, "", "ascending"},
-      time,
-      interval,
-      {"tokens_per_s", "tokens/s", 1, 0, "", "descending"},
-      {"model_tflops_per_gpu", "TFLOP/s per GPU", 1, 1, "", "descending"},
-      {"mfu", "MFU, %", percent, 1, "%", "descending"},
-      {"memory_max_bytes", "memory, GiB", gib, 1, "GiB", "ascending"}};
+      {"gpus", "GPUs"},
+      {"iteration_time_s", std::string(unit) + "/iteration", scale, digits, unit},
+      {time_interval_key, "90 % interval", scale, digits, unit},
+      {"tokens_per_s", "tokens/s", 1, 0, "", true},
+      {"model_tflops_per_gpu", "TFLOP/s per GPU", 1, 1, "", true},
+      {"mfu", "MFU, %", percent, 1, "%", true},
+      {"memory_max_bytes", "memory, GiB", gib, 1, "GiB"}};
   const Objective objective = page.sweep.choices().objective;
   if (objective == Objective::cost_per_token)
-    columns.push_back(
-        {"cost_per_token", "cost of 10^6 tokens", millionth, digits, "of a million", "ascending"});
+    columns.push_back({"cost_per_token", "cost of 10^6 tokens", millionth, digits, "of a million"});
   else if (!is_always_shown(objective))
-    columns.push_back({name_of(objective), unit_of(objective), 1, digits, "", "ascending"});
+    columns.push_back({name_of(objective), unit_of(objective), 1, digits});
   for (const std::string& figure : page.sweep.asked_figures()) {
     if (figure == speedup_key)
-      columns.insert(columns.end(),
-                     {{speedup_key, "speed-up", 1, digits, "", "descending"},
-                      {speedup_interval_key, "its 90 %", 1, digits, "", "descending"}});
-    if (figure == "days" && objective != Objective::days)
-      columns.push_back({"days", "days", 1, 1, "", "ascending"});
-    if (figure == "cost") columns.push_back({"cost", "cost", 1, 0, "", "ascending"});
+      columns.insert(columns.end(), {{speedup_key, "speed-up", 1, digits, "", true},
+                                     {speedup_interval_key, "its 90 %", 1, digits, "", true}});
+    if (figure == "days" && objective != Objective::days) columns.push_back({"days", "days", 1, 1});
+    if (figure == "cost") columns.push_back({"cost", "cost"});
   }
   return columns;
 }
 
-/// Swept values that the table shows.
-std::vector<std::string> table_columns(const SweepContent& page) {
-  return page.all_named() ? std::vector<std::string>{} : page.sweep.points().columns();
-}
+/// A column of the table of points: what the script that sorts it needs to know of it, the class of its cells, and these.
+struct PointColumn {
+  std::string attributes, title, kind;
+  std::function<std::string(const JsonValue& row, const DataView& view)> cell;
+};
 
-std::string table_head(const SweepContent& page, const std::vector<FigureColumn>& figures) {
-  std::string html =
-      "<th data-key=\"point\" data-scale=\"1\" data-digits=\"0\" data-unit=\"\" "
-      "class=\"n\">point</th>";
-  if (page.sweep.points().has_labels()) html += "<th data-key=\"label\">name</th>";
-  for (const std::string& column : table_columns(page))
-    html += "<th data-key=\"" + escaped(column) + "\">" + escaped(column) + "</th>";
-  for (const FigureColumn& each : figures)
-    html += "<th class=\"n\" data-key=\"" + std::string(each.key) + "\" data-scale=\"" +
-            significant_text(each.scale, 17) + "\" data-digits=\"" + std::to_string(each.digits) +
-            "\" data-unit=\"" + each.unit + "\" data-first=\"" + each.first + "\">" +
-            escaped(each.title) + "</th>";
-  if (page.sweep.choices().plan == JobPlan::best) html += "<th data-key=\"plan\">best plan</th>";
-  html += "<th data-key=\"fits\">fits</th>";
-  if (page.ranked.failed > 0) html += "<th data-key=\"error\">error</th>";
-  return html;
-}
-
-std::string table_row(const SweepContent& page, std::size_t place,
-                      const std::vector<FigureColumn>& figures) {
-  const Row& row = *page.shown[place];
-  const JsonValue& content = row.content;
-  std::string html = row.ok && !fits(row.content) ? "<tr class=\"large\">" : "<tr>";
-  html += "<td class=\"n\">" + point_number(place, "point", whole(row.point)) + "</td>";
-  if (page.sweep.points().has_labels())
-    html += element("td", "", escaped(text_at(content, "label")));
-  for (const std::string& column : table_columns(page))
-    html += element("td", "", escaped(text_at(content, column)));
-  for (const FigureColumn& each : figures) {
-    if (const JsonValue* both = content.find(each.key); both != nullptr && both->is_array()) {
-      std::string ends;
-      for (std::size_t end = 0; end < both->array().size(); ++end)
-        ends += (end == 0 ? "" : " to ") +
-                point_number(place, (std::string(each.key) + "/" + std::to_string(end)).c_str(),
-                             fixed_text(number_of(&both->array()[end]).value_or(0) / each.scale,
-                                        each.digits),
-                             each.unit);
-      html += element("td", "class=\"n\"", ends);
-      continue;
-    }
-    const std::optional<double> value = number_of(content.find(each.key));
-    const std::string text = !value             ? ""
-                             : each.digits == 0 ? grouped_text(*value / each.scale)
-                                                : fixed_text(*value / each.scale, each.digits);
-    const std::string mark =
-        std::string_view(each.key) == "memory_max_bytes" ? memory_mark(content) : "";
-    html += element("td", "class=\"n\"",
-                    value ? mark + point_number(place, each.key, text, each.unit) : "");
-  }
-  if (page.sweep.choices().plan == JobPlan::best)
-    html += element("td", "", escaped(text_at(content, "plan")));
-  html += element("td", "",
-                  !row.ok                      ? ""
-                  : !fits(content)             ? "<strong class=\"bad\">NO</strong>"
-                  : *memory_mark(content) != 0 ? "not known"
-                                               : "yes");
-  if (page.ranked.failed > 0)
-    html += element("td", "class=\"error-text\"", escaped(text_at(content, "error")));
-  return html + "</tr>\n";
+std::vector<PointColumn> point_columns(const SweepContent& page) {
+  std::vector<PointColumn> columns;
+  const auto add_figure = [&](const FigureColumn& figure) {
+    columns.push_back(
+        {"data-key=\"" + figure.key + "\" data-scale=\"" + significant_text(figure.scale, 17) +
+             "\" data-digits=\"" + std::to_string(figure.digits) + "\" data-unit=\"" + figure.unit +
+             "\" data-first=\"" + (figure.largest_first ? "descending" : "ascending") + "\"",
+         figure.title, "n", [figure](const JsonValue& row, const DataView& view) {
+           const std::string at = "/" + figure.key;
+           const auto cell = [&](const std::string& end) {
+             return view.cell(
+                 at + end, [&](double number) { return figure.text(number); }, figure.unit);
+           };
+           if (view.size(at) == 2) return cell("/0") + " to " + cell("/1");
+           if (!view.number(at)) return std::string();
+           return (figure.key == "memory_max_bytes" ? memory_mark(row) : "") + cell("");
+         }});
+  };
+  const auto add_text = [&](const std::string& key, const std::string& title,
+                            const std::string& kind = "") {
+    columns.push_back(
+        {"data-key=\"" + escaped(key) + "\"", title, kind,
+         [key](const JsonValue& row, const DataView&) { return escaped(text_at(row, key)); }});
+  };
+  add_figure({"point", "point"});
+  if (page.sweep.points().has_labels()) add_text("label", "name");
+  if (!page.all_named())
+    for (const std::string& column : page.sweep.points().columns()) add_text(column, column);
+  for (const FigureColumn& figure : figure_columns(page)) add_figure(figure);
+  if (page.sweep.choices().plan == JobPlan::best) add_text("plan", "best plan");
+  columns.push_back({"data-key=\"fits\"", "fits", "", [](const JsonValue& row, const DataView&) {
+                       return row.find("fits") == nullptr ? ""
+                              : !fits(row)                ? "<strong class=\"bad\">NO</strong>"
+                              : *memory_mark(row) != 0    ? "not known"
+                                                          : "yes";
+                     }});
+  if (page.ranked.failed > 0) add_text("error", "error", "error-text");
+  return columns;
 }
 
 std::string point_section(const SweepContent& page) {
   if (page.shown.empty()) return "<p>No point has been done yet.</p>\n";
-  const std::vector<FigureColumn> figures = figure_columns(page);
-  std::string body;
-  for (std::size_t i = 0; i < std::min(first_page_rows, page.shown.size()); ++i)
-    body += table_row(page, i, figures);
+  const auto class_of = [](const PointColumn& column) {
+    return column.kind.empty() ? "" : "class=\"" + column.kind + "\"";
+  };
+  const std::vector<PointColumn> columns = point_columns(page);
+  std::string head, body;
+  for (const PointColumn& column : columns)
+    head += element("th", class_of(column) + " " + column.attributes, escaped(column.title));
+  for (std::size_t i = 0; i < std::min(first_page_rows, page.shown.size()); ++i) {
+    const Row& row = *page.shown[i];
+    std::string cells;
+    for (const PointColumn& column : columns)
+      cells += element("td", class_of(column), column.cell(row.content, view_of(row, i)));
+    body += element("tr", row.ok && !fits(row.content) ? "class=\"large\"" : "", cells) + "\n";
+  }
   std::string note = std::string(order_words(page.sweep.choices().objective)) +
                      " first; what does not fit in memory, then what failed, last.";
   if (page.rows.by_point.size() > page.shown.size())
@@ -430,8 +400,8 @@ std::string point_section(const SweepContent& page) {
          "<p class=\"quiet sort-hint\" hidden>Press a column's head to sort by it.</p>\n"
          "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Points\"><table "
          "class=\"points-table\" data-shown=\"" +
-         std::to_string(first_page_rows) + "\">\n<thead><tr>" + table_head(page, figures) +
-         "</tr></thead>\n<tbody>\n" + body + "</tbody></table></div>\n";
+         std::to_string(first_page_rows) + "\">\n<thead><tr>" + head + "</tr></thead>\n<tbody>\n" +
+         body + "</tbody></table></div>\n";
 }
 
 /// Failed points with the same reason together, the commonest first.
@@ -515,7 +485,8 @@ std::string explained_json(const SweepContent& page) {
 
 }  // namespace
 
-std::string sweep_page(const Sweep& sweep, const PartRows& rows, const SweepPageOptions& options) {
+std::string sweep_page(const Sweep& sweep, const PartRows& rows,
+                       const std::filesystem::path& directory, const std::string& version) {
   const SweepContent content(sweep, rows);
   std::string points;
   for (const Row* row : content.shown) points += (points.empty() ? "" : ",\n") + row->line;
@@ -526,12 +497,12 @@ std::string sweep_page(const Sweep& sweep, const PartRows& rows, const SweepPage
   page.add("failed", "Failed", "Points that failed", failure_section(content));
   page.add("inputs", "Inputs", "Inputs and their sources", input_section(content));
   page.add("scenario", "Scenario", "Scenario and its sweep", scenario_section(content));
-  page.data = {{"report", sweep_json(sweep, rows, options.directory)},
+  page.data = {{"report", sweep_json(sweep, rows, directory)},
                {"sweep-points", "[" + points + "]"},
                {"explained", explained_json(content)}};
-  page.footer = escaped(options.version) + " · sweep " + escaped(sweep.hash()) +
+  page.footer = escaped(version) + " · sweep " + escaped(sweep.hash()) +
                 " · the same numbers: <code>windtunnel sweep --json</code> and " +
-                escaped((options.directory / "results.jsonl").string());
+                escaped((directory / "results.jsonl").string());
   return html_document(page);
 }
 

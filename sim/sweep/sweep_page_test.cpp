@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "core/testing.hpp"
-#include "sweep/results.hpp"
+#include "sweep/row_maker.hpp"
 #include "sweep/sweep_fixtures.hpp"
 #include "sweep/sweep_text.hpp"
 
@@ -20,7 +20,7 @@ PartRows rows_of(const Sweep& sweep) {
 }
 
 std::string page_of(const Sweep& sweep, const PartRows& rows) {
-  return sweep_page(sweep, rows, {"out/x", "0.1.0"});
+  return sweep_page(sweep, rows, "out/x", "0.1.0");
 }
 
 TEST_CASE("a sweep's page names the best point and explains where its time goes") {
@@ -39,8 +39,8 @@ TEST_CASE("a sweep's page names the best point and explains where its time goes"
   CHECK(contains(page, "4 combinations, 0 excluded, 0 included: 4 points."));
   // Four pictures: throughput, efficiency, MFU, memory.
   std::size_t pictures = 0;
-  for (std::size_t at = page.find("<svg class=\"curves\" viewBox=\"0 0"); at != std::string::npos;
-       at = page.find("<svg class=\"curves\" viewBox=\"0 0", at + 1))
+  for (std::size_t at = page.find("class=\"axes\" viewBox=\"0 0"); at != std::string::npos;
+       at = page.find("class=\"axes\" viewBox=\"0 0", at + 1))
     ++pictures;
   CHECK(pictures == 4);
 }

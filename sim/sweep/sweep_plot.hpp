@@ -1,32 +1,27 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "report/ordering.hpp"
-#include "sweep/results.hpp"
-#include "units/quantity.hpp"
+#include "report/chart.hpp"
+#include "sweep/results_folder.hpp"
 
 namespace windtunnel {
 
 /// "250", "10,000", "1.5 M": a value on an axis.
 std::string mark_text(double value);
 
-/// One simulated point of a plot.
+/// One simulated point of a plot. The row must outlive it.
 struct PlotPoint {
-  std::size_t point = 0;  ///< of the sweep
+  const Row* row = nullptr;
   double x = 0;
-  Seconds time{};
-  double tokens_per_s = 0, mfu = 0;
-  Bytes memory{};
-  bool fits = true;
-  std::string name;                                   ///< of a point with a label
-  std::optional<std::pair<double, double>> interval;  ///< of the time, in seconds
-  std::optional<double> speedup;                      ///< over the sweep's baseline
-  std::optional<std::pair<double, double>> speedup_interval;
+  double tokens_per_s = 0;
   /// Tokens a second and GPU over those of the series' smallest cluster; only where x counts GPUs.
-  std::optional<double> efficiency;
+  std::optional<double> efficiency = {};
+
+  bool fits() const { return windtunnel::fits(row->content); }
 };
 
 /// Points with the same values of everything that is swept beside the axis, in the order of x. Only these are joined by a line.
@@ -69,29 +64,15 @@ std::optional<Scaling> scaling_of(const PlotData& data);
 /// can be drawn.
 std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::string>& columns);
 
-/// A point of a sweep whose job has a length and a price.
-struct FrontPoint {
-  std::size_t point = 0;
-  PricedPoint priced;  ///< called by its label, or its swept values
-};
+/// Throughput, scaling efficiency (iteration time where the cluster stays the same), MFU and memory, and speed-ups where there are any, against the
+/// number of GPUs where that varies, else against the first swept pointer whose values are numbers.
+std::vector<Chart> sweep_charts(const PlotData& data);
 
-/// Points that fit and have days and a cost, by number; those on the Pareto front are marked. Empty where no row has both.
-std::vector<FrontPoint> front_of(const PartRows& rows, const std::vector<std::string>& columns);
-
-/// The pictures of sweep_pictures() in one file, one above the other, with their key. Empty when fewer than two points can be drawn.
+/// The same charts in one file, one above the other, with their key. Empty when fewer than two points can be drawn.
 std::string sweep_svg(const std::string& name, const std::vector<std::string>& columns,
                       const PartRows& rows);
 
-/// The curves of a page, each an SVG of its own in the page's style: throughput, scaling efficiency (iteration time where the cluster
-/// stays the same), MFU and memory, against the number of GPUs where that varies, else against the first swept pointer whose values are
-/// numbers.
-std::vector<std::string> sweep_pictures(const PlotData& data);
-
-/// Key to a line or mark of the curves.
-struct CurveKey {
-  std::string sample;  ///< SVG, 30 wide, around y = 0
-  std::string name;
-};
-std::vector<CurveKey> curve_keys(const PlotData& data);
+/// What their lines and marks mean.
+std::vector<ChartKey> curve_keys(const PlotData& data);
 
 }  // namespace windtunnel

@@ -9,22 +9,15 @@
 #include "report/terminal_text.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/results.hpp"
+#include "sweep/row_maker.hpp"
 #include "sweep/sweep_fixtures.hpp"
 #include "sweep/sweep_text.hpp"
 
 namespace windtunnel {
 namespace {
 
+using testing::problem_of;
 using testing::SweepFixture;
-
-std::string problem_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "no problem";
-}
 
 TEST_CASE("a row says what run --set of the same values says") {
   const SweepFixture fixture;
@@ -384,63 +377,13 @@ TEST_CASE("a file without a sweep is told so, with what to write") {
   CHECK(contains(problem_of([&] { fixture.sweep(R"({"matrix": {"/nods": [1]}})"); }), "/nodes"));
 }
 
-TEST_CASE("a folder of another sweep or version is refused with what to do") {
+TEST_CASE("another baseline asks for no new rows") {
   const SweepFixture fixture;
-  const auto directory = fixture.folder.path() / "out";
-  const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
-  CHECK(contains(problem_of([&] { expect_manifest(directory, sweep, "1"); }), "no sweep yet"));
-  open_manifest(directory, sweep, "1");
-  CHECK(problem_of([&] { open_manifest(directory, sweep, "1"); }) == "no problem");
-  CHECK(contains(problem_of([&] { open_manifest(directory, sweep, "2"); }), "another version, 1"));
-  CHECK(problem_of([&] { expect_manifest(directory, sweep, "1"); }) == "no problem");
-  const Sweep other = fixture.sweep(R"({"matrix": {"/nodes": [1, 3]}})");
-  const std::string refusal = problem_of([&] { open_manifest(directory, other, "1"); });
-  CHECK(contains(refusal, "another sweep (\"small\""));
-  CHECK(contains(refusal, "take another --out"));
-  fixture.folder.write("out/manifest.json", "{}");
-  CHECK(contains(problem_of([&] { open_manifest(directory, sweep, "1"); }), "none of a sweep"));
-}
-
-TEST_CASE("fields of a table stand in quotes where they must") {
-  CHECK(csv_line({"a", "b,c", "say \"x\"", "", "two\nlines"}) ==
-        "a,\"b,c\",\"say \"\"x\"\"\",,\"two\nlines\"\n");
-}
-
-TEST_CASE(
-    "the table has a column for each swept pointer and figure, empty where there is nothing") {
-  PartRows rows;
-  rows.by_point[0] = *parse_row(R"({"point": 0, "id": "aa", "/nodes": 8, "ok": true, "gpus": 64,
-                          "iteration_time_s": 1.5, "iteration_time_interval_s": [1, 2.5],
-                          "fits": true})");
-  rows.by_point[1] = *parse_row(R"({"point": 1, "id": "bb", "/nodes": null, "ok": false,
-                                 "failure": "bad_input", "error": "no, \"no\""})");
-  CHECK(results_csv(rows, {"/nodes", "/parallel/tensor"}) ==
-        "point,id,/nodes,/parallel/tensor,ok,gpus,iteration_time_s,iteration_time_low_s,"
-        "iteration_time_high_s,samples_per_s,tokens_per_s,model_tflops_per_gpu,mfu,"
-        "memory_max_bytes,fits,memory_verdict,failure,error\n"
-        "0,aa,8,,true,64,1.5,1,2.5,,,,,,true,,,\n"
-        "1,bb,,,false,,,,,,,,,,,,bad_input,\"no, \"\"no\"\"\"\n");
-}
-
-TEST_CASE("no text in the table is a formula, and numbers stay numbers") {
-  PartRows rows;
-  rows.by_point[0] = *parse_row(R"({"point": 0, "id": "aa", "/a": "=1+1", "/b": "@x", "/c": "+1.5",
-                                 "/d": "-cmd|' /C calc'!A0", "/e": -5, "/f": "\t=1", "ok": false,
-                                 "failure": "bad_input", "error": "-"})");
-  const std::string table = results_csv(rows, {"/a", "/b", "/c", "/d", "/e", "/f"});
-  CHECK(table.find("0,aa,'=1+1,'@x,'+1.5,'-cmd|' /C calc'!A0,-5,'\t=1,false") != std::string::npos);
-  CHECK(table.ends_with(",bad_input,'-\n"));
-}
-
-TEST_CASE("what would act on a terminal is spelt out in the table, and is then no formula either") {
-  PartRows rows;
-  rows.by_point[0] = *parse_row(
-      R"({"point": 0, "id": "aa", "/a": "\u001b[31mred", "/b": "a\u009bb", "/c": "\u202ex",
-                                 "/d": ["\u202e"], "/e": "\r=1", "ok": false, "failure": "crash"})");
-  const std::string table = results_csv(rows, {"/a", "/b", "/c", "/d", "/e", "/\u202e"});
-  CHECK(table.starts_with("point,id,/a,/b,/c,/d,/e,/\\u202e,ok"));
-  CHECK(table.find("0,aa,\\u001b[31mred,a\\u009bb,\\u202ex,\"[\"\"\\u202e\"\"]\",\\u000d=1,") !=
-        std::string::npos);
+  const Sweep none = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
+  const Sweep other =
+      fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})", {{"/sweep/baseline", "1"}});
+  CHECK(other.points().baseline() == 1);
+  CHECK(none.hash() == other.hash());
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 #include "sweep/results.hpp"
-#include "sweep/sweep_plot.hpp"
+#include "sweep/row_maker.hpp"
 
 namespace windtunnel {
 namespace {
@@ -151,15 +151,13 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
   const bool has_intervals = std::ranges::any_of(
       best, [](const JsonValue& row) { return interval_of(row, time_interval_key).has_value(); });
   std::vector<TextRow> lines{{"point"}};
-  if (has_labels)
-    lines[0].emplace_back("name");
-  else
-    for (const std::string& column : columns) lines[0].push_back(short_name(column, columns));
-  std::string shown = "r";
-  if (has_labels)
-    shown += "w";
-  else
-    for (std::size_t i = 0; i < columns.size(); ++i) shown += "r?";
+  std::string shown = has_labels ? "rw" : "r";
+  if (has_labels) lines[0].emplace_back("name");
+  if (!has_labels)
+    for (const std::string& column : columns) {
+      lines[0].push_back(short_name(column, columns));
+      shown += "r?";
+    }
   lines[0].insert(lines[0].end(), {"GPUs", "s/iteration"});
   if (has_intervals) lines[0].emplace_back("90 % interval");
   lines[0].insert(lines[0].end(), {"tokens/s", "MFU %", "GiB"});
@@ -245,9 +243,11 @@ std::string number_of_those(const std::vector<PlannedPoint>& planned, Condition 
 
 }  // namespace
 
-SameScenarios same_scenarios(const std::map<std::size_t, std::string>& ids) {
+SameScenarios same_scenarios(const PartRows& rows) {
   std::map<std::string, std::vector<std::size_t>> by_id;
-  for (const auto& [point, id] : ids) by_id[id].push_back(point);
+  for (const auto& [point, row] : rows.by_point)
+    if (const JsonValue* id = row.content.find("id"); id != nullptr && id->is_string())
+      by_id[id->string()].push_back(point);
   SameScenarios same;
   for (auto& [id, points] : by_id)
     if (points.size() > 1) same.push_back(std::move(points));
@@ -255,28 +255,19 @@ SameScenarios same_scenarios(const std::map<std::size_t, std::string>& ids) {
   return same;
 }
 
-SameScenarios same_scenarios(const PartRows& rows) {
-  std::map<std::size_t, std::string> ids;
-  for (const auto& [point, row] : rows.by_point)
-    if (const JsonValue* id = row.content.find("id"); id != nullptr && id->is_string())
-      ids[point] = id->string();
-  return same_scenarios(ids);
-}
-
-std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& points,
-                                std::size_t num_known) {
+std::string same_text(const Sweep& sweep, const PartRows& rows) {
+  const SameScenarios same = same_scenarios(rows);
   if (same.empty()) return {};
-  std::size_t repeated = 0;
-  for (const auto& list : same) repeated += list.size() - 1;
-  const std::size_t different = num_known - repeated;
+  std::size_t different = rows.by_point.size();
+  for (const auto& list : same) different -= list.size() - 1;
   std::string text =
-      std::to_string(num_known) + " points are " +
+      std::to_string(rows.by_point.size()) + " points are " +
       (different == 1 ? "one scenario" : std::to_string(different) + " different scenarios");
   for (std::size_t i = 0; i < std::min(most_enumerated, same.size()); ++i) {
     std::vector<std::string> numbers;
     for (const std::size_t point : same[i]) numbers.push_back(std::to_string(point));
-    text += "\n  points " + enumerated(numbers) + " differ in " + differences(same[i], points) +
-            ", which changes nothing";
+    text += "\n  points " + enumerated(numbers) + " differ in " +
+            differences(same[i], sweep.points()) + ", which changes nothing";
   }
   if (same.size() > most_enumerated)
     text += "\n  and so on: " + std::to_string(same.size() - most_enumerated) + " more";
@@ -302,10 +293,6 @@ const char* order_words(Objective objective) {
                              "Least energy for a token", "Fewest days"};
   static_assert(words.size() == enumerators<Objective>().size());
   return words.at(static_cast<std::size_t>(objective));
-}
-
-std::string same_text(const Sweep& sweep, const PartRows& rows) {
-  return same_scenarios_text(same_scenarios(rows), sweep.points(), rows.by_point.size());
 }
 
 std::string baseline_text(const Sweep& sweep, const PartRows& rows) {

@@ -2,12 +2,11 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "sweep/points.hpp"
-#include "sweep/results.hpp"
+#include "sweep/results_folder.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {
@@ -16,15 +15,12 @@ namespace windtunnel {
 using SameScenarios = std::vector<std::vector<std::size_t>>;
 
 /// The points that share an id with another, in the order of the first of each list.
-SameScenarios same_scenarios(const std::map<std::size_t, std::string>& ids);
-/// The same of rows.
 SameScenarios same_scenarios(const PartRows& rows);
 
-/// What to tell a person, empty where all differ:
+/// What to tell a person of them, empty where all differ:
 ///   96 points are 6 different scenarios
 ///     points 0 and 1 differ in /parallel/virtual_pipeline (1, 2), which changes nothing
-std::string same_scenarios_text(const SameScenarios& same, const SweepPoints& points,
-                                std::size_t num_known);
+std::string same_text(const Sweep& sweep, const PartRows& rows);
 
 /// The rows from the best to the worst: what fits, by the sweep's objective, then what does not fit in memory, then what failed. Those
 /// that are alike in this are in the order of the points.
@@ -51,20 +47,11 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
 /// What speed-ups are over, or why there are none; empty for a sweep without a baseline.
 std::string baseline_text(const Sweep& sweep, const PartRows& rows);
 
-/// Which points are the same scenario though their values differ; empty when none are.
-std::string same_text(const Sweep& sweep, const PartRows& rows);
-
 /// "12 combinations, 2 excluded, 1 included"
 std::string origins_text(const SweepPoints& points);
 /// The points that would be done, a line each, with what is wrong with those that cannot.
 std::string points_text(const Sweep& sweep);
 std::string points_json(const Sweep& sweep);
-
-/// Options of a sweep's page.
-struct SweepPageOptions {
-  std::filesystem::path directory;  ///< of the results
-  std::string version;
-};
 
 /// How many points the page's table holds, and how many of these it shows before it is asked for more.
 inline constexpr std::size_t most_page_rows = 5000, first_page_rows = 100;
@@ -72,6 +59,7 @@ inline constexpr std::size_t most_page_rows = 5000, first_page_rows = 100;
 /// The page of `sweep --report`: one HTML file that needs no network: the best point, curves, where the time goes along them, a table of
 /// the points that can be sorted, failed points with their reasons, the scenario with its sweep. The document of `sweep --json` stands in it
 /// under the id "report", the rows of results.jsonl under "sweep-points". Up to ten points are simulated once more, for their breakdown.
-std::string sweep_page(const Sweep& sweep, const PartRows& rows, const SweepPageOptions& options);
+std::string sweep_page(const Sweep& sweep, const PartRows& rows,
+                       const std::filesystem::path& directory, const std::string& version);
 
 }  // namespace windtunnel

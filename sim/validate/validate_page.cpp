@@ -14,7 +14,6 @@ namespace windtunnel {
 namespace {
 
 using html::card;
-using html::element;
 using html::escaped;
 using html::Table;
 
@@ -64,38 +63,37 @@ std::string headline(const std::vector<ValidatedSet>& sets, const html::DataView
     skipped += set.skipped.size();
   }
   const std::vector<ScoredRow> iterations = iterations_of(sets);
-  std::string html =
-      "<header class=\"hero\">\n<div>\n<p class=\"kicker\">predicted against measured</p>\n";
-  if (iterations.empty()) {
-    html += "<h1><span class=\"big\">" + whole(scored) + "</span> times compared</h1>\n";
-    return html + "</div>\n</header>\n";
-  }
+  if (iterations.empty())
+    return html::hero("predicted against measured",
+                      "<h1><span class=\"big\">" + whole(scored) + "</span> times compared</h1>\n",
+                      "");
   const auto within = [&](double limit) {
     return static_cast<std::size_t>(std::ranges::count_if(
         iterations, [&](const ScoredRow& row) { return std::abs(row.error()) <= limit; }));
   };
   constexpr double close = 0.05, near = 0.10;
-  html += "<h1><span class=\"big\">" + document.cell("/iterations/mape", percent_text) +
-          "</span> mean error</h1>\n";
-  html += "<p class=\"interval\"><span>over " + document.cell("/iterations/scored", grouped_text) +
-          " measured iterations, none left out; errors count without their "
-          "sign</span></p>\n";
-  html += "<p class=\"job\">" + whole(within(close)) + " of them within 5 %, " +
-          whole(within(near)) + " within 10 %. " +
-          (document.amount("/iterations/bias") < 0 ? "On the whole, predictions are too short."
-                                                   : "On the whole, predictions are too long.") +
-          "</p>\n" + overrides_paragraph(sets) + "</div>\n<div class=\"cards\">\n";
+  const std::string html =
+      "<h1><span class=\"big\">" + document.cell("/iterations/mape", percent_text) +
+      "</span> mean error</h1>\n<p class=\"interval\"><span>over " +
+      document.cell("/iterations/scored", grouped_text) +
+      " measured iterations, none left out; errors count without their "
+      "sign</span></p>\n<p class=\"job\">" +
+      whole(within(close)) + " of them within 5 %, " + whole(within(near)) + " within 10 %. " +
+      (document.amount("/iterations/bias") < 0 ? "On the whole, predictions are too short."
+                                               : "On the whole, predictions are too long.") +
+      "</p>\n" + overrides_paragraph(sets);
   const auto score_card = [&](const char* label, const char* key, const char* note,
                               std::string (*text)(double) = percent_text) {
-    html += card(label, document.cell(std::string("/iterations/") + key, text), note);
+    return card(label, document.cell(std::string("/iterations/") + key, text), note);
   };
-  score_card("median", "median_ape", "half are closer");
-  score_card("90th percentile", "p90_ape", "nine of ten are closer");
-  score_card("worst", "worst_ape", "named below");
-  score_card("bias", "bias", "mean error with its sign", signed_percent_text);
-  html += card("sets", whole(sets.size()), whole(points) + " points");
-  html += card("not compared", whole(skipped), "listed below, with the reason");
-  return html + "</div>\n</header>\n";
+  return html::hero(
+      "predicted against measured", html,
+      score_card("median", "median_ape", "half are closer") +
+          score_card("90th percentile", "p90_ape", "nine of ten are closer") +
+          score_card("worst", "worst_ape", "named below") +
+          score_card("bias", "bias", "mean error with its sign", signed_percent_text) +
+          card("sets", whole(sets.size()), whole(points) + " points") +
+          card("not compared", whole(skipped), "listed below, with the reason"));
 }
 
 /// The points of sets of one kind, the largest error first.
@@ -111,8 +109,7 @@ std::string worst_table(const std::vector<ValidatedSet>& sets, const html::DataV
   };
   std::ranges::stable_sort(points, [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
   points.resize(std::min(limit, points.size()));
-  return points.empty() ? ""
-                        : element("h3", "", title) + "\n" + point_table(title, document, points);
+  return points.empty() ? "" : html::subsection(title, "", point_table(title, document, points));
 }
 
 std::string set_table(const std::vector<ValidatedSet>& sets, const html::DataView& document) {
@@ -152,12 +149,12 @@ std::string validation_page(const std::vector<ValidatedSet>& sets) {
   std::iota(all.begin(), all.end(), std::size_t{0});
   HtmlPage page{"validate", "Predicted against measured", headline(sets, document)};
   if (!all.empty()) {
+    const ScatterPlot plot = scatter_plot(sets);
     page.add("plot", "Plot", "Predicted against measured",
-             html::quiet("Each point is one measured run; on the dashed line the prediction is "
-                         "exact. Rest the pointer on one for its name.") +
-                 "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Scatter "
-                 "plot\">" +
-                 scatter_svg(sets, ScatterStyle::of_page) + "</div>\n");
+             html::quiet("Each point is one measured run; on the dotted line in the middle the "
+                         "prediction is exact, on the others it is 10 % off. Rest the pointer on a "
+                         "point for its name.") +
+                 chart_svg(plot.chart) + keys_html(plot.keys));
     page.add(
         "worst", "Worst rows", "The worst rows",
         worst_table(sets, document, MeasurementKind::iteration, "Iterations", worst_iterations) +

@@ -93,8 +93,7 @@ ExitCode score(const CommandLine& line, const Library& library) {
   if (line.format == ResultFormat::json)
     print_result(line, pretty_text(JsonValue(std::move(results))) + "\n");
   if (!line.svg.empty())
-    write_output(line, line.svg,
-                 scatter_svg(sets, ScatterStyle::own, "Predicted and measured kernel times"));
+    write_output(line, line.svg, scatter_svg(sets, "Predicted and measured kernel times"));
   return exit_done;
 }
 

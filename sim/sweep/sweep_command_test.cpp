@@ -1,9 +1,9 @@
+#include "sweep/sweep_command.hpp"
+
 #include <doctest/doctest.h>
 
 #include <map>
 #include <string>
-
-#include "sweep/sweep_command.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,3 +1,5 @@
+#include "report/terminal_text.hpp"
+
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -6,7 +8,6 @@
 #include <vector>
 
 #include "core/utf8.hpp"
-#include "report/terminal_text.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,12 +1,12 @@
+#include "sweep/results.hpp"
+
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
 #include "core/json_value.hpp"
-#include "simulate/objective_value.hpp"
-#include "simulate/simulate.hpp"
-#include "sweep/results.hpp"
+#include "sweep/row_maker.hpp"
 #include "sweep/sweep_fixtures.hpp"
 #include "sweep/sweep_plot.hpp"
 #include "sweep/sweep_text.hpp"
@@ -14,36 +14,8 @@
 namespace windtunnel {
 namespace {
 
+using testing::number_in;
 using testing::SweepFixture;
-
-double number_in(const std::string& row, const char* key) {
-  return *number_of(parse_row(row)->content.find(key));
-}
-
-TEST_CASE("days and cost of a point are those of the steps of its job") {
-  const SweepFixture fixture;
-  const Sweep sweep =
-      fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}, "objective": "cost_per_token"})",
-                    {{"/job", R"({"steps": 20000, "price": {"gpu_hour": 2}})"}});
-  const std::string row = RowMaker(sweep, {}).row(1);
-  const double time = number_in(row, "iteration_time_s");
-  CHECK(number_in(row, "days") == doctest::Approx(20'000 * time / 86'400));
-  CHECK(number_in(row, "cost") == doctest::Approx(20'000 * time / 3600 * 16 * 2));
-}
-
-TEST_CASE("the energy of a point counts what its GPUs do") {
-  const SweepFixture fixture;
-  const std::string job =
-      R"({"steps": 1000, "power": {"computing": 400, "communicating": 300, "idle": 100}})";
-  const Sweep sweep = fixture.sweep(
-      R"({"matrix": {"/nodes": [2]}, "objective": "energy_per_token"})", {{"/job", job}});
-  const Scenario scenario = sweep.scenario(0);
-  const Report report = simulate(scenario, {}).report;
-  const ObjectiveValue value(scenario, Objective::energy_per_token, "/sweep/objective");
-  const double expected = value.value(report.iteration_time, shares_of(report.breakdown));
-  CHECK(expected < value.value(report.iteration_time, {}));
-  CHECK(number_in(RowMaker(sweep, {}).row(0), "energy_per_token") == expected);
-}
 
 TEST_CASE("the front has the points that no other beats in days and money") {
   const auto row = [](int point, double days, double cost, const char* fits) {
@@ -123,13 +95,46 @@ TEST_CASE("speed-ups have an interval and a verdict where pairs of runs were mea
   CHECK(text.find("x (0.") != std::string::npos);
 }
 
-TEST_CASE("another baseline asks for no new rows") {
-  const SweepFixture fixture;
-  const Sweep none = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
-  const Sweep other =
-      fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})", {{"/sweep/baseline", "1"}});
-  CHECK(other.points().baseline() == 1);
-  CHECK(none.hash() == other.hash());
+TEST_CASE("fields of a table stand in quotes where they must") {
+  CHECK(csv_line({"a", "b,c", "say \"x\"", "", "two\nlines"}) ==
+        "a,\"b,c\",\"say \"\"x\"\"\",,\"two\nlines\"\n");
+}
+
+TEST_CASE(
+    "the table has a column for each swept pointer and figure, empty where there is nothing") {
+  PartRows rows;
+  rows.by_point[0] = *parse_row(R"({"point": 0, "id": "aa", "/nodes": 8, "ok": true, "gpus": 64,
+                          "iteration_time_s": 1.5, "iteration_time_interval_s": [1, 2.5],
+                          "fits": true})");
+  rows.by_point[1] = *parse_row(R"({"point": 1, "id": "bb", "/nodes": null, "ok": false,
+                                 "failure": "bad_input", "error": "no, \"no\""})");
+  CHECK(results_csv(rows, {"/nodes", "/parallel/tensor"}) ==
+        "point,id,/nodes,/parallel/tensor,ok,gpus,iteration_time_s,iteration_time_low_s,"
+        "iteration_time_high_s,samples_per_s,tokens_per_s,model_tflops_per_gpu,mfu,"
+        "memory_max_bytes,fits,memory_verdict,failure,error\n"
+        "0,aa,8,,true,64,1.5,1,2.5,,,,,,true,,,\n"
+        "1,bb,,,false,,,,,,,,,,,,bad_input,\"no, \"\"no\"\"\"\n");
+}
+
+TEST_CASE("no text in the table is a formula, and numbers stay numbers") {
+  PartRows rows;
+  rows.by_point[0] = *parse_row(R"({"point": 0, "id": "aa", "/a": "=1+1", "/b": "@x", "/c": "+1.5",
+                                 "/d": "-cmd|' /C calc'!A0", "/e": -5, "/f": "\t=1", "ok": false,
+                                 "failure": "bad_input", "error": "-"})");
+  const std::string table = results_csv(rows, {"/a", "/b", "/c", "/d", "/e", "/f"});
+  CHECK(table.find("0,aa,'=1+1,'@x,'+1.5,'-cmd|' /C calc'!A0,-5,'\t=1,false") != std::string::npos);
+  CHECK(table.ends_with(",bad_input,'-\n"));
+}
+
+TEST_CASE("what would act on a terminal is spelt out in the table, and is then no formula either") {
+  PartRows rows;
+  rows.by_point[0] = *parse_row(
+      R"({"point": 0, "id": "aa", "/a": "\u001b[31mred", "/b": "a\u009bb", "/c": "\u202ex",
+                                 "/d": ["\u202e"], "/e": "\r=1", "ok": false, "failure": "crash"})");
+  const std::string table = results_csv(rows, {"/a", "/b", "/c", "/d", "/e", "/\u202e"});
+  CHECK(table.starts_with("point,id,/a,/b,/c,/d,/e,/\\u202e,ok"));
+  CHECK(table.find("0,aa,\\u001b[31mred,a\\u009bb,\\u202ex,\"[\"\"\\u202e\"\"]\",\\u000d=1,") !=
+        std::string::npos);
 }
 
 }  // namespace

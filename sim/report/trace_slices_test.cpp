@@ -1,9 +1,10 @@
+#include "report/trace_slices.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "report/testing.hpp"
-#include "report/trace_slices.hpp"
 
 namespace windtunnel {
 namespace {

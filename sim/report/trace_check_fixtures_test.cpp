@@ -1,6 +1,6 @@
-#include <doctest/doctest.h>
-
 #include "report/trace_check_fixtures.hpp"
+
+#include <doctest/doctest.h>
 
 namespace windtunnel {
 namespace {

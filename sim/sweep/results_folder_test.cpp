@@ -1,3 +1,5 @@
+#include "sweep/results_folder.hpp"
+
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -5,12 +7,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
+
 #include "core/testing.hpp"
 #include "sweep/results.hpp"
+#include "sweep/row_maker.hpp"
 #include "sweep/sweep_fixtures.hpp"
 
 namespace windtunnel {
 namespace {
+
+using testing::problem_of;
+using testing::SweepFixture;
+
+std::ptrdiff_t num_failed(const PartRows& rows) {
+  return std::ranges::count_if(rows.by_point, [](const auto& each) { return !each.second.ok; });
+}
 
 /// Three points and rows as their workers might write them.
 struct Rows {
@@ -51,7 +64,7 @@ TEST_CASE("rows that were appended are found again, from every writer") {
   first.append(make.ok(1));
   const PartRows rows = make.read();
   CHECK(rows.by_point.size() == 3);
-  CHECK(rows.num_failed == 1);
+  CHECK(num_failed(rows) == 1);
   CHECK(rows.num_torn == 0);
   CHECK(rows.refused.empty());
   CHECK(rows.by_point.at(1).line == make.ok(1));
@@ -127,7 +140,7 @@ TEST_CASE("of several rows of a point one that is ok counts, in whatever order t
   make.folder.write("parts/b.jsonl", make.failed(0, "a") + "\n" + make.ok(0) + "\n");
   const PartRows rows = make.read();
   CHECK(rows.by_point.at(0).line == make.ok(0));
-  CHECK(rows.num_failed == 0);
+  CHECK(num_failed(rows) == 0);
   CHECK(rows.refused.empty());
 }
 
@@ -177,6 +190,23 @@ TEST_CASE("a row that does not fit on the disk leaves no half, and what was ther
   CHECK(rows.by_point.size() == 1);
   CHECK(rows.num_torn == 0);
   CHECK(rows.refused.empty());
+}
+
+TEST_CASE("a folder of another sweep or version is refused with what to do") {
+  const SweepFixture fixture;
+  const auto directory = fixture.folder.path() / "out";
+  const Sweep sweep = fixture.sweep(R"({"matrix": {"/nodes": [1, 2]}})");
+  CHECK(contains(problem_of([&] { expect_manifest(directory, sweep, "1"); }), "no sweep yet"));
+  open_manifest(directory, sweep, "1");
+  CHECK(problem_of([&] { open_manifest(directory, sweep, "1"); }) == "no problem");
+  CHECK(contains(problem_of([&] { open_manifest(directory, sweep, "2"); }), "another version, 1"));
+  CHECK(problem_of([&] { expect_manifest(directory, sweep, "1"); }) == "no problem");
+  const Sweep other = fixture.sweep(R"({"matrix": {"/nodes": [1, 3]}})");
+  const std::string refusal = problem_of([&] { open_manifest(directory, other, "1"); });
+  CHECK(contains(refusal, "another sweep (\"small\""));
+  CHECK(contains(refusal, "take another --out"));
+  fixture.folder.write("out/manifest.json", "{}");
+  CHECK(contains(problem_of([&] { open_manifest(directory, sweep, "1"); }), "none of a sweep"));
 }
 
 }  // namespace
