@@ -171,8 +171,6 @@ class JobTraceBuilder {
   std::vector<Found> found_;
 };
 
-constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-
 /// The operations of one worker in one step, and what each waits for on that worker.
 class WorkerOrder {
  public:
@@ -293,30 +291,6 @@ std::vector<std::vector<std::uint32_t>> awaited_in(const JobTrace& trace) {
   return awaited;
 }
 
-/// Numbers of the groups so that each comes after those that it depends on (Kahn's algorithm); fewer than there are where some
-/// depend on each other.
-std::vector<std::uint32_t> topological_order(
-    const std::vector<std::vector<std::uint32_t>>& groups,
-    const std::vector<std::vector<std::uint32_t>>& awaited) {
-  std::vector<std::uint32_t> group_of_operation(awaited.size(), none),
-      num_awaited(groups.size(), 0);
-  for (std::uint32_t group = 0; group < groups.size(); ++group)
-    for (const std::uint32_t operation : groups[group]) group_of_operation[operation] = group;
-  std::vector<std::vector<std::uint32_t>> followers(groups.size());
-  for (std::uint32_t i = 0; i < awaited.size(); ++i)
-    for (const std::uint32_t before : awaited[i]) {
-      followers[group_of_operation[before]].push_back(group_of_operation[i]);
-      ++num_awaited[group_of_operation[i]];
-    }
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t group = 0; group < groups.size(); ++group)
-    if (num_awaited[group] == 0) order.push_back(group);
-  for (std::size_t next = 0; next < order.size(); ++next)
-    for (const std::uint32_t follower : followers[order[next]])
-      if (--num_awaited[follower] == 0) order.push_back(follower);
-  return order;
-}
-
 double ratio_of(double a, double b) { return b > 0 ? a / b : 1; }
 
 /// Means of passes by worker and stage, and the ideal times by kind.
@@ -330,21 +304,19 @@ class OperationTimes {
       if (!by_work[work].empty())
         ideal_[work] =
             is_computing(work) ? mean_of(by_work[work]) : median_of(std::move(by_work[work]));
-    const std::vector<std::vector<double>> no_times(at(trace_.num_workers()));
-    std::array durations{no_times, no_times};
+    std::array<std::vector<std::vector<double>>, 2> durations;
+    for (auto& of_pass : durations) of_pass.resize(at(trace_.num_workers()));
     for (const JobOperation& operation : trace_.operations)
       if (is_pass(operation.work))
         durations[pass_index(operation)][at(trace_.worker_of(operation))].push_back(
             operation.duration);
-    for (std::size_t pass = 0; pass < 2; ++pass)
+    for (std::size_t pass = 0; pass < 2; ++pass) {
       for (const std::vector<double>& of_worker : durations[pass])
         worker_[pass].push_back(mean_of(of_worker));
-
-    for (std::size_t pass = 0; pass < 2; ++pass) {
       for (int stage = 0; stage < trace_.num_stages; ++stage) {
         std::vector<double> times;
-        for (int rank = 0; rank < trace_.num_data_ranks; ++rank)
-          times.push_back(worker_[pass][at(rank * trace_.num_stages + stage)]);
+        for (int worker = stage; worker < trace_.num_workers(); worker += trace_.num_stages)
+          times.push_back(worker_[pass][at(worker)]);
         // Of two workers the faster one is the peer of the slower.
         peers_[pass].push_back(lower_median_of(std::move(times)));
       }
@@ -531,28 +503,40 @@ JobTrace read_job_trace(TextInput& input) {
 
 JobReplay::JobReplay(const JobTrace& trace) : trace_(&trace), awaited_(awaited_in(trace)) {
   std::vector<std::vector<std::uint32_t>> groups;
-  std::map<TransferKey, std::size_t> numbers;
+  std::vector<std::uint32_t> group_of_operation;
+  std::map<TransferKey, std::uint32_t> numbers;
   for (std::uint32_t i = 0; i < trace.operations.size(); ++i) {
     const JobOperation& operation = trace.operations[i];
-    if (!has_group(operation.work)) {
-      groups.push_back({i});
-      continue;
+    auto group = static_cast<std::uint32_t>(groups.size());
+    if (has_group(operation.work))
+      group = numbers.try_emplace(group_of(operation), group).first->second;
+    if (group == groups.size()) groups.emplace_back();
+    groups[group].push_back(i);
+    group_of_operation.push_back(group);
+  }
+  // Each group comes after those that it depends on (Kahn's algorithm); none of a circle comes at all.
+  std::vector<std::uint32_t> num_awaited(groups.size(), 0), ready;
+  std::vector<std::vector<std::uint32_t>> followers(groups.size());
+  for (std::uint32_t i = 0; i < awaited_.size(); ++i)
+    for (const std::uint32_t before : awaited_[i]) {
+      followers[group_of_operation[before]].push_back(group_of_operation[i]);
+      ++num_awaited[group_of_operation[i]];
     }
-    const auto [found, is_new] = numbers.try_emplace(group_of(operation), groups.size());
-    if (is_new) groups.emplace_back();
-    groups[found->second].push_back(i);
+  for (std::uint32_t group = 0; group < groups.size(); ++group)
+    if (num_awaited[group] == 0) ready.push_back(group);
+  for (std::size_t next = 0; next < ready.size(); ++next) {
+    groups_.push_back(std::move(groups[ready[next]]));
+    for (const std::uint32_t follower : followers[ready[next]])
+      if (--num_awaited[follower] == 0) ready.push_back(follower);
   }
-  const auto order = topological_order(groups, awaited_);
-  if (order.size() != groups.size()) {
-    Problem problem;
-    problem.origin = {OriginKind::file,
-                      std::make_shared<const SourceText>(SourceText{trace.file, {}})};
-    problem.message =
-        "operations of the trace wait for each other in a circle: the order of its passes fits no "
-        "schedule";
-    throw InputError({problem});
-  }
-  for (const std::uint32_t group : order) groups_.push_back(groups[group]);
+  if (groups_.size() == groups.size()) return;
+  Problem problem;
+  problem.origin = {OriginKind::file,
+                    std::make_shared<const SourceText>(SourceText{trace.file, {}})};
+  problem.message =
+      "operations of the trace wait for each other in a circle: the order of its passes fits no "
+      "schedule";
+  throw InputError({problem});
 }
 
 std::vector<double> JobReplay::step_times(const std::vector<double>& durations) const {

@@ -20,75 +20,57 @@ namespace {
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string slowdown_text(double slowdown) { return fixed_text(slowdown, 3); }
 
-std::string of_each_step(const StragglerAnalysis& analysis, double saved) {
-  return time_text(saved) + " of each " + time_text(analysis.step_time) + " step";
-}
-
 std::string name_of(const WorkerPace& worker) {
   return "data-parallel rank " + std::to_string(worker.data_rank) + ", stage " +
          std::to_string(worker.stage);
-}
-
-std::string slow_worker_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  // Workers that are slower than their peers by what makes a job straggle.
-  std::vector<WorkerPace> slow;
-  for (const WorkerPace& worker : analysis.workers)
-    if (worker.ratio >= straggling_slowdown) slow.push_back(worker);
-  if (slow.size() == 1)
-    return "the worker of " + name_of(slow.front()) + " takes " +
-           fixed_text(slow.front().ratio, 2) + " times as long as its peers and costs " +
-           of_each_step(analysis, cost.saved);
-  constexpr std::size_t most_named = 4;
-  const auto named = std::span(slow).first(std::min(slow.size(), most_named));
-  return (slow.empty() ? std::string("workers that are a little slower than their peers")
-                       : std::to_string(slow.size()) + " workers slower than their peers (" +
-                             joined(named, "; ", [](const auto& each) { return name_of(each); }) +
-                             (slow.size() > most_named ? "; …)" : ")")) +
-         " cost " + of_each_step(analysis, cost.saved);
-}
-
-/// Whether a stage has more than one worker.
-bool has_peers(const StragglerAnalysis& analysis) {
-  return std::ranges::any_of(analysis.workers,
-                             [](const WorkerPace& worker) { return worker.data_rank > 0; });
-}
-
-std::string uneven_stages_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  const auto longest = std::ranges::max_element(analysis.stage_ratios);
-  const auto stage = longest - analysis.stage_ratios.begin();
-  const bool is_last = longest + 1 == analysis.stage_ratios.end();
-  return std::string(is_last ? "the last stage" : "stage " + std::to_string(stage)) + " of " +
-         std::to_string(analysis.stage_ratios.size()) + " has too much to do: its passes take " +
-         percent_text(*longest - 1) +
-         " longer than the mean of the stages; an even partition would save " +
-         of_each_step(analysis, cost.saved) +
-         (has_peers(analysis) ? ""
-                              : " (or its one worker is slow: with one data-parallel rank nothing "
-                                "tells these apart)");
 }
 
 bool are_sequence_lengths(const StragglerAnalysis& analysis) {
   return analysis.forward_backward_correlation >= sequence_length_correlation;
 }
 
-std::string uneven_batches_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  return std::string(are_sequence_lengths(analysis)
-                         ? "microbatches hold sequences of different lengths: "
-                         : "passes of one worker take uneven times: ") +
-         "passes differ by " + percent_text(analysis.forward_scatter) + " forward and " +
-         percent_text(analysis.backward_scatter) + " backward, " +
-         (are_sequence_lengths(analysis) ? "those of one microbatch alike"
-                                         : "whatever the microbatch") +
-         " (correlation " + fixed_text(analysis.forward_backward_correlation, 2) +
-         "); even ones would save " + of_each_step(analysis, cost.saved);
-}
-
 std::string sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  if (cost.cause == StragglerCause::slow_worker) return slow_worker_sentence(analysis, cost);
-  if (cost.cause == StragglerCause::uneven_stages) return uneven_stages_sentence(analysis, cost);
-  if (cost.cause == StragglerCause::uneven_batches) return uneven_batches_sentence(analysis, cost);
-  return "transfers that take longer than most of their kind cost " +
-         of_each_step(analysis, cost.saved);
+  const std::string saved =
+      time_text(cost.saved) + " of each " + time_text(analysis.step_time) + " step";
+  if (cost.cause == StragglerCause::slow_worker) {
+    // Workers that are slower than their peers by what makes a job straggle.
+    std::vector<WorkerPace> slow;
+    for (const WorkerPace& worker : analysis.workers)
+      if (worker.ratio >= straggling_slowdown) slow.push_back(worker);
+    if (slow.empty()) return "workers that are a little slower than their peers cost " + saved;
+    if (slow.size() == 1)
+      return "the worker of " + name_of(slow.front()) + " takes " +
+             fixed_text(slow.front().ratio, 2) + " times as long as its peers and costs " + saved;
+    constexpr std::size_t most_named = 4;
+    return std::to_string(slow.size()) + " workers slower than their peers (" +
+           joined(std::span(slow).first(std::min(slow.size(), most_named)), "; ", name_of) +
+           (slow.size() > most_named ? "; …)" : ")") + " cost " + saved;
+  }
+  if (cost.cause == StragglerCause::uneven_stages) {
+    const auto longest = std::ranges::max_element(analysis.stage_ratios);
+    const auto stage = longest - analysis.stage_ratios.begin();
+    const bool is_last = longest + 1 == analysis.stage_ratios.end();
+    const bool has_peers = std::ranges::any_of(
+        analysis.workers, [](const WorkerPace& worker) { return worker.data_rank > 0; });
+    return std::string(is_last ? "the last stage" : "stage " + std::to_string(stage)) + " of " +
+           std::to_string(analysis.stage_ratios.size()) + " has too much to do: its passes take " +
+           percent_text(*longest - 1) +
+           " longer than the mean of the stages; an even partition would save " + saved +
+           (has_peers ? ""
+                      : " (or its one worker is slow: with one data-parallel rank nothing "
+                        "tells these apart)");
+  }
+  if (cost.cause == StragglerCause::uneven_batches) {
+    const bool lengths = are_sequence_lengths(analysis);
+    return std::string(lengths ? "microbatches hold sequences of different lengths: "
+                               : "passes of one worker take uneven times: ") +
+           "passes differ by " + percent_text(analysis.forward_scatter) + " forward and " +
+           percent_text(analysis.backward_scatter) + " backward, " +
+           (lengths ? "those of one microbatch alike" : "whatever the microbatch") +
+           " (correlation " + fixed_text(analysis.forward_backward_correlation, 2) +
+           "); even ones would save " + saved;
+  }
+  return "transfers that take longer than most of their kind cost " + saved;
 }
 
 /// The main cause of a job that straggles, and others that alone would make it straggle.
