@@ -73,68 +73,45 @@ struct RankState {
 /// group since they last were together, time in other calls not counted; without what it was charged for in other calls since then.
 /// So ranks that come late because they waited for a slow one elsewhere are not charged, and no lag is charged twice.
 /// Messages are calls too, but nobody is charged for them: a receiver waits in any pipeline.
-class LagCharger {
- public:
-  LagCharger(const std::vector<RankTrace>& ranks, const MatchedRanks& matched) : matched_(matched) {
-    for (std::size_t member = 0; member < ranks.size(); ++member)
-      now_.push_back({ranks[member].begin - matched.clock_offsets[member], 0, 0});
-    begins_ = now_;
-  }
-
-  std::vector<std::int64_t> charged() {
-    std::vector<std::pair<std::int64_t, const MatchedCall*>> in_order;
-    for (const MatchedCall& call : matched_.calls) in_order.emplace_back(call.last().begin, &call);
-    std::ranges::stable_sort(in_order, {}, [](const auto& each) { return each.first; });
-    for (const auto& [begin, call] : in_order) take(*call);
-    std::vector<std::int64_t> charged;
-    for (const RankState& each : now_) charged.push_back(each.charged);
-    return charged;
-  }
-
- private:
-  void take(const MatchedCall& call) {
-    const MatchedCall::Part& last = call.last();
-    if (call.kind != CollectiveKind::message) now_[last.member].charged += own_lag(call, last);
-    for (const auto& part : call.parts) {
-      now_[part.member].in_calls += part.end - part.begin;
-      now_[part.member].at = part.end;
-      together_[{part.member, call.group}] = now_[part.member];
+std::vector<std::int64_t> charged_lags(const std::vector<RankTrace>& ranks,
+                                       const MatchedRanks& matched) {
+  std::vector<RankState> now;
+  for (std::size_t member = 0; member < ranks.size(); ++member)
+    now.push_back({ranks[member].begin - matched.clock_offsets[member], 0, 0});
+  const std::vector<RankState> begins = now;
+  std::map<std::pair<std::size_t, std::size_t>, RankState> together;  // last, by rank and group
+  const auto since = [&](std::size_t member, std::size_t group) {
+    const auto found = together.find({member, group});
+    return found == together.end() ? begins[member] : found->second;
+  };
+  std::vector<const MatchedCall*> in_order;
+  for (const MatchedCall& call : matched.calls) in_order.push_back(&call);
+  std::ranges::stable_sort(in_order, {}, [](const auto* call) { return call->last().begin; });
+  for (const MatchedCall* call : in_order) {
+    const MatchedCall::Part& last = call->last();
+    const auto work = [&](const MatchedCall::Part& part) {
+      const RankState before = since(part.member, call->group);
+      return static_cast<double>(part.begin - before.at -
+                                 (now[part.member].in_calls - before.in_calls));
+    };
+    if (call->kind != CollectiveKind::message) {
+      std::vector<double> others;
+      for (const auto& part : call->parts)
+        if (&part != &last) others.push_back(work(part));
+      const std::int64_t excess = std::llround(work(last) - median_of(std::move(others)));
+      std::int64_t& charged = now[last.member].charged;
+      const std::int64_t already = charged - since(last.member, call->group).charged;
+      charged += std::max<std::int64_t>(0, std::min(call->lag(), excess) - already);
+    }
+    for (const auto& part : call->parts) {
+      now[part.member].in_calls += part.end - part.begin;
+      now[part.member].at = part.end;
+      together[{part.member, call->group}] = now[part.member];
     }
   }
-
-  /// The state of a rank when it was last together with this group.
-  const RankState& since(std::size_t member, std::size_t group) const {
-    const auto found = together_.find({member, group});
-    return found == together_.end() ? begins_[member] : found->second;
-  }
-
-  double work(const MatchedCall& call, const MatchedCall::Part& part) const {
-    const RankState& before = since(part.member, call.group);
-    return static_cast<double>(part.begin - before.at -
-                               (now_[part.member].in_calls - before.in_calls));
-  }
-
-  std::int64_t own_lag(const MatchedCall& call, const MatchedCall::Part& last) const {
-    std::vector<double> others;
-    for (const auto& part : call.parts)
-      if (&part != &last) others.push_back(work(call, part));
-    const std::int64_t excess = std::llround(work(call, last) - median_of(std::move(others)));
-    const std::int64_t charged = now_[last.member].charged - since(last.member, call.group).charged;
-    return std::max<std::int64_t>(0, std::min(call.lag(), excess) - charged);
-  }
-
-  const MatchedRanks& matched_;
-  std::vector<RankState> now_, begins_;
-  std::map<std::pair<std::size_t, std::size_t>, RankState> together_;  ///< by rank and group
-};
-
-/// Ranks are laid over nodes in order, each with as many as the largest device number says, or it is unknown.
-std::int64_t gpus_per_node(const std::vector<RankTrace>& ranks) {
-  std::int64_t most = 0;
-  for (const RankTrace& rank : ranks) most = std::max(most, rank.device + 1);
-  const bool in_order = std::ranges::all_of(
-      ranks, [&](const RankTrace& rank) { return rank.rank % most == rank.device; });
-  return most > 1 && in_order ? most : 0;
+  std::vector<std::int64_t> charged;
+  for (const RankState& each : now) charged.push_back(each.charged);
+  return charged;
 }
 
 using NodePair = std::pair<std::int64_t, std::int64_t>;
@@ -143,7 +120,12 @@ class RankJudge {
  public:
   explicit RankJudge(const std::vector<RankTrace>& ranks) : ranks_(ranks) {
     verdict_.matched = match_ranks(ranks);
-    verdict_.gpus_per_node = gpus_per_node(ranks);
+    // Ranks are laid over nodes in order, each with as many as the largest device number says, or it is unknown.
+    std::int64_t most = 0;
+    for (const RankTrace& rank : ranks) most = std::max(most, rank.device + 1);
+    const bool in_order = std::ranges::all_of(
+        ranks, [&](const RankTrace& rank) { return rank.rank % most == rank.device; });
+    verdict_.gpus_per_node = most > 1 && in_order ? most : 0;
   }
 
   RankVerdict judge() {
@@ -173,7 +155,7 @@ class RankJudge {
       for (const auto& part : call.parts) ++num_calls[part.member];
       ++num_last[call.last().member];
     }
-    const std::vector<std::int64_t> lags = LagCharger(ranks_, verdict_.matched).charged();
+    const std::vector<std::int64_t> lags = charged_lags(ranks_, verdict_.matched);
     for (std::size_t member = 0; member < ranks_.size(); ++member) {
       RankPace pace;
       pace.member = member;
@@ -189,9 +171,10 @@ class RankJudge {
   /// How many calls a rank makes, by description, kind, bytes and size of the group.
   using CallCounts =
       std::map<std::tuple<std::string, CollectiveKind, std::int64_t, std::int64_t>, std::int64_t>;
-  /// Ranks with the same calls: the same part of the model.
-  std::map<CallCounts, std::vector<std::size_t>> peers() const {
-    std::map<CallCounts, std::vector<std::size_t>> peers;
+
+  void find_slow_ranks() {
+    std::map<CallCounts, std::vector<std::size_t>>
+        peers;  // with the same calls: the same part of the model
     for (std::size_t member = 0; member < ranks_.size(); ++member) {
       CallCounts calls;
       for (const CollectiveCall& call : ranks_[member].calls)
@@ -199,13 +182,9 @@ class RankJudge {
                  call.group_size}];
       peers[std::move(calls)].push_back(member);
     }
-    return peers;
-  }
-
-  void find_slow_ranks() {
     std::vector<double> deviations;
     std::vector<std::size_t> judged;
-    for (const auto& [calls, members] : peers()) {
+    for (const auto& [calls, members] : peers) {
       std::vector<double> times;
       for (const std::size_t member : members) times.push_back(verdict_.ranks[member].compute);
       const double usual = median_of(times);
@@ -228,11 +207,9 @@ class RankJudge {
     std::map<std::int64_t, std::vector<std::size_t>> slow_of_node;
     for (const RankPace& pace : verdict_.ranks)
       if (pace.is_slow) slow_of_node[node_of(pace.member)].push_back(pace.member);
-    for (const auto& slow : slow_of_node) {
-      const std::int64_t node = slow.first;
-      const std::vector<std::size_t>& members = slow.second;
-      const auto on_node = std::ranges::count_if(
-          verdict_.ranks, [&](const RankPace& pace) { return node_of(pace.member) == node; });
+    for (const auto& [node, members] : slow_of_node) {
+      const auto on_node = std::ranges::count(
+          verdict_.ranks, node, [&](const RankPace& pace) { return node_of(pace.member); });
       const bool whole_node =
           members.size() > 1 && static_cast<std::ptrdiff_t>(members.size()) == on_node;
       if (whole_node) add_slow(RankFinding::Kind::slow_node, node, members);
@@ -243,29 +220,25 @@ class RankJudge {
     if (!verdict_.power.can_judge()) find_suspect();
   }
 
-  /// Where chance explains whatever a rank does, or nobody does the same work: whom the others wait for most.
+  /// Where chance explains whatever a rank does, or nobody does the same work: whom the others wait for most, and the ranks without a
+  /// trace that are in process groups with it: those of its smallest groups, until there are enough to judge by.
   void find_suspect() {
     const auto latest = std::ranges::max_element(verdict_.ranks, {}, &RankPace::lag);
     if (latest == verdict_.ranks.end() || !(latest->lag > 0)) return;
     verdict_.power.suspect = latest->member;
-    verdict_.power.missing_peers = missing_peers_of(latest->member);
-  }
-
-  /// Ranks without a trace that are in process groups with this one: those of its smallest groups, until there are enough to judge by.
-  std::vector<std::int64_t> missing_peers_of(std::size_t member) const {
+    const RankTrace& suspect = ranks_[latest->member];
     constexpr std::size_t enough = 7;
     std::set<std::vector<std::int64_t>> groups;
-    for (const CollectiveCall& call : ranks_[member].calls)
+    for (const CollectiveCall& call : suspect.calls)
       if (call.kind != CollectiveKind::message)
-        if (auto group = ranks_in(ranks_[member].names.at(call.ranks)))
-          groups.insert(std::move(*group));
+        if (auto group = ranks_in(suspect.names.at(call.ranks))) groups.insert(std::move(*group));
     std::vector<std::vector<std::int64_t>> by_size(groups.begin(), groups.end());
-    std::ranges::stable_sort(by_size, {}, [](const auto& group) { return group.size(); });
+    std::ranges::stable_sort(by_size, {}, &std::vector<std::int64_t>::size);
     std::set<std::int64_t> missing;
     for (const auto& group : by_size)
       if (missing.size() < enough) missing.insert(group.begin(), group.end());
     for (const RankTrace& rank : ranks_) missing.erase(rank.rank);
-    return {missing.begin(), missing.end()};
+    verdict_.power.missing_peers.assign(missing.begin(), missing.end());
   }
 
   /// What others wait for this rank beyond what they wait for any.
@@ -311,58 +284,47 @@ class RankJudge {
         calls[call.group][{call.kind, call.bytes}].push_back(static_cast<double>(call.transfer()) *
                                                              nanosecond);
     }
-    for (std::size_t group = 0; group < calls.size(); ++group)
-      if (!calls[group].empty()) add_rate(group, calls[group], num_calls[group]);
-    std::map<Alike, std::vector<double>> rates;
-    for (const GroupRate& rate : verdict_.groups)
-      if (is_whole(rate)) rates[alike(rate)].push_back(rate.bus_bandwidth);
-    for (GroupRate& rate : verdict_.groups) {
-      if (!is_whole(rate)) continue;
-      constexpr std::size_t fewest = 3;
-      if (rates[alike(rate)].size() < fewest) continue;
-      rate.peers_bandwidth = median_of(rates[alike(rate)]);
-      const double usual =
-          static_cast<double>(rate.bytes) * bus_factor_of(rate) / rate.peers_bandwidth;
-      const std::vector<double>& times = calls[rate.group].at({rate.kind, rate.bytes});
-      const double sum = std::accumulate(times.begin(), times.end(), 0.0);
-      const std::size_t first = verdict_.matched.groups[rate.group].members.front();
-      rate.seconds_above_peers =
-          (sum - usual * static_cast<double>(times.size())) / steps_of(first);
-    }
-  }
-
-  void add_rate(std::size_t group, const GroupCalls& calls, std::size_t num_calls) {
-    const RankGroup& ranks = verdict_.matched.groups[group];
     const auto total = [](const auto& call) {
       return static_cast<double>(call.first.second) * static_cast<double>(call.second.size());
     };
-    const auto most = std::ranges::max_element(
-        calls, [&](const auto& a, const auto& b) { return total(a) < total(b); });
-    GroupRate rate;
-    rate.group = group;
-    std::tie(rate.kind, rate.bytes) = most->first;
-    rate.num_calls = num_calls;
-    rate.bus_bandwidth =
-        static_cast<double>(rate.bytes) * bus_factor_of(rate) / median_of(most->second);
-    std::set<std::int64_t> nodes;
-    for (const std::size_t member : ranks.members) nodes.insert(node_of(member));
-    rate.nodes.assign(nodes.begin(), nodes.end());
-    verdict_.groups.push_back(std::move(rate));
+    std::map<Alike, std::vector<double>> rates;  // of whole groups
+    for (std::size_t group = 0; group < calls.size(); ++group) {
+      if (calls[group].empty()) continue;
+      const auto most = std::ranges::max_element(calls[group], {}, total);
+      GroupRate& rate = verdict_.groups.emplace_back();
+      rate.group = group;
+      std::tie(rate.kind, rate.bytes) = most->first;
+      rate.num_calls = num_calls[group];
+      rate.bus_bandwidth = bytes_on_bus(rate) / median_of(most->second);
+      std::set<std::int64_t> nodes;
+      for (const std::size_t member : group_of(rate).members) nodes.insert(node_of(member));
+      rate.nodes.assign(nodes.begin(), nodes.end());
+      if (group_of(rate).is_whole) rates[alike(rate)].push_back(rate.bus_bandwidth);
+    }
+    for (GroupRate& rate : verdict_.groups) {
+      constexpr std::size_t fewest = 3;
+      if (!group_of(rate).is_whole || rates[alike(rate)].size() < fewest) continue;
+      rate.peers_bandwidth = median_of(rates[alike(rate)]);
+      const double usual = bytes_on_bus(rate) / rate.peers_bandwidth;
+      const std::vector<double>& times = calls[rate.group].at({rate.kind, rate.bytes});
+      const double sum = std::accumulate(times.begin(), times.end(), 0.0);
+      rate.seconds_above_peers = (sum - usual * static_cast<double>(times.size())) /
+                                 steps_of(group_of(rate).members.front());
+    }
   }
 
-  bool is_whole(const GroupRate& rate) const {
-    return verdict_.matched.groups[rate.group].is_whole;
+  const RankGroup& group_of(const GroupRate& rate) const {
+    return verdict_.matched.groups[rate.group];
   }
-  double bus_factor_of(const GroupRate& rate) const {
-    return bus_factor(rate.kind,
-                      static_cast<double>(verdict_.matched.groups[rate.group].members.size()));
+  double bytes_on_bus(const GroupRate& rate) const {
+    const auto size = static_cast<double>(group_of(rate).members.size());
+    return static_cast<double>(rate.bytes) * bus_factor(rate.kind, size);
   }
 
   /// Groups whose rates should be alike.
   using Alike = std::tuple<CollectiveKind, std::int64_t, std::size_t, std::size_t>;
   Alike alike(const GroupRate& rate) const {
-    return {rate.kind, rate.bytes, verdict_.matched.groups[rate.group].members.size(),
-            rate.nodes.size()};
+    return {rate.kind, rate.bytes, group_of(rate).members.size(), rate.nodes.size()};
   }
 
   static double deviation(const GroupRate& rate) {
@@ -430,27 +392,26 @@ class RankJudge {
 
   void find_slow_links() {
     std::vector<const GroupRate*> between;
-    for (const GroupRate& rate : verdict_.groups) {
-      if (!rate.is_slow) continue;
-      if (rate.nodes.size() > 1)
+    for (const GroupRate& rate : verdict_.groups)
+      if (rate.is_slow && rate.nodes.size() > 1)
         between.push_back(&rate);
-      else
+      else if (rate.is_slow)
         add_slow_group(rate);
+    // Names what explains most of the slow groups, then of those that it does not explain.
+    while (!between.empty()) {
+      auto links = strongest(between, pairs_in);
+      if (links.second.size() != 1)
+        if (auto neighbours = strongest(between, neighbours_in); neighbours.second.size() == 1)
+          links = std::move(neighbours);
+      const auto nodes = strongest(between, nodes_in);
+      if (nodes.second.size() == 1 && nodes.first > links.first) links = nodes;
+      if (links.second.size() == 1) {
+        between = explained(std::move(between), links.second.front());
+        continue;
+      }
+      for (const GroupRate* rate : between) add_slow_group(*rate);
+      between.clear();
     }
-    while (!between.empty()) between = without_strongest(std::move(between));
-  }
-
-  /// Names what explains most of the slow groups; the groups that it does not explain.
-  std::vector<const GroupRate*> without_strongest(std::vector<const GroupRate*> slow) {
-    auto links = strongest(slow, pairs_in);
-    if (links.second.size() != 1)
-      if (auto neighbours = strongest(slow, neighbours_in); neighbours.second.size() == 1)
-        links = std::move(neighbours);
-    const auto nodes = strongest(slow, nodes_in);
-    if (nodes.second.size() == 1 && nodes.first > links.first) links = nodes;
-    if (links.second.size() == 1) return explained(std::move(slow), links.second.front());
-    for (const GroupRate* rate : slow) add_slow_group(*rate);
-    return {};
   }
 
   std::vector<const GroupRate*> explained(std::vector<const GroupRate*> slow, NodePair place) {
@@ -464,47 +425,41 @@ class RankJudge {
       return nodes.contains(place.first) && nodes.contains(place.second);
     };
     const auto first_kept = std::stable_partition(slow.begin(), slow.end(), holds);
-    std::vector<const GroupRate*> found(slow.begin(), first_kept);
-    add_rates(finding, found);
     const std::string kind = verdict_.gpus_per_node > 0 ? "node" : "rank",
                       first = std::to_string(place.first);
-    finding.text = (is_link ? "the link between " + kind + "s " + first + " and " +
-                                  std::to_string(place.second)
-                            : "the network of " + kind + " " + first) +
-                   text_of_rates(finding);
-    verdict_.findings.push_back(std::move(finding));
+    add_rates(
+        finding, {slow.begin(), first_kept},
+        is_link ? "the link between " + kind + "s " + first + " and " + std::to_string(place.second)
+                : "the network of " + kind + " " + first);
     slow.erase(slow.begin(), first_kept);
     return slow;
-  }
-
-  /// The rates of the slowest group, and what the rank that loses most loses in all of them.
-  void add_rates(RankFinding& finding, const std::vector<const GroupRate*>& slow) const {
-    const GroupRate* const worst =
-        *std::ranges::min_element(slow, [](const GroupRate* a, const GroupRate* b) {
-          return a->bus_bandwidth / a->peers_bandwidth < b->bus_bandwidth / b->peers_bandwidth;
-        });
-    finding.bandwidth = worst->bus_bandwidth;
-    finding.usual_bandwidth = worst->peers_bandwidth;
-    std::map<std::size_t, double> losses;
-    for (const GroupRate* rate : slow)
-      for (const std::size_t member : verdict_.matched.groups[rate->group].members)
-        losses[member] += rate->seconds_above_peers;
-    for (const auto& [member, loss] : losses) finding.cost = std::max(finding.cost, loss);
-  }
-
-  static std::string text_of_rates(const RankFinding& finding) {
-    const auto giga = [](double rate) { return significant_text(rate * 1e-9, 3); };
-    return " moves " + giga(finding.bandwidth) + " of " + giga(finding.usual_bandwidth) +
-           " GB/s, and transfers take " + to_text(Seconds{finding.cost}) + " a step longer";
   }
 
   void add_slow_group(const GroupRate& rate) {
     RankFinding finding;
     finding.kind = RankFinding::Kind::slow_group;
-    for (const std::size_t member : verdict_.matched.groups[rate.group].members)
+    for (const std::size_t member : group_of(rate).members)
       finding.places.push_back(ranks_[member].rank);
-    add_rates(finding, {&rate});
-    finding.text = "the group of ranks " + rank_list(finding.places) + text_of_rates(finding);
+    add_rates(finding, {&rate}, "the group of ranks " + rank_list(finding.places));
+  }
+
+  /// Adds a finding with the rates of the slowest group, and what the rank that loses most loses in all of them.
+  void add_rates(RankFinding finding, const std::vector<const GroupRate*>& slow,
+                 const std::string& what) {
+    const GroupRate* const worst = *std::ranges::min_element(slow, {}, [](const GroupRate* rate) {
+      return rate->bus_bandwidth / rate->peers_bandwidth;
+    });
+    finding.bandwidth = worst->bus_bandwidth;
+    finding.usual_bandwidth = worst->peers_bandwidth;
+    std::map<std::size_t, double> losses;
+    for (const GroupRate* rate : slow)
+      for (const std::size_t member : group_of(*rate).members)
+        losses[member] += rate->seconds_above_peers;
+    for (const auto& [member, loss] : losses) finding.cost = std::max(finding.cost, loss);
+    const auto giga = [](double rate) { return significant_text(rate * 1e-9, 3); };
+    finding.text = what + " moves " + giga(finding.bandwidth) + " of " +
+                   giga(finding.usual_bandwidth) + " GB/s, and transfers take " +
+                   to_text(Seconds{finding.cost}) + " a step longer";
     verdict_.findings.push_back(std::move(finding));
   }
 
@@ -535,11 +490,9 @@ class RankMatcher {
     for (std::size_t member = 0; member < ranks_.size(); ++member) {
       std::vector<const CollectiveCall*> calls;
       for (const CollectiveCall& call : ranks_[member].calls) calls.push_back(&call);
-      std::ranges::stable_sort(calls,
-                               [](const auto* a, const auto* b) { return a->begin < b->begin; });
+      std::ranges::stable_sort(calls, {}, &CollectiveCall::begin);
       for (const CollectiveCall* call : calls) add(member, *call);
     }
-
     for (const auto& [key, group] : groups_) match(key, group);
     align_clocks();
     return std::move(matched_);
@@ -558,14 +511,11 @@ class RankMatcher {
     }
     GroupCalls& group = groups_[*key];
     group.description = name_in(member, call.description);
-    group.size = std::max(group.size, size_of(*key, call));
+    const auto ranks = ranks_in(key->ranks);
+    group.size = std::max(group.size, key->is_message ? 2
+                                      : ranks         ? static_cast<std::int64_t>(ranks->size())
+                                                      : call.group_size);
     group.calls[member].push_back(&call);
-  }
-
-  static std::int64_t size_of(const GroupKey& key, const CollectiveCall& call) {
-    if (key.is_message) return 2;
-    if (const auto ranks = ranks_in(key.ranks)) return static_cast<std::int64_t>(ranks->size());
-    return call.group_size;
   }
 
   /// Nothing where the ranks of the call are not known.
@@ -576,11 +526,10 @@ class RankMatcher {
       return key.ranks.empty() && key.name.empty() ? std::nullopt : std::optional(key);
     const auto ranks = ranks_in(key.ranks);
     const bool is_pair = (ranks && ranks->size() == 2) || call.group_size == 2;
-    if (call.source >= 0 && call.destination >= 0 && call.source != call.destination) {
-      std::tie(key.source, key.destination) = std::pair{call.source, call.destination};
-      return key;
-    }
-    return is_pair ? std::optional(key) : std::nullopt;
+    const bool has_ends =
+        call.source >= 0 && call.destination >= 0 && call.source != call.destination;
+    if (has_ends) std::tie(key.source, key.destination) = std::pair{call.source, call.destination};
+    return has_ends || is_pair ? std::optional(key) : std::nullopt;
   }
 
   void match(const GroupKey& key, const GroupCalls& group) {
@@ -613,22 +562,20 @@ class RankMatcher {
               member, calls[i]);
         else
           ++matched_.num_unmatched;
-    for (const auto& [at, parts] : together) add_match(parts, group.calls.size(), number);
-  }
-
-  void add_match(const std::vector<std::pair<std::size_t, const CollectiveCall*>>& parts,
-                 std::size_t size, std::size_t number) {
-    const CollectiveCall& first = *parts.front().second;
-    const bool agree = std::ranges::all_of(parts, [&](const auto& part) {
-      return part.second->kind == first.kind && part.second->bytes == first.bytes;
-    });
-    if (!agree || parts.size() != size) {
-      matched_.num_unmatched += parts.size();
-      return;
+    for (const auto& [at, parts] : together) {
+      const CollectiveCall& first = *parts.front().second;
+      const bool agree = std::ranges::all_of(parts, [&](const auto& part) {
+        return part.second->kind == first.kind && part.second->bytes == first.bytes;
+      });
+      if (!agree || parts.size() != group.calls.size()) {
+        matched_.num_unmatched += parts.size();
+        continue;
+      }
+      MatchedCall call{number, first.kind, first.bytes, {}};
+      for (const auto& [member, part] : parts)
+        call.parts.push_back({member, part->begin, part->end});
+      matched_.calls.push_back(std::move(call));
     }
-    MatchedCall call{number, first.kind, first.bytes, {}};
-    for (const auto& [member, part] : parts) call.parts.push_back({member, part->begin, part->end});
-    matched_.calls.push_back(std::move(call));
   }
 
   void align_clocks() {
@@ -695,16 +642,15 @@ const MatchedCall::Part& MatchedCall::last() const {
 
 std::int64_t MatchedCall::lag() const {
   const Part& latest = last();
-  std::optional<std::int64_t> before;
+  std::optional<std::int64_t> before;  // which no part is less than
   for (const Part& part : parts)
-    if (&part != &latest && (!before || part.begin > *before)) before = part.begin;
+    if (&part != &latest) before = std::max(before, std::optional(part.begin));
   return before ? latest.begin - *before : 0;
 }
 
 std::int64_t MatchedCall::transfer() const {
   const auto length = [](const Part& part) { return part.end - part.begin; };
-  return length(*std::ranges::min_element(
-      parts, [&](const Part& a, const Part& b) { return length(a) < length(b); }));
+  return length(*std::ranges::min_element(parts, {}, length));
 }
 
 std::optional<std::vector<std::int64_t>> ranks_in(const std::string& text) {
