@@ -113,15 +113,15 @@ class Interpolation {
         {{"ceil_div", "divide_ceil"}, [](double a, double b) { return std::ceil(a / b); }},
         {{"max"}, [](double a, double b) { return std::max(a, b); }},
         {{"min"}, [](double a, double b) { return std::min(a, b); }}};
-    Calculation calculation = nullptr;
-    for (const auto& [names, of_names] : calculations)
-      if (std::ranges::count(names, resolver) > 0) calculation = of_names;
-    if (calculation == nullptr || words.empty()) return std::nullopt;
+    const auto found = std::ranges::find_if(calculations, [&](const auto& each) {
+      return std::ranges::count(each.first, resolver) > 0;
+    });
+    if (found == std::end(calculations) || words.empty()) return std::nullopt;
     double result = 0;
     for (const std::string& word : words) {
       const std::optional<double> number = number_in(word);
       if (!number) return std::nullopt;
-      result = &word == &words.front() ? *number : calculation(result, *number);
+      result = &word == &words.front() ? *number : found->second(result, *number);
     }
     constexpr double most_counted = 1e15;
     if (!(std::abs(result) < most_counted)) return std::nullopt;
@@ -157,13 +157,15 @@ JsonValue value_of(const std::string& text) {
   return JsonValue(text);
 }
 
+/// Whether a value holds a "${…}" that could not be evaluated.
+bool is_open(const LaunchSetting& setting) { return setting.value.find("${") != std::string::npos; }
+
 /// What a word of a setting is in a scenario; none where the table does not say.
 const JsonValue* translation(const std::string& word, const JsonValue& words) {
   static const JsonValue left_out;
   if (const JsonValue* const on = words.find("on")) {
-    if (word != "false" && word != "False") return on;
     const JsonValue* const off = words.find("off");
-    return off != nullptr ? off : &left_out;
+    return word != "false" && word != "False" ? on : off != nullptr ? off : &left_out;
   }
   const JsonValue* const found = words.find(word);
   return found != nullptr ? found : words.find("*");
@@ -313,13 +315,10 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
   std::vector<std::string> unused;
   std::map<std::string, const LaunchSetting*> last;
   for (const LaunchSetting& setting : settings_.settings) last[setting.key] = &setting;
-  const auto is_open = [](const LaunchSetting& setting) {
-    return setting.value.find("${") != std::string::npos;
-  };
   for (const LaunchSetting& setting : settings_.settings) {
     if (last[setting.key] != &setting) continue;  // given again later
     if (const JsonValue* const meaning = known.find("keys")->find(setting.key))
-      is_open(setting) ? note_open(setting, *meaning) : translate(setting, *meaning);
+      translate(setting, *meaning);
     else if (std::ranges::none_of(harmless, [&](const JsonValue& beginning) {
                return setting.key.starts_with(beginning.string());
              }))
@@ -327,28 +326,41 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
   std::erase_if(settings_.settings, is_open);
+  refuse_other_models(known.find("refused"));
 }
 
-void LaunchScenario::note_open(const LaunchSetting& setting, const JsonValue& meaning) {
-  if (meaning.is_string() && meaning.string().empty()) return;
-  note("line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
-       " cannot be evaluated, and is left out");
+/// Models that no model file says, by the options or the program that are theirs; `import hf-config` refuses such models, too.
+void LaunchScenario::refuse_other_models(const JsonValue* refused) const {
+  if (refused == nullptr) return;
+  const auto refuse = [&](const std::string& what, const std::string& why) {
+    throw option_error(
+        "import", request_.kind,
+        request_.inputs.front().string() + " trains a model with " + what + " (" + why +
+            "), which cannot be simulated",
+        "only transformers whose layers all have attention and an MLP or experts can");
+  };
+  for (const auto& [option, origin, what] : refused->find("options")->object())
+    if (is_on(option)) refuse(what.string(), option);
+  if (const std::string experts = text("num-experts"); experts.find(' ') != std::string::npos)
+    refuse("layers that differ", "num-experts " + experts);
+  for (const auto& [program, origin, what] : refused->find("programs")->object())
+    if (settings_.program == program) refuse(what.string(), program);
 }
 
 void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {
-  if (meaning.is_string()) {
-    if (meaning.string().empty()) return;
-    if (!setting.value.empty()) return set(meaning.string(), value_of(setting.value));
-    return note("line " + std::to_string(setting.line) + ": the value of " + setting.key +
+  const std::string line = "line " + std::to_string(setting.line) + ": ",
+                    text = setting.key + " " + setting.value;
+  const bool is_as_it_is = meaning.is_string();
+  if (is_as_it_is && meaning.string().empty()) return;
+  if (is_open(setting)) return note(line + text + " cannot be evaluated, and is left out");
+  if (is_as_it_is && setting.value.empty())
+    return note(line + "the value of " + setting.key +
                 " comes from outside the file, and is left out");
-  }
+  if (is_as_it_is) return set(meaning.string(), value_of(setting.value));
   const auto& [pointer, origin, words] = meaning.object().front();
-  if (const JsonValue* const value = translation(setting.value, words)) {
-    if (!value->is_null()) set(pointer, JsonValue(value->content));
-    return;
-  }
-  warn("line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
-       " cannot be simulated, and is left out");
+  const JsonValue* const value = translation(setting.value, words);
+  if (value == nullptr) return warn(line + text + " cannot be simulated, and is left out");
+  if (!value->is_null()) set(pointer, JsonValue(value->content));
 }
 
 int LaunchScenario::at(const std::string& pointer, int fallback) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,7 +12,6 @@
 
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
-#include "core/option_error.hpp"
 #include "core/utf8.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
@@ -83,16 +83,12 @@ void set_recomputation(LaunchScenario& scenario) {
       {"moe_act", "expert_activation"},    {"moe", "experts"},
       {"shared_experts", "shared_experts"}};
   JsonValue::Array list;
-  std::string rest = scenario.text("recompute-modules");
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(' '), rest.size());
-    if (const auto module = modules.find(rest.substr(0, end)); module != modules.end())
+  std::istringstream words(scenario.text("recompute-modules"));
+  for (std::string word; words >> word;)
+    if (const auto module = modules.find(word); module != modules.end())
       list.emplace_back(module->second);
     else
-      scenario.warn("recompute-modules " + rest.substr(0, end) +
-                    " cannot be simulated, and is left out");
-    rest.erase(0, end + 1);
-  }
+      scenario.warn("recompute-modules " + word + " cannot be simulated, and is left out");
   if (!list.empty()) scenario.set("/training/recompute_modules", JsonValue(list));
 }
 
@@ -279,42 +275,6 @@ void set_window(LaunchScenario& scenario) {
   if (every > 1) scenario.set("/model/window/every", every);
 }
 
-/// Models that no model file says, by the options or the program that are theirs; `import hf-config` refuses such models, too.
-void refuse_other_models(const LaunchScenario& scenario, const ImportRequest& request) {
-  using Refused = std::initializer_list<std::pair<const char*, const char*>>;
-  const auto refuse = [&](const std::string& what, const std::string& why) {
-    throw option_error(
-        "import", request.kind,
-        request.inputs.front().string() + " trains a model with " + what + " (" + why +
-            "), which cannot be simulated",
-        "only transformers whose layers all have attention and an MLP or experts can");
-  };
-  const char* const mamba = "state-space (Mamba) layers";
-  for (const auto& [option, what] :
-       Refused{{"hybrid-override-pattern", mamba},
-               {"hybrid-layer-pattern", mamba},
-               {"is-hybrid-model", mamba},
-               {"hybrid-attention-ratio", mamba},
-               {"mamba-num-heads", mamba},
-               {"experimental-attention-variant", "linear or sparse attention"},
-               {"linear-attention-freq", "linear or sparse attention"},
-               {"heterogeneous-layers-config-path", "layers that differ"},
-               {"decoder-seq-length", "an encoder and a decoder"}})
-    if (scenario.is_on(option)) refuse(what, option);
-  if (const std::string experts = scenario.text("num-experts");
-      experts.find(' ') != std::string::npos)
-    refuse("layers that differ", "num-experts " + experts);
-  for (const auto& [program, what] : Refused{{"pretrain_mamba.py", mamba},
-                                             {"pretrain_hybrid.py", mamba},
-                                             {"pretrain_bert.py", "an encoder"},
-                                             {"pretrain_t5.py", "an encoder and a decoder"},
-                                             {"pretrain_ict.py", "two encoders"},
-                                             {"pretrain_retro.py", "retrieval"},
-                                             {"pretrain_vlm.py", "an encoder of pictures"},
-                                             {"pretrain_vision_classify.py", "an encoder"}})
-    if (scenario.settings().program == program) refuse(what, program);
-}
-
 /// --use-precision-aware-optimizer: Transformer Engine's Adam, which keeps of fp32 main parameters the 16 bits that bf16 weights lack
 /// (store_param_remainders of OptimizerConfig). Without it formats of states are without effect. Gradients are reduced as --main-grads-dtype says.
 void set_states(LaunchScenario& scenario) {
@@ -426,7 +386,6 @@ Imported import_megatron(const ImportRequest& request, const Library& library) {
 Imported megatron_scenario(const ImportRequest& request, const Library& library,
                            LaunchSettings settings, std::string software) {
   LaunchScenario scenario(request, library, std::move(settings), detail::megatron_table);
-  refuse_other_models(scenario, request);
   if (scenario.is_on("deepspeed") || scenario.is_on("deepspeed-config"))
     software = megatron_deepspeed;
   if (software == megatron_deepspeed && scenario.is_on("accumulate-allreduce-grads-in-fp32")) {
