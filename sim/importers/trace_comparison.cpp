@@ -53,19 +53,13 @@ using detail::names_rank;
 
 constexpr std::int64_t any_rank = -1;
 
-/// When each GPU's last work ends.
-std::map<std::int64_t, std::int64_t> ends_of(const GpuTrace& trace) {
+/// The GPU to be shown: of a simulation the one that holds the rank; else the one that ends last.
+std::int64_t chosen_device(const GpuTrace& trace, std::int64_t rank) {
   std::map<std::int64_t, std::int64_t> ends;
   for (const GpuEvent& event : trace.events) {
     std::int64_t& end = ends[event.device];
     end = std::max(end, event.end);
   }
-  return ends;
-}
-
-/// The GPU to be shown.
-std::int64_t chosen_device(const GpuTrace& trace, std::int64_t rank) {
-  const auto ends = ends_of(trace);
   if (rank != any_rank && trace.kind == TraceKind::simulated)
     for (const auto& [device, end] : ends)
       if (const auto name = trace.processes.find(device);
@@ -150,23 +144,6 @@ SimulatedTrace simulated_trace(const Scenario& scenario, const Library& library,
   return trace;
 }
 
-/// Of what kinds the runs are decides what must be said.
-void add_general_notes(TimelineComparison& comparison) {
-  const auto is_real = [](const ComparedTimeline& run) { return run.kind == TraceKind::real; };
-  const auto num_real = std::ranges::count_if(comparison.runs, is_real);
-  const bool mixed = num_real > 0 && num_real < static_cast<std::int64_t>(comparison.runs.size());
-  if (mixed)
-    comparison.notes.emplace_back(
-        "a real NCCL kernel also runs while it waits for its peers, which a simulation counts as "
-        "idle: compare exposed communication and idle time together as well");
-  std::set<std::int64_t> worlds;
-  for (const ComparedTimeline& run : comparison.runs) worlds.insert(run.world_size);
-  if (worlds.size() > 1) comparison.notes.emplace_back("the runs are of different numbers of GPUs");
-  comparison.notes.emplace_back(
-      "timelines hold no memory, tokens, FLOP or bytes on the wire; compare scenarios or reports "
-      "for those");
-}
-
 JsonValue json_of_run(const ComparedTimeline& run) {
   JsonValue value = object_of({{"label", run.label},
                                {"kind", run.kind == TraceKind::real ? "real" : "simulated"},
@@ -177,9 +154,9 @@ JsonValue json_of_run(const ComparedTimeline& run) {
                                {"steps", run.is_marked ? run.steps : 0},
                                {"time_s", run.time()}});
   JsonValue totals = json_of(run.totals, run.steps);
-  for (JsonValue::Member& member : totals.object())
-    if (member.key != "window_s" && member.key != "streams")
-      value.set(member.key, std::move(member.value));
+  totals.erase("window_s");
+  totals.erase("streams");
+  merge_json(value, totals);
   return value;
 }
 
@@ -307,28 +284,6 @@ std::string difference_text(const DataViews& runs) {
   return list.empty() ? "" : "<p>Most of the difference: " + escaped(list) + ".</p>\n";
 }
 
-std::string kernels_section(const DataViews& runs) {
-  constexpr std::size_t most_shown = 40;
-  FigureRows rows = kernel_rows(runs);
-  rows.resize(std::min(most_shown, rows.size()));
-  return html::quiet(
-             "Sums of durations in one step, by kind of kernel; NCCL's with their process "
-             "group. A simulation has no kernels below an op.") +
-         html::figure_table("Kernels of one step", rows, runs);
-}
-
-std::string runs_section(const TimelineComparison& comparison) {
-  std::string items, notes;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    const ComparedTimeline& run = comparison.runs[i];
-    items += "<li>" + html::letter(i) + escaped(run.label + ": " + run.who) +
-             (run.fits ? "" : " <strong class=\"bad\">does not fit in memory</strong>") + "</li>\n";
-  }
-  for (const std::string& note : comparison.notes) notes += "<li>" + escaped(note) + "</li>\n";
-  return "<ul class=\"jobs\">\n" + items + "</ul>\n" +
-         (notes.empty() ? "" : "<h3>Not like for like</h3>\n<ul>\n" + notes + "</ul>\n");
-}
-
 }  // namespace
 
 bool is_trace_file(const std::filesystem::path& file) {
@@ -393,7 +348,19 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
       comparison.notes.push_back(letter_of(scenarios[i]) +
                                  " does not fit in memory: its time is what it would be if it did");
   }
-  add_general_notes(comparison);
+  // Of what kinds the runs are decides what must be said.
+  const auto num_real =
+      std::ranges::count(comparison.runs, TraceKind::real, &ComparedTimeline::kind);
+  if (num_real > 0 && num_real < static_cast<std::ptrdiff_t>(comparison.runs.size()))
+    comparison.notes.emplace_back(
+        "a real NCCL kernel also runs while it waits for its peers, which a simulation counts as "
+        "idle: compare exposed communication and idle time together as well");
+  std::set<std::int64_t> worlds;
+  for (const ComparedTimeline& run : comparison.runs) worlds.insert(run.world_size);
+  if (worlds.size() > 1) comparison.notes.emplace_back("the runs are of different numbers of GPUs");
+  comparison.notes.emplace_back(
+      "timelines hold no memory, tokens, FLOP or bytes on the wire; compare scenarios or reports "
+      "for those");
   return comparison;
 }
 
@@ -433,8 +400,26 @@ std::string timeline_comparison_page(const TimelineComparison& comparison) {
            html::quiet("Exposed communication gives each instant to the first class that runs, so "
                        "that its lines add up; behind computing, classes may overlap.") +
                html::figure_table("Lines of one step", step_rows(), runs));
-  page.add("kernels", "Kernels", "Kernels", kernels_section(runs));
-  page.add("runs", "Runs", "What is compared", runs_section(comparison));
+  constexpr std::size_t most_shown = 40;
+  FigureRows kernels = kernel_rows(runs);
+  kernels.resize(std::min(most_shown, kernels.size()));
+  page.add(
+      "kernels", "Kernels", "Kernels",
+      html::quiet("Sums of durations in one step, by kind of kernel; NCCL's with their process "
+                  "group. A simulation has no kernels below an op.") +
+          html::figure_table("Kernels of one step", kernels, runs));
+  std::string items;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    const ComparedTimeline& run = comparison.runs[i];
+    items += "<li>" + html::letter(i) + escaped(run.label + ": " + run.who) +
+             (run.fits ? "" : " <strong class=\"bad\">does not fit in memory</strong>") + "</li>\n";
+  }
+  const std::string notes = joined(comparison.notes, "", [](const std::string& note) {
+    return "<li>" + escaped(note) + "</li>\n";
+  });
+  page.add("runs", "Runs", "What is compared",
+           "<ul class=\"jobs\">\n" + items + "</ul>\n" +
+               (notes.empty() ? "" : "<h3>Not like for like</h3>\n<ul>\n" + notes + "</ul>\n"));
   page.data = {{"report", pretty_text(document) + "\n"}};
   page.footer = "Written by windtunnel compare.";
   return html_document(page);
