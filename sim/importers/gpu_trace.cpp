@@ -6,6 +6,7 @@
 #include <charconv>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -22,18 +23,15 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Whether `word` stands in `text` between characters that are no letters: "tp" in "mesh_tp".
-bool has_word(const std::string& text, std::string_view word) {
+/// Whether one of `words` stands in `text` between characters that are no letters: "tp" in "mesh_tp".
+bool has_word(const std::string& text, std::initializer_list<std::string_view> words) {
   const auto is_letter = [&](std::size_t at) {
     return at < text.size() && std::isalpha(static_cast<unsigned char>(text[at])) != 0;
   };
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
-    if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + word.size())) return true;
+  for (const std::string_view word : words)
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+      if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + word.size())) return true;
   return false;
-}
-
-bool has_any_word(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::ranges::any_of(words, [&](std::string_view word) { return has_word(text, word); });
 }
 
 /// The first kind of a list of tables/kernels.json of which a part is in the name; null: none.
@@ -43,16 +41,6 @@ const char* first_match(const std::string& name, const char* list) {
     for (const JsonValue& part : kind.value.array())
       if (has(name, part.string())) return kind.key.c_str();
   return nullptr;
-}
-
-/// What other libraries call such a kernel after. Kernels that Inductor made ("triton_poi_fused_all_reduce_4") are called after all that
-/// they compute on, and products that reduce their result ("gemm_allreduce") compute as well as communicate: neither counts.
-bool is_called_after_a_collective(const std::string& kernel) {
-  if (kernel.starts_with("triton_") || has(kernel, "gemm")) return false;
-  constexpr std::array<std::string_view, 9> collectives{
-      "all_reduce",    "allreduce",  "all_gather", "allgather", "reduce_scatter",
-      "reducescatter", "all_to_all", "alltoall",   "sendrecv"};
-  return std::ranges::any_of(collectives, [&](std::string_view each) { return has(kernel, each); });
 }
 
 /// "dispatch" of "void deep_ep::internode::dispatch<false, 8>(int4*)".
@@ -97,25 +85,28 @@ struct Launch {
 };
 
 std::optional<GpuWork> work_of(const TraceEvent& event) {
-  constexpr std::pair<std::string_view, GpuWork> works[]{{"kernel", GpuWork::compute},
-                                                         {"gpu_memcpy", GpuWork::copy},
-                                                         {"gpu_memset", GpuWork::set},
-                                                         {"launch", GpuWork::launching},
-                                                         {"bubble", GpuWork::waiting}};
-  if (event.field("ph") != "X") return std::nullopt;
-  const std::string& of_event = event.field("cat");
-  for (const auto& [category, work] : works)
-    if (of_event == category) return work;
-  return std::nullopt;
+  static const std::map<std::string, GpuWork> works{{"kernel", GpuWork::compute},
+                                                    {"gpu_memcpy", GpuWork::copy},
+                                                    {"gpu_memset", GpuWork::set},
+                                                    {"launch", GpuWork::launching},
+                                                    {"bubble", GpuWork::waiting}};
+  const auto work = works.find(event.field("cat"));
+  return event.field("ph") == "X" && work != works.end() ? std::optional(work->second)
+                                                         : std::nullopt;
 }
 
 /// The phase that a kernel of our own traces is named after.
 ComputePhase phase_named(const std::string& kernel) {
-  if (kernel == "forward") return ComputePhase::forward;
-  if (kernel == "backward" || kernel == "weight gradient") return ComputePhase::backward;
-  if (kernel == "optimizer") return ComputePhase::optimizer;
-  if (kernel == "codec" || kernel == "encode" || kernel == "decode") return ComputePhase::codec;
-  return ComputePhase::unknown;
+  static const std::map<std::string, ComputePhase> phases{
+      {"forward", ComputePhase::forward},
+      {"backward", ComputePhase::backward},
+      {"weight gradient", ComputePhase::backward},
+      {"optimizer", ComputePhase::optimizer},
+      {"codec", ComputePhase::codec},
+      {"encode", ComputePhase::codec},
+      {"decode", ComputePhase::codec}};
+  const auto phase = phases.find(kernel);
+  return phase == phases.end() ? ComputePhase::unknown : phase->second;
 }
 
 /// Bytes of one element by PyTorch's name of its type; 0 where it is unknown.
@@ -157,25 +148,25 @@ class GpuTraceBuilder {
       if (trace_.gpu.empty() || (!trace_.events.empty() && number == trace_.events.front().device))
         trace_.gpu = name;
     find_phases();
-    const auto& described = reader_.head().group_descriptions;
-    std::unordered_map<std::uint32_t, std::uint32_t> renamed;
+    std::unordered_map<std::uint32_t, std::uint32_t> described;
     for (const auto& [number, name] : to_describe_)
-      if (const auto found = described.find(name); found != described.end())
-        renamed[number] = names_.number_of(found->second);
-    for (CollectiveCall& call : trace_.calls)
-      if (const auto found = renamed.find(call.description); found != renamed.end())
-        call.description = found->second;
+      if (const auto found = head.group_descriptions.find(name);
+          found != head.group_descriptions.end())
+        described[number] = names_.number_of(found->second);
+    const auto describe = [&](std::uint32_t& group) {
+      if (const auto found = described.find(group); found != described.end()) group = found->second;
+    };
+    for (CollectiveCall& call : trace_.calls) describe(call.description);
     for (GpuEvent& event : trace_.events) {
       if (event.work != GpuWork::communication) continue;
-      if (const auto found = renamed.find(event.group); found != renamed.end())
-        event.group = found->second;
+      describe(event.group);
       event.comm = comm_class_of(names_[event.group]);
     }
 
     // Every process of our traces has the marks; steps that overlap are cut.
     std::vector<TraceStep>& steps = trace_.steps;
-    std::ranges::stable_sort(steps, [](const TraceStep& a, const TraceStep& b) {
-      return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
+    std::ranges::stable_sort(steps, {}, [](const TraceStep& step) {
+      return std::pair{step.begin, step.end};
     });
     std::vector<TraceStep> disjoint;
     for (TraceStep& step : steps) {
@@ -185,8 +176,8 @@ class GpuTraceBuilder {
     steps = std::move(disjoint);
 
     trace_.unknown_kernels.assign(unknown_.begin(), unknown_.end());
-    std::ranges::sort(trace_.unknown_kernels, [](const auto& a, const auto& b) {
-      return std::pair{b.second, a.first} < std::pair{a.second, b.first};
+    std::ranges::sort(trace_.unknown_kernels, {}, [](const auto& kernel) {
+      return std::pair{-kernel.second, kernel.first};
     });
     trace_.names = std::move(names_).names();
     return std::move(trace_);
@@ -332,27 +323,26 @@ class GpuTraceBuilder {
   }
 
   void find_phases() {
-    for (auto& [thread, times] : backward_) times = united(std::move(times));
-    for (auto& [thread, times] : optimizer_) times = united(std::move(times));
+    for (auto* times : {&backward_, &optimizer_})
+      for (auto& [thread, of_thread] : *times) of_thread = united(std::move(of_thread));
     if (launches_.empty()) return;
     for (std::size_t i = 0; i < trace_.events.size(); ++i) {
       GpuEvent& event = trace_.events[i];
       if (event.work != GpuWork::compute && event.work != GpuWork::set) continue;
-      const auto launch = launches_.find(correlations_[i]);
-      if (launch == launches_.end())
+      const auto found = launches_.find(correlations_[i]);
+      if (found == launches_.end()) {
         trace_.unlaunched += event.phase == ComputePhase::unknown;
-      else
-        event.phase = phase_of(launch->second);
+        continue;
+      }
+      const Launch& launch = found->second;
+      const auto is_within = [&](const std::unordered_map<std::uint32_t, Intervals>& times) {
+        const auto thread = times.find(launch.thread);
+        return thread != times.end() && holds(thread->second, launch.at);
+      };
+      event.phase = is_within(optimizer_)  ? ComputePhase::optimizer
+                    : is_within(backward_) ? ComputePhase::backward
+                                           : ComputePhase::forward;
     }
-  }
-
-  ComputePhase phase_of(const Launch& launch) const {
-    const auto within = [&](const std::unordered_map<std::uint32_t, Intervals>& times) {
-      const auto thread = times.find(launch.thread);
-      return thread != times.end() && holds(thread->second, launch.at);
-    };
-    if (within(optimizer_)) return ComputePhase::optimizer;
-    return within(backward_) ? ComputePhase::backward : ComputePhase::forward;
   }
 
   TraceEventReader& reader_;
@@ -374,12 +364,12 @@ class GpuTraceBuilder {
 CommClass comm_class_of(std::string_view description) {
   const std::string text = lower_case(description);
   // Groups over several dimensions at once belong to none of them.
-  if (has(text, "context") || has(text, "expert") || has_any_word(text, {"cp", "ep"}))
+  if (has(text, "context") || has(text, "expert") || has_word(text, {"cp", "ep"}))
     return CommClass::other;
   if (has(text, "embedding")) return CommClass::embedding;
-  const bool tensor = has(text, "tensor") || has_any_word(text, {"tp"});
-  const bool pipeline = has(text, "pipeline") || has_any_word(text, {"pp"});
-  const bool data = has_word(text, "data") || has_any_word(text, {"dp", "ddp", "fsdp", "hsdp"});
+  const bool tensor = has(text, "tensor") || has_word(text, {"tp"});
+  const bool pipeline = has(text, "pipeline") || has_word(text, {"pp"});
+  const bool data = has_word(text, {"data", "dp", "ddp", "fsdp", "hsdp"});
   if (tensor + pipeline + data != 1) return CommClass::other;
   return tensor ? CommClass::tensor : pipeline ? CommClass::pipeline : CommClass::data;
 }
@@ -397,9 +387,12 @@ std::string communication_in(std::string_view kernel) {
   constexpr std::string_view anonymous = "(anonymous namespace)::";
   if (const std::size_t at = kernel.find(anonymous); at != std::string_view::npos)
     kernel.remove_prefix(at + anonymous.size());
-  if (const char* library = first_match(name, "communication"))
-    return std::string(library) + " " + function_in(kernel);
-  return is_called_after_a_collective(name) ? function_in(kernel) : "";
+  const char* library = first_match(name, "communication");
+  if (library == nullptr) return {};
+  if (*library != '\0') return std::string(library) + " " + function_in(kernel);
+  // Kernels that Inductor made ("triton_poi_fused_all_reduce_4") are called after all that they compute on, and products that reduce
+  // their result ("gemm_allreduce") compute as well as communicate.
+  return name.starts_with("triton_") || has(name, "gemm") ? "" : function_in(kernel);
 }
 
 std::string direction_in(std::string_view name) {
