@@ -30,35 +30,47 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void check(const GpuTrace& trace) {
-  if (trace.kind == TraceKind::simulated)
-    throw option_error("-o", trace.file, trace.file + " was simulated, and measures nothing",
-                       "leave -o and --base out");
-  if (trace.steps.empty())
-    throw option_error("-o", trace.file,
-                       trace.file + " marks no steps: how long an iteration took is not in it",
-                       "call prof.step() after each iteration while it is recorded");
-}
+/// A trace with its totals.
+struct ReadTrace {
+  GpuTrace trace;  ///< its events are dropped once they are summed
+  std::size_t num_events = 0;
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max();  ///< of its first work
+  std::vector<GpuTotals> whole;
+  std::vector<std::vector<GpuTotals>> steps;
+};
 
-/// As the set names it, wherever that is opened from: relative to the folder of the set.
-std::string path_from(const fs::path& set, const fs::path& scenario) {
-  std::error_code error;
-  const fs::path folder = fs::absolute(set).parent_path();
-  const fs::path path = fs::relative(fs::absolute(scenario), folder, error);
-  return (error || path.empty() ? fs::absolute(scenario) : path).string();
+ReadTrace read(const std::filesystem::path& file) {
+  TextInput input(file);
+  ReadTrace read;
+  read.trace = read_gpu_trace(input);
+  read.num_events = static_cast<std::size_t>(std::ranges::count_if(read.trace.events, is_work));
+  read.whole = totals_of(read.trace);
+  for (const TraceStep& step : read.trace.steps)
+    read.steps.push_back(totals_of(read.trace, {&step, 1}));
+  for (const GpuEvent& event : read.trace.events)
+    if (is_work(event)) read.begin = std::min(read.begin, event.begin);
+  read.trace.events = {};
+  return read;
 }
 
 /// The iteration that traces of PyTorch's profiler measured, as a set for `validate` and `calibrate` (windtunnel/measurements-v1): one
 /// point, the scenario of --base, which says what no trace does: model, platform and plan. Its time is the median over the marked steps of a rank,
 /// the median over ranks. InputError where the traces mark no steps or are simulated, and where the
 /// scenario is not right.
-void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& request,
+void write_set(const std::vector<ReadTrace>& traces, const ImportRequest& request,
                const Library& library, Imported& imported) {
   std::vector<double> times;
-  for (const GpuTrace* trace : traces) {
-    check(*trace);
+  for (const ReadTrace& read : traces) {
+    const GpuTrace& trace = read.trace;
+    if (trace.kind == TraceKind::simulated)
+      throw option_error("-o", trace.file, trace.file + " was simulated, and measures nothing",
+                         "leave -o and --base out");
+    if (trace.steps.empty())
+      throw option_error("-o", trace.file,
+                         trace.file + " marks no steps: how long an iteration took is not in it",
+                         "call prof.step() after each iteration while it is recorded");
     std::vector<double> steps;
-    for (const TraceStep& step : trace->steps)
+    for (const TraceStep& step : trace.steps)
       steps.push_back(trace_time(step.end - step.begin).value());
     times.push_back(median_of(std::move(steps)));
   }
@@ -69,7 +81,7 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
                             ? fs::path(base)
                             : library_file(library, scenario_files, base);
   const Scenario scenario = read_scenario(file, library);
-  const GpuTrace& first = *traces.front();
+  const GpuTrace& first = traces.front().trace;
   const int num_ranks = layout_of(scenario.plan.parallel).num_ranks();
   if (first.world_size >= 0 && first.world_size != num_ranks)
     imported.warnings.push_back("the traces are of " + std::to_string(first.world_size) +
@@ -79,6 +91,11 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
       "measured: PyTorch's profiler, " + fs::path(first.file).filename().string() +
       (traces.size() > 1 ? " and " + std::to_string(traces.size() - 1) + " more" : "") +
       ", median of " + count_text(first.steps.size(), "step");
+  // As the set names it, wherever that is opened from: relative to the folder of the set.
+  std::error_code error;
+  fs::path extended =
+      fs::relative(fs::absolute(file), fs::absolute(request.output).parent_path(), error);
+  if (error || extended.empty()) extended = fs::absolute(file);
   const JsonValue point = object_of({{"id", scenario.name},
                                      {"scenario", empty_object()},
                                      {"measured", object_of({{"iteration_time_s", seconds}})}});
@@ -88,7 +105,7 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
                  {"kind", "iteration"},
                  {"source", object_of({{"citation", citation}, {"licence", "none"}})},
                  {"note", "a profiler slows a step down a little"},
-                 {"base", object_of({{"extends", path_from(request.output, file)}})},
+                 {"base", object_of({{"extends", extended.string()}})},
                  {"points", JsonValue(JsonValue::Array{point})}});
 }
 
@@ -157,17 +174,6 @@ std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<Rank
          rank_list(power.missing_peers) + ", which are in a process group with it";
 }
 
-JsonValue json_of(const RankFinding& finding) {
-  const bool is_rate = finding.bandwidth > 0;
-  return object_of({{"kind", dashed_name(finding.kind)},
-                    {"places", array_of(finding.places)},
-                    {"cost_s", finding.cost},
-                    {"bandwidth", only_if(is_rate, finding.bandwidth)},
-                    {"usual_bandwidth", only_if(is_rate, finding.usual_bandwidth)},
-                    {"compute_over_peers", only_if(!is_rate, finding.ratio)},
-                    {"text", finding.text}});
-}
-
 /// The ranks of a job compared, for people:
 ///
 ///   calls matched across ranks: 7,168 in 24 groups
@@ -226,47 +232,33 @@ JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& rank
          {"bus_bandwidth", rate.bus_bandwidth},
          {"peers_bus_bandwidth", only_if(rate.peers_bandwidth > 0, rate.peers_bandwidth)}});
   };
+  const auto finding_json = [](const RankFinding& finding) {
+    const bool is_rate = finding.bandwidth > 0;
+    return object_of({{"kind", dashed_name(finding.kind)},
+                      {"places", array_of(finding.places)},
+                      {"cost_s", finding.cost},
+                      {"bandwidth", only_if(is_rate, finding.bandwidth)},
+                      {"usual_bandwidth", only_if(is_rate, finding.usual_bandwidth)},
+                      {"compute_over_peers", only_if(!is_rate, finding.ratio)},
+                      {"text", finding.text}});
+  };
   const RankPower& power = verdict.power;
   const std::string cannot = cannot_judge_text(verdict, ranks);
   const std::int64_t suspect = power.suspect ? rank_of(*power.suspect) : 0;
   const JsonValue unjudged = object_of({{"text", cannot},
                                         {"suspect", only_if(power.suspect.has_value(), suspect)},
                                         {"add_ranks", array_of(power.missing_peers)}});
-  return object_of(
-      {{"matched_calls", verdict.matched.calls.size()},
-       {"unmatched_calls", verdict.matched.num_unmatched},
-       {"gpus_per_node", only_if(verdict.gpus_per_node > 0, verdict.gpus_per_node)},
-       {"ranks", array_of(verdict.ranks, pace_json)},
-       {"groups", array_of(verdict.groups, rate_json)},
-       {"verdict", array_of(verdict.findings, [](const auto& each) { return json_of(each); })},
-       {"least_named_slowdown", only_if(cannot.empty(), power.least_named)},
-       {"cannot_judge", only_if(!cannot.empty(), unjudged)}});
+  return object_of({{"matched_calls", verdict.matched.calls.size()},
+                    {"unmatched_calls", verdict.matched.num_unmatched},
+                    {"gpus_per_node", only_if(verdict.gpus_per_node > 0, verdict.gpus_per_node)},
+                    {"ranks", array_of(verdict.ranks, pace_json)},
+                    {"groups", array_of(verdict.groups, rate_json)},
+                    {"verdict", array_of(verdict.findings, finding_json)},
+                    {"least_named_slowdown", only_if(cannot.empty(), power.least_named)},
+                    {"cannot_judge", only_if(!cannot.empty(), unjudged)}});
 }
 
 // All traces.
-
-/// A trace with its totals.
-struct ReadTrace {
-  GpuTrace trace;  ///< its events are dropped once they are summed
-  std::size_t num_events = 0;
-  std::int64_t begin = std::numeric_limits<std::int64_t>::max();  ///< of its first work
-  std::vector<GpuTotals> whole;
-  std::vector<std::vector<GpuTotals>> steps;
-};
-
-ReadTrace read(const std::filesystem::path& file) {
-  TextInput input(file);
-  ReadTrace read;
-  read.trace = read_gpu_trace(input);
-  read.num_events = static_cast<std::size_t>(std::ranges::count_if(read.trace.events, is_work));
-  read.whole = totals_of(read.trace);
-  for (const TraceStep& step : read.trace.steps)
-    read.steps.push_back(totals_of(read.trace, {&step, 1}));
-  for (const GpuEvent& event : read.trace.events)
-    if (is_work(event)) read.begin = std::min(read.begin, event.begin);
-  read.trace.events = {};
-  return read;
-}
 
 /// What may make several files no traces of one job.
 std::vector<std::string> doubts_about(const std::vector<ReadTrace>& traces) {
@@ -284,9 +276,9 @@ std::vector<std::string> doubts_about(const std::vector<ReadTrace>& traces) {
       doubts.push_back(trace.file + ": " + std::to_string(trace.unlaunched) +
                        " kernels were launched before the trace began; their phase is unknown");
   }
-  for (const ReadTrace& read : traces)
-    if (const std::string note = unknown_kernels_note(read.trace); !note.empty())
-      doubts.push_back(read.trace.file + ": " + note);
+  for (const auto& [trace, num_events, begin, whole, steps] : traces)
+    if (const std::string note = unknown_kernels_note(trace); !note.empty())
+      doubts.push_back(trace.file + ": " + note);
   if (worlds.size() > 1) doubts.emplace_back("the files are of jobs of different sizes");
   return doubts;
 }
@@ -406,13 +398,6 @@ void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
   report.data.set("across_ranks", json_of(verdict, ranks));
 }
 
-std::string row_name(const ReadTrace& read, const GpuTotals& gpu) {
-  if (read.trace.kind == TraceKind::simulated) return gpu_name(read.trace, gpu.device);
-  const std::string rank =
-      read.trace.rank < 0 ? "rank ?" : "rank " + std::to_string(read.trace.rank);
-  return rank + ", " + gpu_name(read.trace, gpu.device);
-}
-
 Imported import_kineto(const ImportRequest& request, const Library& library) {
   // Every file's problems at once; by rank.
   std::vector<ReadTrace> traces;
@@ -427,11 +412,7 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
       traces, [](const ReadTrace& a, const ReadTrace& b) { return a.trace.rank < b.trace.rank; });
   Imported imported;
   imported.notes = doubts_about(traces);
-  if (!request.output.empty()) {
-    std::vector<const GpuTrace*> of_files;
-    for (const ReadTrace& read : traces) of_files.push_back(&read.trace);
-    write_set(of_files, request, library, imported);
-  }
+  if (!request.output.empty()) write_set(traces, request, library, imported);
   JsonValue::Array ranks;
   std::size_t num_gpus = 0;
   for (const ReadTrace& read : traces) {
@@ -450,8 +431,13 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
   }
   document::Table totals = totals_table("from first work to last");
   for (const ReadTrace& read : traces)
-    for (const GpuTotals& gpu : read.whole)
-      totals.rows.push_back(totals_row(row_name(read, gpu), gpu));
+    for (const GpuTotals& gpu : read.whole) {
+      const std::int64_t rank = read.trace.rank;
+      const std::string of_rank = "rank " + (rank < 0 ? "?" : std::to_string(rank)) + ", ";
+      totals.rows.push_back(totals_row((read.trace.kind == TraceKind::simulated ? "" : of_rank) +
+                                           gpu_name(read.trace, gpu.device),
+                                       gpu));
+    }
   report.sections = {{"time", "Time", "", {totals}}};
   compare_ranks(traces, report, imported.notes);
   return imported;
