@@ -52,20 +52,12 @@ std::optional<HfFamily> named_family(const std::string& model_type) {
   return family;
 }
 
+/// Also of the part of a model of several: "qwen3_vl_text".
 std::optional<HfFamily> find_hf_family(const std::string& model_type) {
-  // The part of a model of several: "qwen3_vl_text".
-  constexpr std::string_view part = "_text";
-  const std::size_t without = model_type.size() - (model_type.ends_with(part) ? part.size() : 0);
-  auto family = named_family(model_type);
-  return family ? family : named_family(model_type.substr(0, without));
-}
-
-/// Why models of a type that is no decoder of text, or no stack of like layers, are refused; empty: it is none of those.
-std::string why_hf_type_is_refused(const std::string& model_type) {
-  for (const auto& [why, origin, prefixes] : hf_tables().find("refused_types")->object())
-    for (const JsonValue& prefix : prefixes.array())
-      if (model_type.starts_with(prefix.string())) return why;
-  return {};
+  const auto family = named_family(model_type);
+  return family || !model_type.ends_with("_text")
+             ? family
+             : named_family(model_type.substr(0, model_type.rfind('_')));
 }
 
 // As the reader of model files has them.
@@ -91,11 +83,9 @@ const Names* names_beside(const std::string& key) {
   for (const Names* names :
        {&hidden_names, &layer_names, &head_names, &vocab_names, &sequence_names, &ffn_names,
         &head_size_names, &expert_names, &chosen_names})
-    if (std::find(names->begin(), names->end(), key) != names->end()) return names;
+    if (std::ranges::find(*names, key) != names->end()) return names;
   return nullptr;
 }
-
-std::string quoted(const std::string& word) { return "\"" + word + "\""; }
 
 /// True for a value that switches its key off: absent, null, false, 0, an empty list or object.
 bool is_off(const JsonValue* value) {
@@ -132,10 +122,13 @@ std::optional<HfFamily> choose_family(const JsonValue& config, const TextPart& p
     for (const auto& [key, origin, what] : hf_tables().find("refused_keys")->object())
       if (!is_off(object->find(key)))
         report(*object, pointer, key, key + " says that this model " + what.string(), problems);
+    // Types that are no decoders of text, or no stacks of like layers.
     const std::string type = string_at(*object, "model_type");
-    if (const std::string why = why_hf_type_is_refused(type); !why.empty() && problems.empty())
-      report(*object, pointer, "model_type",
-             "model_type " + quoted(type) + " says that this model " + why, problems);
+    for (const auto& [why, origin, prefixes] : hf_tables().find("refused_types")->object())
+      for (const JsonValue& prefix : prefixes.array())
+        if (type.starts_with(prefix.string()) && problems.empty())
+          report(*object, pointer, "model_type",
+                 "model_type \"" + type + "\" says that this model " + why, problems);
   }
   if (!problems.empty()) return std::nullopt;
   const std::string own = string_at(*part.value, "model_type"),
@@ -150,7 +143,7 @@ std::optional<HfFamily> choose_family(const JsonValue& config, const TextPart& p
   auto family = find_hf_family(type);
   if (!family)
     report(*part.value, part.pointer(), "model_type",
-           "model_type " + quoted(type) + " is not known here", problems,
+           "model_type \"" + type + "\" is not known here", problems,
            "known are " + listed(hf_tables().find("families")->object(),
                                  [](const JsonValue::Member& each) { return each.key; }));
   return family;
@@ -169,13 +162,11 @@ class ConfigReader {
   JsonValue read(int sequence) {
     read_sizes(sequence);
     JsonValue ours = traits();
-    const std::string family =
-        string_at(ours, "family").empty() ? "llama" : string_at(ours, "family");
+    if (string_at(ours, "family").empty()) ours.set("family", JsonValue("llama"));
+    const std::string family = string_at(ours, "family");
     const bool latent = ours.find("mla") != nullptr && is_on("kv_lora_rank");
-    const auto trait = [&](const char* key) {
-      const JsonValue* value = ours.find(key);
-      return value != nullptr ? *value : JsonValue(false);
-    };
+    for (const char* key : {"gated_mlp", "rotary"})
+      if (ours.find(key) == nullptr) ours.set(key, JsonValue(false));
     const bool ties = ties_embeddings();
     const int depths = optional(
         {"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"}, most_predicted);
@@ -188,8 +179,8 @@ class ConfigReader {
                                 {"vocab", vocab_},
                                 {"kv_heads", kv_heads_},
                                 {"ffn_hidden", ffn_},
-                                {"gated_mlp", trait("gated_mlp")},
-                                {"rotary", trait("rotary")},
+                                {"gated_mlp", *ours.find("gated_mlp")},
+                                {"rotary", *ours.find("rotary")},
                                 {"tied_embeddings", ties},
                                 {"mtp_layers", only_if(depths > 0, depths)},
                                 {"head_size", only_if(size > 0, size)}});
@@ -219,12 +210,10 @@ class ConfigReader {
   void add_defaults() {
     for (const JsonValue::Member& member : family_.defaults.object()) {
       const Names* names = names_beside(member.key);
-      const bool said =
-          names != nullptr
-              ? std::any_of(names->begin(), names->end(),
-                            [&](const char* name) { return part_.value->find(name) != nullptr; })
-              : part_.value->find(member.key) != nullptr;
-      if (said) continue;
+      const Names only{member.key.c_str()};
+      if (std::ranges::any_of(names != nullptr ? *names : only,
+                              [&](const char* name) { return find(name) != nullptr; }))
+        continue;
       JsonValue value = member.value;
       value.origin.kind = OriginKind::defaulted;
       part_.value->set(member.key, std::move(value));
