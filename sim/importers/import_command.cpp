@@ -65,16 +65,6 @@ std::vector<std::pair<std::string, std::string>> options_given(const ImportOptio
   return given;
 }
 
-/// A set needs the scenario that it is of, and the scenario is for nothing else.
-void check_pair(const ImportRequest& request, const std::string& name) {
-  if (request.output.empty() == request.options.base.empty()) return;
-  throw option_error(request.output.empty() ? "--base" : "-o", request.output.string(),
-                     name +
-                         " writes a set for calibrate where both -o and --base are given: where it "
-                         "goes, and the scenario of the job",
-                     "leave both out for the report alone");
-}
-
 void check(const ImportRequest& request, const Importer& importer) {
   const std::string name = std::string("import ") + importer.name;
   for (const auto& [option, text] : options_given(request.options)) {
@@ -95,7 +85,17 @@ void check(const ImportRequest& request, const Importer& importer) {
   if (importer.files == Importer::Files::one && request.inputs.size() != 1)
     throw option_error("import", importer.name, "it takes one file", importer.input);
   const bool needs_base = !importer.options.empty() && importer.options.front() == "--base";
-  if (importer.result == Importer::Result::file_if_asked) return check_pair(request, name);
+  if (importer.result == Importer::Result::file_if_asked) {
+    // A set needs the scenario that it is of, and the scenario is for nothing else.
+    if (request.output.empty() != request.options.base.empty())
+      throw option_error(
+          request.output.empty() ? "--base" : "-o", request.output.string(),
+          name +
+              " writes a set for calibrate where both -o and --base are given: where "
+              "it goes, and the scenario of the job",
+          "leave both out for the report alone");
+    return;
+  }
   if (needs_base && request.options.base.empty())
     throw option_error("import", importer.name,
                        "it needs --base: the platform that says what such a file cannot know, as "
@@ -115,32 +115,6 @@ void refuse_other_files(const Importer& importer, const ImportRequest& request) 
         other == nullptr ? "no importer reads such a file yet"
                          : "windtunnel import " + other->string());
   }
-}
-
-/// Imports, and says what a file is where that is why it could not be read. Readers of settings find some in many files, and are not asked.
-Imported import_with(const Importer& importer, const ImportRequest& request,
-                     const Library& library) {
-  const std::vector<std::string>& options = importer.options;
-  const bool reads_settings = std::ranges::count(options, "--gpus") > 0;
-  if (reads_settings) refuse_other_files(importer, request);
-  try {
-    return importer.import(request, library);
-  } catch (const InputError&) {
-    refuse_other_files(importer, request);
-    throw;
-  }
-}
-
-std::string json_of(const ImportRequest& request, const Imported& imported) {
-  JsonValue result = object_of(
-      {{"schema", "windtunnel/import-v1"},
-       {"kind", request.kind},
-       {"inputs", array_of(request.inputs, [](const auto& input) { return input.string(); })}});
-  if (!request.output.empty()) result.set("output", JsonValue(request.output.string()));
-  add_members(result, {{"found", imported.found},
-                       {"notes", array_of(imported.notes)},
-                       {"warnings", array_of(imported.warnings)}});
-  return pretty_text(result) + "\n";
 }
 
 }  // namespace
@@ -172,7 +146,15 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
                 std::ostream& out, std::ostream& messages) {
   const Importer& importer = importer_of(request.kind);
   check(request, importer);
-  Imported imported = import_with(importer, request, library);
+  // What a file is, where that is why it could not be read. Readers of settings find some in many files, and are not asked.
+  if (std::ranges::count(importer.options, "--gpus") > 0) refuse_other_files(importer, request);
+  Imported imported;
+  try {
+    imported = importer.import(request, library);
+  } catch (const InputError&) {
+    refuse_other_files(importer, request);
+    throw;
+  }
   if (imported.report) {
     imported.found = imported.report->data;
     imported.text = document::text_of(*imported.report);
@@ -196,7 +178,18 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
     messages << "import: " << (is_replaced ? "replaced " : "wrote ") << request.output.string()
              << "\n";
   if (!request.page.empty()) messages << "import: wrote " << request.page.string() << "\n";
-  out << (format == ResultFormat::json ? json_of(request, imported) : imported.text);
+  if (format == ResultFormat::text) return void(out << imported.text);
+  const JsonValue inputs =
+      array_of(request.inputs, [](const auto& input) { return input.string(); });
+  const std::string output = request.output.string();
+  out << pretty_text(object_of({{"schema", "windtunnel/import-v1"},
+                                {"kind", request.kind},
+                                {"inputs", inputs},
+                                {"output", only_if(!output.empty(), output)},
+                                {"found", imported.found},
+                                {"notes", array_of(imported.notes)},
+                                {"warnings", array_of(imported.warnings)}}))
+      << "\n";
 }
 
 }  // namespace windtunnel

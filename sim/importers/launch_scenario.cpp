@@ -389,7 +389,8 @@ int LaunchScenario::gpus(int said) const {
 /// The model that --model names, or the one whose sizes the file says.
 void LaunchScenario::choose_model() {
   const std::string& name = request_.options.model;
-  JsonValue sizes = has("/model") ? *find_at(tree_, "/model") : empty_object();
+  set_default("/model", empty_object());
+  JsonValue sizes = *find_at(tree_, "/model");
   if (name.empty()) {
     if (sizes.find("layers") == nullptr || sizes.find("hidden") == nullptr)
       throw option_error(
@@ -448,13 +449,6 @@ int LaunchScenario::gpus_per_node() const {
   return types.size() == 1 ? types.front().gpus : 0;
 }
 
-/// Whole nodes where the GPUs are some; else the replicas alone.
-void LaunchScenario::place_on(int gpus) {
-  const int of_node = gpus_per_node();
-  if (of_node > 0 && gpus % of_node == 0) return set("/nodes", gpus / of_node);
-  set("/parallel/data", gpus / gpus_of_replica());
-}
-
 int LaunchScenario::gpus_of_replica() const {
   return std::max(
       1, at("/parallel/tensor", 1) * at("/parallel/pipeline", 1) * at("/parallel/context", 1));
@@ -477,7 +471,11 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
   if (at("/parallel/virtual_pipeline", 1) > 1 && !has("/parallel/schedule"))
     set("/parallel/schedule", "interleaved_1f1b");
   if (at("/parallel/zero_stage", 0) == 3) erase("/parallel/overlap_gradient_reduce");  // always
-  place_on(gpus);
+  // Whole nodes where the GPUs are some; else the replicas alone.
+  if (const int of_node = gpus_per_node(); of_node > 0 && gpus % of_node == 0)
+    set("/nodes", gpus / of_node);
+  else
+    set("/parallel/data", gpus / gpus_of_replica());
 
   JsonValue document = object_of({{"version", 1}, {"name", request_.output.stem().string()}});
   document.set("model", *find_at(tree_, "/model"));

@@ -114,7 +114,6 @@ class LaunchScenario {
   void translate(const LaunchSetting& setting, const JsonValue& meaning);
   void choose_model();
   void complete_model(JsonValue& model);
-  void place_on(int gpus);
 
   const ImportRequest& request_;
   const Library& library_;

@@ -585,59 +585,54 @@ class ShellReader {
   /// The fields that a word stands for; as one where it is not split (an assignment).
   Fields expand(std::string_view text, bool is_whole = false) {
     Fields fields;
-    std::string current;
-    bool has_content = false;
-    const auto finish = [&] {
-      if (has_content) fields.push_back(std::exchange(current, {}));
-      has_content = false;
+    std::optional<std::string> current;  // the field that is put together
+    const auto add = [&](std::string_view value) {
+      if (!current) current.emplace();
+      current->append(value);
     };
-    const auto add = [&](const std::string& value, bool is_split) {
-      expanded_ += value.size() + 1;
-      if (expanded_ > most_expanded) return;
-      if (!is_split) {
-        current += value;
-        return;
-      }
-      for (const char c : value)
-        if (is_blank_character(c))
-          finish();
-        else
-          current += c, has_content = true;
+    const auto finish = [&] {
+      if (current) fields.push_back(std::move(*current));
+      current.reset();
     };
     bool in_quotes = false;
     for (std::size_t at = 0; at < text.size();) {
       const char c = text[at];
       if (c == '\'' && !in_quotes) {
-        const std::size_t end = end_of_group(text, at);
-        current += text.substr(at + 1, end - at - 2);
-        has_content = true;
-        at = end;
+        const std::size_t begin = std::exchange(at, end_of_group(text, at));
+        add(text.substr(begin + 1, at - begin - 2));
       } else if (c == '"') {
         in_quotes = !in_quotes;
-        has_content = true;
-        ++at;
+        add(text.substr(at++, 0));
       } else if (c == '\\' && at + 1 < text.size()) {
-        if (text[at + 1] != '\n') current += text[at + 1], has_content = true;
+        if (text[at + 1] != '\n') add(text.substr(at + 1, 1));
         at += 2;
       } else if (c == '`') {
         at = end_of_group(text, at);
-        has_content = true;
-      } else if (c == '$') {
+        add({});
+      } else if (c != '$') {
+        add(text.substr(at++, 1));
+      } else {
         bool is_list = false;
         const Fields values = parameter(text, at, is_list);
-        for (std::size_t i = 0; i < values.size(); ++i) {
-          if (i > 0 && !is_whole) finish();
-          if (i > 0 && is_whole) current += ' ';
-          add(values[i], !in_quotes && !is_whole && !is_list);
-          has_content = has_content || is_list;
+        for (const std::string& each : values) {
+          const bool is_first = &each == &values.front();
+          if (!is_first && is_whole) add(" ");
+          if (!is_first && !is_whole) finish();
+          expanded_ += each.size() + 1;
+          const std::string_view value = expanded_ > most_expanded ? std::string_view() : each;
+          if (in_quotes || is_whole || is_list) {
+            add(value);
+            continue;
+          }
+          for (std::size_t i = 0; i < value.size(); ++i)
+            if (is_blank_character(value[i]))
+              finish();
+            else
+              add(value.substr(i, 1));
         }
-      } else {
-        current += c;
-        has_content = true;
-        ++at;
       }
     }
-    if (is_whole) has_content = true;
+    if (is_whole) add({});
     finish();
     return fields;
   }

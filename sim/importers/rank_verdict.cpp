@@ -1,7 +1,6 @@
 #include "importers/rank_verdict.hpp"
 
 #include <algorithm>
-#include <array>
 #include <boost/math/distributions/students_t.hpp>
 #include <charconv>
 #include <cmath>

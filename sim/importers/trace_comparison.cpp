@@ -1,7 +1,6 @@
 #include "importers/trace_comparison.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <functional>

@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -197,7 +195,16 @@ class ConfigReader {
     if (JsonValue* moe = ours.find("moe"); present(expert_names))
       if (std::optional<JsonValue> experts = read_experts(moe))
         file.set("moe", std::move(*experts));
-    if (latent) file.set("mla", read_latent_attention());
+    if (latent) {
+      // MiniCPM3 makes values as wide as the hidden size over the heads where nothing is said.
+      const int value = optional({"v_head_dim"}, most_hidden);
+      file.set("mla",
+               object_of({{"query_rank", optional({"q_lora_rank"}, most_hidden)},
+                          {"key_value_rank", required({"kv_lora_rank"}, most_hidden)},
+                          {"key_size", required({"qk_nope_head_dim"}, most_hidden)},
+                          {"rope_size", reader_->required_int("qk_rope_head_dim", 0, most_hidden)},
+                          {"value_size", value > 0 ? value : std::max(1, hidden_ / heads_)}}));
+    }
     check_variants(latent, ours.find("mla") != nullptr);
     add_notes(sequence == 0);
     return file;
@@ -254,22 +261,22 @@ class ConfigReader {
     }
     ffn_ = optional(ffn_names, most_ffn_hidden);
     if (ffn_ == 0) ffn_ = 4 * hidden_;
-    kv_heads_ = read_kv_heads();
+    kv_heads_ = heads_;
+    if (const std::string& type = family_.model_type; type == "chatglm") {
+      if (is_on("multi_query_attention"))
+        kv_heads_ = required({"multi_query_group_num"}, most_hidden);
+    } else if (type == "falcon" && !is_on("new_decoder_architecture") && is_on("multi_query")) {
+      kv_heads_ = 1;
+    } else if (const int given =
+                   optional({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, most_hidden);
+               given > 0) {
+      kv_heads_ = given;
+    }
     const bool latent = is_on("kv_lora_rank");
     if (!present(head_size_names) && !latent)
       check_divides(head_names, "hidden size", hidden_, heads_);
     check_divides({"num_key_value_heads", "multi_query_group_num", "num_kv_heads", "n_head_kv"},
                   "heads", heads_, kv_heads_);
-  }
-
-  int read_kv_heads() {
-    const std::string& type = family_.model_type;
-    if (type == "chatglm")
-      return is_on("multi_query_attention") ? required({"multi_query_group_num"}, most_hidden)
-                                            : heads_;
-    if (type == "falcon" && !is_on("new_decoder_architecture") && is_on("multi_query")) return 1;
-    const int given = optional({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, most_hidden);
-    return given > 0 ? given : heads_;
   }
 
   /// What a model file says of the family, with the configuration's switches in it.
@@ -320,9 +327,8 @@ class ConfigReader {
 
   /// Layers of which some see only a window of the tokens before them.
   std::optional<JsonValue> read_window() {
-    int size = 0;
+    int size = 0, from = 0;
     double every = 1;
-    int from = 0;
     if (const int dense = optional({"dense_attention_every_n_layers"}, most_layers); dense > 1) {
       // Phi-3 small: all layers but these attend to whole blocks near a token.
       size = required({"blocksparse_num_local_blocks"}, most_tokens) *
@@ -332,40 +338,35 @@ class ConfigReader {
       const JsonValue* uses = find("use_sliding_window");
       if (!is_on("sliding_window") || (uses != nullptr && is_off(uses))) return std::nullopt;
       size = required({"sliding_window"}, most_tokens);
-      if (!read_window_layers(every, from)) return std::nullopt;
+      // By layer_types where they are given, else by a pattern or by the first layer that has a window.
+      const JsonValue* types = find("layer_types");
+      if (types != nullptr && types->is_array() && !types->array().empty()) {
+        std::vector<bool> slides;
+        for (const JsonValue& type : types->array())
+          slides.push_back(type.is_string() && type.string() == "sliding_attention");
+        const auto windows = std::ranges::count(slides, true);
+        const auto first = std::ranges::find(slides, true) - slides.begin();
+        if (windows == 0) return std::nullopt;
+        if (first + windows == static_cast<std::ptrdiff_t>(slides.size()))
+          from = static_cast<int>(first);
+        else
+          every = static_cast<double>(slides.size()) / static_cast<double>(windows);
+      } else {
+        // One layer in so many attends to all tokens, the others have the window.
+        const int pattern =
+            optional({"sliding_window_pattern", "_sliding_window_pattern"}, most_layers);
+        if (pattern > 1) every = pattern / (pattern - 1.0);
+        if (is_on("max_window_layers")) from = required({"max_window_layers"}, most_layers);
+        if (from > 0 && from >= layers_) {
+          notes.push_back("sliding_window: no layer has it, since max_window_layers " +
+                          std::to_string(from) + " keeps it from the first so many of " +
+                          std::to_string(layers_));
+          return std::nullopt;
+        }
+      }
     }
     if (size >= sequence_) return std::nullopt;
     return object_of({{"size", size}, {"every", every}, {"from_layer", only_if(from > 0, from)}});
-  }
-
-  /// By layer_types where they are given ("sliding_attention", "full_attention"), else by a pattern or by the first layer that has a window.
-  /// False: none has it.
-  bool read_window_layers(double& every, int& from) {
-    const JsonValue* types = find("layer_types");
-    if (types != nullptr && types->is_array() && !types->array().empty()) {
-      std::vector<bool> slides;
-      for (const JsonValue& type : types->array())
-        slides.push_back(type.is_string() && type.string() == "sliding_attention");
-      const auto windows = std::ranges::count(slides, true);
-      const auto first = std::ranges::find(slides, true) - slides.begin();
-      if (windows == 0) return false;
-      const bool upper = first + windows == static_cast<std::ptrdiff_t>(slides.size());
-      from = upper ? static_cast<int>(first) : 0;
-      if (!upper) every = static_cast<double>(slides.size()) / static_cast<double>(windows);
-      return true;
-    }
-    // One layer in so many attends to all tokens, the others have the window.
-    if (const int pattern =
-            optional({"sliding_window_pattern", "_sliding_window_pattern"}, most_layers);
-        pattern > 1)
-      every = pattern / (pattern - 1.0);
-    if (!is_on("max_window_layers")) return true;
-    from = required({"max_window_layers"}, most_layers);
-    if (from < layers_) return true;
-    notes.push_back("sliding_window: no layer has it, since max_window_layers " +
-                    std::to_string(from) + " keeps it from the first so many of " +
-                    std::to_string(layers_));
-    return false;
   }
 
   /// `ours`: what is known of the family's experts; null: nothing.
@@ -392,8 +393,15 @@ class ConfigReader {
             ? optional({"shared_expert_intermediate_size"}, most_ffn_hidden)
             : std::int64_t{width} * reader_->optional_int("n_shared_experts", 0, 0, most_experts),
         0);
-    set("dense_layers",
-        reader_->optional_int("first_k_dense_replace", first_dense_layers(), 0, most_layers), 0);
+    // By mlp_only_layers, the numbers of layers without experts; a model file knows such layers at the front only.
+    int dense = 0;
+    if (const JsonValue* layers = find("mlp_only_layers"); layers != nullptr && layers->is_array())
+      for (const JsonValue& layer : layers->array())
+        if (!layer.is_integer() || number_of(&layer) != dense++)
+          reader_->problem("mlp_only_layers",
+                           "mlp_only_layers has a layer that does not follow on the ones before "
+                           "it, counted from 0");
+    set("dense_layers", reader_->optional_int("first_k_dense_replace", dense, 0, most_layers), 0);
     set("every",
         reader_->optional_int(
             reader_->has("moe_layer_freq") ? "moe_layer_freq" : "decoder_sparse_step", 1, 1,
@@ -404,32 +412,6 @@ class ConfigReader {
       set("node_limit", reader_->optional_int("topk_group", 0, 0, most_experts), 0);
     merge_json(moe, *ours);
     return moe;
-  }
-
-  /// By mlp_only_layers, the numbers of layers without experts; a model file knows such layers at the front only.
-  int first_dense_layers() {
-    const JsonValue* layers = find("mlp_only_layers");
-    if (layers == nullptr || !layers->is_array()) return 0;
-    std::int64_t count = 0;
-    for (const JsonValue& layer : layers->array()) {
-      const auto* number = std::get_if<std::int64_t>(&layer.content);
-      if (number == nullptr || *number != count)
-        reader_->problem("mlp_only_layers",
-                         "mlp_only_layers has a layer that does not follow on the ones before it, "
-                         "counted from 0");
-      ++count;
-    }
-    return static_cast<int>(count);
-  }
-
-  JsonValue read_latent_attention() {
-    // MiniCPM3 makes values as wide as the hidden size over the heads where nothing is said.
-    const int value = optional({"v_head_dim"}, most_hidden);
-    return object_of({{"query_rank", optional({"q_lora_rank"}, most_hidden)},
-                      {"key_value_rank", required({"kv_lora_rank"}, most_hidden)},
-                      {"key_size", required({"qk_nope_head_dim"}, most_hidden)},
-                      {"rope_size", reader_->required_int("qk_rope_head_dim", 0, most_hidden)},
-                      {"value_size", value > 0 ? value : std::max(1, hidden_ / heads_)}});
   }
 
   /// Variants that change sizes or work in a way that a model file cannot say.

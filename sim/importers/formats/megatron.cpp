@@ -109,14 +109,6 @@ void set_sharding(LaunchScenario& scenario, int replicas) {
   if (copies > 1 && replicas % copies == 0) scenario.set("/parallel/zero_group", replicas / copies);
 }
 
-void set_chunks(LaunchScenario& scenario) {
-  const int layers = scenario.number("num-layers-per-virtual-pipeline-stage");
-  if (layers == 0) return;
-  const int of_stage =
-      scenario.at("/model/layers", 0) / std::max(1, scenario.at("/parallel/pipeline", 1));
-  if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", of_stage / layers);
-}
-
 /// What follows from other sizes, in validate_args() of megatron/training/arguments.py: a gated MLP is int(4 h 2/3 / 64) 64 wide, and groups of
 /// queries count with --group-query-attention alone.
 void set_widths(LaunchScenario& scenario, bool is_megatron) {
@@ -228,23 +220,21 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
   if (every > 1) scenario.set("/model/moe/every", static_cast<int>(every));
 }
 
-/// --expert-tensor-parallel-size is the tensor degree where it is left out (megatron/training/arguments.py); Megatron-DeepSpeed cuts experts with
-/// --enable-expert-tensor-parallelism alone.
-void set_expert_ways(LaunchScenario& scenario, bool is_deepspeed) {
+/// What holds where the file does not say (megatron/training/arguments.py): --expert-tensor-parallel-size is the tensor degree, though
+/// Megatron-DeepSpeed cuts experts with --enable-expert-tensor-parallelism alone; --moe-token-dispatcher-type is allgather (core 0.6 to 0.14).
+void set_expert_parallelism(LaunchScenario& scenario, bool is_deepspeed) {
+  if (!scenario.has_experts()) return;
   const int tensor = scenario.at("/parallel/tensor", 1);
-  if (!scenario.has_experts() || tensor == 1 || scenario.has("/parallel/expert_tensor")) return;
-  if (is_deepspeed && !scenario.is_on("enable-expert-tensor-parallelism")) return;
-  scenario.set("/parallel/expert_tensor", tensor);
-  if (!is_deepspeed)
-    scenario.note("expert-tensor-parallel-size is the tensor degree, " + std::to_string(tensor) +
-                  ", where the file does not say");
-}
-
-/// --moe-token-dispatcher-type is allgather where it is left out (megatron/training/arguments.py, core 0.6 to 0.14).
-void set_dispatch(LaunchScenario& scenario, bool is_deepspeed) {
+  if (tensor > 1 && !scenario.has("/parallel/expert_tensor") &&
+      (!is_deepspeed || scenario.is_on("enable-expert-tensor-parallelism"))) {
+    scenario.set("/parallel/expert_tensor", tensor);
+    if (!is_deepspeed)
+      scenario.note("expert-tensor-parallel-size is the tensor degree, " + std::to_string(tensor) +
+                    ", where the file does not say");
+  }
   const bool is_shared =
       scenario.at("/parallel/expert", 1) * scenario.at("/parallel/expert_tensor", 1) > 1;
-  if (is_deepspeed || !scenario.has_experts() || !is_shared ||
+  if (is_deepspeed || !is_shared ||
       scenario.settings().find("moe-token-dispatcher-type") != nullptr ||
       scenario.has("/software/experts/dispatch"))
     return;
@@ -361,15 +351,6 @@ void set_unsaid_switches(LaunchScenario& scenario) {
     scenario.set_default("/training/gradient_dtype", scenario.is_on("bf16") ? "fp32" : "fp16");
 }
 
-/// --optimizer-cpu-offload: all states, unless --optimizer-offload-fraction says how many, which means nothing without it.
-void set_offload(LaunchScenario& scenario) {
-  const char* const fraction = "/training/optimizer_offload_fraction";
-  if (scenario.is_on("optimizer-cpu-offload")) return scenario.set_default(fraction, 1);
-  if (!scenario.has(fraction)) return;
-  scenario.erase(fraction);
-  scenario.note("optimizer-offload-fraction has no effect without optimizer-cpu-offload");
-}
-
 /// The arguments of a script, or of a YAML file that lists them ("--num-layers: 32").
 Imported import_megatron(const ImportRequest& request, const Library& library) {
   const auto source = read_source_or_stdin(request.inputs.front());
@@ -418,7 +399,11 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
                                                 ? "in_place"
                                                 : "vocab_parallel_compiled");
   set_sharding(scenario, replicas);
-  set_chunks(scenario);
+  if (const int layers = scenario.number("num-layers-per-virtual-pipeline-stage"); layers > 0) {
+    const int of_stage =
+        scenario.at("/model/layers", 0) / std::max(1, scenario.at("/parallel/pipeline", 1));
+    if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", of_stage / layers);
+  }
   set_window(scenario);
   set_widths(scenario, request.kind == "megatron");
   if (scenario.number("ds-sequence-parallel-size") > 1)  // Ulysses
@@ -427,13 +412,19 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
     set_stack(scenario);
     set_states(scenario);
     set_unsaid_switches(scenario);
-    set_offload(scenario);
+    // --optimizer-cpu-offload: all states, unless --optimizer-offload-fraction says how many, which means nothing without it.
+    const char* const fraction = "/training/optimizer_offload_fraction";
+    if (scenario.is_on("optimizer-cpu-offload")) {
+      scenario.set_default(fraction, 1);
+    } else if (scenario.has(fraction)) {
+      scenario.erase(fraction);
+      scenario.note("optimizer-offload-fraction has no effect without optimizer-cpu-offload");
+    }
   }
   set_latent_attention(scenario);
   set_edge_stages(scenario);
   set_dense_layers(scenario, software == megatron_deepspeed);
-  set_expert_ways(scenario, software == megatron_deepspeed);
-  set_dispatch(scenario, software == megatron_deepspeed);
+  set_expert_parallelism(scenario, software == megatron_deepspeed);
   if (!scenario.has("/training/micro_batch"))
     scenario.note("the file does not say the microbatch: 1 sample is assumed");
   scenario.set_default("/training/micro_batch", 1);

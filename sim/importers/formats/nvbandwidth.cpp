@@ -73,10 +73,9 @@ CopyLog read_copy_text(const LogText& text) {
                      "a row of " + count_text(words.size() - 1, "rate") + " below " +
                          count_text(columns, "column"),
                      "the file may be truncated");
+      const auto row = static_cast<std::size_t>(*count_in(words[0].text));
       for (std::size_t i = 1; i < words.size(); ++i)
-        if (const std::string wrong =
-                add_cell(log, test, static_cast<std::size_t>(*count_in(words[0].text)), i - 1,
-                         words[i].text);
+        if (const std::string wrong = add_cell(log, test, row, i - 1, words[i].text);
             !wrong.empty())
           text.problem(line, words[i], wrong);
     } else {
