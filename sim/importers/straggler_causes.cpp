@@ -53,10 +53,10 @@ class JobTraceBuilder {
       }
       each.operation.stage = stage->second;
     }
-    std::ranges::sort(found_, [](const Found& one, const Found& two) {
-      const JobOperation &a = one.operation, &b = two.operation;
-      return std::tuple{one.step, a.data_rank, a.stage, a.work, a.sequence} <
-             std::tuple{two.step, b.data_rank, b.stage, b.work, b.sequence};
+    std::ranges::sort(found_, {}, [](const Found& found) {
+      const JobOperation& operation = found.operation;
+      return std::tuple{found.step, operation.data_rank, operation.stage, operation.work,
+                        operation.sequence};
     });
     return assembled();
   }
@@ -77,37 +77,36 @@ class JobTraceBuilder {
     const char* const from = name.data() + at + word.size();
     std::from_chars(from, name.data() + name.size(), stage);
     if (stage < 0 || stage >= most_ranks || *rank >= most_ranks)
-      return reader_.problem("/traceEvents/" + std::to_string(event.number),
-                             "\"" + name + "\" names no stage below 100000");
+      return reader_.problem(place_of(event), "\"" + name + "\" names no stage below 100000");
     stages_[{static_cast<int>(*rank), *thread}] = stage;
   }
 
   std::optional<std::int64_t> number(const TraceEvent& event, const std::string& key) {
     const auto value = event.whole_argument(key);
     if (value && *value >= 0) return value;
-    reader_.problem("/traceEvents/" + std::to_string(event.number) + "/args/" + key,
-                    key + " is no whole number from 0");
+    reader_.problem(place_of(event, "/args/" + key), key + " is no whole number from 0");
     return std::nullopt;
   }
 
-  /// Clocks of hosts differ: a transfer can seem to end a little before its last member began, and takes no time then.
-  std::optional<std::int64_t> duration_of(const TraceEvent& event) {
-    constexpr std::int64_t clock_error = 10'000'000;  // ns; the authors' tolerance
-    const auto duration = detail::to_nanoseconds_exactly(event.field("dur"));
-    if (duration && *duration < 0 && *duration > -clock_error) return 0;
-    return reader_.time(event, "dur");
+  static std::string place_of(const TraceEvent& event, const std::string& inside = {}) {
+    return "/traceEvents/" + std::to_string(event.number) + inside;
   }
 
   void take_operation(const TraceEvent& event, JobWork work) {
-    const auto begin = reader_.time(event, "ts"), duration = duration_of(event);
+    // Clocks of hosts differ: a transfer can seem to end a little before its last member began, and takes no time then.
+    constexpr std::int64_t clock_error = 10'000'000;  // ns; the authors' tolerance
+    const auto begin = reader_.time(event, "ts");
+    auto duration = detail::to_nanoseconds_exactly(event.field("dur"));
+    duration = duration && *duration < 0 && *duration > -clock_error
+                   ? std::optional<std::int64_t>(0)
+                   : reader_.time(event, "dur");
     const auto rank = reader_.whole(event, "pid"), thread = reader_.whole(event, "tid");
     const auto step = number(event, "step"), sequence = number(event, "seq_id");
     if (!begin || !duration || !rank || !thread || !step || !sequence) return;
     if (*rank >= most_ranks || *sequence >= most_ranks)
-      return reader_.problem("/traceEvents/" + std::to_string(event.number),
-                             "a rank or seq_id of 100000 or more");
+      return reader_.problem(place_of(event), "a rank or seq_id of 100000 or more");
     if (is_pass(work) && event.whole_argument("model_chunk").value_or(0) > 0)
-      reader_.stop("/traceEvents/" + std::to_string(event.number) + "/args/model_chunk",
+      reader_.stop(place_of(event, "/args/model_chunk"),
                    "an interleaved schedule, which is not replayed",
                    "one model chunk per stage is");
     Found found;
@@ -290,178 +289,65 @@ std::vector<std::vector<std::uint32_t>> awaited_in(const JobTrace& trace) {
 
 double ratio_of(double a, double b) { return b > 0 ? a / b : 1; }
 
-/// Means of passes by worker and stage, and the ideal times by kind.
-class OperationTimes {
- public:
-  explicit OperationTimes(const JobTrace& trace) : trace_(trace) {
-    EnumArray<JobWork, std::vector<double>> by_work;
+std::size_t index_of(int number) { return static_cast<std::size_t>(number); }
+
+/// Mean times of one kind of pass.
+struct MeanPassTimes {
+  MeanPassTimes(const JobTrace& trace, JobWork work) {
+    std::vector<std::vector<double>> durations(index_of(trace.num_workers()));
     for (const JobOperation& operation : trace.operations)
-      by_work[operation.work].push_back(operation.duration);
-    for (const JobWork work : enumerators<JobWork>())
-      if (!by_work[work].empty())
-        ideal_[work] =
-            is_computing(work) ? mean_of(by_work[work]) : median_of(std::move(by_work[work]));
-    std::array<std::vector<std::vector<double>>, 2> durations;
-    for (auto& of_pass : durations) of_pass.resize(at(trace_.num_workers()));
-    for (const JobOperation& operation : trace_.operations)
-      if (is_pass(operation.work))
-        durations[pass_index(operation)][at(trace_.worker_of(operation))].push_back(
-            operation.duration);
-    for (std::size_t pass = 0; pass < 2; ++pass) {
-      for (const std::vector<double>& of_worker : durations[pass])
-        worker_[pass].push_back(mean_of(of_worker));
-      for (int stage = 0; stage < trace_.num_stages; ++stage) {
-        std::vector<double> times;
-        for (int worker = stage; worker < trace_.num_workers(); worker += trace_.num_stages)
-          times.push_back(worker_[pass][at(worker)]);
-        // Of two workers the faster one is the peer of the slower.
-        peers_[pass].push_back(lower_median_of(std::move(times)));
-      }
-      stages_[pass] = mean_of(peers_[pass]);
+      if (operation.work == work)
+        durations[index_of(trace.worker_of(operation))].push_back(operation.duration);
+    for (const std::vector<double>& of_worker : durations) worker.push_back(mean_of(of_worker));
+    for (int stage = 0; stage < trace.num_stages; ++stage) {
+      std::vector<double> times;
+      for (int i = stage; i < trace.num_workers(); i += trace.num_stages)
+        times.push_back(worker[index_of(i)]);
+      // Of two workers the faster one is the peer of the slower.
+      peers.push_back(lower_median_of(std::move(times)));
     }
+    stages = mean_of(peers);
   }
 
-  double ideal(const JobOperation& operation) const { return ideal_[operation.work]; }
-  double of_worker(const JobOperation& operation) const {
-    return worker_[pass_index(operation)][at(trace_.worker_of(operation))];
-  }
-  /// The median over the workers of a stage.
-  double of_peers(const JobOperation& operation) const {
-    return peers_[pass_index(operation)][at(operation.stage)];
-  }
-  /// The mean over the stages of that.
-  double of_stages(const JobOperation& operation) const { return stages_[pass_index(operation)]; }
-  /// Both passes together.
-  double of_worker(int worker) const { return worker_[0][at(worker)] + worker_[1][at(worker)]; }
-  double of_peers(int stage) const { return peers_[0][at(stage)] + peers_[1][at(stage)]; }
-  double of_stages() const { return stages_[0] + stages_[1]; }
-
- private:
-  static std::size_t at(int number) { return static_cast<std::size_t>(number); }
-  static std::size_t pass_index(const JobOperation& operation) {
-    return operation.work == JobWork::forward_compute ? 0 : 1;
-  }
-
-  const JobTrace& trace_;
-  EnumArray<JobWork, double> ideal_{};
-  std::array<std::vector<double>, 2> worker_, peers_;  ///< of forward and backward passes
-  std::array<double, 2> stages_{};
+  std::vector<double> worker;  ///< of each worker
+  std::vector<double> peers;   ///< of each stage: the median over its workers
+  double stages = 0;           ///< the mean over the stages of that
 };
 
-/// Replays with changed durations.
-class WhatIf {
- public:
-  explicit WhatIf(const JobTrace& trace) : trace_(trace), times_(trace), replay_(trace) {
-    actual_ = replayed([](const JobOperation& operation) { return operation.duration; });
+EnumArray<JobWork, double> ideal_times(const JobTrace& trace) {
+  EnumArray<JobWork, std::vector<double>> times;
+  for (const JobOperation& operation : trace.operations)
+    times[operation.work].push_back(operation.duration);
+  EnumArray<JobWork, double> ideal{};
+  for (const JobWork work : enumerators<JobWork>())
+    if (!times[work].empty())
+      ideal[work] = is_computing(work) ? mean_of(times[work]) : median_of(std::move(times[work]));
+  return ideal;
+}
+
+/// How passes scatter about the mean of their worker, and whether the two of a microbatch do so together.
+void add_scatter(StragglerAnalysis& analysis, const JobTrace& trace,
+                 const std::array<MeanPassTimes, 2>& times) {
+  std::map<std::tuple<int, int, int>, std::array<double, 2>> passes;  // by step, worker, microbatch
+  for (const JobOperation& operation : trace.operations) {
+    if (!is_pass(operation.work)) continue;
+    const int worker = trace.worker_of(operation);
+    const std::size_t pass = operation.work == JobWork::forward_compute ? 0 : 1;
+    passes[{operation.step, worker, operation.microbatch}][pass] =
+        ratio_of(operation.duration, times[pass].worker[index_of(worker)]) - 1;
   }
-
-  template <typename Duration>
-  std::vector<double> replayed(const Duration& duration_of) const {
-    std::vector<double> durations;
-    durations.reserve(trace_.operations.size());
-    for (const JobOperation& operation : trace_.operations)
-      durations.push_back(duration_of(operation));
-    return replay_.step_times(durations);
+  double forward = 0, backward = 0, both = 0;
+  for (const auto& [pass, scatter] : passes) {
+    forward += scatter[0] * scatter[0];
+    backward += scatter[1] * scatter[1];
+    both += scatter[0] * scatter[1];
   }
-
-  StragglerAnalysis analysis() const {
-    StragglerAnalysis analysis;
-    analysis.step_time = mean_of(actual_);
-    analysis.ideal_time =
-        mean_of(replayed([&](const JobOperation& operation) { return times_.ideal(operation); }));
-    for (const StragglerCause cause : enumerators<StragglerCause>())
-      analysis.causes.push_back(cost_of(cause));
-    std::ranges::stable_sort(analysis.causes, std::greater{}, &CauseCost::saved);
-    add_workers(analysis);
-    for (int stage = 0; stage < trace_.num_stages; ++stage)
-      analysis.stage_ratios.push_back(ratio_of(times_.of_peers(stage), times_.of_stages()));
-    for (const JobWork work : enumerators<JobWork>()) {
-      if (std::ranges::find(trace_.operations, work, &JobOperation::work) ==
-          trace_.operations.end())
-        continue;
-      const auto with_this_one = [&](const JobOperation& operation) {
-        return operation.work == work ? operation.duration : times_.ideal(operation);
-      };
-      analysis.slowdown_by_work[work] = mean_of(replayed(with_this_one)) / analysis.ideal_time;
-    }
-
-    add_scatter(analysis);
-    return analysis;
-  }
-
- private:
-  double without(StragglerCause cause, const JobOperation& operation) const {
-    if (cause == StragglerCause::communication)
-      return is_computing(operation.work) ? operation.duration : times_.ideal(operation);
-    if (!is_pass(operation.work)) return operation.duration;
-    if (cause == StragglerCause::uneven_batches) return times_.of_worker(operation);
-    if (cause == StragglerCause::uneven_stages)
-      return operation.duration * ratio_of(times_.of_stages(operation), times_.of_peers(operation));
-    return operation.duration *
-           std::min(1.0, ratio_of(times_.of_peers(operation), times_.of_worker(operation)));
-  }
-
-  CauseCost cost_of(StragglerCause cause) const {
-    const std::vector<double> fixed =
-        replayed([&](const JobOperation& operation) { return without(cause, operation); });
-    CauseCost cost{cause};
-    std::vector<double> saved;
-    for (std::size_t i = 0; i < fixed.size(); ++i) saved.push_back(actual_[i] - fixed[i]);
-    cost.saved = mean_of(saved);
-    double squares = 0;
-    for (const double each : saved) squares += (each - cost.saved) * (each - cost.saved);
-    const auto count = static_cast<double>(saved.size());
-    if (saved.size() > 1) cost.standard_error = std::sqrt(squares / (count - 1) / count);
-    return cost;
-  }
-
-  void add_workers(StragglerAnalysis& analysis) const {
-    for (int rank = 0; rank < trace_.num_data_ranks; ++rank)
-      for (int stage = 0; stage < trace_.num_stages; ++stage)
-        analysis.workers.push_back(
-            {rank, stage,
-             ratio_of(times_.of_worker(rank * trace_.num_stages + stage), times_.of_peers(stage)),
-             0});
-    std::ranges::stable_sort(analysis.workers, std::greater{}, &WorkerPace::ratio);
-    constexpr std::size_t most_replayed = 8;
-    for (std::size_t i = 0; i < std::min(most_replayed, analysis.workers.size()); ++i) {
-      WorkerPace& worker = analysis.workers[i];
-      if (worker.ratio <= 1) continue;
-      worker.saved =
-          analysis.step_time - mean_of(replayed([&](const JobOperation& operation) {
-            return operation.data_rank == worker.data_rank && operation.stage == worker.stage
-                       ? without(StragglerCause::slow_worker, operation)
-                       : operation.duration;
-          }));
-    }
-  }
-
-  void add_scatter(StragglerAnalysis& analysis) const {
-    std::map<std::tuple<int, int, int>, std::array<double, 2>>
-        passes;  // by step, worker and microbatch
-    for (const JobOperation& operation : trace_.operations)
-      if (is_pass(operation.work))
-        passes[{operation.step, trace_.worker_of(operation), operation.microbatch}]
-              [operation.work == JobWork::forward_compute ? 0 : 1] =
-                  ratio_of(operation.duration, times_.of_worker(operation)) - 1;
-    double forward = 0, backward = 0, both = 0;
-    for (const auto& [pass, scatter] : passes) {
-      forward += scatter[0] * scatter[0];
-      backward += scatter[1] * scatter[1];
-      both += scatter[0] * scatter[1];
-    }
-    if (forward > 0 && backward > 0)
-      analysis.forward_backward_correlation = both / std::sqrt(forward * backward);
-    const auto count = static_cast<double>(std::max<std::size_t>(passes.size(), 1));
-    analysis.forward_scatter = std::sqrt(forward / count);
-    analysis.backward_scatter = std::sqrt(backward / count);
-  }
-
-  const JobTrace& trace_;
-  OperationTimes times_;
-  JobReplay replay_;
-  std::vector<double> actual_;
-};
+  if (forward > 0 && backward > 0)
+    analysis.forward_backward_correlation = both / std::sqrt(forward * backward);
+  const auto count = static_cast<double>(std::max<std::size_t>(passes.size(), 1));
+  analysis.forward_scatter = std::sqrt(forward / count);
+  analysis.backward_scatter = std::sqrt(backward / count);
+}
 
 }  // namespace
 
@@ -551,6 +437,78 @@ std::vector<double> JobReplay::step_times(const std::vector<double>& durations) 
   return times;
 }
 
-StragglerAnalysis analyse_stragglers(const JobTrace& trace) { return WhatIf(trace).analysis(); }
+StragglerAnalysis analyse_stragglers(const JobTrace& trace) {
+  const EnumArray<JobWork, double> ideal = ideal_times(trace);
+  const std::array times{MeanPassTimes(trace, JobWork::forward_compute),
+                         MeanPassTimes(trace, JobWork::backward_compute)};
+  const JobReplay replay(trace);
+  const auto replayed = [&](const auto& duration_of) {
+    std::vector<double> durations;
+    for (const JobOperation& operation : trace.operations)
+      durations.push_back(duration_of(operation));
+    return replay.step_times(durations);
+  };
+  const auto without = [&](StragglerCause cause, const JobOperation& operation) {
+    if (cause == StragglerCause::communication)
+      return is_computing(operation.work) ? operation.duration : ideal[operation.work];
+    if (!is_pass(operation.work)) return operation.duration;
+    const MeanPassTimes& of_pass = times[operation.work == JobWork::forward_compute ? 0 : 1];
+    const double worker = of_pass.worker[index_of(trace.worker_of(operation))],
+                 peers = of_pass.peers[index_of(operation.stage)];
+    if (cause == StragglerCause::uneven_batches) return worker;
+    return operation.duration * (cause == StragglerCause::uneven_stages
+                                     ? ratio_of(of_pass.stages, peers)
+                                     : std::min(1.0, ratio_of(peers, worker)));
+  };
+  const std::vector<double> actual =
+      replayed([](const JobOperation& operation) { return operation.duration; });
+  StragglerAnalysis analysis;
+  analysis.step_time = mean_of(actual);
+  analysis.ideal_time =
+      mean_of(replayed([&](const JobOperation& operation) { return ideal[operation.work]; }));
+  for (const StragglerCause cause : enumerators<StragglerCause>()) {
+    const std::vector<double> fixed =
+        replayed([&](const JobOperation& operation) { return without(cause, operation); });
+    CauseCost& cost = analysis.causes.emplace_back(CauseCost{cause});
+    std::vector<double> saved;
+    for (std::size_t i = 0; i < fixed.size(); ++i) saved.push_back(actual[i] - fixed[i]);
+    cost.saved = mean_of(saved);
+    double squares = 0;
+    for (const double each : saved) squares += (each - cost.saved) * (each - cost.saved);
+    const auto count = static_cast<double>(saved.size());
+    if (saved.size() > 1) cost.standard_error = std::sqrt(squares / (count - 1) / count);
+  }
+  std::ranges::stable_sort(analysis.causes, std::greater{}, &CauseCost::saved);
+  for (int i = 0; i < trace.num_workers(); ++i) {
+    const int rank = i / trace.num_stages, stage = i % trace.num_stages;
+    const std::size_t worker = index_of(i), of_stage = index_of(stage);
+    const double peers = times[0].peers[of_stage] + times[1].peers[of_stage];
+    analysis.workers.push_back(
+        {rank, stage, ratio_of(times[0].worker[worker] + times[1].worker[worker], peers), 0});
+    if (rank == 0)
+      analysis.stage_ratios.push_back(ratio_of(peers, times[0].stages + times[1].stages));
+  }
+  std::ranges::stable_sort(analysis.workers, std::greater{}, &WorkerPace::ratio);
+  constexpr std::size_t most_replayed = 8;
+  for (std::size_t i = 0; i < std::min(most_replayed, analysis.workers.size()); ++i) {
+    WorkerPace& worker = analysis.workers[i];
+    if (worker.ratio > 1)
+      worker.saved =
+          analysis.step_time - mean_of(replayed([&](const JobOperation& operation) {
+            return operation.data_rank == worker.data_rank && operation.stage == worker.stage
+                       ? without(StragglerCause::slow_worker, operation)
+                       : operation.duration;
+          }));
+  }
+  for (const JobWork work : enumerators<JobWork>()) {
+    if (std::ranges::count(trace.operations, work, &JobOperation::work) == 0) continue;
+    const auto with_this_one = [&](const JobOperation& operation) {
+      return operation.work == work ? operation.duration : ideal[operation.work];
+    };
+    analysis.slowdown_by_work[work] = mean_of(replayed(with_this_one)) / analysis.ideal_time;
+  }
+  add_scatter(analysis, trace, times);
+  return analysis;
+}
 
 }  // namespace windtunnel
