@@ -481,149 +481,107 @@ struct GroupCalls {
   std::map<std::size_t, std::vector<const CollectiveCall*>> calls;
 };
 
-class RankMatcher {
- public:
-  explicit RankMatcher(const std::vector<RankTrace>& ranks) : ranks_(ranks) {}
+/// Nothing where the ranks of the call are not known.
+std::optional<GroupKey> key_of(const RankTrace& rank, const CollectiveCall& call) {
+  GroupKey key{rank.names.at(call.ranks), rank.names.at(call.group),
+               call.kind == CollectiveKind::message, -1, -1};
+  if (!key.is_message)
+    return key.ranks.empty() && key.name.empty() ? std::nullopt : std::optional(key);
+  const auto ranks = ranks_in(key.ranks);
+  const bool is_pair = (ranks && ranks->size() == 2) || call.group_size == 2;
+  const bool has_ends =
+      call.source >= 0 && call.destination >= 0 && call.source != call.destination;
+  if (has_ends) std::tie(key.source, key.destination) = std::pair{call.source, call.destination};
+  return has_ends || is_pair ? std::optional(key) : std::nullopt;
+}
 
-  MatchedRanks match() {
-    for (std::size_t member = 0; member < ranks_.size(); ++member) {
-      std::vector<const CollectiveCall*> calls;
-      for (const CollectiveCall& call : ranks_[member].calls) calls.push_back(&call);
-      std::ranges::stable_sort(calls, {}, &CollectiveCall::begin);
-      for (const CollectiveCall* call : calls) add(member, *call);
-    }
-    for (const auto& [key, group] : groups_) match(key, group);
-    align_clocks();
-    return std::move(matched_);
+void match_group(const GroupKey& key, const GroupCalls& group, MatchedRanks& matched) {
+  RankGroup found{key.name, group.description, {}, true};
+  for (const auto& [member, calls] : group.calls) found.members.push_back(member);
+  const auto num_members = static_cast<std::int64_t>(found.members.size());
+  found.is_whole = group.size == num_members;
+  const bool too_many = group.size > 0 && num_members > group.size;
+  if (num_members < 2 || too_many) {
+    for (const auto& [member, calls] : group.calls) matched.num_unmatched += calls.size();
+    return;
   }
-
- private:
-  const std::string& name_in(std::size_t member, std::uint32_t name) const {
-    return ranks_[member].names.at(name);
-  }
-
-  void add(std::size_t member, const CollectiveCall& call) {
-    const std::optional<GroupKey> key = key_of(member, call);
-    if (!key) {
-      ++matched_.num_unmatched;
-      return;
-    }
-    GroupCalls& group = groups_[*key];
-    group.description = name_in(member, call.description);
-    const auto ranks = ranks_in(key->ranks);
-    group.size = std::max(group.size, key->is_message ? 2
-                                      : ranks         ? static_cast<std::int64_t>(ranks->size())
-                                                      : call.group_size);
-    group.calls[member].push_back(&call);
-  }
-
-  /// Nothing where the ranks of the call are not known.
-  std::optional<GroupKey> key_of(std::size_t member, const CollectiveCall& call) const {
-    GroupKey key{name_in(member, call.ranks), name_in(member, call.group),
-                 call.kind == CollectiveKind::message, -1, -1};
-    if (!key.is_message)
-      return key.ranks.empty() && key.name.empty() ? std::nullopt : std::optional(key);
-    const auto ranks = ranks_in(key.ranks);
-    const bool is_pair = (ranks && ranks->size() == 2) || call.group_size == 2;
-    const bool has_ends =
-        call.source >= 0 && call.destination >= 0 && call.source != call.destination;
-    if (has_ends) std::tie(key.source, key.destination) = std::pair{call.source, call.destination};
-    return has_ends || is_pair ? std::optional(key) : std::nullopt;
-  }
-
-  void match(const GroupKey& key, const GroupCalls& group) {
-    RankGroup found{key.name, group.description, {}, true};
-    for (const auto& [member, calls] : group.calls) found.members.push_back(member);
-    const auto num_members = static_cast<std::int64_t>(found.members.size());
-    found.is_whole = group.size == num_members;
-    const bool too_many = group.size > 0 && num_members > group.size;
-    if (num_members < 2 || too_many) {
-      for (const auto& [member, calls] : group.calls) matched_.num_unmatched += calls.size();
-      return;
-    }
-    const std::size_t number = matched_.groups.size();
-    matched_.groups.push_back(std::move(found));
-    // The numbers of messages count each rank's own, to and from all others.
-    const bool numbered = !key.is_message && std::ranges::all_of(group.calls, [](const auto& rank) {
-      std::set<std::int64_t> numbers;
-      return std::ranges::all_of(rank.second, [&](const CollectiveCall* call) {
-        return call->sequence >= 0 && numbers.insert(call->sequence).second;
-      });
+  const std::size_t number = matched.groups.size();
+  matched.groups.push_back(std::move(found));
+  // The numbers of messages count each rank's own, to and from all others.
+  const bool numbered = !key.is_message && std::ranges::all_of(group.calls, [](const auto& rank) {
+    std::set<std::int64_t> numbers;
+    return std::ranges::all_of(rank.second, [&](const CollectiveCall* call) {
+      return call->sequence >= 0 && numbers.insert(call->sequence).second;
     });
-    const std::size_t count = group.calls.begin()->second.size();
-    const bool same_counts = std::ranges::all_of(
-        group.calls, [count](const auto& rank) { return rank.second.size() == count; });
-    std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> together;
-    for (const auto& [member, calls] : group.calls)
-      for (std::size_t i = 0; i < calls.size(); ++i)
-        if (numbered || same_counts)
-          together[numbered ? calls[i]->sequence : static_cast<std::int64_t>(i)].emplace_back(
-              member, calls[i]);
-        else
-          ++matched_.num_unmatched;
-    for (const auto& [at, parts] : together) {
-      const CollectiveCall& first = *parts.front().second;
-      const bool agree = std::ranges::all_of(parts, [&](const auto& part) {
-        return part.second->kind == first.kind && part.second->bytes == first.bytes;
-      });
-      if (!agree || parts.size() != group.calls.size()) {
-        matched_.num_unmatched += parts.size();
-        continue;
-      }
-      MatchedCall call{number, first.kind, first.bytes, {}};
-      for (const auto& [member, part] : parts)
-        call.parts.push_back({member, part->begin, part->end});
-      matched_.calls.push_back(std::move(call));
+  });
+  const std::size_t count = group.calls.begin()->second.size();
+  const bool same_counts = std::ranges::all_of(
+      group.calls, [count](const auto& rank) { return rank.second.size() == count; });
+  std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> together;
+  for (const auto& [member, calls] : group.calls)
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      if (numbered || same_counts)
+        together[numbered ? calls[i]->sequence : static_cast<std::int64_t>(i)].emplace_back(
+            member, calls[i]);
+      else
+        ++matched.num_unmatched;
+  for (const auto& [at, parts] : together) {
+    const CollectiveCall& first = *parts.front().second;
+    const bool agree = std::ranges::all_of(parts, [&](const auto& part) {
+      return part.second->kind == first.kind && part.second->bytes == first.bytes;
+    });
+    if (!agree || parts.size() != group.calls.size()) {
+      matched.num_unmatched += parts.size();
+      continue;
     }
+    MatchedCall call{number, first.kind, first.bytes, {}};
+    for (const auto& [member, part] : parts) call.parts.push_back({member, part->begin, part->end});
+    matched.calls.push_back(std::move(call));
   }
+}
 
-  void align_clocks() {
-    // How far each rank's ends lie from the mean end of its calls, ns, by rank and group
-    std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> of_calls;
-    for (const MatchedCall& call : matched_.calls) {
-      const std::int64_t base = call.parts.front().end;
-      double mean = 0;
-      for (const auto& part : call.parts) mean += static_cast<double>(part.end - base);
-      mean /= static_cast<double>(call.parts.size());
-      for (const auto& part : call.parts)
-        of_calls[{part.member, call.group}].push_back(static_cast<double>(part.end - base) - mean);
-    }
-    std::vector<std::vector<std::pair<std::size_t, double>>> leads(ranks_.size());  // medians
-    for (auto& [key, values] : of_calls)
-      leads[key.first].emplace_back(key.second, upper_median_of(std::move(values)));
-    std::vector<double> offsets(ranks_.size(), 0);
-    constexpr int most_sweeps = 300;
-    constexpr double settled = 10;  // ns, below what a profiler resolves
-    for (int sweep = 0; sweep < most_sweeps; ++sweep) {
-      double largest = 0;
-      std::vector<double> group_means;
-      for (const RankGroup& group : matched_.groups) {
-        double sum = 0;
-        for (const std::size_t member : group.members) sum += offsets[member];
-        group_means.push_back(sum / static_cast<double>(group.members.size()));
-      }
-      for (std::size_t member = 0; member < ranks_.size(); ++member) {
-        if (leads[member].empty()) continue;
-        double sum = 0;
-        for (const auto& [group, lead] : leads[member]) sum += lead + group_means[group];
-        const double offset = sum / static_cast<double>(leads[member].size());
-        largest = std::max(largest, std::abs(offset - offsets[member]));
-        offsets[member] = (offset + offsets[member]) / 2;  // damped: pairs would swing
-      }
-      if (largest < settled) break;
-    }
-    for (const double offset : offsets) matched_.clock_offsets.push_back(std::llround(offset));
-    for (MatchedCall& call : matched_.calls)
-      for (MatchedCall::Part& part : call.parts) {
-        part.begin -= matched_.clock_offsets[part.member];
-        part.end -= matched_.clock_offsets[part.member];
-      }
+void align_clocks(MatchedRanks& matched, std::size_t num_ranks) {
+  // How far each rank's ends lie from the mean end of its calls, ns, by rank and group
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> of_calls;
+  for (const MatchedCall& call : matched.calls) {
+    const std::int64_t base = call.parts.front().end;
+    double mean = 0;
+    for (const auto& part : call.parts) mean += static_cast<double>(part.end - base);
+    mean /= static_cast<double>(call.parts.size());
+    for (const auto& part : call.parts)
+      of_calls[{part.member, call.group}].push_back(static_cast<double>(part.end - base) - mean);
   }
-
-  const std::vector<RankTrace>& ranks_;
-  std::map<GroupKey, GroupCalls> groups_;
-  MatchedRanks matched_;
-};
+  std::vector<std::vector<std::pair<std::size_t, double>>> leads(num_ranks);  // medians
+  for (auto& [key, values] : of_calls)
+    leads[key.first].emplace_back(key.second, upper_median_of(std::move(values)));
+  std::vector<double> offsets(num_ranks, 0);
+  constexpr int most_sweeps = 300;
+  constexpr double settled = 10;  // ns, below what a profiler resolves
+  for (int sweep = 0; sweep < most_sweeps; ++sweep) {
+    double largest = 0;
+    std::vector<double> group_means;
+    for (const RankGroup& group : matched.groups) {
+      double sum = 0;
+      for (const std::size_t member : group.members) sum += offsets[member];
+      group_means.push_back(sum / static_cast<double>(group.members.size()));
+    }
+    for (std::size_t member = 0; member < num_ranks; ++member) {
+      if (leads[member].empty()) continue;
+      double sum = 0;
+      for (const auto& [group, lead] : leads[member]) sum += lead + group_means[group];
+      const double offset = sum / static_cast<double>(leads[member].size());
+      largest = std::max(largest, std::abs(offset - offsets[member]));
+      offsets[member] = (offset + offsets[member]) / 2;  // damped: pairs would swing
+    }
+    if (largest < settled) break;
+  }
+  for (const double offset : offsets) matched.clock_offsets.push_back(std::llround(offset));
+  for (MatchedCall& call : matched.calls)
+    for (MatchedCall::Part& part : call.parts) {
+      part.begin -= matched.clock_offsets[part.member];
+      part.end -= matched.clock_offsets[part.member];
+    }
+}
 
 }  // namespace
 
@@ -667,6 +625,32 @@ std::optional<std::vector<std::int64_t>> ranks_in(const std::string& text) {
   return ranks;
 }
 
-MatchedRanks match_ranks(const std::vector<RankTrace>& ranks) { return RankMatcher(ranks).match(); }
+MatchedRanks match_ranks(const std::vector<RankTrace>& ranks) {
+  MatchedRanks matched;
+  std::map<GroupKey, GroupCalls> groups;
+  for (std::size_t member = 0; member < ranks.size(); ++member) {
+    const RankTrace& rank = ranks[member];
+    std::vector<const CollectiveCall*> calls;
+    for (const CollectiveCall& call : rank.calls) calls.push_back(&call);
+    std::ranges::stable_sort(calls, {}, &CollectiveCall::begin);
+    for (const CollectiveCall* call : calls) {
+      const std::optional<GroupKey> key = key_of(rank, *call);
+      if (!key) {
+        ++matched.num_unmatched;
+        continue;
+      }
+      GroupCalls& group = groups[*key];
+      group.description = rank.names.at(call->description);
+      const auto of_group = ranks_in(key->ranks);
+      group.size = std::max(group.size, key->is_message ? 2
+                                        : of_group ? static_cast<std::int64_t>(of_group->size())
+                                                   : call->group_size);
+      group.calls[member].push_back(call);
+    }
+  }
+  for (const auto& [key, group] : groups) match_group(key, group, matched);
+  align_clocks(matched, ranks.size());
+  return matched;
+}
 
 }  // namespace windtunnel

@@ -167,88 +167,70 @@ class JobTraceBuilder {
   std::vector<Found> found_;
 };
 
-/// The operations of one worker in one step, and what each waits for on that worker.
-class WorkerOrder {
- public:
-  WorkerOrder(const JobTrace& trace, std::uint32_t begin, std::uint32_t end,
-              std::vector<std::vector<std::uint32_t>>& awaited)
-      : trace_(trace), awaited_(awaited) {
-    for (std::uint32_t i = begin; i < end; ++i) by_work_[of(i).work].push_back(i);
-    for (const JobWork work : {JobWork::forward_compute, JobWork::backward_compute})
-      passes_.insert(passes_.end(), all(work).begin(), all(work).end());
-    std::ranges::sort(passes_, [&](std::uint32_t a, std::uint32_t b) {
-      return std::pair{of(a).begin, a} < std::pair{of(b).begin, b};
-    });
+using Awaited = std::vector<std::vector<std::uint32_t>>;
+
+/// Adds what the operations of one worker in one step, which are those from `begin` to `end`, wait for on that worker.
+void add_awaited(const JobTrace& trace, std::uint32_t begin, std::uint32_t end, Awaited& awaited) {
+  EnumArray<JobWork, std::vector<std::uint32_t>> all;
+  std::vector<std::uint32_t> passes;  // by time
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const JobWork work = trace.operations[i].work;
+    all[work].push_back(i);
+    if (is_pass(work)) passes.push_back(i);
   }
-
-  void add() {
-    chain(passes_);
-    add_messages(JobWork::forward_compute, JobWork::forward_recv, JobWork::forward_send);
-    add_messages(JobWork::backward_compute, JobWork::backward_recv, JobWork::backward_send);
-    add_first_backward();
-    add_parameters_and_gradients();
-  }
-
- private:
-  const JobOperation& of(std::uint32_t operation) const { return trace_.operations[operation]; }
-  const std::vector<std::uint32_t>& all(JobWork work) const { return by_work_[work]; }
-
-  void await(std::uint32_t operation, std::uint32_t what) { awaited_[operation].push_back(what); }
-  void chain(const std::vector<std::uint32_t>& operations) {
+  std::ranges::sort(passes, {}, [&](std::uint32_t pass) {
+    return std::pair{trace.operations[pass].begin, pass};
+  });
+  const auto await = [&](std::uint32_t operation, std::uint32_t what) {
+    awaited[operation].push_back(what);
+  };
+  const auto chain = [&](const std::vector<std::uint32_t>& operations) {
     for (std::size_t i = 1; i < operations.size(); ++i) await(operations[i], operations[i - 1]);
-  }
-
-  void add_messages(JobWork work, JobWork recv, JobWork send) {
-    const auto &passes = all(work), &recvs = all(recv), &sends = all(send);
+  };
+  chain(passes);
+  for (const auto& [work, recv, send] :
+       {std::array{JobWork::forward_compute, JobWork::forward_recv, JobWork::forward_send},
+        {JobWork::backward_compute, JobWork::backward_recv, JobWork::backward_send}}) {
+    const auto &of_work = all[work], &recvs = all[recv], &sends = all[send];
     chain(recvs);
     chain(sends);
-    for (std::size_t i = 0; i < std::min(passes.size(), recvs.size()); ++i) {
-      await(passes[i], recvs[i]);
-      if (i > 0) await(recvs[i], passes[i - 1]);
+    for (std::size_t i = 0; i < std::min(of_work.size(), recvs.size()); ++i) {
+      await(of_work[i], recvs[i]);
+      if (i > 0) await(recvs[i], of_work[i - 1]);
     }
-    for (std::size_t i = 0; i < std::min(passes.size(), sends.size()); ++i)
-      await(sends[i], passes[i]);
+    for (std::size_t i = 0; i < std::min(of_work.size(), sends.size()); ++i)
+      await(sends[i], of_work[i]);
   }
-
-  /// The first message of the backward pass is launched after the last but one forward pass before it.
-  void add_first_backward() {
-    const auto first = std::ranges::find_if(
-        passes_, [&](std::uint32_t pass) { return of(pass).work == JobWork::backward_compute; });
-    if (first == passes_.end() || first - passes_.begin() < 2) return;
+  // The first message of the backward pass is launched after the last but one forward pass before it.
+  const auto first = std::ranges::find(passes, JobWork::backward_compute, [&](std::uint32_t pass) {
+    return trace.operations[pass].work;
+  });
+  if (first != passes.end() && first - passes.begin() >= 2)
     for (const JobWork work : {JobWork::backward_recv, JobWork::backward_send})
-      if (!all(work).empty()) await(all(work).front(), *(first - 2));
+      if (!all[work].empty()) await(all[work].front(), *(first - 2));
+  const auto &gathers = all[JobWork::params_all_gather],
+             &reductions = all[JobWork::grads_reduce_scatter];
+  chain(gathers);
+  chain(reductions);
+  if (!gathers.empty() && !reductions.empty()) await(reductions.front(), gathers.back());
+  if (passes.empty()) return;
+  if (!gathers.empty()) await(passes.front(), gathers.back());
+  const bool overlapped = !all[JobWork::separate_grads_all_reduce].empty();
+  std::vector<std::uint32_t> last{passes.back()};
+  if (overlapped && !reductions.empty()) {
+    await(reductions.front(), passes.back());
+    last.push_back(reductions.back());
   }
-
-  void add_parameters_and_gradients() {
-    const auto &gathers = all(JobWork::params_all_gather),
-               &reductions = all(JobWork::grads_reduce_scatter);
-    chain(gathers);
-    chain(reductions);
-    if (!gathers.empty() && !reductions.empty()) await(reductions.front(), gathers.back());
-    if (passes_.empty()) return;
-    if (!gathers.empty()) await(passes_.front(), gathers.back());
-    const bool overlapped = !all(JobWork::separate_grads_all_reduce).empty();
-    std::vector<std::uint32_t> last{passes_.back()};
-    if (overlapped && !reductions.empty()) {
-      await(reductions.front(), passes_.back());
-      last.push_back(reductions.back());
-    }
-    for (const JobWork work :
-         {JobWork::gc, JobWork::layernorm_grads_all_reduce, JobWork::embedding_grads_all_reduce,
-          JobWork::grads_reduce_scatter, JobWork::separate_grads_all_reduce,
-          JobWork::optimizer_clip_main_grad, JobWork::optimizer}) {
-      if ((work == JobWork::grads_reduce_scatter && overlapped) || all(work).empty()) continue;
-      for (const std::uint32_t before : last) await(all(work).front(), before);
-      chain(all(work));
-      last = {all(work).back()};
-    }
+  for (const JobWork work :
+       {JobWork::gc, JobWork::layernorm_grads_all_reduce, JobWork::embedding_grads_all_reduce,
+        JobWork::grads_reduce_scatter, JobWork::separate_grads_all_reduce,
+        JobWork::optimizer_clip_main_grad, JobWork::optimizer}) {
+    if ((work == JobWork::grads_reduce_scatter && overlapped) || all[work].empty()) continue;
+    for (const std::uint32_t before : last) await(all[work].front(), before);
+    chain(all[work]);
+    last = {all[work].back()};
   }
-
-  const JobTrace& trace_;
-  std::vector<std::vector<std::uint32_t>>& awaited_;
-  EnumArray<JobWork, std::vector<std::uint32_t>> by_work_;
-  std::vector<std::uint32_t> passes_;  ///< by time
-};
+}
 
 /// What the members of one communication have in common: step, kind, data-parallel rank, stage, sequence.
 using TransferKey = std::tuple<int, JobWork, int, int, int>;
@@ -273,16 +255,16 @@ TransferKey group_of(const JobOperation& operation) {
   return key(work, all, work == JobWork::optimizer_clip_main_grad ? all : operation.stage);
 }
 
-std::vector<std::vector<std::uint32_t>> awaited_in(const JobTrace& trace) {
-  std::vector<std::vector<std::uint32_t>> awaited(trace.operations.size());
-  const auto same_worker = [](const JobOperation& a, const JobOperation& b) {
-    return std::tuple{a.step, a.data_rank, a.stage} == std::tuple{b.step, b.data_rank, b.stage};
+Awaited awaited_in(const JobTrace& trace) {
+  Awaited awaited(trace.operations.size());
+  const auto worker = [](const JobOperation& operation) {
+    return std::tuple{operation.step, operation.data_rank, operation.stage};
   };
   for (std::uint32_t begin = 0, end = 0; begin < trace.operations.size(); begin = end) {
     while (end < trace.operations.size() &&
-           same_worker(trace.operations[begin], trace.operations[end]))
+           worker(trace.operations[begin]) == worker(trace.operations[end]))
       ++end;
-    WorkerOrder(trace, begin, end, awaited).add();
+    add_awaited(trace, begin, end, awaited);
   }
   return awaited;
 }

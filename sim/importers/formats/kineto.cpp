@@ -113,44 +113,8 @@ void write_set(const std::vector<ReadTrace>& traces, const ImportRequest& reques
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string rate_text(double rate) { return significant_text(rate * 1e-9, 3) + " GB/s"; }
 
-document::Table late_ranks(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
-  std::vector<RankPace> latest = verdict.ranks;
-  std::ranges::stable_sort(latest, std::greater{}, &RankPace::lag);
-  constexpr std::size_t most_shown = 5;
-  latest.resize(std::min(most_shown, latest.size()));
-  document::Table table{
-      "wrr?rr??",
-      {{"latest ranks, of one step", "compute", "to its peers", "others wait", "comes last"}}};
-  for (const RankPace& pace : latest)
-    table.rows.push_back({"rank " + std::to_string(ranks[pace.member].rank),
-                          time_text(pace.compute), signed_percent_text(pace.compute_over_peers - 1),
-                          time_text(pace.lag), percent_text(pace.share_last)});
-  return table;
-}
-
 std::string name_of(const RankGroup& group) {
   return !group.description.empty() ? group.description : group.name;
-}
-
-/// Only a heading where no rate is known.
-document::Table group_rates(const RankVerdict& verdict) {
-  using Key = std::tuple<std::string, std::size_t, CollectiveKind, std::int64_t>;
-  std::map<Key, std::vector<double>> alike;
-  for (const GroupRate& rate : verdict.groups) {
-    const RankGroup& group = verdict.matched.groups[rate.group];
-    alike[{name_of(group), group.members.size(), rate.kind, rate.bytes}].push_back(
-        rate.bus_bandwidth);
-  }
-  document::Table table{"wr?lrrr??",
-                        {{"process groups", "groups", "call", "size", "bus bandwidth", "slowest"}}};
-  for (const auto& [key, rates] : alike) {
-    const auto& [name, size, kind, bytes] = key;
-    table.rows.push_back({name + ", " + std::to_string(size) + " ranks",
-                          std::to_string(rates.size()), dashed_name(kind),
-                          to_text(Bytes{static_cast<double>(bytes)}), rate_text(median_of(rates)),
-                          rate_text(*std::ranges::min_element(rates))});
-  }
-  return table;
 }
 
 /// What the traces cannot tell of ranks; empty where they can tell.
@@ -189,12 +153,39 @@ std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<Rank
 std::vector<document::Section> sections_of(const RankVerdict& verdict,
                                            const std::vector<RankTrace>& ranks) {
   if (verdict.matched.calls.empty()) return {};
+  std::vector<RankPace> latest = verdict.ranks;
+  std::ranges::stable_sort(latest, std::greater{}, &RankPace::lag);
+  constexpr std::size_t most_shown = 5;
+  latest.resize(std::min(most_shown, latest.size()));
+  document::Table paces{
+      "wrr?rr??",
+      {{"latest ranks, of one step", "compute", "to its peers", "others wait", "comes last"}}};
+  for (const RankPace& pace : latest)
+    paces.rows.push_back({"rank " + std::to_string(ranks[pace.member].rank),
+                          time_text(pace.compute), signed_percent_text(pace.compute_over_peers - 1),
+                          time_text(pace.lag), percent_text(pace.share_last)});
   std::vector<document::Part> compared{
       document::Words("calls matched across ranks: " +
                       grouped_text(static_cast<double>(verdict.matched.calls.size())) + " in " +
                       std::to_string(verdict.matched.groups.size()) + " groups"),
-      document::Words(), late_ranks(verdict, ranks)};
-  if (document::Table rates = group_rates(verdict); rates.rows.size() > 1) {
+      document::Words(), std::move(paces)};
+  using Key = std::tuple<std::string, std::size_t, CollectiveKind, std::int64_t>;
+  std::map<Key, std::vector<double>> alike;
+  for (const GroupRate& rate : verdict.groups) {
+    const RankGroup& group = verdict.matched.groups[rate.group];
+    alike[{name_of(group), group.members.size(), rate.kind, rate.bytes}].push_back(
+        rate.bus_bandwidth);
+  }
+  document::Table rates{"wr?lrrr??",
+                        {{"process groups", "groups", "call", "size", "bus bandwidth", "slowest"}}};
+  for (const auto& [key, of_groups] : alike) {
+    const auto& [name, size, kind, bytes] = key;
+    rates.rows.push_back(
+        {name + ", " + std::to_string(size) + " ranks", std::to_string(of_groups.size()),
+         dashed_name(kind), to_text(Bytes{static_cast<double>(bytes)}),
+         rate_text(median_of(of_groups)), rate_text(*std::ranges::min_element(of_groups))});
+  }
+  if (!alike.empty()) {
     compared.emplace_back(document::Words());
     compared.emplace_back(std::move(rates));
   }
