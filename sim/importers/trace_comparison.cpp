@@ -264,25 +264,6 @@ std::string step_bars(const TimelineComparison& comparison, const DataViews& run
          "</div>\n" + html::legend(colours);
 }
 
-/// What makes most of the difference between A and B.
-std::string difference_text(const DataViews& runs) {
-  const auto change = [&](const TraceLineWords& words) {
-    return runs[1].amount(pointer_of(words)) - runs[0].amount(pointer_of(words));
-  };
-  std::vector<TraceLineWords> lines(trace_lines.begin(), trace_lines.end());
-  std::ranges::stable_sort(lines, [&](const TraceLineWords& a, const TraceLineWords& b) {
-    return std::abs(change(a)) > std::abs(change(b));
-  });
-  constexpr std::size_t most_named = 3;
-  lines.resize(most_named);
-  std::erase_if(lines, [&](const TraceLineWords& words) { return change(words) == 0; });
-  const std::string list = joined(lines, "; ", [&](const TraceLineWords& words) {
-    return std::string(words.text) + (change(words) > 0 ? " +" : " −") +
-           text_of_time(std::abs(change(words)));
-  });
-  return list.empty() ? "" : "<p>Most of the difference: " + escaped(list) + ".</p>\n";
-}
-
 }  // namespace
 
 bool is_trace_file(const std::filesystem::path& file) {
@@ -388,12 +369,28 @@ std::string timeline_comparison_page(const TimelineComparison& comparison) {
   WT_EXPECT(comparison.runs.size() > 1);
   const JsonValue document = comparison_value(comparison);
   const DataViews runs = runs_in(document);
+  // What makes most of the difference between A and B.
+  const auto change = [&](const TraceLineWords& words) {
+    return runs[1].amount(pointer_of(words)) - runs[0].amount(pointer_of(words));
+  };
+  std::vector<TraceLineWords> lines(trace_lines.begin(), trace_lines.end());
+  std::ranges::stable_sort(lines, std::greater{},
+                           [&](const TraceLineWords& words) { return std::abs(change(words)); });
+  constexpr std::size_t most_named = 3;
+  lines.resize(most_named);
+  std::erase_if(lines, [&](const TraceLineWords& words) { return change(words) == 0; });
+  const std::string differences = joined(lines, "; ", [&](const TraceLineWords& words) {
+    return std::string(words.text) + (change(words) > 0 ? " +" : " −") +
+           text_of_time(std::abs(change(words)));
+  });
   HtmlPage page{
       "compare", joined(comparison.runs, " against ", std::mem_fn(&ComparedTimeline::label)),
       "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">one step, as a "
       "profiler sees it</p>\n<h1><span class=\"big\">" +
           html::change_html({"", "/time_s", text_of_time, Change::relative}, runs[0], runs[1]) +
-          "</span> time of a step: B against A</h1>\n" + difference_text(runs) +
+          "</span> time of a step: B against A</h1>\n" +
+          (differences.empty() ? ""
+                               : "<p>Most of the difference: " + escaped(differences) + ".</p>\n") +
           step_bars(comparison, runs) + "</div>\n</header>\n"};
   page.add("lines", "Time", "Where the time goes",
            html::quiet("Exposed communication gives each instant to the first class that runs, so "

@@ -292,33 +292,28 @@ JsonValue json_of(const ReadTrace& read) {
                     {"steps", JsonValue(std::move(steps))}});
 }
 
-std::string file_name_of(const ReadTrace& read) {
-  return std::filesystem::path(read.trace.file).filename().string();
-}
-
-std::string header(const ReadTrace& read) {
-  return described(read.trace) + "; " + std::to_string(read.num_events) + " pieces of GPU work, " +
-         count_text(read.steps.size(), "profiler step");
-}
-
 /// A name and what is said beside it: "128 files: ranks 0 to 127", and a line for each where they are few, or for the first.
 void head(document::Document& report, const std::vector<ReadTrace>& traces) {
   constexpr std::size_t few = 8;
-  if (traces.size() == 1) {
-    report.name = file_name_of(traces.front());
-    report.opening = {header(traces.front())};
-    return;
-  }
+  const auto file_name = [](const ReadTrace& read) {
+    return fs::path(read.trace.file).filename().string();
+  };
+  const auto header = [](const ReadTrace& read) {
+    return described(read.trace) + "; " + std::to_string(read.num_events) +
+           " pieces of GPU work, " + count_text(read.steps.size(), "profiler step");
+  };
+  const std::size_t count = traces.size();
   const std::int64_t first = traces.front().trace.rank, last = traces.back().trace.rank;
-  report.name = std::to_string(traces.size()) + " files";
-  report.opening = {
-      first < 0
-          ? std::string("ranks unknown")
-          : "ranks " + std::to_string(first) + " to " + std::to_string(last) +
-                (last - first + 1 > static_cast<std::int64_t>(traces.size()) ? " with gaps" : "")};
-  const bool are_few = traces.size() <= few;
-  for (std::size_t i = 0; i < (are_few ? traces.size() : 1); ++i)
-    report.opening.emplace_back((are_few ? "" : "the first, ") + file_name_of(traces[i]) + ": " +
+  report.name = count == 1 ? file_name(traces.front()) : std::to_string(count) + " files";
+  if (count == 1)
+    report.opening = {header(traces.front())};
+  else if (first < 0)
+    report.opening = {"ranks unknown"};
+  else
+    report.opening = {"ranks " + std::to_string(first) + " to " + std::to_string(last) +
+                      (last - first + 1 > static_cast<std::int64_t>(count) ? " with gaps" : "")};
+  for (std::size_t i = 0; count > 1 && i < (count <= few ? count : 1); ++i)
+    report.opening.emplace_back((count <= few ? "" : "the first, ") + file_name(traces[i]) + ": " +
                                 header(traces[i]));
 }
 
@@ -355,24 +350,19 @@ std::vector<document::Section> details(const ReadTrace& read) {
   return sections;
 }
 
-/// The traces as ranks of one job; none where ranks are missing or given twice.
-std::vector<RankTrace> ranks_of(std::vector<ReadTrace>& traces) {
+/// What the ranks say together.
+void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
+                   std::vector<std::string>& notes) {
   std::vector<RankTrace> ranks;
   for (ReadTrace& read : traces) {
     const bool is_one_rank = read.trace.rank >= 0 && read.whole.size() == 1;
-    if (!is_one_rank || (!ranks.empty() && ranks.back().rank == read.trace.rank)) return {};
+    // Not the ranks of one job where some are missing or given twice.
+    if (!is_one_rank || (!ranks.empty() && ranks.back().rank == read.trace.rank)) return;
     const GpuTotals& gpu = read.whole.front();
     const auto num_steps = static_cast<std::int64_t>(read.steps.size());
     ranks.push_back({read.trace.rank, gpu.device, gpu.compute, std::max<std::int64_t>(1, num_steps),
                      read.begin, std::move(read.trace.calls), std::move(read.trace.names)});
   }
-  return ranks;
-}
-
-/// What the ranks say together.
-void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
-                   std::vector<std::string>& notes) {
-  const std::vector<RankTrace> ranks = ranks_of(traces);
   if (ranks.size() < 2) return;
   const RankVerdict verdict = judge_ranks(ranks);
   if (verdict.matched.num_unmatched > 0)
