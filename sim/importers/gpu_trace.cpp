@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <initializer_list>
 #include <limits>
 #include <map>
@@ -13,6 +12,7 @@
 
 #include "core/utf8.hpp"
 #include "core/work_note.hpp"
+#include "importers/log_text.hpp"
 #include "importers/tables.hpp"
 #include "importers/trace_event_reader.hpp"
 
@@ -128,14 +128,29 @@ class GpuTraceBuilder {
     if (const auto work = work_of(event)) return take_work(event, *work);
     const std::string &phase = event.field("ph"), &name = event.field("name"),
                       &category = event.field("cat");
-    if (phase == "M" && name == "process_name") return take_process(event);
-    if (phase != "X") return;
-    if (category == "cuda_runtime" || category == "cuda_driver") return take_launch(event);
-    if (category == "user_annotation" && name.starts_with("ProfilerStep#")) return take_step(event);
-    if (name.starts_with("autograd::engine::evaluate_function"))
+    if (phase == "M" && name == "process_name") {
+      const std::string& process = event.argument("name");
+      const auto pid = whole_in(event.field("pid"));
+      if (!pid || process.empty()) return;
+      keep(process.size());
+      trace_.processes[*pid] = process;
+    } else if (phase != "X") {
+      return;
+    } else if (category == "cuda_runtime" || category == "cuda_driver") {
+      const auto at = reader_.optional_time(event, "ts");
+      if (event.correlation() == 0 || !at) return;
+      keep();
+      launches_[event.correlation()] = {thread_of(event), *at};
+    } else if (category == "user_annotation" && name.starts_with("ProfilerStep#")) {
+      const auto begin = reader_.time(event, "ts"), length = reader_.time(event, "dur");
+      if (!begin || !length || *length <= 0) return;
+      keep(name.size());
+      trace_.steps.push_back({name, *begin, *begin + *length});
+    } else if (name.starts_with("autograd::engine::evaluate_function")) {
       take_time(event, backward_);
-    else if (name.starts_with("Optimizer.step#"))
+    } else if (name.starts_with("Optimizer.step#")) {
       take_time(event, optimizer_);
+    }
   }
 
   GpuTrace finish() {
@@ -235,22 +250,17 @@ class GpuTraceBuilder {
     call.description = event.group;
     call.ranks = number_of_name(text.argument("Process Group Ranks"));
     call.group_size = text.whole_argument("Group size").value_or(0);
-    call.bytes = bytes_of(text);
+    constexpr std::int64_t most_elements = std::int64_t{1} << 50;
+    const std::int64_t elements = std::max(text.whole_argument("In msg nelems").value_or(0),
+                                           text.whole_argument("Out msg nelems").value_or(0));
+    if (elements > 0 && elements < most_elements)
+      call.bytes = elements * element_size(text.argument("dtype"));
     call.sequence = text.whole_argument("Seq").value_or(-1);
     call.source = text.whole_argument("Src Rank").value_or(-1);
     call.destination = text.whole_argument("Dst Rank").value_or(-1);
     call.begin = event.begin;
     call.end = event.end;
     trace_.calls.push_back(call);
-  }
-
-  static std::int64_t bytes_of(const TraceEvent& text) {
-    constexpr std::int64_t most_elements = std::int64_t{1} << 50;
-    const std::int64_t elements = std::max(text.whole_argument("In msg nelems").value_or(0),
-                                           text.whole_argument("Out msg nelems").value_or(0));
-    return elements > 0 && elements < most_elements
-               ? elements * element_size(text.argument("dtype"))
-               : 0;
   }
 
   /// The name of a kernel's kind; `work` becomes communication where it is that.
@@ -282,29 +292,6 @@ class GpuTraceBuilder {
     const auto [number, is_new] = names_.find_or_add(name);
     if (is_new) keep(name.size());
     return number;
-  }
-
-  void take_process(const TraceEvent& event) {
-    std::int64_t pid = 0;
-    const std::string &text = event.field("pid"), &name = event.argument("name");
-    const char* const end = text.data() + text.size();
-    if (std::from_chars(text.data(), end, pid).ptr != end || name.empty()) return;
-    keep(name.size());
-    trace_.processes[pid] = name;
-  }
-
-  void take_launch(const TraceEvent& event) {
-    const auto at = reader_.optional_time(event, "ts");
-    if (event.correlation() == 0 || !at) return;
-    keep();
-    launches_[event.correlation()] = {thread_of(event), *at};
-  }
-
-  void take_step(const TraceEvent& event) {
-    const auto begin = reader_.time(event, "ts"), length = reader_.time(event, "dur");
-    if (!begin || !length || *length <= 0) return;
-    keep(event.field("name").size());
-    trace_.steps.push_back({event.field("name"), *begin, *begin + *length});
   }
 
   void take_time(const TraceEvent& event, std::unordered_map<std::uint32_t, Intervals>& times) {

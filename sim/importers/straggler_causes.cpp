@@ -235,10 +235,6 @@ void add_awaited(const JobTrace& trace, std::uint32_t begin, std::uint32_t end, 
 /// What the members of one communication have in common: step, kind, data-parallel rank, stage, sequence.
 using TransferKey = std::tuple<int, JobWork, int, int, int>;
 
-bool has_group(JobWork work) {
-  return !is_computing(work) && work != JobWork::layernorm_grads_all_reduce;
-}
-
 TransferKey group_of(const JobOperation& operation) {
   constexpr int all = -1;
   const JobWork work = operation.work;
@@ -253,20 +249,6 @@ TransferKey group_of(const JobOperation& operation) {
     return key(work, operation.data_rank, operation.stage);
   if (work == JobWork::embedding_grads_all_reduce) return key(work, operation.data_rank, all);
   return key(work, all, work == JobWork::optimizer_clip_main_grad ? all : operation.stage);
-}
-
-Awaited awaited_in(const JobTrace& trace) {
-  Awaited awaited(trace.operations.size());
-  const auto worker = [](const JobOperation& operation) {
-    return std::tuple{operation.step, operation.data_rank, operation.stage};
-  };
-  for (std::uint32_t begin = 0, end = 0; begin < trace.operations.size(); begin = end) {
-    while (end < trace.operations.size() &&
-           worker(trace.operations[begin]) == worker(trace.operations[end]))
-      ++end;
-    add_awaited(trace, begin, end, awaited);
-  }
-  return awaited;
 }
 
 double ratio_of(double a, double b) { return b > 0 ? a / b : 1; }
@@ -366,14 +348,22 @@ JobTrace read_job_trace(TextInput& input) {
   return trace;
 }
 
-JobReplay::JobReplay(const JobTrace& trace) : trace_(&trace), awaited_(awaited_in(trace)) {
+JobReplay::JobReplay(const JobTrace& trace) : trace_(&trace), awaited_(trace.operations.size()) {
+  const auto worker_at = [&](std::uint32_t i) {
+    const JobOperation& operation = trace.operations[i];
+    return std::tuple{operation.step, operation.data_rank, operation.stage};
+  };
+  for (std::uint32_t begin = 0, end = 0; begin < trace.operations.size(); begin = end) {
+    while (end < trace.operations.size() && worker_at(begin) == worker_at(end)) ++end;
+    add_awaited(trace, begin, end, awaited_);
+  }
   std::vector<std::vector<std::uint32_t>> groups;
   std::vector<std::uint32_t> group_of_operation;
   std::map<TransferKey, std::uint32_t> numbers;
   for (std::uint32_t i = 0; i < trace.operations.size(); ++i) {
     const JobOperation& operation = trace.operations[i];
     auto group = static_cast<std::uint32_t>(groups.size());
-    if (has_group(operation.work))
+    if (!is_computing(operation.work) && operation.work != JobWork::layernorm_grads_all_reduce)
       group = numbers.try_emplace(group_of(operation), group).first->second;
     if (group == groups.size()) groups.emplace_back();
     groups[group].push_back(i);

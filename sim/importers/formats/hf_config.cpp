@@ -165,7 +165,11 @@ class ConfigReader {
     const bool latent = ours.find("mla") != nullptr && is_on("kv_lora_rank");
     for (const char* key : {"gated_mlp", "rotary"})
       if (ours.find(key) == nullptr) ours.set(key, JsonValue(false));
-    const bool ties = ties_embeddings();
+    // Of a model of several parts the whole decides.
+    const JsonValue* of_whole = config_.find("tie_word_embeddings");
+    const bool ties = !part_.key.empty() && of_whole != nullptr && of_whole->is_bool()
+                          ? std::get<bool>(of_whole->content)
+                          : reader_->optional_bool("tie_word_embeddings", false);
     const int depths = optional(
         {"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"}, most_predicted);
     const int size = latent ? 0 : head_size();
@@ -282,11 +286,21 @@ class ConfigReader {
   /// What a model file says of the family, with the configuration's switches in it.
   JsonValue traits() {
     JsonValue resolved = empty_object();
-    for (const JsonValue::Member& member : family_.ours.object())
-      if (!member.value.is_string() || !member.value.string().starts_with('$'))
+    for (const JsonValue::Member& member : family_.ours.object()) {
+      const std::string text = member.value.is_string() ? member.value.string() : "";
+      if (!text.starts_with('$')) {
         resolved.set(member.key, member.value);
-      else if (const auto value = switched(member.value.string()))
-        resolved.set(member.key, *value);
+        continue;
+      }
+      // "$key": whether it is on; "$key?value": the value where it is.
+      const std::size_t mark = std::min(text.find('?'), text.size());
+      const bool on = is_on(text.substr(1, mark - 1).c_str());
+      const std::string word = text.substr(std::min(mark + 1, text.size()));
+      if (mark == text.size())
+        resolved.set(member.key, JsonValue(on));
+      else if (const auto number = whole_in(word); on)
+        resolved.set(member.key, number ? JsonValue(*number) : JsonValue(word));
+    }
     const std::string& type = family_.model_type;
     if (type == "falcon") {
       // One norm where the halves share it; two from new_decoder_architecture on, unless num_ln_in_parallel_attn says one.
@@ -297,26 +311,6 @@ class ConfigReader {
     }
     if (type == "chatglm" && !is_on("rmsnorm")) resolved.set("norm_bias", JsonValue(true));
     return resolved;
-  }
-
-  /// "$key": whether it is on; "$key?value": the value where it is.
-  std::optional<JsonValue> switched(const std::string& text) const {
-    const std::size_t mark = text.find('?');
-    const std::string key = text.substr(1, mark == std::string::npos ? mark : mark - 1);
-    const bool on = is_on(key.c_str());
-    if (mark == std::string::npos) return on ? std::optional(JsonValue(true)) : JsonValue(false);
-    if (!on) return std::nullopt;
-    const std::string word = text.substr(mark + 1);
-    if (const auto number = whole_in(word)) return JsonValue(*number);
-    return JsonValue(word);
-  }
-
-  bool ties_embeddings() {
-    // Of a model of several parts the whole decides.
-    const JsonValue* of_whole = config_.find("tie_word_embeddings");
-    if (!part_.key.empty() && of_whole != nullptr && of_whole->is_bool())
-      return std::get<bool>(of_whole->content);
-    return reader_->optional_bool("tie_word_embeddings", false);
   }
 
   /// 0: the hidden size over the heads.
@@ -440,8 +434,13 @@ class ConfigReader {
           ", the longest that the model takes; --sequence gives the length that you train with");
     }
     std::vector<std::string> others;
-    for (const JsonValue::Member& member : config_.object())
-      if (is_part(member) && member.key != part_.key) others.push_back(member.key);
+    for (const JsonValue::Member& member : config_.object()) {
+      const bool is_config = member.key.ends_with("_config") && member.value.is_object() &&
+                             member.key != "quantization_config";
+      const bool is_vision = member.key == "mm_vision_tower" || member.key == "img_processor";
+      if ((is_config || (is_vision && !is_off(&member.value))) && member.key != part_.key)
+        others.push_back(member.key);
+    }
     if (!part_.key.empty() || !others.empty())
       notes.push_back("the part for text alone" + (part_.key.empty() ? "" : ", " + part_.key) +
                       "; left out: " + (others.empty() ? "nothing else" : listed(others)));
@@ -457,13 +456,6 @@ class ConfigReader {
     if (!of_class.empty())
       notes.push_back("not in the file, so as the configuration's class has it: " +
                       listed(of_class));
-  }
-
-  static bool is_part(const JsonValue::Member& member) {
-    return (member.key.ends_with("_config") && member.key != "quantization_config" &&
-            member.value.is_object()) ||
-           ((member.key == "mm_vision_tower" || member.key == "img_processor") &&
-            !is_off(&member.value));
   }
 
   void check_divides(const Names& names, const char* what, int size, int divisor) {

@@ -59,14 +59,6 @@ std::optional<double> read_rate(const LogText& log, const LogLine& line, const L
   return rate;
 }
 
-/// The label of a process without its number: "agpu1475:0" is of node agpu1475.
-std::string node_of(const std::string& label) {
-  const std::size_t colon = label.rfind(':');
-  return colon == std::string::npos || !count_in(std::string_view(label).substr(colon + 1))
-             ? label
-             : label.substr(0, colon);
-}
-
 /// A table as it is written.
 struct WrittenTable {
   std::string kind;  ///< as in RateTable
@@ -221,7 +213,10 @@ NodeRates rates_of_nodes(const RateTable& table, Problems& problems) {
   std::vector<int> processes;
   std::map<std::string, std::size_t> index;
   for (const std::string& label : table.labels) {
-    const auto [node, is_new] = index.emplace(node_of(label), result.nodes.size());
+    const std::size_t colon = std::min(label.rfind(':'), label.size() - 1);
+    const bool has_number = count_in(std::string_view(label).substr(colon + 1)).has_value();
+    const auto [node, is_new] =
+        index.emplace(has_number ? label.substr(0, colon) : label, result.nodes.size());
     if (is_new) {
       result.nodes.push_back(node->first);
       processes.push_back(0);
@@ -391,25 +386,23 @@ class MpigraphImport : PlatformImport {
     RateTable& chosen = logged.tables.at(kind);
     if (!logged.has_end)
       note(file_ + ": no line \"END mpiGraph\"; what stands before was complete");
-    if (logged.tables.contains(other)) compare(chosen, logged.tables.at(other));
+    if (logged.tables.contains(other)) {
+      // The Send and the Recv table time the same messages at their two ends.
+      const NodeRates one = rates_of_nodes(chosen, problems_),
+                      two = rates_of_nodes(logged.tables.at(other), problems_);
+      problems_.throw_if_any();
+      std::vector<double> differences;
+      for (std::size_t i = 0; one.nodes == two.nodes && i < one.nodes.size(); ++i)
+        for (std::size_t j = 0; j < one.nodes.size(); ++j)
+          if (i != j && one.rate[i][j] && two.rate[i][j])
+            differences.push_back(std::abs(*one.rate[i][j] / *two.rate[i][j] - 1));
+      if (!differences.empty()) difference_of_tables_ = median_of(std::move(differences));
+    }
     tool_ =
         "mpiGraph" + (logged.version.empty() ? "" : " v" + logged.version) + ", " + kind + " table";
     if (logged.message_bytes > 0)
       tool_ += ", messages of " + std::to_string(logged.message_bytes) + " B";
     return std::move(chosen);
-  }
-
-  /// The Send and the Recv table time the same messages at their two ends.
-  void compare(const RateTable& a, const RateTable& b) {
-    const NodeRates one = rates_of_nodes(a, problems_), two = rates_of_nodes(b, problems_);
-    problems_.throw_if_any();
-    if (one.nodes != two.nodes) return;
-    std::vector<double> differences;
-    for (std::size_t i = 0; i < one.nodes.size(); ++i)
-      for (std::size_t j = 0; j < one.nodes.size(); ++j)
-        if (i != j && one.rate[i][j] && two.rate[i][j])
-          differences.push_back(std::abs(*one.rate[i][j] / *two.rate[i][j] - 1));
-    if (!differences.empty()) difference_of_tables_ = median_of(std::move(differences));
   }
 
   void handle_missing(const Origin& place) {

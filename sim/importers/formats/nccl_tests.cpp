@@ -144,7 +144,15 @@ class NcclTextReader {
 
   NcclRun read() {
     run_.has_end = false;
-    for (const LogLine& line : log_.lines()) read_line(line);
+    for (const LogLine& line : log_.lines()) {
+      const std::vector<LogWord>& words = line.words;
+      run_.is_always_ring = run_.is_always_ring || says_ring(line.text);
+      if (words.size() < 2) continue;
+      if (words[0].text == "#")
+        read_comment(line);
+      else if (columns_ && count_in(words[0].text) && count_in(words[1].text))
+        read_row(line);
+    }
     if (!columns_) {
       log_.problem(log_.end(),
                    "no table of nccl-tests in the file: no line \"# size count type ... algbw "
@@ -162,14 +170,6 @@ class NcclTextReader {
   }
 
  private:
-  void read_line(const LogLine& line) {
-    const std::vector<LogWord>& words = line.words;
-    run_.is_always_ring = run_.is_always_ring || says_ring(line.text);
-    if (words.front().text == "#") return words.size() > 1 ? read_comment(line) : void();
-    if (words.size() < 2 || !count_in(words[0].text) || !count_in(words[1].text)) return;
-    if (columns_) read_row(line);
-  }
-
   /// "-x NCCL_ALGO=Ring" of a launcher, or NCCL's own "NCCL_ALGO set by environment to Ring".
   static bool says_ring(const std::string& text) {
     const std::size_t at = text.find("NCCL_ALGO");
@@ -575,7 +575,19 @@ class NcclImport : PlatformImport {
         runs_.begin(), runs_.end(), [](const NcclRun& run) { return !is_exchange(run); });
     const std::vector<NcclRun> exchanges(first_exchange, runs_.end());
     runs_.erase(first_exchange, runs_.end());
-    for (const NcclRun& run : exchanges) take_exchange(run, interconnect);
+    for (const NcclRun& run : exchanges) {
+      // What one GPU sends while all exchange with each other.
+      const BusBandwidthFit fit = fit_bus_bandwidth(run);
+      const std::string on_gpus = " on " + std::to_string(run.ranks) + " GPUs";
+      set_number(interconnect, "all_to_all", amount_text(fit.largest_measured / 1_GBps, "GB/s"),
+                 "measured: nccl-tests alltoall" + on_gpus + ", " + file_ +
+                     " (the largest bus bandwidth" + gpus_text(run) + ")");
+      imported_.text += file_ + ": alltoall" + on_gpus + " inside one node, laid into " +
+                        base_.name() + "\n\n  all_to_all  " + to_text(fit.largest_measured) +
+                        " sent by a GPU" + limit_text(fit) + "\n";
+      imported_.found.set("all_to_all_bytes_per_s",
+                          JsonValue(fit.largest_measured / BytesPerSecond{1}));
+    }
     what_ = "collectives inside a node fitted to times";
     if (runs_.empty()) return note_gpu(exchanges);
     const InterconnectFit fit = fit_interconnect(node().interconnect, runs_);
@@ -625,19 +637,6 @@ class NcclImport : PlatformImport {
                               {"fitted_s", time.fitted},
                               {"used_for", roles[static_cast<std::size_t>(time.role)]}});
           })}});
-  }
-
-  /// What one GPU sends while all exchange with each other.
-  void take_exchange(const NcclRun& run, JsonValue& interconnect) {
-    const BusBandwidthFit fit = fit_bus_bandwidth(run);
-    set_number(interconnect, "all_to_all", amount_text(fit.largest_measured / 1_GBps, "GB/s"),
-               "measured: nccl-tests alltoall on " + std::to_string(run.ranks) + " GPUs, " + file_ +
-                   " (the largest bus bandwidth" + gpus_text(run) + ")");
-    imported_.text += file_ + ": alltoall on " + std::to_string(run.ranks) +
-                      " GPUs inside one node, laid into " + base_.name() + "\n\n  all_to_all  " +
-                      to_text(fit.largest_measured) + " sent by a GPU" + limit_text(fit) + "\n";
-    imported_.found.set("all_to_all_bytes_per_s",
-                        JsonValue(fit.largest_measured / BytesPerSecond{1}));
   }
 
   void note_gpu(const std::vector<NcclRun>& runs) {

@@ -146,7 +146,16 @@ class NvbandwidthImport : PlatformImport {
       problems_.throw_if_any();
     }
     if (host || host_alone) set_link_efficiency(host ? *host : *host_alone);
-    if (peers) limit_point_to_point(*peers);
+    // No message of NCCL is faster than a copy engine's. It may be slower: its kernels use few channels while all GPUs send.
+    const BytesPerSecond given = node().interconnect.point_to_point;
+    if (peers && given <= peers->mean) {
+      note("interconnect/point_to_point stays " + to_text(given) + ": copies attain " +
+           to_text(peers->mean) + ", which bounds what NCCL sends from one GPU to another");
+    } else if (peers) {
+      set_number(*base_.only_node_type().find("interconnect"), "point_to_point",
+                 canonical_text(JsonValue(peers->mean.value() / 1e9)) + " GB/s", source_of(*peers));
+      imported_.text += "    interconnect/point_to_point " + to_text(peers->mean) + "\n";
+    }
     const auto name = [](const auto& test) { return test.first; };
     constexpr std::size_t most_named = 8;
     if (!log_.tests.empty())
@@ -206,17 +215,6 @@ class NvbandwidthImport : PlatformImport {
                        "name a base with this node's link, as import nccl-topo reads it");
     set_number(*host, "link_efficiency", efficiency, source_of(rates));
     imported_.text += "    host/link_efficiency " + percent_text(efficiency) + "\n";
-  }
-
-  /// No message of NCCL is faster than a copy engine's. It may be slower: its kernels use few channels while all GPUs send.
-  void limit_point_to_point(const Rates& rates) {
-    const BytesPerSecond given = node().interconnect.point_to_point;
-    if (given <= rates.mean)
-      return note("interconnect/point_to_point stays " + to_text(given) + ": copies attain " +
-                  to_text(rates.mean) + ", which bounds what NCCL sends from one GPU to another");
-    set_number(*base_.only_node_type().find("interconnect"), "point_to_point",
-               canonical_text(JsonValue(rates.mean.value() / 1e9)) + " GB/s", source_of(rates));
-    imported_.text += "    interconnect/point_to_point " + to_text(rates.mean) + "\n";
   }
 
   CopyLog log_;
