@@ -53,22 +53,18 @@ const Importer& importer_of(const std::string& kind) {
       nearest.empty() ? "there are " + listed(names) : "did you mean \"" + nearest + "\"?");
 }
 
-std::vector<std::pair<std::string, std::string>> options_given(const ImportOptions& options) {
+void check(const ImportRequest& request, const Importer& importer) {
+  const std::string name = std::string("import ") + importer.name;
+  const ImportOptions& options = request.options;
   const auto number = [](int value) { return value == 0 ? "" : std::to_string(value); };
-  std::vector<std::pair<std::string, std::string>> given{
+  const std::pair<const char*, std::string> given[]{
       {"--base", options.base},           {"--clean", options.clean},
       {"--table", options.table},         {"--unit", options.unit},
       {"--rails", number(options.rails)}, {"--sequence", number(options.sequence)},
       {"--model", options.model},         {"--args", options.arguments},
       {"--gpus", number(options.gpus)}};
-  std::erase_if(given, [](const auto& option) { return option.second.empty(); });
-  return given;
-}
-
-void check(const ImportRequest& request, const Importer& importer) {
-  const std::string name = std::string("import ") + importer.name;
-  for (const auto& [option, text] : options_given(request.options)) {
-    if (std::ranges::count(importer.options, option) > 0) continue;
+  for (const auto& [option, text] : given) {
+    if (text.empty() || std::ranges::count(importer.options, option) > 0) continue;
     throw option_error(
         option, text, name + " has no option " + option,
         importer.options.empty() ? "it takes none" : "it takes " + listed(importer.options));

@@ -68,7 +68,12 @@ class Interpolation {
       value += text.substr(0, begin);
       text.remove_prefix(begin);
       if (text.empty()) break;
-      const std::size_t end = end_of(text);
+      std::size_t end = 0;  // one beyond the "}" of this "${"; 0 where it has none
+      int braces = 0;
+      for (std::size_t i = 0; i < text.size() && end == 0; ++i) {
+        braces += text[i] == '{';
+        if (text[i] == '}' && --braces == 0) end = i + 1;
+      }
       ++depth_;
       const auto part = end < 3 ? std::nullopt : inner(text.substr(2, end - 3), key);
       --depth_;
@@ -80,16 +85,6 @@ class Interpolation {
   }
 
  private:
-  /// One beyond the "}" of the "${" that `text` begins with; 0 where it has none.
-  static std::size_t end_of(std::string_view text) {
-    int depth = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '{') ++depth;
-      if (text[i] == '}' && --depth == 0) return i + 1;
-    }
-    return 0;
-  }
-
   std::optional<std::string> inner(std::string_view text, const std::string& key) {
     const std::size_t colon = text.find(':');
     if (colon == std::string_view::npos) return of_key(text, key);

@@ -346,41 +346,31 @@ class RankJudge {
                            .is_outlier(deviation(rate));
   }
 
-  static std::set<NodePair> pairs_in(const GroupRate& rate) {
-    std::set<NodePair> pairs;
-    for (std::size_t i = 0; i < rate.nodes.size(); ++i)
-      for (std::size_t j = i + 1; j < rate.nodes.size(); ++j)
-        pairs.insert({rate.nodes[i], rate.nodes[j]});
-    return pairs;
-  }
+  /// Where a group may be slow: between any two of its nodes, between neighbours in a ring over the nodes in order, which NCCL usually
+  /// makes, or in the network of one node, which is a pair with itself.
+  enum class Places { pairs, neighbours, nodes };
 
-  /// Neighbours in a ring over the nodes in order, which NCCL usually makes.
-  static std::set<NodePair> neighbours_in(const GroupRate& rate) {
-    std::set<NodePair> pairs;
-    for (std::size_t i = 0; i < rate.nodes.size(); ++i) {
-      const std::int64_t a = rate.nodes[i], b = rate.nodes[(i + 1) % rate.nodes.size()];
-      if (a != b) pairs.insert(std::minmax(a, b));
-    }
-    return pairs;
-  }
-
-  /// The networks of nodes: each as a pair with itself.
-  static std::set<NodePair> nodes_in(const GroupRate& rate) {
-    std::set<NodePair> nodes;
-    for (const std::int64_t node : rate.nodes) nodes.insert({node, node});
-    return nodes;
+  static std::set<NodePair> places_in(const GroupRate& rate, Places which) {
+    std::set<NodePair> places;
+    const std::vector<std::int64_t>& nodes = rate.nodes;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      for (std::size_t j = 0; j <= i; ++j) {
+        const bool are_next = j + 1 == i || (j == 0 && i + 1 == nodes.size());
+        if (which == Places::nodes ? i == j : i != j && (which == Places::pairs || are_next))
+          places.insert({nodes[j], nodes[i]});
+      }
+    return places;
   }
 
   /// Of the places that are in slow groups and in no other, those in most of them, and in how many.
-  std::pair<std::size_t, std::vector<NodePair>> strongest(
-      const std::vector<const GroupRate*>& slow,
-      std::set<NodePair> (*places_in)(const GroupRate&)) const {
+  std::pair<std::size_t, std::vector<NodePair>> strongest(const std::vector<const GroupRate*>& slow,
+                                                          Places which) const {
     std::map<NodePair, std::size_t> counts;
     for (const GroupRate* rate : slow)
-      for (const NodePair& place : places_in(*rate)) ++counts[place];
+      for (const NodePair& place : places_in(*rate, which)) ++counts[place];
     for (const GroupRate& rate : verdict_.groups)
       if (!rate.is_slow && rate.nodes.size() > 1 && rate.peers_bandwidth > 0)
-        for (const NodePair& place : places_in(rate)) counts.erase(place);
+        for (const NodePair& place : places_in(rate, which)) counts.erase(place);
     std::pair<std::size_t, std::vector<NodePair>> best;
     for (const auto& [place, count] : counts) {
       if (count > best.first) best = {count, {}};
@@ -398,11 +388,11 @@ class RankJudge {
         add_slow_group(rate);
     // Names what explains most of the slow groups, then of those that it does not explain.
     while (!between.empty()) {
-      auto links = strongest(between, pairs_in);
+      auto links = strongest(between, Places::pairs);
       if (links.second.size() != 1)
-        if (auto neighbours = strongest(between, neighbours_in); neighbours.second.size() == 1)
+        if (auto neighbours = strongest(between, Places::neighbours); neighbours.second.size() == 1)
           links = std::move(neighbours);
-      const auto nodes = strongest(between, nodes_in);
+      const auto nodes = strongest(between, Places::nodes);
       if (nodes.second.size() == 1 && nodes.first > links.first) links = nodes;
       if (links.second.size() == 1) {
         between = explained(std::move(between), links.second.front());

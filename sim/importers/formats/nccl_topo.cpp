@@ -3,6 +3,7 @@
 #include <boost/property_tree/xml_parser.hpp>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -33,6 +34,15 @@ struct TopologyGpu : PcieDevice {
   double pcie = 0;                   ///< bytes per second of its PCIe link, one way; 0: not said
   std::map<std::string, int> links;  ///< NVLinks by the bus they lead to
   bool has_switch = false;           ///< whether they lead to bridges, as NVSwitches are
+
+  int links_to(const TopologyGpu& peer) const {
+    const auto link = links.find(peer.bus_id);
+    return link == links.end() ? 0 : link->second;
+  }
+  int num_links() const {
+    return std::accumulate(links.begin(), links.end(), 0,
+                           [](int sum, const auto& link) { return sum + link.second; });
+  }
 };
 struct TopologyNic : PcieDevice {
   std::string name;
@@ -101,7 +111,13 @@ class NcclTopologyImport : PlatformImport {
       if (tag == "<xmlattr>" || tag == "<xmltext>") continue;
       const Tree attributes = element.get_child("<xmlattr>", {});
       const Origin origin = next(tag);
-      if (tag == "cpu") check_host(attributes, origin);
+      if (tag == "cpu") {
+        const std::string host = attributes.get("host_hash", "");
+        if (host_.value_or(host) != host)
+          problem(origin, "processors of several hosts",
+                  "import the topology of a job on one node");
+        host_ = host_.value_or(host);
+      }
       if (tag == "gpu") read_gpu(element, attributes, pci, path, origin);
       if (tag == "net") read_nic(attributes, path, origin);
       std::vector<int> below = path;
@@ -127,13 +143,6 @@ class NcclTopologyImport : PlatformImport {
               static_cast<int>(tag.size()) + 1};
     }
     return {OriginKind::file, text_of_file_, 0, 0, 0};
-  }
-
-  void check_host(const Tree& attributes, const Origin& origin) {
-    const std::string host = attributes.get("host_hash", "");
-    if (!host_) host_ = host;
-    if (host_ != host)
-      problem(origin, "processors of several hosts", "import the topology of a job on one node");
   }
 
   void read_gpu(const Tree& element, const Tree& attributes, const Tree& pci,
@@ -171,13 +180,10 @@ class NcclTopologyImport : PlatformImport {
     const auto megabits = number_in(attributes.get("speed", ""));
     if (!megabits || *megabits <= 0 || *megabits > most_megabits)
       return problem(origin, "a <net> without its rate in Mb/s, as in speed=\"400000\"");
-    TopologyNic nic;
-    nic.path = path;
-    nic.origin = origin;
-    nic.name = attributes.get("name", "");
-    if (!is_plain_text(nic.name)) nic.name = "net " + std::to_string(all_nics_.size());
-    nic.megabits = *megabits;
-    all_nics_.push_back(std::move(nic));
+    const std::string name = attributes.get("name", "");
+    all_nics_.push_back({{path, origin},
+                         is_plain_text(name) ? name : "net " + std::to_string(all_nics_.size()),
+                         *megabits});
   }
 
   /// Transfers a second and lane, times lanes, after the code: 8/10 to 5 GT/s, 128/130 to 32 (PCI Express Base Specification).
@@ -194,13 +200,12 @@ class NcclTopologyImport : PlatformImport {
 
   void set_links() {
     const TopologyGpu& first = gpus_.front();
-    for (const auto& [target, count] : first.links) num_links_ += count;
+    num_links_ = first.num_links();
     if (num_links_ == 0)
       return note("no NVLinks in the file: between GPUs everything is as in " + base_.name());
     const int most = links_of_a_gpu();
     for (const TopologyGpu& gpu : gpus_) {
-      int count = 0;
-      for (const auto& [target, links] : gpu.links) count += links;
+      const int count = gpu.num_links();
       const std::string text = "GPU " + std::to_string(gpu.number) + " has " +
                                count_text(count, "NVLink") + ", and a GPU of " + base_.name() +
                                " has " + std::to_string(most);
@@ -223,11 +228,8 @@ class NcclTopologyImport : PlatformImport {
     std::vector<std::vector<int>> lanes;
     for (const TopologyGpu& gpu : gpus_)
       for (std::vector<int>& row = lanes.emplace_back(); const TopologyGpu& peer : gpus_) {
-        const auto link = gpu.links.find(peer.bus_id);
-        const auto back = peer.links.find(gpu.bus_id);
-        row.push_back(link == gpu.links.end() ? 0 : link->second);
-        if (row.back() != (back == peer.links.end() ? 0 : back->second) ||
-            (row.back() > 0 && &gpu == &peer))
+        row.push_back(gpu.links_to(peer));
+        if (row.back() != peer.links_to(gpu) || (row.back() > 0 && &gpu == &peer))
           problem(gpu.origin,
                   "the NVLinks from GPU " + std::to_string(gpu.number) + " to GPU " +
                       std::to_string(peer.number) + " are not those back",
@@ -250,36 +252,31 @@ class NcclTopologyImport : PlatformImport {
 
   /// Cards behind a PCIe switch with a GPU are for training, the rest for storage or management; where there is no such card, all are.
   void choose_nics() {
-    std::size_t nearest = 0;
-    std::vector<std::size_t> shared;
-    for (const TopologyNic& nic : all_nics_) {
-      std::size_t most = 0;
-      for (const TopologyGpu& gpu : gpus_) most = std::max(most, num_shared(nic, gpu));
-      shared.push_back(most);
-      nearest = std::max(nearest, most);
-    }
+    const auto shares_switch = [&](const TopologyNic& nic) {
+      return std::ranges::any_of(gpus_,
+                                 [&](const TopologyGpu& gpu) { return num_shared(nic, gpu) >= 2; });
+    };
+    const bool has_near = std::ranges::any_of(all_nics_, shares_switch);
     std::vector<std::string> far;
-    for (std::size_t i = 0; i < all_nics_.size(); ++i)
-      if (nearest < 2 || shared[i] >= 2)
-        nics_.push_back(all_nics_[i]);
+    for (const TopologyNic& nic : all_nics_)
+      if (!has_near || shares_switch(nic))
+        nics_.push_back(nic);
       else
-        far.push_back(all_nics_[i].name);
+        far.push_back(nic.name);
     if (!far.empty())
       note(std::to_string(far.size()) + " of " + std::to_string(all_nics_.size()) +
            " network cards left out, behind no PCIe switch with a GPU: " + listed(far));
     if (nics_.empty())
       return note("no network card in the file; " + std::to_string(node().nics) + " a node as in " +
                   base_.name());
-    double least = nics_.front().megabits;
-    for (const TopologyNic& nic : nics_) {
+    for (const TopologyNic& nic : nics_)
       if (nic.megabits != nics_.front().megabits)
         warn(file_and_line(nic.origin) + ": " + nic.name + " is of another rate than " +
              nics_.front().name + ": all cards are taken at the lowest");
-      least = std::min(least, nic.megabits);
-    }
-    set_nics(static_cast<int>(nics_.size()), least / 1000,
-             nearest < 2 ? JsonValue() : nics_of_gpus(), source_);
-    if (nearest < 2)
+    const double least = std::ranges::min(nics_, {}, &TopologyNic::megabits).megabits;
+    set_nics(static_cast<int>(nics_.size()), least / 1000, has_near ? nics_of_gpus() : JsonValue(),
+             source_);
+    if (!has_near)
       note("no card shares a PCIe switch with a GPU: GPU g has the card floor(g * nics / gpus)");
   }
 
