@@ -765,32 +765,27 @@ class ShellReader {
            is_one_of(name, {"bash", "sh", "deepspeed", "accelerate", "numactl"});
   }
 
-  /// Appends the options of an srun or mpirun that `words` begin with to launcher_; the place of what it starts.
-  Fields::const_iterator read_launcher(const Fields& words, int line) {
+  /// The settings of a command that starts a Python program, behind those of the srun or mpirun that it is part of.
+  void add_program(const Fields& words, int line) {
+    const std::vector<LaunchSetting> outer = launcher_;
     bool is_slurm = false, is_mpi = false;
-    std::size_t i = 0;
-    for (; i < words.size() && !is_command(words[i]); ++i) {
+    std::size_t of_launcher = 0;
+    for (std::size_t& i = of_launcher; i < words.size() && !is_command(words[i]); ++i) {
       const std::string name = words[i].substr(words[i].rfind('/') + 1);
       is_slurm = is_slurm || name == "srun";
       is_mpi = is_mpi || name == "mpirun" || name == "mpiexec";
       if ((is_slurm || is_mpi) && words[i].starts_with("-"))
         launcher_.push_back(launcher_option(words, i, is_mpi, line));
     }
-    return is_slurm || is_mpi ? words.begin() + static_cast<std::ptrdiff_t>(i) : words.begin();
-  }
-
-  /// The settings of a command that starts a Python program, behind those of the srun or mpirun that it is part of.
-  void add_program(const Fields& words, int line) {
-    const std::vector<LaunchSetting> outer = launcher_;
-    const auto begin = read_launcher(words, line);
+    if (!is_slurm && !is_mpi) of_launcher = 0;
     for (const std::string& word : words)  // bash -c "torchrun …"
       if (word.find(' ') != std::string::npos &&
           (word.find(".py") != std::string::npos || word.find("torchrun") != std::string::npos))
         run(word, line);
     std::vector<LaunchSetting> settings = std::exchange(launcher_, outer);
     if (std::ranges::none_of(words, starts_program)) return;
-    for (auto i = begin; i < words.end(); ++i) {
-      const std::string& word = *i;
+    for (std::size_t i = of_launcher; i < words.size(); ++i) {
+      const std::string& word = words[i];
       const std::size_t equals = word.find('=');
       const bool is_option = word.starts_with("--") && word.size() > 2;
       const bool is_hydra = !word.starts_with("-") && equals != std::string::npos && equals > 0 &&
@@ -802,8 +797,9 @@ class ShellReader {
         const std::size_t blank = std::min(word.find(' '), word.size());
         LaunchSetting setting{launch_key(word.substr(0, blank)),
                               word.substr(std::min(blank + 1, word.size())), line};
-        while (i + 1 < words.end() && !(i + 1)->starts_with("--") && !starts_program(*(i + 1)))
-          setting.value += (setting.value.empty() ? "" : " ") + *++i;
+        while (i + 1 < words.size() && !words[i + 1].starts_with("--") &&
+               !starts_program(words[i + 1]))
+          setting.value += (setting.value.empty() ? "" : " ") + words[++i];
         settings.push_back(std::move(setting));
       }
     }

@@ -448,13 +448,22 @@ class MpigraphImport : PlatformImport {
                                                   : nodes.front() + " to " + nodes.back() + ", " +
                                                         std::to_string(nodes.size()) + " nodes"));
     JsonValue& document = base_.document();
-    const std::vector<std::size_t> counts = nodes_of_types();
-    std::size_t first = 0;
-    for (std::size_t t = 0; t < counts.size(); ++t) {
+    // The rows are of the base's kinds of node, in order; of one kind, or of the last where it has no number, are the rest.
+    const auto& types = base_.platform().node_types;
+    const std::size_t n = nodes.size();
+    std::vector<std::size_t> ends;  // of the rows of each kind
+    for (const NodeType& type : types)
+      ends.push_back((ends.empty() ? 0 : ends.back()) + static_cast<std::size_t>(type.count));
+    if (types.size() == 1 || (types.back().count == 0 && ends.back() < n)) ends.back() = n;
+    if (ends.back() != n)
+      throw base_error(base_.name() + " has " + std::to_string(ends.back()) + " nodes of " +
+                           std::to_string(types.size()) + " kinds, the table " + std::to_string(n),
+                       "name a base with as many, or with one kind of node");
+    for (std::size_t t = 0; t < types.size(); ++t) {
       JsonValue& type = document.find("node_types")->array()[t];
-      set_number(type, "count", counts[t], "measured: nodes in " + file_);
-      raise_nic_efficiency(type, base_.platform().node_types[t], first, first + counts[t]);
-      first += counts[t];
+      const std::size_t first = t == 0 ? 0 : ends[t - 1];
+      set_number(type, "count", ends[t] - first, "measured: nodes in " + file_);
+      raise_nic_efficiency(type, types[t], first, ends[t]);
     }
     if (document.erase("link_overrides"))
       note("link_overrides of " + base_.name() + " left out: they name nodes of another cluster");
@@ -463,30 +472,24 @@ class MpigraphImport : PlatformImport {
         return rate ? JsonValue(rounded_to(*rate, written_digits)) : JsonValue(std::int64_t{0});
       });
     });
+    std::string source = "measured: " + tool_ + ", " + file_;
+    const std::string processes = std::to_string(rates_.processes_per_node);
+    if (rates_.processes_per_node > 1)
+      source += ", mean over " + processes + " x " + processes + " processes a pair of nodes";
+    if (artefact_)
+      source += "; " + std::to_string(artefact_->ring.size()) +
+                (is_cleaned_ ? " rates of mpiGraph's phase artefact replaced by medians"
+                             : " rates lowered by mpiGraph's phase artefact are in it");
+    const auto pair_text_of = [&](const InferredPair& pair) {
+      return pair_text(pair.from, pair.to);
+    };
+    if (!inferred_.empty())
+      source += "; not measured but inferred: " + std::to_string(inferred_.size()) + " pairs (" +
+                listed(inferred_, pair_text_of, most_listed, ", ...") + ")";
     document.set("bandwidth_matrix", object_of({{"unit", unit_name_},
                                                 {"rails", rails_},
-                                                {"source", matrix_source()},
+                                                {"source", source},
                                                 {"rows", std::move(rows)}}));
-  }
-
-  /// The kinds of node, each with how many of the rows are of it. InputError where the base has
-  /// another number of nodes.
-  std::vector<std::size_t> nodes_of_types() {
-    const auto& types = base_.platform().node_types;
-    const std::size_t n = rates_.nodes.size();
-    if (types.size() == 1) return {n};
-    std::vector<std::size_t> counts;
-    std::size_t sum = 0;
-    for (const NodeType& type : types) {
-      counts.push_back(static_cast<std::size_t>(type.count));
-      sum += counts.back();
-    }
-    if (types.back().count == 0 && sum < n) counts.back() = n - sum, sum = n;
-    if (sum != n)
-      throw base_error(base_.name() + " has " + std::to_string(sum) + " nodes of " +
-                           std::to_string(types.size()) + " kinds, the table " + std::to_string(n),
-                       "name a base with as many, or with one kind of node");
-    return counts;
   }
 
   /// Cards carried what was measured, so they can: where the base expects less, its efficiency is
@@ -513,23 +516,6 @@ class MpigraphImport : PlatformImport {
                    to_text(attained) + " of " + to_text(nominal) + ", so that the matrix decides");
     note("nic_efficiency raised from " + significant_text(type.nic_efficiency, 3) + " to " +
          significant_text(efficiency, 3) + ": the fastest pair carries " + to_text(attained));
-  }
-
-  std::string matrix_source() const {
-    std::string source = "measured: " + tool_ + ", " + file_;
-    const std::string processes = std::to_string(rates_.processes_per_node);
-    if (rates_.processes_per_node > 1)
-      source += ", mean over " + processes + " x " + processes + " processes a pair of nodes";
-    if (artefact_)
-      source += "; " + std::to_string(artefact_->ring.size()) +
-                (is_cleaned_ ? " rates of mpiGraph's phase artefact replaced by medians"
-                             : " rates lowered by mpiGraph's phase artefact are in it");
-    if (inferred_.empty()) return source;
-    const auto pair_text_of = [&](const InferredPair& pair) {
-      return pair_text(pair.from, pair.to);
-    };
-    return source + "; not measured but inferred: " + std::to_string(inferred_.size()) +
-           " pairs (" + listed(inferred_, pair_text_of, most_listed, ", ...") + ")";
   }
 
   // What was found.

@@ -132,7 +132,7 @@ struct Columns {
   std::size_t group = 0;  ///< columns of one way of running (out of place, in place)
   bool has_wrong = false;
   bool has_error =
-      false;  ///< releases before 2.11: the largest difference from the right result, instead of a number of wrong ones
+      false;  ///< releases before 2.11: the largest difference from the right result, not a number of wrong ones
 };
 
 /// Reads what nccl-tests prints, among whatever else was printed there. Its column header says which columns there are: -I adds
@@ -640,12 +640,12 @@ class NcclImport : PlatformImport {
   }
 
   void note_gpu(const std::vector<NcclRun>& runs) {
-    for (const NcclRun& run : runs)
-      if (!run.gpus.empty())
-        return note("the runs name their GPU " + run.gpus.front().name +
-                    "; the device stays that of " + base_.name() + ", " + node().device.name);
-    note("the runs do not name their GPU: taken as that of " + base_.name() + ", " +
-         node().device.name);
+    const auto named =
+        std::ranges::find_if(runs, [](const NcclRun& run) { return !run.gpus.empty(); });
+    note((named == runs.end() ? "the runs do not name their GPU: taken as that of "
+                              : "the runs name their GPU " + named->gpus.front().name +
+                                    "; the device stays that of ") +
+         base_.name() + ", " + node().device.name);
   }
 
   // Between nodes.
@@ -699,12 +699,31 @@ class NcclImport : PlatformImport {
            (run.is_always_ring ? ", since the file shows NCCL_ALGO=Ring"
                                : "; under NCCL_ALGO=Ring the cards would have carried " +
                                      to_text(found.fit.largest_measured)));
-    Seconds shortest = run.times.front().time;
-    for (const CollectiveTime& time : run.times) shortest = std::min(shortest, time.time);
     note("latencies of the fabric stay those of " + base_.name() + "; the shortest time was " +
-         to_text(shortest));
+         to_text(std::ranges::min(run.times, {}, &CollectiveTime::time).time));
 
-    describe_between(run, found, is_kept);
+    imported_.text =
+        file_ + ": " + nccl_name_of(run.collective) + " over " + std::to_string(run.nodes) +
+        " nodes of " + std::to_string(gpus) + " GPUs, laid into " + base_.name() +
+        "\n\n  bus bandwidth        " + to_text(found.fit.largest_measured) + " at most" +
+        limit_text(found.fit) + "\n  algorithm            " + found.algorithm +
+        "\n  a node sends         " + to_text(found.rate) + "\n  network cards in use " +
+        std::to_string(found.cards) + "\n  nic_efficiency       " +
+        (is_kept ? significant_text(node.nic_efficiency, fitted_digits) + ", as in " + base_.name()
+                 : significant_text(found.efficiency, fitted_digits)) +
+        "\n";
+    const auto number = [](BytesPerSecond rate) { return rate / BytesPerSecond{1}; };
+    const bool has_fit = found.fit.num_times >= least_sizes;
+    imported_.found = object_of(
+        {{"nodes", run.nodes},
+         {"gpus", run.ranks},
+         {"largest_bus_bandwidth_bytes_per_s", number(found.fit.largest_measured)},
+         {"saturated_bus_bandwidth_bytes_per_s", only_if(has_fit, number(found.fit.saturated))},
+         {"mean_error", only_if(has_fit, found.fit.mean_error)},
+         {"algorithm", found.algorithm},
+         {"node_bytes_per_s", number(found.rate)},
+         {"bound_inside_node", found.is_bound_inside},
+         {"nic_efficiency", only_if(!is_kept, found.efficiency)}});
   }
 
   void check_efficiency(const CardRate& found) const {
@@ -722,32 +741,6 @@ class NcclImport : PlatformImport {
           measured + ", but the " + cards,
           "another base: with faster cards, or one whose nodes share an NVLink domain; reductions "
           "inside the network's switches (SHARP) go beyond the cards, and are not modelled");
-  }
-
-  void describe_between(const NcclRun& run, const CardRate& found, bool is_kept) {
-    imported_.text =
-        file_ + ": " + nccl_name_of(run.collective) + " over " + std::to_string(run.nodes) +
-        " nodes of " + std::to_string(run.ranks / run.nodes) + " GPUs, laid into " + base_.name() +
-        "\n\n  bus bandwidth        " + to_text(found.fit.largest_measured) + " at most" +
-        limit_text(found.fit) + "\n  algorithm            " + found.algorithm +
-        "\n  a node sends         " + to_text(found.rate) + "\n  network cards in use " +
-        std::to_string(found.cards) + "\n  nic_efficiency       " +
-        (is_kept
-             ? significant_text(node().nic_efficiency, fitted_digits) + ", as in " + base_.name()
-             : significant_text(found.efficiency, fitted_digits)) +
-        "\n";
-    const auto number = [](BytesPerSecond rate) { return rate / BytesPerSecond{1}; };
-    const bool has_fit = found.fit.num_times >= least_sizes;
-    imported_.found = object_of(
-        {{"nodes", run.nodes},
-         {"gpus", run.ranks},
-         {"largest_bus_bandwidth_bytes_per_s", number(found.fit.largest_measured)},
-         {"saturated_bus_bandwidth_bytes_per_s", only_if(has_fit, number(found.fit.saturated))},
-         {"mean_error", only_if(has_fit, found.fit.mean_error)},
-         {"algorithm", found.algorithm},
-         {"node_bytes_per_s", number(found.rate)},
-         {"bound_inside_node", found.is_bound_inside},
-         {"nic_efficiency", only_if(!is_kept, found.efficiency)}});
   }
 
   std::vector<NcclRun> runs_;

@@ -3,7 +3,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -531,7 +530,19 @@ class ProbeImport : PlatformImport {
     if (const auto fit = rate_of("topk", "encode"))
       set(*codecs, "selection", amount_text(fit->rate / 1_GBps, "GB/s"), "torch.topk, " + fit->text,
           to_text(fit->rate));
-    raise_rates(*codecs);
+    const auto& known = node().device.codecs;
+    if (known && known->mpc_encode) {
+      raise(*codecs, "mpc_encode", *known->mpc_encode, "", rate_of("mpc_like", "encode"));
+      raise(*codecs, "mpc_decode", *known->mpc_decode, "", rate_of("mpc_like", "decode"));
+    }
+    JsonValue* list = codecs->find("zfp");
+    for (std::size_t i = 0; known && list != nullptr && i < known->zfp.size(); ++i) {
+      const ZfpSpeed& speed = known->zfp[i];
+      const std::string what = "zfp " + significant_text(speed.rate, 2) + " bits ";
+      JsonValue& entry = list->array()[i];
+      raise(entry, "encode", speed.encode, what, rate_of("zfp_like", "encode", speed.rate));
+      raise(entry, "decode", speed.decode, what, rate_of("zfp_like", "decode", speed.rate));
+    }
     if (!kept_rates_.empty())
       note("below what " + base_.name() +
            " has, and only a lower bound, since plain PyTorch launches dozens of kernels where a "
@@ -553,9 +564,9 @@ class ProbeImport : PlatformImport {
   std::optional<StreamFit> rate_of(const std::string& codec, const std::string& direction,
                                    double bits = 0) {
     const Measurements calls = calls_of(codec, direction, bits);
-    std::set<double> sizes;
-    for (const ProbeMeasurement& call : calls) sizes.insert(call.bytes / 1_B);
-    if (sizes.size() < 2) return std::nullopt;
+    const bool have_sizes = std::ranges::any_of(
+        calls, [&](const ProbeMeasurement& call) { return call.bytes != calls.front().bytes; });
+    if (!have_sizes) return std::nullopt;
     const StreamFit fit = fit_stream(calls);
     if (fit.is_held) return fit;
     note(codec + " " + direction + ": no rate, the times do not depend on the size");
@@ -572,23 +583,6 @@ class ProbeImport : PlatformImport {
           what + to_text(fit->rate) + ", a lower bound");
     else
       kept_rates_.push_back(what + key + " " + to_text(fit->rate));
-  }
-
-  void raise_rates(JsonValue& codecs) {
-    const auto& known = node().device.codecs;
-    if (!known) return;
-    if (known->mpc_encode) {
-      raise(codecs, "mpc_encode", *known->mpc_encode, "", rate_of("mpc_like", "encode"));
-      raise(codecs, "mpc_decode", *known->mpc_decode, "", rate_of("mpc_like", "decode"));
-    }
-    JsonValue* list = codecs.find("zfp");
-    for (std::size_t i = 0; list != nullptr && i < known->zfp.size(); ++i) {
-      const ZfpSpeed& speed = known->zfp[i];
-      const std::string what = "zfp " + significant_text(speed.rate, 2) + " bits ";
-      JsonValue& entry = list->array()[i];
-      raise(entry, "encode", speed.encode, what, rate_of("zfp_like", "encode", speed.rate));
-      raise(entry, "decode", speed.decode, what, rate_of("zfp_like", "decode", speed.rate));
-    }
   }
 
   // Collectives.
@@ -640,16 +634,12 @@ class ProbeImport : PlatformImport {
   /// A gather or scatter where there is one, over as many GPUs as there are: a ring, in which the cards show; an all-reduce over two nodes
   /// is a tree, in which the links inside may be slower.
   void fit_between_nodes() {
-    const std::vector<NcclRun> between = runs(true);
-    const NcclRun* best = nullptr;
-    for (const NcclRun& run : between) {
-      const auto weight = [](const NcclRun& each) {
-        return std::pair(each.collective != CollectiveKind::all_reduce, each.ranks);
-      };
-      if (num_fitted_sizes(run) > 0 && (best == nullptr || weight(run) > weight(*best)))
-        best = &run;
-    }
-    if (best == nullptr) return;
+    std::vector<NcclRun> between = runs(true);
+    std::erase_if(between, [](const NcclRun& run) { return num_fitted_sizes(run) == 0; });
+    const auto best = std::ranges::max_element(between, {}, [](const NcclRun& run) {
+      return std::pair(run.collective != CollectiveKind::all_reduce, run.ranks);
+    });
+    if (best == between.end()) return;
     check_width(*best);
     const CardRate found = card_rate(*best, base_.platform());
     if (found.efficiency > 1 || found.efficiency < least_efficiency)
