@@ -226,7 +226,14 @@ class GpuTraceBuilder {
                      ? kernel_kind(text.field("name"), event.work)
                      : names_.number_of(work == GpuWork::copy ? direction_in(text.field("name"))
                                                               : std::string());
-    event.group = event.work == GpuWork::communication ? group_of(text) : names_.number_of({});
+    event.group = names_.number_of({});
+    if (event.work == GpuWork::communication) {
+      // The description of its group, or the name by which the head describes it.
+      const std::string &name = text.argument("Process Group Name"),
+                        &description = text.argument("Process Group Description");
+      event.group = number_of_name(description.empty() ? name : description);
+      if (description.empty() && !name.empty()) to_describe_.emplace(event.group, name);
+    }
     event.stream = number_of_name(text.field("tid"));
     event.device = *device;
     event.begin = *begin;
@@ -277,15 +284,6 @@ class GpuTraceBuilder {
     }
     work = of_kernel;
     return kind;
-  }
-
-  /// What the kernel says of its group: the description, or the name by which the head describes it.
-  std::uint32_t group_of(const TraceEvent& event) {
-    const std::string &name = event.argument("Process Group Name"),
-                      &description = event.argument("Process Group Description");
-    const std::uint32_t number = number_of_name(description.empty() ? name : description);
-    if (description.empty() && !name.empty()) to_describe_.emplace(number, name);
-    return number;
   }
 
   std::uint32_t number_of_name(const std::string& name) {

@@ -17,30 +17,6 @@
 namespace windtunnel {
 namespace {
 
-/// What tables/file_signatures.json says of a file that `importer` does not read; a null pointer where it may, or the file is none of the list, or cannot be read.
-const JsonValue* other_signature(const std::filesystem::path& file, const std::string& importer) {
-  static const JsonValue known_files = detail::parsed(detail::file_signatures);
-  // A pipe gives its text once: opened again, it would wait for a writer for ever.
-  std::error_code no_such_file;
-  if (!std::filesystem::is_regular_file(file, no_such_file)) return {};
-  TextInput input(file);
-  const std::string_view text = input.beginning();
-  const JsonValue* first = nullptr;
-  for (const JsonValue& known : known_files.array()) {
-    const auto is_in_text = [&](const JsonValue& word) {
-      return text.find(word.string()) != std::string_view::npos;
-    };
-    const JsonValue::Array& words = known.find("words")->array();
-    const JsonValue* const without = known.find("without");
-    if (!std::ranges::all_of(words, is_in_text) || (without != nullptr && is_in_text(*without)))
-      continue;
-    const JsonValue* const reader = known.find("importer");
-    if (reader != nullptr && importer == reader->string()) return nullptr;
-    if (first == nullptr) first = &known;
-  }
-  return first;
-}
-
 const Importer& importer_of(const std::string& kind) {
   std::vector<std::string> names;
   for (const Importer& importer : importers()) {
@@ -99,17 +75,36 @@ void check(const ImportRequest& request, const Importer& importer) {
                        "a name that `windtunnel list platforms` prints, or a path");
 }
 
-/// Throws where an input is a known kind of file that `importer` does not read.
+/// Throws where tables/file_signatures.json says of an input that it is a kind of file that `importer` does not read.
 void refuse_other_files(const Importer& importer, const ImportRequest& request) {
+  static const JsonValue known_files = detail::parsed(detail::file_signatures);
   for (const std::filesystem::path& input : request.inputs) {
-    const JsonValue* const file = other_signature(input, request.kind);
-    if (file == nullptr) continue;
-    const JsonValue* const other = file->find("importer");
-    throw option_error(
-        "import", request.kind,
-        input.string() + " is " + file->find("what")->string() + ", not " + importer.input,
-        other == nullptr ? "no importer reads such a file yet"
-                         : "windtunnel import " + other->string());
+    // A pipe gives its text once: opened again, it would wait for a writer for ever.
+    std::error_code no_such_file;
+    if (!std::filesystem::is_regular_file(input, no_such_file)) continue;
+    TextInput file(input);
+    const std::string_view text = file.beginning();
+    std::vector<const JsonValue*> fitting;
+    bool is_own = false;
+    for (const JsonValue& known : known_files.array()) {
+      const auto is_in_text = [&](const JsonValue& word) {
+        return text.find(word.string()) != std::string_view::npos;
+      };
+      const JsonValue* const without = known.find("without");
+      if (!std::ranges::all_of(known.find("words")->array(), is_in_text) ||
+          (without != nullptr && is_in_text(*without)))
+        continue;
+      const JsonValue* const reader = known.find("importer");
+      is_own = is_own || (reader != nullptr && request.kind == reader->string());
+      fitting.push_back(&known);
+    }
+    if (fitting.empty() || is_own) continue;
+    const JsonValue* const other = fitting.front()->find("importer");
+    throw option_error("import", request.kind,
+                       input.string() + " is " + fitting.front()->find("what")->string() +
+                           ", not " + importer.input,
+                       other == nullptr ? "no importer reads such a file yet"
+                                        : "windtunnel import " + other->string());
   }
 }
 

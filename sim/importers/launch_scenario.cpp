@@ -155,17 +155,6 @@ JsonValue value_of(const std::string& text) {
 /// Whether a value holds a "${…}" that could not be evaluated.
 bool is_open(const LaunchSetting& setting) { return setting.value.find("${") != std::string::npos; }
 
-/// What a word of a setting is in a scenario; none where the table does not say.
-const JsonValue* translation(const std::string& word, const JsonValue& words) {
-  static const JsonValue left_out;
-  if (const JsonValue* const on = words.find("on")) {
-    const JsonValue* const off = words.find("off");
-    return word != "false" && word != "False" ? on : off != nullptr ? off : &left_out;
-  }
-  const JsonValue* const found = words.find(word);
-  return found != nullptr ? found : words.find("*");
-}
-
 int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
   const JsonValue* const value = find_at(tree, pointer);
   return value != nullptr && value->is_integer()
@@ -353,7 +342,12 @@ void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& me
                 " comes from outside the file, and is left out");
   if (is_as_it_is) return set(meaning.string(), value_of(setting.value));
   const auto& [pointer, origin, words] = meaning.object().front();
-  const JsonValue* const value = translation(setting.value, words);
+  const JsonValue* value = words.find(setting.value);
+  const bool is_switch = words.find("on") != nullptr;
+  const bool is_off = setting.value == "false" || setting.value == "False";
+  if (is_switch) value = words.find(is_off ? "off" : "on");
+  if (is_switch && value == nullptr) return;
+  if (value == nullptr) value = words.find("*");
   if (value == nullptr) return warn(line + text + " cannot be simulated, and is left out");
   if (!value->is_null()) set(pointer, JsonValue(value->content));
 }

@@ -67,37 +67,9 @@ std::int64_t chosen_device(const GpuTrace& trace, std::int64_t rank) {
   return std::ranges::max_element(ends, {}, [](const auto& each) { return each.second; })->first;
 }
 
-/// Work outside of the marked steps, and communication of groups that nothing is known of.
-void add_notes(const std::string& letter, const ComparedTimeline& run, const GpuTrace& trace,
-               std::int64_t whole_busy, std::vector<std::string>& notes) {
-  constexpr double worth_saying = 0.01;  // of what the steps hold
-  const GpuTotals& totals = run.totals;
-  const std::int64_t outside = whole_busy - totals.busy;
-  if (!run.is_marked)
-    notes.push_back(letter + ": no step is marked; its time is from first work to last");
-  else if (static_cast<double>(outside) > worth_saying * static_cast<double>(totals.busy))
-    notes.push_back(letter + ": " + to_text(trace_time(outside)) +
-                    " of GPU work lie outside of its marked steps, and count nowhere");
-  const std::int64_t unknown = totals.phases[ComputePhase::unknown];
-  if (unknown > 0)
-    notes.push_back(letter + ": " + to_text(run.of_one(unknown)) +
-                    " of computing have no launch in the trace: neither forward nor backward");
-  if (const std::string note = unknown_kernels_note(trace); !note.empty())
-    notes.push_back(letter + ": " + note);
-  std::set<std::string> unnamed;
-  for (const GpuEvent& event : trace.events)
-    if (event.work == GpuWork::communication && event.comm == CommClass::other)
-      unnamed.insert(trace.names[event.group].empty() ? "without a name"
-                                                      : trace.names[event.group]);
-  if (!unnamed.empty())
-    notes.push_back(letter +
-                    ": communication of process groups that say neither tensor, "
-                    "pipeline nor data (" +
-                    listed(unnamed) + ") is in a line of its own");
-}
-
 ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int64_t rank,
                              std::vector<std::string>& notes) {
+  const auto add_note = [&](const std::string& text) { notes.push_back(letter + ": " + text); };
   ComparedTimeline run;
   run.kind = trace.kind;
   run.rank = trace.rank;
@@ -115,9 +87,26 @@ ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int
                                 : ", mean of " + std::to_string(run.steps) + " steps";
   if (run.kind == TraceKind::simulated && rank != any_rank &&
       !names_rank(gpu_name(trace, device), rank))
-    notes.push_back(letter + ": holds no rank " + std::to_string(rank) +
-                    "; shown is the device that ends last");
-  add_notes(letter, run, trace, whole.busy, notes);
+    add_note("holds no rank " + std::to_string(rank) + "; shown is the device that ends last");
+  constexpr double worth_saying = 0.01;  // of what the steps hold
+  const std::int64_t outside = whole.busy - run.totals.busy;
+  if (!run.is_marked)
+    add_note("no step is marked; its time is from first work to last");
+  else if (static_cast<double>(outside) > worth_saying * static_cast<double>(run.totals.busy))
+    add_note(to_text(trace_time(outside)) +
+             " of GPU work lie outside of its marked steps, and count nowhere");
+  if (const std::int64_t unknown = run.totals.phases[ComputePhase::unknown]; unknown > 0)
+    add_note(to_text(run.of_one(unknown)) +
+             " of computing have no launch in the trace: neither forward nor backward");
+  if (const std::string note = unknown_kernels_note(trace); !note.empty()) add_note(note);
+  std::set<std::string> unnamed;
+  for (const GpuEvent& event : trace.events)
+    if (event.work == GpuWork::communication && event.comm == CommClass::other)
+      unnamed.insert(trace.names[event.group].empty() ? "without a name"
+                                                      : trace.names[event.group]);
+  if (!unnamed.empty())
+    add_note("communication of process groups that say neither tensor, pipeline nor data (" +
+             listed(unnamed) + ") is in a line of its own");
   return run;
 }
 

@@ -260,23 +260,6 @@ class IbnetdiscoverImport : PlatformImport {
         from, to, count > 1 ? std::to_string(count) + " x " + rate : rate});
   }
 
-  /// Cables between two switches side by side are one entry.
-  void add_trunks(JsonValue::Array& links) {
-    std::map<std::pair<std::string, std::string>, std::vector<double>> trunks;
-    for (const std::string& name : reached_)
-      for (const auto& [number, port] : blocks_.at(name).ports)
-        if (port.peer.front() == 'S' && name < port.peer)
-          trunks[{names_.at(name), names_.at(port.peer)}].push_back(port.gigabits);
-    for (const auto& [ends, rates] : trunks) {
-      if (std::ranges::adjacent_find(rates, std::not_equal_to<>()) != rates.end())
-        warn("the cables between " + ends.first + " and " + ends.second +
-             " have different rates: each is taken at their mean");
-      links.push_back(
-          cable(ends.first, ends.second, mean_of(rates), static_cast<int>(rates.size())));
-      num_cables_ += rates.size();
-    }
-  }
-
   void write_document() {
     describe_document(" with the fabric of " + file_);
     const std::string source = "measured: ibnetdiscover, " + file_;
@@ -292,9 +275,22 @@ class IbnetdiscoverImport : PlatformImport {
         name = port.rate;
       }
     num_cables_ = links.size();
-    add_trunks(links);
-    const auto usual = std::ranges::max_element(
-        rates, [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
+    // Cables between two switches side by side are one entry.
+    std::map<std::pair<std::string, std::string>, std::vector<double>> trunks;
+    for (const std::string& name : reached_)
+      for (const auto& [number, port] : blocks_.at(name).ports)
+        if (port.peer.front() == 'S' && name < port.peer)
+          trunks[{names_.at(name), names_.at(port.peer)}].push_back(port.gigabits);
+    for (const auto& [ends, of_trunk] : trunks) {
+      if (std::ranges::adjacent_find(of_trunk, std::not_equal_to<>()) != of_trunk.end())
+        warn("the cables between " + ends.first + " and " + ends.second +
+             " have different rates: each is taken at their mean");
+      links.push_back(
+          cable(ends.first, ends.second, mean_of(of_trunk), static_cast<int>(of_trunk.size())));
+      num_cables_ += of_trunk.size();
+    }
+    const auto usual =
+        std::ranges::max_element(rates, {}, [](const auto& rate) { return rate.second.first; });
     rate_ = usual->second.second;
     set_number(base_.only_node_type(), "count", nodes_.size(), "measured: nodes in " + file_);
     set_nics(static_cast<int>(num_nics_), usual->first, JsonValue(), source + ", " + rate_);

@@ -250,29 +250,6 @@ JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& rank
 
 // All traces.
 
-/// What may make several files no traces of one job.
-std::vector<std::string> doubts_about(const std::vector<ReadTrace>& traces) {
-  std::vector<std::string> doubts;
-  std::set<std::int64_t> worlds;
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    const GpuTrace& trace = traces[i].trace;
-    worlds.insert(trace.world_size);
-    if (i > 0 && trace.rank == traces[i - 1].trace.rank)
-      doubts.push_back(trace.file + " and " + traces[i - 1].trace.file +
-                       (trace.rank < 0
-                            ? " do not say their ranks"
-                            : " both say that they are of rank " + std::to_string(trace.rank)));
-    if (trace.unlaunched > 0)
-      doubts.push_back(trace.file + ": " + std::to_string(trace.unlaunched) +
-                       " kernels were launched before the trace began; their phase is unknown");
-  }
-  for (const auto& [trace, num_events, begin, whole, steps] : traces)
-    if (const std::string note = unknown_kernels_note(trace); !note.empty())
-      doubts.push_back(trace.file + ": " + note);
-  if (worlds.size() > 1) doubts.emplace_back("the files are of jobs of different sizes");
-  return doubts;
-}
-
 JsonValue json_of(const ReadTrace& read) {
   const GpuTrace& trace = read.trace;
   const auto of_gpus = [](const std::vector<GpuTotals>& gpus) {
@@ -341,11 +318,11 @@ std::vector<document::Section> details(const ReadTrace& read) {
     if (!totals.empty()) totals.emplace_back(document::Words());
     totals.emplace_back(std::move(table));
   }
-  std::vector<document::Section> sections;
-  sections.push_back({"time", "Time",
-                      gpu_name(read.trace, gpu.device) + ", " + to_text(trace_time(gpu.window)) +
-                          " from its first work to its last",
-                      std::move(totals)});
+  std::vector<document::Section> sections{{"time", "Time",
+                                           gpu_name(read.trace, gpu.device) + ", " +
+                                               to_text(trace_time(gpu.window)) +
+                                               " from its first work to its last",
+                                           std::move(totals)}};
   if (!read.steps.empty()) sections.push_back({"steps", "Steps", "", {steps}});
   return sections;
 }
@@ -388,10 +365,27 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
       for (const Problem& problem : error.problems()) problems.add(problem);
     }
   problems.throw_if_any();
-  std::ranges::stable_sort(
-      traces, [](const ReadTrace& a, const ReadTrace& b) { return a.trace.rank < b.trace.rank; });
+  std::ranges::stable_sort(traces, {}, [](const ReadTrace& read) { return read.trace.rank; });
   Imported imported;
-  imported.notes = doubts_about(traces);
+  // What may make several files no traces of one job.
+  std::vector<std::string>& doubts = imported.notes;
+  std::set<std::int64_t> worlds;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    const GpuTrace& trace = traces[i].trace;
+    worlds.insert(trace.world_size);
+    if (i > 0 && trace.rank == traces[i - 1].trace.rank)
+      doubts.push_back(trace.file + " and " + traces[i - 1].trace.file +
+                       (trace.rank < 0
+                            ? " do not say their ranks"
+                            : " both say that they are of rank " + std::to_string(trace.rank)));
+    if (trace.unlaunched > 0)
+      doubts.push_back(trace.file + ": " + std::to_string(trace.unlaunched) +
+                       " kernels were launched before the trace began; their phase is unknown");
+  }
+  for (const ReadTrace& read : traces)
+    if (const std::string note = unknown_kernels_note(read.trace); !note.empty())
+      doubts.push_back(read.trace.file + ": " + note);
+  if (worlds.size() > 1) doubts.emplace_back("the files are of jobs of different sizes");
   if (!request.output.empty()) write_set(traces, request, library, imported);
   JsonValue::Array ranks;
   std::size_t num_gpus = 0;

@@ -339,18 +339,6 @@ void set_stack(LaunchScenario& scenario) {
     scenario.set("/software/fp8_parameters", false);
 }
 
-/// What Megatron-LM does unless a switch says otherwise (megatron/training/arguments.py): a script says all that is on, and stays as it is when the
-/// scenario is given another profile. Gradients are fp32 with bf16 weights (validate_args()), else as the weights.
-void set_unsaid_switches(LaunchScenario& scenario) {
-  // Experts with tensor ways have it on: no stack runs them otherwise.
-  if (!scenario.has_experts() || scenario.at("/parallel/tensor", 1) == 1)
-    scenario.set_default("/parallel/sequence_parallel", false);
-  scenario.set_default("/parallel/overlap_gradient_reduce", false);
-  scenario.set_default("/training/cross_entropy", "vocab_parallel");
-  if (scenario.is_on("bf16") || scenario.is_on("fp16"))
-    scenario.set_default("/training/gradient_dtype", scenario.is_on("bf16") ? "fp32" : "fp16");
-}
-
 /// The arguments of a script, or of a YAML file that lists them ("--num-layers: 32").
 Imported import_megatron(const ImportRequest& request, const Library& library) {
   const auto source = read_source_or_stdin(request.inputs.front());
@@ -411,7 +399,15 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   if (software == megatron_core) {
     set_stack(scenario);
     set_states(scenario);
-    set_unsaid_switches(scenario);
+    // What Megatron-LM does unless a switch says otherwise (megatron/training/arguments.py): a script says all that is on, and stays as it is
+    // when the scenario is given another profile. Experts with tensor ways have sequence parallelism on: no stack runs them otherwise.
+    // Gradients are fp32 with bf16 weights (validate_args()), else as the weights.
+    if (!scenario.has_experts() || scenario.at("/parallel/tensor", 1) == 1)
+      scenario.set_default("/parallel/sequence_parallel", false);
+    scenario.set_default("/parallel/overlap_gradient_reduce", false);
+    scenario.set_default("/training/cross_entropy", "vocab_parallel");
+    if (scenario.is_on("bf16") || scenario.is_on("fp16"))
+      scenario.set_default("/training/gradient_dtype", scenario.is_on("bf16") ? "fp32" : "fp16");
     // --optimizer-cpu-offload: all states, unless --optimizer-offload-fraction says how many, which means nothing without it.
     const char* const fraction = "/training/optimizer_offload_fraction";
     if (scenario.is_on("optimizer-cpu-offload")) {

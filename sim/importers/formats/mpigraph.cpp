@@ -280,12 +280,26 @@ class MpigraphImport : PlatformImport {
       : PlatformImport(request, library),
         options_(request.options),
         is_cleaned_(options_.clean == "phase"),
+        unit_name_(options_.unit.empty() ? mpigraph_unit : options_.unit),
         asked_(options_.table.empty()     ? ""
                : options_.table == "recv" ? "Recv"
                                           : "Send") {}
 
   Imported run() {
-    check_options();
+    if (!options_.clean.empty() && options_.clean != "phase")
+      throw option_error("--clean", options_.clean, "there is nothing of that name to clean",
+                         "write --clean phase");
+    if (!options_.table.empty() && options_.table != "send" && options_.table != "recv")
+      throw option_error("--table", options_.table, "there is no such table",
+                         "write --table send or --table recv");
+    std::string why, suggestion;
+    const auto unit = parse_quantity<BytesPerSecond>("1 " + unit_name_, why, suggestion);
+    if (!unit)
+      throw option_error("--unit", unit_name_, "\"" + unit_name_ + "\" is no unit of bandwidth",
+                         "such as MiB/s, MB/s or GB/s");
+    unit_ = *unit;
+    if (options_.unit.empty())
+      note(file_ + ": rates taken as MiB/s, which is what mpiGraph's MB/s are (--unit changes it)");
     const LogText log(read_source_or_stdin(request_.inputs.front()), problems_,
                       [](std::string_view text) {
                         return std::min(text.find("START mpiGraph"),
@@ -338,24 +352,6 @@ class MpigraphImport : PlatformImport {
   }
   /// What each node's slowest partners are: "targets" or "sources".
   std::string partner() const { return artefact_->of_senders ? "targets" : "sources"; }
-
-  void check_options() {
-    if (!options_.clean.empty() && options_.clean != "phase")
-      throw option_error("--clean", options_.clean, "there is nothing of that name to clean",
-                         "write --clean phase");
-    if (!options_.table.empty() && options_.table != "send" && options_.table != "recv")
-      throw option_error("--table", options_.table, "there is no such table",
-                         "write --table send or --table recv");
-    unit_name_ = options_.unit.empty() ? mpigraph_unit : options_.unit;
-    std::string why, suggestion;
-    const auto unit = parse_quantity<BytesPerSecond>("1 " + unit_name_, why, suggestion);
-    if (!unit)
-      throw option_error("--unit", unit_name_, "\"" + unit_name_ + "\" is no unit of bandwidth",
-                         "such as MiB/s, MB/s or GB/s");
-    unit_ = *unit;
-    if (options_.unit.empty())
-      note(file_ + ": rates taken as MiB/s, which is what mpiGraph's MB/s are (--unit changes it)");
-  }
 
   RateTable table_of_csv(const LogText& log) {
     RateTable table = read_rate_csv(log, unit_);
@@ -577,11 +573,11 @@ class MpigraphImport : PlatformImport {
   }
 
   const ImportOptions& options_;
-  const bool is_cleaned_;    ///< of the artefact
-  const std::string asked_;  ///< the kind of table that --table asks for; empty: any
-  std::string tool_;         ///< what wrote the table: "mpiGraph v1.5, Send table"
-  std::string kind_;         ///< "Send" or "Recv"
-  std::string unit_name_;    ///< of the rates
+  const bool is_cleaned_;        ///< of the artefact
+  const std::string unit_name_;  ///< of the rates
+  const std::string asked_;      ///< the kind of table that --table asks for; empty: any
+  std::string tool_;             ///< what wrote the table: "mpiGraph v1.5, Send table"
+  std::string kind_;             ///< "Send" or "Recv"
   BytesPerSecond unit_{};
   int rails_ = 1;
   NodeRates rates_;

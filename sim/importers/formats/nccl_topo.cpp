@@ -70,7 +70,17 @@ class NcclTopologyImport : PlatformImport {
     set_number(base_.only_node_type(), "gpus", gpus_.size(), source_);
     set_links();
     choose_nics();
-    set_host();
+    // The PCIe link of all GPUs, where the base says how a GPU reaches the host.
+    const double rate = gpus_.front().pcie;
+    JsonValue* const host = base_.only_node_type().find("host");
+    const bool is_same = std::ranges::count(gpus_, rate, &TopologyGpu::pcie) ==
+                         static_cast<std::ptrdiff_t>(gpus_.size());
+    if (rate != 0 && is_same && host != nullptr)
+      set_number(*host, "link", canonical_text(JsonValue(rate / 1e9)) + " GB/s", source_);
+    else
+      note("host/link is as in " + base_.name() +
+           (host == nullptr ? ", which has no host"
+                            : ": the PCIe links of the GPUs are not given, or differ"));
     note(
         "not in such a file, so as in " + base_.name() + ": the GPU (" + node().device.name +
         "), and every bandwidth inside the node (import nccl-tests or nvbandwidth measures those)");
@@ -303,19 +313,6 @@ class NcclTopologyImport : PlatformImport {
         own.emplace_back(static_cast<std::int64_t>(near[i]));
       return own.size() == 1 ? own.front() : JsonValue(std::move(own));
     });
-  }
-
-  /// The PCIe link of all GPUs, where the base says how a GPU reaches the host.
-  void set_host() {
-    const double rate = gpus_.front().pcie;
-    JsonValue* const host = base_.only_node_type().find("host");
-    const bool is_same =
-        std::ranges::all_of(gpus_, [&](const TopologyGpu& gpu) { return gpu.pcie == rate; });
-    if (rate == 0 || !is_same || host == nullptr)
-      return note("host/link is as in " + base_.name() +
-                  (host == nullptr ? ", which has no host"
-                                   : ": the PCIe links of the GPUs are not given, or differ"));
-    set_number(*host, "link", canonical_text(JsonValue(rate / 1e9)) + " GB/s", source_);
   }
 
   void describe() {

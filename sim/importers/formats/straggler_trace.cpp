@@ -83,23 +83,15 @@ std::vector<CauseCost> causes_to_name(const StragglerAnalysis& analysis) {
   return named;
 }
 
-const char* words_for(const StragglerAnalysis& analysis, StragglerCause cause) {
-  constexpr std::array words{"slow workers", "uneven stages", "uneven passes", "slow transfers"};
-  if (cause == StragglerCause::uneven_batches && are_sequence_lengths(analysis))
-    return "uneven sequence lengths";
-  return words[static_cast<std::size_t>(cause)];
-}
-
-JsonValue json_of(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  return object_of({{"cause", dashed_name(cost.cause)},
-                    {"saved_s", cost.saved},
-                    {"standard_error_s", cost.standard_error},
-                    {"share", analysis.share(cost)}});
-}
-
 JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
-  const auto verdict_of = [&](const CauseCost& cost) {
-    JsonValue each = json_of(analysis, cost);
+  const auto cause_json = [&](const CauseCost& cost) {
+    return object_of({{"cause", dashed_name(cost.cause)},
+                      {"saved_s", cost.saved},
+                      {"standard_error_s", cost.standard_error},
+                      {"share", analysis.share(cost)}});
+  };
+  const auto verdict_json = [&](const CauseCost& cost) {
+    JsonValue each = cause_json(cost);
     each.set("text", JsonValue(sentence(analysis, cost)));
     return each;
   };
@@ -113,22 +105,20 @@ JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
   for (const JobWork work : enumerators<JobWork>())
     if (const double slowdown = analysis.slowdown_by_work[work]; slowdown > 0)
       works.set(dashed_name(work), JsonValue(slowdown));
-  return object_of(
-      {{"file", trace.file},
-       {"data_ranks", trace.num_data_ranks},
-       {"stages", trace.num_stages},
-       {"steps", trace.steps.size()},
-       {"operations", trace.operations.size()},
-       {"step_time_s", analysis.step_time},
-       {"ideal_time_s", analysis.ideal_time},
-       {"slowdown", analysis.slowdown()},
-       {"verdict", array_of(causes_to_name(analysis), verdict_of)},
-       {"causes",
-        array_of(analysis.causes, [&](const CauseCost& cost) { return json_of(analysis, cost); })},
-       {"slowdown_by_operation", works},
-       {"workers", array_of(analysis.workers, worker_json)},
-       {"stage_time_over_mean", array_of(analysis.stage_ratios)},
-       {"forward_backward_correlation", analysis.forward_backward_correlation}});
+  return object_of({{"file", trace.file},
+                    {"data_ranks", trace.num_data_ranks},
+                    {"stages", trace.num_stages},
+                    {"steps", trace.steps.size()},
+                    {"operations", trace.operations.size()},
+                    {"step_time_s", analysis.step_time},
+                    {"ideal_time_s", analysis.ideal_time},
+                    {"slowdown", analysis.slowdown()},
+                    {"verdict", array_of(causes_to_name(analysis), verdict_json)},
+                    {"causes", array_of(analysis.causes, cause_json)},
+                    {"slowdown_by_operation", works},
+                    {"workers", array_of(analysis.workers, worker_json)},
+                    {"stage_time_over_mean", array_of(analysis.stage_ratios)},
+                    {"forward_backward_correlation", analysis.forward_backward_correlation}});
 }
 
 document::Document document_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
@@ -137,8 +127,12 @@ document::Document document_of(const JobTrace& trace, const StragglerAnalysis& a
     return document::figure(data, "/causes/" + std::to_string(cause) + key, format);
   };
   document::Table causes{"wr", {{"removed alone", "saves", "", "of the loss"}}};
+  const std::array words{
+      "slow workers", "uneven stages",
+      are_sequence_lengths(analysis) ? "uneven sequence lengths" : "uneven passes",
+      "slow transfers"};
   for (std::size_t i = 0; i < analysis.causes.size(); ++i)
-    causes.rows.push_back({words_for(analysis, analysis.causes[i].cause),
+    causes.rows.push_back({words[static_cast<std::size_t>(analysis.causes[i].cause)],
                            cause_figure(i, "/saved_s", time_text),
                            "± " + cause_figure(i, "/standard_error_s", time_text),
                            cause_figure(i, "/share", percent_text)});
