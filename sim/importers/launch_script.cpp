@@ -250,16 +250,12 @@ class ShellReader {
 
  private:
   /// A level of parentheses, quotes or statements within each other, as long as it lives.
-  class Nesting {
-   public:
-    explicit Nesting(int& depth) : depth_(++depth) {}
-    ~Nesting() { --depth_; }
+  struct Nesting {
+    explicit Nesting(int& counter) : depth(++counter) {}
+    ~Nesting() { --depth; }
     Nesting(const Nesting&) = delete;
-    Nesting& operator=(const Nesting&) = delete;
-    bool is_too_deep() const { return depth_ > deepest_nesting; }
-
-   private:
-    int& depth_;
+    bool is_too_deep() const { return depth > deepest_nesting; }
+    int& depth;
   };
   using Fields = std::vector<std::string>;
 
@@ -530,8 +526,7 @@ class ShellReader {
     while (is_operator_at(at_ + 1, ">")) ++at_;
     const bool is_duplicate = is_operator_at(at_ + 1, "&");
     if (is_duplicate) ++at_;
-    if (is_duplicate && !words.empty() && (words.back() == "1" || words.back() == "2"))
-      words.pop_back();
+    if (is_duplicate && !words.empty() && is_one_of(words.back(), {"1", "2"})) words.pop_back();
     if (at_ + 1 < tokens_.size() && !tokens_[at_ + 1].is_operator) ++at_;
   }
 
@@ -540,14 +535,13 @@ class ShellReader {
     const std::string& text = token().text;
     const std::size_t end = end_of_name(text, 0);
     if (end == 0 || end == text.size() || is_digit_character(text[0])) return false;
-    const bool adds = text[end] == '+' && end + 1 < text.size() && text[end + 1] == '=';
+    const bool adds = text.substr(end).starts_with("+=");
     if (!adds && text[end] != '=') return false;
     const std::string name = text.substr(0, end);
     const std::string raw = text.substr(end + (adds ? 2 : 1));
     Fields value;
-    bool is_array = false;
-    if (raw.empty() && is_operator_at(at_ + 1, "(")) {
-      is_array = true;
+    const bool is_array = raw.empty() && is_operator_at(at_ + 1, "(");
+    if (is_array) {
       for (at_ += 2; !at_end() && !is_operator(")"); ++at_)
         if (is_operator("(") && is_python(at_ + 1))
           value.push_back(parenthesized());

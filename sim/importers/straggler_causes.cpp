@@ -58,7 +58,39 @@ class JobTraceBuilder {
       return std::tuple{found.step, operation.data_rank, operation.stage, operation.work,
                         operation.sequence};
     });
-    return assembled();
+    JobTrace trace;
+    using Program =
+        std::vector<std::pair<JobWork, int>>;  // works and sequence numbers of a worker in a step
+    std::map<std::int64_t, std::map<std::pair<int, int>, Program>> programs;  // by step and worker
+    for (const auto& [operation, thread, step] : found_) {
+      trace.num_data_ranks = std::max(trace.num_data_ranks, operation.data_rank + 1);
+      trace.num_stages = std::max(trace.num_stages, operation.stage + 1);
+      programs[step][{operation.data_rank, operation.stage}].emplace_back(operation.work,
+                                                                          operation.sequence);
+    }
+    std::map<int, std::map<Program, int>> seen;  // how many workers, by stage
+    for (const auto& [step, workers] : programs)
+      for (const auto& [worker, program] : workers) ++seen[worker.second][program];
+    // What the workers of a stage do in every step is what most of them do.
+    const auto is_usual = [&](const auto& worker) {
+      const auto& [place, program] = worker;
+      const auto& counts = seen.at(place.second);
+      const auto usual =
+          std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; });
+      return program == usual->first && std::ranges::adjacent_find(program) == program.end();
+    };
+    for (const auto& [step, workers] : programs) {
+      const bool is_complete = static_cast<int>(workers.size()) == trace.num_workers() &&
+                               std::ranges::all_of(workers, is_usual);
+      (is_complete ? trace.steps : trace.incomplete_steps).push_back(step);
+    }
+    for (const auto& [operation, thread, step] : found_) {
+      const auto at = std::ranges::lower_bound(trace.steps, step);
+      if (at == trace.steps.end() || *at != step) continue;
+      trace.operations.push_back(operation);
+      trace.operations.back().step = static_cast<int>(at - trace.steps.begin());
+    }
+    return trace;
   }
 
  private:
@@ -123,43 +155,6 @@ class JobTraceBuilder {
     found_.push_back(found);
     if (static_cast<std::int64_t>(found_.size()) > most_operations)
       reader_.stop("/traceEvents", "more than 20 million operations", "give fewer steps");
-  }
-
-  /// The works and sequence numbers of a worker in a step.
-  using Program = std::vector<std::pair<JobWork, int>>;
-
-  JobTrace assembled() const {
-    JobTrace trace;
-    std::map<std::int64_t, std::map<std::pair<int, int>, Program>> programs;  // by step and worker
-    for (const auto& [operation, thread, step] : found_) {
-      trace.num_data_ranks = std::max(trace.num_data_ranks, operation.data_rank + 1);
-      trace.num_stages = std::max(trace.num_stages, operation.stage + 1);
-      programs[step][{operation.data_rank, operation.stage}].emplace_back(operation.work,
-                                                                          operation.sequence);
-    }
-    std::map<int, std::map<Program, int>> seen;  // how many workers, by stage
-    for (const auto& [step, workers] : programs)
-      for (const auto& [worker, program] : workers) ++seen[worker.second][program];
-    // What the workers of a stage do in every step is what most of them do.
-    const auto is_usual = [&](const auto& worker) {
-      const auto& [place, program] = worker;
-      const auto& counts = seen.at(place.second);
-      const auto usual =
-          std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; });
-      return program == usual->first && std::ranges::adjacent_find(program) == program.end();
-    };
-    for (const auto& [step, workers] : programs) {
-      const bool is_complete = static_cast<int>(workers.size()) == trace.num_workers() &&
-                               std::ranges::all_of(workers, is_usual);
-      (is_complete ? trace.steps : trace.incomplete_steps).push_back(step);
-    }
-    for (const auto& [operation, thread, step] : found_) {
-      const auto at = std::ranges::lower_bound(trace.steps, step);
-      if (at == trace.steps.end() || *at != step) continue;
-      trace.operations.push_back(operation);
-      trace.operations.back().step = static_cast<int>(at - trace.steps.begin());
-    }
-    return trace;
   }
 
   TraceEventReader& reader_;

@@ -152,7 +152,18 @@ class ConfigReader {
  public:
   ConfigReader(JsonValue& config, const TextPart& part, const HfFamily& family, Problems& problems)
       : config_(config), part_(part), family_(family) {
-    add_defaults();
+    // The class's defaults for keys that are absent. A key that is null has no default: it switches something off.
+    for (const JsonValue::Member& member : family_.defaults.object()) {
+      const Names* names = names_beside(member.key);
+      const Names only{member.key.c_str()};
+      if (std::ranges::any_of(names != nullptr ? *names : only,
+                              [&](const char* name) { return find(name) != nullptr; }))
+        continue;
+      JsonValue value = member.value;
+      value.origin.kind = OriginKind::defaulted;
+      part_.value->set(member.key, std::move(value));
+      if (member.value.is_number()) defaulted_.push_back(member.key);
+    }
     reader_.emplace(*part.value, part.pointer(), problems);
   }
 
@@ -217,21 +228,6 @@ class ConfigReader {
   std::vector<std::string> notes;
 
  private:
-  /// The class's defaults for keys that are absent. A key that is null has no default: it switches something off.
-  void add_defaults() {
-    for (const JsonValue::Member& member : family_.defaults.object()) {
-      const Names* names = names_beside(member.key);
-      const Names only{member.key.c_str()};
-      if (std::ranges::any_of(names != nullptr ? *names : only,
-                              [&](const char* name) { return find(name) != nullptr; }))
-        continue;
-      JsonValue value = member.value;
-      value.origin.kind = OriginKind::defaulted;
-      part_.value->set(member.key, std::move(value));
-      if (member.value.is_number()) defaulted_.push_back(member.key);
-    }
-  }
-
   const JsonValue* find(const char* key) const { return part_.value->find(key); }
   bool is_on(const char* key) const { return !is_off(find(key)); }
   const char* present(const Names& names) const {

@@ -306,27 +306,6 @@ document::TableRow totals_row(const std::string& what, const GpuTotals& gpu) {
   return row;
 }
 
-/// The one GPU of one file, in full.
-std::vector<document::Section> details(const ReadTrace& read) {
-  const GpuTotals& gpu = read.whole.front();
-  document::Table steps = totals_table("steps");
-  for (std::size_t i = 0; i < read.steps.size(); ++i)
-    for (const GpuTotals& each : read.steps[i])
-      steps.rows.push_back(totals_row(read.trace.steps[i].name, each));
-  std::vector<document::Part> totals;
-  for (document::Table& table : totals_of_work(json_of(gpu, 1))) {
-    if (!totals.empty()) totals.emplace_back(document::Words());
-    totals.emplace_back(std::move(table));
-  }
-  std::vector<document::Section> sections{{"time", "Time",
-                                           gpu_name(read.trace, gpu.device) + ", " +
-                                               to_text(trace_time(gpu.window)) +
-                                               " from its first work to its last",
-                                           std::move(totals)}};
-  if (!read.steps.empty()) sections.push_back({"steps", "Steps", "", {steps}});
-  return sections;
-}
-
 /// What the ranks say together.
 void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
                    std::vector<std::string>& notes) {
@@ -399,8 +378,23 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
   report.kind = "trace";
   report.command = "windtunnel import kineto --json";
   head(report, traces);
-  if (num_gpus == 1) {
-    report.sections = details(traces.front());
+  if (num_gpus == 1) {  // the one GPU of one file, in full
+    const ReadTrace& read = traces.front();
+    const GpuTotals& gpu = read.whole.front();
+    document::Table steps = totals_table("steps");
+    for (std::size_t i = 0; i < read.steps.size(); ++i)
+      for (const GpuTotals& each : read.steps[i])
+        steps.rows.push_back(totals_row(read.trace.steps[i].name, each));
+    std::vector<document::Part> totals;
+    for (document::Table& table : totals_of_work(json_of(gpu, 1))) {
+      if (!totals.empty()) totals.emplace_back(document::Words());
+      totals.emplace_back(std::move(table));
+    }
+    report.sections = {{"time", "Time",
+                        gpu_name(read.trace, gpu.device) + ", " + to_text(trace_time(gpu.window)) +
+                            " from its first work to its last",
+                        std::move(totals)}};
+    if (!read.steps.empty()) report.sections.push_back({"steps", "Steps", "", {steps}});
     return imported;
   }
   document::Table totals = totals_table("from first work to last");

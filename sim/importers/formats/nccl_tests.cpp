@@ -175,12 +175,11 @@ class NcclTextReader {
     const std::size_t at = text.find("NCCL_ALGO");
     if (at == std::string::npos) return false;
     const std::string value = lower_case(text).substr(at + std::string_view("NCCL_ALGO").size());
-    for (const std::string_view form : {"=", "=\"", "='", " set by environment to "})
-      if (value.starts_with(form)) {
-        const std::string_view algorithm = std::string_view(value).substr(form.size());
-        if (algorithm.starts_with("ring") && !algorithm.starts_with("ring,")) return true;
-      }
-    return false;
+    return std::ranges::any_of(
+        std::array{"=ring", "=\"ring", "='ring", " set by environment to ring"},
+        [&](const std::string& form) {
+          return value.starts_with(form) && !value.starts_with(form + ",");
+        });
   }
 
   void read_comment(const LogLine& line) {
