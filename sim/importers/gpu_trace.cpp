@@ -241,14 +241,10 @@ class GpuTraceBuilder {
     if (event.work == GpuWork::compute) event.phase = phase_named(text.field("name"));
     correlations_.push_back(text.correlation());
     trace_.events.push_back(event);
-    if (event.work == GpuWork::communication && names_[event.kind].starts_with("nccl"))
-      take_call(text, event);
     if (work == GpuWork::compute) trace_.kernel_time += *length;
     if (event.work == GpuWork::compute && names_[event.kind] == unknown_kernels)
       unknown_[text.field("name")] += *length;
-  }
-
-  void take_call(const TraceEvent& text, const GpuEvent& event) {
+    if (event.work != GpuWork::communication || !names_[event.kind].starts_with("nccl")) return;
     keep();
     const std::string& name = text.argument("Collective name");
     CollectiveCall call;

@@ -377,34 +377,28 @@ int LaunchScenario::gpus(int said) const {
 
 /// The model that --model names, or the one whose sizes the file says.
 void LaunchScenario::choose_model() {
-  const std::string& name = request_.options.model;
+  const std::string& named = request_.options.model;
   set_default("/model", empty_object());
-  JsonValue sizes = *find_at(tree_, "/model");
-  if (name.empty()) {
-    if (sizes.find("layers") == nullptr || sizes.find("hidden") == nullptr)
-      throw option_error(
-          "import", request_.kind,
-          request_.inputs.front().string() + " does not say the model's layers and hidden size",
-          "give --model MODEL: a name that `windtunnel list models` prints, or a "
-          "path (import hf-config makes such a file)");
-    complete_model(sizes);
-    return set("/model", sizes);
+  JsonValue model = *find_at(tree_, "/model");
+  if (!named.empty()) {
+    JsonValue whole = file_of_option("--model", named, model_files, library_);
+    const int sequence = int_at(model, "/sequence", int_at(whole, "/sequence", 0));
+    if (sequence == int_at(whole, "/sequence", 0)) return set("/model", absolute_if_path(named));
+    add_members(whole, {{"sequence", sequence}});
+    return set("/model", whole);
   }
-  JsonValue model = file_of_option("--model", name, model_files, library_);
-  const int sequence = int_at(sizes, "/sequence", int_at(model, "/sequence", 0));
-  if (sequence == int_at(model, "/sequence", 0)) return set("/model", absolute_if_path(name));
-  add_members(model, {{"sequence", sequence}});
-  set("/model", model);
-}
-
-/// A script seldom says the vocabulary: it is that of a model of the library with the same sizes.
-void LaunchScenario::complete_model(JsonValue& model) {
+  if (model.find("layers") == nullptr || model.find("hidden") == nullptr)
+    throw option_error(
+        "import", request_.kind,
+        request_.inputs.front().string() + " does not say the model's layers and hidden size",
+        "give --model MODEL: a name that `windtunnel list models` prints, or a "
+        "path (import hf-config makes such a file)");
   add_members(model, {{"name", request_.output.stem().string()},
                       {"source", request_.kind + " settings of " +
                                      request_.inputs.front().filename().string()}});
   if (model.find("family") == nullptr)
     add_members(model, {{"family", model.find("gated_mlp") != nullptr ? "llama" : "gpt"}});
-  if (model.find("vocab") != nullptr) return;
+  if (model.find("vocab") != nullptr) return set("/model", model);
   // Of several, the one with the same sequence: Llama 2 and 3 of 70 B differ in it.
   std::string alike;
   JsonValue vocabulary;
@@ -420,16 +414,15 @@ void LaunchScenario::complete_model(JsonValue& model) {
     alike = name;
     vocabulary = *known.find("vocab");
   }
-  if (!alike.empty()) {
-    model.set("vocab", vocabulary);
-    return note("the size of the vocabulary is that of " + alike +
-                ", whose layers have the same sizes");
-  }
   // Tokenizers of GPT-2 (arXiv:2005.14165) and Llama 2 (arXiv:2307.09288).
   const int assumed = model.find("family")->string() == "llama" ? 32000 : 50257;
-  add_members(model, {{"vocab", assumed}});
-  warn("the file does not say the size of the vocabulary; " + count_text(assumed, "token") +
-       " are assumed: see /model/vocab");
+  model.set("vocab", alike.empty() ? json_of(assumed) : vocabulary);
+  set("/model", model);
+  if (!alike.empty())
+    note("the size of the vocabulary is that of " + alike + ", whose layers have the same sizes");
+  else
+    warn("the file does not say the size of the vocabulary; " + count_text(assumed, "token") +
+         " are assumed: see /model/vocab");
 }
 
 int LaunchScenario::gpus_per_node() const {

@@ -113,7 +113,6 @@ class LaunchScenario {
   void refuse_other_models(const JsonValue* refused) const;
   void translate(const LaunchSetting& setting, const JsonValue& meaning);
   void choose_model();
-  void complete_model(JsonValue& model);
 
   const ImportRequest& request_;
   const Library& library_;

@@ -132,30 +132,29 @@ SimulatedTrace simulated_trace(const Scenario& scenario, const Library& library,
   return trace;
 }
 
-JsonValue json_of_run(const ComparedTimeline& run) {
-  JsonValue value = object_of({{"label", run.label},
-                               {"kind", run.kind == TraceKind::real ? "real" : "simulated"},
-                               {"fits", only_if(!run.fits, false)},
-                               {"who", run.who},
-                               {"rank", only_if(run.rank >= 0, run.rank)},
-                               {"world_size", only_if(run.world_size >= 0, run.world_size)},
-                               {"steps", run.is_marked ? run.steps : 0},
-                               {"time_s", run.time()}});
-  JsonValue totals = json_of(run.totals, run.steps);
-  totals.erase("window_s");
-  totals.erase("streams");
-  merge_json(value, totals);
-  return value;
-}
-
 JsonValue comparison_value(const TimelineComparison& comparison) {
-  JsonValue::Array speedups;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i)
-    speedups.emplace_back(comparison.speedup(i));
-  return object_of({{"schema", "windtunnel/timeline-comparison-v1"},
-                    {"runs", array_of(comparison.runs, json_of_run)},
-                    {"speedup", JsonValue(std::move(speedups))},
-                    {"notes", array_of(comparison.notes)}});
+  const auto run_json = [](const ComparedTimeline& run) {
+    JsonValue value = object_of({{"label", run.label},
+                                 {"kind", run.kind == TraceKind::real ? "real" : "simulated"},
+                                 {"fits", only_if(!run.fits, false)},
+                                 {"who", run.who},
+                                 {"rank", only_if(run.rank >= 0, run.rank)},
+                                 {"world_size", only_if(run.world_size >= 0, run.world_size)},
+                                 {"steps", run.is_marked ? run.steps : 0},
+                                 {"time_s", run.time()}});
+    JsonValue totals = json_of(run.totals, run.steps);
+    totals.erase("window_s");
+    totals.erase("streams");
+    merge_json(value, totals);
+    return value;
+  };
+  const Seconds first = comparison.runs.front().time();
+  return object_of(
+      {{"schema", "windtunnel/timeline-comparison-v1"},
+       {"runs", array_of(comparison.runs, run_json)},
+       {"speedup",
+        array_of(comparison.runs, [&](const ComparedTimeline& run) { return first / run.time(); })},
+       {"notes", array_of(comparison.notes)}});
 }
 
 // What terminal and page share.

@@ -513,8 +513,25 @@ class NcclImport : PlatformImport {
       const LogText log(source, problems_, find_nccl_header);
       if (problems_.size() == problems_before) run = NcclTextReader(log, problems_).read();
     }
-    if (problems_.size() == problems_before) place_ranks(run, file);
     if (problems_.size() > problems_before) return;
+    if (run.least_ranks > 0) {
+      // Without a list of ranks the bandwidths tell how many GPUs took part; how many a node had is that of the base.
+      const int per_node = node().gpus;
+      std::vector<int> possible;
+      for (int ranks = run.least_ranks; ranks <= run.most_ranks; ++ranks)
+        if (ranks < per_node || ranks % per_node == 0) possible.push_back(ranks);
+      if (possible.size() != 1)
+        return problem(run.times.front().origin,
+                       "the file lists no ranks, and its bandwidths allow " +
+                           std::to_string(run.least_ranks) + " to " +
+                           std::to_string(run.most_ranks) + " GPUs, of which " + base_.name() +
+                           " has " + std::to_string(per_node) + " a node",
+                       "keep the lines \"#  Rank 0 ... on HOST device 0\" of nccl-tests");
+      run.ranks = possible.front();
+      run.nodes = std::max(1, run.ranks / per_node);
+      note(file + ": no list of ranks; its bus bandwidth is that of " + std::to_string(run.ranks) +
+           " GPUs, taken as " + count_text(run.nodes, "node") + " of " + base_.name());
+    }
     if (!run.has_end) note(file + ": the summary at its end is missing; its lines are complete");
     if (run.num_in_place > 0)
       note(file + ": " + std::to_string(run.num_in_place) + " lines have in-place times only");
@@ -525,26 +542,6 @@ class NcclImport : PlatformImport {
       note(file + ": " + std::to_string(run.num_empty) + " lines of 0 B left out");
 
     runs_.push_back(std::move(run));
-  }
-
-  /// Without a list of ranks the bandwidths tell how many GPUs took part; how many a node had is that of the base.
-  void place_ranks(NcclRun& run, const std::string& file) {
-    if (run.least_ranks == 0) return;
-    const int per_node = node().gpus;
-    std::vector<int> possible;
-    for (int ranks = run.least_ranks; ranks <= run.most_ranks; ++ranks)
-      if (ranks < per_node || ranks % per_node == 0) possible.push_back(ranks);
-    if (possible.size() != 1)
-      return problem(run.times.front().origin,
-                     "the file lists no ranks, and its bandwidths allow " +
-                         std::to_string(run.least_ranks) + " to " + std::to_string(run.most_ranks) +
-                         " GPUs, of which " + base_.name() + " has " + std::to_string(per_node) +
-                         " a node",
-                     "keep the lines \"#  Rank 0 ... on HOST device 0\" of nccl-tests");
-    run.ranks = possible.front();
-    run.nodes = std::max(1, run.ranks / per_node);
-    note(file + ": no list of ranks; its bus bandwidth is that of " + std::to_string(run.ranks) +
-         " GPUs, taken as " + count_text(run.nodes, "node") + " of " + base_.name());
   }
 
   static bool is_exchange(const NcclRun& run) {
