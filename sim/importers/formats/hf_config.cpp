@@ -220,7 +220,20 @@ class ConfigReader {
                           {"rope_size", reader_->required_int("qk_rope_head_dim", 0, most_hidden)},
                           {"value_size", value > 0 ? value : std::max(1, hidden_ / heads_)}}));
     }
-    check_variants(latent, ours.find("mla") != nullptr);
+    // Variants that change sizes or work in a way that a model file cannot say.
+    if (is_on("mlp_bias"))
+      reader_->problem("mlp_bias", "mlp_bias adds biases to the feed-forward network, which " +
+                                       family_.model_type + " models here have not");
+    if (is_on("add_bias_linear"))
+      reader_->problem("add_bias_linear",
+                       "add_bias_linear adds biases to every product, which "
+                       "chatglm models here have not");
+    if (is_on("kv_lora_rank") && ours.find("mla") == nullptr)
+      reader_->problem("kv_lora_rank",
+                       "kv_lora_rank says that this is multi-head latent attention, which " +
+                           family_.model_type + " models have not as far as is known here");
+    if (latent && is_on("attention_bias"))
+      notes.emplace_back("attention_bias: the biases of latent attention are left out");
     add_notes(sequence == 0);
     return file;
   }
@@ -402,23 +415,6 @@ class ConfigReader {
       set("node_limit", reader_->optional_int("topk_group", 0, 0, most_experts), 0);
     merge_json(moe, *ours);
     return moe;
-  }
-
-  /// Variants that change sizes or work in a way that a model file cannot say.
-  void check_variants(bool latent, bool knows_latent) {
-    if (is_on("mlp_bias"))
-      reader_->problem("mlp_bias", "mlp_bias adds biases to the feed-forward network, which " +
-                                       family_.model_type + " models here have not");
-    if (is_on("add_bias_linear"))
-      reader_->problem("add_bias_linear",
-                       "add_bias_linear adds biases to every product, which "
-                       "chatglm models here have not");
-    if (is_on("kv_lora_rank") && !knows_latent)
-      reader_->problem("kv_lora_rank",
-                       "kv_lora_rank says that this is multi-head latent attention, which " +
-                           family_.model_type + " models have not as far as is known here");
-    if (latent && is_on("attention_bias"))
-      notes.emplace_back("attention_bias: the biases of latent attention are left out");
   }
 
   void add_notes(bool own_sequence) {

@@ -169,15 +169,6 @@ char separator_of(const LogLine& line) {
   return '\0';
 }
 
-/// Whether the file is such a table rather than a log.
-bool looks_like_csv(const LogText& log) {
-  if (log.lines().empty()) return false;
-  const LogLine& first = log.lines().front();
-  const char separator = separator_of(first);
-  // A log of mpiGraph that was cut down to one table begins with a word before the first tab.
-  return separator == '\t' ? first.text.front() == '\t' : separator != '\0';
-}
-
 /// Reads a table: a first line with the names of the nodes, then a line for each with its name and
 /// its rates, separated by commas, semicolons or tabs. The kind is what the first cell says
 /// ("Send", "Recv"), if it says one.
@@ -306,7 +297,11 @@ class MpigraphImport : PlatformImport {
                                         text.find("MsgSize"));  // where the first line was lost
                       });
     problems_.throw_if_any();
-    const RateTable table = looks_like_csv(log) ? table_of_csv(log) : table_of_log(log);
+    const char separator = log.lines().empty() ? '\0' : separator_of(log.lines().front());
+    // A log of mpiGraph that was cut down to one table begins with a word before the first tab.
+    const bool is_csv =
+        separator == '\t' ? log.lines().front().text.front() == '\t' : separator != '\0';
+    const RateTable table = is_csv ? table_of_csv(log) : table_of_log(log);
     kind_ = table.kind;
     rates_ = rates_of_nodes(table, problems_);
     problems_.throw_if_any();

@@ -256,6 +256,7 @@ class TopoImport : PlatformImport {
     const int links = links_of_a_gpu() > 0 ? links_of_a_gpu() : most_links_of_a_gpu;
     int most_of_a_gpu = 0;
     for (const TopoGpu& gpu : gpus_) {
+      lanes_.push_back(gpu.lanes);
       most_of_a_gpu =
           std::max(most_of_a_gpu, std::accumulate(gpu.lanes.begin(), gpu.lanes.end(), 0));
       bonded_pairs_ += std::ranges::count_if(gpu.lanes, [](int lanes) { return lanes != 0; });
@@ -263,15 +264,9 @@ class TopoImport : PlatformImport {
     bonded_pairs_ /= 2;  // each is in two rows
     if (most_of_a_gpu > links)
       kind_ = Kind::nvswitch;
-    else if (join_all(array_of_lanes()))
+    else if (join_all(lanes_))
       kind_ = Kind::mesh;
     is_ambiguous_ = num_gpus_ == 2 && bonded_pairs_ > 0;
-  }
-
-  std::vector<std::vector<int>> array_of_lanes() const {
-    std::vector<std::vector<int>> lanes;
-    for (const TopoGpu& gpu : gpus_) lanes.push_back(gpu.lanes);
-    return lanes;
   }
 
   /// Cards that are as near to a GPU as any are those for training; the rest is for storage or management.
@@ -338,7 +333,7 @@ class TopoImport : PlatformImport {
     if (takes_cards())
       set_number(type, "nics", near_.size(),
                  source + ", cards at " + name_of(distance_) + " or nearer to a GPU");
-    if (kind_ == Kind::mesh) set_lanes(array_of_lanes(), source);
+    if (kind_ == Kind::mesh) set_lanes(lanes_, source);
   }
 
   /// The table has no rate of a card. Fewer cards than the base has are as fast as its own, as far as anyone knows; more may be ports
@@ -443,9 +438,10 @@ class TopoImport : PlatformImport {
   std::map<std::string, std::string> legend_;
   int num_gpus_ = 0;
   std::vector<TopoGpu> gpus_;
-  std::vector<std::string> nics_;  ///< in the order of the columns: "mlx5_0"
-  int most_lanes_ = 0;             ///< NVLinks of the widest bond
-  Origin widest_bond_;             ///< where it is first named
+  std::vector<std::string> nics_;        ///< in the order of the columns: "mlx5_0"
+  std::vector<std::vector<int>> lanes_;  ///< NVLinks, [GPU][GPU]
+  int most_lanes_ = 0;                   ///< NVLinks of the widest bond
+  Origin widest_bond_;                   ///< where it is first named
   Kind kind_ = Kind::pcie;
   std::ptrdiff_t bonded_pairs_ = 0;    ///< pairs with NVLinks
   bool is_ambiguous_ = false;          ///< two GPUs only: switch and bridge look the same
