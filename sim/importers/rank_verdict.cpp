@@ -131,7 +131,6 @@ class RankJudge {
     add_paces();
     find_slow_ranks();
     add_rates();
-    find_slow_groups();
     find_slow_links();
     return std::move(verdict_);
   }
@@ -330,22 +329,6 @@ class RankJudge {
     return std::log(rate.peers_bandwidth / rate.bus_bandwidth);
   }
 
-  /// Groups within nodes and between them scatter differently; of few groups of one sort the scatter is hardly known, so that it is at
-  /// least that of all.
-  void find_slow_groups() {
-    std::vector<double> all;
-    std::map<bool, std::vector<double>> sorts;  // by whether they are between nodes
-    for (const GroupRate& rate : verdict_.groups)
-      if (rate.peers_bandwidth > 0) {
-        all.push_back(deviation(rate));
-        sorts[rate.nodes.size() > 1].push_back(deviation(rate));
-      }
-    for (GroupRate& rate : verdict_.groups)
-      if (rate.peers_bandwidth > 0)
-        rate.is_slow = OutlierTest(all, OutlierTest(sorts[rate.nodes.size() > 1]).scatter())
-                           .is_outlier(deviation(rate));
-  }
-
   /// Where a group may be slow: between any two of its nodes, between neighbours in a ring over the nodes in order, which NCCL usually
   /// makes, or in the network of one node, which is a pair with itself.
   enum class Places { pairs, neighbours, nodes };
@@ -380,6 +363,19 @@ class RankJudge {
   }
 
   void find_slow_links() {
+    // Groups within nodes and between them scatter differently; of few groups of one sort the scatter is hardly known, so that it is at
+    // least that of all.
+    std::vector<double> all;
+    std::map<bool, std::vector<double>> sorts;  // by whether they are between nodes
+    for (const GroupRate& rate : verdict_.groups)
+      if (rate.peers_bandwidth > 0) {
+        all.push_back(deviation(rate));
+        sorts[rate.nodes.size() > 1].push_back(deviation(rate));
+      }
+    for (GroupRate& rate : verdict_.groups)
+      if (rate.peers_bandwidth > 0)
+        rate.is_slow = OutlierTest(all, OutlierTest(sorts[rate.nodes.size() > 1]).scatter())
+                           .is_outlier(deviation(rate));
     std::vector<const GroupRate*> between;
     for (const GroupRate& rate : verdict_.groups)
       if (rate.is_slow && rate.nodes.size() > 1)

@@ -145,7 +145,20 @@ class NvbandwidthImport : PlatformImport {
               "device_to_device_memcpy_read_ce");
       problems_.throw_if_any();
     }
-    if (host || host_alone) set_link_efficiency(host ? *host : *host_alone);
+    // A copy between pinned memory of the host and the GPU, as offloading makes them, attains this share of the link.
+    if (const auto& rates = host ? host : host_alone; rates && !node().host) {
+      note("copies between host and GPU are only printed: " + base_.name() + " has no host");
+    } else if (rates) {
+      const double efficiency = rates->mean / node().host->link;
+      if (efficiency > 1)
+        throw base_error("copies between host and GPU attain " + to_text(rates->mean) +
+                             ", and host/link of " + base_.name() + " is " +
+                             to_text(node().host->link),
+                         "name a base with this node's link, as import nccl-topo reads it");
+      set_number(*base_.only_node_type().find("host"), "link_efficiency", efficiency,
+                 source_of(*rates));
+      imported_.text += "    host/link_efficiency " + percent_text(efficiency) + "\n";
+    }
     // No message of NCCL is faster than a copy engine's. It may be slower: its kernels use few channels while all GPUs send.
     const BytesPerSecond given = node().interconnect.point_to_point;
     if (peers && given <= peers->mean) {
@@ -200,21 +213,6 @@ class NvbandwidthImport : PlatformImport {
   std::string source_of(const Rates& rates) const {
     return "measured: nvbandwidth, " + file_ + ", mean of " + rates.tests + ", " +
            to_text(rates.mean) + " (" + to_text(rates.least) + " to " + to_text(rates.most) + ")";
-  }
-
-  /// A copy between pinned memory of the host and the GPU, as offloading makes them, attains this share of the link.
-  void set_link_efficiency(const Rates& rates) {
-    JsonValue* const host = base_.only_node_type().find("host");
-    if (host == nullptr)
-      return note("copies between host and GPU are only printed: " + base_.name() + " has no host");
-    const double efficiency = rates.mean / node().host->link;
-    if (efficiency > 1)
-      throw base_error("copies between host and GPU attain " + to_text(rates.mean) +
-                           ", and host/link of " + base_.name() + " is " +
-                           to_text(node().host->link),
-                       "name a base with this node's link, as import nccl-topo reads it");
-    set_number(*host, "link_efficiency", efficiency, source_of(rates));
-    imported_.text += "    host/link_efficiency " + percent_text(efficiency) + "\n";
   }
 
   CopyLog log_;

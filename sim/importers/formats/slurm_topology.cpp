@@ -81,8 +81,8 @@ class SlurmTopologyImport : PlatformImport {
          "pool; if they carry less, write " +
          (tiers_.empty() ? "their rates into fabric/links" : "fabric/taper"));
     constexpr std::size_t most_named = 8;
-    const std::size_t leaves = static_cast<std::size_t>(std::ranges::count_if(
-        switches_, [](const auto& each) { return each.second.switches.empty(); }));
+    const auto leaves = std::ranges::count_if(
+        switches_, [](const auto& each) { return each.second.switches.empty(); });
     imported_.text =
         file_ + ": " + count_text(nodes_.size(), "node") + ", laid into " + base_.name() +
         "\n\n  nodes      " + listed(nodes_, {}, most_named) + "\n  switches   " +
