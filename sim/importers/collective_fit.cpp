@@ -40,22 +40,6 @@ Seconds predict(const Interconnect& interconnect, const FittedTime& time) {
   return in_node_collective(interconnect, gpus, time.bytes, ring_kind_of(time.collective));
 }
 
-/// The run's times, each with its role in the fit.
-std::vector<FittedTime> times_of(const NcclRun& run) {
-  const Seconds shortest = std::ranges::min(run.times, {}, &CollectiveTime::time).time;
-  std::vector<FittedTime> times;
-  for (const CollectiveTime& time : run.times)
-    times.push_back({run.ranks,
-                     run.collective,
-                     time.bytes,
-                     time.time,
-                     {},
-                     time.bytes >= smallest_modelled      ? Role::fitted
-                     : time.time <= shortest * floor_band ? Role::floor
-                                                          : Role::not_modelled});
-  return times;
-}
-
 Constant constant(std::string key, double start, std::function<void(Interconnect&, double)> set) {
   return {std::move(key), std::move(set), start, start / search_range, start * search_range};
 }
@@ -166,7 +150,16 @@ InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<Ncc
   std::set<int> sizes;
   for (const NcclRun& run : runs) {
     sizes.insert(run.ranks);
-    for (FittedTime& time : times_of(run)) result.times.push_back(time);
+    const Seconds shortest = std::ranges::min(run.times, {}, &CollectiveTime::time).time;
+    for (const CollectiveTime& time : run.times)
+      result.times.push_back({run.ranks,
+                              run.collective,
+                              time.bytes,
+                              time.time,
+                              {},
+                              time.bytes >= smallest_modelled      ? Role::fitted
+                              : time.time <= shortest * floor_band ? Role::floor
+                                                                   : Role::not_modelled});
   }
   // The floor counts as one time, however many sizes show it.
   const auto num_floor = std::ranges::count(result.times, Role::floor, &FittedTime::role);

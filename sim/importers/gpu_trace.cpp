@@ -162,7 +162,25 @@ class GpuTraceBuilder {
     for (const auto& [number, name] : head.gpus)
       if (trace_.gpu.empty() || (!trace_.events.empty() && number == trace_.events.front().device))
         trace_.gpu = name;
-    find_phases();
+    for (auto* times : {&backward_, &optimizer_})
+      for (auto& [thread, of_thread] : *times) of_thread = united(std::move(of_thread));
+    for (std::size_t i = 0; !launches_.empty() && i < trace_.events.size(); ++i) {
+      GpuEvent& event = trace_.events[i];
+      if (event.work != GpuWork::compute && event.work != GpuWork::set) continue;
+      const auto found = launches_.find(correlations_[i]);
+      if (found == launches_.end()) {
+        trace_.unlaunched += event.phase == ComputePhase::unknown;
+        continue;
+      }
+      const Launch& launch = found->second;
+      const auto is_within = [&](const std::unordered_map<std::uint32_t, Intervals>& times) {
+        const auto thread = times.find(launch.thread);
+        return thread != times.end() && holds(thread->second, launch.at);
+      };
+      event.phase = is_within(optimizer_)  ? ComputePhase::optimizer
+                    : is_within(backward_) ? ComputePhase::backward
+                                           : ComputePhase::forward;
+    }
     std::unordered_map<std::uint32_t, std::uint32_t> described;
     for (const auto& [number, name] : to_describe_)
       if (const auto found = head.group_descriptions.find(name);
@@ -301,29 +319,6 @@ class GpuTraceBuilder {
     const auto [number, is_new] = threads_.find_or_add(name);
     if (is_new) keep(name.size() - 1);
     return number;
-  }
-
-  void find_phases() {
-    for (auto* times : {&backward_, &optimizer_})
-      for (auto& [thread, of_thread] : *times) of_thread = united(std::move(of_thread));
-    if (launches_.empty()) return;
-    for (std::size_t i = 0; i < trace_.events.size(); ++i) {
-      GpuEvent& event = trace_.events[i];
-      if (event.work != GpuWork::compute && event.work != GpuWork::set) continue;
-      const auto found = launches_.find(correlations_[i]);
-      if (found == launches_.end()) {
-        trace_.unlaunched += event.phase == ComputePhase::unknown;
-        continue;
-      }
-      const Launch& launch = found->second;
-      const auto is_within = [&](const std::unordered_map<std::uint32_t, Intervals>& times) {
-        const auto thread = times.find(launch.thread);
-        return thread != times.end() && holds(thread->second, launch.at);
-      };
-      event.phase = is_within(optimizer_)  ? ComputePhase::optimizer
-                    : is_within(backward_) ? ComputePhase::backward
-                                           : ComputePhase::forward;
-    }
   }
 
   TraceEventReader& reader_;

@@ -483,7 +483,12 @@ class ShellReader {
       } else if (text == "<<") {
         document = token().document;
       } else if (is_one_of(text, {">", "<", "<<<"})) {
-        skip_target(words);
+        // The file, or "&1", that it names; of "2>&1" also the "2" before it.
+        while (is_operator_at(at_ + 1, ">")) ++at_;
+        const bool is_duplicate = is_operator_at(at_ + 1, "&");
+        if (is_duplicate) ++at_;
+        if (is_duplicate && !words.empty() && is_one_of(words.back(), {"1", "2"})) words.pop_back();
+        if (at_ + 1 < tokens_.size() && !tokens_[at_ + 1].is_operator) ++at_;
       } else if (text == "(" && !words.empty() && is_operator_at(at_ + 1, ")")) {
         at_ += 2;  // a function, whose body is read where it stands
         return true;
@@ -519,15 +524,6 @@ class ShellReader {
       if (is_operator(")") && --depth == 0) break;
     }
     return text;
-  }
-
-  /// The file, or "&1", that a redirection at `at_` names; of "2>&1" also the "2" before it.
-  void skip_target(Fields& words) {
-    while (is_operator_at(at_ + 1, ">")) ++at_;
-    const bool is_duplicate = is_operator_at(at_ + 1, "&");
-    if (is_duplicate) ++at_;
-    if (is_duplicate && !words.empty() && is_one_of(words.back(), {"1", "2"})) words.pop_back();
-    if (at_ + 1 < tokens_.size() && !tokens_[at_ + 1].is_operator) ++at_;
   }
 
   /// NAME=value, NAME+=value, NAME=( words ).
