@@ -197,16 +197,13 @@ class GpuTraceBuilder {
     }
 
     // Every process of our traces has the marks; steps that overlap are cut.
-    std::vector<TraceStep>& steps = trace_.steps;
-    std::ranges::stable_sort(steps, {}, [](const TraceStep& step) {
-      return std::pair{step.begin, step.end};
-    });
-    std::vector<TraceStep> disjoint;
-    for (TraceStep& step : steps) {
-      if (!disjoint.empty()) step.begin = std::max(step.begin, disjoint.back().end);
-      if (step.begin < step.end) disjoint.push_back(std::move(step));
+    std::vector<TraceStep> marked = std::exchange(trace_.steps, {});
+    const auto time_of = [](const TraceStep& step) { return std::pair{step.begin, step.end}; };
+    std::ranges::stable_sort(marked, {}, time_of);
+    for (TraceStep& step : marked) {
+      if (!trace_.steps.empty()) step.begin = std::max(step.begin, trace_.steps.back().end);
+      if (step.begin < step.end) trace_.steps.push_back(std::move(step));
     }
-    steps = std::move(disjoint);
 
     trace_.unknown_kernels.assign(unknown_.begin(), unknown_.end());
     std::ranges::sort(trace_.unknown_kernels, {}, [](const auto& kernel) {

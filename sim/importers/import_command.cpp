@@ -17,18 +17,6 @@
 namespace windtunnel {
 namespace {
 
-const Importer& importer_of(const std::string& kind) {
-  std::vector<std::string> names;
-  for (const Importer& importer : importers()) {
-    if (kind == importer.name) return importer;
-    names.emplace_back(importer.name);
-  }
-  const std::string nearest = closest_match(kind, names);
-  throw option_error(
-      "import", kind, "there is no importer \"" + kind + "\"",
-      nearest.empty() ? "there are " + listed(names) : "did you mean \"" + nearest + "\"?");
-}
-
 void check(const ImportRequest& request, const Importer& importer) {
   const std::string name = std::string("import ") + importer.name;
   const ImportOptions& options = request.options;
@@ -135,7 +123,16 @@ std::span<const Importer> importers() {
 
 void run_import(const ImportRequest& request, ResultFormat format, const Library& library,
                 std::ostream& out, std::ostream& messages) {
-  const Importer& importer = importer_of(request.kind);
+  const auto found = std::ranges::find(importers(), request.kind, &Importer::name);
+  if (found == importers().end()) {
+    std::vector<std::string> names;
+    for (const Importer& each : importers()) names.emplace_back(each.name);
+    const std::string nearest = closest_match(request.kind, names);
+    throw option_error(
+        "import", request.kind, "there is no importer \"" + request.kind + "\"",
+        nearest.empty() ? "there are " + listed(names) : "did you mean \"" + nearest + "\"?");
+  }
+  const Importer& importer = *found;
   check(request, importer);
   // What a file is, where that is why it could not be read. Readers of settings find some in many files, and are not asked.
   if (std::ranges::count(importer.options, "--gpus") > 0) refuse_other_files(importer, request);

@@ -107,7 +107,6 @@ class IbnetdiscoverImport : PlatformImport {
     join_switches();
     problems_.throw_if_any();
     write_document();
-    describe();
     return finished();
   }
 
@@ -315,9 +314,7 @@ class IbnetdiscoverImport : PlatformImport {
       note(std::to_string(others_.size()) + " left out, as a node here has " +
            count_text(num_nics_, "port") +
            " and a description \"HOST ADAPTER\": " + listed(others_, {}, most_named_));
-  }
 
-  void describe() {
     const auto host = [](const auto& node) { return node.first; };
     imported_.text = file_ + ": " + count_text(nodes_.size(), "node") + ", laid into " +
                      base_.name() + "\n\n  nodes      " + listed(nodes_, host, most_named_) +

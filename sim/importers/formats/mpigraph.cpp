@@ -339,13 +339,12 @@ class MpigraphImport : PlatformImport {
   }
 
  private:
-  BytesPerSecond in_bytes(double rate) const { return unit_ * rate; }
-  std::string rate_text(double rate) const { return to_text(in_bytes(rate)); }
+  std::string rate_text(double rate) const { return to_text(unit_ * rate); }
   /// "node1 to node2"
   std::string pair_text(std::size_t from, std::size_t to) const {
     return rates_.nodes[from] + " to " + rates_.nodes[to];
   }
-  /// What each node's slowest partners are: "targets" or "sources".
+  /// What each node's slowest partners are.
   std::string partner() const { return artefact_->of_senders ? "targets" : "sources"; }
 
   RateTable table_of_csv(const LogText& log) {
@@ -493,7 +492,7 @@ class MpigraphImport : PlatformImport {
       for (std::size_t j = 0; j < rates_.nodes.size(); ++j)
         if (i != j && *rates_.rate[i][j] > most) most = *rates_.rate[i][j], from = i, to = j;
     const BytesPerSecond nominal = type.nic_rate * type.nics;
-    const BytesPerSecond attained = in_bytes(most) * rails_;
+    const BytesPerSecond attained = unit_ * most * rails_;
     if (attained > nominal)
       throw base_error(file_ + " has " + to_text(attained) + " for " + pair_text(from, to) + " (" +
                            count_text(rails_, "rail") + "), but the " + std::to_string(type.nics) +
@@ -524,7 +523,7 @@ class MpigraphImport : PlatformImport {
     if (difference_of_tables_)
       text +=
           "  Send and Recv      differ by " + percent_text(*difference_of_tables_) + " (median)\n";
-    const auto rate = [&](double number) { return in_bytes(number) / BytesPerSecond{1}; };
+    const auto rate = [&](double number) { return unit_ * number / BytesPerSecond{1}; };
     const auto node_name = [&](std::size_t node) { return rates_.nodes[node]; };
     text += "  phase artefact     ";
     JsonValue artefact;
