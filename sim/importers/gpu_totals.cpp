@@ -12,7 +12,6 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
