@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <memory>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -21,18 +21,19 @@
 namespace windtunnel {
 namespace {
 
-/// Puts devices in place of their names; those in files of the library keep their name in `kept`.
-void expand_devices(JsonValue& document, JsonValue& kept, ScenarioFiles& files) {
-  JsonValue* types = document.find("node_types");
-  JsonValue* kept_types = kept.find("node_types");
-  if (types == nullptr || !types->is_array()) return;
-  for (std::size_t i = 0; i < types->array().size(); ++i) {
+/// A document as our own reader reads it, with devices from the library; those in other files are put in place of their paths.
+Platform read_platform_of(JsonValue& document, const Library& library, Problems& problems) {
+  ScenarioFiles files(library, {}, problems);
+  JsonValue expanded = document;
+  JsonValue* types = expanded.find("node_types");
+  for (std::size_t i = 0; types != nullptr && types->is_array() && i < types->array().size(); ++i) {
     JsonValue* device = types->array()[i].find("device");
     if (device == nullptr || !device->is_string()) continue;
     const bool is_path = looks_like_path(device->string());
     files.expand(*device, device_files, "/node_types/" + std::to_string(i) + "/device");
-    if (is_path) kept_types->array()[i].set("device", *device);
+    if (is_path) document.find("node_types")->array()[i].set("device", *device);
   }
+  return problems.empty() ? read_platform(expanded, {}, problems) : Platform{};
 }
 
 // NVLinks: NVIDIA's datasheets (bandwidth of a GPU by that of a link); A800 and H800 have 400 GB/s of 50 GB/s a link. Consumer
@@ -45,8 +46,6 @@ constexpr GpuModel models[]{
     {"B200", 18}, {"B300"},    {"GB200"},    {"GB300"},   {"3090"},     {"4090"},   {"5090"},
     {"MI50"},     {"MI60"},    {"MI100"},    {"MI210"},   {"MI250"},    {"MI250X"}, {"MI300A"},
     {"MI300X"},   {"MI308X"},  {"MI325X"},   {"MI350X"},  {"MI355X"}};
-
-bool is_in_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 /// Which built-in platforms could be the base instead.
 std::string bases_with(const GpuModel& model, const Library& library) {
@@ -81,11 +80,7 @@ JsonValue file_of_option(const std::string& option, const std::string& name,
 BasePlatform::BasePlatform(const std::string& name, const Library& library)
     : given_(name), document_(file_of_option("--base", name, platform_files, library)) {
   Problems problems;
-  ScenarioFiles files(library, {}, problems);
-  JsonValue expanded = document_;
-  expand_devices(expanded, document_, files);
-  problems.throw_if_any();
-  platform_ = read_platform(expanded, {}, problems);
+  platform_ = read_platform_of(document_, library, problems);
   problems.throw_if_any();
   name_ = platform_.name;
 }
@@ -120,10 +115,8 @@ bool join_all(const std::vector<std::vector<int>>& lanes) {
 
 Platform read_back(const JsonValue& document, const Library& library) {
   Problems problems;
-  ScenarioFiles files(library, {}, problems);
-  JsonValue expanded = document, kept = document;
-  expand_devices(expanded, kept, files);
-  Platform platform = read_platform(expanded, {}, problems);
+  JsonValue copy = document;
+  Platform platform = read_platform_of(copy, library, problems);
   if (!problems.empty()) throw ContractViolation(to_text(problems.all().front()));
   return platform;
 }
@@ -190,15 +183,13 @@ Imported PlatformImport::finished() {
 }
 
 const GpuModel* gpu_model_in(std::string_view text) {
-  for (auto from = text.begin(); from != text.end();) {
-    from = std::find_if(from, text.end(), is_in_word);
-    const auto end = std::find_if_not(from, text.end(), is_in_word);
-    const std::string word = lower_case({from, end});
-    const GpuModel* model = std::ranges::find_if(
-        models, [&](const GpuModel& each) { return lower_case(each.name) == word; });
-    if (model != std::end(models)) return model;
-    from = end;
-  }
+  std::string words = lower_case(text);
+  std::ranges::replace_if(
+      words, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, ' ');
+  std::istringstream list(words);
+  for (std::string word; list >> word;)
+    for (const GpuModel& model : models)
+      if (lower_case(model.name) == word) return &model;
   return nullptr;
 }
 

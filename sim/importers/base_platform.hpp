@@ -95,7 +95,7 @@ class PlatformImport {
       note(key + " is that of " + base_.name() + ": no time depends on it");
   }
   void warn(std::string text) { imported_.warnings.push_back(std::move(text)); }
-  void problem(const Origin& place, std::string message, std::string suggestion) {
+  void problem(const Origin& place, std::string message, std::string suggestion = {}) {
     add_problem(problems_, place, std::move(message), std::move(suggestion));
   }
   /// That the base is the wrong one.

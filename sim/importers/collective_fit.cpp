@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <string_view>
@@ -38,31 +37,6 @@ Seconds predict(const Interconnect& interconnect, const FittedTime& time) {
   std::vector<int> gpus(static_cast<std::size_t>(time.ranks));
   std::iota(gpus.begin(), gpus.end(), 0);
   return in_node_collective(interconnect, gpus, time.bytes, ring_kind_of(time.collective));
-}
-
-/// The run's times, each with its role in the fit.
-std::vector<FittedTime> times_of(const NcclRun& run) {
-  Seconds shortest{std::numeric_limits<double>::infinity()};
-  for (const CollectiveTime& time : run.times) shortest = std::min(shortest, time.time);
-  std::vector<FittedTime> times;
-  for (const CollectiveTime& time : run.times) {
-    Role role = Role::fitted;
-    if (time.bytes < smallest_modelled)
-      role = time.time <= shortest * floor_band ? Role::floor : Role::not_modelled;
-    times.push_back({run.ranks, run.collective, time.bytes, time.time, {}, role});
-  }
-  return times;
-}
-
-/// The floor counts as one time, however many sizes show it.
-std::vector<double> weights_of(const std::vector<FittedTime>& times) {
-  const auto num_floor = std::ranges::count(times, Role::floor, &FittedTime::role);
-  std::vector<double> weights;
-  for (const FittedTime& time : times)
-    weights.push_back(time.role == Role::fitted  ? 1.0
-                      : time.role == Role::floor ? 1.0 / static_cast<double>(num_floor)
-                                                 : 0.0);
-  return weights;
 }
 
 Constant constant(std::string key, double start, std::function<void(Interconnect&, double)> set) {
@@ -175,11 +149,27 @@ InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<Ncc
   std::set<int> sizes;
   for (const NcclRun& run : runs) {
     sizes.insert(run.ranks);
-    for (FittedTime& time : times_of(run)) result.times.push_back(time);
+    const Seconds shortest = std::ranges::min(run.times, {}, &CollectiveTime::time).time;
+    for (const CollectiveTime& time : run.times)
+      result.times.push_back({run.ranks,
+                              run.collective,
+                              time.bytes,
+                              time.time,
+                              {},
+                              time.bytes >= smallest_modelled      ? Role::fitted
+                              : time.time <= shortest * floor_band ? Role::floor
+                                                                   : Role::not_modelled});
   }
+  // The floor counts as one time, however many sizes show it.
+  const auto num_floor = std::ranges::count(result.times, Role::floor, &FittedTime::role);
+  std::vector<double> weights;
+  for (const FittedTime& time : result.times)
+    weights.push_back(time.role == Role::fitted  ? 1.0
+                      : time.role == Role::floor ? 1.0 / static_cast<double>(num_floor)
+                                                 : 0.0);
   const std::vector<Constant> constants = constants_of(base, sizes.size() > 1);
   ConstantSearch<Interconnect> search(
-      base, constants, weights_of(result.times), [&result](const Interconnect& candidate) {
+      base, constants, std::move(weights), [&result](const Interconnect& candidate) {
         std::vector<double> residuals;
         for (const FittedTime& time : result.times)
           residuals.push_back(std::log(predict(candidate, time) / time.measured));
@@ -192,18 +182,16 @@ InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<Ncc
       });
   std::vector<double> values = fit.values;
   for (std::size_t i = 0; i < constants.size(); ++i) {
-    if (total(fit.sensitivities[i]) >= least_sensitivity) {
-      result.fitted.push_back(constants[i].key);
-      continue;
-    }
     std::vector<double> as_in_base = values;
     as_in_base[i] = constants[i].start;
-    if (search.misfit(as_in_base) > search.misfit(values) + least_sensitivity) {
-      result.bounded.push_back(constants[i].key);
-    } else {
-      result.kept.push_back(constants[i].key);
-      values = as_in_base;
-    }
+    const bool is_fitted = total(fit.sensitivities[i]) >= least_sensitivity;
+    const bool is_kept =
+        !is_fitted && search.misfit(as_in_base) <= search.misfit(values) + least_sensitivity;
+    (is_fitted ? result.fitted
+     : is_kept ? result.kept
+               : result.bounded)
+        .push_back(constants[i].key);
+    if (is_kept) values = as_in_base;
   }
   result.interconnect = search.with(values);
   std::vector<double> errors;

@@ -18,17 +18,6 @@ struct KnownDevice {
   Device device;
 };
 
-std::optional<KnownDevice> measured_device(const Library& library, const std::string& name) {
-  Problems problems;
-  JsonValue value = parse_json(read_source(library_file(library, device_files, name)), problems);
-  JsonValue document = value;
-  const Device device = read_device(value, {}, problems);
-  if (!problems.empty()) return std::nullopt;
-  const Evidence evidence = device.sources.at("gemm/peak_fraction").evidence;
-  if (evidence != Evidence::fitted && evidence != Evidence::measured) return std::nullopt;
-  return KnownDevice{std::move(document), device};
-}
-
 template <class Amount>
 std::optional<Amount> amount_at(const JsonValue& sheet, const std::string& pointer) {
   const JsonValue* value = find_at(sheet, pointer);
@@ -62,20 +51,26 @@ Nominal nominal_of(const JsonValue& sheet) {
   return {bf16 ? *bf16 : *fp16, bf16 ? Precision::bf16 : Precision::fp16, *bandwidth, *capacity};
 }
 
-double distance(const Nominal& nominal, const Device& device) {
-  const auto peak = device.peak.find(nominal.precision);
-  if (peak == device.peak.end()) return std::numeric_limits<double>::infinity();
-  return std::abs(std::log(nominal.peak / peak->second)) +
-         std::abs(std::log(nominal.bandwidth / device.memory_bandwidth));
-}
-
 KnownDevice nearest_device(const Nominal& nominal, const Library& library) {
   std::optional<KnownDevice> nearest;
+  double least = std::numeric_limits<double>::infinity();
   for (const std::string& name : library.names(device_files.name)) {
-    std::optional<KnownDevice> known = measured_device(library, name);
-    if (known &&
-        (!nearest || distance(nominal, known->device) < distance(nominal, nearest->device)))
-      nearest = std::move(known);
+    Problems problems;
+    JsonValue value = parse_json(read_source(library_file(library, device_files, name)), problems);
+    JsonValue document = value;
+    const Device device = read_device(value, {}, problems);
+    if (!problems.empty()) continue;
+    const Evidence evidence = device.sources.at("gemm/peak_fraction").evidence;
+    if (evidence != Evidence::fitted && evidence != Evidence::measured) continue;
+    const auto peak = device.peak.find(nominal.precision);
+    const double distance =
+        peak == device.peak.end()
+            ? std::numeric_limits<double>::infinity()
+            : std::abs(std::log(nominal.peak / peak->second)) +
+                  std::abs(std::log(nominal.bandwidth / device.memory_bandwidth));
+    if (nearest && distance >= least) continue;
+    nearest = {std::move(document), device};
+    least = distance;
   }
   if (!nearest)
     throw EnvironmentError("no device of the library has measured matrix products to scale from");

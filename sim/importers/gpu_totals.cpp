@@ -12,7 +12,6 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
-#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -62,10 +61,6 @@ TraceLine line_of(const GpuEvent& event) {
   return TraceLine::idle;
 }
 
-bool computes(const GpuEvent& event) {
-  return event.work == GpuWork::compute || event.work == GpuWork::set;
-}
-
 /// What ran on one GPU, by line and by phase.
 struct Ran {
   EnumArray<TraceLine, Intervals> lines;
@@ -73,42 +68,16 @@ struct Ran {
   GpuTotals totals;
 };
 
-/// Labels are made once a kind of event, not once an event.
-class Labels {
- public:
-  explicit Labels(const GpuTrace& trace) : trace_(trace) {}
-  const std::pair<std::string, std::string>& of(const GpuEvent& event) {
-    const auto [found, is_new] = labels_.try_emplace({event.work, event.kind, event.group});
-    if (is_new) {
-      const std::string &kind = trace_.names[event.kind], &group = trace_.names[event.group];
-      const bool computes = event.work == GpuWork::compute;
-      std::string label = name_of(event.work);
-      if (event.work == GpuWork::communication)
-        label = kind;
-      else if (!computes && !kind.empty())
-        label += " " + kind;
-      found->second = {label, computes ? kind : label + (group.empty() ? "" : " (" + group + ")")};
-    }
-    return found->second;
-  }
-
- private:
-  const GpuTrace& trace_;
-  std::map<std::tuple<GpuWork, std::uint32_t, std::uint32_t>, std::pair<std::string, std::string>>
-      labels_;
-};
-
-void add(const GpuTrace& trace, const GpuEvent& event, Intervals::value_type time, Labels& labels,
-         Ran& ran) {
-  ran.lines[line_of(event)].push_back(time);
-  if (computes(event)) ran.phases[event.phase].push_back(time);
-  if (!is_work(event)) return;
-  const auto& [label, kernel] = labels.of(event);
-  for (WorkTotal* total :
-       {&ran.totals.by_stream[trace.names[event.stream]][label], &ran.totals.by_kernel[kernel]}) {
-    ++total->count;
-    total->nanoseconds += time.second - time.first;
-  }
+/// What a kind of event is called among those of its stream, and among kernels.
+std::pair<std::string, std::string> labels_of(const GpuEvent& event, const GpuTrace& trace) {
+  const std::string &kind = trace.names[event.kind], &group = trace.names[event.group];
+  std::string label = name_of(event.work);
+  if (event.work == GpuWork::compute) return {label, kind};
+  if (event.work == GpuWork::communication)
+    label = kind;
+  else if (!kind.empty())
+    label += " " + kind;
+  return {label, label + (group.empty() ? "" : " (" + group + ")")};
 }
 
 GpuTotals summed(Ran ran) {
@@ -169,14 +138,28 @@ std::vector<GpuTotals> totals_of(const GpuTrace& trace, std::span<const TraceSte
   for (const TraceStep& step : steps) window += step.end - step.begin;
   if (steps.empty()) steps = {&always, 1};
   std::map<std::int64_t, Ran> devices;
-  Labels labels(trace);
+  std::map<std::tuple<GpuWork, std::uint32_t, std::uint32_t>, std::pair<std::string, std::string>>
+      labels;  // made once a kind of event, not once an event
   for (const GpuEvent& event : trace.events) {
     Ran& ran = devices[event.device];
+    const auto [labelled, is_new] = labels.try_emplace({event.work, event.kind, event.group});
+    if (is_new) labelled->second = labels_of(event, trace);
+    const auto& [label, kernel] = labelled->second;
     auto step = std::ranges::partition_point(
         steps, [&](const TraceStep& each) { return each.end <= event.begin; });
-    for (; step != steps.end() && step->begin < event.end; ++step)
-      add(trace, event, {std::max(event.begin, step->begin), std::min(event.end, step->end)},
-          labels, ran);
+    for (; step != steps.end() && step->begin < event.end; ++step) {
+      const std::int64_t begin = std::max(event.begin, step->begin),
+                         end = std::min(event.end, step->end);
+      ran.lines[line_of(event)].emplace_back(begin, end);
+      if (event.work == GpuWork::compute || event.work == GpuWork::set)
+        ran.phases[event.phase].emplace_back(begin, end);
+      if (!is_work(event)) continue;
+      for (WorkTotal* total : {&ran.totals.by_stream[trace.names[event.stream]][label],
+                               &ran.totals.by_kernel[kernel]}) {
+        ++total->count;
+        total->nanoseconds += end - begin;
+      }
+    }
   }
   std::vector<GpuTotals> result;
   for (auto& [device, ran] : devices) {

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "core/utf8.hpp"
 #include "core/work_note.hpp"
+#include "importers/log_text.hpp"
 #include "importers/tables.hpp"
 #include "importers/trace_event_reader.hpp"
 
@@ -22,18 +23,15 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Whether `word` stands in `text` between characters that are no letters: "tp" in "mesh_tp".
-bool has_word(const std::string& text, std::string_view word) {
+/// Whether one of `words` stands in `text` between characters that are no letters: "tp" in "mesh_tp".
+bool has_word(const std::string& text, std::initializer_list<std::string_view> words) {
   const auto is_letter = [&](std::size_t at) {
     return at < text.size() && std::isalpha(static_cast<unsigned char>(text[at])) != 0;
   };
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
-    if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + word.size())) return true;
+  for (const std::string_view word : words)
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+      if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + word.size())) return true;
   return false;
-}
-
-bool has_any_word(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::ranges::any_of(words, [&](std::string_view word) { return has_word(text, word); });
 }
 
 /// The first kind of a list of tables/kernels.json of which a part is in the name; null: none.
@@ -43,16 +41,6 @@ const char* first_match(const std::string& name, const char* list) {
     for (const JsonValue& part : kind.value.array())
       if (has(name, part.string())) return kind.key.c_str();
   return nullptr;
-}
-
-/// What other libraries call such a kernel after. Kernels that Inductor made ("triton_poi_fused_all_reduce_4") are called after all that
-/// they compute on, and products that reduce their result ("gemm_allreduce") compute as well as communicate: neither counts.
-bool is_called_after_a_collective(const std::string& kernel) {
-  if (kernel.starts_with("triton_") || has(kernel, "gemm")) return false;
-  constexpr std::array<std::string_view, 9> collectives{
-      "all_reduce",    "allreduce",  "all_gather", "allgather", "reduce_scatter",
-      "reducescatter", "all_to_all", "alltoall",   "sendrecv"};
-  return std::ranges::any_of(collectives, [&](std::string_view each) { return has(kernel, each); });
 }
 
 /// "dispatch" of "void deep_ep::internode::dispatch<false, 8>(int4*)".
@@ -97,25 +85,28 @@ struct Launch {
 };
 
 std::optional<GpuWork> work_of(const TraceEvent& event) {
-  constexpr std::pair<std::string_view, GpuWork> works[]{{"kernel", GpuWork::compute},
-                                                         {"gpu_memcpy", GpuWork::copy},
-                                                         {"gpu_memset", GpuWork::set},
-                                                         {"launch", GpuWork::launching},
-                                                         {"bubble", GpuWork::waiting}};
-  if (event.field("ph") != "X") return std::nullopt;
-  const std::string& of_event = event.field("cat");
-  for (const auto& [category, work] : works)
-    if (of_event == category) return work;
-  return std::nullopt;
+  static const std::map<std::string, GpuWork> works{{"kernel", GpuWork::compute},
+                                                    {"gpu_memcpy", GpuWork::copy},
+                                                    {"gpu_memset", GpuWork::set},
+                                                    {"launch", GpuWork::launching},
+                                                    {"bubble", GpuWork::waiting}};
+  const auto work = works.find(event.field("cat"));
+  return event.field("ph") == "X" && work != works.end() ? std::optional(work->second)
+                                                         : std::nullopt;
 }
 
 /// The phase that a kernel of our own traces is named after.
 ComputePhase phase_named(const std::string& kernel) {
-  if (kernel == "forward") return ComputePhase::forward;
-  if (kernel == "backward" || kernel == "weight gradient") return ComputePhase::backward;
-  if (kernel == "optimizer") return ComputePhase::optimizer;
-  if (kernel == "codec" || kernel == "encode" || kernel == "decode") return ComputePhase::codec;
-  return ComputePhase::unknown;
+  static const std::map<std::string, ComputePhase> phases{
+      {"forward", ComputePhase::forward},
+      {"backward", ComputePhase::backward},
+      {"weight gradient", ComputePhase::backward},
+      {"optimizer", ComputePhase::optimizer},
+      {"codec", ComputePhase::codec},
+      {"encode", ComputePhase::codec},
+      {"decode", ComputePhase::codec}};
+  const auto phase = phases.find(kernel);
+  return phase == phases.end() ? ComputePhase::unknown : phase->second;
 }
 
 /// Bytes of one element by PyTorch's name of its type; 0 where it is unknown.
@@ -137,14 +128,29 @@ class GpuTraceBuilder {
     if (const auto work = work_of(event)) return take_work(event, *work);
     const std::string &phase = event.field("ph"), &name = event.field("name"),
                       &category = event.field("cat");
-    if (phase == "M" && name == "process_name") return take_process(event);
-    if (phase != "X") return;
-    if (category == "cuda_runtime" || category == "cuda_driver") return take_launch(event);
-    if (category == "user_annotation" && name.starts_with("ProfilerStep#")) return take_step(event);
-    if (name.starts_with("autograd::engine::evaluate_function"))
+    if (phase == "M" && name == "process_name") {
+      const std::string& process = event.argument("name");
+      const auto pid = whole_in(event.field("pid"));
+      if (!pid || process.empty()) return;
+      keep(process.size());
+      trace_.processes[*pid] = process;
+    } else if (phase != "X") {
+      return;
+    } else if (category == "cuda_runtime" || category == "cuda_driver") {
+      const auto at = reader_.optional_time(event, "ts");
+      if (event.correlation() == 0 || !at) return;
+      keep();
+      launches_[event.correlation()] = {thread_of(event), *at};
+    } else if (category == "user_annotation" && name.starts_with("ProfilerStep#")) {
+      const auto begin = reader_.time(event, "ts"), length = reader_.time(event, "dur");
+      if (!begin || !length || *length <= 0) return;
+      keep(name.size());
+      trace_.steps.push_back({name, *begin, *begin + *length});
+    } else if (name.starts_with("autograd::engine::evaluate_function")) {
       take_time(event, backward_);
-    else if (name.starts_with("Optimizer.step#"))
+    } else if (name.starts_with("Optimizer.step#")) {
       take_time(event, optimizer_);
+    }
   }
 
   GpuTrace finish() {
@@ -156,37 +162,52 @@ class GpuTraceBuilder {
     for (const auto& [number, name] : head.gpus)
       if (trace_.gpu.empty() || (!trace_.events.empty() && number == trace_.events.front().device))
         trace_.gpu = name;
-    find_phases();
-    const auto& described = reader_.head().group_descriptions;
-    std::unordered_map<std::uint32_t, std::uint32_t> renamed;
+    for (auto* times : {&backward_, &optimizer_})
+      for (auto& [thread, of_thread] : *times) of_thread = united(std::move(of_thread));
+    for (std::size_t i = 0; !launches_.empty() && i < trace_.events.size(); ++i) {
+      GpuEvent& event = trace_.events[i];
+      if (event.work != GpuWork::compute && event.work != GpuWork::set) continue;
+      const auto found = launches_.find(correlations_[i]);
+      if (found == launches_.end()) {
+        trace_.unlaunched += event.phase == ComputePhase::unknown;
+        continue;
+      }
+      const Launch& launch = found->second;
+      const auto is_within = [&](const std::unordered_map<std::uint32_t, Intervals>& times) {
+        const auto thread = times.find(launch.thread);
+        return thread != times.end() && holds(thread->second, launch.at);
+      };
+      event.phase = is_within(optimizer_)  ? ComputePhase::optimizer
+                    : is_within(backward_) ? ComputePhase::backward
+                                           : ComputePhase::forward;
+    }
+    std::unordered_map<std::uint32_t, std::uint32_t> described;
     for (const auto& [number, name] : to_describe_)
-      if (const auto found = described.find(name); found != described.end())
-        renamed[number] = names_.number_of(found->second);
-    for (CollectiveCall& call : trace_.calls)
-      if (const auto found = renamed.find(call.description); found != renamed.end())
-        call.description = found->second;
+      if (const auto found = head.group_descriptions.find(name);
+          found != head.group_descriptions.end())
+        described[number] = names_.number_of(found->second);
+    const auto describe = [&](std::uint32_t& group) {
+      if (const auto found = described.find(group); found != described.end()) group = found->second;
+    };
+    for (CollectiveCall& call : trace_.calls) describe(call.description);
     for (GpuEvent& event : trace_.events) {
       if (event.work != GpuWork::communication) continue;
-      if (const auto found = renamed.find(event.group); found != renamed.end())
-        event.group = found->second;
+      describe(event.group);
       event.comm = comm_class_of(names_[event.group]);
     }
 
     // Every process of our traces has the marks; steps that overlap are cut.
-    std::vector<TraceStep>& steps = trace_.steps;
-    std::ranges::stable_sort(steps, [](const TraceStep& a, const TraceStep& b) {
-      return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
-    });
-    std::vector<TraceStep> disjoint;
-    for (TraceStep& step : steps) {
-      if (!disjoint.empty()) step.begin = std::max(step.begin, disjoint.back().end);
-      if (step.begin < step.end) disjoint.push_back(std::move(step));
+    std::vector<TraceStep> marked = std::exchange(trace_.steps, {});
+    const auto time_of = [](const TraceStep& step) { return std::pair{step.begin, step.end}; };
+    std::ranges::stable_sort(marked, {}, time_of);
+    for (TraceStep& step : marked) {
+      if (!trace_.steps.empty()) step.begin = std::max(step.begin, trace_.steps.back().end);
+      if (step.begin < step.end) trace_.steps.push_back(std::move(step));
     }
-    steps = std::move(disjoint);
 
     trace_.unknown_kernels.assign(unknown_.begin(), unknown_.end());
-    std::ranges::sort(trace_.unknown_kernels, [](const auto& a, const auto& b) {
-      return std::pair{b.second, a.first} < std::pair{a.second, b.first};
+    std::ranges::sort(trace_.unknown_kernels, {}, [](const auto& kernel) {
+      return std::pair{-kernel.second, kernel.first};
     });
     trace_.names = std::move(names_).names();
     return std::move(trace_);
@@ -220,7 +241,14 @@ class GpuTraceBuilder {
                      ? kernel_kind(text.field("name"), event.work)
                      : names_.number_of(work == GpuWork::copy ? direction_in(text.field("name"))
                                                               : std::string());
-    event.group = event.work == GpuWork::communication ? group_of(text) : names_.number_of({});
+    event.group = names_.number_of({});
+    if (event.work == GpuWork::communication) {
+      // The description of its group, or the name by which the head describes it.
+      const std::string &name = text.argument("Process Group Name"),
+                        &description = text.argument("Process Group Description");
+      event.group = number_of_name(description.empty() ? name : description);
+      if (description.empty() && !name.empty()) to_describe_.emplace(event.group, name);
+    }
     event.stream = number_of_name(text.field("tid"));
     event.device = *device;
     event.begin = *begin;
@@ -228,14 +256,10 @@ class GpuTraceBuilder {
     if (event.work == GpuWork::compute) event.phase = phase_named(text.field("name"));
     correlations_.push_back(text.correlation());
     trace_.events.push_back(event);
-    if (event.work == GpuWork::communication && names_[event.kind].starts_with("nccl"))
-      take_call(text, event);
     if (work == GpuWork::compute) trace_.kernel_time += *length;
     if (event.work == GpuWork::compute && names_[event.kind] == unknown_kernels)
       unknown_[text.field("name")] += *length;
-  }
-
-  void take_call(const TraceEvent& text, const GpuEvent& event) {
+    if (event.work != GpuWork::communication || !names_[event.kind].starts_with("nccl")) return;
     keep();
     const std::string& name = text.argument("Collective name");
     CollectiveCall call;
@@ -244,22 +268,17 @@ class GpuTraceBuilder {
     call.description = event.group;
     call.ranks = number_of_name(text.argument("Process Group Ranks"));
     call.group_size = text.whole_argument("Group size").value_or(0);
-    call.bytes = bytes_of(text);
+    constexpr std::int64_t most_elements = std::int64_t{1} << 50;
+    const std::int64_t elements = std::max(text.whole_argument("In msg nelems").value_or(0),
+                                           text.whole_argument("Out msg nelems").value_or(0));
+    if (elements > 0 && elements < most_elements)
+      call.bytes = elements * element_size(text.argument("dtype"));
     call.sequence = text.whole_argument("Seq").value_or(-1);
     call.source = text.whole_argument("Src Rank").value_or(-1);
     call.destination = text.whole_argument("Dst Rank").value_or(-1);
     call.begin = event.begin;
     call.end = event.end;
     trace_.calls.push_back(call);
-  }
-
-  static std::int64_t bytes_of(const TraceEvent& text) {
-    constexpr std::int64_t most_elements = std::int64_t{1} << 50;
-    const std::int64_t elements = std::max(text.whole_argument("In msg nelems").value_or(0),
-                                           text.whole_argument("Out msg nelems").value_or(0));
-    return elements > 0 && elements < most_elements
-               ? elements * element_size(text.argument("dtype"))
-               : 0;
   }
 
   /// The name of a kernel's kind; `work` becomes communication where it is that.
@@ -278,42 +297,10 @@ class GpuTraceBuilder {
     return kind;
   }
 
-  /// What the kernel says of its group: the description, or the name by which the head describes it.
-  std::uint32_t group_of(const TraceEvent& event) {
-    const std::string &name = event.argument("Process Group Name"),
-                      &description = event.argument("Process Group Description");
-    const std::uint32_t number = number_of_name(description.empty() ? name : description);
-    if (description.empty() && !name.empty()) to_describe_.emplace(number, name);
-    return number;
-  }
-
   std::uint32_t number_of_name(const std::string& name) {
     const auto [number, is_new] = names_.find_or_add(name);
     if (is_new) keep(name.size());
     return number;
-  }
-
-  void take_process(const TraceEvent& event) {
-    std::int64_t pid = 0;
-    const std::string &text = event.field("pid"), &name = event.argument("name");
-    const char* const end = text.data() + text.size();
-    if (std::from_chars(text.data(), end, pid).ptr != end || name.empty()) return;
-    keep(name.size());
-    trace_.processes[pid] = name;
-  }
-
-  void take_launch(const TraceEvent& event) {
-    const auto at = reader_.optional_time(event, "ts");
-    if (event.correlation() == 0 || !at) return;
-    keep();
-    launches_[event.correlation()] = {thread_of(event), *at};
-  }
-
-  void take_step(const TraceEvent& event) {
-    const auto begin = reader_.time(event, "ts"), length = reader_.time(event, "dur");
-    if (!begin || !length || *length <= 0) return;
-    keep(event.field("name").size());
-    trace_.steps.push_back({event.field("name"), *begin, *begin + *length});
   }
 
   void take_time(const TraceEvent& event, std::unordered_map<std::uint32_t, Intervals>& times) {
@@ -329,30 +316,6 @@ class GpuTraceBuilder {
     const auto [number, is_new] = threads_.find_or_add(name);
     if (is_new) keep(name.size() - 1);
     return number;
-  }
-
-  void find_phases() {
-    for (auto& [thread, times] : backward_) times = united(std::move(times));
-    for (auto& [thread, times] : optimizer_) times = united(std::move(times));
-    if (launches_.empty()) return;
-    for (std::size_t i = 0; i < trace_.events.size(); ++i) {
-      GpuEvent& event = trace_.events[i];
-      if (event.work != GpuWork::compute && event.work != GpuWork::set) continue;
-      const auto launch = launches_.find(correlations_[i]);
-      if (launch == launches_.end())
-        trace_.unlaunched += event.phase == ComputePhase::unknown;
-      else
-        event.phase = phase_of(launch->second);
-    }
-  }
-
-  ComputePhase phase_of(const Launch& launch) const {
-    const auto within = [&](const std::unordered_map<std::uint32_t, Intervals>& times) {
-      const auto thread = times.find(launch.thread);
-      return thread != times.end() && holds(thread->second, launch.at);
-    };
-    if (within(optimizer_)) return ComputePhase::optimizer;
-    return within(backward_) ? ComputePhase::backward : ComputePhase::forward;
   }
 
   TraceEventReader& reader_;
@@ -374,12 +337,12 @@ class GpuTraceBuilder {
 CommClass comm_class_of(std::string_view description) {
   const std::string text = lower_case(description);
   // Groups over several dimensions at once belong to none of them.
-  if (has(text, "context") || has(text, "expert") || has_any_word(text, {"cp", "ep"}))
+  if (has(text, "context") || has(text, "expert") || has_word(text, {"cp", "ep"}))
     return CommClass::other;
   if (has(text, "embedding")) return CommClass::embedding;
-  const bool tensor = has(text, "tensor") || has_any_word(text, {"tp"});
-  const bool pipeline = has(text, "pipeline") || has_any_word(text, {"pp"});
-  const bool data = has_word(text, "data") || has_any_word(text, {"dp", "ddp", "fsdp", "hsdp"});
+  const bool tensor = has(text, "tensor") || has_word(text, {"tp"});
+  const bool pipeline = has(text, "pipeline") || has_word(text, {"pp"});
+  const bool data = has_word(text, {"data", "dp", "ddp", "fsdp", "hsdp"});
   if (tensor + pipeline + data != 1) return CommClass::other;
   return tensor ? CommClass::tensor : pipeline ? CommClass::pipeline : CommClass::data;
 }
@@ -397,9 +360,12 @@ std::string communication_in(std::string_view kernel) {
   constexpr std::string_view anonymous = "(anonymous namespace)::";
   if (const std::size_t at = kernel.find(anonymous); at != std::string_view::npos)
     kernel.remove_prefix(at + anonymous.size());
-  if (const char* library = first_match(name, "communication"))
-    return std::string(library) + " " + function_in(kernel);
-  return is_called_after_a_collective(name) ? function_in(kernel) : "";
+  const char* library = first_match(name, "communication");
+  if (library == nullptr) return {};
+  if (*library != '\0') return std::string(library) + " " + function_in(kernel);
+  // Kernels that Inductor made ("triton_poi_fused_all_reduce_4") are called after all that they compute on, and products that reduce
+  // their result ("gemm_allreduce") compute as well as communicate.
+  return name.starts_with("triton_") || has(name, "gemm") ? "" : function_in(kernel);
 }
 
 std::string direction_in(std::string_view name) {

@@ -17,68 +17,18 @@
 namespace windtunnel {
 namespace {
 
-/// What tables/file_signatures.json says of a file that `importer` does not read; a null pointer where it may, or the file is none of the list, or cannot be read.
-const JsonValue* other_signature(const std::filesystem::path& file, const std::string& importer) {
-  static const JsonValue known_files = detail::parsed(detail::file_signatures);
-  // A pipe gives its text once: opened again, it would wait for a writer for ever.
-  std::error_code no_such_file;
-  if (!std::filesystem::is_regular_file(file, no_such_file)) return {};
-  TextInput input(file);
-  const std::string_view text = input.beginning();
-  const JsonValue* first = nullptr;
-  for (const JsonValue& known : known_files.array()) {
-    const auto is_in_text = [&](const JsonValue& word) {
-      return text.find(word.string()) != std::string_view::npos;
-    };
-    const JsonValue::Array& words = known.find("words")->array();
-    const JsonValue* const without = known.find("without");
-    if (!std::ranges::all_of(words, is_in_text) || (without != nullptr && is_in_text(*without)))
-      continue;
-    const JsonValue* const reader = known.find("importer");
-    if (reader != nullptr && importer == reader->string()) return nullptr;
-    if (first == nullptr) first = &known;
-  }
-  return first;
-}
-
-const Importer& importer_of(const std::string& kind) {
-  std::vector<std::string> names;
-  for (const Importer& importer : importers()) {
-    if (kind == importer.name) return importer;
-    names.emplace_back(importer.name);
-  }
-  const std::string nearest = closest_match(kind, names);
-  throw option_error(
-      "import", kind, "there is no importer \"" + kind + "\"",
-      nearest.empty() ? "there are " + listed(names) : "did you mean \"" + nearest + "\"?");
-}
-
-std::vector<std::pair<std::string, std::string>> options_given(const ImportOptions& options) {
+void check(const ImportRequest& request, const Importer& importer) {
+  const std::string name = std::string("import ") + importer.name;
+  const ImportOptions& options = request.options;
   const auto number = [](int value) { return value == 0 ? "" : std::to_string(value); };
-  std::vector<std::pair<std::string, std::string>> given{
+  const std::pair<const char*, std::string> given[]{
       {"--base", options.base},           {"--clean", options.clean},
       {"--table", options.table},         {"--unit", options.unit},
       {"--rails", number(options.rails)}, {"--sequence", number(options.sequence)},
       {"--model", options.model},         {"--args", options.arguments},
       {"--gpus", number(options.gpus)}};
-  std::erase_if(given, [](const auto& option) { return option.second.empty(); });
-  return given;
-}
-
-/// A set needs the scenario that it is of, and the scenario is for nothing else.
-void check_pair(const ImportRequest& request, const std::string& name) {
-  if (request.output.empty() == request.options.base.empty()) return;
-  throw option_error(request.output.empty() ? "--base" : "-o", request.output.string(),
-                     name +
-                         " writes a set for calibrate where both -o and --base are given: where it "
-                         "goes, and the scenario of the job",
-                     "leave both out for the report alone");
-}
-
-void check(const ImportRequest& request, const Importer& importer) {
-  const std::string name = std::string("import ") + importer.name;
-  for (const auto& [option, text] : options_given(request.options)) {
-    if (std::ranges::count(importer.options, option) > 0) continue;
+  for (const auto& [option, text] : given) {
+    if (text.empty() || std::ranges::count(importer.options, option) > 0) continue;
     throw option_error(
         option, text, name + " has no option " + option,
         importer.options.empty() ? "it takes none" : "it takes " + listed(importer.options));
@@ -95,7 +45,17 @@ void check(const ImportRequest& request, const Importer& importer) {
   if (importer.files == Importer::Files::one && request.inputs.size() != 1)
     throw option_error("import", importer.name, "it takes one file", importer.input);
   const bool needs_base = !importer.options.empty() && importer.options.front() == "--base";
-  if (importer.result == Importer::Result::file_if_asked) return check_pair(request, name);
+  if (importer.result == Importer::Result::file_if_asked) {
+    // A set needs the scenario that it is of, and the scenario is for nothing else.
+    if (request.output.empty() != request.options.base.empty())
+      throw option_error(
+          request.output.empty() ? "--base" : "-o", request.output.string(),
+          name +
+              " writes a set for calibrate where both -o and --base are given: where "
+              "it goes, and the scenario of the job",
+          "leave both out for the report alone");
+    return;
+  }
   if (needs_base && request.options.base.empty())
     throw option_error("import", importer.name,
                        "it needs --base: the platform that says what such a file cannot know, as "
@@ -103,44 +63,37 @@ void check(const ImportRequest& request, const Importer& importer) {
                        "a name that `windtunnel list platforms` prints, or a path");
 }
 
-/// Throws where an input is a known kind of file that `importer` does not read.
+/// Throws where tables/file_signatures.json says of an input that it is a kind of file that `importer` does not read.
 void refuse_other_files(const Importer& importer, const ImportRequest& request) {
+  static const JsonValue known_files = detail::parsed(detail::file_signatures);
   for (const std::filesystem::path& input : request.inputs) {
-    const JsonValue* const file = other_signature(input, request.kind);
-    if (file == nullptr) continue;
-    const JsonValue* const other = file->find("importer");
-    throw option_error(
-        "import", request.kind,
-        input.string() + " is " + file->find("what")->string() + ", not " + importer.input,
-        other == nullptr ? "no importer reads such a file yet"
-                         : "windtunnel import " + other->string());
+    // A pipe gives its text once: opened again, it would wait for a writer for ever.
+    std::error_code no_such_file;
+    if (!std::filesystem::is_regular_file(input, no_such_file)) continue;
+    TextInput file(input);
+    const std::string_view text = file.beginning();
+    std::vector<const JsonValue*> fitting;
+    bool is_own = false;
+    for (const JsonValue& known : known_files.array()) {
+      const auto is_in_text = [&](const JsonValue& word) {
+        return text.find(word.string()) != std::string_view::npos;
+      };
+      const JsonValue* const without = known.find("without");
+      if (!std::ranges::all_of(known.find("words")->array(), is_in_text) ||
+          (without != nullptr && is_in_text(*without)))
+        continue;
+      const JsonValue* const reader = known.find("importer");
+      is_own = is_own || (reader != nullptr && request.kind == reader->string());
+      fitting.push_back(&known);
+    }
+    if (fitting.empty() || is_own) continue;
+    const JsonValue* const other = fitting.front()->find("importer");
+    throw option_error("import", request.kind,
+                       input.string() + " is " + fitting.front()->find("what")->string() +
+                           ", not " + importer.input,
+                       other == nullptr ? "no importer reads such a file yet"
+                                        : "windtunnel import " + other->string());
   }
-}
-
-/// Imports, and says what a file is where that is why it could not be read. Readers of settings find some in many files, and are not asked.
-Imported import_with(const Importer& importer, const ImportRequest& request,
-                     const Library& library) {
-  const std::vector<std::string>& options = importer.options;
-  const bool reads_settings = std::ranges::count(options, "--gpus") > 0;
-  if (reads_settings) refuse_other_files(importer, request);
-  try {
-    return importer.import(request, library);
-  } catch (const InputError&) {
-    refuse_other_files(importer, request);
-    throw;
-  }
-}
-
-std::string json_of(const ImportRequest& request, const Imported& imported) {
-  JsonValue result = object_of(
-      {{"schema", "windtunnel/import-v1"},
-       {"kind", request.kind},
-       {"inputs", array_of(request.inputs, [](const auto& input) { return input.string(); })}});
-  if (!request.output.empty()) result.set("output", JsonValue(request.output.string()));
-  add_members(result, {{"found", imported.found},
-                       {"notes", array_of(imported.notes)},
-                       {"warnings", array_of(imported.warnings)}});
-  return pretty_text(result) + "\n";
 }
 
 }  // namespace
@@ -170,9 +123,26 @@ std::span<const Importer> importers() {
 
 void run_import(const ImportRequest& request, ResultFormat format, const Library& library,
                 std::ostream& out, std::ostream& messages) {
-  const Importer& importer = importer_of(request.kind);
+  const auto found = std::ranges::find(importers(), request.kind, &Importer::name);
+  if (found == importers().end()) {
+    std::vector<std::string> names;
+    for (const Importer& each : importers()) names.emplace_back(each.name);
+    const std::string nearest = closest_match(request.kind, names);
+    throw option_error(
+        "import", request.kind, "there is no importer \"" + request.kind + "\"",
+        nearest.empty() ? "there are " + listed(names) : "did you mean \"" + nearest + "\"?");
+  }
+  const Importer& importer = *found;
   check(request, importer);
-  Imported imported = import_with(importer, request, library);
+  // What a file is, where that is why it could not be read. Readers of settings find some in many files, and are not asked.
+  if (std::ranges::count(importer.options, "--gpus") > 0) refuse_other_files(importer, request);
+  Imported imported;
+  try {
+    imported = importer.import(request, library);
+  } catch (const InputError&) {
+    refuse_other_files(importer, request);
+    throw;
+  }
   if (imported.report) {
     imported.found = imported.report->data;
     imported.text = document::text_of(*imported.report);
@@ -196,7 +166,18 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
     messages << "import: " << (is_replaced ? "replaced " : "wrote ") << request.output.string()
              << "\n";
   if (!request.page.empty()) messages << "import: wrote " << request.page.string() << "\n";
-  out << (format == ResultFormat::json ? json_of(request, imported) : imported.text);
+  if (format == ResultFormat::text) return void(out << imported.text);
+  const JsonValue inputs =
+      array_of(request.inputs, [](const auto& input) { return input.string(); });
+  const std::string output = request.output.string();
+  out << pretty_text(object_of({{"schema", "windtunnel/import-v1"},
+                                {"kind", request.kind},
+                                {"inputs", inputs},
+                                {"output", only_if(!output.empty(), output)},
+                                {"found", imported.found},
+                                {"notes", array_of(imported.notes)},
+                                {"warnings", array_of(imported.warnings)}}))
+      << "\n";
 }
 
 }  // namespace windtunnel

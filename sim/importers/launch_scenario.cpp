@@ -68,7 +68,12 @@ class Interpolation {
       value += text.substr(0, begin);
       text.remove_prefix(begin);
       if (text.empty()) break;
-      const std::size_t end = end_of(text);
+      std::size_t end = 0;  // one beyond the "}" of this "${"; 0 where it has none
+      int braces = 0;
+      for (std::size_t i = 0; i < text.size() && end == 0; ++i) {
+        braces += text[i] == '{';
+        if (text[i] == '}' && --braces == 0) end = i + 1;
+      }
       ++depth_;
       const auto part = end < 3 ? std::nullopt : inner(text.substr(2, end - 3), key);
       --depth_;
@@ -80,16 +85,6 @@ class Interpolation {
   }
 
  private:
-  /// One beyond the "}" of the "${" that `text` begins with; 0 where it has none.
-  static std::size_t end_of(std::string_view text) {
-    int depth = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '{') ++depth;
-      if (text[i] == '}' && --depth == 0) return i + 1;
-    }
-    return 0;
-  }
-
   std::optional<std::string> inner(std::string_view text, const std::string& key) {
     const std::size_t colon = text.find(':');
     if (colon == std::string_view::npos) return of_key(text, key);
@@ -113,15 +108,15 @@ class Interpolation {
         {{"ceil_div", "divide_ceil"}, [](double a, double b) { return std::ceil(a / b); }},
         {{"max"}, [](double a, double b) { return std::max(a, b); }},
         {{"min"}, [](double a, double b) { return std::min(a, b); }}};
-    Calculation calculation = nullptr;
-    for (const auto& [names, of_names] : calculations)
-      if (std::ranges::count(names, resolver) > 0) calculation = of_names;
-    if (calculation == nullptr || words.empty()) return std::nullopt;
+    const auto found = std::ranges::find_if(calculations, [&](const auto& each) {
+      return std::ranges::count(each.first, resolver) > 0;
+    });
+    if (found == std::end(calculations) || words.empty()) return std::nullopt;
     double result = 0;
     for (const std::string& word : words) {
       const std::optional<double> number = number_in(word);
       if (!number) return std::nullopt;
-      result = &word == &words.front() ? *number : calculation(result, *number);
+      result = &word == &words.front() ? *number : found->second(result, *number);
     }
     constexpr double most_counted = 1e15;
     if (!(std::abs(result) < most_counted)) return std::nullopt;
@@ -157,17 +152,8 @@ JsonValue value_of(const std::string& text) {
   return JsonValue(text);
 }
 
-/// What a word of a setting is in a scenario; none where the table does not say.
-const JsonValue* translation(const std::string& word, const JsonValue& words) {
-  static const JsonValue left_out;
-  if (const JsonValue* const on = words.find("on")) {
-    if (word != "false" && word != "False") return on;
-    const JsonValue* const off = words.find("off");
-    return off != nullptr ? off : &left_out;
-  }
-  const JsonValue* const found = words.find(word);
-  return found != nullptr ? found : words.find("*");
-}
+/// Whether a value holds a "${…}" that could not be evaluated.
+bool is_open(const LaunchSetting& setting) { return setting.value.find("${") != std::string::npos; }
 
 int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
   const JsonValue* const value = find_at(tree, pointer);
@@ -313,13 +299,10 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
   std::vector<std::string> unused;
   std::map<std::string, const LaunchSetting*> last;
   for (const LaunchSetting& setting : settings_.settings) last[setting.key] = &setting;
-  const auto is_open = [](const LaunchSetting& setting) {
-    return setting.value.find("${") != std::string::npos;
-  };
   for (const LaunchSetting& setting : settings_.settings) {
     if (last[setting.key] != &setting) continue;  // given again later
     if (const JsonValue* const meaning = known.find("keys")->find(setting.key))
-      is_open(setting) ? note_open(setting, *meaning) : translate(setting, *meaning);
+      translate(setting, *meaning);
     else if (std::ranges::none_of(harmless, [&](const JsonValue& beginning) {
                return setting.key.starts_with(beginning.string());
              }))
@@ -327,28 +310,46 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
   std::erase_if(settings_.settings, is_open);
+  refuse_other_models(known.find("refused"));
 }
 
-void LaunchScenario::note_open(const LaunchSetting& setting, const JsonValue& meaning) {
-  if (meaning.is_string() && meaning.string().empty()) return;
-  note("line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
-       " cannot be evaluated, and is left out");
+/// Models that no model file says, by the options or the program that are theirs; `import hf-config` refuses such models, too.
+void LaunchScenario::refuse_other_models(const JsonValue* refused) const {
+  if (refused == nullptr) return;
+  const auto refuse = [&](const std::string& what, const std::string& why) {
+    throw option_error(
+        "import", request_.kind,
+        request_.inputs.front().string() + " trains a model with " + what + " (" + why +
+            "), which cannot be simulated",
+        "only transformers whose layers all have attention and an MLP or experts can");
+  };
+  for (const auto& [option, origin, what] : refused->find("options")->object())
+    if (is_on(option)) refuse(what.string(), option);
+  if (const std::string experts = text("num-experts"); experts.find(' ') != std::string::npos)
+    refuse("layers that differ", "num-experts " + experts);
+  for (const auto& [program, origin, what] : refused->find("programs")->object())
+    if (settings_.program == program) refuse(what.string(), program);
 }
 
 void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {
-  if (meaning.is_string()) {
-    if (meaning.string().empty()) return;
-    if (!setting.value.empty()) return set(meaning.string(), value_of(setting.value));
-    return note("line " + std::to_string(setting.line) + ": the value of " + setting.key +
+  const std::string line = "line " + std::to_string(setting.line) + ": ",
+                    text = setting.key + " " + setting.value;
+  const bool is_as_it_is = meaning.is_string();
+  if (is_as_it_is && meaning.string().empty()) return;
+  if (is_open(setting)) return note(line + text + " cannot be evaluated, and is left out");
+  if (is_as_it_is && setting.value.empty())
+    return note(line + "the value of " + setting.key +
                 " comes from outside the file, and is left out");
-  }
+  if (is_as_it_is) return set(meaning.string(), value_of(setting.value));
   const auto& [pointer, origin, words] = meaning.object().front();
-  if (const JsonValue* const value = translation(setting.value, words)) {
-    if (!value->is_null()) set(pointer, JsonValue(value->content));
-    return;
-  }
-  warn("line " + std::to_string(setting.line) + ": " + setting.key + " " + setting.value +
-       " cannot be simulated, and is left out");
+  const JsonValue* value = words.find(setting.value);
+  const bool is_switch = words.find("on") != nullptr;
+  const bool is_off = setting.value == "false" || setting.value == "False";
+  if (is_switch) value = words.find(is_off ? "off" : "on");
+  if (is_switch && value == nullptr) return;
+  if (value == nullptr) value = words.find("*");
+  if (value == nullptr) return warn(line + text + " cannot be simulated, and is left out");
+  if (!value->is_null()) set(pointer, JsonValue(value->content));
 }
 
 int LaunchScenario::at(const std::string& pointer, int fallback) const {
@@ -376,33 +377,28 @@ int LaunchScenario::gpus(int said) const {
 
 /// The model that --model names, or the one whose sizes the file says.
 void LaunchScenario::choose_model() {
-  const std::string& name = request_.options.model;
-  JsonValue sizes = has("/model") ? *find_at(tree_, "/model") : empty_object();
-  if (name.empty()) {
-    if (sizes.find("layers") == nullptr || sizes.find("hidden") == nullptr)
-      throw option_error(
-          "import", request_.kind,
-          request_.inputs.front().string() + " does not say the model's layers and hidden size",
-          "give --model MODEL: a name that `windtunnel list models` prints, or a "
-          "path (import hf-config makes such a file)");
-    complete_model(sizes);
-    return set("/model", sizes);
+  const std::string& named = request_.options.model;
+  set_default("/model", empty_object());
+  JsonValue model = *find_at(tree_, "/model");
+  if (!named.empty()) {
+    JsonValue whole = file_of_option("--model", named, model_files, library_);
+    const int sequence = int_at(model, "/sequence", int_at(whole, "/sequence", 0));
+    if (sequence == int_at(whole, "/sequence", 0)) return set("/model", absolute_if_path(named));
+    add_members(whole, {{"sequence", sequence}});
+    return set("/model", whole);
   }
-  JsonValue model = file_of_option("--model", name, model_files, library_);
-  const int sequence = int_at(sizes, "/sequence", int_at(model, "/sequence", 0));
-  if (sequence == int_at(model, "/sequence", 0)) return set("/model", absolute_if_path(name));
-  add_members(model, {{"sequence", sequence}});
-  set("/model", model);
-}
-
-/// A script seldom says the vocabulary: it is that of a model of the library with the same sizes.
-void LaunchScenario::complete_model(JsonValue& model) {
+  if (model.find("layers") == nullptr || model.find("hidden") == nullptr)
+    throw option_error(
+        "import", request_.kind,
+        request_.inputs.front().string() + " does not say the model's layers and hidden size",
+        "give --model MODEL: a name that `windtunnel list models` prints, or a "
+        "path (import hf-config makes such a file)");
   add_members(model, {{"name", request_.output.stem().string()},
                       {"source", request_.kind + " settings of " +
                                      request_.inputs.front().filename().string()}});
   if (model.find("family") == nullptr)
     add_members(model, {{"family", model.find("gated_mlp") != nullptr ? "llama" : "gpt"}});
-  if (model.find("vocab") != nullptr) return;
+  if (model.find("vocab") != nullptr) return set("/model", model);
   // Of several, the one with the same sequence: Llama 2 and 3 of 70 B differ in it.
   std::string alike;
   JsonValue vocabulary;
@@ -418,29 +414,21 @@ void LaunchScenario::complete_model(JsonValue& model) {
     alike = name;
     vocabulary = *known.find("vocab");
   }
-  if (!alike.empty()) {
-    model.set("vocab", vocabulary);
-    return note("the size of the vocabulary is that of " + alike +
-                ", whose layers have the same sizes");
-  }
   // Tokenizers of GPT-2 (arXiv:2005.14165) and Llama 2 (arXiv:2307.09288).
   const int assumed = model.find("family")->string() == "llama" ? 32000 : 50257;
-  add_members(model, {{"vocab", assumed}});
-  warn("the file does not say the size of the vocabulary; " + count_text(assumed, "token") +
-       " are assumed: see /model/vocab");
+  model.set("vocab", alike.empty() ? json_of(assumed) : vocabulary);
+  set("/model", model);
+  if (!alike.empty())
+    note("the size of the vocabulary is that of " + alike + ", whose layers have the same sizes");
+  else
+    warn("the file does not say the size of the vocabulary; " + count_text(assumed, "token") +
+         " are assumed: see /model/vocab");
 }
 
 int LaunchScenario::gpus_per_node() const {
   const BasePlatform base(request_.options.base, library_);
   const std::vector<NodeType>& types = base.platform().node_types;
   return types.size() == 1 ? types.front().gpus : 0;
-}
-
-/// Whole nodes where the GPUs are some; else the replicas alone.
-void LaunchScenario::place_on(int gpus) {
-  const int of_node = gpus_per_node();
-  if (of_node > 0 && gpus % of_node == 0) return set("/nodes", gpus / of_node);
-  set("/parallel/data", gpus / gpus_of_replica());
 }
 
 int LaunchScenario::gpus_of_replica() const {
@@ -465,7 +453,11 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
   if (at("/parallel/virtual_pipeline", 1) > 1 && !has("/parallel/schedule"))
     set("/parallel/schedule", "interleaved_1f1b");
   if (at("/parallel/zero_stage", 0) == 3) erase("/parallel/overlap_gradient_reduce");  // always
-  place_on(gpus);
+  // Whole nodes where the GPUs are some; else the replicas alone.
+  if (const int of_node = gpus_per_node(); of_node > 0 && gpus % of_node == 0)
+    set("/nodes", gpus / of_node);
+  else
+    set("/parallel/data", gpus / gpus_of_replica());
 
   JsonValue document = object_of({{"version", 1}, {"name", request_.output.stem().string()}});
   document.set("model", *find_at(tree_, "/model"));

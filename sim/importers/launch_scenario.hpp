@@ -71,7 +71,7 @@ class LaunchScenario {
   ///   {"seq-length": "/model/sequence", "cp-comm-type": {"/parallel/context_method": {"p2p": "ring", "a2a": "all_to_all"}}}
   ///
   /// "*" is any other word; "on" any but false, which is "off". Null leaves the key out. "harmless" has beginnings of keys that change nothing
-  /// that is simulated ("lr", "save").
+  /// that is simulated ("lr", "save"), "refused" the options and programs of models that cannot be simulated.
   LaunchScenario(const ImportRequest& request, const Library& library, LaunchSettings settings,
                  const detail::Asset& table);
 
@@ -110,12 +110,9 @@ class LaunchScenario {
   Imported finish(const std::string& software, int gpus);
 
  private:
+  void refuse_other_models(const JsonValue* refused) const;
   void translate(const LaunchSetting& setting, const JsonValue& meaning);
-  /// Says that a value holds a "${…}" that could not be evaluated.
-  void note_open(const LaunchSetting& setting, const JsonValue& meaning);
   void choose_model();
-  void complete_model(JsonValue& model);
-  void place_on(int gpus);
 
   const ImportRequest& request_;
   const Library& library_;

@@ -2,6 +2,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdint>
@@ -31,6 +32,14 @@ struct ShellToken {
 bool is_name_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
+
+/// The end of the name that begins at `from`, which may be empty.
+std::size_t end_of_name(std::string_view text, std::size_t from) {
+  while (from < text.size() && is_name_character(text[from])) ++from;
+  return from;
+}
+bool is_digit_character(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool is_blank_character(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
 bool is_one_of(const std::string& word, std::initializer_list<const char*> words) {
   return std::ranges::find(words, word) != words.end();
@@ -70,11 +79,13 @@ std::size_t end_of_group(std::string_view text, std::size_t at, int depth = 0) {
 }
 
 std::vector<ShellToken> shell_tokens(std::string_view text) {
+  static constexpr std::string_view operators[]{"<<<", "&&", "||", ";;", ";", "|",
+                                                "&",   "(",  ")",  "<",  ">"};
   std::vector<ShellToken> tokens;
   std::vector<std::size_t> documents;  // tokens whose document begins on the next line
   int line = 1;
-  const auto lines_in = [](std::string_view part) {
-    return static_cast<int>(std::ranges::count(part, '\n'));
+  const auto ends_word = [&](std::size_t place, std::string_view characters) {
+    return place >= text.size() || characters.find(text[place]) != std::string_view::npos;
   };
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
@@ -107,30 +118,23 @@ std::vector<ShellToken> shell_tokens(std::string_view text) {
         tokens[document].text = "<<";
       }
       documents.clear();
-    } else if (rest.starts_with("<<<")) {
-      tokens.push_back({"<<<", true, line});
-      at += 3;
-    } else if (rest.starts_with("<<")) {
+    } else if (rest.starts_with("<<") && !rest.starts_with("<<<")) {
       at = text.find_first_not_of("-~ ", at + 2);
       if (at == std::string_view::npos) break;
       std::string delimiter;
-      for (; at < text.size() &&
-             std::string_view(" \t\n;|&>)").find(text[at]) == std::string_view::npos;
-           ++at)
+      for (; !ends_word(at, " \t\n;|&>)"); ++at)
         if (text[at] != '\'' && text[at] != '"' && text[at] != '\\') delimiter += text[at];
       documents.push_back(tokens.size());
       tokens.push_back({delimiter, true, line});
-    } else if (rest.starts_with("&&") || rest.starts_with("||") || rest.starts_with(";;")) {
-      tokens.push_back({std::string(rest.substr(0, 2)), true, line});
-      at += 2;
-    } else if (std::string_view(";|&()<>").find(c) != std::string_view::npos) {
-      tokens.push_back({std::string(1, c), true, line});
-      ++at;
+    } else if (const auto sign = std::ranges::find_if(
+                   operators, [&](std::string_view each) { return rest.starts_with(each); });
+               sign != std::end(operators)) {
+      tokens.push_back({std::string(*sign), true, line});
+      at += sign->size();
     } else {
       const std::size_t begin = at;
       const int first_line = line;
-      while (at < text.size() &&
-             std::string_view(" \t\r\n;|&()<>").find(text[at]) == std::string_view::npos) {
+      while (!ends_word(at, " \t\r\n;|&()<>")) {
         std::size_t end = at + 1;
         if (text[at] == '\\')
           end = at + 2;
@@ -138,8 +142,9 @@ std::vector<ShellToken> shell_tokens(std::string_view text) {
           end = end_of_group(text, at);
         else if (text[at] == '$' && end < text.size() && (text[end] == '(' || text[end] == '{'))
           end = end_of_group(text, end);
-        line += lines_in(text.substr(at, std::min(end, text.size()) - at));
-        at = std::min(end, text.size());
+        end = std::min(end, text.size());
+        line += static_cast<int>(std::ranges::count(text.substr(at, end - at), '\n'));
+        at = end;
       }
       tokens.push_back({std::string(text.substr(begin, at - begin)), false, first_line});
     }
@@ -153,31 +158,29 @@ class Arithmetic {
  public:
   explicit Arithmetic(std::string_view text) : text_(text) {}
   std::optional<long> value() {
-    const std::optional<long> result = sum();
+    const std::optional<long> result = operation(0);
     return at_ == text_.size() ? result : std::nullopt;
   }
 
  private:
   char next() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    while (at_ < text_.size() && is_blank_character(text_[at_])) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
   }
-  std::optional<long> sum() {
-    std::optional<long> left = product();
-    for (char c = next(); left && (c == '+' || c == '-'); c = next()) {
+  /// Sums at level 0, products at level 1, from the left; factors below.
+  std::optional<long> operation(std::size_t level) {
+    constexpr std::array<std::string_view, 2> operators{"+-", "*/%"};
+    if (level == operators.size()) return factor();
+    std::optional<long> left = operation(level + 1);
+    for (char c = next(); left && operators[level].find(c) != std::string_view::npos; c = next()) {
       ++at_;
-      const std::optional<long> right = product();
-      left = right ? counted(c == '+' ? *left + *right : *left - *right) : std::nullopt;
-    }
-    return left;
-  }
-  std::optional<long> product() {
-    std::optional<long> left = factor();
-    for (char c = next(); left && (c == '*' || c == '/' || c == '%'); c = next()) {
-      ++at_;
-      const std::optional<long> right = factor();
-      if (!right || (c != '*' && *right == 0)) return std::nullopt;
-      left = counted(c == '*' ? *left * *right : c == '/' ? *left / *right : *left % *right);
+      const std::optional<long> right = operation(level + 1);
+      if (!right || ((c == '/' || c == '%') && *right == 0)) return std::nullopt;
+      left = counted(c == '+'   ? *left + *right
+                     : c == '-' ? *left - *right
+                     : c == '*' ? *left * *right
+                     : c == '/' ? *left / *right
+                                : *left % *right);
     }
     return left;
   }
@@ -185,7 +188,7 @@ class Arithmetic {
     if (next() == '(') {
       ++at_;
       if (++depth_ > deepest_nesting) return std::nullopt;
-      const std::optional<long> inner = sum();
+      const std::optional<long> inner = operation(0);
       --depth_;
       if (next() != ')') return std::nullopt;
       ++at_;
@@ -215,10 +218,7 @@ class ShellReader {
     for (const ShellToken& word : shell_tokens(arguments)) {
       const std::size_t equals = word.text.find('=');
       if (word.is_operator) continue;
-      const bool is_variable =
-          equals != std::string::npos && equals > 0 &&
-          std::all_of(word.text.begin(), word.text.begin() + static_cast<std::ptrdiff_t>(equals),
-                      is_name_character);
+      const bool is_variable = equals > 0 && end_of_name(word.text, 0) == equals;
       if (number == 0 && is_variable)
         variables_[word.text.substr(0, equals)] = {text_of(word.text.substr(equals + 1))};
       else
@@ -250,26 +250,14 @@ class ShellReader {
 
  private:
   /// A level of parentheses, quotes or statements within each other, as long as it lives.
-  class Nesting {
-   public:
-    explicit Nesting(int& depth) : depth_(++depth) {}
-    ~Nesting() { --depth_; }
+  struct Nesting {
+    explicit Nesting(int& counter) : depth(++counter) {}
+    ~Nesting() { --depth; }
     Nesting(const Nesting&) = delete;
-    Nesting& operator=(const Nesting&) = delete;
-    bool is_too_deep() const { return depth_ > deepest_nesting; }
-
-   private:
-    int& depth_;
+    bool is_too_deep() const { return depth > deepest_nesting; }
+    int& depth;
   };
   using Fields = std::vector<std::string>;
-
-  /// "gpu:a100:8" of the resources "nvme:1,gpu:a100:8"; empty where none of them is a GPU.
-  static std::string gpus_among(const std::string& resources) {
-    std::istringstream entries(resources);
-    for (std::string entry; std::getline(entries, entry, ',');)
-      if (entry.starts_with("gpu")) return entry;
-    return {};
-  }
 
   /// The option at words[i] of Slurm or, where `is_mpi`, of mpirun, by Slurm's long name: "launcher-nodes" of "-N 16", "-N16" and "--nodes=16".
   /// Moves `i` to its last word.
@@ -283,8 +271,8 @@ class ShellReader {
                                                         {"npernode", "ntasks-per-node"},
                                                         {"ppn", "ntasks-per-node"}};
     const std::string& word = words[i];
-    const bool is_joined = !word.starts_with("--") && word.size() > 2 &&
-                           std::isdigit(static_cast<unsigned char>(word[2])) != 0;
+    const bool is_joined =
+        !word.starts_with("--") && word.size() > 2 && is_digit_character(word[2]);
     const std::size_t end = is_joined ? 2 : std::min(word.find('='), word.size());
     std::string key = launch_key(word.substr(0, end));
     std::string value = word.substr(std::min(end + (is_joined ? 0 : 1), word.size()));
@@ -293,7 +281,11 @@ class ShellReader {
       value = words[++i];
     const auto& names = is_mpi ? mpi : slurm;
     const bool is_gres = !is_mpi && key == "gres";
-    if (is_gres) value = gpus_among(value);
+    if (is_gres) {  // "gpu:a100:8" of the resources "nvme:1,gpu:a100:8"
+      std::istringstream entries(std::exchange(value, {}));
+      for (std::string entry; value.empty() && std::getline(entries, entry, ',');)
+        if (entry.starts_with("gpu")) value = entry;
+    }
     if (const auto name = names.find(key); name != names.end() && (!is_gres || !value.empty()))
       key = name->second;
     if (key.starts_with("gpus")) value.erase(0, value.rfind(':') + 1);  // "gpu:a100:8"
@@ -476,51 +468,43 @@ class ShellReader {
     bool only_assignments = true, is_declaration = false;
     std::string document;
     for (; !at_end(); ++at_) {
-      // "[[ a && b ]]" is one test.
-      if (token().is_operator && token().text != "\n" && !words.empty() && words.front() == "[[" &&
-          words.back() != "]]") {
-        words.push_back(token().text);
-        continue;
-      }
-      if (token().is_operator) {
-        if (token().text == "<<") {
-          document = token().document;
-          continue;
-        }
-        if (token().text == ">" || token().text == "<" || token().text == "<<<") {
-          skip_target(words);
-          continue;
-        }
-        if (token().text == "&" && is_operator_at(at_ + 1, ">")) continue;  // &>
-        if (token().text == "(" && !words.empty() && is_operator_at(at_ + 1, ")")) {
-          at_ += 2;  // a function, whose body is read where it stands
-          return true;
-        }
-        if (token().text == "(" && !words.empty() && is_python(at_ + 1)) {
-          words.push_back(parenthesized());
-          continue;
-        }
+      const std::string& text = token().text;
+      if (!token().is_operator) {
+        if (only_assignments && assign(active)) continue;
+        const bool declares =
+            is_one_of(text, {"export", "readonly", "local", "declare", "typeset", "env"});
+        is_declaration = is_declaration || (only_assignments && declares);
+        if (only_assignments && (declares || (is_declaration && text.starts_with("-")))) continue;
+        if (!active) continue;
+        only_assignments = false;
+        append(words, expand(text));
+      } else if (text != "\n" && !words.empty() && words.front() == "[[" && words.back() != "]]") {
+        words.push_back(text);  // "[[ a && b ]]" is one test
+      } else if (text == "<<") {
+        document = token().document;
+      } else if (is_one_of(text, {">", "<", "<<<"})) {
+        // The file, or "&1", that it names; of "2>&1" also the "2" before it.
+        while (is_operator_at(at_ + 1, ">")) ++at_;
+        const bool is_duplicate = is_operator_at(at_ + 1, "&");
+        if (is_duplicate) ++at_;
+        if (is_duplicate && !words.empty() && is_one_of(words.back(), {"1", "2"})) words.pop_back();
+        if (at_ + 1 < tokens_.size() && !tokens_[at_ + 1].is_operator) ++at_;
+      } else if (text == "(" && !words.empty() && is_operator_at(at_ + 1, ")")) {
+        at_ += 2;  // a function, whose body is read where it stands
+        return true;
+      } else if (text == "(" && !words.empty() && is_python(at_ + 1)) {
+        words.push_back(parenthesized());
+      } else if (text != "&" || !is_operator_at(at_ + 1, ">")) {  // &>
         break;
       }
-      if (only_assignments && assign(active)) continue;
-      if (only_assignments &&
-          is_one_of(token().text, {"export", "readonly", "local", "declare", "typeset", "env"})) {
-        is_declaration = true;
-        continue;
-      }
-      if (only_assignments && is_declaration && token().text.starts_with("-")) continue;  // -a
-      if (!active) continue;
-      only_assignments = false;
-      append(words, expand(token().text));
     }
     if (!active || words.empty()) return true;
-    if (words.front() == "[" || words.front() == "[[" || words.front() == "test")
-      return truth_of(words);
+    if (is_one_of(words.front(), {"[", "[[", "test"})) return truth_of(words);
     if (words.front() == "false") return false;
-    if (words.front() == "echo" || words.front() == "printf") return true;
+    if (is_one_of(words.front(), {"echo", "printf"})) return true;
     add_program(words, line);
-    const bool is_script = words.front() == "sbatch" || words.front() == "bash" ||
-                           document.find(".py") != std::string::npos;
+    const bool is_script =
+        is_one_of(words.front(), {"sbatch", "bash"}) || document.find(".py") != std::string::npos;
     if (is_script) run(document, line + 1);
     return true;
   }
@@ -528,8 +512,7 @@ class ShellReader {
   /// "[0]*3+[1]*58" or "127,0" of a value in Python that was not quoted.
   bool is_python(std::size_t at) const {
     return at < tokens_.size() && !tokens_[at].is_operator &&
-           (tokens_[at].text[0] == '[' ||
-            std::isdigit(static_cast<unsigned char>(tokens_[at].text[0])) != 0);
+           (tokens_[at].text[0] == '[' || is_digit_character(tokens_[at].text[0]));
   }
 
   /// Words and parentheses from the "(" at `at_` to its ")", joined; `at_` moves to that.
@@ -543,31 +526,18 @@ class ShellReader {
     return text;
   }
 
-  /// The file, or "&1", that a redirection at `at_` names; of "2>&1" also the "2" before it.
-  void skip_target(Fields& words) {
-    while (is_operator_at(at_ + 1, ">")) ++at_;
-    const bool is_duplicate = is_operator_at(at_ + 1, "&");
-    if (is_duplicate) ++at_;
-    if (is_duplicate && !words.empty() && (words.back() == "1" || words.back() == "2"))
-      words.pop_back();
-    if (at_ + 1 < tokens_.size() && !tokens_[at_ + 1].is_operator) ++at_;
-  }
-
   /// NAME=value, NAME+=value, NAME=( words ).
   bool assign(bool active) {
     const std::string& text = token().text;
-    std::size_t end = 0;
-    while (end < text.size() && is_name_character(text[end])) ++end;
-    if (end == 0 || end == text.size() || std::isdigit(static_cast<unsigned char>(text[0])) != 0)
-      return false;
-    const bool adds = text[end] == '+' && end + 1 < text.size() && text[end + 1] == '=';
+    const std::size_t end = end_of_name(text, 0);
+    if (end == 0 || end == text.size() || is_digit_character(text[0])) return false;
+    const bool adds = text.substr(end).starts_with("+=");
     if (!adds && text[end] != '=') return false;
     const std::string name = text.substr(0, end);
     const std::string raw = text.substr(end + (adds ? 2 : 1));
     Fields value;
-    bool is_array = false;
-    if (raw.empty() && is_operator_at(at_ + 1, "(")) {
-      is_array = true;
+    const bool is_array = raw.empty() && is_operator_at(at_ + 1, "(");
+    if (is_array) {
       for (at_ += 2; !at_end() && !is_operator(")"); ++at_)
         if (is_operator("(") && is_python(at_ + 1))
           value.push_back(parenthesized());
@@ -605,62 +575,54 @@ class ShellReader {
   /// The fields that a word stands for; as one where it is not split (an assignment).
   Fields expand(std::string_view text, bool is_whole = false) {
     Fields fields;
-    std::string current;
-    bool has_content = false;
-    const auto finish = [&] {
-      if (has_content) fields.push_back(std::exchange(current, {}));
-      has_content = false;
+    std::optional<std::string> current;  // the field that is put together
+    const auto add = [&](std::string_view value) {
+      if (!current) current.emplace();
+      current->append(value);
     };
-    const auto add = [&](const std::string& value, bool is_split) {
-      expanded_ += value.size() + 1;
-      if (expanded_ > most_expanded) return;
-      if (!is_split) {
-        current += value;
-        return;
-      }
-      for (const char c : value) {
-        if (std::isspace(static_cast<unsigned char>(c)) != 0) {
-          finish();
-        } else {
-          current += c;
-          has_content = true;
-        }
-      }
+    const auto finish = [&] {
+      if (current) fields.push_back(std::move(*current));
+      current.reset();
     };
     bool in_quotes = false;
     for (std::size_t at = 0; at < text.size();) {
       const char c = text[at];
       if (c == '\'' && !in_quotes) {
-        const std::size_t end = end_of_group(text, at);
-        current += text.substr(at + 1, end - at - 2);
-        has_content = true;
-        at = end;
+        const std::size_t begin = std::exchange(at, end_of_group(text, at));
+        add(text.substr(begin + 1, at - begin - 2));
       } else if (c == '"') {
         in_quotes = !in_quotes;
-        has_content = true;
-        ++at;
+        add(text.substr(at++, 0));
       } else if (c == '\\' && at + 1 < text.size()) {
-        if (text[at + 1] != '\n') current += text[at + 1], has_content = true;
+        if (text[at + 1] != '\n') add(text.substr(at + 1, 1));
         at += 2;
       } else if (c == '`') {
         at = end_of_group(text, at);
-        has_content = true;
-      } else if (c == '$') {
+        add({});
+      } else if (c != '$') {
+        add(text.substr(at++, 1));
+      } else {
         bool is_list = false;
         const Fields values = parameter(text, at, is_list);
-        for (std::size_t i = 0; i < values.size(); ++i) {
-          if (i > 0 && !is_whole) finish();
-          if (i > 0 && is_whole) current += ' ';
-          add(values[i], !in_quotes && !is_whole && !is_list);
-          has_content = has_content || is_list;
+        for (const std::string& each : values) {
+          const bool is_first = &each == &values.front();
+          if (!is_first && is_whole) add(" ");
+          if (!is_first && !is_whole) finish();
+          expanded_ += each.size() + 1;
+          const std::string_view value = expanded_ > most_expanded ? std::string_view() : each;
+          if (in_quotes || is_whole || is_list) {
+            add(value);
+            continue;
+          }
+          for (std::size_t i = 0; i < value.size(); ++i)
+            if (is_blank_character(value[i]))
+              finish();
+            else
+              add(value.substr(i, 1));
         }
-      } else {
-        current += c;
-        has_content = true;
-        ++at;
       }
     }
-    if (is_whole) has_content = true;
+    if (is_whole) add({});
     finish();
     return fields;
   }
@@ -688,9 +650,7 @@ class ShellReader {
       at = end_of_group(text, begin);
       return braced(text.substr(begin + 1, at - begin - 2), is_list);
     }
-    std::size_t end = begin;
-    while (end < text.size() && is_name_character(text[end])) ++end;
-    at = end == begin ? begin + 1 : end;
+    at = std::max(begin + 1, end_of_name(text, begin));
     if (text[begin] == '@' || text[begin] == '*') {
       is_list = true;
       return variable("@");
@@ -700,8 +660,7 @@ class ShellReader {
 
   /// "${NAME:-default}" without its braces.
   Fields braced(std::string_view inner, bool& is_list) {
-    std::size_t end = 0;
-    while (end < inner.size() && is_name_character(inner[end])) ++end;
+    const std::size_t end = end_of_name(inner, 0);
     const std::string name(inner.substr(0, end));
     std::string_view rest = inner.substr(end);
     if (rest.starts_with("[@]") || rest.starts_with("[*]")) {
@@ -711,9 +670,7 @@ class ShellReader {
     if (rest.starts_with("[0]")) rest.remove_prefix(3);
     const bool tests_empty = rest.starts_with(":");
     const std::string_view operation = tests_empty ? rest.substr(1) : rest;
-    const bool has_other =
-        !operation.empty() && std::string_view("-=+").find(operation[0]) != std::string_view::npos;
-    if (!has_other) {
+    if (operation.empty() || std::string_view("-=+").find(operation[0]) == std::string_view::npos) {
       Fields value = variable(name);
       if (value.size() > 1) value.resize(1);
       return value;
@@ -738,13 +695,10 @@ class ShellReader {
       if (sum[at] == '$') {
         bool is_list = false;
         for (const std::string& value : parameter(sum, at, is_list)) text += value;
-      } else if (is_name_character(sum[at]) &&
-                 std::isdigit(static_cast<unsigned char>(sum[at])) == 0) {
-        std::size_t end = at;
-        while (end < sum.size() && is_name_character(sum[end])) ++end;
-        for (const std::string& value : variable(std::string(sum.substr(at, end - at))))
+      } else if (is_name_character(sum[at]) && !is_digit_character(sum[at])) {
+        const std::size_t begin = std::exchange(at, end_of_name(sum, at));
+        for (const std::string& value : variable(std::string(sum.substr(begin, at - begin))))
           text += value;
-        at = end;
       } else if (sum[at] == '"') {
         ++at;
       } else {
@@ -762,7 +716,7 @@ class ShellReader {
     bool joins_all = true;
     for (auto begin = terms.begin();; ++begin) {
       const auto end = std::find_if(begin, terms.end(), [](const std::string& word) {
-        return word == "&&" || word == "||" || word == "-a" || word == "-o";
+        return is_one_of(word, {"&&", "||", "-a", "-o"});
       });
       const bool is_negated = begin != end && *begin == "!";
       const bool term = comparison(Fields(begin + (is_negated ? 1 : 0), end)) != is_negated;
@@ -801,32 +755,27 @@ class ShellReader {
            is_one_of(name, {"bash", "sh", "deepspeed", "accelerate", "numactl"});
   }
 
-  /// Appends the options of an srun or mpirun that `words` begin with to launcher_; the place of what it starts.
-  Fields::const_iterator read_launcher(const Fields& words, int line) {
+  /// The settings of a command that starts a Python program, behind those of the srun or mpirun that it is part of.
+  void add_program(const Fields& words, int line) {
+    const std::vector<LaunchSetting> outer = launcher_;
     bool is_slurm = false, is_mpi = false;
-    std::size_t i = 0;
-    for (; i < words.size() && !is_command(words[i]); ++i) {
+    std::size_t of_launcher = 0;
+    for (std::size_t& i = of_launcher; i < words.size() && !is_command(words[i]); ++i) {
       const std::string name = words[i].substr(words[i].rfind('/') + 1);
       is_slurm = is_slurm || name == "srun";
       is_mpi = is_mpi || name == "mpirun" || name == "mpiexec";
       if ((is_slurm || is_mpi) && words[i].starts_with("-"))
         launcher_.push_back(launcher_option(words, i, is_mpi, line));
     }
-    return is_slurm || is_mpi ? words.begin() + static_cast<std::ptrdiff_t>(i) : words.begin();
-  }
-
-  /// The settings of a command that starts a Python program, behind those of the srun or mpirun that it is part of.
-  void add_program(const Fields& words, int line) {
-    const std::vector<LaunchSetting> outer = launcher_;
-    const auto begin = read_launcher(words, line);
+    if (!is_slurm && !is_mpi) of_launcher = 0;
     for (const std::string& word : words)  // bash -c "torchrun …"
       if (word.find(' ') != std::string::npos &&
           (word.find(".py") != std::string::npos || word.find("torchrun") != std::string::npos))
         run(word, line);
     std::vector<LaunchSetting> settings = std::exchange(launcher_, outer);
     if (std::ranges::none_of(words, starts_program)) return;
-    for (auto i = begin; i < words.end(); ++i) {
-      const std::string& word = *i;
+    for (std::size_t i = of_launcher; i < words.size(); ++i) {
+      const std::string& word = words[i];
       const std::size_t equals = word.find('=');
       const bool is_option = word.starts_with("--") && word.size() > 2;
       const bool is_hydra = !word.starts_with("-") && equals != std::string::npos && equals > 0 &&
@@ -838,8 +787,9 @@ class ShellReader {
         const std::size_t blank = std::min(word.find(' '), word.size());
         LaunchSetting setting{launch_key(word.substr(0, blank)),
                               word.substr(std::min(blank + 1, word.size())), line};
-        while (i + 1 < words.end() && !(i + 1)->starts_with("--") && !starts_program(*(i + 1)))
-          setting.value += (setting.value.empty() ? "" : " ") + *++i;
+        while (i + 1 < words.size() && !words[i + 1].starts_with("--") &&
+               !starts_program(words[i + 1]))
+          setting.value += (setting.value.empty() ? "" : " ") + words[++i];
         settings.push_back(std::move(setting));
       }
     }

@@ -36,13 +36,12 @@ bool is_of_word(char c) {
 
 /// How much of `text` has the shape of `prefix` (LogText); nothing: its beginning has not.
 std::optional<std::size_t> same_shape(std::string_view prefix, std::string_view text) {
-  std::size_t at = 0;
-  const auto skip = [](std::string_view where, std::size_t& from, auto&& belongs) {
+  std::size_t at = 0, i = 0;
+  const auto skip = [](std::string_view where, std::size_t& from, bool (*belongs)(char)) {
     const std::size_t begin = from;
     while (from < where.size() && belongs(where[from])) ++from;
     return from > begin;
   };
-  std::size_t i = 0;
   skip(prefix, i, is_blank);
   skip(text, at, is_blank);
   while (i < prefix.size()) {
@@ -50,9 +49,7 @@ std::optional<std::size_t> same_shape(std::string_view prefix, std::string_view 
       if (!skip(text, at, is_of_word)) return std::nullopt;
     } else if (skip(prefix, i, is_blank)) {
       if (!skip(text, at, is_blank) && at < text.size()) return std::nullopt;
-    } else if (at < text.size() && text[at] == prefix[i]) {
-      ++at, ++i;
-    } else {
+    } else if (at == text.size() || text[at++] != prefix[i++]) {
       return std::nullopt;
     }
   }
@@ -68,28 +65,24 @@ LogLine clean_line(std::string_view written, int number) {
     const char c = written[at];
     if (c == escape) {
       at = skip_escape(written, at);
-      continue;
-    }
-    if (c == '\r') {
+    } else if (c == '\r') {
       line.text.clear();
       line.places.clear();
+      ++at;
     } else {
       line.text += c == '\0' ? ' ' : c;
-      line.places.push_back(at);
+      line.places.push_back(at++);
     }
-    ++at;
   }
   return line;
 }
 
 /// Moves the launcher's prefix out of each line that has it.
 void take_prefixes(std::vector<LogLine>& lines, FindAnchor find_anchor) {
-  std::string prefix;
-  for (const LogLine& line : lines)
-    if (const std::size_t anchor = find_anchor(line.text); anchor != std::string_view::npos) {
-      prefix = line.text.substr(0, anchor);
-      break;
-    }
+  const auto first = std::ranges::find_if(
+      lines, [&](const LogLine& line) { return find_anchor(line.text) != std::string_view::npos; });
+  if (first == lines.end()) return;
+  const std::string prefix = first->text.substr(0, find_anchor(first->text));
   if (std::ranges::all_of(prefix, is_blank)) return;
   for (LogLine& line : lines) {
     const auto length = same_shape(prefix, line.text);
@@ -100,22 +93,6 @@ void take_prefixes(std::vector<LogLine>& lines, FindAnchor find_anchor) {
                       line.places.begin() + static_cast<std::ptrdiff_t>(*length));
   }
 }
-
-/// Counts the characters of a line up to growing byte positions.
-class ColumnCounter {
- public:
-  explicit ColumnCounter(std::string_view line) : line_(line) {}
-  int column_of(std::size_t byte) {
-    count_ += utf8_count(line_.substr(at_, byte - at_));
-    at_ = byte;
-    return count_ + 1;
-  }
-
- private:
-  std::string_view line_;
-  std::size_t at_ = 0;
-  int count_ = 0;
-};
 
 constexpr std::string_view blank_characters = " \t\v\f";
 
@@ -176,13 +153,16 @@ std::string file_and_line(const Origin& place) {
 std::vector<LogWord> split_words(const LogLine& line, std::string_view separators) {
   const bool blanks = separators.find(' ') != std::string_view::npos;
   std::vector<LogWord> words;
-  ColumnCounter columns(line.written);
+  std::size_t counted = 0;  // bytes of the line, with so many characters
+  int characters = 0;
   for (std::size_t from = 0; from <= line.text.size();) {
     const std::size_t end = std::min(line.text.find_first_of(separators, from), line.text.size());
     if (end > from || !blanks) {
       LogWord word{line.text.substr(from, end - from), 0, 0};
-      const bool is_end = from >= line.places.size();
-      word.column = columns.column_of(is_end ? line.written.size() : line.places[from]);
+      const std::size_t byte = from < line.places.size() ? line.places[from] : line.written.size();
+      characters += utf8_count(line.written.substr(counted, byte - counted));
+      counted = byte;
+      word.column = characters + 1;
       word.length = std::max(1, utf8_count(word.text));
       words.push_back(std::move(word));
     }

@@ -1,7 +1,6 @@
 #include "importers/rank_verdict.hpp"
 
 #include <algorithm>
-#include <array>
 #include <boost/math/distributions/students_t.hpp>
 #include <charconv>
 #include <cmath>
@@ -73,68 +72,45 @@ struct RankState {
 /// group since they last were together, time in other calls not counted; without what it was charged for in other calls since then.
 /// So ranks that come late because they waited for a slow one elsewhere are not charged, and no lag is charged twice.
 /// Messages are calls too, but nobody is charged for them: a receiver waits in any pipeline.
-class LagCharger {
- public:
-  LagCharger(const std::vector<RankTrace>& ranks, const MatchedRanks& matched) : matched_(matched) {
-    for (std::size_t member = 0; member < ranks.size(); ++member)
-      now_.push_back({ranks[member].begin - matched.clock_offsets[member], 0, 0});
-    begins_ = now_;
-  }
-
-  std::vector<std::int64_t> charged() {
-    std::vector<std::pair<std::int64_t, const MatchedCall*>> in_order;
-    for (const MatchedCall& call : matched_.calls) in_order.emplace_back(call.last().begin, &call);
-    std::ranges::stable_sort(in_order, {}, [](const auto& each) { return each.first; });
-    for (const auto& [begin, call] : in_order) take(*call);
-    std::vector<std::int64_t> charged;
-    for (const RankState& each : now_) charged.push_back(each.charged);
-    return charged;
-  }
-
- private:
-  void take(const MatchedCall& call) {
-    const MatchedCall::Part& last = call.last();
-    if (call.kind != CollectiveKind::message) now_[last.member].charged += own_lag(call, last);
-    for (const auto& part : call.parts) {
-      now_[part.member].in_calls += part.end - part.begin;
-      now_[part.member].at = part.end;
-      together_[{part.member, call.group}] = now_[part.member];
+std::vector<std::int64_t> charged_lags(const std::vector<RankTrace>& ranks,
+                                       const MatchedRanks& matched) {
+  std::vector<RankState> now;
+  for (std::size_t member = 0; member < ranks.size(); ++member)
+    now.push_back({ranks[member].begin - matched.clock_offsets[member], 0, 0});
+  const std::vector<RankState> begins = now;
+  std::map<std::pair<std::size_t, std::size_t>, RankState> together;  // last, by rank and group
+  const auto since = [&](std::size_t member, std::size_t group) {
+    const auto found = together.find({member, group});
+    return found == together.end() ? begins[member] : found->second;
+  };
+  std::vector<const MatchedCall*> in_order;
+  for (const MatchedCall& call : matched.calls) in_order.push_back(&call);
+  std::ranges::stable_sort(in_order, {}, [](const auto* call) { return call->last().begin; });
+  for (const MatchedCall* call : in_order) {
+    const MatchedCall::Part& last = call->last();
+    const auto work = [&](const MatchedCall::Part& part) {
+      const RankState before = since(part.member, call->group);
+      return static_cast<double>(part.begin - before.at -
+                                 (now[part.member].in_calls - before.in_calls));
+    };
+    if (call->kind != CollectiveKind::message) {
+      std::vector<double> others;
+      for (const auto& part : call->parts)
+        if (&part != &last) others.push_back(work(part));
+      const std::int64_t excess = std::llround(work(last) - median_of(std::move(others)));
+      std::int64_t& charged = now[last.member].charged;
+      const std::int64_t already = charged - since(last.member, call->group).charged;
+      charged += std::max<std::int64_t>(0, std::min(call->lag(), excess) - already);
+    }
+    for (const auto& part : call->parts) {
+      now[part.member].in_calls += part.end - part.begin;
+      now[part.member].at = part.end;
+      together[{part.member, call->group}] = now[part.member];
     }
   }
-
-  /// The state of a rank when it was last together with this group.
-  const RankState& since(std::size_t member, std::size_t group) const {
-    const auto found = together_.find({member, group});
-    return found == together_.end() ? begins_[member] : found->second;
-  }
-
-  double work(const MatchedCall& call, const MatchedCall::Part& part) const {
-    const RankState& before = since(part.member, call.group);
-    return static_cast<double>(part.begin - before.at -
-                               (now_[part.member].in_calls - before.in_calls));
-  }
-
-  std::int64_t own_lag(const MatchedCall& call, const MatchedCall::Part& last) const {
-    std::vector<double> others;
-    for (const auto& part : call.parts)
-      if (&part != &last) others.push_back(work(call, part));
-    const std::int64_t excess = std::llround(work(call, last) - median_of(std::move(others)));
-    const std::int64_t charged = now_[last.member].charged - since(last.member, call.group).charged;
-    return std::max<std::int64_t>(0, std::min(call.lag(), excess) - charged);
-  }
-
-  const MatchedRanks& matched_;
-  std::vector<RankState> now_, begins_;
-  std::map<std::pair<std::size_t, std::size_t>, RankState> together_;  ///< by rank and group
-};
-
-/// Ranks are laid over nodes in order, each with as many as the largest device number says, or it is unknown.
-std::int64_t gpus_per_node(const std::vector<RankTrace>& ranks) {
-  std::int64_t most = 0;
-  for (const RankTrace& rank : ranks) most = std::max(most, rank.device + 1);
-  const bool in_order = std::ranges::all_of(
-      ranks, [&](const RankTrace& rank) { return rank.rank % most == rank.device; });
-  return most > 1 && in_order ? most : 0;
+  std::vector<std::int64_t> charged;
+  for (const RankState& each : now) charged.push_back(each.charged);
+  return charged;
 }
 
 using NodePair = std::pair<std::int64_t, std::int64_t>;
@@ -143,14 +119,18 @@ class RankJudge {
  public:
   explicit RankJudge(const std::vector<RankTrace>& ranks) : ranks_(ranks) {
     verdict_.matched = match_ranks(ranks);
-    verdict_.gpus_per_node = gpus_per_node(ranks);
+    // Ranks are laid over nodes in order, each with as many as the largest device number says, or it is unknown.
+    std::int64_t most = 0;
+    for (const RankTrace& rank : ranks) most = std::max(most, rank.device + 1);
+    const bool in_order = std::ranges::all_of(
+        ranks, [&](const RankTrace& rank) { return rank.rank % most == rank.device; });
+    verdict_.gpus_per_node = most > 1 && in_order ? most : 0;
   }
 
   RankVerdict judge() {
     add_paces();
     find_slow_ranks();
     add_rates();
-    find_slow_groups();
     find_slow_links();
     return std::move(verdict_);
   }
@@ -173,7 +153,7 @@ class RankJudge {
       for (const auto& part : call.parts) ++num_calls[part.member];
       ++num_last[call.last().member];
     }
-    const std::vector<std::int64_t> lags = LagCharger(ranks_, verdict_.matched).charged();
+    const std::vector<std::int64_t> lags = charged_lags(ranks_, verdict_.matched);
     for (std::size_t member = 0; member < ranks_.size(); ++member) {
       RankPace pace;
       pace.member = member;
@@ -189,9 +169,10 @@ class RankJudge {
   /// How many calls a rank makes, by description, kind, bytes and size of the group.
   using CallCounts =
       std::map<std::tuple<std::string, CollectiveKind, std::int64_t, std::int64_t>, std::int64_t>;
-  /// Ranks with the same calls: the same part of the model.
-  std::map<CallCounts, std::vector<std::size_t>> peers() const {
-    std::map<CallCounts, std::vector<std::size_t>> peers;
+
+  void find_slow_ranks() {
+    std::map<CallCounts, std::vector<std::size_t>>
+        peers;  // with the same calls: the same part of the model
     for (std::size_t member = 0; member < ranks_.size(); ++member) {
       CallCounts calls;
       for (const CollectiveCall& call : ranks_[member].calls)
@@ -199,13 +180,9 @@ class RankJudge {
                  call.group_size}];
       peers[std::move(calls)].push_back(member);
     }
-    return peers;
-  }
-
-  void find_slow_ranks() {
     std::vector<double> deviations;
     std::vector<std::size_t> judged;
-    for (const auto& [calls, members] : peers()) {
+    for (const auto& [calls, members] : peers) {
       std::vector<double> times;
       for (const std::size_t member : members) times.push_back(verdict_.ranks[member].compute);
       const double usual = median_of(times);
@@ -228,11 +205,9 @@ class RankJudge {
     std::map<std::int64_t, std::vector<std::size_t>> slow_of_node;
     for (const RankPace& pace : verdict_.ranks)
       if (pace.is_slow) slow_of_node[node_of(pace.member)].push_back(pace.member);
-    for (const auto& slow : slow_of_node) {
-      const std::int64_t node = slow.first;
-      const std::vector<std::size_t>& members = slow.second;
-      const auto on_node = std::ranges::count_if(
-          verdict_.ranks, [&](const RankPace& pace) { return node_of(pace.member) == node; });
+    for (const auto& [node, members] : slow_of_node) {
+      const auto on_node = std::ranges::count(
+          verdict_.ranks, node, [&](const RankPace& pace) { return node_of(pace.member); });
       const bool whole_node =
           members.size() > 1 && static_cast<std::ptrdiff_t>(members.size()) == on_node;
       if (whole_node) add_slow(RankFinding::Kind::slow_node, node, members);
@@ -243,29 +218,25 @@ class RankJudge {
     if (!verdict_.power.can_judge()) find_suspect();
   }
 
-  /// Where chance explains whatever a rank does, or nobody does the same work: whom the others wait for most.
+  /// Where chance explains whatever a rank does, or nobody does the same work: whom the others wait for most, and the ranks without a
+  /// trace that are in process groups with it: those of its smallest groups, until there are enough to judge by.
   void find_suspect() {
     const auto latest = std::ranges::max_element(verdict_.ranks, {}, &RankPace::lag);
     if (latest == verdict_.ranks.end() || !(latest->lag > 0)) return;
     verdict_.power.suspect = latest->member;
-    verdict_.power.missing_peers = missing_peers_of(latest->member);
-  }
-
-  /// Ranks without a trace that are in process groups with this one: those of its smallest groups, until there are enough to judge by.
-  std::vector<std::int64_t> missing_peers_of(std::size_t member) const {
+    const RankTrace& suspect = ranks_[latest->member];
     constexpr std::size_t enough = 7;
     std::set<std::vector<std::int64_t>> groups;
-    for (const CollectiveCall& call : ranks_[member].calls)
+    for (const CollectiveCall& call : suspect.calls)
       if (call.kind != CollectiveKind::message)
-        if (auto group = ranks_in(ranks_[member].names.at(call.ranks)))
-          groups.insert(std::move(*group));
+        if (auto group = ranks_in(suspect.names.at(call.ranks))) groups.insert(std::move(*group));
     std::vector<std::vector<std::int64_t>> by_size(groups.begin(), groups.end());
-    std::ranges::stable_sort(by_size, {}, [](const auto& group) { return group.size(); });
+    std::ranges::stable_sort(by_size, {}, &std::vector<std::int64_t>::size);
     std::set<std::int64_t> missing;
     for (const auto& group : by_size)
       if (missing.size() < enough) missing.insert(group.begin(), group.end());
     for (const RankTrace& rank : ranks_) missing.erase(rank.rank);
-    return {missing.begin(), missing.end()};
+    verdict_.power.missing_peers.assign(missing.begin(), missing.end());
   }
 
   /// What others wait for this rank beyond what they wait for any.
@@ -311,67 +282,89 @@ class RankJudge {
         calls[call.group][{call.kind, call.bytes}].push_back(static_cast<double>(call.transfer()) *
                                                              nanosecond);
     }
-    for (std::size_t group = 0; group < calls.size(); ++group)
-      if (!calls[group].empty()) add_rate(group, calls[group], num_calls[group]);
-    std::map<Alike, std::vector<double>> rates;
-    for (const GroupRate& rate : verdict_.groups)
-      if (is_whole(rate)) rates[alike(rate)].push_back(rate.bus_bandwidth);
-    for (GroupRate& rate : verdict_.groups) {
-      if (!is_whole(rate)) continue;
-      constexpr std::size_t fewest = 3;
-      if (rates[alike(rate)].size() < fewest) continue;
-      rate.peers_bandwidth = median_of(rates[alike(rate)]);
-      const double usual =
-          static_cast<double>(rate.bytes) * bus_factor_of(rate) / rate.peers_bandwidth;
-      const std::vector<double>& times = calls[rate.group].at({rate.kind, rate.bytes});
-      const double sum = std::accumulate(times.begin(), times.end(), 0.0);
-      const std::size_t first = verdict_.matched.groups[rate.group].members.front();
-      rate.seconds_above_peers =
-          (sum - usual * static_cast<double>(times.size())) / steps_of(first);
-    }
-  }
-
-  void add_rate(std::size_t group, const GroupCalls& calls, std::size_t num_calls) {
-    const RankGroup& ranks = verdict_.matched.groups[group];
     const auto total = [](const auto& call) {
       return static_cast<double>(call.first.second) * static_cast<double>(call.second.size());
     };
-    const auto most = std::ranges::max_element(
-        calls, [&](const auto& a, const auto& b) { return total(a) < total(b); });
-    GroupRate rate;
-    rate.group = group;
-    std::tie(rate.kind, rate.bytes) = most->first;
-    rate.num_calls = num_calls;
-    rate.bus_bandwidth =
-        static_cast<double>(rate.bytes) * bus_factor_of(rate) / median_of(most->second);
-    std::set<std::int64_t> nodes;
-    for (const std::size_t member : ranks.members) nodes.insert(node_of(member));
-    rate.nodes.assign(nodes.begin(), nodes.end());
-    verdict_.groups.push_back(std::move(rate));
+    std::map<Alike, std::vector<double>> rates;  // of whole groups
+    for (std::size_t group = 0; group < calls.size(); ++group) {
+      if (calls[group].empty()) continue;
+      const auto most = std::ranges::max_element(calls[group], {}, total);
+      GroupRate& rate = verdict_.groups.emplace_back();
+      rate.group = group;
+      std::tie(rate.kind, rate.bytes) = most->first;
+      rate.num_calls = num_calls[group];
+      rate.bus_bandwidth = bytes_on_bus(rate) / median_of(most->second);
+      std::set<std::int64_t> nodes;
+      for (const std::size_t member : group_of(rate).members) nodes.insert(node_of(member));
+      rate.nodes.assign(nodes.begin(), nodes.end());
+      if (group_of(rate).is_whole) rates[alike(rate)].push_back(rate.bus_bandwidth);
+    }
+    for (GroupRate& rate : verdict_.groups) {
+      constexpr std::size_t fewest = 3;
+      if (!group_of(rate).is_whole || rates[alike(rate)].size() < fewest) continue;
+      rate.peers_bandwidth = median_of(rates[alike(rate)]);
+      const double usual = bytes_on_bus(rate) / rate.peers_bandwidth;
+      const std::vector<double>& times = calls[rate.group].at({rate.kind, rate.bytes});
+      const double sum = std::accumulate(times.begin(), times.end(), 0.0);
+      rate.seconds_above_peers = (sum - usual * static_cast<double>(times.size())) /
+                                 steps_of(group_of(rate).members.front());
+    }
   }
 
-  bool is_whole(const GroupRate& rate) const {
-    return verdict_.matched.groups[rate.group].is_whole;
+  const RankGroup& group_of(const GroupRate& rate) const {
+    return verdict_.matched.groups[rate.group];
   }
-  double bus_factor_of(const GroupRate& rate) const {
-    return bus_factor(rate.kind,
-                      static_cast<double>(verdict_.matched.groups[rate.group].members.size()));
+  double bytes_on_bus(const GroupRate& rate) const {
+    const auto size = static_cast<double>(group_of(rate).members.size());
+    return static_cast<double>(rate.bytes) * bus_factor(rate.kind, size);
   }
 
   /// Groups whose rates should be alike.
   using Alike = std::tuple<CollectiveKind, std::int64_t, std::size_t, std::size_t>;
   Alike alike(const GroupRate& rate) const {
-    return {rate.kind, rate.bytes, verdict_.matched.groups[rate.group].members.size(),
-            rate.nodes.size()};
+    return {rate.kind, rate.bytes, group_of(rate).members.size(), rate.nodes.size()};
   }
 
   static double deviation(const GroupRate& rate) {
     return std::log(rate.peers_bandwidth / rate.bus_bandwidth);
   }
 
-  /// Groups within nodes and between them scatter differently; of few groups of one sort the scatter is hardly known, so that it is at
-  /// least that of all.
-  void find_slow_groups() {
+  /// Where a group may be slow: between any two of its nodes, between neighbours in a ring over the nodes in order, which NCCL usually
+  /// makes, or in the network of one node, which is a pair with itself.
+  enum class Places { pairs, neighbours, nodes };
+
+  static std::set<NodePair> places_in(const GroupRate& rate, Places which) {
+    std::set<NodePair> places;
+    const std::vector<std::int64_t>& nodes = rate.nodes;
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      for (std::size_t j = 0; j <= i; ++j) {
+        const bool are_next = j + 1 == i || (j == 0 && i + 1 == nodes.size());
+        if (which == Places::nodes ? i == j : i != j && (which == Places::pairs || are_next))
+          places.insert({nodes[j], nodes[i]});
+      }
+    return places;
+  }
+
+  /// Of the places that are in slow groups and in no other, those in most of them, and in how many.
+  std::pair<std::size_t, std::vector<NodePair>> strongest(const std::vector<const GroupRate*>& slow,
+                                                          Places which) const {
+    std::map<NodePair, std::size_t> counts;
+    for (const GroupRate* rate : slow)
+      for (const NodePair& place : places_in(*rate, which)) ++counts[place];
+    for (const GroupRate& rate : verdict_.groups)
+      if (!rate.is_slow && rate.nodes.size() > 1 && rate.peers_bandwidth > 0)
+        for (const NodePair& place : places_in(rate, which)) counts.erase(place);
+    std::pair<std::size_t, std::vector<NodePair>> best;
+    for (const auto& [place, count] : counts) {
+      if (count > best.first) best = {count, {}};
+      if (count == best.first) best.second.push_back(place);
+    }
+    return best;
+  }
+
+  void find_slow_links() {
+    // Groups within nodes and between them scatter differently; of few groups of one sort the scatter is hardly known, so that it is at
+    // least that of all.
     std::vector<double> all;
     std::map<bool, std::vector<double>> sorts;  // by whether they are between nodes
     for (const GroupRate& rate : verdict_.groups)
@@ -383,74 +376,27 @@ class RankJudge {
       if (rate.peers_bandwidth > 0)
         rate.is_slow = OutlierTest(all, OutlierTest(sorts[rate.nodes.size() > 1]).scatter())
                            .is_outlier(deviation(rate));
-  }
-
-  static std::set<NodePair> pairs_in(const GroupRate& rate) {
-    std::set<NodePair> pairs;
-    for (std::size_t i = 0; i < rate.nodes.size(); ++i)
-      for (std::size_t j = i + 1; j < rate.nodes.size(); ++j)
-        pairs.insert({rate.nodes[i], rate.nodes[j]});
-    return pairs;
-  }
-
-  /// Neighbours in a ring over the nodes in order, which NCCL usually makes.
-  static std::set<NodePair> neighbours_in(const GroupRate& rate) {
-    std::set<NodePair> pairs;
-    for (std::size_t i = 0; i < rate.nodes.size(); ++i) {
-      const std::int64_t a = rate.nodes[i], b = rate.nodes[(i + 1) % rate.nodes.size()];
-      if (a != b) pairs.insert(std::minmax(a, b));
-    }
-    return pairs;
-  }
-
-  /// The networks of nodes: each as a pair with itself.
-  static std::set<NodePair> nodes_in(const GroupRate& rate) {
-    std::set<NodePair> nodes;
-    for (const std::int64_t node : rate.nodes) nodes.insert({node, node});
-    return nodes;
-  }
-
-  /// Of the places that are in slow groups and in no other, those in most of them, and in how many.
-  std::pair<std::size_t, std::vector<NodePair>> strongest(
-      const std::vector<const GroupRate*>& slow,
-      std::set<NodePair> (*places_in)(const GroupRate&)) const {
-    std::map<NodePair, std::size_t> counts;
-    for (const GroupRate* rate : slow)
-      for (const NodePair& place : places_in(*rate)) ++counts[place];
-    for (const GroupRate& rate : verdict_.groups)
-      if (!rate.is_slow && rate.nodes.size() > 1 && rate.peers_bandwidth > 0)
-        for (const NodePair& place : places_in(rate)) counts.erase(place);
-    std::pair<std::size_t, std::vector<NodePair>> best;
-    for (const auto& [place, count] : counts) {
-      if (count > best.first) best = {count, {}};
-      if (count == best.first) best.second.push_back(place);
-    }
-    return best;
-  }
-
-  void find_slow_links() {
     std::vector<const GroupRate*> between;
-    for (const GroupRate& rate : verdict_.groups) {
-      if (!rate.is_slow) continue;
-      if (rate.nodes.size() > 1)
+    for (const GroupRate& rate : verdict_.groups)
+      if (rate.is_slow && rate.nodes.size() > 1)
         between.push_back(&rate);
-      else
+      else if (rate.is_slow)
         add_slow_group(rate);
+    // Names what explains most of the slow groups, then of those that it does not explain.
+    while (!between.empty()) {
+      auto links = strongest(between, Places::pairs);
+      if (links.second.size() != 1)
+        if (auto neighbours = strongest(between, Places::neighbours); neighbours.second.size() == 1)
+          links = std::move(neighbours);
+      const auto nodes = strongest(between, Places::nodes);
+      if (nodes.second.size() == 1 && nodes.first > links.first) links = nodes;
+      if (links.second.size() == 1) {
+        between = explained(std::move(between), links.second.front());
+        continue;
+      }
+      for (const GroupRate* rate : between) add_slow_group(*rate);
+      between.clear();
     }
-    while (!between.empty()) between = without_strongest(std::move(between));
-  }
-
-  /// Names what explains most of the slow groups; the groups that it does not explain.
-  std::vector<const GroupRate*> without_strongest(std::vector<const GroupRate*> slow) {
-    auto links = strongest(slow, pairs_in);
-    if (links.second.size() != 1)
-      if (auto neighbours = strongest(slow, neighbours_in); neighbours.second.size() == 1)
-        links = std::move(neighbours);
-    const auto nodes = strongest(slow, nodes_in);
-    if (nodes.second.size() == 1 && nodes.first > links.first) links = nodes;
-    if (links.second.size() == 1) return explained(std::move(slow), links.second.front());
-    for (const GroupRate* rate : slow) add_slow_group(*rate);
-    return {};
   }
 
   std::vector<const GroupRate*> explained(std::vector<const GroupRate*> slow, NodePair place) {
@@ -464,47 +410,41 @@ class RankJudge {
       return nodes.contains(place.first) && nodes.contains(place.second);
     };
     const auto first_kept = std::stable_partition(slow.begin(), slow.end(), holds);
-    std::vector<const GroupRate*> found(slow.begin(), first_kept);
-    add_rates(finding, found);
     const std::string kind = verdict_.gpus_per_node > 0 ? "node" : "rank",
                       first = std::to_string(place.first);
-    finding.text = (is_link ? "the link between " + kind + "s " + first + " and " +
-                                  std::to_string(place.second)
-                            : "the network of " + kind + " " + first) +
-                   text_of_rates(finding);
-    verdict_.findings.push_back(std::move(finding));
+    add_rates(
+        finding, {slow.begin(), first_kept},
+        is_link ? "the link between " + kind + "s " + first + " and " + std::to_string(place.second)
+                : "the network of " + kind + " " + first);
     slow.erase(slow.begin(), first_kept);
     return slow;
-  }
-
-  /// The rates of the slowest group, and what the rank that loses most loses in all of them.
-  void add_rates(RankFinding& finding, const std::vector<const GroupRate*>& slow) const {
-    const GroupRate* const worst =
-        *std::ranges::min_element(slow, [](const GroupRate* a, const GroupRate* b) {
-          return a->bus_bandwidth / a->peers_bandwidth < b->bus_bandwidth / b->peers_bandwidth;
-        });
-    finding.bandwidth = worst->bus_bandwidth;
-    finding.usual_bandwidth = worst->peers_bandwidth;
-    std::map<std::size_t, double> losses;
-    for (const GroupRate* rate : slow)
-      for (const std::size_t member : verdict_.matched.groups[rate->group].members)
-        losses[member] += rate->seconds_above_peers;
-    for (const auto& [member, loss] : losses) finding.cost = std::max(finding.cost, loss);
-  }
-
-  static std::string text_of_rates(const RankFinding& finding) {
-    const auto giga = [](double rate) { return significant_text(rate * 1e-9, 3); };
-    return " moves " + giga(finding.bandwidth) + " of " + giga(finding.usual_bandwidth) +
-           " GB/s, and transfers take " + to_text(Seconds{finding.cost}) + " a step longer";
   }
 
   void add_slow_group(const GroupRate& rate) {
     RankFinding finding;
     finding.kind = RankFinding::Kind::slow_group;
-    for (const std::size_t member : verdict_.matched.groups[rate.group].members)
+    for (const std::size_t member : group_of(rate).members)
       finding.places.push_back(ranks_[member].rank);
-    add_rates(finding, {&rate});
-    finding.text = "the group of ranks " + rank_list(finding.places) + text_of_rates(finding);
+    add_rates(finding, {&rate}, "the group of ranks " + rank_list(finding.places));
+  }
+
+  /// Adds a finding with the rates of the slowest group, and what the rank that loses most loses in all of them.
+  void add_rates(RankFinding finding, const std::vector<const GroupRate*>& slow,
+                 const std::string& what) {
+    const GroupRate* const worst = *std::ranges::min_element(slow, {}, [](const GroupRate* rate) {
+      return rate->bus_bandwidth / rate->peers_bandwidth;
+    });
+    finding.bandwidth = worst->bus_bandwidth;
+    finding.usual_bandwidth = worst->peers_bandwidth;
+    std::map<std::size_t, double> losses;
+    for (const GroupRate* rate : slow)
+      for (const std::size_t member : group_of(*rate).members)
+        losses[member] += rate->seconds_above_peers;
+    for (const auto& [member, loss] : losses) finding.cost = std::max(finding.cost, loss);
+    const auto giga = [](double rate) { return significant_text(rate * 1e-9, 3); };
+    finding.text = what + " moves " + giga(finding.bandwidth) + " of " +
+                   giga(finding.usual_bandwidth) + " GB/s, and transfers take " +
+                   to_text(Seconds{finding.cost}) + " a step longer";
     verdict_.findings.push_back(std::move(finding));
   }
 
@@ -527,157 +467,107 @@ struct GroupCalls {
   std::map<std::size_t, std::vector<const CollectiveCall*>> calls;
 };
 
-class RankMatcher {
- public:
-  explicit RankMatcher(const std::vector<RankTrace>& ranks) : ranks_(ranks) {}
+/// Nothing where the ranks of the call are not known.
+std::optional<GroupKey> key_of(const RankTrace& rank, const CollectiveCall& call) {
+  GroupKey key{rank.names.at(call.ranks), rank.names.at(call.group),
+               call.kind == CollectiveKind::message, -1, -1};
+  if (!key.is_message)
+    return key.ranks.empty() && key.name.empty() ? std::nullopt : std::optional(key);
+  const auto ranks = ranks_in(key.ranks);
+  const bool is_pair = (ranks && ranks->size() == 2) || call.group_size == 2;
+  const bool has_ends =
+      call.source >= 0 && call.destination >= 0 && call.source != call.destination;
+  if (has_ends) std::tie(key.source, key.destination) = std::pair{call.source, call.destination};
+  return has_ends || is_pair ? std::optional(key) : std::nullopt;
+}
 
-  MatchedRanks match() {
-    for (std::size_t member = 0; member < ranks_.size(); ++member) {
-      std::vector<const CollectiveCall*> calls;
-      for (const CollectiveCall& call : ranks_[member].calls) calls.push_back(&call);
-      std::ranges::stable_sort(calls,
-                               [](const auto* a, const auto* b) { return a->begin < b->begin; });
-      for (const CollectiveCall* call : calls) add(member, *call);
-    }
-
-    for (const auto& [key, group] : groups_) match(key, group);
-    align_clocks();
-    return std::move(matched_);
+void match_group(const GroupKey& key, const GroupCalls& group, MatchedRanks& matched) {
+  RankGroup found{key.name, group.description, {}, true};
+  for (const auto& [member, calls] : group.calls) found.members.push_back(member);
+  const auto num_members = static_cast<std::int64_t>(found.members.size());
+  found.is_whole = group.size == num_members;
+  const bool too_many = group.size > 0 && num_members > group.size;
+  if (num_members < 2 || too_many) {
+    for (const auto& [member, calls] : group.calls) matched.num_unmatched += calls.size();
+    return;
   }
-
- private:
-  const std::string& name_in(std::size_t member, std::uint32_t name) const {
-    return ranks_[member].names.at(name);
-  }
-
-  void add(std::size_t member, const CollectiveCall& call) {
-    const std::optional<GroupKey> key = key_of(member, call);
-    if (!key) {
-      ++matched_.num_unmatched;
-      return;
-    }
-    GroupCalls& group = groups_[*key];
-    group.description = name_in(member, call.description);
-    group.size = std::max(group.size, size_of(*key, call));
-    group.calls[member].push_back(&call);
-  }
-
-  static std::int64_t size_of(const GroupKey& key, const CollectiveCall& call) {
-    if (key.is_message) return 2;
-    if (const auto ranks = ranks_in(key.ranks)) return static_cast<std::int64_t>(ranks->size());
-    return call.group_size;
-  }
-
-  /// Nothing where the ranks of the call are not known.
-  std::optional<GroupKey> key_of(std::size_t member, const CollectiveCall& call) const {
-    GroupKey key{name_in(member, call.ranks), name_in(member, call.group),
-                 call.kind == CollectiveKind::message, -1, -1};
-    if (!key.is_message)
-      return key.ranks.empty() && key.name.empty() ? std::nullopt : std::optional(key);
-    const auto ranks = ranks_in(key.ranks);
-    const bool is_pair = (ranks && ranks->size() == 2) || call.group_size == 2;
-    if (call.source >= 0 && call.destination >= 0 && call.source != call.destination) {
-      std::tie(key.source, key.destination) = std::pair{call.source, call.destination};
-      return key;
-    }
-    return is_pair ? std::optional(key) : std::nullopt;
-  }
-
-  void match(const GroupKey& key, const GroupCalls& group) {
-    RankGroup found{key.name, group.description, {}, true};
-    for (const auto& [member, calls] : group.calls) found.members.push_back(member);
-    const auto num_members = static_cast<std::int64_t>(found.members.size());
-    found.is_whole = group.size == num_members;
-    const bool too_many = group.size > 0 && num_members > group.size;
-    if (num_members < 2 || too_many) {
-      for (const auto& [member, calls] : group.calls) matched_.num_unmatched += calls.size();
-      return;
-    }
-    const std::size_t number = matched_.groups.size();
-    matched_.groups.push_back(std::move(found));
-    // The numbers of messages count each rank's own, to and from all others.
-    const bool numbered = !key.is_message && std::ranges::all_of(group.calls, [](const auto& rank) {
-      std::set<std::int64_t> numbers;
-      return std::ranges::all_of(rank.second, [&](const CollectiveCall* call) {
-        return call->sequence >= 0 && numbers.insert(call->sequence).second;
-      });
+  const std::size_t number = matched.groups.size();
+  matched.groups.push_back(std::move(found));
+  // The numbers of messages count each rank's own, to and from all others.
+  const bool numbered = !key.is_message && std::ranges::all_of(group.calls, [](const auto& rank) {
+    std::set<std::int64_t> numbers;
+    return std::ranges::all_of(rank.second, [&](const CollectiveCall* call) {
+      return call->sequence >= 0 && numbers.insert(call->sequence).second;
     });
-    const std::size_t count = group.calls.begin()->second.size();
-    const bool same_counts = std::ranges::all_of(
-        group.calls, [count](const auto& rank) { return rank.second.size() == count; });
-    std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> together;
-    for (const auto& [member, calls] : group.calls)
-      for (std::size_t i = 0; i < calls.size(); ++i)
-        if (numbered || same_counts)
-          together[numbered ? calls[i]->sequence : static_cast<std::int64_t>(i)].emplace_back(
-              member, calls[i]);
-        else
-          ++matched_.num_unmatched;
-    for (const auto& [at, parts] : together) add_match(parts, group.calls.size(), number);
-  }
-
-  void add_match(const std::vector<std::pair<std::size_t, const CollectiveCall*>>& parts,
-                 std::size_t size, std::size_t number) {
+  });
+  const std::size_t count = group.calls.begin()->second.size();
+  const bool same_counts = std::ranges::all_of(
+      group.calls, [count](const auto& rank) { return rank.second.size() == count; });
+  std::map<std::int64_t, std::vector<std::pair<std::size_t, const CollectiveCall*>>> together;
+  for (const auto& [member, calls] : group.calls)
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      if (numbered || same_counts)
+        together[numbered ? calls[i]->sequence : static_cast<std::int64_t>(i)].emplace_back(
+            member, calls[i]);
+      else
+        ++matched.num_unmatched;
+  for (const auto& [at, parts] : together) {
     const CollectiveCall& first = *parts.front().second;
     const bool agree = std::ranges::all_of(parts, [&](const auto& part) {
       return part.second->kind == first.kind && part.second->bytes == first.bytes;
     });
-    if (!agree || parts.size() != size) {
-      matched_.num_unmatched += parts.size();
-      return;
+    if (!agree || parts.size() != group.calls.size()) {
+      matched.num_unmatched += parts.size();
+      continue;
     }
     MatchedCall call{number, first.kind, first.bytes, {}};
     for (const auto& [member, part] : parts) call.parts.push_back({member, part->begin, part->end});
-    matched_.calls.push_back(std::move(call));
+    matched.calls.push_back(std::move(call));
   }
+}
 
-  void align_clocks() {
-    // How far each rank's ends lie from the mean end of its calls, ns, by rank and group
-    std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> of_calls;
-    for (const MatchedCall& call : matched_.calls) {
-      const std::int64_t base = call.parts.front().end;
-      double mean = 0;
-      for (const auto& part : call.parts) mean += static_cast<double>(part.end - base);
-      mean /= static_cast<double>(call.parts.size());
-      for (const auto& part : call.parts)
-        of_calls[{part.member, call.group}].push_back(static_cast<double>(part.end - base) - mean);
-    }
-    std::vector<std::vector<std::pair<std::size_t, double>>> leads(ranks_.size());  // medians
-    for (auto& [key, values] : of_calls)
-      leads[key.first].emplace_back(key.second, upper_median_of(std::move(values)));
-    std::vector<double> offsets(ranks_.size(), 0);
-    constexpr int most_sweeps = 300;
-    constexpr double settled = 10;  // ns, below what a profiler resolves
-    for (int sweep = 0; sweep < most_sweeps; ++sweep) {
-      double largest = 0;
-      std::vector<double> group_means;
-      for (const RankGroup& group : matched_.groups) {
-        double sum = 0;
-        for (const std::size_t member : group.members) sum += offsets[member];
-        group_means.push_back(sum / static_cast<double>(group.members.size()));
-      }
-      for (std::size_t member = 0; member < ranks_.size(); ++member) {
-        if (leads[member].empty()) continue;
-        double sum = 0;
-        for (const auto& [group, lead] : leads[member]) sum += lead + group_means[group];
-        const double offset = sum / static_cast<double>(leads[member].size());
-        largest = std::max(largest, std::abs(offset - offsets[member]));
-        offsets[member] = (offset + offsets[member]) / 2;  // damped: pairs would swing
-      }
-      if (largest < settled) break;
-    }
-    for (const double offset : offsets) matched_.clock_offsets.push_back(std::llround(offset));
-    for (MatchedCall& call : matched_.calls)
-      for (MatchedCall::Part& part : call.parts) {
-        part.begin -= matched_.clock_offsets[part.member];
-        part.end -= matched_.clock_offsets[part.member];
-      }
+void align_clocks(MatchedRanks& matched, std::size_t num_ranks) {
+  // How far each rank's ends lie from the mean end of its calls, ns, by rank and group
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> of_calls;
+  for (const MatchedCall& call : matched.calls) {
+    const std::int64_t base = call.parts.front().end;
+    double mean = 0;
+    for (const auto& part : call.parts) mean += static_cast<double>(part.end - base);
+    mean /= static_cast<double>(call.parts.size());
+    for (const auto& part : call.parts)
+      of_calls[{part.member, call.group}].push_back(static_cast<double>(part.end - base) - mean);
   }
-
-  const std::vector<RankTrace>& ranks_;
-  std::map<GroupKey, GroupCalls> groups_;
-  MatchedRanks matched_;
-};
+  std::vector<std::vector<std::pair<std::size_t, double>>> leads(num_ranks);  // medians
+  for (auto& [key, values] : of_calls)
+    leads[key.first].emplace_back(key.second, upper_median_of(std::move(values)));
+  std::vector<double> offsets(num_ranks, 0);
+  constexpr int most_sweeps = 300;
+  constexpr double settled = 10;  // ns, below what a profiler resolves
+  for (int sweep = 0; sweep < most_sweeps; ++sweep) {
+    double largest = 0;
+    std::vector<double> group_means;
+    for (const RankGroup& group : matched.groups) {
+      double sum = 0;
+      for (const std::size_t member : group.members) sum += offsets[member];
+      group_means.push_back(sum / static_cast<double>(group.members.size()));
+    }
+    for (std::size_t member = 0; member < num_ranks; ++member) {
+      if (leads[member].empty()) continue;
+      double sum = 0;
+      for (const auto& [group, lead] : leads[member]) sum += lead + group_means[group];
+      const double offset = sum / static_cast<double>(leads[member].size());
+      largest = std::max(largest, std::abs(offset - offsets[member]));
+      offsets[member] = (offset + offsets[member]) / 2;  // damped: pairs would swing
+    }
+    if (largest < settled) break;
+  }
+  for (const double offset : offsets) matched.clock_offsets.push_back(std::llround(offset));
+  for (MatchedCall& call : matched.calls)
+    for (MatchedCall::Part& part : call.parts) {
+      part.begin -= matched.clock_offsets[part.member];
+      part.end -= matched.clock_offsets[part.member];
+    }
+}
 
 }  // namespace
 
@@ -695,16 +585,15 @@ const MatchedCall::Part& MatchedCall::last() const {
 
 std::int64_t MatchedCall::lag() const {
   const Part& latest = last();
-  std::optional<std::int64_t> before;
+  std::optional<std::int64_t> before;  // which no part is less than
   for (const Part& part : parts)
-    if (&part != &latest && (!before || part.begin > *before)) before = part.begin;
+    if (&part != &latest) before = std::max(before, std::optional(part.begin));
   return before ? latest.begin - *before : 0;
 }
 
 std::int64_t MatchedCall::transfer() const {
   const auto length = [](const Part& part) { return part.end - part.begin; };
-  return length(*std::ranges::min_element(
-      parts, [&](const Part& a, const Part& b) { return length(a) < length(b); }));
+  return length(*std::ranges::min_element(parts, {}, length));
 }
 
 std::optional<std::vector<std::int64_t>> ranks_in(const std::string& text) {
@@ -722,6 +611,32 @@ std::optional<std::vector<std::int64_t>> ranks_in(const std::string& text) {
   return ranks;
 }
 
-MatchedRanks match_ranks(const std::vector<RankTrace>& ranks) { return RankMatcher(ranks).match(); }
+MatchedRanks match_ranks(const std::vector<RankTrace>& ranks) {
+  MatchedRanks matched;
+  std::map<GroupKey, GroupCalls> groups;
+  for (std::size_t member = 0; member < ranks.size(); ++member) {
+    const RankTrace& rank = ranks[member];
+    std::vector<const CollectiveCall*> calls;
+    for (const CollectiveCall& call : rank.calls) calls.push_back(&call);
+    std::ranges::stable_sort(calls, {}, &CollectiveCall::begin);
+    for (const CollectiveCall* call : calls) {
+      const std::optional<GroupKey> key = key_of(rank, *call);
+      if (!key) {
+        ++matched.num_unmatched;
+        continue;
+      }
+      GroupCalls& group = groups[*key];
+      group.description = rank.names.at(call->description);
+      const auto of_group = ranks_in(key->ranks);
+      group.size = std::max(group.size, key->is_message ? 2
+                                        : of_group ? static_cast<std::int64_t>(of_group->size())
+                                                   : call->group_size);
+      group.calls[member].push_back(call);
+    }
+  }
+  for (const auto& [key, group] : groups) match_group(key, group, matched);
+  align_clocks(matched, ranks.size());
+  return matched;
+}
 
 }  // namespace windtunnel

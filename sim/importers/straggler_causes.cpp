@@ -5,12 +5,9 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -56,84 +53,14 @@ class JobTraceBuilder {
       }
       each.operation.stage = stage->second;
     }
-    std::ranges::sort(found_, [](const Found& one, const Found& two) {
-      const JobOperation &a = one.operation, &b = two.operation;
-      return std::tuple{one.step, a.data_rank, a.stage, a.work, a.sequence} <
-             std::tuple{two.step, b.data_rank, b.stage, b.work, b.sequence};
+    std::ranges::sort(found_, {}, [](const Found& found) {
+      const JobOperation& operation = found.operation;
+      return std::tuple{found.step, operation.data_rank, operation.stage, operation.work,
+                        operation.sequence};
     });
-    return assembled();
-  }
-
- private:
-  struct Found {
-    JobOperation operation;
-    std::int64_t thread = 0, step = 0;
-  };
-
-  void take_thread(const TraceEvent& event) {
-    constexpr std::string_view word = "PP rank ";
-    const std::string& name = event.argument("name");
-    const std::size_t at = name.find(word);
-    const auto rank = reader_.whole(event, "pid"), thread = reader_.whole(event, "tid");
-    if (at == std::string::npos || !rank || !thread) return;
-    int stage = -1;
-    const char* const from = name.data() + at + word.size();
-    std::from_chars(from, name.data() + name.size(), stage);
-    if (stage < 0 || stage >= most_ranks || *rank >= most_ranks)
-      return reader_.problem("/traceEvents/" + std::to_string(event.number),
-                             "\"" + name + "\" names no stage below 100000");
-    stages_[{static_cast<int>(*rank), *thread}] = stage;
-  }
-
-  std::optional<std::int64_t> number(const TraceEvent& event, const std::string& key) {
-    const auto value = event.whole_argument(key);
-    if (value && *value >= 0) return value;
-    reader_.problem("/traceEvents/" + std::to_string(event.number) + "/args/" + key,
-                    key + " is no whole number from 0");
-    return std::nullopt;
-  }
-
-  /// Clocks of hosts differ: a transfer can seem to end a little before its last member began, and takes no time then.
-  std::optional<std::int64_t> duration_of(const TraceEvent& event) {
-    constexpr std::int64_t clock_error = 10'000'000;  // ns; the authors' tolerance
-    const auto duration = detail::to_nanoseconds_exactly(event.field("dur"));
-    if (duration && *duration < 0 && *duration > -clock_error) return 0;
-    return reader_.time(event, "dur");
-  }
-
-  void take_operation(const TraceEvent& event, JobWork work) {
-    const auto begin = reader_.time(event, "ts"), duration = duration_of(event);
-    const auto rank = reader_.whole(event, "pid"), thread = reader_.whole(event, "tid");
-    const auto step = number(event, "step"), sequence = number(event, "seq_id");
-    if (!begin || !duration || !rank || !thread || !step || !sequence) return;
-    if (*rank >= most_ranks || *sequence >= most_ranks)
-      return reader_.problem("/traceEvents/" + std::to_string(event.number),
-                             "a rank or seq_id of 100000 or more");
-    if (is_pass(work) && event.whole_argument("model_chunk").value_or(0) > 0)
-      reader_.stop("/traceEvents/" + std::to_string(event.number) + "/args/model_chunk",
-                   "an interleaved schedule, which is not replayed",
-                   "one model chunk per stage is");
-    Found found;
-    found.operation.work = work;
-    found.operation.data_rank = static_cast<int>(*rank);
-    found.operation.sequence = static_cast<int>(*sequence);
-    found.operation.microbatch = static_cast<int>(
-        std::clamp<std::int64_t>(event.whole_argument("mb_id").value_or(0), 0, most_ranks));
-    constexpr double nanosecond = 1e-9;
-    found.operation.begin = static_cast<double>(*begin) * nanosecond;
-    found.operation.duration = static_cast<double>(*duration) * nanosecond;
-    found.thread = *thread;
-    found.step = *step;
-    found_.push_back(found);
-    if (static_cast<std::int64_t>(found_.size()) > most_operations)
-      reader_.stop("/traceEvents", "more than 20 million operations", "give fewer steps");
-  }
-
-  /// The works and sequence numbers of a worker in a step.
-  using Program = std::vector<std::pair<JobWork, int>>;
-
-  JobTrace assembled() const {
     JobTrace trace;
+    using Program =
+        std::vector<std::pair<JobWork, int>>;  // works and sequence numbers of a worker in a step
     std::map<std::int64_t, std::map<std::pair<int, int>, Program>> programs;  // by step and worker
     for (const auto& [operation, thread, step] : found_) {
       trace.num_data_ranks = std::max(trace.num_data_ranks, operation.data_rank + 1);
@@ -166,102 +93,142 @@ class JobTraceBuilder {
     return trace;
   }
 
+ private:
+  struct Found {
+    JobOperation operation;
+    std::int64_t thread = 0, step = 0;
+  };
+
+  void take_thread(const TraceEvent& event) {
+    constexpr std::string_view word = "PP rank ";
+    const std::string& name = event.argument("name");
+    const std::size_t at = name.find(word);
+    const auto rank = reader_.whole(event, "pid"), thread = reader_.whole(event, "tid");
+    if (at == std::string::npos || !rank || !thread) return;
+    int stage = -1;
+    const char* const from = name.data() + at + word.size();
+    std::from_chars(from, name.data() + name.size(), stage);
+    if (stage < 0 || stage >= most_ranks || *rank >= most_ranks)
+      return reader_.problem(place_of(event), "\"" + name + "\" names no stage below 100000");
+    stages_[{static_cast<int>(*rank), *thread}] = stage;
+  }
+
+  std::optional<std::int64_t> number(const TraceEvent& event, const std::string& key) {
+    const auto value = event.whole_argument(key);
+    if (value && *value >= 0) return value;
+    reader_.problem(place_of(event, "/args/" + key), key + " is no whole number from 0");
+    return std::nullopt;
+  }
+
+  static std::string place_of(const TraceEvent& event, const std::string& inside = {}) {
+    return "/traceEvents/" + std::to_string(event.number) + inside;
+  }
+
+  void take_operation(const TraceEvent& event, JobWork work) {
+    // Clocks of hosts differ: a transfer can seem to end a little before its last member began, and takes no time then.
+    constexpr std::int64_t clock_error = 10'000'000;  // ns; the authors' tolerance
+    const auto begin = reader_.time(event, "ts");
+    auto duration = detail::to_nanoseconds_exactly(event.field("dur"));
+    duration = duration && *duration < 0 && *duration > -clock_error
+                   ? std::optional<std::int64_t>(0)
+                   : reader_.time(event, "dur");
+    const auto rank = reader_.whole(event, "pid"), thread = reader_.whole(event, "tid");
+    const auto step = number(event, "step"), sequence = number(event, "seq_id");
+    if (!begin || !duration || !rank || !thread || !step || !sequence) return;
+    if (*rank >= most_ranks || *sequence >= most_ranks)
+      return reader_.problem(place_of(event), "a rank or seq_id of 100000 or more");
+    if (is_pass(work) && event.whole_argument("model_chunk").value_or(0) > 0)
+      reader_.stop(place_of(event, "/args/model_chunk"),
+                   "an interleaved schedule, which is not replayed",
+                   "one model chunk per stage is");
+    Found found;
+    found.operation.work = work;
+    found.operation.data_rank = static_cast<int>(*rank);
+    found.operation.sequence = static_cast<int>(*sequence);
+    found.operation.microbatch = static_cast<int>(
+        std::clamp<std::int64_t>(event.whole_argument("mb_id").value_or(0), 0, most_ranks));
+    constexpr double nanosecond = 1e-9;
+    found.operation.begin = static_cast<double>(*begin) * nanosecond;
+    found.operation.duration = static_cast<double>(*duration) * nanosecond;
+    found.thread = *thread;
+    found.step = *step;
+    found_.push_back(found);
+    if (static_cast<std::int64_t>(found_.size()) > most_operations)
+      reader_.stop("/traceEvents", "more than 20 million operations", "give fewer steps");
+  }
+
   TraceEventReader& reader_;
   std::map<std::pair<int, std::int64_t>, int> stages_;  ///< by data-parallel rank and thread
   std::vector<Found> found_;
 };
 
-constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+using Awaited = std::vector<std::vector<std::uint32_t>>;
 
-/// The operations of one worker in one step, and what each waits for on that worker.
-class WorkerOrder {
- public:
-  WorkerOrder(const JobTrace& trace, std::uint32_t begin, std::uint32_t end,
-              std::vector<std::vector<std::uint32_t>>& awaited)
-      : trace_(trace), awaited_(awaited) {
-    for (std::uint32_t i = begin; i < end; ++i) by_work_[of(i).work].push_back(i);
-    for (const JobWork work : {JobWork::forward_compute, JobWork::backward_compute})
-      passes_.insert(passes_.end(), all(work).begin(), all(work).end());
-    std::ranges::sort(passes_, [&](std::uint32_t a, std::uint32_t b) {
-      return std::pair{of(a).begin, a} < std::pair{of(b).begin, b};
-    });
+/// Adds what the operations of one worker in one step, which are those from `begin` to `end`, wait for on that worker.
+void add_awaited(const JobTrace& trace, std::uint32_t begin, std::uint32_t end, Awaited& awaited) {
+  EnumArray<JobWork, std::vector<std::uint32_t>> all;
+  std::vector<std::uint32_t> passes;  // by time
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const JobWork work = trace.operations[i].work;
+    all[work].push_back(i);
+    if (is_pass(work)) passes.push_back(i);
   }
-
-  void add() {
-    chain(passes_);
-    add_messages(JobWork::forward_compute, JobWork::forward_recv, JobWork::forward_send);
-    add_messages(JobWork::backward_compute, JobWork::backward_recv, JobWork::backward_send);
-    add_first_backward();
-    add_parameters_and_gradients();
-  }
-
- private:
-  const JobOperation& of(std::uint32_t operation) const { return trace_.operations[operation]; }
-  const std::vector<std::uint32_t>& all(JobWork work) const { return by_work_[work]; }
-
-  void await(std::uint32_t operation, std::uint32_t what) { awaited_[operation].push_back(what); }
-  void chain(const std::vector<std::uint32_t>& operations) {
+  std::ranges::sort(passes, {}, [&](std::uint32_t pass) {
+    return std::pair{trace.operations[pass].begin, pass};
+  });
+  const auto await = [&](std::uint32_t operation, std::uint32_t what) {
+    awaited[operation].push_back(what);
+  };
+  const auto chain = [&](const std::vector<std::uint32_t>& operations) {
     for (std::size_t i = 1; i < operations.size(); ++i) await(operations[i], operations[i - 1]);
-  }
-
-  void add_messages(JobWork work, JobWork recv, JobWork send) {
-    const auto &passes = all(work), &recvs = all(recv), &sends = all(send);
+  };
+  chain(passes);
+  for (const auto& [work, recv, send] :
+       {std::array{JobWork::forward_compute, JobWork::forward_recv, JobWork::forward_send},
+        {JobWork::backward_compute, JobWork::backward_recv, JobWork::backward_send}}) {
+    const auto &of_work = all[work], &recvs = all[recv], &sends = all[send];
     chain(recvs);
     chain(sends);
-    for (std::size_t i = 0; i < std::min(passes.size(), recvs.size()); ++i) {
-      await(passes[i], recvs[i]);
-      if (i > 0) await(recvs[i], passes[i - 1]);
+    for (std::size_t i = 0; i < std::min(of_work.size(), recvs.size()); ++i) {
+      await(of_work[i], recvs[i]);
+      if (i > 0) await(recvs[i], of_work[i - 1]);
     }
-    for (std::size_t i = 0; i < std::min(passes.size(), sends.size()); ++i)
-      await(sends[i], passes[i]);
+    for (std::size_t i = 0; i < std::min(of_work.size(), sends.size()); ++i)
+      await(sends[i], of_work[i]);
   }
-
-  /// The first message of the backward pass is launched after the last but one forward pass before it.
-  void add_first_backward() {
-    const auto first = std::ranges::find_if(
-        passes_, [&](std::uint32_t pass) { return of(pass).work == JobWork::backward_compute; });
-    if (first == passes_.end() || first - passes_.begin() < 2) return;
+  // The first message of the backward pass is launched after the last but one forward pass before it.
+  const auto first = std::ranges::find(passes, JobWork::backward_compute, [&](std::uint32_t pass) {
+    return trace.operations[pass].work;
+  });
+  if (first != passes.end() && first - passes.begin() >= 2)
     for (const JobWork work : {JobWork::backward_recv, JobWork::backward_send})
-      if (!all(work).empty()) await(all(work).front(), *(first - 2));
+      if (!all[work].empty()) await(all[work].front(), *(first - 2));
+  const auto &gathers = all[JobWork::params_all_gather],
+             &reductions = all[JobWork::grads_reduce_scatter];
+  chain(gathers);
+  chain(reductions);
+  if (!gathers.empty() && !reductions.empty()) await(reductions.front(), gathers.back());
+  if (passes.empty()) return;
+  if (!gathers.empty()) await(passes.front(), gathers.back());
+  const bool overlapped = !all[JobWork::separate_grads_all_reduce].empty();
+  std::vector<std::uint32_t> last{passes.back()};
+  if (overlapped && !reductions.empty()) {
+    await(reductions.front(), passes.back());
+    last.push_back(reductions.back());
   }
-
-  void add_parameters_and_gradients() {
-    const auto &gathers = all(JobWork::params_all_gather),
-               &reductions = all(JobWork::grads_reduce_scatter);
-    chain(gathers);
-    chain(reductions);
-    if (!gathers.empty() && !reductions.empty()) await(reductions.front(), gathers.back());
-    if (passes_.empty()) return;
-    if (!gathers.empty()) await(passes_.front(), gathers.back());
-    const bool overlapped = !all(JobWork::separate_grads_all_reduce).empty();
-    std::vector<std::uint32_t> last{passes_.back()};
-    if (overlapped && !reductions.empty()) {
-      await(reductions.front(), passes_.back());
-      last.push_back(reductions.back());
-    }
-    for (const JobWork work :
-         {JobWork::gc, JobWork::layernorm_grads_all_reduce, JobWork::embedding_grads_all_reduce,
-          JobWork::grads_reduce_scatter, JobWork::separate_grads_all_reduce,
-          JobWork::optimizer_clip_main_grad, JobWork::optimizer}) {
-      if ((work == JobWork::grads_reduce_scatter && overlapped) || all(work).empty()) continue;
-      for (const std::uint32_t before : last) await(all(work).front(), before);
-      chain(all(work));
-      last = {all(work).back()};
-    }
+  for (const JobWork work :
+       {JobWork::gc, JobWork::layernorm_grads_all_reduce, JobWork::embedding_grads_all_reduce,
+        JobWork::grads_reduce_scatter, JobWork::separate_grads_all_reduce,
+        JobWork::optimizer_clip_main_grad, JobWork::optimizer}) {
+    if ((work == JobWork::grads_reduce_scatter && overlapped) || all[work].empty()) continue;
+    for (const std::uint32_t before : last) await(all[work].front(), before);
+    chain(all[work]);
+    last = {all[work].back()};
   }
-
-  const JobTrace& trace_;
-  std::vector<std::vector<std::uint32_t>>& awaited_;
-  EnumArray<JobWork, std::vector<std::uint32_t>> by_work_;
-  std::vector<std::uint32_t> passes_;  ///< by time
-};
+}
 
 /// What the members of one communication have in common: step, kind, data-parallel rank, stage, sequence.
 using TransferKey = std::tuple<int, JobWork, int, int, int>;
-
-bool has_group(JobWork work) {
-  return !is_computing(work) && work != JobWork::layernorm_grads_all_reduce;
-}
 
 TransferKey group_of(const JobOperation& operation) {
   constexpr int all = -1;
@@ -279,220 +246,67 @@ TransferKey group_of(const JobOperation& operation) {
   return key(work, all, work == JobWork::optimizer_clip_main_grad ? all : operation.stage);
 }
 
-std::vector<std::vector<std::uint32_t>> awaited_in(const JobTrace& trace) {
-  std::vector<std::vector<std::uint32_t>> awaited(trace.operations.size());
-  const auto same_worker = [](const JobOperation& a, const JobOperation& b) {
-    return std::tuple{a.step, a.data_rank, a.stage} == std::tuple{b.step, b.data_rank, b.stage};
-  };
-  for (std::uint32_t begin = 0, end = 0; begin < trace.operations.size(); begin = end) {
-    while (end < trace.operations.size() &&
-           same_worker(trace.operations[begin], trace.operations[end]))
-      ++end;
-    WorkerOrder(trace, begin, end, awaited).add();
-  }
-  return awaited;
-}
-
-/// Numbers of the groups so that each comes after those that it depends on (Kahn's algorithm); fewer than there are where some
-/// depend on each other.
-std::vector<std::uint32_t> topological_order(
-    const std::vector<std::vector<std::uint32_t>>& groups,
-    const std::vector<std::vector<std::uint32_t>>& awaited) {
-  std::vector<std::uint32_t> group_of_operation(awaited.size(), none),
-      num_awaited(groups.size(), 0);
-  for (std::uint32_t group = 0; group < groups.size(); ++group)
-    for (const std::uint32_t operation : groups[group]) group_of_operation[operation] = group;
-  std::vector<std::vector<std::uint32_t>> followers(groups.size());
-  for (std::uint32_t i = 0; i < awaited.size(); ++i)
-    for (const std::uint32_t before : awaited[i]) {
-      followers[group_of_operation[before]].push_back(group_of_operation[i]);
-      ++num_awaited[group_of_operation[i]];
-    }
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t group = 0; group < groups.size(); ++group)
-    if (num_awaited[group] == 0) order.push_back(group);
-  for (std::size_t next = 0; next < order.size(); ++next)
-    for (const std::uint32_t follower : followers[order[next]])
-      if (--num_awaited[follower] == 0) order.push_back(follower);
-  return order;
-}
-
 double ratio_of(double a, double b) { return b > 0 ? a / b : 1; }
 
-/// Means of passes by worker and stage, and the ideal times by kind.
-class OperationTimes {
- public:
-  explicit OperationTimes(const JobTrace& trace) : trace_(trace) {
-    EnumArray<JobWork, std::vector<double>> by_work;
+std::size_t index_of(int number) { return static_cast<std::size_t>(number); }
+
+/// Mean times of one kind of pass.
+struct MeanPassTimes {
+  MeanPassTimes(const JobTrace& trace, JobWork work) {
+    std::vector<std::vector<double>> durations(index_of(trace.num_workers()));
     for (const JobOperation& operation : trace.operations)
-      by_work[operation.work].push_back(operation.duration);
-    for (const JobWork work : enumerators<JobWork>())
-      if (!by_work[work].empty())
-        ideal_[work] =
-            is_computing(work) ? mean_of(by_work[work]) : median_of(std::move(by_work[work]));
-    const std::vector<std::vector<double>> no_times(at(trace_.num_workers()));
-    std::array durations{no_times, no_times};
-    for (const JobOperation& operation : trace_.operations)
-      if (is_pass(operation.work))
-        durations[pass_index(operation)][at(trace_.worker_of(operation))].push_back(
-            operation.duration);
-    for (std::size_t pass = 0; pass < 2; ++pass)
-      for (const std::vector<double>& of_worker : durations[pass])
-        worker_[pass].push_back(mean_of(of_worker));
-
-    for (std::size_t pass = 0; pass < 2; ++pass) {
-      for (int stage = 0; stage < trace_.num_stages; ++stage) {
-        std::vector<double> times;
-        for (int rank = 0; rank < trace_.num_data_ranks; ++rank)
-          times.push_back(worker_[pass][at(rank * trace_.num_stages + stage)]);
-        // Of two workers the faster one is the peer of the slower.
-        peers_[pass].push_back(lower_median_of(std::move(times)));
-      }
-      stages_[pass] = mean_of(peers_[pass]);
+      if (operation.work == work)
+        durations[index_of(trace.worker_of(operation))].push_back(operation.duration);
+    for (const std::vector<double>& of_worker : durations) worker.push_back(mean_of(of_worker));
+    for (int stage = 0; stage < trace.num_stages; ++stage) {
+      std::vector<double> times;
+      for (int i = stage; i < trace.num_workers(); i += trace.num_stages)
+        times.push_back(worker[index_of(i)]);
+      // Of two workers the faster one is the peer of the slower.
+      peers.push_back(lower_median_of(std::move(times)));
     }
+    stages = mean_of(peers);
   }
 
-  double ideal(const JobOperation& operation) const { return ideal_[operation.work]; }
-  double of_worker(const JobOperation& operation) const {
-    return worker_[pass_index(operation)][at(trace_.worker_of(operation))];
-  }
-  /// The median over the workers of a stage.
-  double of_peers(const JobOperation& operation) const {
-    return peers_[pass_index(operation)][at(operation.stage)];
-  }
-  /// The mean over the stages of that.
-  double of_stages(const JobOperation& operation) const { return stages_[pass_index(operation)]; }
-  /// Both passes together.
-  double of_worker(int worker) const { return worker_[0][at(worker)] + worker_[1][at(worker)]; }
-  double of_peers(int stage) const { return peers_[0][at(stage)] + peers_[1][at(stage)]; }
-  double of_stages() const { return stages_[0] + stages_[1]; }
-
- private:
-  static std::size_t at(int number) { return static_cast<std::size_t>(number); }
-  static std::size_t pass_index(const JobOperation& operation) {
-    return operation.work == JobWork::forward_compute ? 0 : 1;
-  }
-
-  const JobTrace& trace_;
-  EnumArray<JobWork, double> ideal_{};
-  std::array<std::vector<double>, 2> worker_, peers_;  ///< of forward and backward passes
-  std::array<double, 2> stages_{};
+  std::vector<double> worker;  ///< of each worker
+  std::vector<double> peers;   ///< of each stage: the median over its workers
+  double stages = 0;           ///< the mean over the stages of that
 };
 
-/// Replays with changed durations.
-class WhatIf {
- public:
-  explicit WhatIf(const JobTrace& trace) : trace_(trace), times_(trace), replay_(trace) {
-    actual_ = replayed([](const JobOperation& operation) { return operation.duration; });
+EnumArray<JobWork, double> ideal_times(const JobTrace& trace) {
+  EnumArray<JobWork, std::vector<double>> times;
+  for (const JobOperation& operation : trace.operations)
+    times[operation.work].push_back(operation.duration);
+  EnumArray<JobWork, double> ideal{};
+  for (const JobWork work : enumerators<JobWork>())
+    if (!times[work].empty())
+      ideal[work] = is_computing(work) ? mean_of(times[work]) : median_of(std::move(times[work]));
+  return ideal;
+}
+
+/// How passes scatter about the mean of their worker, and whether the two of a microbatch do so together.
+void add_scatter(StragglerAnalysis& analysis, const JobTrace& trace,
+                 const std::array<MeanPassTimes, 2>& times) {
+  std::map<std::tuple<int, int, int>, std::array<double, 2>> passes;  // by step, worker, microbatch
+  for (const JobOperation& operation : trace.operations) {
+    if (!is_pass(operation.work)) continue;
+    const int worker = trace.worker_of(operation);
+    const std::size_t pass = operation.work == JobWork::forward_compute ? 0 : 1;
+    passes[{operation.step, worker, operation.microbatch}][pass] =
+        ratio_of(operation.duration, times[pass].worker[index_of(worker)]) - 1;
   }
-
-  template <typename Duration>
-  std::vector<double> replayed(const Duration& duration_of) const {
-    std::vector<double> durations;
-    durations.reserve(trace_.operations.size());
-    for (const JobOperation& operation : trace_.operations)
-      durations.push_back(duration_of(operation));
-    return replay_.step_times(durations);
+  double forward = 0, backward = 0, both = 0;
+  for (const auto& [pass, scatter] : passes) {
+    forward += scatter[0] * scatter[0];
+    backward += scatter[1] * scatter[1];
+    both += scatter[0] * scatter[1];
   }
-
-  StragglerAnalysis analysis() const {
-    StragglerAnalysis analysis;
-    analysis.step_time = mean_of(actual_);
-    analysis.ideal_time =
-        mean_of(replayed([&](const JobOperation& operation) { return times_.ideal(operation); }));
-    for (const StragglerCause cause : enumerators<StragglerCause>())
-      analysis.causes.push_back(cost_of(cause));
-    std::ranges::stable_sort(analysis.causes, std::greater{}, &CauseCost::saved);
-    add_workers(analysis);
-    for (int stage = 0; stage < trace_.num_stages; ++stage)
-      analysis.stage_ratios.push_back(ratio_of(times_.of_peers(stage), times_.of_stages()));
-    for (const JobWork work : enumerators<JobWork>()) {
-      if (std::ranges::find(trace_.operations, work, &JobOperation::work) ==
-          trace_.operations.end())
-        continue;
-      const auto with_this_one = [&](const JobOperation& operation) {
-        return operation.work == work ? operation.duration : times_.ideal(operation);
-      };
-      analysis.slowdown_by_work[work] = mean_of(replayed(with_this_one)) / analysis.ideal_time;
-    }
-
-    add_scatter(analysis);
-    return analysis;
-  }
-
- private:
-  double without(StragglerCause cause, const JobOperation& operation) const {
-    if (cause == StragglerCause::communication)
-      return is_computing(operation.work) ? operation.duration : times_.ideal(operation);
-    if (!is_pass(operation.work)) return operation.duration;
-    if (cause == StragglerCause::uneven_batches) return times_.of_worker(operation);
-    if (cause == StragglerCause::uneven_stages)
-      return operation.duration * ratio_of(times_.of_stages(operation), times_.of_peers(operation));
-    return operation.duration *
-           std::min(1.0, ratio_of(times_.of_peers(operation), times_.of_worker(operation)));
-  }
-
-  CauseCost cost_of(StragglerCause cause) const {
-    const std::vector<double> fixed =
-        replayed([&](const JobOperation& operation) { return without(cause, operation); });
-    CauseCost cost{cause};
-    std::vector<double> saved;
-    for (std::size_t i = 0; i < fixed.size(); ++i) saved.push_back(actual_[i] - fixed[i]);
-    cost.saved = mean_of(saved);
-    double squares = 0;
-    for (const double each : saved) squares += (each - cost.saved) * (each - cost.saved);
-    const auto count = static_cast<double>(saved.size());
-    if (saved.size() > 1) cost.standard_error = std::sqrt(squares / (count - 1) / count);
-    return cost;
-  }
-
-  void add_workers(StragglerAnalysis& analysis) const {
-    for (int rank = 0; rank < trace_.num_data_ranks; ++rank)
-      for (int stage = 0; stage < trace_.num_stages; ++stage)
-        analysis.workers.push_back(
-            {rank, stage,
-             ratio_of(times_.of_worker(rank * trace_.num_stages + stage), times_.of_peers(stage)),
-             0});
-    std::ranges::stable_sort(analysis.workers, std::greater{}, &WorkerPace::ratio);
-    constexpr std::size_t most_replayed = 8;
-    for (std::size_t i = 0; i < std::min(most_replayed, analysis.workers.size()); ++i) {
-      WorkerPace& worker = analysis.workers[i];
-      if (worker.ratio <= 1) continue;
-      worker.saved =
-          analysis.step_time - mean_of(replayed([&](const JobOperation& operation) {
-            return operation.data_rank == worker.data_rank && operation.stage == worker.stage
-                       ? without(StragglerCause::slow_worker, operation)
-                       : operation.duration;
-          }));
-    }
-  }
-
-  void add_scatter(StragglerAnalysis& analysis) const {
-    std::map<std::tuple<int, int, int>, std::array<double, 2>>
-        passes;  // by step, worker and microbatch
-    for (const JobOperation& operation : trace_.operations)
-      if (is_pass(operation.work))
-        passes[{operation.step, trace_.worker_of(operation), operation.microbatch}]
-              [operation.work == JobWork::forward_compute ? 0 : 1] =
-                  ratio_of(operation.duration, times_.of_worker(operation)) - 1;
-    double forward = 0, backward = 0, both = 0;
-    for (const auto& [pass, scatter] : passes) {
-      forward += scatter[0] * scatter[0];
-      backward += scatter[1] * scatter[1];
-      both += scatter[0] * scatter[1];
-    }
-    if (forward > 0 && backward > 0)
-      analysis.forward_backward_correlation = both / std::sqrt(forward * backward);
-    const auto count = static_cast<double>(std::max<std::size_t>(passes.size(), 1));
-    analysis.forward_scatter = std::sqrt(forward / count);
-    analysis.backward_scatter = std::sqrt(backward / count);
-  }
-
-  const JobTrace& trace_;
-  OperationTimes times_;
-  JobReplay replay_;
-  std::vector<double> actual_;
-};
+  if (forward > 0 && backward > 0)
+    analysis.forward_backward_correlation = both / std::sqrt(forward * backward);
+  const auto count = static_cast<double>(std::max<std::size_t>(passes.size(), 1));
+  analysis.forward_scatter = std::sqrt(forward / count);
+  analysis.backward_scatter = std::sqrt(backward / count);
+}
 
 }  // namespace
 
@@ -529,30 +343,50 @@ JobTrace read_job_trace(TextInput& input) {
   return trace;
 }
 
-JobReplay::JobReplay(const JobTrace& trace) : trace_(&trace), awaited_(awaited_in(trace)) {
+JobReplay::JobReplay(const JobTrace& trace) : trace_(&trace), awaited_(trace.operations.size()) {
+  const auto worker_at = [&](std::uint32_t i) {
+    const JobOperation& operation = trace.operations[i];
+    return std::tuple{operation.step, operation.data_rank, operation.stage};
+  };
+  for (std::uint32_t begin = 0, end = 0; begin < trace.operations.size(); begin = end) {
+    while (end < trace.operations.size() && worker_at(begin) == worker_at(end)) ++end;
+    add_awaited(trace, begin, end, awaited_);
+  }
   std::vector<std::vector<std::uint32_t>> groups;
-  std::map<TransferKey, std::size_t> numbers;
+  std::vector<std::uint32_t> group_of_operation;
+  std::map<TransferKey, std::uint32_t> numbers;
   for (std::uint32_t i = 0; i < trace.operations.size(); ++i) {
     const JobOperation& operation = trace.operations[i];
-    if (!has_group(operation.work)) {
-      groups.push_back({i});
-      continue;
+    auto group = static_cast<std::uint32_t>(groups.size());
+    if (!is_computing(operation.work) && operation.work != JobWork::layernorm_grads_all_reduce)
+      group = numbers.try_emplace(group_of(operation), group).first->second;
+    if (group == groups.size()) groups.emplace_back();
+    groups[group].push_back(i);
+    group_of_operation.push_back(group);
+  }
+  // Each group comes after those that it depends on (Kahn's algorithm); none of a circle comes at all.
+  std::vector<std::uint32_t> num_awaited(groups.size(), 0), ready;
+  std::vector<std::vector<std::uint32_t>> followers(groups.size());
+  for (std::uint32_t i = 0; i < awaited_.size(); ++i)
+    for (const std::uint32_t before : awaited_[i]) {
+      followers[group_of_operation[before]].push_back(group_of_operation[i]);
+      ++num_awaited[group_of_operation[i]];
     }
-    const auto [found, is_new] = numbers.try_emplace(group_of(operation), groups.size());
-    if (is_new) groups.emplace_back();
-    groups[found->second].push_back(i);
+  for (std::uint32_t group = 0; group < groups.size(); ++group)
+    if (num_awaited[group] == 0) ready.push_back(group);
+  for (std::size_t next = 0; next < ready.size(); ++next) {
+    groups_.push_back(std::move(groups[ready[next]]));
+    for (const std::uint32_t follower : followers[ready[next]])
+      if (--num_awaited[follower] == 0) ready.push_back(follower);
   }
-  const auto order = topological_order(groups, awaited_);
-  if (order.size() != groups.size()) {
-    Problem problem;
-    problem.origin = {OriginKind::file,
-                      std::make_shared<const SourceText>(SourceText{trace.file, {}})};
-    problem.message =
-        "operations of the trace wait for each other in a circle: the order of its passes fits no "
-        "schedule";
-    throw InputError({problem});
-  }
-  for (const std::uint32_t group : order) groups_.push_back(groups[group]);
+  if (groups_.size() == groups.size()) return;
+  Problem problem;
+  problem.origin = {OriginKind::file,
+                    std::make_shared<const SourceText>(SourceText{trace.file, {}})};
+  problem.message =
+      "operations of the trace wait for each other in a circle: the order of its passes fits no "
+      "schedule";
+  throw InputError({problem});
 }
 
 std::vector<double> JobReplay::step_times(const std::vector<double>& durations) const {
@@ -570,6 +404,78 @@ std::vector<double> JobReplay::step_times(const std::vector<double>& durations) 
   return times;
 }
 
-StragglerAnalysis analyse_stragglers(const JobTrace& trace) { return WhatIf(trace).analysis(); }
+StragglerAnalysis analyse_stragglers(const JobTrace& trace) {
+  const EnumArray<JobWork, double> ideal = ideal_times(trace);
+  const std::array times{MeanPassTimes(trace, JobWork::forward_compute),
+                         MeanPassTimes(trace, JobWork::backward_compute)};
+  const JobReplay replay(trace);
+  const auto replayed = [&](const auto& duration_of) {
+    std::vector<double> durations;
+    for (const JobOperation& operation : trace.operations)
+      durations.push_back(duration_of(operation));
+    return replay.step_times(durations);
+  };
+  const auto without = [&](StragglerCause cause, const JobOperation& operation) {
+    if (cause == StragglerCause::communication)
+      return is_computing(operation.work) ? operation.duration : ideal[operation.work];
+    if (!is_pass(operation.work)) return operation.duration;
+    const MeanPassTimes& of_pass = times[operation.work == JobWork::forward_compute ? 0 : 1];
+    const double worker = of_pass.worker[index_of(trace.worker_of(operation))],
+                 peers = of_pass.peers[index_of(operation.stage)];
+    if (cause == StragglerCause::uneven_batches) return worker;
+    return operation.duration * (cause == StragglerCause::uneven_stages
+                                     ? ratio_of(of_pass.stages, peers)
+                                     : std::min(1.0, ratio_of(peers, worker)));
+  };
+  const std::vector<double> actual =
+      replayed([](const JobOperation& operation) { return operation.duration; });
+  StragglerAnalysis analysis;
+  analysis.step_time = mean_of(actual);
+  analysis.ideal_time =
+      mean_of(replayed([&](const JobOperation& operation) { return ideal[operation.work]; }));
+  for (const StragglerCause cause : enumerators<StragglerCause>()) {
+    const std::vector<double> fixed =
+        replayed([&](const JobOperation& operation) { return without(cause, operation); });
+    CauseCost& cost = analysis.causes.emplace_back(CauseCost{cause});
+    std::vector<double> saved;
+    for (std::size_t i = 0; i < fixed.size(); ++i) saved.push_back(actual[i] - fixed[i]);
+    cost.saved = mean_of(saved);
+    double squares = 0;
+    for (const double each : saved) squares += (each - cost.saved) * (each - cost.saved);
+    const auto count = static_cast<double>(saved.size());
+    if (saved.size() > 1) cost.standard_error = std::sqrt(squares / (count - 1) / count);
+  }
+  std::ranges::stable_sort(analysis.causes, std::greater{}, &CauseCost::saved);
+  for (int i = 0; i < trace.num_workers(); ++i) {
+    const int rank = i / trace.num_stages, stage = i % trace.num_stages;
+    const std::size_t worker = index_of(i), of_stage = index_of(stage);
+    const double peers = times[0].peers[of_stage] + times[1].peers[of_stage];
+    analysis.workers.push_back(
+        {rank, stage, ratio_of(times[0].worker[worker] + times[1].worker[worker], peers), 0});
+    if (rank == 0)
+      analysis.stage_ratios.push_back(ratio_of(peers, times[0].stages + times[1].stages));
+  }
+  std::ranges::stable_sort(analysis.workers, std::greater{}, &WorkerPace::ratio);
+  constexpr std::size_t most_replayed = 8;
+  for (std::size_t i = 0; i < std::min(most_replayed, analysis.workers.size()); ++i) {
+    WorkerPace& worker = analysis.workers[i];
+    if (worker.ratio > 1)
+      worker.saved =
+          analysis.step_time - mean_of(replayed([&](const JobOperation& operation) {
+            return operation.data_rank == worker.data_rank && operation.stage == worker.stage
+                       ? without(StragglerCause::slow_worker, operation)
+                       : operation.duration;
+          }));
+  }
+  for (const JobWork work : enumerators<JobWork>()) {
+    if (std::ranges::count(trace.operations, work, &JobOperation::work) == 0) continue;
+    const auto with_this_one = [&](const JobOperation& operation) {
+      return operation.work == work ? operation.duration : ideal[operation.work];
+    };
+    analysis.slowdown_by_work[work] = mean_of(replayed(with_this_one)) / analysis.ideal_time;
+  }
+  add_scatter(analysis, trace, times);
+  return analysis;
+}
 
 }  // namespace windtunnel

@@ -1,10 +1,10 @@
 #include "importers/trace_comparison.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -53,19 +53,13 @@ using detail::names_rank;
 
 constexpr std::int64_t any_rank = -1;
 
-/// When each GPU's last work ends.
-std::map<std::int64_t, std::int64_t> ends_of(const GpuTrace& trace) {
+/// The GPU to be shown: of a simulation the one that holds the rank; else the one that ends last.
+std::int64_t chosen_device(const GpuTrace& trace, std::int64_t rank) {
   std::map<std::int64_t, std::int64_t> ends;
   for (const GpuEvent& event : trace.events) {
     std::int64_t& end = ends[event.device];
     end = std::max(end, event.end);
   }
-  return ends;
-}
-
-/// The GPU to be shown.
-std::int64_t chosen_device(const GpuTrace& trace, std::int64_t rank) {
-  const auto ends = ends_of(trace);
   if (rank != any_rank && trace.kind == TraceKind::simulated)
     for (const auto& [device, end] : ends)
       if (const auto name = trace.processes.find(device);
@@ -74,37 +68,9 @@ std::int64_t chosen_device(const GpuTrace& trace, std::int64_t rank) {
   return std::ranges::max_element(ends, {}, [](const auto& each) { return each.second; })->first;
 }
 
-/// Work outside of the marked steps, and communication of groups that nothing is known of.
-void add_notes(const std::string& letter, const ComparedTimeline& run, const GpuTrace& trace,
-               std::int64_t whole_busy, std::vector<std::string>& notes) {
-  constexpr double worth_saying = 0.01;  // of what the steps hold
-  const GpuTotals& totals = run.totals;
-  const std::int64_t outside = whole_busy - totals.busy;
-  if (!run.is_marked)
-    notes.push_back(letter + ": no step is marked; its time is from first work to last");
-  else if (static_cast<double>(outside) > worth_saying * static_cast<double>(totals.busy))
-    notes.push_back(letter + ": " + to_text(trace_time(outside)) +
-                    " of GPU work lie outside of its marked steps, and count nowhere");
-  const std::int64_t unknown = totals.phases[ComputePhase::unknown];
-  if (unknown > 0)
-    notes.push_back(letter + ": " + to_text(run.of_one(unknown)) +
-                    " of computing have no launch in the trace: neither forward nor backward");
-  if (const std::string note = unknown_kernels_note(trace); !note.empty())
-    notes.push_back(letter + ": " + note);
-  std::set<std::string> unnamed;
-  for (const GpuEvent& event : trace.events)
-    if (event.work == GpuWork::communication && event.comm == CommClass::other)
-      unnamed.insert(trace.names[event.group].empty() ? "without a name"
-                                                      : trace.names[event.group]);
-  if (!unnamed.empty())
-    notes.push_back(letter +
-                    ": communication of process groups that say neither tensor, "
-                    "pipeline nor data (" +
-                    listed(unnamed) + ") is in a line of its own");
-}
-
 ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int64_t rank,
                              std::vector<std::string>& notes) {
+  const auto add_note = [&](const std::string& text) { notes.push_back(letter + ": " + text); };
   ComparedTimeline run;
   run.kind = trace.kind;
   run.rank = trace.rank;
@@ -122,9 +88,26 @@ ComparedTimeline timeline_of(const std::string& letter, GpuTrace trace, std::int
                                 : ", mean of " + std::to_string(run.steps) + " steps";
   if (run.kind == TraceKind::simulated && rank != any_rank &&
       !names_rank(gpu_name(trace, device), rank))
-    notes.push_back(letter + ": holds no rank " + std::to_string(rank) +
-                    "; shown is the device that ends last");
-  add_notes(letter, run, trace, whole.busy, notes);
+    add_note("holds no rank " + std::to_string(rank) + "; shown is the device that ends last");
+  constexpr double worth_saying = 0.01;  // of what the steps hold
+  const std::int64_t outside = whole.busy - run.totals.busy;
+  if (!run.is_marked)
+    add_note("no step is marked; its time is from first work to last");
+  else if (static_cast<double>(outside) > worth_saying * static_cast<double>(run.totals.busy))
+    add_note(to_text(trace_time(outside)) +
+             " of GPU work lie outside of its marked steps, and count nowhere");
+  if (const std::int64_t unknown = run.totals.phases[ComputePhase::unknown]; unknown > 0)
+    add_note(to_text(run.of_one(unknown)) +
+             " of computing have no launch in the trace: neither forward nor backward");
+  if (const std::string note = unknown_kernels_note(trace); !note.empty()) add_note(note);
+  std::set<std::string> unnamed;
+  for (const GpuEvent& event : trace.events)
+    if (event.work == GpuWork::communication && event.comm == CommClass::other)
+      unnamed.insert(trace.names[event.group].empty() ? "without a name"
+                                                      : trace.names[event.group]);
+  if (!unnamed.empty())
+    add_note("communication of process groups that say neither tensor, pipeline nor data (" +
+             listed(unnamed) + ") is in a line of its own");
   return run;
 }
 
@@ -150,47 +133,29 @@ SimulatedTrace simulated_trace(const Scenario& scenario, const Library& library,
   return trace;
 }
 
-/// Of what kinds the runs are decides what must be said.
-void add_general_notes(TimelineComparison& comparison) {
-  const auto is_real = [](const ComparedTimeline& run) { return run.kind == TraceKind::real; };
-  const auto num_real = std::ranges::count_if(comparison.runs, is_real);
-  const bool mixed = num_real > 0 && num_real < static_cast<std::int64_t>(comparison.runs.size());
-  if (mixed)
-    comparison.notes.emplace_back(
-        "a real NCCL kernel also runs while it waits for its peers, which a simulation counts as "
-        "idle: compare exposed communication and idle time together as well");
-  std::set<std::int64_t> worlds;
-  for (const ComparedTimeline& run : comparison.runs) worlds.insert(run.world_size);
-  if (worlds.size() > 1) comparison.notes.emplace_back("the runs are of different numbers of GPUs");
-  comparison.notes.emplace_back(
-      "timelines hold no memory, tokens, FLOP or bytes on the wire; compare scenarios or reports "
-      "for those");
-}
-
-JsonValue json_of_run(const ComparedTimeline& run) {
-  JsonValue value = object_of({{"label", run.label},
-                               {"kind", run.kind == TraceKind::real ? "real" : "simulated"},
-                               {"fits", only_if(!run.fits, false)},
-                               {"who", run.who},
-                               {"rank", only_if(run.rank >= 0, run.rank)},
-                               {"world_size", only_if(run.world_size >= 0, run.world_size)},
-                               {"steps", run.is_marked ? run.steps : 0},
-                               {"time_s", run.time()}});
-  JsonValue totals = json_of(run.totals, run.steps);
-  for (JsonValue::Member& member : totals.object())
-    if (member.key != "window_s" && member.key != "streams")
-      value.set(member.key, std::move(member.value));
-  return value;
-}
-
 JsonValue comparison_value(const TimelineComparison& comparison) {
-  JsonValue::Array speedups;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i)
-    speedups.emplace_back(comparison.speedup(i));
-  return object_of({{"schema", "windtunnel/timeline-comparison-v1"},
-                    {"runs", array_of(comparison.runs, json_of_run)},
-                    {"speedup", JsonValue(std::move(speedups))},
-                    {"notes", array_of(comparison.notes)}});
+  const auto run_json = [](const ComparedTimeline& run) {
+    JsonValue value = object_of({{"label", run.label},
+                                 {"kind", run.kind == TraceKind::real ? "real" : "simulated"},
+                                 {"fits", only_if(!run.fits, false)},
+                                 {"who", run.who},
+                                 {"rank", only_if(run.rank >= 0, run.rank)},
+                                 {"world_size", only_if(run.world_size >= 0, run.world_size)},
+                                 {"steps", run.is_marked ? run.steps : 0},
+                                 {"time_s", run.time()}});
+    JsonValue totals = json_of(run.totals, run.steps);
+    totals.erase("window_s");
+    totals.erase("streams");
+    merge_json(value, totals);
+    return value;
+  };
+  const Seconds first = comparison.runs.front().time();
+  return object_of(
+      {{"schema", "windtunnel/timeline-comparison-v1"},
+       {"runs", array_of(comparison.runs, run_json)},
+       {"speedup",
+        array_of(comparison.runs, [&](const ComparedTimeline& run) { return first / run.time(); })},
+       {"notes", array_of(comparison.notes)}});
 }
 
 // What terminal and page share.
@@ -288,47 +253,6 @@ std::string step_bars(const TimelineComparison& comparison, const DataViews& run
          "</div>\n" + html::legend(colours);
 }
 
-/// What makes most of the difference between A and B.
-std::string difference_text(const DataViews& runs) {
-  const auto change = [&](const TraceLineWords& words) {
-    return runs[1].amount(pointer_of(words)) - runs[0].amount(pointer_of(words));
-  };
-  std::vector<TraceLineWords> lines(trace_lines.begin(), trace_lines.end());
-  std::ranges::stable_sort(lines, [&](const TraceLineWords& a, const TraceLineWords& b) {
-    return std::abs(change(a)) > std::abs(change(b));
-  });
-  constexpr std::size_t most_named = 3;
-  lines.resize(most_named);
-  std::erase_if(lines, [&](const TraceLineWords& words) { return change(words) == 0; });
-  const std::string list = joined(lines, "; ", [&](const TraceLineWords& words) {
-    return std::string(words.text) + (change(words) > 0 ? " +" : " −") +
-           text_of_time(std::abs(change(words)));
-  });
-  return list.empty() ? "" : "<p>Most of the difference: " + escaped(list) + ".</p>\n";
-}
-
-std::string kernels_section(const DataViews& runs) {
-  constexpr std::size_t most_shown = 40;
-  FigureRows rows = kernel_rows(runs);
-  rows.resize(std::min(most_shown, rows.size()));
-  return html::quiet(
-             "Sums of durations in one step, by kind of kernel; NCCL's with their process "
-             "group. A simulation has no kernels below an op.") +
-         html::figure_table("Kernels of one step", rows, runs);
-}
-
-std::string runs_section(const TimelineComparison& comparison) {
-  std::string items, notes;
-  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    const ComparedTimeline& run = comparison.runs[i];
-    items += "<li>" + html::letter(i) + escaped(run.label + ": " + run.who) +
-             (run.fits ? "" : " <strong class=\"bad\">does not fit in memory</strong>") + "</li>\n";
-  }
-  for (const std::string& note : comparison.notes) notes += "<li>" + escaped(note) + "</li>\n";
-  return "<ul class=\"jobs\">\n" + items + "</ul>\n" +
-         (notes.empty() ? "" : "<h3>Not like for like</h3>\n<ul>\n" + notes + "</ul>\n");
-}
-
 }  // namespace
 
 bool is_trace_file(const std::filesystem::path& file) {
@@ -393,7 +317,19 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
       comparison.notes.push_back(letter_of(scenarios[i]) +
                                  " does not fit in memory: its time is what it would be if it did");
   }
-  add_general_notes(comparison);
+  // Of what kinds the runs are decides what must be said.
+  const auto num_real =
+      std::ranges::count(comparison.runs, TraceKind::real, &ComparedTimeline::kind);
+  if (num_real > 0 && num_real < static_cast<std::ptrdiff_t>(comparison.runs.size()))
+    comparison.notes.emplace_back(
+        "a real NCCL kernel also runs while it waits for its peers, which a simulation counts as "
+        "idle: compare exposed communication and idle time together as well");
+  std::set<std::int64_t> worlds;
+  for (const ComparedTimeline& run : comparison.runs) worlds.insert(run.world_size);
+  if (worlds.size() > 1) comparison.notes.emplace_back("the runs are of different numbers of GPUs");
+  comparison.notes.emplace_back(
+      "timelines hold no memory, tokens, FLOP or bytes on the wire; compare scenarios or reports "
+      "for those");
   return comparison;
 }
 
@@ -422,19 +358,53 @@ std::string timeline_comparison_page(const TimelineComparison& comparison) {
   WT_EXPECT(comparison.runs.size() > 1);
   const JsonValue document = comparison_value(comparison);
   const DataViews runs = runs_in(document);
+  // What makes most of the difference between A and B.
+  const auto change = [&](const TraceLineWords& words) {
+    return runs[1].amount(pointer_of(words)) - runs[0].amount(pointer_of(words));
+  };
+  std::vector<TraceLineWords> lines(trace_lines.begin(), trace_lines.end());
+  std::ranges::stable_sort(lines, std::greater{},
+                           [&](const TraceLineWords& words) { return std::abs(change(words)); });
+  constexpr std::size_t most_named = 3;
+  lines.resize(most_named);
+  std::erase_if(lines, [&](const TraceLineWords& words) { return change(words) == 0; });
+  const std::string differences = joined(lines, "; ", [&](const TraceLineWords& words) {
+    return std::string(words.text) + (change(words) > 0 ? " +" : " −") +
+           text_of_time(std::abs(change(words)));
+  });
   HtmlPage page{
       "compare", joined(comparison.runs, " against ", std::mem_fn(&ComparedTimeline::label)),
       "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">one step, as a "
       "profiler sees it</p>\n<h1><span class=\"big\">" +
           html::change_html({"", "/time_s", text_of_time, Change::relative}, runs[0], runs[1]) +
-          "</span> time of a step: B against A</h1>\n" + difference_text(runs) +
+          "</span> time of a step: B against A</h1>\n" +
+          (differences.empty() ? ""
+                               : "<p>Most of the difference: " + escaped(differences) + ".</p>\n") +
           step_bars(comparison, runs) + "</div>\n</header>\n"};
   page.add("lines", "Time", "Where the time goes",
            html::quiet("Exposed communication gives each instant to the first class that runs, so "
                        "that its lines add up; behind computing, classes may overlap.") +
                html::figure_table("Lines of one step", step_rows(), runs));
-  page.add("kernels", "Kernels", "Kernels", kernels_section(runs));
-  page.add("runs", "Runs", "What is compared", runs_section(comparison));
+  constexpr std::size_t most_shown = 40;
+  FigureRows kernels = kernel_rows(runs);
+  kernels.resize(std::min(most_shown, kernels.size()));
+  page.add(
+      "kernels", "Kernels", "Kernels",
+      html::quiet("Sums of durations in one step, by kind of kernel; NCCL's with their process "
+                  "group. A simulation has no kernels below an op.") +
+          html::figure_table("Kernels of one step", kernels, runs));
+  std::string items;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    const ComparedTimeline& run = comparison.runs[i];
+    items += "<li>" + html::letter(i) + escaped(run.label + ": " + run.who) +
+             (run.fits ? "" : " <strong class=\"bad\">does not fit in memory</strong>") + "</li>\n";
+  }
+  const std::string notes = joined(comparison.notes, "", [](const std::string& note) {
+    return "<li>" + escaped(note) + "</li>\n";
+  });
+  page.add("runs", "Runs", "What is compared",
+           "<ul class=\"jobs\">\n" + items + "</ul>\n" +
+               (notes.empty() ? "" : "<h3>Not like for like</h3>\n<ul>\n" + notes + "</ul>\n"));
   page.data = {{"report", pretty_text(document) + "\n"}};
   page.footer = "Written by windtunnel compare.";
   return html_document(page);

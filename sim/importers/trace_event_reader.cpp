@@ -93,12 +93,10 @@ std::int64_t TraceEvent::correlation() const {
 
 void TraceEventReader::read(std::function<void(const TraceEvent&)> take) {
   take_ = std::move(take);
-  if (is_tar(input_.beginning())) {
-    problem({}, "this is a tar archive, not a trace",
-            "unpack it (tar -xf) and import the files in it");
-    problems_.throw_if_any();
-  }
   try {
+    if (is_tar(input_.beginning()))
+      stop({}, "this is a tar archive, not a trace",
+           "unpack it (tar -xf) and import the files in it");
     stream_json(input_, *this);
   } catch (const Stop&) {
     problems_.throw_if_any();

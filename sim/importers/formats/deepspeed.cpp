@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"

@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,20 +50,12 @@ std::optional<HfFamily> named_family(const std::string& model_type) {
   return family;
 }
 
+/// Also of the part of a model of several: "qwen3_vl_text".
 std::optional<HfFamily> find_hf_family(const std::string& model_type) {
-  // The part of a model of several: "qwen3_vl_text".
-  constexpr std::string_view part = "_text";
-  const std::size_t without = model_type.size() - (model_type.ends_with(part) ? part.size() : 0);
-  auto family = named_family(model_type);
-  return family ? family : named_family(model_type.substr(0, without));
-}
-
-/// Why models of a type that is no decoder of text, or no stack of like layers, are refused; empty: it is none of those.
-std::string why_hf_type_is_refused(const std::string& model_type) {
-  for (const auto& [why, origin, prefixes] : hf_tables().find("refused_types")->object())
-    for (const JsonValue& prefix : prefixes.array())
-      if (model_type.starts_with(prefix.string())) return why;
-  return {};
+  const auto family = named_family(model_type);
+  return family || !model_type.ends_with("_text")
+             ? family
+             : named_family(model_type.substr(0, model_type.rfind('_')));
 }
 
 // As the reader of model files has them.
@@ -91,11 +81,9 @@ const Names* names_beside(const std::string& key) {
   for (const Names* names :
        {&hidden_names, &layer_names, &head_names, &vocab_names, &sequence_names, &ffn_names,
         &head_size_names, &expert_names, &chosen_names})
-    if (std::find(names->begin(), names->end(), key) != names->end()) return names;
+    if (std::ranges::find(*names, key) != names->end()) return names;
   return nullptr;
 }
-
-std::string quoted(const std::string& word) { return "\"" + word + "\""; }
 
 /// True for a value that switches its key off: absent, null, false, 0, an empty list or object.
 bool is_off(const JsonValue* value) {
@@ -132,10 +120,13 @@ std::optional<HfFamily> choose_family(const JsonValue& config, const TextPart& p
     for (const auto& [key, origin, what] : hf_tables().find("refused_keys")->object())
       if (!is_off(object->find(key)))
         report(*object, pointer, key, key + " says that this model " + what.string(), problems);
+    // Types that are no decoders of text, or no stacks of like layers.
     const std::string type = string_at(*object, "model_type");
-    if (const std::string why = why_hf_type_is_refused(type); !why.empty() && problems.empty())
-      report(*object, pointer, "model_type",
-             "model_type " + quoted(type) + " says that this model " + why, problems);
+    for (const auto& [why, origin, prefixes] : hf_tables().find("refused_types")->object())
+      for (const JsonValue& prefix : prefixes.array())
+        if (type.starts_with(prefix.string()) && problems.empty())
+          report(*object, pointer, "model_type",
+                 "model_type \"" + type + "\" says that this model " + why, problems);
   }
   if (!problems.empty()) return std::nullopt;
   const std::string own = string_at(*part.value, "model_type"),
@@ -150,7 +141,7 @@ std::optional<HfFamily> choose_family(const JsonValue& config, const TextPart& p
   auto family = find_hf_family(type);
   if (!family)
     report(*part.value, part.pointer(), "model_type",
-           "model_type " + quoted(type) + " is not known here", problems,
+           "model_type \"" + type + "\" is not known here", problems,
            "known are " + listed(hf_tables().find("families")->object(),
                                  [](const JsonValue::Member& each) { return each.key; }));
   return family;
@@ -161,7 +152,18 @@ class ConfigReader {
  public:
   ConfigReader(JsonValue& config, const TextPart& part, const HfFamily& family, Problems& problems)
       : config_(config), part_(part), family_(family) {
-    add_defaults();
+    // The class's defaults for keys that are absent. A key that is null has no default: it switches something off.
+    for (const JsonValue::Member& member : family_.defaults.object()) {
+      const Names* names = names_beside(member.key);
+      const Names only{member.key.c_str()};
+      if (std::ranges::any_of(names != nullptr ? *names : only,
+                              [&](const char* name) { return find(name) != nullptr; }))
+        continue;
+      JsonValue value = member.value;
+      value.origin.kind = OriginKind::defaulted;
+      part_.value->set(member.key, std::move(value));
+      if (member.value.is_number()) defaulted_.push_back(member.key);
+    }
     reader_.emplace(*part.value, part.pointer(), problems);
   }
 
@@ -169,14 +171,16 @@ class ConfigReader {
   JsonValue read(int sequence) {
     read_sizes(sequence);
     JsonValue ours = traits();
-    const std::string family =
-        string_at(ours, "family").empty() ? "llama" : string_at(ours, "family");
+    if (string_at(ours, "family").empty()) ours.set("family", JsonValue("llama"));
+    const std::string family = string_at(ours, "family");
     const bool latent = ours.find("mla") != nullptr && is_on("kv_lora_rank");
-    const auto trait = [&](const char* key) {
-      const JsonValue* value = ours.find(key);
-      return value != nullptr ? *value : JsonValue(false);
-    };
-    const bool ties = ties_embeddings();
+    for (const char* key : {"gated_mlp", "rotary"})
+      if (ours.find(key) == nullptr) ours.set(key, JsonValue(false));
+    // Of a model of several parts the whole decides.
+    const JsonValue* of_whole = config_.find("tie_word_embeddings");
+    const bool ties = !part_.key.empty() && of_whole != nullptr && of_whole->is_bool()
+                          ? std::get<bool>(of_whole->content)
+                          : reader_->optional_bool("tie_word_embeddings", false);
     const int depths = optional(
         {"num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"}, most_predicted);
     const int size = latent ? 0 : head_size();
@@ -188,8 +192,8 @@ class ConfigReader {
                                 {"vocab", vocab_},
                                 {"kv_heads", kv_heads_},
                                 {"ffn_hidden", ffn_},
-                                {"gated_mlp", trait("gated_mlp")},
-                                {"rotary", trait("rotary")},
+                                {"gated_mlp", *ours.find("gated_mlp")},
+                                {"rotary", *ours.find("rotary")},
                                 {"tied_embeddings", ties},
                                 {"mtp_layers", only_if(depths > 0, depths)},
                                 {"head_size", only_if(size > 0, size)}});
@@ -206,8 +210,30 @@ class ConfigReader {
     if (JsonValue* moe = ours.find("moe"); present(expert_names))
       if (std::optional<JsonValue> experts = read_experts(moe))
         file.set("moe", std::move(*experts));
-    if (latent) file.set("mla", read_latent_attention());
-    check_variants(latent, ours.find("mla") != nullptr);
+    if (latent) {
+      // MiniCPM3 makes values as wide as the hidden size over the heads where nothing is said.
+      const int value = optional({"v_head_dim"}, most_hidden);
+      file.set("mla",
+               object_of({{"query_rank", optional({"q_lora_rank"}, most_hidden)},
+                          {"key_value_rank", required({"kv_lora_rank"}, most_hidden)},
+                          {"key_size", required({"qk_nope_head_dim"}, most_hidden)},
+                          {"rope_size", reader_->required_int("qk_rope_head_dim", 0, most_hidden)},
+                          {"value_size", value > 0 ? value : std::max(1, hidden_ / heads_)}}));
+    }
+    // Variants that change sizes or work in a way that a model file cannot say.
+    if (is_on("mlp_bias"))
+      reader_->problem("mlp_bias", "mlp_bias adds biases to the feed-forward network, which " +
+                                       family_.model_type + " models here have not");
+    if (is_on("add_bias_linear"))
+      reader_->problem("add_bias_linear",
+                       "add_bias_linear adds biases to every product, which "
+                       "chatglm models here have not");
+    if (is_on("kv_lora_rank") && ours.find("mla") == nullptr)
+      reader_->problem("kv_lora_rank",
+                       "kv_lora_rank says that this is multi-head latent attention, which " +
+                           family_.model_type + " models have not as far as is known here");
+    if (latent && is_on("attention_bias"))
+      notes.emplace_back("attention_bias: the biases of latent attention are left out");
     add_notes(sequence == 0);
     return file;
   }
@@ -215,23 +241,6 @@ class ConfigReader {
   std::vector<std::string> notes;
 
  private:
-  /// The class's defaults for keys that are absent. A key that is null has no default: it switches something off.
-  void add_defaults() {
-    for (const JsonValue::Member& member : family_.defaults.object()) {
-      const Names* names = names_beside(member.key);
-      const bool said =
-          names != nullptr
-              ? std::any_of(names->begin(), names->end(),
-                            [&](const char* name) { return part_.value->find(name) != nullptr; })
-              : part_.value->find(member.key) != nullptr;
-      if (said) continue;
-      JsonValue value = member.value;
-      value.origin.kind = OriginKind::defaulted;
-      part_.value->set(member.key, std::move(value));
-      if (member.value.is_number()) defaulted_.push_back(member.key);
-    }
-  }
-
   const JsonValue* find(const char* key) const { return part_.value->find(key); }
   bool is_on(const char* key) const { return !is_off(find(key)); }
   const char* present(const Names& names) const {
@@ -265,7 +274,17 @@ class ConfigReader {
     }
     ffn_ = optional(ffn_names, most_ffn_hidden);
     if (ffn_ == 0) ffn_ = 4 * hidden_;
-    kv_heads_ = read_kv_heads();
+    kv_heads_ = heads_;
+    if (const std::string& type = family_.model_type; type == "chatglm") {
+      if (is_on("multi_query_attention"))
+        kv_heads_ = required({"multi_query_group_num"}, most_hidden);
+    } else if (type == "falcon" && !is_on("new_decoder_architecture") && is_on("multi_query")) {
+      kv_heads_ = 1;
+    } else if (const int given =
+                   optional({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, most_hidden);
+               given > 0) {
+      kv_heads_ = given;
+    }
     const bool latent = is_on("kv_lora_rank");
     if (!present(head_size_names) && !latent)
       check_divides(head_names, "hidden size", hidden_, heads_);
@@ -273,24 +292,24 @@ class ConfigReader {
                   "heads", heads_, kv_heads_);
   }
 
-  int read_kv_heads() {
-    const std::string& type = family_.model_type;
-    if (type == "chatglm")
-      return is_on("multi_query_attention") ? required({"multi_query_group_num"}, most_hidden)
-                                            : heads_;
-    if (type == "falcon" && !is_on("new_decoder_architecture") && is_on("multi_query")) return 1;
-    const int given = optional({"num_key_value_heads", "num_kv_heads", "n_head_kv"}, most_hidden);
-    return given > 0 ? given : heads_;
-  }
-
   /// What a model file says of the family, with the configuration's switches in it.
   JsonValue traits() {
     JsonValue resolved = empty_object();
-    for (const JsonValue::Member& member : family_.ours.object())
-      if (!member.value.is_string() || !member.value.string().starts_with('$'))
+    for (const JsonValue::Member& member : family_.ours.object()) {
+      const std::string text = member.value.is_string() ? member.value.string() : "";
+      if (!text.starts_with('$')) {
         resolved.set(member.key, member.value);
-      else if (const auto value = switched(member.value.string()))
-        resolved.set(member.key, *value);
+        continue;
+      }
+      // "$key": whether it is on; "$key?value": the value where it is.
+      const std::size_t mark = std::min(text.find('?'), text.size());
+      const bool on = is_on(text.substr(1, mark - 1).c_str());
+      const std::string word = text.substr(std::min(mark + 1, text.size()));
+      if (mark == text.size())
+        resolved.set(member.key, JsonValue(on));
+      else if (const auto number = whole_in(word); on)
+        resolved.set(member.key, number ? JsonValue(*number) : JsonValue(word));
+    }
     const std::string& type = family_.model_type;
     if (type == "falcon") {
       // One norm where the halves share it; two from new_decoder_architecture on, unless num_ln_in_parallel_attn says one.
@@ -303,26 +322,6 @@ class ConfigReader {
     return resolved;
   }
 
-  /// "$key": whether it is on; "$key?value": the value where it is.
-  std::optional<JsonValue> switched(const std::string& text) const {
-    const std::size_t mark = text.find('?');
-    const std::string key = text.substr(1, mark == std::string::npos ? mark : mark - 1);
-    const bool on = is_on(key.c_str());
-    if (mark == std::string::npos) return on ? std::optional(JsonValue(true)) : JsonValue(false);
-    if (!on) return std::nullopt;
-    const std::string word = text.substr(mark + 1);
-    if (const auto number = whole_in(word)) return JsonValue(*number);
-    return JsonValue(word);
-  }
-
-  bool ties_embeddings() {
-    // Of a model of several parts the whole decides.
-    const JsonValue* of_whole = config_.find("tie_word_embeddings");
-    if (!part_.key.empty() && of_whole != nullptr && of_whole->is_bool())
-      return std::get<bool>(of_whole->content);
-    return reader_->optional_bool("tie_word_embeddings", false);
-  }
-
   /// 0: the hidden size over the heads.
   int head_size() {
     const int size = optional(head_size_names, most_hidden);
@@ -331,9 +330,8 @@ class ConfigReader {
 
   /// Layers of which some see only a window of the tokens before them.
   std::optional<JsonValue> read_window() {
-    int size = 0;
+    int size = 0, from = 0;
     double every = 1;
-    int from = 0;
     if (const int dense = optional({"dense_attention_every_n_layers"}, most_layers); dense > 1) {
       // Phi-3 small: all layers but these attend to whole blocks near a token.
       size = required({"blocksparse_num_local_blocks"}, most_tokens) *
@@ -343,40 +341,35 @@ class ConfigReader {
       const JsonValue* uses = find("use_sliding_window");
       if (!is_on("sliding_window") || (uses != nullptr && is_off(uses))) return std::nullopt;
       size = required({"sliding_window"}, most_tokens);
-      if (!read_window_layers(every, from)) return std::nullopt;
+      // By layer_types where they are given, else by a pattern or by the first layer that has a window.
+      const JsonValue* types = find("layer_types");
+      if (types != nullptr && types->is_array() && !types->array().empty()) {
+        std::vector<bool> slides;
+        for (const JsonValue& type : types->array())
+          slides.push_back(type.is_string() && type.string() == "sliding_attention");
+        const auto windows = std::ranges::count(slides, true);
+        const auto first = std::ranges::find(slides, true) - slides.begin();
+        if (windows == 0) return std::nullopt;
+        if (first + windows == static_cast<std::ptrdiff_t>(slides.size()))
+          from = static_cast<int>(first);
+        else
+          every = static_cast<double>(slides.size()) / static_cast<double>(windows);
+      } else {
+        // One layer in so many attends to all tokens, the others have the window.
+        const int pattern =
+            optional({"sliding_window_pattern", "_sliding_window_pattern"}, most_layers);
+        if (pattern > 1) every = pattern / (pattern - 1.0);
+        if (is_on("max_window_layers")) from = required({"max_window_layers"}, most_layers);
+        if (from > 0 && from >= layers_) {
+          notes.push_back("sliding_window: no layer has it, since max_window_layers " +
+                          std::to_string(from) + " keeps it from the first so many of " +
+                          std::to_string(layers_));
+          return std::nullopt;
+        }
+      }
     }
     if (size >= sequence_) return std::nullopt;
     return object_of({{"size", size}, {"every", every}, {"from_layer", only_if(from > 0, from)}});
-  }
-
-  /// By layer_types where they are given ("sliding_attention", "full_attention"), else by a pattern or by the first layer that has a window.
-  /// False: none has it.
-  bool read_window_layers(double& every, int& from) {
-    const JsonValue* types = find("layer_types");
-    if (types != nullptr && types->is_array() && !types->array().empty()) {
-      std::vector<bool> slides;
-      for (const JsonValue& type : types->array())
-        slides.push_back(type.is_string() && type.string() == "sliding_attention");
-      const auto windows = std::ranges::count(slides, true);
-      const auto first = std::ranges::find(slides, true) - slides.begin();
-      if (windows == 0) return false;
-      const bool upper = first + windows == static_cast<std::ptrdiff_t>(slides.size());
-      from = upper ? static_cast<int>(first) : 0;
-      if (!upper) every = static_cast<double>(slides.size()) / static_cast<double>(windows);
-      return true;
-    }
-    // One layer in so many attends to all tokens, the others have the window.
-    if (const int pattern =
-            optional({"sliding_window_pattern", "_sliding_window_pattern"}, most_layers);
-        pattern > 1)
-      every = pattern / (pattern - 1.0);
-    if (!is_on("max_window_layers")) return true;
-    from = required({"max_window_layers"}, most_layers);
-    if (from < layers_) return true;
-    notes.push_back("sliding_window: no layer has it, since max_window_layers " +
-                    std::to_string(from) + " keeps it from the first so many of " +
-                    std::to_string(layers_));
-    return false;
   }
 
   /// `ours`: what is known of the family's experts; null: nothing.
@@ -403,8 +396,15 @@ class ConfigReader {
             ? optional({"shared_expert_intermediate_size"}, most_ffn_hidden)
             : std::int64_t{width} * reader_->optional_int("n_shared_experts", 0, 0, most_experts),
         0);
-    set("dense_layers",
-        reader_->optional_int("first_k_dense_replace", first_dense_layers(), 0, most_layers), 0);
+    // By mlp_only_layers, the numbers of layers without experts; a model file knows such layers at the front only.
+    int dense = 0;
+    if (const JsonValue* layers = find("mlp_only_layers"); layers != nullptr && layers->is_array())
+      for (const JsonValue& layer : layers->array())
+        if (!layer.is_integer() || number_of(&layer) != dense++)
+          reader_->problem("mlp_only_layers",
+                           "mlp_only_layers has a layer that does not follow on the ones before "
+                           "it, counted from 0");
+    set("dense_layers", reader_->optional_int("first_k_dense_replace", dense, 0, most_layers), 0);
     set("every",
         reader_->optional_int(
             reader_->has("moe_layer_freq") ? "moe_layer_freq" : "decoder_sparse_step", 1, 1,
@@ -417,49 +417,6 @@ class ConfigReader {
     return moe;
   }
 
-  /// By mlp_only_layers, the numbers of layers without experts; a model file knows such layers at the front only.
-  int first_dense_layers() {
-    const JsonValue* layers = find("mlp_only_layers");
-    if (layers == nullptr || !layers->is_array()) return 0;
-    std::int64_t count = 0;
-    for (const JsonValue& layer : layers->array()) {
-      const auto* number = std::get_if<std::int64_t>(&layer.content);
-      if (number == nullptr || *number != count)
-        reader_->problem("mlp_only_layers",
-                         "mlp_only_layers has a layer that does not follow on the ones before it, "
-                         "counted from 0");
-      ++count;
-    }
-    return static_cast<int>(count);
-  }
-
-  JsonValue read_latent_attention() {
-    // MiniCPM3 makes values as wide as the hidden size over the heads where nothing is said.
-    const int value = optional({"v_head_dim"}, most_hidden);
-    return object_of({{"query_rank", optional({"q_lora_rank"}, most_hidden)},
-                      {"key_value_rank", required({"kv_lora_rank"}, most_hidden)},
-                      {"key_size", required({"qk_nope_head_dim"}, most_hidden)},
-                      {"rope_size", reader_->required_int("qk_rope_head_dim", 0, most_hidden)},
-                      {"value_size", value > 0 ? value : std::max(1, hidden_ / heads_)}});
-  }
-
-  /// Variants that change sizes or work in a way that a model file cannot say.
-  void check_variants(bool latent, bool knows_latent) {
-    if (is_on("mlp_bias"))
-      reader_->problem("mlp_bias", "mlp_bias adds biases to the feed-forward network, which " +
-                                       family_.model_type + " models here have not");
-    if (is_on("add_bias_linear"))
-      reader_->problem("add_bias_linear",
-                       "add_bias_linear adds biases to every product, which "
-                       "chatglm models here have not");
-    if (is_on("kv_lora_rank") && !knows_latent)
-      reader_->problem("kv_lora_rank",
-                       "kv_lora_rank says that this is multi-head latent attention, which " +
-                           family_.model_type + " models have not as far as is known here");
-    if (latent && is_on("attention_bias"))
-      notes.emplace_back("attention_bias: the biases of latent attention are left out");
-  }
-
   void add_notes(bool own_sequence) {
     if (const char* key = present(sequence_names); own_sequence && key != nullptr) {
       const bool by_class = std::ranges::find(defaulted_, key) != defaulted_.end();
@@ -469,8 +426,13 @@ class ConfigReader {
           ", the longest that the model takes; --sequence gives the length that you train with");
     }
     std::vector<std::string> others;
-    for (const JsonValue::Member& member : config_.object())
-      if (is_part(member) && member.key != part_.key) others.push_back(member.key);
+    for (const JsonValue::Member& member : config_.object()) {
+      const bool is_config = member.key.ends_with("_config") && member.value.is_object() &&
+                             member.key != "quantization_config";
+      const bool is_vision = member.key == "mm_vision_tower" || member.key == "img_processor";
+      if ((is_config || (is_vision && !is_off(&member.value))) && member.key != part_.key)
+        others.push_back(member.key);
+    }
     if (!part_.key.empty() || !others.empty())
       notes.push_back("the part for text alone" + (part_.key.empty() ? "" : ", " + part_.key) +
                       "; left out: " + (others.empty() ? "nothing else" : listed(others)));
@@ -486,13 +448,6 @@ class ConfigReader {
     if (!of_class.empty())
       notes.push_back("not in the file, so as the configuration's class has it: " +
                       listed(of_class));
-  }
-
-  static bool is_part(const JsonValue::Member& member) {
-    return (member.key.ends_with("_config") && member.key != "quantization_config" &&
-            member.value.is_object()) ||
-           ((member.key == "mm_vision_tower" || member.key == "img_processor") &&
-            !is_off(&member.value));
   }
 
   void check_divides(const Names& names, const char* what, int size, int divisor) {

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,6 +8,7 @@
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
+#include "core/quantile.hpp"
 #include "core/text_list.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/importer.hpp"
@@ -37,22 +38,18 @@ using IbBlocks = std::map<std::string, IbBlock>;  ///< by type and GUID, as in I
 /// Gb/s that a link carries, each way, after its line code: lanes times signalling rate times 8/10 up to QDR, 64/66 from FDR10 on, nothing off from HDR on, whose
 /// name is of the payload (InfiniBand Architecture Specification, volume 2; IBTA, InfiniBand Roadmap).
 std::optional<double> ib_gigabits(std::string_view link) {
-  static constexpr std::array<std::pair<std::string_view, double>, 9> lanes{
-      {{"SDR", 2.5 * 8 / 10},
-       {"DDR", 5.0 * 8 / 10},
-       {"QDR", 10.0 * 8 / 10},
-       {"FDR10", 10.3125 * 64 / 66},
-       {"FDR", 14.0625 * 64 / 66},
-       {"EDR", 25.78125 * 64 / 66},
-       {"HDR", 50},
-       {"NDR", 100},
-       {"XDR", 200}}};
-  static constexpr std::array<std::string_view, 5> widths{"1", "2", "4", "8", "12"};
-  const std::string_view width = link.substr(0, link.find('x'));
-  if (width == link || std::ranges::find(widths, width) == widths.end()) return std::nullopt;
-  for (const auto& [speed, gigabits] : lanes)
-    if (link.substr(width.size() + 1) == speed)
-      return static_cast<double>(*count_in(width)) * gigabits;
+  constexpr std::pair<const char*, double> lanes[]{{"SDR", 2.5 * 8 / 10},
+                                                   {"DDR", 5.0 * 8 / 10},
+                                                   {"QDR", 10.0 * 8 / 10},
+                                                   {"FDR10", 10.3125 * 64 / 66},
+                                                   {"FDR", 14.0625 * 64 / 66},
+                                                   {"EDR", 25.78125 * 64 / 66},
+                                                   {"HDR", 50},
+                                                   {"NDR", 100},
+                                                   {"XDR", 200}};
+  for (const int width : {1, 2, 4, 8, 12})
+    for (const auto& [speed, gigabits] : lanes)
+      if (link == std::to_string(width) + "x" + speed) return width * gigabits;
   return std::nullopt;
 }
 
@@ -60,30 +57,60 @@ bool is_ib_name(const std::string& word) {
   return word.size() > 2 && word[1] == '-' && std::string_view("SHR").find(word[0]) < 3;
 }
 
+/// A port of a host's adapter.
+struct IbNic {
+  std::string adapter;  ///< "mlx5_0"
+  const IbPort* port;
+};
+
+/// `name` such that "node10" comes after "node9" in the order of texts.
+std::string ib_order(const std::string& name) {
+  constexpr std::size_t width = 20;  // more digits than a number has in any name
+  std::string order;
+  for (std::size_t at = 0; at < name.size();) {
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789", at), name.size()) - at;
+    if (digits > 0 && digits < width) order.append(width - digits, '0');
+    order += name.substr(at, std::max<std::size_t>(digits, 1));
+    at += std::max<std::size_t>(digits, 1);
+  }
+  return order;
+}
+
 /// Reads the blocks (man ibnetdiscover, "TOPOLOGY FILE FORMAT"): a line of type, number of ports, name and description, then one for each port that
 /// has a cable. Grouped output (-g) and that with more (-f) differ in what is not read.
-class IbReader {
+class IbnetdiscoverImport : PlatformImport {
  public:
-  explicit IbReader(const LogText& log) : log_(log) {}
+  IbnetdiscoverImport(const ImportRequest& request, const Library& library)
+      : PlatformImport(request, library),
+        log_(read_source_or_stdin(request.inputs.front()), problems_,
+             [](std::string_view text) { return text.find("vendid="); }) {}
 
-  IbBlocks read() {
-    for (const LogLine& line : log_.lines()) read_line(line);
+  Imported run() {
+    problems_.throw_if_any();
+    for (const LogLine& line : log_.lines()) {
+      const std::string& type = line.words[0].text;
+      if (line.text.starts_with('['))
+        read_port(line);
+      else if (type == "Switch" || type == "Ca" || type == "Rt")
+        begin_block(line);
+    }
     if (blocks_.empty())
       log_.problem(log_.end(),
                    "no map of a fabric in the file: no line such as Switch 40 \"S-0002c9...\"",
                    "import what ibnetdiscover prints without -l and -p");
     for (const auto& [name, block] : blocks_)
       for (const auto& [number, port] : block.ports) check(name, number, port);
-    return std::move(blocks_);
+    problems_.throw_if_any();
+    base_.only_node_type();
+    find_hosts();
+    choose_nodes();
+    join_switches();
+    problems_.throw_if_any();
+    write_document();
+    return finished();
   }
 
  private:
-  void read_line(const LogLine& line) {
-    const std::string& type = line.words[0].text;
-    if (line.text.starts_with('[')) return read_port(line);
-    if (type == "Switch" || type == "Ca" || type == "Rt") begin_block(line);
-  }
-
   void begin_block(const LogLine& line) {
     const std::vector<LogWord> words = split_words(line, " \t\"");
     block_ = nullptr;
@@ -150,51 +177,6 @@ class IbReader {
                                     " in the block of " + port.peer);
   }
 
-  const LogText& log_;
-  IbBlocks blocks_;
-  IbBlock* block_ = nullptr;
-};
-
-/// A port of a host's adapter.
-struct IbNic {
-  std::string adapter;  ///< "mlx5_0"
-  const IbPort* port;
-};
-
-/// `name` such that "node10" comes after "node9" in the order of texts.
-std::string ib_order(const std::string& name) {
-  constexpr std::size_t width = 20;  // more digits than a number has in any name
-  std::string order;
-  for (std::size_t at = 0; at < name.size();) {
-    const std::size_t digits = std::min(name.find_first_not_of("0123456789", at), name.size()) - at;
-    if (digits > 0 && digits < width) order.append(width - digits, '0');
-    order += name.substr(at, std::max<std::size_t>(digits, 1));
-    at += std::max<std::size_t>(digits, 1);
-  }
-  return order;
-}
-
-class IbnetdiscoverImport : PlatformImport {
- public:
-  using PlatformImport::PlatformImport;
-
-  Imported run() {
-    const LogText log(read_source_or_stdin(request_.inputs.front()), problems_,
-                      [](std::string_view text) { return text.find("vendid="); });
-    problems_.throw_if_any();
-    blocks_ = IbReader(log).read();
-    problems_.throw_if_any();
-    base_.only_node_type();
-    find_hosts();
-    choose_nodes();
-    join_switches();
-    problems_.throw_if_any();
-    write_document();
-    describe();
-    return finished();
-  }
-
- private:
   /// Sorts adapters by their host: the node description that Linux sets is "HOST ADAPTER".
   void find_hosts() {
     for (const auto& [name, block] : blocks_) {
@@ -277,25 +259,6 @@ class IbnetdiscoverImport : PlatformImport {
         from, to, count > 1 ? std::to_string(count) + " x " + rate : rate});
   }
 
-  /// Cables between two switches side by side are one entry.
-  void add_trunks(JsonValue::Array& links) {
-    std::map<std::pair<std::string, std::string>, std::vector<double>> trunks;
-    for (const std::string& name : reached_)
-      for (const auto& [number, port] : blocks_.at(name).ports)
-        if (port.peer.front() == 'S' && name < port.peer)
-          trunks[{names_.at(name), names_.at(port.peer)}].push_back(port.gigabits);
-    for (const auto& [ends, rates] : trunks) {
-      double sum = 0;
-      for (const double rate : rates) sum += rate;
-      if (std::ranges::adjacent_find(rates, std::not_equal_to<>()) != rates.end())
-        warn("the cables between " + ends.first + " and " + ends.second +
-             " have different rates: each is taken at their mean");
-      links.push_back(cable(ends.first, ends.second, sum / static_cast<double>(rates.size()),
-                            static_cast<int>(rates.size())));
-      num_cables_ += rates.size();
-    }
-  }
-
   void write_document() {
     describe_document(" with the fabric of " + file_);
     const std::string source = "measured: ibnetdiscover, " + file_;
@@ -311,9 +274,22 @@ class IbnetdiscoverImport : PlatformImport {
         name = port.rate;
       }
     num_cables_ = links.size();
-    add_trunks(links);
-    const auto usual = std::ranges::max_element(
-        rates, [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
+    // Cables between two switches side by side are one entry.
+    std::map<std::pair<std::string, std::string>, std::vector<double>> trunks;
+    for (const std::string& name : reached_)
+      for (const auto& [number, port] : blocks_.at(name).ports)
+        if (port.peer.front() == 'S' && name < port.peer)
+          trunks[{names_.at(name), names_.at(port.peer)}].push_back(port.gigabits);
+    for (const auto& [ends, of_trunk] : trunks) {
+      if (std::ranges::adjacent_find(of_trunk, std::not_equal_to<>()) != of_trunk.end())
+        warn("the cables between " + ends.first + " and " + ends.second +
+             " have different rates: each is taken at their mean");
+      links.push_back(
+          cable(ends.first, ends.second, mean_of(of_trunk), static_cast<int>(of_trunk.size())));
+      num_cables_ += of_trunk.size();
+    }
+    const auto usual =
+        std::ranges::max_element(rates, {}, [](const auto& rate) { return rate.second.first; });
     rate_ = usual->second.second;
     set_number(base_.only_node_type(), "count", nodes_.size(), "measured: nodes in " + file_);
     set_nics(static_cast<int>(num_nics_), usual->first, JsonValue(), source + ", " + rate_);
@@ -338,9 +314,7 @@ class IbnetdiscoverImport : PlatformImport {
       note(std::to_string(others_.size()) + " left out, as a node here has " +
            count_text(num_nics_, "port") +
            " and a description \"HOST ADAPTER\": " + listed(others_, {}, most_named_));
-  }
 
-  void describe() {
     const auto host = [](const auto& node) { return node.first; };
     imported_.text = file_ + ": " + count_text(nodes_.size(), "node") + ", laid into " +
                      base_.name() + "\n\n  nodes      " + listed(nodes_, host, most_named_) +
@@ -364,7 +338,9 @@ class IbnetdiscoverImport : PlatformImport {
 
   static constexpr std::size_t most_named_ = 8;
 
+  const LogText log_;
   IbBlocks blocks_;
+  IbBlock* block_ = nullptr;  ///< whose ports are read
   std::map<std::pair<std::string, std::string>, std::vector<IbNic>> hosts_;  ///< by order and name
   std::vector<std::pair<std::string, const std::vector<IbNic>*>>
       nodes_;                                 ///< in the platform's order

@@ -3,7 +3,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -30,35 +29,47 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void check(const GpuTrace& trace) {
-  if (trace.kind == TraceKind::simulated)
-    throw option_error("-o", trace.file, trace.file + " was simulated, and measures nothing",
-                       "leave -o and --base out");
-  if (trace.steps.empty())
-    throw option_error("-o", trace.file,
-                       trace.file + " marks no steps: how long an iteration took is not in it",
-                       "call prof.step() after each iteration while it is recorded");
-}
+/// A trace with its totals.
+struct ReadTrace {
+  GpuTrace trace;  ///< its events are dropped once they are summed
+  std::size_t num_events = 0;
+  std::int64_t begin = std::numeric_limits<std::int64_t>::max();  ///< of its first work
+  std::vector<GpuTotals> whole;
+  std::vector<std::vector<GpuTotals>> steps;
+};
 
-/// As the set names it, wherever that is opened from: relative to the folder of the set.
-std::string path_from(const fs::path& set, const fs::path& scenario) {
-  std::error_code error;
-  const fs::path folder = fs::absolute(set).parent_path();
-  const fs::path path = fs::relative(fs::absolute(scenario), folder, error);
-  return (error || path.empty() ? fs::absolute(scenario) : path).string();
+ReadTrace read(const std::filesystem::path& file) {
+  TextInput input(file);
+  ReadTrace read;
+  read.trace = read_gpu_trace(input);
+  read.num_events = static_cast<std::size_t>(std::ranges::count_if(read.trace.events, is_work));
+  read.whole = totals_of(read.trace);
+  for (const TraceStep& step : read.trace.steps)
+    read.steps.push_back(totals_of(read.trace, {&step, 1}));
+  for (const GpuEvent& event : read.trace.events)
+    if (is_work(event)) read.begin = std::min(read.begin, event.begin);
+  read.trace.events = {};
+  return read;
 }
 
 /// The iteration that traces of PyTorch's profiler measured, as a set for `validate` and `calibrate` (windtunnel/measurements-v1): one
 /// point, the scenario of --base, which says what no trace does: model, platform and plan. Its time is the median over the marked steps of a rank,
 /// the median over ranks. InputError where the traces mark no steps or are simulated, and where the
 /// scenario is not right.
-void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& request,
+void write_set(const std::vector<ReadTrace>& traces, const ImportRequest& request,
                const Library& library, Imported& imported) {
   std::vector<double> times;
-  for (const GpuTrace* trace : traces) {
-    check(*trace);
+  for (const ReadTrace& read : traces) {
+    const GpuTrace& trace = read.trace;
+    if (trace.kind == TraceKind::simulated)
+      throw option_error("-o", trace.file, trace.file + " was simulated, and measures nothing",
+                         "leave -o and --base out");
+    if (trace.steps.empty())
+      throw option_error("-o", trace.file,
+                         trace.file + " marks no steps: how long an iteration took is not in it",
+                         "call prof.step() after each iteration while it is recorded");
     std::vector<double> steps;
-    for (const TraceStep& step : trace->steps)
+    for (const TraceStep& step : trace.steps)
       steps.push_back(trace_time(step.end - step.begin).value());
     times.push_back(median_of(std::move(steps)));
   }
@@ -69,7 +80,7 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
                             ? fs::path(base)
                             : library_file(library, scenario_files, base);
   const Scenario scenario = read_scenario(file, library);
-  const GpuTrace& first = *traces.front();
+  const GpuTrace& first = traces.front().trace;
   const int num_ranks = layout_of(scenario.plan.parallel).num_ranks();
   if (first.world_size >= 0 && first.world_size != num_ranks)
     imported.warnings.push_back("the traces are of " + std::to_string(first.world_size) +
@@ -79,6 +90,11 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
       "measured: PyTorch's profiler, " + fs::path(first.file).filename().string() +
       (traces.size() > 1 ? " and " + std::to_string(traces.size() - 1) + " more" : "") +
       ", median of " + count_text(first.steps.size(), "step");
+  // As the set names it, wherever that is opened from: relative to the folder of the set.
+  std::error_code error;
+  fs::path extended =
+      fs::relative(fs::absolute(file), fs::absolute(request.output).parent_path(), error);
+  if (error || extended.empty()) extended = fs::absolute(file);
   const JsonValue point = object_of({{"id", scenario.name},
                                      {"scenario", empty_object()},
                                      {"measured", object_of({{"iteration_time_s", seconds}})}});
@@ -88,7 +104,7 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
                  {"kind", "iteration"},
                  {"source", object_of({{"citation", citation}, {"licence", "none"}})},
                  {"note", "a profiler slows a step down a little"},
-                 {"base", object_of({{"extends", path_from(request.output, file)}})},
+                 {"base", object_of({{"extends", extended.string()}})},
                  {"points", JsonValue(JsonValue::Array{point})}});
 }
 
@@ -97,44 +113,8 @@ void write_set(const std::vector<const GpuTrace*>& traces, const ImportRequest& 
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string rate_text(double rate) { return significant_text(rate * 1e-9, 3) + " GB/s"; }
 
-document::Table late_ranks(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
-  std::vector<RankPace> latest = verdict.ranks;
-  std::ranges::stable_sort(latest, std::greater{}, &RankPace::lag);
-  constexpr std::size_t most_shown = 5;
-  latest.resize(std::min(most_shown, latest.size()));
-  document::Table table{
-      "wrr?rr??",
-      {{"latest ranks, of one step", "compute", "to its peers", "others wait", "comes last"}}};
-  for (const RankPace& pace : latest)
-    table.rows.push_back({"rank " + std::to_string(ranks[pace.member].rank),
-                          time_text(pace.compute), signed_percent_text(pace.compute_over_peers - 1),
-                          time_text(pace.lag), percent_text(pace.share_last)});
-  return table;
-}
-
 std::string name_of(const RankGroup& group) {
   return !group.description.empty() ? group.description : group.name;
-}
-
-/// Only a heading where no rate is known.
-document::Table group_rates(const RankVerdict& verdict) {
-  using Key = std::tuple<std::string, std::size_t, CollectiveKind, std::int64_t>;
-  std::map<Key, std::vector<double>> alike;
-  for (const GroupRate& rate : verdict.groups) {
-    const RankGroup& group = verdict.matched.groups[rate.group];
-    alike[{name_of(group), group.members.size(), rate.kind, rate.bytes}].push_back(
-        rate.bus_bandwidth);
-  }
-  document::Table table{"wr?lrrr??",
-                        {{"process groups", "groups", "call", "size", "bus bandwidth", "slowest"}}};
-  for (const auto& [key, rates] : alike) {
-    const auto& [name, size, kind, bytes] = key;
-    table.rows.push_back({name + ", " + std::to_string(size) + " ranks",
-                          std::to_string(rates.size()), dashed_name(kind),
-                          to_text(Bytes{static_cast<double>(bytes)}), rate_text(median_of(rates)),
-                          rate_text(*std::ranges::min_element(rates))});
-  }
-  return table;
 }
 
 /// What the traces cannot tell of ranks; empty where they can tell.
@@ -157,17 +137,6 @@ std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<Rank
          rank_list(power.missing_peers) + ", which are in a process group with it";
 }
 
-JsonValue json_of(const RankFinding& finding) {
-  const bool is_rate = finding.bandwidth > 0;
-  return object_of({{"kind", dashed_name(finding.kind)},
-                    {"places", array_of(finding.places)},
-                    {"cost_s", finding.cost},
-                    {"bandwidth", only_if(is_rate, finding.bandwidth)},
-                    {"usual_bandwidth", only_if(is_rate, finding.usual_bandwidth)},
-                    {"compute_over_peers", only_if(!is_rate, finding.ratio)},
-                    {"text", finding.text}});
-}
-
 /// The ranks of a job compared, for people:
 ///
 ///   calls matched across ranks: 7,168 in 24 groups
@@ -184,12 +153,39 @@ JsonValue json_of(const RankFinding& finding) {
 std::vector<document::Section> sections_of(const RankVerdict& verdict,
                                            const std::vector<RankTrace>& ranks) {
   if (verdict.matched.calls.empty()) return {};
+  std::vector<RankPace> latest = verdict.ranks;
+  std::ranges::stable_sort(latest, std::greater{}, &RankPace::lag);
+  constexpr std::size_t most_shown = 5;
+  latest.resize(std::min(most_shown, latest.size()));
+  document::Table paces{
+      "wrr?rr??",
+      {{"latest ranks, of one step", "compute", "to its peers", "others wait", "comes last"}}};
+  for (const RankPace& pace : latest)
+    paces.rows.push_back({"rank " + std::to_string(ranks[pace.member].rank),
+                          time_text(pace.compute), signed_percent_text(pace.compute_over_peers - 1),
+                          time_text(pace.lag), percent_text(pace.share_last)});
   std::vector<document::Part> compared{
       document::Words("calls matched across ranks: " +
                       grouped_text(static_cast<double>(verdict.matched.calls.size())) + " in " +
                       std::to_string(verdict.matched.groups.size()) + " groups"),
-      document::Words(), late_ranks(verdict, ranks)};
-  if (document::Table rates = group_rates(verdict); rates.rows.size() > 1) {
+      document::Words(), std::move(paces)};
+  using Key = std::tuple<std::string, std::size_t, CollectiveKind, std::int64_t>;
+  std::map<Key, std::vector<double>> alike;
+  for (const GroupRate& rate : verdict.groups) {
+    const RankGroup& group = verdict.matched.groups[rate.group];
+    alike[{name_of(group), group.members.size(), rate.kind, rate.bytes}].push_back(
+        rate.bus_bandwidth);
+  }
+  document::Table rates{"wr?lrrr??",
+                        {{"process groups", "groups", "call", "size", "bus bandwidth", "slowest"}}};
+  for (const auto& [key, of_groups] : alike) {
+    const auto& [name, size, kind, bytes] = key;
+    rates.rows.push_back(
+        {name + ", " + std::to_string(size) + " ranks", std::to_string(of_groups.size()),
+         dashed_name(kind), to_text(Bytes{static_cast<double>(bytes)}),
+         rate_text(median_of(of_groups)), rate_text(*std::ranges::min_element(of_groups))});
+  }
+  if (!alike.empty()) {
     compared.emplace_back(document::Words());
     compared.emplace_back(std::move(rates));
   }
@@ -226,70 +222,33 @@ JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& rank
          {"bus_bandwidth", rate.bus_bandwidth},
          {"peers_bus_bandwidth", only_if(rate.peers_bandwidth > 0, rate.peers_bandwidth)}});
   };
+  const auto finding_json = [](const RankFinding& finding) {
+    const bool is_rate = finding.bandwidth > 0;
+    return object_of({{"kind", dashed_name(finding.kind)},
+                      {"places", array_of(finding.places)},
+                      {"cost_s", finding.cost},
+                      {"bandwidth", only_if(is_rate, finding.bandwidth)},
+                      {"usual_bandwidth", only_if(is_rate, finding.usual_bandwidth)},
+                      {"compute_over_peers", only_if(!is_rate, finding.ratio)},
+                      {"text", finding.text}});
+  };
   const RankPower& power = verdict.power;
   const std::string cannot = cannot_judge_text(verdict, ranks);
   const std::int64_t suspect = power.suspect ? rank_of(*power.suspect) : 0;
   const JsonValue unjudged = object_of({{"text", cannot},
                                         {"suspect", only_if(power.suspect.has_value(), suspect)},
                                         {"add_ranks", array_of(power.missing_peers)}});
-  return object_of(
-      {{"matched_calls", verdict.matched.calls.size()},
-       {"unmatched_calls", verdict.matched.num_unmatched},
-       {"gpus_per_node", only_if(verdict.gpus_per_node > 0, verdict.gpus_per_node)},
-       {"ranks", array_of(verdict.ranks, pace_json)},
-       {"groups", array_of(verdict.groups, rate_json)},
-       {"verdict", array_of(verdict.findings, [](const auto& each) { return json_of(each); })},
-       {"least_named_slowdown", only_if(cannot.empty(), power.least_named)},
-       {"cannot_judge", only_if(!cannot.empty(), unjudged)}});
+  return object_of({{"matched_calls", verdict.matched.calls.size()},
+                    {"unmatched_calls", verdict.matched.num_unmatched},
+                    {"gpus_per_node", only_if(verdict.gpus_per_node > 0, verdict.gpus_per_node)},
+                    {"ranks", array_of(verdict.ranks, pace_json)},
+                    {"groups", array_of(verdict.groups, rate_json)},
+                    {"verdict", array_of(verdict.findings, finding_json)},
+                    {"least_named_slowdown", only_if(cannot.empty(), power.least_named)},
+                    {"cannot_judge", only_if(!cannot.empty(), unjudged)}});
 }
 
 // All traces.
-
-/// A trace with its totals.
-struct ReadTrace {
-  GpuTrace trace;  ///< its events are dropped once they are summed
-  std::size_t num_events = 0;
-  std::int64_t begin = std::numeric_limits<std::int64_t>::max();  ///< of its first work
-  std::vector<GpuTotals> whole;
-  std::vector<std::vector<GpuTotals>> steps;
-};
-
-ReadTrace read(const std::filesystem::path& file) {
-  TextInput input(file);
-  ReadTrace read;
-  read.trace = read_gpu_trace(input);
-  read.num_events = static_cast<std::size_t>(std::ranges::count_if(read.trace.events, is_work));
-  read.whole = totals_of(read.trace);
-  for (const TraceStep& step : read.trace.steps)
-    read.steps.push_back(totals_of(read.trace, {&step, 1}));
-  for (const GpuEvent& event : read.trace.events)
-    if (is_work(event)) read.begin = std::min(read.begin, event.begin);
-  read.trace.events = {};
-  return read;
-}
-
-/// What may make several files no traces of one job.
-std::vector<std::string> doubts_about(const std::vector<ReadTrace>& traces) {
-  std::vector<std::string> doubts;
-  std::set<std::int64_t> worlds;
-  for (std::size_t i = 0; i < traces.size(); ++i) {
-    const GpuTrace& trace = traces[i].trace;
-    worlds.insert(trace.world_size);
-    if (i > 0 && trace.rank == traces[i - 1].trace.rank)
-      doubts.push_back(trace.file + " and " + traces[i - 1].trace.file +
-                       (trace.rank < 0
-                            ? " do not say their ranks"
-                            : " both say that they are of rank " + std::to_string(trace.rank)));
-    if (trace.unlaunched > 0)
-      doubts.push_back(trace.file + ": " + std::to_string(trace.unlaunched) +
-                       " kernels were launched before the trace began; their phase is unknown");
-  }
-  for (const ReadTrace& read : traces)
-    if (const std::string note = unknown_kernels_note(read.trace); !note.empty())
-      doubts.push_back(read.trace.file + ": " + note);
-  if (worlds.size() > 1) doubts.emplace_back("the files are of jobs of different sizes");
-  return doubts;
-}
 
 JsonValue json_of(const ReadTrace& read) {
   const GpuTrace& trace = read.trace;
@@ -310,33 +269,28 @@ JsonValue json_of(const ReadTrace& read) {
                     {"steps", JsonValue(std::move(steps))}});
 }
 
-std::string file_name_of(const ReadTrace& read) {
-  return std::filesystem::path(read.trace.file).filename().string();
-}
-
-std::string header(const ReadTrace& read) {
-  return described(read.trace) + "; " + std::to_string(read.num_events) + " pieces of GPU work, " +
-         count_text(read.steps.size(), "profiler step");
-}
-
 /// A name and what is said beside it: "128 files: ranks 0 to 127", and a line for each where they are few, or for the first.
 void head(document::Document& report, const std::vector<ReadTrace>& traces) {
   constexpr std::size_t few = 8;
-  if (traces.size() == 1) {
-    report.name = file_name_of(traces.front());
-    report.opening = {header(traces.front())};
-    return;
-  }
+  const auto file_name = [](const ReadTrace& read) {
+    return fs::path(read.trace.file).filename().string();
+  };
+  const auto header = [](const ReadTrace& read) {
+    return described(read.trace) + "; " + std::to_string(read.num_events) +
+           " pieces of GPU work, " + count_text(read.steps.size(), "profiler step");
+  };
+  const std::size_t count = traces.size();
   const std::int64_t first = traces.front().trace.rank, last = traces.back().trace.rank;
-  report.name = std::to_string(traces.size()) + " files";
-  report.opening = {
-      first < 0
-          ? std::string("ranks unknown")
-          : "ranks " + std::to_string(first) + " to " + std::to_string(last) +
-                (last - first + 1 > static_cast<std::int64_t>(traces.size()) ? " with gaps" : "")};
-  const bool are_few = traces.size() <= few;
-  for (std::size_t i = 0; i < (are_few ? traces.size() : 1); ++i)
-    report.opening.emplace_back((are_few ? "" : "the first, ") + file_name_of(traces[i]) + ": " +
+  report.name = count == 1 ? file_name(traces.front()) : std::to_string(count) + " files";
+  if (count == 1)
+    report.opening = {header(traces.front())};
+  else if (first < 0)
+    report.opening = {"ranks unknown"};
+  else
+    report.opening = {"ranks " + std::to_string(first) + " to " + std::to_string(last) +
+                      (last - first + 1 > static_cast<std::int64_t>(count) ? " with gaps" : "")};
+  for (std::size_t i = 0; count > 1 && i < (count <= few ? count : 1); ++i)
+    report.opening.emplace_back((count <= few ? "" : "the first, ") + file_name(traces[i]) + ": " +
                                 header(traces[i]));
 }
 
@@ -352,45 +306,19 @@ document::TableRow totals_row(const std::string& what, const GpuTotals& gpu) {
   return row;
 }
 
-/// The one GPU of one file, in full.
-std::vector<document::Section> details(const ReadTrace& read) {
-  const GpuTotals& gpu = read.whole.front();
-  document::Table steps = totals_table("steps");
-  for (std::size_t i = 0; i < read.steps.size(); ++i)
-    for (const GpuTotals& each : read.steps[i])
-      steps.rows.push_back(totals_row(read.trace.steps[i].name, each));
-  std::vector<document::Part> totals;
-  for (document::Table& table : totals_of_work(json_of(gpu, 1))) {
-    if (!totals.empty()) totals.emplace_back(document::Words());
-    totals.emplace_back(std::move(table));
-  }
-  std::vector<document::Section> sections;
-  sections.push_back({"time", "Time",
-                      gpu_name(read.trace, gpu.device) + ", " + to_text(trace_time(gpu.window)) +
-                          " from its first work to its last",
-                      std::move(totals)});
-  if (!read.steps.empty()) sections.push_back({"steps", "Steps", "", {steps}});
-  return sections;
-}
-
-/// The traces as ranks of one job; none where ranks are missing or given twice.
-std::vector<RankTrace> ranks_of(std::vector<ReadTrace>& traces) {
+/// What the ranks say together.
+void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
+                   std::vector<std::string>& notes) {
   std::vector<RankTrace> ranks;
   for (ReadTrace& read : traces) {
     const bool is_one_rank = read.trace.rank >= 0 && read.whole.size() == 1;
-    if (!is_one_rank || (!ranks.empty() && ranks.back().rank == read.trace.rank)) return {};
+    // Not the ranks of one job where some are missing or given twice.
+    if (!is_one_rank || (!ranks.empty() && ranks.back().rank == read.trace.rank)) return;
     const GpuTotals& gpu = read.whole.front();
     const auto num_steps = static_cast<std::int64_t>(read.steps.size());
     ranks.push_back({read.trace.rank, gpu.device, gpu.compute, std::max<std::int64_t>(1, num_steps),
                      read.begin, std::move(read.trace.calls), std::move(read.trace.names)});
   }
-  return ranks;
-}
-
-/// What the ranks say together.
-void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
-                   std::vector<std::string>& notes) {
-  const std::vector<RankTrace> ranks = ranks_of(traces);
   if (ranks.size() < 2) return;
   const RankVerdict verdict = judge_ranks(ranks);
   if (verdict.matched.num_unmatched > 0)
@@ -406,13 +334,6 @@ void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
   report.data.set("across_ranks", json_of(verdict, ranks));
 }
 
-std::string row_name(const ReadTrace& read, const GpuTotals& gpu) {
-  if (read.trace.kind == TraceKind::simulated) return gpu_name(read.trace, gpu.device);
-  const std::string rank =
-      read.trace.rank < 0 ? "rank ?" : "rank " + std::to_string(read.trace.rank);
-  return rank + ", " + gpu_name(read.trace, gpu.device);
-}
-
 Imported import_kineto(const ImportRequest& request, const Library& library) {
   // Every file's problems at once; by rank.
   std::vector<ReadTrace> traces;
@@ -423,15 +344,28 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
       for (const Problem& problem : error.problems()) problems.add(problem);
     }
   problems.throw_if_any();
-  std::ranges::stable_sort(
-      traces, [](const ReadTrace& a, const ReadTrace& b) { return a.trace.rank < b.trace.rank; });
+  std::ranges::stable_sort(traces, {}, [](const ReadTrace& read) { return read.trace.rank; });
   Imported imported;
-  imported.notes = doubts_about(traces);
-  if (!request.output.empty()) {
-    std::vector<const GpuTrace*> of_files;
-    for (const ReadTrace& read : traces) of_files.push_back(&read.trace);
-    write_set(of_files, request, library, imported);
+  // What may make several files no traces of one job.
+  std::vector<std::string>& doubts = imported.notes;
+  std::set<std::int64_t> worlds;
+  for (std::size_t i = 0; i < traces.size(); ++i) {
+    const GpuTrace& trace = traces[i].trace;
+    worlds.insert(trace.world_size);
+    if (i > 0 && trace.rank == traces[i - 1].trace.rank)
+      doubts.push_back(trace.file + " and " + traces[i - 1].trace.file +
+                       (trace.rank < 0
+                            ? " do not say their ranks"
+                            : " both say that they are of rank " + std::to_string(trace.rank)));
+    if (trace.unlaunched > 0)
+      doubts.push_back(trace.file + ": " + std::to_string(trace.unlaunched) +
+                       " kernels were launched before the trace began; their phase is unknown");
   }
+  for (const ReadTrace& read : traces)
+    if (const std::string note = unknown_kernels_note(read.trace); !note.empty())
+      doubts.push_back(read.trace.file + ": " + note);
+  if (worlds.size() > 1) doubts.emplace_back("the files are of jobs of different sizes");
+  if (!request.output.empty()) write_set(traces, request, library, imported);
   JsonValue::Array ranks;
   std::size_t num_gpus = 0;
   for (const ReadTrace& read : traces) {
@@ -444,14 +378,34 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
   report.kind = "trace";
   report.command = "windtunnel import kineto --json";
   head(report, traces);
-  if (num_gpus == 1) {
-    report.sections = details(traces.front());
+  if (num_gpus == 1) {  // the one GPU of one file, in full
+    const ReadTrace& read = traces.front();
+    const GpuTotals& gpu = read.whole.front();
+    document::Table steps = totals_table("steps");
+    for (std::size_t i = 0; i < read.steps.size(); ++i)
+      for (const GpuTotals& each : read.steps[i])
+        steps.rows.push_back(totals_row(read.trace.steps[i].name, each));
+    std::vector<document::Part> totals;
+    for (document::Table& table : totals_of_work(json_of(gpu, 1))) {
+      if (!totals.empty()) totals.emplace_back(document::Words());
+      totals.emplace_back(std::move(table));
+    }
+    report.sections = {{"time", "Time",
+                        gpu_name(read.trace, gpu.device) + ", " + to_text(trace_time(gpu.window)) +
+                            " from its first work to its last",
+                        std::move(totals)}};
+    if (!read.steps.empty()) report.sections.push_back({"steps", "Steps", "", {steps}});
     return imported;
   }
   document::Table totals = totals_table("from first work to last");
   for (const ReadTrace& read : traces)
-    for (const GpuTotals& gpu : read.whole)
-      totals.rows.push_back(totals_row(row_name(read, gpu), gpu));
+    for (const GpuTotals& gpu : read.whole) {
+      const std::int64_t rank = read.trace.rank;
+      const std::string of_rank = "rank " + (rank < 0 ? "?" : std::to_string(rank)) + ", ";
+      totals.rows.push_back(totals_row((read.trace.kind == TraceKind::simulated ? "" : of_rank) +
+                                           gpu_name(read.trace, gpu.device),
+                                       gpu));
+    }
   report.sections = {{"time", "Time", "", {totals}}};
   compare_ranks(traces, report, imported.notes);
   return imported;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,7 +12,6 @@
 
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
-#include "core/option_error.hpp"
 #include "core/utf8.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
@@ -83,16 +83,12 @@ void set_recomputation(LaunchScenario& scenario) {
       {"moe_act", "expert_activation"},    {"moe", "experts"},
       {"shared_experts", "shared_experts"}};
   JsonValue::Array list;
-  std::string rest = scenario.text("recompute-modules");
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find(' '), rest.size());
-    if (const auto module = modules.find(rest.substr(0, end)); module != modules.end())
+  std::istringstream words(scenario.text("recompute-modules"));
+  for (std::string word; words >> word;)
+    if (const auto module = modules.find(word); module != modules.end())
       list.emplace_back(module->second);
     else
-      scenario.warn("recompute-modules " + rest.substr(0, end) +
-                    " cannot be simulated, and is left out");
-    rest.erase(0, end + 1);
-  }
+      scenario.warn("recompute-modules " + word + " cannot be simulated, and is left out");
   if (!list.empty()) scenario.set("/training/recompute_modules", JsonValue(list));
 }
 
@@ -111,14 +107,6 @@ void set_sharding(LaunchScenario& scenario, int replicas) {
   }
   const int copies = scenario.number("num-distributed-optimizer-instances");
   if (copies > 1 && replicas % copies == 0) scenario.set("/parallel/zero_group", replicas / copies);
-}
-
-void set_chunks(LaunchScenario& scenario) {
-  const int layers = scenario.number("num-layers-per-virtual-pipeline-stage");
-  if (layers == 0) return;
-  const int of_stage =
-      scenario.at("/model/layers", 0) / std::max(1, scenario.at("/parallel/pipeline", 1));
-  if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", of_stage / layers);
 }
 
 /// What follows from other sizes, in validate_args() of megatron/training/arguments.py: a gated MLP is int(4 h 2/3 / 64) 64 wide, and groups of
@@ -232,23 +220,21 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
   if (every > 1) scenario.set("/model/moe/every", static_cast<int>(every));
 }
 
-/// --expert-tensor-parallel-size is the tensor degree where it is left out (megatron/training/arguments.py); Megatron-DeepSpeed cuts experts with
-/// --enable-expert-tensor-parallelism alone.
-void set_expert_ways(LaunchScenario& scenario, bool is_deepspeed) {
+/// What holds where the file does not say (megatron/training/arguments.py): --expert-tensor-parallel-size is the tensor degree, though
+/// Megatron-DeepSpeed cuts experts with --enable-expert-tensor-parallelism alone; --moe-token-dispatcher-type is allgather (core 0.6 to 0.14).
+void set_expert_parallelism(LaunchScenario& scenario, bool is_deepspeed) {
+  if (!scenario.has_experts()) return;
   const int tensor = scenario.at("/parallel/tensor", 1);
-  if (!scenario.has_experts() || tensor == 1 || scenario.has("/parallel/expert_tensor")) return;
-  if (is_deepspeed && !scenario.is_on("enable-expert-tensor-parallelism")) return;
-  scenario.set("/parallel/expert_tensor", tensor);
-  if (!is_deepspeed)
-    scenario.note("expert-tensor-parallel-size is the tensor degree, " + std::to_string(tensor) +
-                  ", where the file does not say");
-}
-
-/// --moe-token-dispatcher-type is allgather where it is left out (megatron/training/arguments.py, core 0.6 to 0.14).
-void set_dispatch(LaunchScenario& scenario, bool is_deepspeed) {
+  if (tensor > 1 && !scenario.has("/parallel/expert_tensor") &&
+      (!is_deepspeed || scenario.is_on("enable-expert-tensor-parallelism"))) {
+    scenario.set("/parallel/expert_tensor", tensor);
+    if (!is_deepspeed)
+      scenario.note("expert-tensor-parallel-size is the tensor degree, " + std::to_string(tensor) +
+                    ", where the file does not say");
+  }
   const bool is_shared =
       scenario.at("/parallel/expert", 1) * scenario.at("/parallel/expert_tensor", 1) > 1;
-  if (is_deepspeed || !scenario.has_experts() || !is_shared ||
+  if (is_deepspeed || !is_shared ||
       scenario.settings().find("moe-token-dispatcher-type") != nullptr ||
       scenario.has("/software/experts/dispatch"))
     return;
@@ -277,42 +263,6 @@ void set_window(LaunchScenario& scenario) {
   if (with > 0) every = static_cast<double>(layers.size()) / static_cast<double>(with);
   scenario.set("/model/window/size", before + 1);
   if (every > 1) scenario.set("/model/window/every", every);
-}
-
-/// Models that no model file says, by the options or the program that are theirs; `import hf-config` refuses such models, too.
-void refuse_other_models(const LaunchScenario& scenario, const ImportRequest& request) {
-  using Refused = std::initializer_list<std::pair<const char*, const char*>>;
-  const auto refuse = [&](const std::string& what, const std::string& why) {
-    throw option_error(
-        "import", request.kind,
-        request.inputs.front().string() + " trains a model with " + what + " (" + why +
-            "), which cannot be simulated",
-        "only transformers whose layers all have attention and an MLP or experts can");
-  };
-  const char* const mamba = "state-space (Mamba) layers";
-  for (const auto& [option, what] :
-       Refused{{"hybrid-override-pattern", mamba},
-               {"hybrid-layer-pattern", mamba},
-               {"is-hybrid-model", mamba},
-               {"hybrid-attention-ratio", mamba},
-               {"mamba-num-heads", mamba},
-               {"experimental-attention-variant", "linear or sparse attention"},
-               {"linear-attention-freq", "linear or sparse attention"},
-               {"heterogeneous-layers-config-path", "layers that differ"},
-               {"decoder-seq-length", "an encoder and a decoder"}})
-    if (scenario.is_on(option)) refuse(what, option);
-  if (const std::string experts = scenario.text("num-experts");
-      experts.find(' ') != std::string::npos)
-    refuse("layers that differ", "num-experts " + experts);
-  for (const auto& [program, what] : Refused{{"pretrain_mamba.py", mamba},
-                                             {"pretrain_hybrid.py", mamba},
-                                             {"pretrain_bert.py", "an encoder"},
-                                             {"pretrain_t5.py", "an encoder and a decoder"},
-                                             {"pretrain_ict.py", "two encoders"},
-                                             {"pretrain_retro.py", "retrieval"},
-                                             {"pretrain_vlm.py", "an encoder of pictures"},
-                                             {"pretrain_vision_classify.py", "an encoder"}})
-    if (scenario.settings().program == program) refuse(what, program);
 }
 
 /// --use-precision-aware-optimizer: Transformer Engine's Adam, which keeps of fp32 main parameters the 16 bits that bf16 weights lack
@@ -389,27 +339,6 @@ void set_stack(LaunchScenario& scenario) {
     scenario.set("/software/fp8_parameters", false);
 }
 
-/// What Megatron-LM does unless a switch says otherwise (megatron/training/arguments.py): a script says all that is on, and stays as it is when the
-/// scenario is given another profile. Gradients are fp32 with bf16 weights (validate_args()), else as the weights.
-void set_unsaid_switches(LaunchScenario& scenario) {
-  // Experts with tensor ways have it on: no stack runs them otherwise.
-  if (!scenario.has_experts() || scenario.at("/parallel/tensor", 1) == 1)
-    scenario.set_default("/parallel/sequence_parallel", false);
-  scenario.set_default("/parallel/overlap_gradient_reduce", false);
-  scenario.set_default("/training/cross_entropy", "vocab_parallel");
-  if (scenario.is_on("bf16") || scenario.is_on("fp16"))
-    scenario.set_default("/training/gradient_dtype", scenario.is_on("bf16") ? "fp32" : "fp16");
-}
-
-/// --optimizer-cpu-offload: all states, unless --optimizer-offload-fraction says how many, which means nothing without it.
-void set_offload(LaunchScenario& scenario) {
-  const char* const fraction = "/training/optimizer_offload_fraction";
-  if (scenario.is_on("optimizer-cpu-offload")) return scenario.set_default(fraction, 1);
-  if (!scenario.has(fraction)) return;
-  scenario.erase(fraction);
-  scenario.note("optimizer-offload-fraction has no effect without optimizer-cpu-offload");
-}
-
 /// The arguments of a script, or of a YAML file that lists them ("--num-layers: 32").
 Imported import_megatron(const ImportRequest& request, const Library& library) {
   const auto source = read_source_or_stdin(request.inputs.front());
@@ -426,7 +355,6 @@ Imported import_megatron(const ImportRequest& request, const Library& library) {
 Imported megatron_scenario(const ImportRequest& request, const Library& library,
                            LaunchSettings settings, std::string software) {
   LaunchScenario scenario(request, library, std::move(settings), detail::megatron_table);
-  refuse_other_models(scenario, request);
   if (scenario.is_on("deepspeed") || scenario.is_on("deepspeed-config"))
     software = megatron_deepspeed;
   if (software == megatron_deepspeed && scenario.is_on("accumulate-allreduce-grads-in-fp32")) {
@@ -459,7 +387,11 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
                                                 ? "in_place"
                                                 : "vocab_parallel_compiled");
   set_sharding(scenario, replicas);
-  set_chunks(scenario);
+  if (const int layers = scenario.number("num-layers-per-virtual-pipeline-stage"); layers > 0) {
+    const int of_stage =
+        scenario.at("/model/layers", 0) / std::max(1, scenario.at("/parallel/pipeline", 1));
+    if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", of_stage / layers);
+  }
   set_window(scenario);
   set_widths(scenario, request.kind == "megatron");
   if (scenario.number("ds-sequence-parallel-size") > 1)  // Ulysses
@@ -467,14 +399,28 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   if (software == megatron_core) {
     set_stack(scenario);
     set_states(scenario);
-    set_unsaid_switches(scenario);
-    set_offload(scenario);
+    // What Megatron-LM does unless a switch says otherwise (megatron/training/arguments.py): a script says all that is on, and stays as it is
+    // when the scenario is given another profile. Experts with tensor ways have sequence parallelism on: no stack runs them otherwise.
+    // Gradients are fp32 with bf16 weights (validate_args()), else as the weights.
+    if (!scenario.has_experts() || scenario.at("/parallel/tensor", 1) == 1)
+      scenario.set_default("/parallel/sequence_parallel", false);
+    scenario.set_default("/parallel/overlap_gradient_reduce", false);
+    scenario.set_default("/training/cross_entropy", "vocab_parallel");
+    if (scenario.is_on("bf16") || scenario.is_on("fp16"))
+      scenario.set_default("/training/gradient_dtype", scenario.is_on("bf16") ? "fp32" : "fp16");
+    // --optimizer-cpu-offload: all states, unless --optimizer-offload-fraction says how many, which means nothing without it.
+    const char* const fraction = "/training/optimizer_offload_fraction";
+    if (scenario.is_on("optimizer-cpu-offload")) {
+      scenario.set_default(fraction, 1);
+    } else if (scenario.has(fraction)) {
+      scenario.erase(fraction);
+      scenario.note("optimizer-offload-fraction has no effect without optimizer-cpu-offload");
+    }
   }
   set_latent_attention(scenario);
   set_edge_stages(scenario);
   set_dense_layers(scenario, software == megatron_deepspeed);
-  set_expert_ways(scenario, software == megatron_deepspeed);
-  set_dispatch(scenario, software == megatron_deepspeed);
+  set_expert_parallelism(scenario, software == megatron_deepspeed);
   if (!scenario.has("/training/micro_batch"))
     scenario.note("the file does not say the microbatch: 1 sample is assumed");
   scenario.set_default("/training/micro_batch", 1);

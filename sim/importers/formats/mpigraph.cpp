@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,135 +59,108 @@ std::optional<double> read_rate(const LogText& log, const LogLine& line, const L
   return rate;
 }
 
-/// The label of a process without its number: "agpu1475:0" is of node agpu1475.
-std::string node_of(const std::string& label) {
-  const std::size_t colon = label.rfind(':');
-  return colon == std::string::npos || !count_in(std::string_view(label).substr(colon + 1))
-             ? label
-             : label.substr(0, colon);
-}
-
-/// Collects the rows of one table as they come.
-class TableReader {
- public:
-  TableReader(const LogText& log, const LogLine& header, const std::vector<LogWord>& labels,
-              const std::string& kind, BytesPerSecond unit)
-      : log_(&log), header_(&header), unit_(unit) {
-    table_.kind = kind;
-    for (const LogWord& label : labels) {
-      if (row_of_.contains(label.text))
-        log.problem(header, label, "\"" + label.text + "\" stands twice in the header");
-      row_of_[label.text] = table_.labels.size();
-      table_.labels.push_back(label.text);
-    }
-    table_.rates.resize(table_.labels.size());
-  }
-
-  const std::string& kind() const { return table_.kind; }
-
-  void add_row(const LogLine& line, const LogWord& name, const std::vector<LogWord>& values) {
-    const auto row = row_of_.find(name.text);
-    if (row == row_of_.end())
-      return log_->problem(line, name, "row of \"" + name.text + "\", which no column is of");
-    std::vector<std::optional<double>>& rates = table_.rates[row->second];
-    if (!rates.empty()) return log_->problem(line, name, "a second row of \"" + name.text + "\"");
-    if (values.size() != table_.labels.size()) {
-      log_->problem(line, values.empty() ? name : values.back(),
-                    "the row of " + name.text + " has " + std::to_string(values.size()) +
-                        " rates, the header names " + std::to_string(table_.labels.size()) +
-                        " of them",
-                    "the file may be truncated");
-      rates.resize(table_.labels.size());
-      return;
-    }
-    if (row->second == 0) table_.origin = log_->at(line, values.front());
-    for (std::size_t i = 0; i < values.size(); ++i)
-      rates.push_back(i == row->second ? std::nullopt : read_rate(*log_, line, values[i], unit_));
-  }
-
-  RateTable finish() {
-    std::vector<std::string> missing;
-    for (std::size_t i = 0; i < table_.rates.size(); ++i)
-      if (table_.rates[i].empty()) missing.push_back(table_.labels[i]);
-    constexpr std::size_t most_named = 4;
-    if (!missing.empty())
-      log_->problem(log_->at(*header_),
-                    "the header names " + std::to_string(table_.labels.size()) +
-                        " rows, but there are none of " + listed(missing, {}, most_named, ", ..."),
-                    "the file may be truncated");
-    return std::move(table_);
-  }
-
- private:
-  const LogText* log_;
-  const LogLine* header_;
-  BytesPerSecond unit_;
-  RateTable table_;
-  std::map<std::string, std::size_t> row_of_;
+/// A table as it is written.
+struct WrittenTable {
+  std::string kind;  ///< as in RateTable
+  const LogLine* header = nullptr;
+  std::vector<LogWord> labels;
+  struct Row {
+    const LogLine* line;
+    LogWord name;
+    std::vector<LogWord> values;
+  };
+  std::vector<Row> rows;
 };
 
-/// Reads the lines of an mpiGraph log one by one; those that are none of its are noise.
-class MpigraphReader {
- public:
-  MpigraphReader(const LogText& log, BytesPerSecond unit) : log_(log), unit_(unit) {}
-
-  void read() {
-    for (const LogLine& line : log_.lines()) read_line(line);
-    finish_table();
-    if (tables.empty() && log_.problems().empty())
-      log_.problem(log_.end(),
-                   "no table of mpiGraph in the file: no line begins with \"Send\" or \"Recv\" "
-                   "and names of nodes",
-                   "the file may be truncated, or be something else");
+RateTable read_rates(const WrittenTable& written, const LogText& log, BytesPerSecond unit) {
+  RateTable table;
+  table.kind = written.kind;
+  std::map<std::string, std::size_t> row_of;
+  for (const LogWord& label : written.labels) {
+    if (row_of.contains(label.text))
+      log.problem(*written.header, label, "\"" + label.text + "\" stands twice in the header");
+    row_of[label.text] = table.labels.size();
+    table.labels.push_back(label.text);
   }
+  const std::size_t size = table.labels.size();
+  table.rates.resize(size);
+  for (const auto& [line, name, values] : written.rows) {
+    const auto row = row_of.find(name.text);
+    if (row == row_of.end()) {
+      log.problem(*line, name, "row of \"" + name.text + "\", which no column is of");
+      continue;
+    }
+    std::vector<std::optional<double>>& rates = table.rates[row->second];
+    if (!rates.empty()) {
+      log.problem(*line, name, "a second row of \"" + name.text + "\"");
+      continue;
+    }
+    rates.resize(size);
+    if (values.size() != size)
+      log.problem(*line, values.empty() ? name : values.back(),
+                  "the row of " + name.text + " has " + std::to_string(values.size()) +
+                      " rates, the header names " + std::to_string(size) + " of them",
+                  "the file may be truncated");
+    else
+      for (std::size_t i = 0; i < size; ++i)
+        if (i != row->second) rates[i] = read_rate(log, *line, values[i], unit);
+    if (row->second == 0 && !values.empty()) table.origin = log.at(*line, values.front());
+  }
+  std::vector<std::string> missing;
+  for (std::size_t i = 0; i < size; ++i)
+    if (table.rates[i].empty()) missing.push_back(table.labels[i]);
+  constexpr std::size_t most_named = 4;
+  if (!missing.empty())
+    log.problem(log.at(*written.header),
+                "the header names " + std::to_string(size) + " rows, but there are none of " +
+                    listed(missing, {}, most_named, ", ..."),
+                "the file may be truncated");
+  return table;
+}
 
+/// What an mpiGraph log says; lines that are none of its are noise.
+struct MpigraphLog {
   std::string version;                      ///< "1.5"; empty where the log does not say
   long long message_bytes = 0;              ///< 0: not said
   std::map<std::string, RateTable> tables;  ///< by kind
   bool has_end = false;                     ///< the line "END mpiGraph"
+};
 
- private:
-  void read_line(const LogLine& line) {
+MpigraphLog read_mpigraph_log(const LogText& log, BytesPerSecond unit) {
+  MpigraphLog result;
+  std::vector<WrittenTable> tables;
+  for (const LogLine& line : log.lines()) {
     const std::vector<LogWord>& words = line.words;
     const std::string& first = words.front().text;
     const std::string second = words.size() > 1 ? words[1].text : std::string();
+    const auto words_from = [&](std::ptrdiff_t at) {
+      return std::vector<LogWord>(words.begin() + at, words.end());
+    };
     if (first == "START" && second == "mpiGraph" && words.size() > 2)
-      version = words[2].text.substr(words[2].text.starts_with('v') ? 1 : 0);
+      result.version = words[2].text.substr(words[2].text.starts_with('v') ? 1 : 0);
     else if (first == "END" && second == "mpiGraph")
-      has_end = true;
+      result.has_end = true;
     else if (first == "MsgSize" && words.size() == 2)
-      message_bytes = count_in(second).value_or(0);
-    else if ((first == "Send" || first == "Recv") && is_header(words))
-      begin_table(line, first);
-    else if (table_ && second == (table_->kind() == "Send" ? "to" : "from"))
-      table_->add_row(line, words.front(), {words.begin() + 2, words.end()});
+      result.message_bytes = count_in(second).value_or(0);
+    else if ((first == "Send" || first == "Recv") && words.size() > 2 && second != "max" &&
+             second != "avg")  // "Send max 14493.3" is no header
+      tables.push_back({first, &line, words_from(1), {}});
+    else if (!tables.empty() && second == (tables.back().kind == "Send" ? "to" : "from"))
+      tables.back().rows.push_back({&line, words.front(), words_from(2)});
   }
-
-  /// "Send max 14493.3" and "Send avg 12554.0" are no header.
-  static bool is_header(const std::vector<LogWord>& words) {
-    return words.size() > 2 && words[1].text != "max" && words[1].text != "avg";
+  for (const WrittenTable& written : tables) {
+    if (result.tables.contains(written.kind))
+      log.problem(log.at(*written.header), "a second " + written.kind + " table",
+                  "the file holds several runs: import one of them");
+    result.tables[written.kind] = read_rates(written, log, unit);
   }
-
-  void begin_table(const LogLine& line, const std::string& kind) {
-    finish_table();
-    if (tables.contains(kind))
-      log_.problem(log_.at(line), "a second " + kind + " table",
-                   "the file holds several runs: import one of them");
-    table_.emplace(log_, line, std::vector<LogWord>(line.words.begin() + 1, line.words.end()), kind,
-                   unit_);
-  }
-
-  void finish_table() {
-    if (!table_) return;
-    const std::string kind = table_->kind();
-    tables[kind] = table_->finish();
-    table_.reset();
-  }
-
-  const LogText& log_;
-  BytesPerSecond unit_;
-  std::optional<TableReader> table_;
-};
+  if (tables.empty() && log.problems().empty())
+    log.problem(log.end(),
+                "no table of mpiGraph in the file: no line begins with \"Send\" or \"Recv\" "
+                "and names of nodes",
+                "the file may be truncated, or be something else");
+  return result;
+}
 
 /// The separator of a table: the first of these that its first line holds.
 char separator_of(const LogLine& line) {
@@ -195,47 +169,30 @@ char separator_of(const LogLine& line) {
   return '\0';
 }
 
-std::string trimmed(const std::string& text) {
-  const std::size_t from = text.find_first_not_of(" \"");
-  if (from == std::string::npos) return {};
-  return text.substr(from, text.find_last_not_of(" \"") - from + 1);
-}
-
-std::vector<LogWord> cells_of(const LogLine& line, char separator) {
-  std::vector<LogWord> cells = split_words(line, std::string_view(&separator, 1));
-  for (LogWord& cell : cells) cell.text = trimmed(cell.text);
-  return cells;
-}
-
-/// Whether the file is such a table rather than a log.
-bool looks_like_csv(const LogText& log) {
-  if (log.lines().empty()) return false;
-  const LogLine& first = log.lines().front();
-  const char separator = separator_of(first);
-  if (separator == ',' || separator == ';') return true;
-  // A log of mpiGraph that was cut down to one table begins with a word before the first tab.
-  return separator == '\t' && first.text.front() == '\t';
-}
-
 /// Reads a table: a first line with the names of the nodes, then a line for each with its name and
 /// its rates, separated by commas, semicolons or tabs. The kind is what the first cell says
 /// ("Send", "Recv"), if it says one.
 RateTable read_rate_csv(const LogText& log, BytesPerSecond unit) {
-  const LogLine& header = log.lines().front();
-  const char separator = separator_of(header);
-  std::vector<LogWord> labels = cells_of(header, separator);
-  const std::string kind = labels.front().text;
-  if (!kind.empty() && kind != "Send" && kind != "Recv")
-    log.problem(header, labels.front(), "the first cell is \"" + kind + "\"",
-                "leave it empty, or write Send or Recv");
-  labels.erase(labels.begin());
-  TableReader reader(log, header, labels, kind, unit);
+  WrittenTable table;
+  const char separator = separator_of(log.lines().front());
   for (const LogLine& line : log.lines()) {
-    if (&line == &header) continue;
-    const std::vector<LogWord> cells = cells_of(line, separator);
-    reader.add_row(line, cells.front(), {cells.begin() + 1, cells.end()});
+    std::vector<LogWord> cells = split_words(line, std::string_view(&separator, 1));
+    for (LogWord& cell : cells) {
+      const std::size_t from = std::min(cell.text.find_first_not_of(" \""), cell.text.size());
+      cell.text = cell.text.substr(from, cell.text.find_last_not_of(" \"") + 1 - from);
+    }
+    const LogWord first = cells.front();
+    cells.erase(cells.begin());
+    if (table.header != nullptr) {
+      table.rows.push_back({&line, first, std::move(cells)});
+      continue;
+    }
+    table = {first.text, &line, std::move(cells), {}};
+    if (!first.text.empty() && first.text != "Send" && first.text != "Recv")
+      log.problem(line, first, "the first cell is \"" + first.text + "\"",
+                  "leave it empty, or write Send or Recv");
   }
-  return reader.finish();
+  return read_rates(table, log, unit);
 }
 
 /// Puts the processes of a node together: the rate of a node pair is the mean over its process
@@ -247,7 +204,10 @@ NodeRates rates_of_nodes(const RateTable& table, Problems& problems) {
   std::vector<int> processes;
   std::map<std::string, std::size_t> index;
   for (const std::string& label : table.labels) {
-    const auto [node, is_new] = index.emplace(node_of(label), result.nodes.size());
+    const std::size_t colon = std::min(label.rfind(':'), label.size() - 1);
+    const bool has_number = count_in(std::string_view(label).substr(colon + 1)).has_value();
+    const auto [node, is_new] =
+        index.emplace(has_number ? label.substr(0, colon) : label, result.nodes.size());
     if (is_new) {
       result.nodes.push_back(node->first);
       processes.push_back(0);
@@ -310,17 +270,38 @@ class MpigraphImport : PlatformImport {
   MpigraphImport(const ImportRequest& request, const Library& library)
       : PlatformImport(request, library),
         options_(request.options),
-        is_cleaned_(options_.clean == "phase") {}
+        is_cleaned_(options_.clean == "phase"),
+        unit_name_(options_.unit.empty() ? mpigraph_unit : options_.unit),
+        asked_(options_.table.empty()     ? ""
+               : options_.table == "recv" ? "Recv"
+                                          : "Send") {}
 
   Imported run() {
-    check_options();
+    if (!options_.clean.empty() && options_.clean != "phase")
+      throw option_error("--clean", options_.clean, "there is nothing of that name to clean",
+                         "write --clean phase");
+    if (!options_.table.empty() && options_.table != "send" && options_.table != "recv")
+      throw option_error("--table", options_.table, "there is no such table",
+                         "write --table send or --table recv");
+    std::string why, suggestion;
+    const auto unit = parse_quantity<BytesPerSecond>("1 " + unit_name_, why, suggestion);
+    if (!unit)
+      throw option_error("--unit", unit_name_, "\"" + unit_name_ + "\" is no unit of bandwidth",
+                         "such as MiB/s, MB/s or GB/s");
+    unit_ = *unit;
+    if (options_.unit.empty())
+      note(file_ + ": rates taken as MiB/s, which is what mpiGraph's MB/s are (--unit changes it)");
     const LogText log(read_source_or_stdin(request_.inputs.front()), problems_,
                       [](std::string_view text) {
                         return std::min(text.find("START mpiGraph"),
                                         text.find("MsgSize"));  // where the first line was lost
                       });
     problems_.throw_if_any();
-    const RateTable table = looks_like_csv(log) ? table_of_csv(log) : table_of_log(log);
+    const char separator = log.lines().empty() ? '\0' : separator_of(log.lines().front());
+    // A log of mpiGraph that was cut down to one table begins with a word before the first tab.
+    const bool is_csv =
+        separator == '\t' ? log.lines().front().text.front() == '\t' : separator != '\0';
+    const RateTable table = is_csv ? table_of_csv(log) : table_of_log(log);
     kind_ = table.kind;
     rates_ = rates_of_nodes(table, problems_);
     problems_.throw_if_any();
@@ -344,56 +325,38 @@ class MpigraphImport : PlatformImport {
     }
 
     handle_missing(table.origin);
-    say_rails();
+    const auto& types = base_.platform().node_types;
+    const auto type =
+        std::ranges::find_if(types, [](const NodeType& each) { return each.nics > 1; });
+    if (options_.rails == 0 && rails_ == 1 && type != types.end())
+      note("a pair of nodes carries the rate of one process; " + base_.name() + " has " +
+           std::to_string(type->nics) +
+           " network cards a node: if the process had one of them, give --rails " +
+           std::to_string(type->nics));
     write_document();
-    imported_.text = text();
-    imported_.found = json();
+    describe();
     return finished();
   }
 
  private:
-  BytesPerSecond in_bytes(double rate) const { return unit_ * rate; }
-  std::string rate_text(double rate) const { return to_text(in_bytes(rate)); }
+  std::string rate_text(double rate) const { return to_text(unit_ * rate); }
   /// "node1 to node2"
   std::string pair_text(std::size_t from, std::size_t to) const {
     return rates_.nodes[from] + " to " + rates_.nodes[to];
   }
-  /// What each node's slowest partners are: "targets" or "sources".
+  /// What each node's slowest partners are.
   std::string partner() const { return artefact_->of_senders ? "targets" : "sources"; }
-
-  void check_options() {
-    if (!options_.clean.empty() && options_.clean != "phase")
-      throw option_error("--clean", options_.clean, "there is nothing of that name to clean",
-                         "write --clean phase");
-    if (!options_.table.empty() && options_.table != "send" && options_.table != "recv")
-      throw option_error("--table", options_.table, "there is no such table",
-                         "write --table send or --table recv");
-    unit_name_ = options_.unit.empty() ? mpigraph_unit : options_.unit;
-    std::string why, suggestion;
-    const auto unit = parse_quantity<BytesPerSecond>("1 " + unit_name_, why, suggestion);
-    if (!unit)
-      throw option_error("--unit", unit_name_, "\"" + unit_name_ + "\" is no unit of bandwidth",
-                         "such as MiB/s, MB/s or GB/s");
-    unit_ = *unit;
-    if (options_.unit.empty())
-      note(file_ + ": rates taken as MiB/s, which is what mpiGraph's MB/s are (--unit changes it)");
-  }
-
-  /// The kind of table that --table asks for; empty: any.
-  std::string asked() const {
-    return options_.table.empty() ? "" : options_.table == "recv" ? "Recv" : "Send";
-  }
 
   RateTable table_of_csv(const LogText& log) {
     RateTable table = read_rate_csv(log, unit_);
     problems_.throw_if_any();
-    if (table.kind.empty() && asked().empty())
+    if (table.kind.empty() && asked_.empty())
       throw option_error("import", "mpigraph",
                          file_ + " does not say whether its rows send or receive",
                          "give --table send (row i, column j is what i sends to j) or --table "
                          "recv; or write Send or Recv into its first cell");
-    if (table.kind.empty()) table.kind = asked();
-    if (!asked().empty() && asked() != table.kind)
+    if (table.kind.empty()) table.kind = asked_;
+    if (!asked_.empty() && asked_ != table.kind)
       throw option_error("--table", options_.table,
                          file_ + " says that it is the " + table.kind + " table", {});
     tool_ = "table of mpiGraph, " + table.kind;
@@ -401,10 +364,9 @@ class MpigraphImport : PlatformImport {
   }
 
   RateTable table_of_log(const LogText& log) {
-    MpigraphReader logged(log, unit_);
-    logged.read();
+    MpigraphLog logged = read_mpigraph_log(log, unit_);
     problems_.throw_if_any();
-    const std::string kind = !asked().empty()                 ? asked()
+    const std::string kind = !asked_.empty()                  ? asked_
                              : logged.tables.contains("Send") ? "Send"
                                                               : "Recv";
     const std::string other = kind == "Send" ? "Recv" : "Send";
@@ -414,25 +376,23 @@ class MpigraphImport : PlatformImport {
     RateTable& chosen = logged.tables.at(kind);
     if (!logged.has_end)
       note(file_ + ": no line \"END mpiGraph\"; what stands before was complete");
-    if (logged.tables.contains(other)) compare(chosen, logged.tables.at(other));
+    if (logged.tables.contains(other)) {
+      // The Send and the Recv table time the same messages at their two ends.
+      const NodeRates one = rates_of_nodes(chosen, problems_),
+                      two = rates_of_nodes(logged.tables.at(other), problems_);
+      problems_.throw_if_any();
+      std::vector<double> differences;
+      for (std::size_t i = 0; one.nodes == two.nodes && i < one.nodes.size(); ++i)
+        for (std::size_t j = 0; j < one.nodes.size(); ++j)
+          if (i != j && one.rate[i][j] && two.rate[i][j])
+            differences.push_back(std::abs(*one.rate[i][j] / *two.rate[i][j] - 1));
+      if (!differences.empty()) difference_of_tables_ = median_of(std::move(differences));
+    }
     tool_ =
         "mpiGraph" + (logged.version.empty() ? "" : " v" + logged.version) + ", " + kind + " table";
     if (logged.message_bytes > 0)
       tool_ += ", messages of " + std::to_string(logged.message_bytes) + " B";
     return std::move(chosen);
-  }
-
-  /// The Send and the Recv table time the same messages at their two ends.
-  void compare(const RateTable& a, const RateTable& b) {
-    const NodeRates one = rates_of_nodes(a, problems_), two = rates_of_nodes(b, problems_);
-    problems_.throw_if_any();
-    if (one.nodes != two.nodes) return;
-    std::vector<double> differences;
-    for (std::size_t i = 0; i < one.nodes.size(); ++i)
-      for (std::size_t j = 0; j < one.nodes.size(); ++j)
-        if (i != j && one.rate[i][j] && two.rate[i][j])
-          differences.push_back(std::abs(*one.rate[i][j] / *two.rate[i][j] - 1));
-    if (!differences.empty()) difference_of_tables_ = median_of(std::move(differences));
   }
 
   void handle_missing(const Origin& place) {
@@ -463,16 +423,6 @@ class MpigraphImport : PlatformImport {
            " of processes not measured; the others of these nodes stand for them");
   }
 
-  void say_rails() {
-    if (options_.rails > 0 || rails_ > 1) return;
-    for (const NodeType& type : base_.platform().node_types)
-      if (type.nics > 1)
-        return note("a pair of nodes carries the rate of one process; " + base_.name() + " has " +
-                    std::to_string(type.nics) +
-                    " network cards a node: if the process had one of them, give --rails " +
-                    std::to_string(type.nics));
-  }
-
   // The platform.
 
   void write_document() {
@@ -481,51 +431,55 @@ class MpigraphImport : PlatformImport {
                            std::to_string(base_.platform().domain_nodes) +
                            " nodes, and rates between nodes do not say what a domain does",
                        "name a base whose nodes share no NVLink");
-    describe_document(" with the rates between nodes of " + file_ +
-                      "; nodes in order: " + node_list());
+    constexpr std::size_t most_named = 64;
+    const auto& nodes = rates_.nodes;
+    describe_document(" with the rates between nodes of " + file_ + "; nodes in order: " +
+                      (nodes.size() <= most_named ? listed(nodes)
+                                                  : nodes.front() + " to " + nodes.back() + ", " +
+                                                        std::to_string(nodes.size()) + " nodes"));
     JsonValue& document = base_.document();
-    const std::vector<std::size_t> counts = nodes_of_types();
-    std::size_t first = 0;
-    for (std::size_t t = 0; t < counts.size(); ++t) {
+    // The rows are of the base's kinds of node, in order; of one kind, or of the last where it has no number, are the rest.
+    const auto& types = base_.platform().node_types;
+    const std::size_t n = nodes.size();
+    std::vector<std::size_t> ends;  // of the rows of each kind
+    for (const NodeType& type : types)
+      ends.push_back((ends.empty() ? 0 : ends.back()) + static_cast<std::size_t>(type.count));
+    if (types.size() == 1 || (types.back().count == 0 && ends.back() < n)) ends.back() = n;
+    if (ends.back() != n)
+      throw base_error(base_.name() + " has " + std::to_string(ends.back()) + " nodes of " +
+                           std::to_string(types.size()) + " kinds, the table " + std::to_string(n),
+                       "name a base with as many, or with one kind of node");
+    for (std::size_t t = 0; t < types.size(); ++t) {
       JsonValue& type = document.find("node_types")->array()[t];
-      set_number(type, "count", counts[t], "measured: nodes in " + file_);
-      raise_nic_efficiency(type, base_.platform().node_types[t], first, first + counts[t]);
-      first += counts[t];
+      const std::size_t first = t == 0 ? 0 : ends[t - 1];
+      set_number(type, "count", ends[t] - first, "measured: nodes in " + file_);
+      raise_nic_efficiency(type, types[t], first, ends[t]);
     }
     if (document.erase("link_overrides"))
       note("link_overrides of " + base_.name() + " left out: they name nodes of another cluster");
-    JsonValue::Array rows;
-    for (std::size_t i = 0; i < rates_.nodes.size(); ++i) {
-      JsonValue::Array row;
-      for (std::size_t j = 0; j < rates_.nodes.size(); ++j)
-        row.push_back(i == j ? JsonValue(std::int64_t{0})
-                             : JsonValue(rounded_to(*rates_.rate[i][j], written_digits)));
-      rows.emplace_back(std::move(row));
-    }
+    JsonValue rows = array_of(rates_.rate, [](const auto& row) {
+      return array_of(row, [](const std::optional<double>& rate) {
+        return rate ? JsonValue(rounded_to(*rate, written_digits)) : JsonValue(std::int64_t{0});
+      });
+    });
+    std::string source = "measured: " + tool_ + ", " + file_;
+    const std::string processes = std::to_string(rates_.processes_per_node);
+    if (rates_.processes_per_node > 1)
+      source += ", mean over " + processes + " x " + processes + " processes a pair of nodes";
+    if (artefact_)
+      source += "; " + std::to_string(artefact_->ring.size()) +
+                (is_cleaned_ ? " rates of mpiGraph's phase artefact replaced by medians"
+                             : " rates lowered by mpiGraph's phase artefact are in it");
+    const auto pair_text_of = [&](const InferredPair& pair) {
+      return pair_text(pair.from, pair.to);
+    };
+    if (!inferred_.empty())
+      source += "; not measured but inferred: " + std::to_string(inferred_.size()) + " pairs (" +
+                listed(inferred_, pair_text_of, most_listed, ", ...") + ")";
     document.set("bandwidth_matrix", object_of({{"unit", unit_name_},
                                                 {"rails", rails_},
-                                                {"source", matrix_source()},
-                                                {"rows", JsonValue(std::move(rows))}}));
-  }
-
-  /// The kinds of node, each with how many of the rows are of it. InputError where the base has
-  /// another number of nodes.
-  std::vector<std::size_t> nodes_of_types() {
-    const auto& types = base_.platform().node_types;
-    const std::size_t n = rates_.nodes.size();
-    if (types.size() == 1) return {n};
-    std::vector<std::size_t> counts;
-    std::size_t sum = 0;
-    for (const NodeType& type : types) {
-      counts.push_back(static_cast<std::size_t>(type.count));
-      sum += counts.back();
-    }
-    if (types.back().count == 0 && sum < n) counts.back() = n - sum, sum = n;
-    if (sum != n)
-      throw base_error(base_.name() + " has " + std::to_string(sum) + " nodes of " +
-                           std::to_string(types.size()) + " kinds, the table " + std::to_string(n),
-                       "name a base with as many, or with one kind of node");
-    return counts;
+                                                {"source", source},
+                                                {"rows", std::move(rows)}}));
   }
 
   /// Cards carried what was measured, so they can: where the base expects less, its efficiency is
@@ -538,7 +492,7 @@ class MpigraphImport : PlatformImport {
       for (std::size_t j = 0; j < rates_.nodes.size(); ++j)
         if (i != j && *rates_.rate[i][j] > most) most = *rates_.rate[i][j], from = i, to = j;
     const BytesPerSecond nominal = type.nic_rate * type.nics;
-    const BytesPerSecond attained = in_bytes(most) * rails_;
+    const BytesPerSecond attained = unit_ * most * rails_;
     if (attained > nominal)
       throw base_error(file_ + " has " + to_text(attained) + " for " + pair_text(from, to) + " (" +
                            count_text(rails_, "rail") + "), but the " + std::to_string(type.nics) +
@@ -554,34 +508,11 @@ class MpigraphImport : PlatformImport {
          significant_text(efficiency, 3) + ": the fastest pair carries " + to_text(attained));
   }
 
-  std::string node_list() const {
-    constexpr std::size_t most_named = 64;
-    const auto& nodes = rates_.nodes;
-    if (nodes.size() <= most_named) return listed(nodes);
-    return nodes.front() + " to " + nodes.back() + ", " + std::to_string(nodes.size()) + " nodes";
-  }
-
-  std::string matrix_source() const {
-    std::string source = "measured: " + tool_ + ", " + file_;
-    const std::string processes = std::to_string(rates_.processes_per_node);
-    if (rates_.processes_per_node > 1)
-      source += ", mean over " + processes + " x " + processes + " processes a pair of nodes";
-    if (artefact_)
-      source += "; " + std::to_string(artefact_->ring.size()) +
-                (is_cleaned_ ? " rates of mpiGraph's phase artefact replaced by medians"
-                             : " rates lowered by mpiGraph's phase artefact are in it");
-    if (inferred_.empty()) return source;
-    const auto pair_text_of = [&](const InferredPair& pair) {
-      return pair_text(pair.from, pair.to);
-    };
-    return source + "; not measured but inferred: " + std::to_string(inferred_.size()) +
-           " pairs (" + listed(inferred_, pair_text_of, most_listed, ", ...") + ")";
-  }
-
   // What was found.
 
-  std::string text() const {
-    std::string text = file_ + ": " + tool_ + ", " + count_text(rates_.nodes.size(), "node");
+  void describe() {
+    std::string& text = imported_.text;
+    text = file_ + ": " + tool_ + ", " + count_text(rates_.nodes.size(), "node");
     if (rates_.processes_per_node > 1)
       text += " of " + std::to_string(rates_.processes_per_node) + " processes";
     text += "\n\n  a pair, one rail   median " + rate_text(statistics_.median) + ", from " +
@@ -592,62 +523,55 @@ class MpigraphImport : PlatformImport {
     if (difference_of_tables_)
       text +=
           "  Send and Recv      differ by " + percent_text(*difference_of_tables_) + " (median)\n";
+    const auto rate = [&](double number) { return unit_ * number / BytesPerSecond{1}; };
+    const auto node_name = [&](std::size_t node) { return rates_.nodes[node]; };
     text += "  phase artefact     ";
-    if (artefact_)
-      text += "the slowest " + partner() + " make one ring, " + ring_text() +
+    JsonValue artefact;
+    if (artefact_) {
+      const auto& ring = artefact_->ring;
+      text += "the slowest " + partner() + " make one ring, " +
+              joined(std::span(ring).first(std::min(ring.size(), most_listed)), " → ", node_name) +
+              " → " + (ring.size() > most_listed ? "… → " : "") + node_name(ring.front()) +
               "\n                     " + rate_text(artefact_->mean_rate) + " on it against " +
               rate_text(artefact_->usual_rate) + "; " +
               (is_cleaned_ ? "replaced by medians" : "kept") + "\n";
-    else
-      text += rates_.nodes.size() < 6 ? "not judged below 6 nodes\n" : "none\n";
-    return text + "  pairs inferred     " +
-           (inferred_.empty() ? "none" : std::to_string(inferred_.size())) + "\n";
-  }
-
-  std::string ring_text() const {
-    std::string text;
-    for (std::size_t i = 0; i < artefact_->ring.size() && i < most_listed; ++i)
-      text += rates_.nodes[artefact_->ring[i]] + " → ";
-    return text + (artefact_->ring.size() > most_listed ? "… → " : "") +
-           rates_.nodes[artefact_->ring.front()];
-  }
-
-  JsonValue json() const {
-    const auto rate = [&](double number) { return in_bytes(number) / BytesPerSecond{1}; };
-    const auto node_name = [&](std::size_t node) { return rates_.nodes[node]; };
-    JsonValue artefact;
-    if (artefact_)
-      artefact = object_of({{"ring", array_of(artefact_->ring, node_name)},
+      artefact = object_of({{"ring", array_of(ring, node_name)},
                             {"slowest", partner()},
                             {"mean_bytes_per_s", rate(artefact_->mean_rate)},
                             {"usual_bytes_per_s", rate(artefact_->usual_rate)},
                             {"chance", artefact_->chance},
                             {"cleaned", is_cleaned_}});
-    return object_of({{"table", kind_},
-                      {"nodes", array_of(rates_.nodes)},
-                      {"processes_per_node", rates_.processes_per_node},
-                      {"rails", rails_},
-                      {"median_bytes_per_s", rate(statistics_.median)},
-                      {"least_bytes_per_s", rate(statistics_.least)},
-                      {"most_bytes_per_s", rate(statistics_.most)},
-                      {"spread", statistics_.spread},
-                      {"mean_asymmetry", statistics_.mean_asymmetry},
-                      {"most_asymmetry", statistics_.most_asymmetry},
-                      {"send_recv_difference", difference_of_tables_},
-                      {"phase_artefact", artefact},
-                      {"inferred", array_of(inferred_, [&](const InferredPair& pair) {
-                         return object_of({{"from", rates_.nodes[pair.from]},
-                                           {"to", rates_.nodes[pair.to]},
-                                           {"bytes_per_s", rate(pair.rate)},
-                                           {"basis", basis_text(pair)}});
-                       })}});
+    } else {
+      text += rates_.nodes.size() < 6 ? "not judged below 6 nodes\n" : "none\n";
+    }
+    text += "  pairs inferred     " +
+            (inferred_.empty() ? "none" : std::to_string(inferred_.size())) + "\n";
+    imported_.found = object_of({{"table", kind_},
+                                 {"nodes", array_of(rates_.nodes)},
+                                 {"processes_per_node", rates_.processes_per_node},
+                                 {"rails", rails_},
+                                 {"median_bytes_per_s", rate(statistics_.median)},
+                                 {"least_bytes_per_s", rate(statistics_.least)},
+                                 {"most_bytes_per_s", rate(statistics_.most)},
+                                 {"spread", statistics_.spread},
+                                 {"mean_asymmetry", statistics_.mean_asymmetry},
+                                 {"most_asymmetry", statistics_.most_asymmetry},
+                                 {"send_recv_difference", difference_of_tables_},
+                                 {"phase_artefact", artefact},
+                                 {"inferred", array_of(inferred_, [&](const InferredPair& pair) {
+                                    return object_of({{"from", rates_.nodes[pair.from]},
+                                                      {"to", rates_.nodes[pair.to]},
+                                                      {"bytes_per_s", rate(pair.rate)},
+                                                      {"basis", basis_text(pair)}});
+                                  })}});
   }
 
   const ImportOptions& options_;
-  bool is_cleaned_;        ///< of the artefact
-  std::string tool_;       ///< what wrote the table: "mpiGraph v1.5, Send table"
-  std::string kind_;       ///< "Send" or "Recv"
-  std::string unit_name_;  ///< of the rates
+  const bool is_cleaned_;        ///< of the artefact
+  const std::string unit_name_;  ///< of the rates
+  const std::string asked_;      ///< the kind of table that --table asks for; empty: any
+  std::string tool_;             ///< what wrote the table: "mpiGraph v1.5, Send table"
+  std::string kind_;             ///< "Send" or "Recv"
   BytesPerSecond unit_{};
   int rails_ = 1;
   NodeRates rates_;

@@ -2,9 +2,11 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,18 +77,22 @@ std::optional<CollectiveKind> collective_of(const std::string& name, const Origi
   return std::nullopt;
 }
 
-/// Finds what is wrong with a line; nothing: it is right.
-std::optional<std::string> contradiction(const NcclLine& line, CollectiveKind collective,
-                                         int ranks) {
-  const double algbw = algorithm_bandwidth(line);
+/// What the columns of a line say against each other; empty: nothing.
+std::string contradiction(const NcclLine& line, CollectiveKind collective, int ranks) {
+  const double algbw = algorithm_bandwidth(line), busbw = algbw * bus_factor(collective, ranks);
   if (!agree(line.algbw, algbw))
     return "algbw is " + significant_text(line.algbw, 4) + " GB/s, but " +
            significant_text(line.bytes, 10) + " B in " + significant_text(line.time_us, 6) +
            " us are " + significant_text(algbw, 4);
-  const double busbw = algbw * bus_factor(collective, ranks);
-  if (agree(line.busbw, busbw)) return std::nullopt;
+  if (agree(line.busbw, busbw)) return {};
   return "busbw is " + significant_text(line.busbw, 4) + " GB/s, but " + nccl_name_of(collective) +
          " over " + std::to_string(ranks) + " GPUs makes it " + significant_text(busbw, 4);
+}
+
+void add_wrong_values(const std::string& number, const Origin& place, Problems& problems) {
+  add_problem(problems, place,
+              "nccl-tests found " + number + " wrong values: the times of such a run mean nothing",
+              "repair it and run again");
 }
 
 /// Adds what one rank says of its GPU, where it says something that no other did.
@@ -111,14 +117,11 @@ void add_lines(const std::vector<NcclLine>& lines, const std::string& name, cons
   if (!collective) return;
   run.collective = *collective;
   for (const NcclLine& line : lines) {
-    if (line.wrong != 0) {
-      add_problem(problems, line.origin,
-                  "nccl-tests found " + significant_text(line.wrong, 6) +
-                      " wrong values: the times of such a run mean nothing",
-                  "repair it and run again");
-    } else if (const auto what = contradiction(line, run.collective, run.ranks)) {
-      add_problem(problems, line.origin, *what, "is a column missing, or in another unit?");
-    }
+    const std::string wrong = contradiction(line, run.collective, run.ranks);
+    if (line.wrong != 0)
+      add_wrong_values(significant_text(line.wrong, 6), line.origin, problems);
+    else if (!wrong.empty())
+      add_problem(problems, line.origin, wrong, "is a column missing, or in another unit?");
     run.times.push_back({Bytes{line.bytes}, Seconds{line.time_us * microsecond}, line.origin});
   }
 }
@@ -129,7 +132,7 @@ struct Columns {
   std::size_t group = 0;  ///< columns of one way of running (out of place, in place)
   bool has_wrong = false;
   bool has_error =
-      false;  ///< releases before 2.11: the largest difference from the right result, instead of a number of wrong ones
+      false;  ///< releases before 2.11: the largest difference from the right result, not a number of wrong ones
 };
 
 /// Reads what nccl-tests prints, among whatever else was printed there. Its column header says which columns there are: -I adds
@@ -141,7 +144,15 @@ class NcclTextReader {
 
   NcclRun read() {
     run_.has_end = false;
-    for (const LogLine& line : log_.lines()) read_line(line);
+    for (const LogLine& line : log_.lines()) {
+      const std::vector<LogWord>& words = line.words;
+      run_.is_always_ring = run_.is_always_ring || says_ring(line.text);
+      if (words.size() < 2) continue;
+      if (words[0].text == "#")
+        read_comment(line);
+      else if (columns_ && count_in(words[0].text) && count_in(words[1].text))
+        read_row(line);
+    }
     if (!columns_) {
       log_.problem(log_.end(),
                    "no table of nccl-tests in the file: no line \"# size count type ... algbw "
@@ -152,35 +163,23 @@ class NcclTextReader {
     if (lines_.empty() && problems_.empty())
       log_.problem(log_.end(), "the table has no line", "the file may be truncated");
     if (columns_->has_error && !wrong_.empty())
-      log_.problem(
-          place_of_wrong_,
-          "nccl-tests found " + wrong_ + " wrong values: the times of such a run mean nothing",
-          "repair it and run again");
+      add_wrong_values(wrong_, place_of_wrong_, problems_);
     if (problems_.empty()) count_ranks();
     if (problems_.empty()) add_lines(lines_, program_, place_, run_, problems_);
     return std::move(run_);
   }
 
  private:
-  void read_line(const LogLine& line) {
-    const std::vector<LogWord>& words = line.words;
-    run_.is_always_ring = run_.is_always_ring || says_ring(line.text);
-    if (words.front().text == "#") return words.size() > 1 ? read_comment(line) : void();
-    if (words.size() < 2 || !count_in(words[0].text) || !count_in(words[1].text)) return;
-    if (columns_) read_row(line);
-  }
-
   /// "-x NCCL_ALGO=Ring" of a launcher, or NCCL's own "NCCL_ALGO set by environment to Ring".
   static bool says_ring(const std::string& text) {
     const std::size_t at = text.find("NCCL_ALGO");
     if (at == std::string::npos) return false;
     const std::string value = lower_case(text).substr(at + std::string_view("NCCL_ALGO").size());
-    for (const std::string_view form : {"=", "=\"", "='", " set by environment to "})
-      if (value.starts_with(form)) {
-        const std::string_view algorithm = std::string_view(value).substr(form.size());
-        if (algorithm.starts_with("ring") && !algorithm.starts_with("ring,")) return true;
-      }
-    return false;
+    return std::ranges::any_of(
+        std::array{"=ring", "=\"ring", "='ring", " set by environment to ring"},
+        [&](const std::string& form) {
+          return value.starts_with(form) && !value.starts_with(form + ",");
+        });
   }
 
   void read_comment(const LogLine& line) {
@@ -190,11 +189,10 @@ class NcclTextReader {
       program_ = words[4].text;
       place_ = log_.at(line, words[4]);
     } else if (what == "nThread") {
-      for (std::size_t i = 1; i + 1 < words.size(); ++i) {
-        const auto count = count_in(words[i + 1].text);
-        if (words[i].text == "nThread") threads_ = static_cast<int>(count.value_or(0));
-        if (words[i].text == "nGpus") gpus_ = static_cast<int>(count.value_or(0));
-      }
+      for (std::size_t i = 1; i + 1 < words.size(); ++i)
+        for (const auto& [name, number] : {std::pair{"nThread", &threads_}, {"nGpus", &gpus_}})
+          if (words[i].text == name)
+            *number = static_cast<int>(count_in(words[i + 1].text).value_or(0));
     } else if (what == "Rank") {
       read_rank(line);
     } else if (what == "Avg" || what == "Out") {
@@ -206,26 +204,18 @@ class NcclTextReader {
     }
   }
 
-  /// "#  Rank  0 Group  0 Pid 1234 on host device  0 [0000:07:00] NVIDIA A100-SXM4-80GB"
+  /// "#  Rank  0 Group  0 Pid 1234 on host device  0 [0000:07:00] NVIDIA A100-SXM4-80GB": the name is the rest of the line.
   void read_rank(const LogLine& line) {
     const std::vector<LogWord>& words = line.words;
     for (std::size_t i = 2; i + 1 < words.size(); ++i) {
       if (words[i].text == "Group") groups_.insert(words[i + 1].text);
       if (words[i].text == "on") ++ranks_of_host_[words[i + 1].text];
       if (!words[i].text.ends_with(']')) continue;
-      if (i + 1 < words.size()) read_gpu(line, i + 1);
-      break;
+      LogWord name = words[i + 1];
+      name.length = words.back().column + words.back().length - name.column;
+      const std::span rest = std::span(words).subspan(i + 1);
+      return add_gpu(joined(rest, " ", std::mem_fn(&LogWord::text)), log_.at(line, name), run_);
     }
-  }
-
-  /// The name is the rest of the line.
-  void read_gpu(const LogLine& line, std::size_t from) {
-    const LogWord& first = line.words[from];
-    std::string name = first.text;
-    for (std::size_t j = from + 1; j < line.words.size(); ++j) name += " " + line.words[j].text;
-    LogWord whole = first;
-    whole.length = line.words.back().column + line.words.back().length - first.column;
-    add_gpu(name, log_.at(line, whole), run_);
   }
 
   void read_columns(const LogLine& line) {
@@ -258,8 +248,7 @@ class NcclTextReader {
   void read_row(const LogLine& line) {
     const std::vector<LogWord>& words = line.words;
     constexpr std::size_t time_of_day = 2;  // -S: date and time, two words
-    const std::size_t both = columns_->lead + 2 * columns_->group;
-    const std::size_t one = columns_->lead + columns_->group;
+    const std::size_t at = columns_->lead, one = at + columns_->group, both = one + columns_->group;
     const std::size_t count = words.size();
     const bool has_both = count == both || count == both + time_of_day;
     if (!has_both && count != one && count != one + time_of_day)
@@ -273,7 +262,6 @@ class NcclTextReader {
     result.bytes = static_cast<double>(*count_in(words[0].text));
     if (result.bytes == 0) return void(++run_.num_empty);
     if (!has_both) ++run_.num_in_place;
-    const std::size_t at = columns_->lead;
     const auto read = [&](std::size_t column, const char* name) {
       const auto number = number_in(words[column].text);
       if (!number || *number < 0)
@@ -369,7 +357,23 @@ std::optional<NcclLine> read_way(ObjectReader& result, const char* key, double b
   return line;
 }
 
-std::vector<NcclLine> read_results(ObjectReader& root, NcclRun& run) {
+/// Where "# size count ... algbw" begins, the line that names the columns.
+std::size_t find_nccl_header(std::string_view text) {
+  const std::size_t at = text.find('#');
+  if (at == std::string_view::npos) return at;
+  const std::string_view rest = text.substr(at + 1);
+  const std::size_t first = rest.find_first_not_of(" \t");
+  const bool is_header =
+      first != std::string_view::npos && rest.substr(first).starts_with("size") &&
+      rest.find("count") != std::string_view::npos && rest.find("algbw") != std::string_view::npos;
+  return is_header ? at : std::string_view::npos;
+}
+
+/// Reads what nccl-tests -J writes. With MPI, each process reports its first device; without, the file lists one device only, and the
+/// configuration says how many there were.
+NcclRun read_nccl_json(JsonValue& document, Problems& problems) {
+  ObjectReader root(document, {}, problems);
+  NcclRun run;
   std::vector<NcclLine> lines;
   root.require("results", "the list of nccl-tests -J");
   for (ObjectReader& result :
@@ -384,64 +388,36 @@ std::vector<NcclLine> read_results(ObjectReader& root, NcclRun& run) {
       line = read_way(result, "in_place", bytes);
       ++run.num_in_place;
     }
-    if (!line) {
+    if (line)
+      lines.push_back(*line);
+    else
       result.problem("out_of_place", "neither out_of_place nor in_place has a time");
-      continue;
-    }
-    lines.push_back(*line);
   }
-  return lines;
-}
-
-/// Without MPI the file lists its first device only; the configuration says how many there were.
-void read_ranks(ObjectReader& root, NcclRun& run) {
   auto config = root.optional_child("config");
-  if (!config) {
+  if (config) {
+    const int listed_threads = config->required_int("nthreads", 1, 1'000'000);
+    const int gpus = config->required_int("ngpus", 1, 1'000'000);
+    JsonValue* devices = config->take("devices");
+    if (devices == nullptr) devices = root.take("devices");
+    std::map<std::string, int> processes;
+    int num_processes = 0;
+    if (devices != nullptr && devices->is_array())
+      for (JsonValue& each : devices->array()) {
+        ObjectReader device(each, "/devices/" + std::to_string(num_processes++), problems);
+        ++processes[device.required_string("hostname")];
+        const std::string gpu = device.optional_string("device_info", "");
+        if (!gpu.empty()) add_gpu(gpu, device.value().find("device_info")->origin, run);
+      }
+    run.hosts_known = num_processes > 0;
+    run.ranks = std::max(1, num_processes) * listed_threads * gpus;
+    run.nodes = std::max<int>(1, static_cast<int>(processes.size()));
+    for (const auto& [host, count] : processes)
+      if (count * run.nodes != num_processes)
+        root.problem("config", "nodes have different numbers of processes: " + host + " has " +
+                                   std::to_string(count) + " of " + std::to_string(num_processes));
+  } else {
     root.problem("config", "config is missing, so the number of GPUs is not known");
-    return;
   }
-  const int listed_threads = config->required_int("nthreads", 1, 1'000'000);
-  const int gpus = config->required_int("ngpus", 1, 1'000'000);
-  JsonValue* devices = config->take("devices");
-  if (devices == nullptr) devices = root.take("devices");
-  std::map<std::string, int> processes;
-  if (devices != nullptr && devices->is_array())
-    for (std::size_t i = 0; i < devices->array().size(); ++i) {
-      ObjectReader device(devices->array()[i], "/devices/" + std::to_string(i), root.problems());
-      ++processes[device.required_string("hostname")];
-      const std::string gpu = device.optional_string("device_info", "");
-      if (!gpu.empty()) add_gpu(gpu, device.value().find("device_info")->origin, run);
-    }
-  // With MPI, each process reports its first device.
-  int num_processes = 0;
-  for (const auto& [host, count] : processes) num_processes += count;
-  run.hosts_known = num_processes > 0;
-  run.ranks = std::max(1, num_processes) * listed_threads * gpus;
-  run.nodes = std::max<int>(1, static_cast<int>(processes.size()));
-  for (const auto& [host, count] : processes)
-    if (count * run.nodes != num_processes)
-      root.problem("config", "nodes have different numbers of processes: " + host + " has " +
-                                 std::to_string(count) + " of " + std::to_string(num_processes));
-}
-
-/// Where "# size count ... algbw" begins, the line that names the columns.
-std::size_t find_nccl_header(std::string_view text) {
-  const std::size_t at = text.find('#');
-  if (at == std::string_view::npos) return at;
-  const std::string_view rest = text.substr(at + 1);
-  const std::size_t first = rest.find_first_not_of(" \t");
-  const bool is_header =
-      first != std::string_view::npos && rest.substr(first).starts_with("size") &&
-      rest.find("count") != std::string_view::npos && rest.find("algbw") != std::string_view::npos;
-  return is_header ? at : std::string_view::npos;
-}
-
-/// Reads what nccl-tests -J writes.
-NcclRun read_nccl_json(JsonValue& document, Problems& problems) {
-  ObjectReader root(document, {}, problems);
-  NcclRun run;
-  const std::vector<NcclLine> lines = read_results(root, run);
-  read_ranks(root, run);
   std::string program;
   Origin place = document.origin;
   if (JsonValue* arguments = root.take("args"); arguments != nullptr && arguments->is_array() &&
@@ -452,30 +428,6 @@ NcclRun read_nccl_json(JsonValue& document, Problems& problems) {
   }
   if (problems.empty()) add_lines(lines, program, place, run, problems);
   return run;
-}
-
-void describe_as_json(const InterconnectFit& fit, JsonValue& found) {
-  const Interconnect& constants = fit.interconnect;
-  add_members(
-      found,
-      {{"saturated_bandwidth_bytes_per_s", constants.saturated_bandwidth / BytesPerSecond{1}},
-       {"group_loss", constants.group_loss},
-       {"floor_base_s", constants.floor_base},
-       {"floor_per_gpu_s", constants.floor_per_gpu},
-       {"half_size_bytes", constants.half_size / 1_B},
-       {"sharpness", constants.sharpness},
-       {"mean_error", fit.error.mape},
-       {"worst_error", fit.error.worst_ape},
-       {"kept", array_of(fit.kept)},
-       {"times", array_of(fit.times, [](const FittedTime& time) {
-          constexpr std::array roles{"fit", "floor", "nothing"};
-          return object_of({{"collective", nccl_name_of(time.collective)},
-                            {"gpus", time.ranks},
-                            {"bytes", time.bytes / 1_B},
-                            {"measured_s", time.measured},
-                            {"fitted_s", time.fitted},
-                            {"used_for", roles[static_cast<std::size_t>(time.role)]}});
-        })}});
 }
 
 /// "; run on NVIDIA A100-SXM4-40GB", so that the source still says it when the warning is forgotten.
@@ -493,32 +445,19 @@ std::string limit_text(const BusBandwidthFit& fit) {
 std::string source_text(const std::vector<NcclRun>& runs, const std::string& files,
                         const InterconnectFit& fit) {
   std::vector<std::string> collectives, sizes;
-  const auto add = [](std::vector<std::string>& list, const std::string& item) {
-    if (std::ranges::find(list, item) == list.end()) list.push_back(item);
-  };
   for (const NcclRun& run : runs) {
-    add(collectives, nccl_name_of(run.collective));
-    add(sizes, std::to_string(run.ranks));
+    collectives.emplace_back(nccl_name_of(run.collective));
+    sizes.push_back(std::to_string(run.ranks));
   }
-  return "fitted: nccl-tests " + listed(collectives) + " on " + listed(sizes) + " GPUs, " + files +
-         " (" + std::to_string(fit.error.scored) + " times of 1 MiB and more, " +
+  const auto each_once = [](const std::vector<std::string>& list) {
+    std::vector<std::string> once;
+    for (const std::string& item : list)
+      if (std::ranges::count(once, item) == 0) once.push_back(item);
+    return listed(once);
+  };
+  return "fitted: nccl-tests " + each_once(collectives) + " on " + each_once(sizes) + " GPUs, " +
+         files + " (" + std::to_string(fit.error.scored) + " times of 1 MiB and more, " +
          percent_text(fit.error.mape) + " error)";
-}
-
-JsonValue json_of(const NcclRun& run, const CardRate& rate, bool is_kept) {
-  const BusBandwidthFit& fit = rate.fit;
-  const bool has_fit = fit.num_times >= least_sizes;
-  const auto number = [](BytesPerSecond bandwidth) { return bandwidth / BytesPerSecond{1}; };
-  return object_of(
-      {{"nodes", run.nodes},
-       {"gpus", run.ranks},
-       {"largest_bus_bandwidth_bytes_per_s", number(fit.largest_measured)},
-       {"saturated_bus_bandwidth_bytes_per_s", only_if(has_fit, number(fit.saturated))},
-       {"mean_error", only_if(has_fit, fit.mean_error)},
-       {"algorithm", rate.algorithm},
-       {"node_bytes_per_s", number(rate.rate)},
-       {"bound_inside_node", rate.is_bound_inside},
-       {"nic_efficiency", only_if(!is_kept, rate.efficiency)}});
 }
 
 /// One import of runs of nccl-tests: all inside one node, or one over several.
@@ -529,6 +468,10 @@ class NcclImport : PlatformImport {
   Imported run() {
     for (const auto& input : request_.inputs) read(input);
     problems_.throw_if_any();
+    // Over more nodes than an NVLink domain has.
+    const auto is_over_nodes = [&](const NcclRun& run) {
+      return run.nodes > base_.platform().domain_nodes;
+    };
     for (const NcclRun& run : runs_) {
       const int count = num_fitted_sizes(run);
       // Over several nodes, and of exchanges, the largest size alone says something.
@@ -541,10 +484,17 @@ class NcclImport : PlatformImport {
     }
 
     problems_.throw_if_any();
-    if (is_inside_node())
-      fit_inside_node();
-    else
+    const bool is_between = std::ranges::any_of(runs_, is_over_nodes);
+    if (is_between && runs_.size() > 1)
+      throw option_error(
+          "import", "nccl-tests",
+          "a run over several nodes, and " + std::to_string(runs_.size() - 1) + " others",
+          "import runs inside one node together, and one over several nodes on its "
+          "own, with the first result as --base");
+    if (is_between)
       fit_between_nodes();
+    else
+      fit_inside_node();
     describe_document(" with " + what_ + " of " + file_);
     return finished();
   }
@@ -563,8 +513,25 @@ class NcclImport : PlatformImport {
       const LogText log(source, problems_, find_nccl_header);
       if (problems_.size() == problems_before) run = NcclTextReader(log, problems_).read();
     }
-    if (problems_.size() == problems_before) place_ranks(run, file);
     if (problems_.size() > problems_before) return;
+    if (run.least_ranks > 0) {
+      // Without a list of ranks the bandwidths tell how many GPUs took part; how many a node had is that of the base.
+      const int per_node = node().gpus;
+      std::vector<int> possible;
+      for (int ranks = run.least_ranks; ranks <= run.most_ranks; ++ranks)
+        if (ranks < per_node || ranks % per_node == 0) possible.push_back(ranks);
+      if (possible.size() != 1)
+        return problem(run.times.front().origin,
+                       "the file lists no ranks, and its bandwidths allow " +
+                           std::to_string(run.least_ranks) + " to " +
+                           std::to_string(run.most_ranks) + " GPUs, of which " + base_.name() +
+                           " has " + std::to_string(per_node) + " a node",
+                       "keep the lines \"#  Rank 0 ... on HOST device 0\" of nccl-tests");
+      run.ranks = possible.front();
+      run.nodes = std::max(1, run.ranks / per_node);
+      note(file + ": no list of ranks; its bus bandwidth is that of " + std::to_string(run.ranks) +
+           " GPUs, taken as " + count_text(run.nodes, "node") + " of " + base_.name());
+    }
     if (!run.has_end) note(file + ": the summary at its end is missing; its lines are complete");
     if (run.num_in_place > 0)
       note(file + ": " + std::to_string(run.num_in_place) + " lines have in-place times only");
@@ -577,42 +544,8 @@ class NcclImport : PlatformImport {
     runs_.push_back(std::move(run));
   }
 
-  /// Without a list of ranks the bandwidths tell how many GPUs took part; how many a node had is that of the base.
-  void place_ranks(NcclRun& run, const std::string& file) {
-    if (run.least_ranks == 0) return;
-    const int per_node = node().gpus;
-    std::vector<int> possible;
-    for (int ranks = run.least_ranks; ranks <= run.most_ranks; ++ranks)
-      if (ranks < per_node || ranks % per_node == 0) possible.push_back(ranks);
-    if (possible.size() != 1)
-      return problem(run.times.front().origin,
-                     "the file lists no ranks, and its bandwidths allow " +
-                         std::to_string(run.least_ranks) + " to " + std::to_string(run.most_ranks) +
-                         " GPUs, of which " + base_.name() + " has " + std::to_string(per_node) +
-                         " a node",
-                     "keep the lines \"#  Rank 0 ... on HOST device 0\" of nccl-tests");
-    run.ranks = possible.front();
-    run.nodes = std::max(1, run.ranks / per_node);
-    note(file + ": no list of ranks; its bus bandwidth is that of " + std::to_string(run.ranks) +
-         " GPUs, taken as " + count_text(run.nodes, "node") + " of " + base_.name());
-  }
-
-  /// Over more nodes than an NVLink domain has.
-  bool is_over_nodes(const NcclRun& run) const { return run.nodes > base_.platform().domain_nodes; }
   static bool is_exchange(const NcclRun& run) {
     return run.collective == CollectiveKind::all_to_all;
-  }
-
-  bool is_inside_node() const {
-    const auto count =
-        std::ranges::count_if(runs_, [this](const NcclRun& run) { return is_over_nodes(run); });
-    if (count > 0 && runs_.size() > 1)
-      throw option_error(
-          "import", "nccl-tests",
-          "a run over several nodes, and " + std::to_string(runs_.size() - 1) + " others",
-          "import runs inside one node together, and one over several nodes on its "
-          "own, with the first result as --base");
-    return count == 0;
   }
 
   // Inside one node.
@@ -620,8 +553,8 @@ class NcclImport : PlatformImport {
   void fit_inside_node() {
     JsonValue& type = base_.only_node_type();
     // What is fitted are rates and latencies of the GPU's own links, so that another model's have no place in the base.
-    for (const Problem& problem : contradictions(named_gpus())) problems_.add(problem);
-    for (const NcclRun& run : runs_)
+    for (const NcclRun& run : runs_) {
+      for (const Problem& problem : contradictions(run.gpus)) problems_.add(problem);
       if (run.ranks / run.nodes > node().gpus)
         problems_.add(base_error("the run is of " + std::to_string(run.ranks / run.nodes) +
                                      (run.nodes == 1 ? " GPUs of one node, " : " GPUs a node, ") +
@@ -630,6 +563,7 @@ class NcclImport : PlatformImport {
                                  "another base")
                           .problems()
                           .front());
+    }
     problems_.throw_if_any();
 
     JsonValue& interconnect = *type.find("interconnect");
@@ -637,7 +571,19 @@ class NcclImport : PlatformImport {
         runs_.begin(), runs_.end(), [](const NcclRun& run) { return !is_exchange(run); });
     const std::vector<NcclRun> exchanges(first_exchange, runs_.end());
     runs_.erase(first_exchange, runs_.end());
-    for (const NcclRun& run : exchanges) take_exchange(run, interconnect);
+    for (const NcclRun& run : exchanges) {
+      // What one GPU sends while all exchange with each other.
+      const BusBandwidthFit fit = fit_bus_bandwidth(run);
+      const std::string on_gpus = " on " + std::to_string(run.ranks) + " GPUs";
+      set_number(interconnect, "all_to_all", amount_text(fit.largest_measured / 1_GBps, "GB/s"),
+                 "measured: nccl-tests alltoall" + on_gpus + ", " + file_ +
+                     " (the largest bus bandwidth" + gpus_text(run) + ")");
+      imported_.text += file_ + ": alltoall" + on_gpus + " inside one node, laid into " +
+                        base_.name() + "\n\n  all_to_all  " + to_text(fit.largest_measured) +
+                        " sent by a GPU" + limit_text(fit) + "\n";
+      imported_.found.set("all_to_all_bytes_per_s",
+                          JsonValue(fit.largest_measured / BytesPerSecond{1}));
+    }
     what_ = "collectives inside a node fitted to times";
     if (runs_.empty()) return note_gpu(exchanges);
     const InterconnectFit fit = fit_interconnect(node().interconnect, runs_);
@@ -666,35 +612,36 @@ class NcclImport : PlatformImport {
            "there");
     if (fit.error.mape > largest_trusted_error)
       note("the form fits these times badly: " + percent_text(fit.error.mape) + " on average");
-    describe_as_json(fit, imported_.found);
-  }
-
-  /// What one GPU sends while all exchange with each other.
-  void take_exchange(const NcclRun& run, JsonValue& interconnect) {
-    const BusBandwidthFit fit = fit_bus_bandwidth(run);
-    set_number(interconnect, "all_to_all", amount_text(fit.largest_measured / 1_GBps, "GB/s"),
-               "measured: nccl-tests alltoall on " + std::to_string(run.ranks) + " GPUs, " + file_ +
-                   " (the largest bus bandwidth" + gpus_text(run) + ")");
-    imported_.text += file_ + ": alltoall on " + std::to_string(run.ranks) +
-                      " GPUs inside one node, laid into " + base_.name() + "\n\n  all_to_all  " +
-                      to_text(fit.largest_measured) + " sent by a GPU" + limit_text(fit) + "\n";
-    imported_.found.set("all_to_all_bytes_per_s",
-                        JsonValue(fit.largest_measured / BytesPerSecond{1}));
-  }
-
-  std::vector<NamedGpu> named_gpus() const {
-    std::vector<NamedGpu> named;
-    for (const NcclRun& run : runs_) named.insert(named.end(), run.gpus.begin(), run.gpus.end());
-    return named;
+    const Interconnect& constants = fit.interconnect;
+    add_members(
+        imported_.found,
+        {{"saturated_bandwidth_bytes_per_s", constants.saturated_bandwidth / BytesPerSecond{1}},
+         {"group_loss", constants.group_loss},
+         {"floor_base_s", constants.floor_base},
+         {"floor_per_gpu_s", constants.floor_per_gpu},
+         {"half_size_bytes", constants.half_size / 1_B},
+         {"sharpness", constants.sharpness},
+         {"mean_error", fit.error.mape},
+         {"worst_error", fit.error.worst_ape},
+         {"kept", array_of(fit.kept)},
+         {"times", array_of(fit.times, [](const FittedTime& time) {
+            constexpr std::array roles{"fit", "floor", "nothing"};
+            return object_of({{"collective", nccl_name_of(time.collective)},
+                              {"gpus", time.ranks},
+                              {"bytes", time.bytes / 1_B},
+                              {"measured_s", time.measured},
+                              {"fitted_s", time.fitted},
+                              {"used_for", roles[static_cast<std::size_t>(time.role)]}});
+          })}});
   }
 
   void note_gpu(const std::vector<NcclRun>& runs) {
-    for (const NcclRun& run : runs)
-      if (!run.gpus.empty())
-        return note("the runs name their GPU " + run.gpus.front().name +
-                    "; the device stays that of " + base_.name() + ", " + node().device.name);
-    note("the runs do not name their GPU: taken as that of " + base_.name() + ", " +
-         node().device.name);
+    const auto named =
+        std::ranges::find_if(runs, [](const NcclRun& run) { return !run.gpus.empty(); });
+    note((named == runs.end() ? "the runs do not name their GPU: taken as that of "
+                              : "the runs name their GPU " + named->gpus.front().name +
+                                    "; the device stays that of ") +
+         base_.name() + ", " + node().device.name);
   }
 
   // Between nodes.
@@ -710,7 +657,7 @@ class NcclImport : PlatformImport {
                        "another base");
     // What is taken is the rate of the network cards, which another GPU may well have beside it; but no other number of the
     // result is then of the GPUs that ran.
-    for (const Problem& problem : contradictions(named_gpus()))
+    for (const Problem& problem : contradictions(run.gpus))
       warn(file_and_line(problem.origin) + ": " + problem.message +
            ". Only nic_efficiency is taken from the log: compute, memory and the links inside a "
            "node stay those of " +
@@ -748,12 +695,31 @@ class NcclImport : PlatformImport {
            (run.is_always_ring ? ", since the file shows NCCL_ALGO=Ring"
                                : "; under NCCL_ALGO=Ring the cards would have carried " +
                                      to_text(found.fit.largest_measured)));
-    Seconds shortest = run.times.front().time;
-    for (const CollectiveTime& time : run.times) shortest = std::min(shortest, time.time);
     note("latencies of the fabric stay those of " + base_.name() + "; the shortest time was " +
-         to_text(shortest));
+         to_text(std::ranges::min(run.times, {}, &CollectiveTime::time).time));
 
-    describe_between(run, found, is_kept);
+    imported_.text =
+        file_ + ": " + nccl_name_of(run.collective) + " over " + std::to_string(run.nodes) +
+        " nodes of " + std::to_string(gpus) + " GPUs, laid into " + base_.name() +
+        "\n\n  bus bandwidth        " + to_text(found.fit.largest_measured) + " at most" +
+        limit_text(found.fit) + "\n  algorithm            " + found.algorithm +
+        "\n  a node sends         " + to_text(found.rate) + "\n  network cards in use " +
+        std::to_string(found.cards) + "\n  nic_efficiency       " +
+        (is_kept ? significant_text(node.nic_efficiency, fitted_digits) + ", as in " + base_.name()
+                 : significant_text(found.efficiency, fitted_digits)) +
+        "\n";
+    const auto number = [](BytesPerSecond rate) { return rate / BytesPerSecond{1}; };
+    const bool has_fit = found.fit.num_times >= least_sizes;
+    imported_.found = object_of(
+        {{"nodes", run.nodes},
+         {"gpus", run.ranks},
+         {"largest_bus_bandwidth_bytes_per_s", number(found.fit.largest_measured)},
+         {"saturated_bus_bandwidth_bytes_per_s", only_if(has_fit, number(found.fit.saturated))},
+         {"mean_error", only_if(has_fit, found.fit.mean_error)},
+         {"algorithm", found.algorithm},
+         {"node_bytes_per_s", number(found.rate)},
+         {"bound_inside_node", found.is_bound_inside},
+         {"nic_efficiency", only_if(!is_kept, found.efficiency)}});
   }
 
   void check_efficiency(const CardRate& found) const {
@@ -771,21 +737,6 @@ class NcclImport : PlatformImport {
           measured + ", but the " + cards,
           "another base: with faster cards, or one whose nodes share an NVLink domain; reductions "
           "inside the network's switches (SHARP) go beyond the cards, and are not modelled");
-  }
-
-  void describe_between(const NcclRun& run, const CardRate& found, bool is_kept) {
-    imported_.text =
-        file_ + ": " + nccl_name_of(run.collective) + " over " + std::to_string(run.nodes) +
-        " nodes of " + std::to_string(run.ranks / run.nodes) + " GPUs, laid into " + base_.name() +
-        "\n\n  bus bandwidth        " + to_text(found.fit.largest_measured) + " at most" +
-        limit_text(found.fit) + "\n  algorithm            " + found.algorithm +
-        "\n  a node sends         " + to_text(found.rate) + "\n  network cards in use " +
-        std::to_string(found.cards) + "\n  nic_efficiency       " +
-        (is_kept
-             ? significant_text(node().nic_efficiency, fitted_digits) + ", as in " + base_.name()
-             : significant_text(found.efficiency, fitted_digits)) +
-        "\n";
-    imported_.found = json_of(run, found, is_kept);
   }
 
   std::vector<NcclRun> runs_;

@@ -2,8 +2,9 @@
 #include <array>
 #include <boost/property_tree/xml_parser.hpp>
 #include <map>
+#include <memory>
+#include <numeric>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <utility>
 
@@ -33,25 +34,68 @@ struct TopologyGpu : PcieDevice {
   double pcie = 0;                   ///< bytes per second of its PCIe link, one way; 0: not said
   std::map<std::string, int> links;  ///< NVLinks by the bus they lead to
   bool has_switch = false;           ///< whether they lead to bridges, as NVSwitches are
+
+  int links_to(const TopologyGpu& peer) const {
+    const auto link = links.find(peer.bus_id);
+    return link == links.end() ? 0 : link->second;
+  }
+  int num_links() const {
+    return std::accumulate(links.begin(), links.end(), 0,
+                           [](int sum, const auto& link) { return sum + link.second; });
+  }
 };
 struct TopologyNic : PcieDevice {
   std::string name;
   double megabits = 0;
 };
 
+/// Elements around both: 0 none, 1 a processor, more: PCIe switches.
+std::size_t num_shared(const PcieDevice& one, const PcieDevice& other) {
+  const auto end =
+      std::mismatch(one.path.begin(), one.path.end(), other.path.begin(), other.path.end());
+  return static_cast<std::size_t>(end.first - one.path.begin());
+}
+
 /// One node as NCCL sees it: <system>, in it a <cpu> for each NUMA node, in these <pci> of switches and devices, which hold <gpu> with <nvlink>, and <nic>
 /// with <net> (NCCL, src/graph/xml.cc and topo.cc).
-class TopologyReader {
+class NcclTopologyImport : PlatformImport {
  public:
-  TopologyReader(std::shared_ptr<const SourceText> source, Problems& problems)
-      : source_(std::move(source)), problems_(problems) {}
+  using PlatformImport::PlatformImport;
 
+  Imported run() {
+    read();
+    problems_.throw_if_any();
+    base_.only_node_type();
+    describe_document(" with GPUs, links and network cards of " + file_);
+    set_number(base_.only_node_type(), "gpus", gpus_.size(), source_);
+    set_links();
+    choose_nics();
+    // The PCIe link of all GPUs, where the base says how a GPU reaches the host.
+    const double rate = gpus_.front().pcie;
+    JsonValue* const host = base_.only_node_type().find("host");
+    const bool is_same = std::ranges::count(gpus_, rate, &TopologyGpu::pcie) ==
+                         static_cast<std::ptrdiff_t>(gpus_.size());
+    if (rate != 0 && is_same && host != nullptr)
+      set_number(*host, "link", canonical_text(JsonValue(rate / 1e9)) + " GB/s", source_);
+    else
+      note("host/link is as in " + base_.name() +
+           (host == nullptr ? ", which has no host"
+                            : ": the PCIe links of the GPUs are not given, or differ"));
+    note(
+        "not in such a file, so as in " + base_.name() + ": the GPU (" + node().device.name +
+        "), and every bandwidth inside the node (import nccl-tests or nvbandwidth measures those)");
+    describe();
+    return finished();
+  }
+
+ private:
   void read() {
     // The library reads elements recursively, however deep; those of a node are some hundred.
     constexpr std::ptrdiff_t most_elements = 1024;
-    const std::string& text = source_->text;
+    text_of_file_ = read_source_or_stdin(request_.inputs.front());
+    const std::string& text = text_of_file_->text;
     if (std::ranges::count(text, '<') > 2 * most_elements)
-      return problem({OriginKind::file, source_, 0, 0, 0},
+      return problem({OriginKind::file, text_of_file_, 0, 0, 0},
                      "the file has more than " + std::to_string(most_elements) + " elements");
     Tree tree;
     try {
@@ -59,23 +103,16 @@ class TopologyReader {
       namespace xml = boost::property_tree::xml_parser;
       xml::read_xml(stream, tree, xml::no_comments);
     } catch (const boost::property_tree::xml_parser_error& error) {
-      return problem({OriginKind::file, source_, static_cast<std::int64_t>(error.line()), 1, 1},
-                     "no XML: " + error.message(), "the file may be truncated");
+      return problem(
+          {OriginKind::file, text_of_file_, static_cast<std::int64_t>(error.line()), 1, 1},
+          "no XML: " + error.message(), "the file may be truncated");
     }
     read_below(tree, {}, {});
-    if (gpus.empty() && problems_.empty())
-      problem({OriginKind::file, source_, 1, 1, 1}, "no <gpu> in the file",
+    if (gpus_.empty() && problems_.empty())
+      problem({OriginKind::file, text_of_file_, 1, 1, 1}, "no <gpu> in the file",
               "import what NCCL writes into NCCL_TOPO_DUMP_FILE; a file for NCCL_TOPO_FILE may "
               "leave out what NCCL finds itself");
-    std::ranges::sort(gpus, {}, &TopologyGpu::number);
-  }
-
-  std::vector<TopologyGpu> gpus;
-  std::vector<TopologyNic> nics;
-
- private:
-  void problem(const Origin& place, std::string message, std::string suggestion = {}) {
-    problems_.add({place, {}, std::move(message), std::move(suggestion)});
+    std::ranges::sort(gpus_, {}, &TopologyGpu::number);
   }
 
   /// `pci`: the attributes of the PCIe function around it.
@@ -84,7 +121,13 @@ class TopologyReader {
       if (tag == "<xmlattr>" || tag == "<xmltext>") continue;
       const Tree attributes = element.get_child("<xmlattr>", {});
       const Origin origin = next(tag);
-      if (tag == "cpu") check_host(attributes, origin);
+      if (tag == "cpu") {
+        const std::string host = attributes.get("host_hash", "");
+        if (host_.value_or(host) != host)
+          problem(origin, "processors of several hosts",
+                  "import the topology of a job on one node");
+        host_ = host_.value_or(host);
+      }
       if (tag == "gpu") read_gpu(element, attributes, pci, path, origin);
       if (tag == "net") read_nic(attributes, path, origin);
       std::vector<int> below = path;
@@ -96,25 +139,20 @@ class TopologyReader {
   /// Where the next element of this tag begins: those of the tree come in the file's order.
   Origin next(const std::string& tag) {
     std::size_t& from = read_to_[tag];
-    for (from = source_->text.find("<" + tag, from); from != std::string::npos;
-         from = source_->text.find("<" + tag, from + 1)) {
+    for (from = text_of_file_->text.find("<" + tag, from); from != std::string::npos;
+         from = text_of_file_->text.find("<" + tag, from + 1)) {
       const std::size_t end = from + tag.size() + 1;
-      if (source_->text.find_first_not_of(" \t\r\n/>", end) == end) continue;  // of a longer name
-      const std::string_view before = std::string_view(source_->text).substr(0, from);
+      if (text_of_file_->text.find_first_not_of(" \t\r\n/>", end) == end)
+        continue;  // of a longer name
+      const std::string_view before = std::string_view(text_of_file_->text).substr(0, from);
       const auto line = std::ranges::count(before, '\n') + 1;
       const std::size_t start = before.rfind('\n') + 1;
       from = end;
-      return {OriginKind::file, source_, line, static_cast<std::int64_t>(end - tag.size() - start),
+      return {OriginKind::file, text_of_file_, line,
+              static_cast<std::int64_t>(end - tag.size() - start),
               static_cast<int>(tag.size()) + 1};
     }
-    return {OriginKind::file, source_, 0, 0, 0};
-  }
-
-  void check_host(const Tree& attributes, const Origin& origin) {
-    const std::string host = attributes.get("host_hash", "");
-    if (!host_) host_ = host;
-    if (host_ != host)
-      problem(origin, "processors of several hosts", "import the topology of a job on one node");
+    return {OriginKind::file, text_of_file_, 0, 0, 0};
   }
 
   void read_gpu(const Tree& element, const Tree& attributes, const Tree& pci,
@@ -129,7 +167,7 @@ class TopologyReader {
     gpu.number = static_cast<int>(*number);
     gpu.bus_id = pci.get("busid", "");
     gpu.pcie = pcie_rate(pci);
-    for (const TopologyGpu& other : gpus)
+    for (const TopologyGpu& other : gpus_)
       if (other.number == gpu.number || other.bus_id == gpu.bus_id)
         return problem(origin,
                        "a second GPU " + std::to_string(gpu.number) + " at \"" + gpu.bus_id + "\"");
@@ -144,7 +182,7 @@ class TopologyReader {
       // PCI's class of bridges (06): NVSwitches, and the NPUs of POWER
       gpu.has_switch = gpu.has_switch || link.get("<xmlattr>.tclass", "").starts_with("0x06");
     }
-    gpus.push_back(std::move(gpu));
+    gpus_.push_back(std::move(gpu));
   }
 
   void read_nic(const Tree& attributes, const std::vector<int>& path, const Origin& origin) {
@@ -152,13 +190,10 @@ class TopologyReader {
     const auto megabits = number_in(attributes.get("speed", ""));
     if (!megabits || *megabits <= 0 || *megabits > most_megabits)
       return problem(origin, "a <net> without its rate in Mb/s, as in speed=\"400000\"");
-    TopologyNic nic;
-    nic.path = path;
-    nic.origin = origin;
-    nic.name = attributes.get("name", "");
-    if (!is_plain_text(nic.name)) nic.name = "net " + std::to_string(nics.size());
-    nic.megabits = *megabits;
-    nics.push_back(std::move(nic));
+    const std::string name = attributes.get("name", "");
+    all_nics_.push_back({{path, origin},
+                         is_plain_text(name) ? name : "net " + std::to_string(all_nics_.size()),
+                         *megabits});
   }
 
   /// Transfers a second and lane, times lanes, after the code: 8/10 to 5 GT/s, 128/130 to 32 (PCI Express Base Specification).
@@ -173,52 +208,14 @@ class TopologyReader {
     return *transfers * 1e9 / 8 * code * static_cast<double>(*width);
   }
 
-  std::shared_ptr<const SourceText> source_;
-  Problems& problems_;
-  std::optional<std::string> host_;
-  int num_places_ = 0;
-  std::map<std::string, std::size_t> read_to_;  ///< in the text, by tag
-};
-
-/// Elements around both: 0 none, 1 a processor, more: PCIe switches.
-std::size_t num_shared(const PcieDevice& one, const PcieDevice& other) {
-  const auto end =
-      std::mismatch(one.path.begin(), one.path.end(), other.path.begin(), other.path.end());
-  return static_cast<std::size_t>(end.first - one.path.begin());
-}
-
-class NcclTopologyImport : PlatformImport {
- public:
-  using PlatformImport::PlatformImport;
-
-  Imported run() {
-    TopologyReader node(read_source_or_stdin(request_.inputs.front()), problems_);
-    node.read();
-    problems_.throw_if_any();
-    gpus_ = std::move(node.gpus);
-    base_.only_node_type();
-    describe_document(" with GPUs, links and network cards of " + file_);
-    set_number(base_.only_node_type(), "gpus", gpus_.size(), source_);
-    set_links();
-    choose_nics(node.nics);
-    set_host();
-    note(
-        "not in such a file, so as in " + base_.name() + ": the GPU (" + this->node().device.name +
-        "), and every bandwidth inside the node (import nccl-tests or nvbandwidth measures those)");
-    describe(node.nics.size());
-    return finished();
-  }
-
- private:
   void set_links() {
     const TopologyGpu& first = gpus_.front();
-    for (const auto& [target, count] : first.links) num_links_ += count;
+    num_links_ = first.num_links();
     if (num_links_ == 0)
       return note("no NVLinks in the file: between GPUs everything is as in " + base_.name());
     const int most = links_of_a_gpu();
     for (const TopologyGpu& gpu : gpus_) {
-      int count = 0;
-      for (const auto& [target, links] : gpu.links) count += links;
+      const int count = gpu.num_links();
       const std::string text = "GPU " + std::to_string(gpu.number) + " has " +
                                count_text(count, "NVLink") + ", and a GPU of " + base_.name() +
                                " has " + std::to_string(most);
@@ -241,11 +238,8 @@ class NcclTopologyImport : PlatformImport {
     std::vector<std::vector<int>> lanes;
     for (const TopologyGpu& gpu : gpus_)
       for (std::vector<int>& row = lanes.emplace_back(); const TopologyGpu& peer : gpus_) {
-        const auto link = gpu.links.find(peer.bus_id);
-        const auto back = peer.links.find(gpu.bus_id);
-        row.push_back(link == gpu.links.end() ? 0 : link->second);
-        if (row.back() != (back == peer.links.end() ? 0 : back->second) ||
-            (row.back() > 0 && &gpu == &peer))
+        row.push_back(gpu.links_to(peer));
+        if (row.back() != peer.links_to(gpu) || (row.back() > 0 && &gpu == &peer))
           problem(gpu.origin,
                   "the NVLinks from GPU " + std::to_string(gpu.number) + " to GPU " +
                       std::to_string(peer.number) + " are not those back",
@@ -267,37 +261,32 @@ class NcclTopologyImport : PlatformImport {
   }
 
   /// Cards behind a PCIe switch with a GPU are for training, the rest for storage or management; where there is no such card, all are.
-  void choose_nics(const std::vector<TopologyNic>& nics) {
-    std::size_t nearest = 0;
-    std::vector<std::size_t> shared;
-    for (const TopologyNic& nic : nics) {
-      std::size_t most = 0;
-      for (const TopologyGpu& gpu : gpus_) most = std::max(most, num_shared(nic, gpu));
-      shared.push_back(most);
-      nearest = std::max(nearest, most);
-    }
+  void choose_nics() {
+    const auto shares_switch = [&](const TopologyNic& nic) {
+      return std::ranges::any_of(gpus_,
+                                 [&](const TopologyGpu& gpu) { return num_shared(nic, gpu) >= 2; });
+    };
+    const bool has_near = std::ranges::any_of(all_nics_, shares_switch);
     std::vector<std::string> far;
-    for (std::size_t i = 0; i < nics.size(); ++i)
-      if (nearest < 2 || shared[i] >= 2)
-        nics_.push_back(nics[i]);
+    for (const TopologyNic& nic : all_nics_)
+      if (!has_near || shares_switch(nic))
+        nics_.push_back(nic);
       else
-        far.push_back(nics[i].name);
+        far.push_back(nic.name);
     if (!far.empty())
-      note(std::to_string(far.size()) + " of " + std::to_string(nics.size()) +
+      note(std::to_string(far.size()) + " of " + std::to_string(all_nics_.size()) +
            " network cards left out, behind no PCIe switch with a GPU: " + listed(far));
     if (nics_.empty())
       return note("no network card in the file; " + std::to_string(node().nics) + " a node as in " +
                   base_.name());
-    double least = nics_.front().megabits;
-    for (const TopologyNic& nic : nics_) {
+    for (const TopologyNic& nic : nics_)
       if (nic.megabits != nics_.front().megabits)
         warn(file_and_line(nic.origin) + ": " + nic.name + " is of another rate than " +
              nics_.front().name + ": all cards are taken at the lowest");
-      least = std::min(least, nic.megabits);
-    }
-    set_nics(static_cast<int>(nics_.size()), least / 1000,
-             nearest < 2 ? JsonValue() : nics_of_gpus(), source_);
-    if (nearest < 2)
+    const double least = std::ranges::min(nics_, {}, &TopologyNic::megabits).megabits;
+    set_nics(static_cast<int>(nics_.size()), least / 1000, has_near ? nics_of_gpus() : JsonValue(),
+             source_);
+    if (!has_near)
       note("no card shares a PCIe switch with a GPU: GPU g has the card floor(g * nics / gpus)");
   }
 
@@ -326,24 +315,11 @@ class NcclTopologyImport : PlatformImport {
     });
   }
 
-  /// The PCIe link of all GPUs, where the base says how a GPU reaches the host.
-  void set_host() {
-    const double rate = gpus_.front().pcie;
-    JsonValue* const host = base_.only_node_type().find("host");
-    const bool is_same =
-        std::ranges::all_of(gpus_, [&](const TopologyGpu& gpu) { return gpu.pcie == rate; });
-    if (rate == 0 || !is_same || host == nullptr)
-      return note("host/link is as in " + base_.name() +
-                  (host == nullptr ? ", which has no host"
-                                   : ": the PCIe links of the GPUs are not given, or differ"));
-    set_number(*host, "link", canonical_text(JsonValue(rate / 1e9)) + " GB/s", source_);
-  }
-
-  void describe(std::size_t num_cards) {
+  void describe() {
     imported_.text =
         file_ + ": " + count_text(gpus_.size(), "GPU") + ", laid into " + base_.name() +
         "\n\n  between GPUs    " + kind_text() + "\n  network cards   " +
-        std::to_string(nics_.size()) + ", of " + std::to_string(num_cards) +
+        std::to_string(nics_.size()) + ", of " + std::to_string(all_nics_.size()) +
         (nics_.empty()
              ? ""
              : ", " + canonical_text(JsonValue(nics_.front().megabits / 1000)) + " Gb/s") +
@@ -359,7 +335,12 @@ class NcclTopologyImport : PlatformImport {
   }
 
   std::string source_ = "measured: NCCL's topology, " + file_;
-  std::vector<TopologyGpu> gpus_;  ///< by number
+  std::shared_ptr<const SourceText> text_of_file_;
+  std::optional<std::string> host_;
+  int num_places_ = 0;
+  std::map<std::string, std::size_t> read_to_;  ///< in the text, by tag
+  std::vector<TopologyGpu> gpus_;               ///< by number
+  std::vector<TopologyNic> all_nics_;
   std::vector<TopologyNic> nics_;  ///< for training
   int num_links_ = 0;              ///< NVLinks of the first GPU
   std::optional<Interconnect::Kind> kind_;

@@ -73,10 +73,9 @@ CopyLog read_copy_text(const LogText& text) {
                      "a row of " + count_text(words.size() - 1, "rate") + " below " +
                          count_text(columns, "column"),
                      "the file may be truncated");
+      const auto row = static_cast<std::size_t>(*count_in(words[0].text));
       for (std::size_t i = 1; i < words.size(); ++i)
-        if (const std::string wrong =
-                add_cell(log, test, static_cast<std::size_t>(*count_in(words[0].text)), i - 1,
-                         words[i].text);
+        if (const std::string wrong = add_cell(log, test, row, i - 1, words[i].text);
             !wrong.empty())
           text.problem(line, words[i], wrong);
     } else {
@@ -146,8 +145,30 @@ class NvbandwidthImport : PlatformImport {
               "device_to_device_memcpy_read_ce");
       problems_.throw_if_any();
     }
-    if (host || host_alone) set_link_efficiency(host ? *host : *host_alone);
-    if (peers) limit_point_to_point(*peers);
+    // A copy between pinned memory of the host and the GPU, as offloading makes them, attains this share of the link.
+    if (const auto& rates = host ? host : host_alone; rates && !node().host) {
+      note("copies between host and GPU are only printed: " + base_.name() + " has no host");
+    } else if (rates) {
+      const double efficiency = rates->mean / node().host->link;
+      if (efficiency > 1)
+        throw base_error("copies between host and GPU attain " + to_text(rates->mean) +
+                             ", and host/link of " + base_.name() + " is " +
+                             to_text(node().host->link),
+                         "name a base with this node's link, as import nccl-topo reads it");
+      set_number(*base_.only_node_type().find("host"), "link_efficiency", efficiency,
+                 source_of(*rates));
+      imported_.text += "    host/link_efficiency " + percent_text(efficiency) + "\n";
+    }
+    // No message of NCCL is faster than a copy engine's. It may be slower: its kernels use few channels while all GPUs send.
+    const BytesPerSecond given = node().interconnect.point_to_point;
+    if (peers && given <= peers->mean) {
+      note("interconnect/point_to_point stays " + to_text(given) + ": copies attain " +
+           to_text(peers->mean) + ", which bounds what NCCL sends from one GPU to another");
+    } else if (peers) {
+      set_number(*base_.only_node_type().find("interconnect"), "point_to_point",
+                 canonical_text(JsonValue(peers->mean.value() / 1e9)) + " GB/s", source_of(*peers));
+      imported_.text += "    interconnect/point_to_point " + to_text(peers->mean) + "\n";
+    }
     const auto name = [](const auto& test) { return test.first; };
     constexpr std::size_t most_named = 8;
     if (!log_.tests.empty())
@@ -192,32 +213,6 @@ class NvbandwidthImport : PlatformImport {
   std::string source_of(const Rates& rates) const {
     return "measured: nvbandwidth, " + file_ + ", mean of " + rates.tests + ", " +
            to_text(rates.mean) + " (" + to_text(rates.least) + " to " + to_text(rates.most) + ")";
-  }
-
-  /// A copy between pinned memory of the host and the GPU, as offloading makes them, attains this share of the link.
-  void set_link_efficiency(const Rates& rates) {
-    JsonValue* const host = base_.only_node_type().find("host");
-    if (host == nullptr)
-      return note("copies between host and GPU are only printed: " + base_.name() + " has no host");
-    const double efficiency = rates.mean / node().host->link;
-    if (efficiency > 1)
-      throw base_error("copies between host and GPU attain " + to_text(rates.mean) +
-                           ", and host/link of " + base_.name() + " is " +
-                           to_text(node().host->link),
-                       "name a base with this node's link, as import nccl-topo reads it");
-    set_number(*host, "link_efficiency", efficiency, source_of(rates));
-    imported_.text += "    host/link_efficiency " + percent_text(efficiency) + "\n";
-  }
-
-  /// No message of NCCL is faster than a copy engine's. It may be slower: its kernels use few channels while all GPUs send.
-  void limit_point_to_point(const Rates& rates) {
-    const BytesPerSecond given = node().interconnect.point_to_point;
-    if (given <= rates.mean)
-      return note("interconnect/point_to_point stays " + to_text(given) + ": copies attain " +
-                  to_text(rates.mean) + ", which bounds what NCCL sends from one GPU to another");
-    set_number(*base_.only_node_type().find("interconnect"), "point_to_point",
-               canonical_text(JsonValue(rates.mean.value() / 1e9)) + " GB/s", source_of(rates));
-    imported_.text += "    interconnect/point_to_point " + to_text(rates.mean) + "\n";
   }
 
   CopyLog log_;

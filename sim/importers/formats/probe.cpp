@@ -3,9 +3,9 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -138,18 +138,6 @@ ProbeMeasurement read_measurement(ObjectReader& reader) {
   return measured;
 }
 
-std::vector<std::string> read_skipped(ObjectReader& root) {
-  std::vector<std::string> skipped;
-  if (JsonValue* const list = root.take("skipped")) {
-    const bool are_texts =
-        list->is_array() && std::ranges::all_of(list->array(), std::mem_fn(&JsonValue::is_string));
-    if (!are_texts) root.problem("skipped", "expected a list of texts");
-    if (are_texts)
-      for (const JsonValue& each : list->array()) skipped.push_back(each.string());
-  }
-  return skipped;
-}
-
 /// Reads a file of schema windtunnel/probe-v1.
 ProbeFile read_probe(JsonValue& document, Problems& problems) {
   ObjectReader root(document, {}, problems);
@@ -157,12 +145,11 @@ ProbeFile read_probe(JsonValue& document, Problems& problems) {
   const std::size_t before = problems.size();
   word(root, "schema", "windtunnel/probe-v1");
   if (problems.size() > before) return file;
-  const auto origin_of = [&](const char* key) {
+  for (const auto& [key, origin] :
+       {std::pair{"device", &file.device_origin}, {"gpu", &file.gpu_origin}}) {
     const JsonValue* value = document.find(key);
-    return value == nullptr ? document.origin : value->origin;
-  };
-  file.device_origin = origin_of("device");
-  file.gpu_origin = origin_of("gpu");
+    *origin = (value == nullptr ? document : *value).origin;
+  }
   file.has_gpu = word(root, "device", "cuda|cpu") == "cuda";
   file.gpu = root.optional_string("gpu", "");
   file.driver = root.optional_string("driver", "");
@@ -174,7 +161,12 @@ ProbeFile read_probe(JsonValue& document, Problems& problems) {
   for (const char* key : {"ranks", "nodes"}) root.required_int(key, 1, most_ranks);
   root.optional_number("budget_s", 0, 0, most_seconds);
   root.optional_number("elapsed_s", 0, 0, most_seconds);
-  file.skipped = read_skipped(root);
+  if (const JsonValue* const list = root.take("skipped")) {
+    if (list->is_array() && std::ranges::all_of(list->array(), std::mem_fn(&JsonValue::is_string)))
+      for (const JsonValue& each : list->array()) file.skipped.push_back(each.string());
+    else
+      root.problem("skipped", "expected a list of texts");
+  }
   root.require("measurements", "the list of what was measured");
   for (ObjectReader& each :
        root.entries("measurements", "no measurements: the run may have been stopped"))
@@ -337,21 +329,6 @@ struct UnplacedLine {
   double size = 0;  ///< of lines of the same, the largest is shown
 };
 
-/// A share of the peak. Forward: two products of s x s x d in each head, the half that the causal mask leaves; backward: five.
-UnplacedLine attention_line(const ProbeMeasurement& each, const Device& device) {
-  const double sequence = each.number("sequence"), size = each.number("head_size");
-  const bool is_forward = each.word("direction") == "forward";
-  const Flops flops{(is_forward ? 2 : 5) * each.number("batch") * each.number("heads") * sequence *
-                    sequence * size};
-  const auto peak = device.peak.find(each.precision);
-  return {"attention " + each.word("direction") + ", head " + significant_text(size, 4),
-          ", sequence " + significant_text(sequence, 6),
-          peak == device.peak.end()
-              ? to_text(each.median)
-              : percent_text(flops / each.median / peak->second) + " of the peak",
-          sequence};
-}
-
 /// None where a platform has a number for it.
 std::optional<UnplacedLine> line_of(const ProbeMeasurement& each, const Device& device) {
   const std::string rate = to_text(each.bytes / each.median), name = each.word("name"),
@@ -359,7 +336,19 @@ std::optional<UnplacedLine> line_of(const ProbeMeasurement& each, const Device& 
   const double size = each.bytes / 1_B, bits = each.number("rate"), rank = each.number("rank");
   if (each.kind == "launch" && name == "stream")
     return UnplacedLine{"kernels issued by the host", "", to_text(each.median) + " each"};
-  if (each.kind == "attention") return attention_line(each, device);
+  if (each.kind == "attention") {
+    // A share of the peak. Forward: two products of s x s x d in each head, the half that the causal mask leaves; backward: five.
+    const double sequence = each.number("sequence"), width = each.number("head_size");
+    const Flops flops{(direction == "forward" ? 2 : 5) * each.number("batch") *
+                      each.number("heads") * sequence * sequence * width};
+    const auto peak = device.peak.find(each.precision);
+    return UnplacedLine{"attention " + direction + ", head " + significant_text(width, 4),
+                        ", sequence " + significant_text(sequence, 6),
+                        peak == device.peak.end()
+                            ? to_text(each.median)
+                            : percent_text(flops / each.median / peak->second) + " of the peak",
+                        sequence};
+  }
   if (each.kind == "norm") return UnplacedLine{"layer norm", "", rate, size};
   if (each.kind == "optimizer")
     return UnplacedLine{"optimizer step (" + name + ")", "", rate, size};
@@ -394,19 +383,18 @@ class ProbeImport : PlatformImport {
                          "run the script without stopping it, or with more --seconds");
     describe_document(" with what " + file_ + " measured");
     // Launches from the host, attention, norms, optimizer, copies from and to the host, all-to-all, codecs in plain PyTorch: a line each.
-    std::map<std::string, UnplacedLine> largest;
-    for (const ProbeMeasurement& each : measurements_)
-      if (const auto line = line_of(each, (node().device))) {
-        const auto [known, is_new] = largest.try_emplace(line->what, *line);
-        if (line->size > known->second.size) known->second = *line;
-      }
-    std::string unplaced;
+    std::vector<UnplacedLine> lines;  // in the order in which the largest of each come
     for (const ProbeMeasurement& each : measurements_) {
-      const auto line = line_of(each, (node().device));
-      if (!line || largest.at(line->what).size != line->size) continue;
-      unplaced += "  " + left_aligned(line->what + line->at, 33) + " " + line->value + "\n";
-      largest.at(line->what).size = -1;  // shown
+      const auto line = line_of(each, node().device);
+      if (!line) continue;
+      const auto known = std::ranges::find(lines, line->what, &UnplacedLine::what);
+      if (known != lines.end() && known->size >= line->size) continue;
+      if (known != lines.end()) lines.erase(known);
+      lines.push_back(*line);
     }
+    std::string unplaced;
+    for (const UnplacedLine& line : lines)
+      unplaced += "  " + left_aligned(line.what + line.at, 33) + " " + line.value + "\n";
     imported_.text =
         file_ + ": " + gpu_ + ", PyTorch " + probes_.front().torch + "; " +
         count_text(measurements_.size(), "measurement") + ", laid into " + base_.name() + "\n\n" +
@@ -482,7 +470,23 @@ class ProbeImport : PlatformImport {
                            " would be 1 or more",
                        "another base");
     note_kept(fit.kept);
-    for (const GpuNumber* number : fit.fitted) write_gpu(*number, fit);
+    for (const GpuNumber* number : fit.fitted) {
+      const std::string key = number->key;
+      const double value = number->get(fit.device);
+      const std::size_t slash = key.find('/');
+      if (slash == std::string::npos) {
+        set(*device_, key, amount_text(value, "us"), "a kernel of a CUDA graph",
+            to_text(fit.device.kernel_overhead));
+        continue;
+      }
+      const bool is_gemm = number->kind == std::string_view("gemm");
+      const Score& error = is_gemm ? fit.gemm : fit.copy;
+      set(*device_->find(key.substr(0, slash)), key.substr(slash + 1), ratio_number(value),
+          (is_gemm ? count_text(error.scored, "product")
+                   : count_text(error.scored, "size") + " of copies") +
+              ", " + percent_text(error.mape) + " error",
+          significant_text(value, fitted_digits));
+    }
     if (fit.gemm.scored == 0)
       note("too few matrix products for a fit: gemm is that of " + base_.name());
     say_error("products", "matrix products", fit.gemm);
@@ -492,22 +496,6 @@ class ProbeImport : PlatformImport {
         imported_.found.set("kernel_overhead_s", JsonValue(fit.device.kernel_overhead / 1_s));
       else
         imported_.found.set(number->key, JsonValue(number->get(fit.device)));
-  }
-
-  void write_gpu(const GpuNumber& number, const ProbeFit& fit) {
-    const std::string key = number.key;
-    if (number.kind == std::string_view("launch"))
-      return set(*device_, key, amount_text(number.get(fit.device), "us"),
-                 "a kernel of a CUDA graph", to_text(fit.device.kernel_overhead));
-    const std::size_t slash = key.find('/');
-    const Score& error = number.kind == std::string_view("gemm") ? fit.gemm : fit.copy;
-    set(*device_->find(key.substr(0, slash)), key.substr(slash + 1),
-        ratio_number(number.get(fit.device)),
-        (number.kind == std::string_view("gemm")
-             ? count_text(error.scored, "product")
-             : count_text(error.scored, "size") + " of copies") +
-            ", " + percent_text(error.mape) + " error",
-        significant_text(number.get(fit.device), fitted_digits));
   }
 
   void say_error(const std::string& what, const std::string& of_form, const Score& error) {
@@ -529,7 +517,7 @@ class ProbeImport : PlatformImport {
       steps.push_back(each.median / each.number("rank"));
     JsonValue* codecs = device_->find("codecs");
     if (codecs == nullptr && launches.empty()) return;
-    if (codecs == nullptr) codecs = &device_->set("codecs", JsonValue(JsonValue::Object{}));
+    if (codecs == nullptr) codecs = &device_->set("codecs", empty_object());
     const auto set_time = [&](const char* key, const std::vector<Seconds>& times,
                               const std::string& detail) {
       if (times.empty()) return;
@@ -542,7 +530,19 @@ class ProbeImport : PlatformImport {
     if (const auto fit = rate_of("topk", "encode"))
       set(*codecs, "selection", amount_text(fit->rate / 1_GBps, "GB/s"), "torch.topk, " + fit->text,
           to_text(fit->rate));
-    raise_rates(*codecs);
+    const auto& known = node().device.codecs;
+    if (known && known->mpc_encode) {
+      raise(*codecs, "mpc_encode", *known->mpc_encode, "", rate_of("mpc_like", "encode"));
+      raise(*codecs, "mpc_decode", *known->mpc_decode, "", rate_of("mpc_like", "decode"));
+    }
+    JsonValue* list = codecs->find("zfp");
+    for (std::size_t i = 0; known && list != nullptr && i < known->zfp.size(); ++i) {
+      const ZfpSpeed& speed = known->zfp[i];
+      const std::string what = "zfp " + significant_text(speed.rate, 2) + " bits ";
+      JsonValue& entry = list->array()[i];
+      raise(entry, "encode", speed.encode, what, rate_of("zfp_like", "encode", speed.rate));
+      raise(entry, "decode", speed.decode, what, rate_of("zfp_like", "decode", speed.rate));
+    }
     if (!kept_rates_.empty())
       note("below what " + base_.name() +
            " has, and only a lower bound, since plain PyTorch launches dozens of kernels where a "
@@ -564,9 +564,9 @@ class ProbeImport : PlatformImport {
   std::optional<StreamFit> rate_of(const std::string& codec, const std::string& direction,
                                    double bits = 0) {
     const Measurements calls = calls_of(codec, direction, bits);
-    std::set<double> sizes;
-    for (const ProbeMeasurement& call : calls) sizes.insert(call.bytes / 1_B);
-    if (sizes.size() < 2) return std::nullopt;
+    const bool have_sizes = std::ranges::any_of(
+        calls, [&](const ProbeMeasurement& call) { return call.bytes != calls.front().bytes; });
+    if (!have_sizes) return std::nullopt;
     const StreamFit fit = fit_stream(calls);
     if (fit.is_held) return fit;
     note(codec + " " + direction + ": no rate, the times do not depend on the size");
@@ -585,35 +585,18 @@ class ProbeImport : PlatformImport {
       kept_rates_.push_back(what + key + " " + to_text(fit->rate));
   }
 
-  void raise_rates(JsonValue& codecs) {
-    const auto& known = node().device.codecs;
-    if (!known) return;
-    if (known->mpc_encode) {
-      raise(codecs, "mpc_encode", *known->mpc_encode, "", rate_of("mpc_like", "encode"));
-      raise(codecs, "mpc_decode", *known->mpc_decode, "", rate_of("mpc_like", "decode"));
-    }
-    JsonValue* list = codecs.find("zfp");
-    for (std::size_t i = 0; list != nullptr && i < known->zfp.size(); ++i) {
-      const ZfpSpeed& speed = known->zfp[i];
-      const std::string what = "zfp " + significant_text(speed.rate, 2) + " bits ";
-      JsonValue& entry = list->array()[i];
-      raise(entry, "encode", speed.encode, what, rate_of("zfp_like", "encode", speed.rate));
-      raise(entry, "decode", speed.decode, what, rate_of("zfp_like", "decode", speed.rate));
-    }
-  }
-
   // Collectives.
 
   /// One run for each collective and group; `over_nodes` says whether those over several nodes.
   std::vector<NcclRun> runs(bool over_nodes) const {
-    std::map<std::pair<std::string, std::pair<int, int>>, NcclRun> by_group;
+    std::map<std::tuple<std::string, int, int>, NcclRun> by_group;
     for (const ProbeMeasurement& each : measurements_) {
       const std::string name = each.word("name");
       const CollectiveKind collective = collective_kind_of(name);
       if (each.kind != "collective" || collective == CollectiveKind::all_to_all ||
           (each.nodes > 1) != over_nodes)
         continue;
-      NcclRun& run = by_group[{name, {each.nodes, each.ranks}}];
+      NcclRun& run = by_group[{name, each.nodes, each.ranks}];
       run.collective = collective;
       run.ranks = each.ranks;
       run.nodes = each.nodes;
@@ -651,16 +634,12 @@ class ProbeImport : PlatformImport {
   /// A gather or scatter where there is one, over as many GPUs as there are: a ring, in which the cards show; an all-reduce over two nodes
   /// is a tree, in which the links inside may be slower.
   void fit_between_nodes() {
-    const std::vector<NcclRun> between = runs(true);
-    const NcclRun* best = nullptr;
-    for (const NcclRun& run : between) {
-      const auto weight = [](const NcclRun& each) {
-        return std::pair(each.collective != CollectiveKind::all_reduce, each.ranks);
-      };
-      if (num_fitted_sizes(run) > 0 && (best == nullptr || weight(run) > weight(*best)))
-        best = &run;
-    }
-    if (best == nullptr) return;
+    std::vector<NcclRun> between = runs(true);
+    std::erase_if(between, [](const NcclRun& run) { return num_fitted_sizes(run) == 0; });
+    const auto best = std::ranges::max_element(between, {}, [](const NcclRun& run) {
+      return std::pair(run.collective != CollectiveKind::all_reduce, run.ranks);
+    });
+    if (best == between.end()) return;
     check_width(*best);
     const CardRate found = card_rate(*best, base_.platform());
     if (found.efficiency > 1 || found.efficiency < least_efficiency)

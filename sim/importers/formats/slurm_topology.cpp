@@ -56,19 +56,20 @@ std::vector<std::string> expanded_hosts(const std::string& name) {
 
 class SlurmTopologyImport : PlatformImport {
  public:
-  using PlatformImport::PlatformImport;
+  SlurmTopologyImport(const ImportRequest& request, const Library& library)
+      : PlatformImport(request, library),
+        text_(read_source_or_stdin(request.inputs.front()), problems_,
+              [](std::string_view line) { return line.find("SwitchName="); }) {}
 
   Imported run() {
-    const LogText text(read_source_or_stdin(request_.inputs.front()), problems_,
-                       [](std::string_view line) { return line.find("SwitchName="); });
-    for (const LogLine& line : text.lines())
-      if (problems_.empty()) read_line(text, line);
+    for (const LogLine& line : text_.lines())
+      if (problems_.empty()) read_line(line);
     problems_.throw_if_any();
     if (switches_.empty())
-      text.problem(text.end(), "no line that begins with SwitchName=",
-                   "import the topology.conf of topology/tree; blocks are not read");
+      problem(text_.end(), "no line that begins with SwitchName=",
+              "import the topology.conf of topology/tree; blocks are not read");
     problems_.throw_if_any();
-    find_root(text);
+    find_root();
     problems_.throw_if_any();
     base_.only_node_type();
     describe_document(" with the switches of " + file_);
@@ -80,8 +81,8 @@ class SlurmTopologyImport : PlatformImport {
          "pool; if they carry less, write " +
          (tiers_.empty() ? "their rates into fabric/links" : "fabric/taper"));
     constexpr std::size_t most_named = 8;
-    const std::size_t leaves = static_cast<std::size_t>(std::ranges::count_if(
-        switches_, [](const auto& each) { return each.second.switches.empty(); }));
+    const auto leaves = std::ranges::count_if(
+        switches_, [](const auto& each) { return each.second.switches.empty(); });
     imported_.text =
         file_ + ": " + count_text(nodes_.size(), "node") + ", laid into " + base_.name() +
         "\n\n  nodes      " + listed(nodes_, {}, most_named) + "\n  switches   " +
@@ -100,8 +101,8 @@ class SlurmTopologyImport : PlatformImport {
 
  private:
   /// "SwitchName=s0 Nodes=n[0-15] LinkSpeed=100"; keys in any case, comments behind "#".
-  void read_line(const LogText& text, const LogLine& line) {
-    SlurmSwitch entry{{}, {}, text.at(line), 0};
+  void read_line(const LogLine& line) {
+    SlurmSwitch entry{{}, {}, text_.at(line), 0};
     std::string name;
     for (const LogWord& word : line.words) {
       if (word.text.starts_with('#')) break;
@@ -111,25 +112,24 @@ class SlurmTopologyImport : PlatformImport {
       if (key == "switchname")
         name = value;
       else if (key == "nodes")
-        entry.nodes = host_list(text, line, word, value);
+        entry.nodes = host_list(line, word, value);
       else if (key == "switches")
-        entry.switches = host_list(text, line, word, value);
+        entry.switches = host_list(line, word, value);
       else if (key != "linkspeed")
-        return text.problem(line, word,
-                            "\"" + word.text + "\" is no part of a line of topology/tree",
-                            "SwitchName=, Nodes=, Switches= or LinkSpeed=");
+        return text_.problem(line, word,
+                             "\"" + word.text + "\" is no part of a line of topology/tree",
+                             "SwitchName=, Nodes=, Switches= or LinkSpeed=");
     }
     if (line.words[0].text.starts_with('#')) return;
     if (!is_plain_text(name) || entry.nodes.empty() == entry.switches.empty())
-      return text.problem(text.at(line),
-                          "a switch needs a name, and either nodes or switches below it",
-                          "as in SwitchName=leaf0 Nodes=node[00-15]");
+      return problem(text_.at(line), "a switch needs a name, and either nodes or switches below it",
+                     "as in SwitchName=leaf0 Nodes=node[00-15]");
     if (!switches_.emplace(name, entry).second)
-      text.problem(text.at(line), "a second line of switch " + name);
+      problem(text_.at(line), "a second line of switch " + name);
   }
 
   /// Names with commas between them, those in brackets aside.
-  std::vector<std::string> host_list(const LogText& text, const LogLine& line, const LogWord& word,
+  std::vector<std::string> host_list(const LogLine& line, const LogWord& word,
                                      const std::string& list) {
     std::vector<std::string> hosts;
     bool is_inside = false;  // of brackets
@@ -140,11 +140,11 @@ class SlurmTopologyImport : PlatformImport {
       const std::vector<std::string> some = expanded_hosts(list.substr(from, at - from));
       if (some.empty() || !std::ranges::all_of(some, is_plain_text) ||
           num_names_ + some.size() > most_hosts) {
-        text.problem(line, word,
-                     "\"" + list.substr(from, at - from) +
-                         "\" is no list of names, or they are more than " +
-                         std::to_string(most_hosts) + " in all",
-                     "as node[00-15,20]");
+        text_.problem(line, word,
+                      "\"" + list.substr(from, at - from) +
+                          "\" is no list of names, or they are more than " +
+                          std::to_string(most_hosts) + " in all",
+                      "as node[00-15,20]");
         return {};
       }
       num_names_ += some.size();
@@ -155,47 +155,46 @@ class SlurmTopologyImport : PlatformImport {
   }
 
   /// The switch that is below no other; numbers the nodes in the order of the tree.
-  void find_root(const LogText& text) {
+  void find_root() {
     std::map<std::string, std::string> above;
     for (const auto& [name, entry] : switches_)
       for (const std::string& child : entry.switches) {
         if (switches_.count(child) == 0)
-          text.problem(entry.origin, "no line of switch " + child, "the file may be truncated");
+          problem(entry.origin, "no line of switch " + child, "the file may be truncated");
         if (!above.emplace(child, name).second)
-          text.problem(entry.origin, child + " is below " + above.at(child) + " and below " + name,
-                       "give switches that share their uplinks one line, as Slurm has it");
+          problem(entry.origin, child + " is below " + above.at(child) + " and below " + name,
+                  "give switches that share their uplinks one line, as Slurm has it");
       }
     std::vector<std::string> roots;
     for (const auto& [name, entry] : switches_)
       if (above.count(name) == 0) roots.push_back(name);
     if (roots.size() != 1)
-      text.problem(text.end(),
-                   roots.empty() ? "each switch is below another"
-                                 : "no switch joins " + listed(roots, {}, 8),
-                   "one switch must be above all others");
+      problem(text_.end(),
+              roots.empty() ? "each switch is below another"
+                            : "no switch joins " + listed(roots, {}, 8),
+              "one switch must be above all others");
     if (!problems_.empty()) return;
     root_ = roots.front();
     std::set<std::string> seen;
-    visit(text, root_, 0, seen);
+    visit(root_, 0, seen);
     if (switches_.size() != depth_.size())
-      text.problem(text.end(), "some switches are below each other in a circle");
-    if (nodes_.size() < 2) text.problem(text.end(), "fewer than two nodes");
+      problem(text_.end(), "some switches are below each other in a circle");
+    if (nodes_.size() < 2) problem(text_.end(), "fewer than two nodes");
   }
 
-  void visit(const LogText& text, const std::string& name, std::size_t depth,
-             std::set<std::string>& seen) {
+  void visit(const std::string& name, std::size_t depth, std::set<std::string>& seen) {
     constexpr std::size_t most_tiers = 16;
     SlurmSwitch& entry = switches_.at(name);
     depth_[name] = depth;
-    if (depth > most_tiers) return text.problem(entry.origin, "more than 16 tiers of switches");
+    if (depth > most_tiers) return problem(entry.origin, "more than 16 tiers of switches");
     const std::size_t before = nodes_.size();
     for (const std::string& node : entry.nodes) {
       if (!seen.insert(node).second)
-        return text.problem(entry.origin, node + " is below two switches, and a node has one here");
+        return problem(entry.origin, node + " is below two switches, and a node has one here");
       leaf_of_.push_back(name);
       nodes_.push_back(node);
     }
-    for (const std::string& child : entry.switches) visit(text, child, depth + 1, seen);
+    for (const std::string& child : entry.switches) visit(child, depth + 1, seen);
     entry.num_nodes = nodes_.size() - before;
   }
 
@@ -248,6 +247,7 @@ class SlurmTopologyImport : PlatformImport {
     set_number(fabric, "links", JsonValue(std::move(links)), source + ", rates of " + base_.name());
   }
 
+  const LogText text_;
   std::map<std::string, SlurmSwitch> switches_;
   std::map<std::string, std::size_t> depth_;
   std::vector<std::string> nodes_, leaf_of_;  ///< in the order of the tree

@@ -20,75 +20,57 @@ namespace {
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string slowdown_text(double slowdown) { return fixed_text(slowdown, 3); }
 
-std::string of_each_step(const StragglerAnalysis& analysis, double saved) {
-  return time_text(saved) + " of each " + time_text(analysis.step_time) + " step";
-}
-
 std::string name_of(const WorkerPace& worker) {
   return "data-parallel rank " + std::to_string(worker.data_rank) + ", stage " +
          std::to_string(worker.stage);
-}
-
-std::string slow_worker_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  // Workers that are slower than their peers by what makes a job straggle.
-  std::vector<WorkerPace> slow;
-  for (const WorkerPace& worker : analysis.workers)
-    if (worker.ratio >= straggling_slowdown) slow.push_back(worker);
-  if (slow.size() == 1)
-    return "the worker of " + name_of(slow.front()) + " takes " +
-           fixed_text(slow.front().ratio, 2) + " times as long as its peers and costs " +
-           of_each_step(analysis, cost.saved);
-  constexpr std::size_t most_named = 4;
-  const auto named = std::span(slow).first(std::min(slow.size(), most_named));
-  return (slow.empty() ? std::string("workers that are a little slower than their peers")
-                       : std::to_string(slow.size()) + " workers slower than their peers (" +
-                             joined(named, "; ", [](const auto& each) { return name_of(each); }) +
-                             (slow.size() > most_named ? "; …)" : ")")) +
-         " cost " + of_each_step(analysis, cost.saved);
-}
-
-/// Whether a stage has more than one worker.
-bool has_peers(const StragglerAnalysis& analysis) {
-  return std::ranges::any_of(analysis.workers,
-                             [](const WorkerPace& worker) { return worker.data_rank > 0; });
-}
-
-std::string uneven_stages_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  const auto longest = std::ranges::max_element(analysis.stage_ratios);
-  const auto stage = longest - analysis.stage_ratios.begin();
-  const bool is_last = longest + 1 == analysis.stage_ratios.end();
-  return std::string(is_last ? "the last stage" : "stage " + std::to_string(stage)) + " of " +
-         std::to_string(analysis.stage_ratios.size()) + " has too much to do: its passes take " +
-         percent_text(*longest - 1) +
-         " longer than the mean of the stages; an even partition would save " +
-         of_each_step(analysis, cost.saved) +
-         (has_peers(analysis) ? ""
-                              : " (or its one worker is slow: with one data-parallel rank nothing "
-                                "tells these apart)");
 }
 
 bool are_sequence_lengths(const StragglerAnalysis& analysis) {
   return analysis.forward_backward_correlation >= sequence_length_correlation;
 }
 
-std::string uneven_batches_sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  return std::string(are_sequence_lengths(analysis)
-                         ? "microbatches hold sequences of different lengths: "
-                         : "passes of one worker take uneven times: ") +
-         "passes differ by " + percent_text(analysis.forward_scatter) + " forward and " +
-         percent_text(analysis.backward_scatter) + " backward, " +
-         (are_sequence_lengths(analysis) ? "those of one microbatch alike"
-                                         : "whatever the microbatch") +
-         " (correlation " + fixed_text(analysis.forward_backward_correlation, 2) +
-         "); even ones would save " + of_each_step(analysis, cost.saved);
-}
-
 std::string sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  if (cost.cause == StragglerCause::slow_worker) return slow_worker_sentence(analysis, cost);
-  if (cost.cause == StragglerCause::uneven_stages) return uneven_stages_sentence(analysis, cost);
-  if (cost.cause == StragglerCause::uneven_batches) return uneven_batches_sentence(analysis, cost);
-  return "transfers that take longer than most of their kind cost " +
-         of_each_step(analysis, cost.saved);
+  const std::string saved =
+      time_text(cost.saved) + " of each " + time_text(analysis.step_time) + " step";
+  if (cost.cause == StragglerCause::slow_worker) {
+    // Workers that are slower than their peers by what makes a job straggle.
+    std::vector<WorkerPace> slow;
+    for (const WorkerPace& worker : analysis.workers)
+      if (worker.ratio >= straggling_slowdown) slow.push_back(worker);
+    if (slow.empty()) return "workers that are a little slower than their peers cost " + saved;
+    if (slow.size() == 1)
+      return "the worker of " + name_of(slow.front()) + " takes " +
+             fixed_text(slow.front().ratio, 2) + " times as long as its peers and costs " + saved;
+    constexpr std::size_t most_named = 4;
+    return std::to_string(slow.size()) + " workers slower than their peers (" +
+           joined(std::span(slow).first(std::min(slow.size(), most_named)), "; ", name_of) +
+           (slow.size() > most_named ? "; …)" : ")") + " cost " + saved;
+  }
+  if (cost.cause == StragglerCause::uneven_stages) {
+    const auto longest = std::ranges::max_element(analysis.stage_ratios);
+    const auto stage = longest - analysis.stage_ratios.begin();
+    const bool is_last = longest + 1 == analysis.stage_ratios.end();
+    const bool has_peers = std::ranges::any_of(
+        analysis.workers, [](const WorkerPace& worker) { return worker.data_rank > 0; });
+    return std::string(is_last ? "the last stage" : "stage " + std::to_string(stage)) + " of " +
+           std::to_string(analysis.stage_ratios.size()) + " has too much to do: its passes take " +
+           percent_text(*longest - 1) +
+           " longer than the mean of the stages; an even partition would save " + saved +
+           (has_peers ? ""
+                      : " (or its one worker is slow: with one data-parallel rank nothing "
+                        "tells these apart)");
+  }
+  if (cost.cause == StragglerCause::uneven_batches) {
+    const bool lengths = are_sequence_lengths(analysis);
+    return std::string(lengths ? "microbatches hold sequences of different lengths: "
+                               : "passes of one worker take uneven times: ") +
+           "passes differ by " + percent_text(analysis.forward_scatter) + " forward and " +
+           percent_text(analysis.backward_scatter) + " backward, " +
+           (lengths ? "those of one microbatch alike" : "whatever the microbatch") +
+           " (correlation " + fixed_text(analysis.forward_backward_correlation, 2) +
+           "); even ones would save " + saved;
+  }
+  return "transfers that take longer than most of their kind cost " + saved;
 }
 
 /// The main cause of a job that straggles, and others that alone would make it straggle.
@@ -101,23 +83,15 @@ std::vector<CauseCost> causes_to_name(const StragglerAnalysis& analysis) {
   return named;
 }
 
-const char* words_for(const StragglerAnalysis& analysis, StragglerCause cause) {
-  constexpr std::array words{"slow workers", "uneven stages", "uneven passes", "slow transfers"};
-  if (cause == StragglerCause::uneven_batches && are_sequence_lengths(analysis))
-    return "uneven sequence lengths";
-  return words[static_cast<std::size_t>(cause)];
-}
-
-JsonValue json_of(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  return object_of({{"cause", dashed_name(cost.cause)},
-                    {"saved_s", cost.saved},
-                    {"standard_error_s", cost.standard_error},
-                    {"share", analysis.share(cost)}});
-}
-
 JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
-  const auto verdict_of = [&](const CauseCost& cost) {
-    JsonValue each = json_of(analysis, cost);
+  const auto cause_json = [&](const CauseCost& cost) {
+    return object_of({{"cause", dashed_name(cost.cause)},
+                      {"saved_s", cost.saved},
+                      {"standard_error_s", cost.standard_error},
+                      {"share", analysis.share(cost)}});
+  };
+  const auto verdict_json = [&](const CauseCost& cost) {
+    JsonValue each = cause_json(cost);
     each.set("text", JsonValue(sentence(analysis, cost)));
     return each;
   };
@@ -131,22 +105,20 @@ JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
   for (const JobWork work : enumerators<JobWork>())
     if (const double slowdown = analysis.slowdown_by_work[work]; slowdown > 0)
       works.set(dashed_name(work), JsonValue(slowdown));
-  return object_of(
-      {{"file", trace.file},
-       {"data_ranks", trace.num_data_ranks},
-       {"stages", trace.num_stages},
-       {"steps", trace.steps.size()},
-       {"operations", trace.operations.size()},
-       {"step_time_s", analysis.step_time},
-       {"ideal_time_s", analysis.ideal_time},
-       {"slowdown", analysis.slowdown()},
-       {"verdict", array_of(causes_to_name(analysis), verdict_of)},
-       {"causes",
-        array_of(analysis.causes, [&](const CauseCost& cost) { return json_of(analysis, cost); })},
-       {"slowdown_by_operation", works},
-       {"workers", array_of(analysis.workers, worker_json)},
-       {"stage_time_over_mean", array_of(analysis.stage_ratios)},
-       {"forward_backward_correlation", analysis.forward_backward_correlation}});
+  return object_of({{"file", trace.file},
+                    {"data_ranks", trace.num_data_ranks},
+                    {"stages", trace.num_stages},
+                    {"steps", trace.steps.size()},
+                    {"operations", trace.operations.size()},
+                    {"step_time_s", analysis.step_time},
+                    {"ideal_time_s", analysis.ideal_time},
+                    {"slowdown", analysis.slowdown()},
+                    {"verdict", array_of(causes_to_name(analysis), verdict_json)},
+                    {"causes", array_of(analysis.causes, cause_json)},
+                    {"slowdown_by_operation", works},
+                    {"workers", array_of(analysis.workers, worker_json)},
+                    {"stage_time_over_mean", array_of(analysis.stage_ratios)},
+                    {"forward_backward_correlation", analysis.forward_backward_correlation}});
 }
 
 document::Document document_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
@@ -155,8 +127,12 @@ document::Document document_of(const JobTrace& trace, const StragglerAnalysis& a
     return document::figure(data, "/causes/" + std::to_string(cause) + key, format);
   };
   document::Table causes{"wr", {{"removed alone", "saves", "", "of the loss"}}};
+  const std::array words{
+      "slow workers", "uneven stages",
+      are_sequence_lengths(analysis) ? "uneven sequence lengths" : "uneven passes",
+      "slow transfers"};
   for (std::size_t i = 0; i < analysis.causes.size(); ++i)
-    causes.rows.push_back({words_for(analysis, analysis.causes[i].cause),
+    causes.rows.push_back({words[static_cast<std::size_t>(analysis.causes[i].cause)],
                            cause_figure(i, "/saved_s", time_text),
                            "± " + cause_figure(i, "/standard_error_s", time_text),
                            cause_figure(i, "/share", percent_text)});

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "core/file_io.hpp"
 #include "core/utf8.hpp"
@@ -12,19 +11,16 @@
 namespace windtunnel::formats {
 namespace {
 
-/// "llama3-70b" of llama3 and 70B.
-std::string shipped_model(const Library& library, const LaunchSettings& settings) {
-  std::string wanted =
-      launch_key(lower_case(settings.text("model.name") + "-" + settings.text("model.flavor")));
-  if (wanted == "deepseek-v3-671b") wanted = "deepseek-v3";
-  const std::vector<std::string> names = library.names("models");
-  return std::ranges::count(names, wanted) > 0 ? wanted : "";
-}
-
 Imported import_torchtitan(const ImportRequest& request, const Library& library) {
   LaunchSettings settings = read_toml_settings(*read_source_or_stdin(request.inputs.front()));
   ImportRequest with_model = request;
-  if (with_model.options.model.empty()) with_model.options.model = shipped_model(library, settings);
+  // "llama3-70b" of llama3 and 70B
+  std::string shipped =
+      launch_key(lower_case(settings.text("model.name") + "-" + settings.text("model.flavor")));
+  if (shipped == "deepseek-v3-671b") shipped = "deepseek-v3";
+  if (std::string& model = with_model.options.model;
+      model.empty() && std::ranges::count(library.names("models"), shipped) > 0)
+    model = shipped;
   LaunchScenario scenario(with_model, library, std::move(settings), detail::torchtitan_table);
   // Defaults of job_config.py.
   for (const auto& [pointer, value] : {std::pair{"/model/sequence", json_of(2048)},

@@ -1,8 +1,8 @@
+#include "importers/base_platform.hpp"
+
 #include <doctest/doctest.h>
 
 #include <string_view>
-
-#include "importers/base_platform.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,6 +1,7 @@
+#include "importers/straggler_causes.hpp"
+
 #include <cmath>
 
-#include "importers/straggler_causes.hpp"
 #include "importers/testing.hpp"
 
 using namespace windtunnel;
