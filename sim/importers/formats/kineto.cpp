@@ -20,6 +20,7 @@
 #include "importers/rank_verdict.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/report_view.hpp"
 #include "report/terminal_text.hpp"
 #include "scenario/scenario.hpp"
 #include "units/quantity_reader.hpp"
@@ -110,10 +111,9 @@ void write_set(const std::vector<ReadTrace>& traces, const ImportRequest& reques
 
 // The ranks of a job compared.
 
-std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string rate_text(double rate) { return significant_text(rate * 1e-9, 3) + " GB/s"; }
 
-std::string name_of(const RankGroup& group) {
+std::string group_name(const RankGroup& group) {
   return !group.description.empty() ? group.description : group.name;
 }
 
@@ -131,7 +131,7 @@ std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<Rank
   if (!power.suspect) return text + ". Add the traces of all ranks of a tensor or data group";
   const RankPace& pace = verdict.ranks[*power.suspect];
   text += ". Suspect rank " + std::to_string(ranks[*power.suspect].rank) +
-          ", for which others wait " + time_text(pace.lag) + " a step: add the traces of ";
+          ", for which others wait " + html::text_of_time(pace.lag) + " a step: add the traces of ";
   if (power.missing_peers.empty()) return text + "the other ranks of its process groups";
   return text + (power.missing_peers.size() == 1 ? "rank " : "ranks ") +
          rank_list(power.missing_peers) + ", which are in a process group with it";
@@ -162,8 +162,9 @@ std::vector<document::Section> sections_of(const RankVerdict& verdict,
       {{"latest ranks, of one step", "compute", "to its peers", "others wait", "comes last"}}};
   for (const RankPace& pace : latest)
     paces.rows.push_back({"rank " + std::to_string(ranks[pace.member].rank),
-                          time_text(pace.compute), signed_percent_text(pace.compute_over_peers - 1),
-                          time_text(pace.lag), percent_text(pace.share_last)});
+                          html::text_of_time(pace.compute),
+                          signed_percent_text(pace.compute_over_peers - 1),
+                          html::text_of_time(pace.lag), percent_text(pace.share_last)});
   std::vector<document::Part> compared{
       document::Words("calls matched across ranks: " +
                       grouped_text(static_cast<double>(verdict.matched.calls.size())) + " in " +
@@ -173,7 +174,7 @@ std::vector<document::Section> sections_of(const RankVerdict& verdict,
   std::map<Key, std::vector<double>> alike;
   for (const GroupRate& rate : verdict.groups) {
     const RankGroup& group = verdict.matched.groups[rate.group];
-    alike[{name_of(group), group.members.size(), rate.kind, rate.bytes}].push_back(
+    alike[{group_name(group), group.members.size(), rate.kind, rate.bytes}].push_back(
         rate.bus_bandwidth);
   }
   document::Table rates{"wr?lrrr??",
@@ -202,7 +203,7 @@ std::vector<document::Section> sections_of(const RankVerdict& verdict,
   return {{"ranks", "Ranks", "", compared}, {"verdict", "Verdict", "Verdict", judged}};
 }
 
-JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
+JsonValue verdict_json(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
   const auto rank_of = [&](std::size_t member) { return ranks[member].rank; };
   const auto pace_json = [&](const RankPace& pace) {
     return object_of({{"rank", rank_of(pace.member)},
@@ -214,7 +215,7 @@ JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& rank
   const auto rate_json = [&](const GroupRate& rate) {
     const RankGroup& group = verdict.matched.groups[rate.group];
     return object_of(
-        {{"group", name_of(group)},
+        {{"group", group_name(group)},
          {"ranks", array_of(group.members, rank_of)},
          {"calls", rate.num_calls},
          {"call", dashed_name(rate.kind)},
@@ -250,7 +251,7 @@ JsonValue json_of(const RankVerdict& verdict, const std::vector<RankTrace>& rank
 
 // All traces.
 
-JsonValue json_of(const ReadTrace& read) {
+JsonValue trace_json(const ReadTrace& read) {
   const GpuTrace& trace = read.trace;
   const auto of_gpus = [](const std::vector<GpuTotals>& gpus) {
     return array_of(gpus, [](const GpuTotals& gpu) { return json_of(gpu, 1); });
@@ -331,7 +332,7 @@ void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
              : "those of other ranks in their group are missing or different"));
   for (document::Section& section : sections_of(verdict, ranks))
     report.sections.push_back(std::move(section));
-  report.data.set("across_ranks", json_of(verdict, ranks));
+  report.data.set("across_ranks", verdict_json(verdict, ranks));
 }
 
 Imported import_kineto(const ImportRequest& request, const Library& library) {
@@ -369,7 +370,7 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
   JsonValue::Array ranks;
   std::size_t num_gpus = 0;
   for (const ReadTrace& read : traces) {
-    ranks.push_back(json_of(read));
+    ranks.push_back(trace_json(read));
     num_gpus += read.whole.size();
   }
   document::Document& report = imported.report.emplace();

@@ -11,16 +11,16 @@
 #include "importers/straggler_causes.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
+#include "report/report_view.hpp"
 #include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel::formats {
 namespace {
 
-std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string slowdown_text(double slowdown) { return fixed_text(slowdown, 3); }
 
-std::string name_of(const WorkerPace& worker) {
+std::string worker_name(const WorkerPace& worker) {
   return "data-parallel rank " + std::to_string(worker.data_rank) + ", stage " +
          std::to_string(worker.stage);
 }
@@ -30,8 +30,8 @@ bool are_sequence_lengths(const StragglerAnalysis& analysis) {
 }
 
 std::string sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
-  const std::string saved =
-      time_text(cost.saved) + " of each " + time_text(analysis.step_time) + " step";
+  const std::string saved = html::text_of_time(cost.saved) + " of each " +
+                            html::text_of_time(analysis.step_time) + " step";
   if (cost.cause == StragglerCause::slow_worker) {
     // Workers that are slower than their peers by what makes a job straggle.
     std::vector<WorkerPace> slow;
@@ -39,11 +39,11 @@ std::string sentence(const StragglerAnalysis& analysis, const CauseCost& cost) {
       if (worker.ratio >= straggling_slowdown) slow.push_back(worker);
     if (slow.empty()) return "workers that are a little slower than their peers cost " + saved;
     if (slow.size() == 1)
-      return "the worker of " + name_of(slow.front()) + " takes " +
+      return "the worker of " + worker_name(slow.front()) + " takes " +
              fixed_text(slow.front().ratio, 2) + " times as long as its peers and costs " + saved;
     constexpr std::size_t most_named = 4;
     return std::to_string(slow.size()) + " workers slower than their peers (" +
-           joined(std::span(slow).first(std::min(slow.size(), most_named)), "; ", name_of) +
+           joined(std::span(slow).first(std::min(slow.size(), most_named)), "; ", worker_name) +
            (slow.size() > most_named ? "; …)" : ")") + " cost " + saved;
   }
   if (cost.cause == StragglerCause::uneven_stages) {
@@ -83,7 +83,7 @@ std::vector<CauseCost> causes_to_name(const StragglerAnalysis& analysis) {
   return named;
 }
 
-JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
+JsonValue analysis_json(const JobTrace& trace, const StragglerAnalysis& analysis) {
   const auto cause_json = [&](const CauseCost& cost) {
     return object_of({{"cause", dashed_name(cost.cause)},
                       {"saved_s", cost.saved},
@@ -122,7 +122,7 @@ JsonValue json_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
 }
 
 document::Document document_of(const JobTrace& trace, const StragglerAnalysis& analysis) {
-  const JsonValue data = json_of(trace, analysis);
+  const JsonValue data = analysis_json(trace, analysis);
   const auto cause_figure = [&](std::size_t cause, const char* key, std::string (*format)(double)) {
     return document::figure(data, "/causes/" + std::to_string(cause) + key, format);
   };
@@ -133,8 +133,8 @@ document::Document document_of(const JobTrace& trace, const StragglerAnalysis& a
       "slow transfers"};
   for (std::size_t i = 0; i < analysis.causes.size(); ++i)
     causes.rows.push_back({words[static_cast<std::size_t>(analysis.causes[i].cause)],
-                           cause_figure(i, "/saved_s", time_text),
-                           "± " + cause_figure(i, "/standard_error_s", time_text),
+                           cause_figure(i, "/saved_s", html::text_of_time),
+                           "± " + cause_figure(i, "/standard_error_s", html::text_of_time),
                            cause_figure(i, "/share", percent_text)});
   std::vector<document::Part> verdict;
   for (const CauseCost& cost : causes_to_name(analysis))
@@ -149,8 +149,8 @@ document::Document document_of(const JobTrace& trace, const StragglerAnalysis& a
            count_text(trace.num_stages, "stage") + ", " + count_text(trace.steps.size(), "step") +
            ", " + grouped_text(static_cast<double>(trace.operations.size())) + " operations"},
           "slowdown by stragglers",
-          {{"a step, replayed", document::figure(data, "/step_time_s", time_text)},
-           {"without stragglers", document::figure(data, "/ideal_time_s", time_text)},
+          {{"a step, replayed", document::figure(data, "/step_time_s", html::text_of_time)},
+           {"without stragglers", document::figure(data, "/ideal_time_s", html::text_of_time)},
            {"slowdown by stragglers", document::figure(data, "/slowdown", slowdown_text)}},
           {{"causes", "Causes", "", {causes}}, {"verdict", "Verdict", "Verdict", verdict}},
           "windtunnel import straggler-trace --json"};
