@@ -95,6 +95,13 @@ CollectiveTask collective_task(const Platform& platform, const CollectiveMembers
       return SwitchTime{part(&SwitchTime::fill), part(&SwitchTime::rounds)};
     };
   task.links = links_of(members.type_of(0), gpus_on(by_node.front()));
+  if (platform.node_types.size() > 1)
+    for (const std::vector<std::size_t>& here : by_node) {
+      const NodeLinks other = links_of(members.type_of(here.front()), gpus_on(here));
+      task.links.nvlink = task.links.nvlink && other.nvlink && other.gpu == task.links.gpu;
+      task.links.wires = std::min(task.links.wires, other.wires);
+      task.links.gpu = std::min(task.links.gpu, other.gpu);
+    }
   task.exit = [&platform, &members] { return slowest_exit(platform, members); };
   return task;
 }
@@ -180,6 +187,17 @@ RingLayout ring_layout(const std::vector<NodeId>& node_of_member) {
   return layout;
 }
 
+NodeExit exit_of(const Platform& platform, NodeId node, const NodeType& type,
+                 const std::vector<int>& gpus) {
+  const std::vector<int> nics = working_nics(platform, node, nics_of(gpus, type));
+  return {rate_of_nics(platform, node, nics), static_cast<int>(nics.size())};
+}
+
+NodeExit exit_to(const Platform& platform, NodeId node, NodeId next, NodeExit exit) {
+  if (const auto own = own_bandwidth(platform, node, next)) exit.rate = std::min(exit.rate, *own);
+  return exit;
+}
+
 NodeExit slowest_exit(const Platform& platform, const CollectiveMembers& members) {
   const std::vector<std::vector<std::size_t>>& by_node = members.layout.by_node;
   NodeExit slowest{BytesPerSecond{std::numeric_limits<double>::infinity()}, 0};
@@ -190,11 +208,9 @@ NodeExit slowest_exit(const Platform& platform, const CollectiveMembers& members
       gpus.insert(gpus.end(), members.gpus_of(member).begin(), members.gpus_of(member).end());
     const NodeId node = members.nodes[here.front()];
     const NodeId next = members.nodes[by_node[(i + 1) % by_node.size()].front()];
-    const std::vector<int> nics =
-        working_nics(platform, node, nics_of(gpus, members.type_of(here.front())));
-    BytesPerSecond rate = rate_of_nics(platform, node, nics);
-    if (const auto own = own_bandwidth(platform, node, next)) rate = std::min(rate, *own);
-    if (rate < slowest.rate) slowest = {rate, static_cast<int>(nics.size())};
+    const NodeExit exit =
+        exit_to(platform, node, next, exit_of(platform, node, members.type_of(here.front()), gpus));
+    if (exit.rate < slowest.rate) slowest = exit;
   }
   return slowest;
 }

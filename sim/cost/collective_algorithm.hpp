@@ -47,7 +47,13 @@ struct CollectiveMembers {
 struct NodeExit {
   BytesPerSecond rate{};
   int nics = 0;
+  bool operator==(const NodeExit&) const = default;
 };
+/// Of these GPUs of `node`, whatever node comes next.
+NodeExit exit_of(const Platform& platform, NodeId node, const NodeType& type,
+                 const std::vector<int>& gpus);
+/// The same to the node `next`.
+NodeExit exit_to(const Platform& platform, NodeId node, NodeId next, NodeExit exit);
 /// Of the node whose ring step, alone on its links, is the slowest.
 NodeExit slowest_exit(const Platform& platform, const CollectiveMembers& members);
 
@@ -69,7 +75,7 @@ struct CollectiveTask {
   /// An all-reduce by the nodes' switches, where all have such.
   std::function<SwitchTime(Bytes payload)> in_switch;
   int switch_channels = 1;         ///< Interconnect::switch_channels
-  NodeLinks links = {};            ///< of the first node
+  NodeLinks links = {};            ///< the least of all nodes'
   bool pat = false;                ///< CrossingTask::pat
   std::function<NodeExit()> exit;  ///< out of a node: slowest_exit()
 };

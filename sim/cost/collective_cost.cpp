@@ -166,7 +166,7 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task) {
   const double sent = task.nodes == 2 ? 1 : task.nodes == 3 ? 1.5 : 2;
   // A hop of Simple takes 14 us on InfiniBand; networks that take longer tell NCCL so.
   constexpr Seconds usual_hop{14e-6};
-  const BytesPerSecond line = task.rate * task.links.step_over_rate;
+  const BytesPerSecond line = task.rate * (task.sharing * task.links.step_over_rate);
   std::vector<NodeCrossing> ways;
   for (const TunerChoice& choice :
        tuner_choices({payload, task.members, task.nodes, line, task.links.wires,
@@ -187,7 +187,7 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task) {
       crossing.in_node = task.in_node(payload);
     } else if (choice.algorithm == "PAT") {
       crossing.volume = in_ring / pat_share;
-      crossing.latency = choice.latency;
+      crossing.latency = pat_latency(task.members, task.hop);
     } else if (choice.algorithm == "tree") {
       const Bytes chunk = tree_chunk(task.nics);
       crossing.volume = payload * sent;

@@ -60,7 +60,7 @@ struct NodeLinks {
   BytesPerSecond wires{};     ///< out of a GPU to the others of its group
   double step_over_rate = 1;  ///< nccl_step() over what a NIC attains
   NcclGpu gpu = NcclGpu::ampere;
-  bool nvlink = true;
+  bool nvlink = true;  ///< TunerInput::nvlink
 };
 NodeLinks links_of(const NodeType& node, const std::vector<int>& gpus);
 
@@ -92,7 +92,8 @@ struct CrossingTask {
   int switch_channels = 1;  ///< Interconnect::switch_channels
   NodeLinks links = {};     ///< as the tuner sees them
   RingKind work = RingKind::all_reduce;
-  bool pat = false;  ///< NCCL has PAT
+  bool pat = false;    ///< NCCL has PAT
+  double sharing = 1;  ///< collectives on the same NICs, of which NCCL does not know
 };
 
 /// What it takes:  latency + max(in_node, volume / rate),  since what NICs send has been reduced in the node before: a pipeline of chunks,

@@ -230,13 +230,13 @@ TEST_CASE("halves of an all-reduce with a member a node go by PAT where NCCL has
   CHECK(ring.algorithm == "ring");
   CHECK(ring.volume == Bytes{0.75e9});
   CHECK(ring.latency.value() == doctest::Approx(30e-6));
-  // 8 us, 7 levels of 14 us of which 3.5 go at once, and 2.8 us for each of 128; three quarters of the ring's rate.
-  const NodeCrossing pat = crossing(half(128, 64_MB, true));
+  // 8 us, 7 levels of 10 us of which 3.5 go at once, and 2.8 us for each of 128; three quarters of the ring's rate.
+  const NodeCrossing pat = crossing(half(128, 16_MB, true));
   CHECK(pat.algorithm == "PAT");
-  CHECK(pat.latency.value() == doctest::Approx(8e-6 + 28e-6 + 358.4e-6));
-  CHECK(pat.volume.value() == doctest::Approx(64e6 * 127 / 128 / 0.75));
-  CHECK(crossing(half(128, 64_MB, false)).algorithm == "ring");
-  CHECK(crossing(half(128, 64_MB, true, 2)).algorithm == "ring");
+  CHECK(pat.latency.value() == doctest::Approx(8e-6 + 20e-6 + 358.4e-6));
+  CHECK(pat.volume.value() == doctest::Approx(16e6 * 127 / 128 / 0.75));
+  CHECK(crossing(half(128, 16_MB, false)).algorithm == "ring");
+  CHECK(crossing(half(128, 16_MB, true, 2)).algorithm == "ring");
 }
 
 TEST_CASE(

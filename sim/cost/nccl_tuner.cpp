@@ -56,7 +56,18 @@ constexpr double switch_share = 5.0 / 6;  ///< what NVLS is reckoned to attain o
 
 Seconds us(double count) { return Seconds{count * 1e-6}; }
 
+/// ncclTopoDupChannels (src/graph/search.cc): few fast channels are twice as many of half the rate.
+bool doubles_channels(const TunerInput& input) {
+  const BytesPerSecond each = input.nics / input.channels;
+  return each >= 25_GBps &&
+         (input.gpu <= NcclGpu::ampere || each >= 50_GBps || input.channels <= 4);
+}
+
 }  // namespace
+
+Seconds pat_latency(int members, Seconds hop) {
+  return us(pat_base + members * pat_member) + hop * (std::floor(std::log2(members)) / pat_overlap);
+}
 
 NcclGpu nccl_gpu(const Device& device) {
   const auto multiplies = [&](Precision precision) { return device.peak.contains(precision); };
@@ -79,29 +90,31 @@ std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
   const double here = std::floor(n / nodes);
   const double levels = std::floor(std::log2(nodes));
   const bool two = input.nodes == 2;
+  const int channels = input.channels * (doubles_channels(input) ? 2 : 1);
   const auto at_most = [&](const Limits& limits) {
-    return limits[static_cast<std::size_t>(input.gpu)][two ? 0 : 1] * 1_GBps * input.channels;
+    return limits[static_cast<std::size_t>(input.gpu)][two ? 0 : 1] * 1_GBps * channels;
   };
   const BytesPerSecond inside =
       one_each ? most_rate : input.wires * (here > 1 ? here / (here - 1) : 1.0);
   // Over two nodes a tree may take more inside than its NICs carry, up to the largest of the steps.
   const BytesPerSecond most_inside = steps_of_nics.front() * 1_GBps * input.channels;
   const BytesPerSecond ring = std::min(input.nics, inside);
-  const BytesPerSecond tree = std::min(
-      std::min(two && !one_each ? std::min(input.nics * 2.0, most_inside) : input.nics, inside) *
-          0.92,
-      at_most(most_of_tree));
+  const BytesPerSecond in_tree =
+      std::min(two ? std::min(input.nics * 2.0, most_inside) : input.nics, inside);
+  const BytesPerSecond tree = std::min(in_tree * 0.92, at_most(most_of_tree));
+  // A GPU alone on its node is parent, child and leaf at once (NCCL_TOPO_PATTERN_TREE).
+  const double of_tree = one_each ? 0.85 : 1;
   const BytesPerSecond ll = most_of_ll[two ? 0 : 1] * 1_GBps;
   std::vector<TunerChoice> choices;
   for (const Protocol& protocol : protocols) {
     const bool simple = protocol.name == "Simple";
-    if ((protocol.name == "LL128" && !input.nvlink) || (!whole && !simple)) continue;
+    if ((protocol.name == "LL128" && !input.nvlink) || (!whole && !simple && !one_each)) continue;
     const Seconds network = input.network * static_cast<double>(protocol.flights);
     const double between = one_each ? protocol.tree_between : protocol.ring_between;
     Seconds ring_latency = us(protocol.ring_base + (steps - crossings) * protocol.ring_inside) +
                            (us(between) + network) * crossings;
     constexpr Bytes plateau = 64_B;
-    if (simple && whole && input.payload / (2 * input.channels * n) >= plateau)
+    if (simple && whole && input.payload / (2 * channels * n) >= plateau)
       ring_latency *= input.gpu == NcclGpu::volta ? 1.9 : 1.4;
     choices.push_back(
         {"ring", protocol.name, ring_latency,
@@ -110,11 +123,10 @@ std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
                                      : std::min(ring * 0.5, ll)) *
              (n / steps)});
     if (!whole) {
-      if (one_each && input.pat)
+      if (one_each && simple && input.pat)
         choices.push_back({"PAT", protocol.name,
-                           us(pat_base + n * pat_member) +
-                               (us(protocol.tree_between) + network) * (levels / pat_overlap),
-                           ring * pat_share});
+                           pat_latency(input.members, us(protocol.tree_between) + network),
+                           in_tree * pat_share});
       continue;
     }
     choices.push_back(
@@ -124,7 +136,7 @@ std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
          (simple                     ? tree
           : protocol.name == "LL128" ? std::min(tree * (120.0 / 128), at_most(most_of_tree_ll128))
                                      : std::min(tree / 3.8, ll)) *
-             (0.5 * correction(protocol, input.payload))});
+             (0.5 * of_tree * correction(protocol, input.payload))});
   }
   if (input.nvls && whole) {
     const double heads = std::min(here, 1.0 * most_nvls_heads);

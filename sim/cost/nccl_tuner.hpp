@@ -20,11 +20,11 @@ BytesPerSecond nccl_step(BytesPerSecond nic);
 struct TunerInput {
   Bytes payload{};
   int members = 0, nodes = 0;
-  BytesPerSecond nics{};   ///< out of a node, in steps of nccl_step()
+  BytesPerSecond nics{};   ///< out of a node, in steps of nccl_step(), whoever else uses them
   BytesPerSecond wires{};  ///< out of a GPU to others of its node
   int channels = 1;        ///< of its search, one a NIC
   NcclGpu gpu = NcclGpu::ampere;
-  bool nvlink = true;  ///< inside a node; without it there is no LL128
+  bool nvlink = true;  ///< inside all nodes, of equal GPUs; else there is no LL128
   bool nvls = false;   ///< switches reduce
   Seconds network{};   ///< what a hop takes more than on InfiniBand (ncclNetProperties, latency)
   RingKind work = RingKind::all_reduce;
@@ -36,6 +36,8 @@ inline constexpr int most_nvls_heads = 32;
 
 /// What PAT attains of a ring's rate.
 inline constexpr double pat_share = 0.75;
+/// Of PAT among so many members, one a node.
+Seconds pat_latency(int members, Seconds hop);
 
 /// A way that it may take.
 struct TunerChoice {
@@ -51,7 +53,7 @@ struct TunerChoice {
 /// platform, not steps. Of LL and LL128, whose tables NVIDIA measured, it is also what they take. With one member a node each hop is exposed:
 /// rings take the latency of a tree's hops, and halves of an all-reduce may go by PAT (Jeaugey, arXiv:2506.20252; ncclPatEnable()).
 /// Limits: hosts are Intel's; Blackwell's switches are reckoned with as Hopper's; the steps of NICs are Hopper's with the 10 and 5 GB/s of older
-/// GPUs; halves have no LL and LL128, and their reductions are sums (averages have no PAT); NVLink SHARP with in-network reduction and plugins'
+/// GPUs; halves with several members a node have no LL and LL128, and reductions are sums (averages have no PAT); NVLink SHARP with in-network reduction and plugins'
 /// own tuners are not here.
 std::vector<TunerChoice> tuner_choices(const TunerInput& input);
 

@@ -84,9 +84,11 @@ TEST_CASE("with one GPU a node each hop is exposed") {
   const TunerInput each{1_MiB, 16, 16, 48_GBps, 370.8_GBps, 1, NcclGpu::hopper};
   CHECK(choice_of(each, "ring LL").latency.value() == doctest::Approx(156.6e-6));
   CHECK(choice_of(each, "ring LL").rate.value() == doctest::Approx(20.4e9 * 16 / 30));
-  // 14 + 8 * 8.5 us; a channel of 29 GB/s, a half of it for both ways, of which 0.6 at 1 MiB.
+  // 14 + 8 * 8.5 us; two channels of 24 GB/s, less than their limits, at 0.92 * 120/128, a half of it for both ways, of which 0.6 at 1 MiB, and
+  // 0.85 for a GPU that is parent, child and leaf at once.
   CHECK(choice_of(each, "tree LL128").latency.value() == doctest::Approx(82e-6));
-  CHECK(choice_of(each, "tree LL128").rate.value() == doctest::Approx(29e9 / 2 * 0.6));
+  CHECK(choice_of(each, "tree LL128").rate.value() ==
+        doctest::Approx(48e9 * 0.92 * 120 / 128 / 2 * 0.6 * 0.85));
   // A gather has half the steps: 8.4 + 15 * 14 us, and 48 GB/s over 15/16; PAT 8 + 4 * 14 / 3.5 + 16 * 2.8 us at three quarters.
   TunerInput gather = each;
   gather.work = RingKind::all_gather;
@@ -95,7 +97,13 @@ TEST_CASE("with one GPU a node each hop is exposed") {
   CHECK(choice_of(gather, "ring Simple").rate.value() == doctest::Approx(48e9 * 16 / 15));
   CHECK(choice_of(gather, "PAT Simple").latency.value() == doctest::Approx(68.8e-6));
   CHECK(choice_of(gather, "PAT Simple").rate == 36_GBps);
-  CHECK(tuner_choices(gather).size() == 2);
+  CHECK(choice_of(gather, "ring LL").latency.value() == doctest::Approx(6.6e-6 + 15 * 5e-6));
+  CHECK(choice_of(gather, "ring LL").rate.value() == doctest::Approx(20.4e9 * 16 / 15));
+  // Over two nodes channels inside are faster than the NIC, up to 48 GB/s.
+  const TunerInput two{
+      1_MiB, 2, 2, 24_GBps, 240_GBps, 1, NcclGpu::ampere, true, false, {}, RingKind::all_gather,
+      true};
+  CHECK(choice_of(two, "PAT Simple").rate == 36_GBps);
   CHECK(picked(gather) == "PAT Simple");
   gather.payload = 1_GiB;
   CHECK(picked(gather) == "ring Simple");

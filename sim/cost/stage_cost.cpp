@@ -160,13 +160,15 @@ Seconds ring_time(const StageCostInputs& in, const DataGroup& group, const Opera
                     wires.switch_channels,
                     links_of(*in.node, group.gpus_in_node),
                     kind,
-                    in.software->gathers_by_pat};
+                    in.software->gathers_by_pat,
+                    std::max(1.0, t / (of_node * in.node->nics))};
   if (!whole) {
     const double calls = operation.calls;
     task.payload = payload / calls;
     const NodeCrossing taken = crossing(task);
+    const Seconds inside = taken.protocol == "Simple" ? in_node(payload) : taken.in_node * calls;
     return (in.fabric->latency + taken.latency) * calls +
-           std::max(in_node(payload), taken.volume * calls / rate);
+           std::max(inside, taken.volume * calls / rate);
   }
   if (reduces_in_switch(wires, group.gpus_in_node.size()))
     task.in_switch = [&](Bytes bytes) {
@@ -381,7 +383,7 @@ double largest_of(double n) {
 
 /// What a node does itself, kernels and collectives inside it.
 void slow_passes(const StageCostInputs& in, ChunkOperations& operations) {
-  const double factor = wait_for_slowest(*in.node, *in.plan);
+  const double factor = slowest_node_factor(*in.node, *in.plan);
   if (factor == 1) return;
   const auto is_in_node = [&](Label label) {
     const Part part = row_of(label).part;
@@ -596,7 +598,7 @@ ChunkOperations chunk_operations(const StageCostInputs& given, const ChunkRole& 
   return operations;
 }
 
-double wait_for_slowest(const NodeType& node, const Plan& plan) {
+double slowest_node_factor(const NodeType& node, const Plan& plan) {
   if (node.pass_spread == 0 || plan.num_nodes < 2) return 1;
   const Parallel& parallel = plan.parallel;
   const double nodes = plan.num_nodes, microbatches = microbatches_of_iteration(plan),

@@ -121,7 +121,7 @@ ChunkOperations chunk_operations(const StageCostInputs& inputs, const ChunkRole&
 ///   exp(s ((m - 1) e(N) + (1 + f) e(N/r)/sqrt(r)) / (m + f)),   s = NodeType::pass_spread, f = (p - 1)/v
 /// The first and the last microbatch cross all nodes of a pipeline, between which differences average out; all others follow one another at
 /// the pace of the slowest. [own] Limits: stages are alike but for their nodes; noise of the scenario adds to it.
-double wait_for_slowest(const NodeType& node, const Plan& plan);
+double slowest_node_factor(const NodeType& node, const Plan& plan);
 
 /// Costs of the stage's chunks: sums over chunk_operations(). A pass takes what its operations
 /// take alone, or longer where the CPU cannot launch them as fast.

@@ -331,7 +331,7 @@ TEST_CASE("passes wait for the slowest of equal nodes, the first and the last fo
   // Without stages all wait for the slower node in each microbatch.
   world.plan.parallel.pipeline = 1;
   world.plan.num_nodes = 2;
-  CHECK(std::log(wait_for_slowest(world.node, world.plan)) ==
+  CHECK(std::log(slowest_node_factor(world.node, world.plan)) ==
         doctest::Approx(0.1 * of_two).epsilon(0.05));
 }
 

@@ -18,7 +18,6 @@ using document::figure;
 using document::Figure;
 using document::Words;
 
-
 /// A use of time: its key, its name for people, and its colour in the page's style sheet.
 struct Use {
   const char *key, *words, *colour;

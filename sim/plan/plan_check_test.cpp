@@ -1,10 +1,11 @@
 // Bytes of states have their tests with the memory account (sim/memory/fitting_test.cpp); here stand the combinations that are refused.
+#include "plan/plan_check.hpp"
+
 #include <doctest/doctest.h>
 
 #include <string>
 
 #include "plan/plan.hpp"
-#include "plan/plan_check.hpp"
 
 namespace windtunnel {
 namespace {

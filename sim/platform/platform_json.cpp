@@ -216,6 +216,11 @@ void read_node_types(ObjectReader& reader, Platform& platform, const Platform* r
         read_node_type(entry, place_in(reader, entry), platform,
                        read_before == nullptr ? nullptr : &read_before->node_types[i].device));
   }
+  if (platform.node_types.size() > 1 &&
+      std::ranges::any_of(platform.node_types,
+                          [](const NodeType& type) { return type.pass_spread > 0; }))
+    reader.problem("node_types", "pass_spread is for a platform whose nodes are of one type",
+                   "leave it out, or describe the slower nodes as a node type");
 }
 
 /// What is wrong with a cell's size; nothing stands on the diagonal that could be too small.

@@ -1,3 +1,5 @@
+#include "scenario/scenario.hpp"
+
 #include <doctest/doctest.h>
 
 #include <string>
@@ -6,7 +8,6 @@
 
 #include "core/problem.hpp"
 #include "core/testing.hpp"
-#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {

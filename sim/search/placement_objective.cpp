@@ -103,6 +103,8 @@ class PlacementTables {
     built_ = built_for(scenario, played_plan_);
     for (const PlanDevice& device : plan().devices) {
       slots_.push_back({device.node, device.gpus});
+      exits_.push_back(exit_of(scenario.platform, device.node, scenario.nodes[device.node.index()],
+                               device.gpus));
       attachments_.push_back(network_.attach(device.node, device.gpus));
     }
     layout_.chunks = plan().parallel.virtual_pipeline;
@@ -156,6 +158,15 @@ class PlacementTables {
   const Network::Endpoint& slot(int slot) const { return slots_[static_cast<std::size_t>(slot)]; }
   const NodeType& node_type(int slot) const {
     return scenario_->nodes[this->slot(slot).node.index()];
+  }
+  /// Whether two slots are of one kind.
+  bool are_alike(int a, int b) const {
+    return kind_of_slot_[static_cast<std::size_t>(a)] == kind_of_slot_[static_cast<std::size_t>(b)];
+  }
+  /// The way out of a slot's node to another's.
+  NodeExit exit(int from, int to) const {
+    return exit_to(scenario_->platform, slot(from).node, slot(to).node,
+                   exits_[static_cast<std::size_t>(from)]);
   }
 
   /// Works of a stage's device in a slot.
@@ -281,6 +292,7 @@ class PlacementTables {
   DurationLayout layout_;
   std::vector<Network::Endpoint> slots_;          ///< where the plan's own devices are
   std::vector<Network::Attachment> attachments_;  ///< of the slots
+  std::vector<NodeExit> exits_;                   ///< of the slots, whatever node comes next
   std::vector<int> kind_of_slot_;
   std::vector<Kind> kinds_;
   std::vector<std::vector<std::vector<Work>>> works_;  ///< by stage, by kind
@@ -391,38 +403,52 @@ class PlacedRings {
   };
   /// A ring as it lies on the slots.
   struct Ring {
-    std::vector<int> slots;                ///< by member
-    bool is_spread = false;                ///< each member has a node of its own
-    NodeExit exit;                         ///< slowest_exit(); not of one node
-    const NodeType* first_type = nullptr;  ///< of the first member
+    std::vector<int> slots;       ///< by member
+    bool is_spread = false;       ///< each member has a node of its own
+    std::vector<NodeExit> exits;  ///< of such members, to the next
+    NodeExit slowest_exit() const {
+      return *std::min_element(
+          exits.begin(), exits.end(),
+          [](const NodeExit& a, const NodeExit& b) { return a.rate < b.rate; });
+    }
     Seconds fixed{}, latency{};
     std::vector<MemberFlow> flows;
     std::vector<PlacementTables::Route> routes;  ///< of the flows
   };
+  /// The ways out of the nodes of members that moved, or whose next did.
+  static void follow_exits(Ring& ring, const std::vector<int>& before, PlacementTables& tables) {
+    const std::size_t n = ring.slots.size();
+    const bool knows_others = !ring.exits.empty();
+    ring.exits.resize(ring.is_spread ? n : 0);
+    for (std::size_t i = 0; i < ring.exits.size(); ++i) {
+      const std::size_t next = (i + 1) % n;
+      if (knows_others && ring.slots[i] == before[i] && ring.slots[next] == before[next]) continue;
+      ring.exits[i] = tables.exit(ring.slots[i], ring.slots[next]);
+    }
+  }
   /// A collective whose members all have nodes of their own has the same steps wherever the slowest way out of a node is as fast.
   void place(Ring& ring, const Members& members, PlacementTables& tables,
              const std::vector<int>& slot_of, PlacementScratch& scratch) const {
     const std::vector<int> before = ring.slots;
     for (std::size_t i = 0; i < before.size(); ++i)
       ring.slots[i] = slot_of[static_cast<std::size_t>(members.units[i])];
-    const Platform& platform = tables.scenario().platform;
-    std::vector<NodeId> nodes;
-    for (const int slot : ring.slots) nodes.push_back(tables.slot(slot).node);
-    const CollectiveMembers placed{
-        std::move(nodes),
-        [&](std::size_t i) -> const std::vector<int>& { return tables.slot(ring.slots[i]).gpus; },
-        [&](std::size_t i) -> const NodeType& { return tables.node_type(ring.slots[i]); }};
     const bool was_spread = ring.is_spread;
-    const NodeExit was = ring.exit;
-    const NodeType* const first_type = std::exchange(ring.first_type, &placed.type_of(0));
     ring.is_spread = on_own_nodes(tables, ring.slots, scratch.node_members);
-    ring.exit = ring.is_spread ? slowest_exit(platform, placed) : NodeExit{};
-    const bool keeps_steps = was_spread && ring.is_spread && ring.exit.rate == was.rate &&
-                             ring.exit.nics == was.nics && ring.first_type == first_type;
+    const std::optional<NodeExit> was =
+        was_spread ? std::optional(ring.slowest_exit()) : std::nullopt;
+    follow_exits(ring, before, tables);
+    const bool keeps_steps = was && ring.is_spread && ring.slowest_exit() == *was &&
+                             tables.are_alike(before.front(), ring.slots.front());
     if (!keeps_steps) {
+      std::vector<NodeId> nodes;
+      for (const int slot : ring.slots) nodes.push_back(tables.slot(slot).node);
+      const CollectiveMembers placed{
+          std::move(nodes),
+          [&](std::size_t i) -> const std::vector<int>& { return tables.slot(ring.slots[i]).gpus; },
+          [&](std::size_t i) -> const NodeType& { return tables.node_type(ring.slots[i]); }};
       CollectiveSteps steps = members.kind.steps(
-          collective_task(platform, placed, members.like->payload, members.kind.work,
-                          tables.scenario().software.gathers_by_pat));
+          collective_task(tables.scenario().platform, placed, members.like->payload,
+                          members.kind.work, tables.scenario().software.gathers_by_pat));
       ring.fixed = steps.fixed;
       ring.latency = steps.latency;
       ring.flows = std::move(steps.flows);

@@ -151,16 +151,16 @@ std::string launch_text(const Scenario& base, const RankRequest& request, const 
   const Plan plan = std::get<Plan>(lay_out(base, result.space, chosen.choice));
   write_host_map(request.host_map, plan, base.platform, messages);
   const bool is_megatron = request.emit == LaunchFormat::megatron;
+  if (chosen.memory_verdict == MemoryVerdict::at_risk)
+    messages << "note: memory at risk: " << detail::at_risk_meaning << "\n";
+  if (chosen.memory_verdict == MemoryVerdict::lower_bound)
+    messages << "note: not known to fit: with ZeRO 3 not all buffers are counted\n";
   if (is_megatron && request.launch_as_json) return launch_json(base, chosen, row + 1, plan);
   const LaunchArguments launch = is_megatron ? megatron_arguments(plan)
                                  : request.emit == LaunchFormat::deepspeed
                                      ? deepspeed_config(plan)
                                      : torchtitan_config(plan, base.model.sequence);
   for (const std::string& note : launch.notes) messages << "note: " << note << "\n";
-  if (chosen.memory_verdict == MemoryVerdict::at_risk)
-    messages << "note: memory at risk: " << detail::at_risk_meaning << "\n";
-  if (chosen.memory_verdict == MemoryVerdict::lower_bound)
-    messages << "note: not known to fit: with ZeRO 3 not all buffers are counted\n";
   return is_megatron ? joined(launch.arguments, " \\\n") + "\n" : launch.arguments.front();
 }
 

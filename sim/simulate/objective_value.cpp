@@ -9,7 +9,6 @@
 namespace windtunnel {
 namespace {
 
-
 bool is_communication(Line line) {
   switch (line) {
     case Line::tensor_comm:

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "scenario/scenario.hpp"
 #include "scenario/job_block.hpp"
+#include "scenario/scenario.hpp"
 #include "scenario/search_block.hpp"
 #include "timeline/breakdown.hpp"
 

@@ -244,6 +244,20 @@ std::pair<Seconds, Seconds> pass_times(const StageCost& cost, const Plan& plan) 
   return {forward / copies, backward / copies};
 }
 
+/// Of the last stage, whose timers stand still while it waits for stages on slower nodes.
+std::pair<Seconds, Seconds> timed_passes(const Outcome& o) {
+  const Scenario& scenario = *o.scenario;
+  if (scenario.platform.type_of(o.plan->devices.back().node).pass_spread == 0)
+    return pass_times(o.built->cost_of_device.back(), *o.plan);
+  Platform alike = scenario.platform;
+  for (NodeType& type : alike.node_types) type.pass_spread = 0;
+  std::vector<NodeType> nodes = scenario.nodes;
+  for (NodeType& node : nodes) node.pass_spread = 0;
+  const BuiltPrograms built =
+      build_programs({&scenario.model, &alike, &nodes, &scenario.software, o.plan});
+  return pass_times(built.cost_of_device.back(), *o.plan);
+}
+
 void fill_stage_times(const Outcome& o, Report& report) {
   for (std::size_t d = 0; d < o.built->cost_of_device.size(); ++d) {
     const auto [forward, backward] = pass_times(o.built->cost_of_device[d], *o.plan);
@@ -251,13 +265,9 @@ void fill_stage_times(const Outcome& o, Report& report) {
     report.forward_time = forward;
     report.backward_time = backward;
   }
-  const auto [forward, backward] = pass_times(o.built->cost_of_device.back(), *o.plan);
-  // Timers do not run while a stage waits for those on slower nodes.
-  const double waited =
-      wait_for_slowest(o.scenario->platform.type_of(o.plan->devices.back().node), *o.plan);
-  const double timed = o.scenario->plan.microbatches / waited;
-  report.last_stage_forward = forward * timed;
-  report.last_stage_backward = backward * timed;
+  const auto [forward, backward] = timed_passes(o);
+  report.last_stage_forward = forward * static_cast<double>(o.scenario->plan.microbatches);
+  report.last_stage_backward = backward * static_cast<double>(o.scenario->plan.microbatches);
 }
 
 /// The numbers of one file, each with the value in use and where it comes from. `pointer` is the file's place in the

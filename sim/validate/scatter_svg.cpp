@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 
 #include "core/count_text.hpp"
 #include "report/number_text.hpp"
@@ -84,7 +86,8 @@ std::string scatter_svg(const std::vector<ValidatedSet>& sets, const std::string
   const ScatterPlot plot = scatter_plot(sets);
   return chart_sheet(
       title.empty() ? plot.chart.label : title,
-      std::to_string(plot.chart.points.size()) + " measured runs; dotted: exact, and 10 % off",
+      count_text(static_cast<std::int64_t>(plot.chart.points.size()), "measured run") +
+          "; dotted: exact, and 10 % off",
       {plot.chart}, plot.keys);
 }
 

@@ -169,6 +169,7 @@ function(windtunnel_embed output)
   cmake_parse_arguments(ARG "" "FOLDER;HEADER" "FILES;TEXTS" ${ARGN})
   set(folder "${CMAKE_CURRENT_SOURCE_DIR}/${ARG_FOLDER}")
   list(TRANSFORM ARG_FILES PREPEND "${folder}/")
+  set_source_files_properties("${output}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)  # its path is that of the build
   add_custom_command(OUTPUT "${output}"
     COMMAND "${CMAKE_COMMAND}" "-DOUTPUT=${output}" "-DFOLDER=${folder}" "-DHEADER=${ARG_HEADER}" "-DTEXTS=${ARG_TEXTS}"
             -P "${PROJECT_SOURCE_DIR}/tools/cmake/embed_text.cmake"

@@ -317,7 +317,7 @@ class Job:
             message = amount(self.cluster.fabric["latency"]) if shape == "sharded" else 0
             rate, cards = self.slowest_edge(by_node)
             t = self.parallel["tensor"]
-            inside, before, volume = page.over_nodes(kind, payload, n, nodes, lambda size: self.in_node(by_node, size, kind), rate / t, max(1, round(cards / t)), len(next(iter(by_node.values()))))
+            inside, before, volume = page.over_nodes(kind, payload, n, nodes, lambda size: self.in_node(by_node, size, kind), rate / t, max(1, round(cards / t)), len(next(iter(by_node.values()))), max(1, t / cards), [(self.pages[self.cluster.types[node]], len(there)) for node, there in by_node.items()])
             before += message
             first = before + inside
         self.play_edges(clock, list(by_node.values()), volume * self.parallel["tensor"], first, before, done)

@@ -231,7 +231,7 @@ class Page:
         inside = self.in_node(size, self.fullest, kind)
         if self.nodes == 1:
             return inside
-        inside, latency, sent = self.over_nodes(kind, size, self.d, self.nodes, lambda size: self.in_node(size, self.fullest, kind), NICs / self.t, max(1, round(self.node["nics"] / self.t)), self.fullest)
+        inside, latency, sent = self.over_nodes(kind, size, self.d, self.nodes, lambda size: self.in_node(size, self.fullest, kind), NICs / self.t, max(1, round(self.node["nics"] / self.t)), self.fullest, max(1, self.t / self.node["nics"]))
         return amount(self.fabric["latency"]) + latency + max(inside, sent * self.t / NICs)
 
     def hops(self, n, nodes, share_between=1, share_inside=1):
@@ -246,13 +246,13 @@ class Page:
         cards = amount(self.node["nic_rate"]) * self.node["nic_efficiency"] * self.node["nics"]
         rate, message = cards * min(1, fullest * self.t / self.node["gpus"]) / self.t, amount(self.fabric["latency"])
         kind = "scatter" if scatters else "all_reduce"
-        out = max(1, round(min(1, fullest * self.t / self.node["gpus"]) * self.node["nics"] / self.t))
-        inside, latency, sent = self.over_nodes(kind, payload, self.d, nodes, lambda size: self.in_node(size, fullest, kind), rate, out, fullest)
+        out = min(1, fullest * self.t / self.node["gpus"]) * self.node["nics"] / self.t
+        inside, latency, sent = self.over_nodes(kind, payload, self.d, nodes, lambda size: self.in_node(size, fullest, kind), rate, max(1, round(out)), fullest, max(1, 1 / out))
         return (1 if scatters else 2) * message + latency + max(inside, sent / rate)
 
-    def over_nodes(self, kind, payload, n, nodes, in_node, rate, cards, first):
+    def over_nodes(self, kind, payload, n, nodes, in_node, rate, cards, first, sharing, others=()):
         """The way over several nodes that NCCL's tuner reckons to be fastest (section 4): the part inside, the latency, and what a node sends. On
-        the first node are `first` members."""
+        the first node are `first` members, on `others` (page, members). NCCL does not know that `sharing` collectives have the same cards."""
         here, hop, hop_inside = n / nodes, amount(self.fabric["collective_latency"]), amount(self.wires["floor_per_gpu"]) / 2
         share = 1 if kind == "all_reduce" else 0.5
         volume = share * 2 * (n - 1) / n * payload
@@ -264,51 +264,53 @@ class Page:
             chain, bus = 2 * (math.ceil(here) - 1), 2 * (here - 1) / here * 2 ** 30 / in_node(2 ** 30)
             return in_node(payload * here / (here - 1)), levels * (hop + chunk / rate) + chain * (hop_inside + chunk / bus), sent
         best = None
-        for (algorithm, protocol), (reckoned, latency, of_table) in self.tuned(kind, payload, n, nodes, rate, cards, first).items():
+        for (algorithm, protocol), (reckoned, latency, of_table) in self.tuned(kind, payload, n, nodes, rate * sharing, cards, first, others).items():
             if algorithm == "ring":
                 way = in_node(payload), share * self.hops(n, nodes), volume
             else:
-                way = by_tree() if algorithm == "tree" else (0, latency, volume / 0.75)
+                way = by_tree() if algorithm == "tree" else (0, (8 + 2.8 * n) * 1e-6 + math.floor(math.log2(n)) / 3.5 * hop, volume / 0.75)
             if protocol != "Simple":
                 way = payload / of_table, latency, (volume if algorithm == "ring" else sent) * {"LL": 2, "LL128": 128 / 120}[protocol]
             if best is None or reckoned < best[0]:
                 best = reckoned, way
         return best[1]
 
-    def tuned(self, kind, payload, n, nodes, rate, cards, first):
+    def tuned(self, kind, payload, n, nodes, rate, cards, first, others):
         """What NCCL reckons that each algorithm and protocol takes, its latency, and bytes a second: ncclTopoTuneModel() and ncclTopoGetAlgoTime()."""
-        formats, nic = set(self.device["peak"]), amount(self.node["nic_rate"])
-        gpu = 3 if "nvfp4" in formats else 2 if "fp8" in formats else 1 if "bf16" in formats else 0
+        nic, nodes_of_group = amount(self.node["nic_rate"]), [(self, first), *others]
+        gpus = [3 if "nvfp4" in formats else 2 if "fp8" in formats else 1 if "bf16" in formats else 0 for formats in (page.device["peak"] for page, _ in nodes_of_group)]
+        gpu, has_ll128 = min(gpus), min(gpus) == max(gpus) and all(page.wires["kind"] != "pcie" for page, _ in nodes_of_group)
         step = next((each * 1e9 * math.floor(nic / (each * 1e9)) for each in NIC_STEPS if each * 1e9 <= nic), nic)
         line = rate * step / (nic * self.node["nic_efficiency"])
-        rings = mesh_rings(self.wires["lanes"], first) if self.wires["kind"] == "mesh" and first > 1 else 1
-        wires, each_node = amount(self.wires["saturated_bandwidth"]) * rings, n // nodes
+        wires, each_node = min(amount(page.wires["saturated_bandwidth"]) * (mesh_rings(page.wires["lanes"], count) if page.wires["kind"] == "mesh" and count > 1 else 1) for page, count in nodes_of_group), n // nodes
         exposed, whole = n == nodes, kind == "all_reduce"
         inside = float("inf") if exposed else wires * each_node / (each_node - 1) if each_node > 1 else wires
         channels = min(max(cards, 1), math.ceil(n / nodes))
-        most = {what: table[gpu][nodes > 2] * 1e9 * channels for what, table in MOST_OF_CHANNEL.items()}
+        doubled = channels * (2 if line / channels >= 25e9 and (gpu < 2 or line / channels >= 50e9 or channels <= 4) else 1)
+        most = {what: table[gpu][nodes > 2] * 1e9 * doubled for what, table in MOST_OF_CHANNEL.items()}
         ring = min(line, inside)
-        tree = min(0.92 * min(min(2 * line, NIC_STEPS[0] * 1e9 * channels) if nodes == 2 and not exposed else line, inside), most["tree"])
+        in_tree = min(min(2 * line, NIC_STEPS[0] * 1e9 * channels) if nodes == 2 else line, inside)
+        tree = min(0.92 * in_tree, most["tree"])
         ll, slower = (39e9 if nodes == 2 else 20.4e9), max(0, amount(self.fabric["collective_latency"]) - 14e-6)
         found = {}
         for protocol in ("LL", "LL128", "Simple"):
-            if protocol == "LL128" and self.wires["kind"] == "pcie" or not whole and protocol != "Simple":
+            if protocol == "LL128" and not has_ll128 or not whole and not exposed and protocol != "Simple":
                 continue
             both = 2 if whole else 1
             crossings, levels, network = both * (nodes - 1), math.floor(math.log2(nodes)), slower * (2 if protocol == "Simple" else 1)
             latency = (BASE[protocol][0] + (both * (n - 1) - crossings) * INSIDE[protocol][0] + crossings * BETWEEN[protocol][exposed]) * 1e-6 + crossings * network
-            if protocol == "Simple" and whole and payload / (2 * channels * n) >= 64:
+            if protocol == "Simple" and whole and payload / (2 * doubled * n) >= 64:
                 latency *= 1.4 if gpu else 1.9
             bus = {"LL": min(ring / 2, ll), "LL128": min(0.92 * ring, most["ring LL128"]), "Simple": ring}[protocol]
             found["ring", protocol] = latency, bus * n / (both * (n - 1))
             if not whole:
-                if exposed and self.software.get("gathers_by_pat", False):
-                    found["PAT", protocol] = (8 + 2.8 * n + levels / 3.5 * BETWEEN[protocol][1]) * 1e-6 + levels / 3.5 * network, 0.75 * bus
+                if exposed and protocol == "Simple" and self.software.get("gathers_by_pat", False):
+                    found["PAT", protocol] = (8 + 2.8 * n + levels / 3.5 * BETWEEN[protocol][1]) * 1e-6 + levels / 3.5 * network, 0.75 * in_tree
                 continue
             latency = (BASE[protocol][1] + 2 * (each_node - 1) * INSIDE[protocol][1] + 2 * levels * BETWEEN[protocol][1]) * 1e-6 + 2 * levels * network
             bus = {"LL": min(tree / 3.8, ll), "LL128": min(tree * 120 / 128, most["tree LL128"]), "Simple": tree}[protocol]
             place = max(0, math.floor(math.log2(payload / 64)))
-            found["tree", protocol] = latency, bus / 2 * (TREE_CORRECTION[protocol][place] if place < 23 else 1)
+            found["tree", protocol] = latency, bus / 2 * (0.85 if exposed else 1) * (TREE_CORRECTION[protocol][place] if place < 23 else 1)
         return {way: (latency + payload / rate, latency, rate) for way, (latency, rate) in found.items()}
 
     def scatter(self, weights):

@@ -34,7 +34,8 @@ CollectiveSteps flat_collective(const CollectiveTask& task, std::string_view alg
   const int nics = std::max(1, static_cast<int>(std::lround(exit.nics / rings)));
   const NodeCrossing taken =
       crossing({task.payload, ranks, nodes, exit.rate / rings, nics, task.hop, task.hop_in_node,
-                in_node, task.in_switch, task.switch_channels, task.links, task.work, task.pat},
+                in_node, task.in_switch, task.switch_channels, task.links, task.work, task.pat,
+                std::max(1.0, rings / exit.nics)},
                algorithm);
   steps.algorithm = taken.algorithm;
   if (taken.protocol != "Simple") steps.algorithm += " (" + std::string(taken.protocol) + ")";
