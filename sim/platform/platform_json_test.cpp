@@ -353,6 +353,14 @@ TEST_CASE("a fault is of a NIC that there is, one of each, and leaves one to the
                  "/platform/faults"});
 }
 
+TEST_CASE("equal nodes differ in speed only where all nodes are of one type") {
+  std::string first = node_text;
+  first.insert(first.find('{') + 1, "'count': 1, 'pass_spread': 0.05, ");
+  CHECK(problems_of(with(platform_text, node_text, first + ", " + node_text)) ==
+        Messages{"pass_spread is for a platform whose nodes are of one type at "
+                 "/platform/node_types"});
+}
+
 TEST_CASE("only the last node type may be open, and an oversubscribed fabric names its leaves") {
   CHECK(problems_of(with(platform_text, "],\n  'fabric'", ", " + node_text + "],\n  'fabric'")) ==
         Messages{"only the last node type may leave its count open at /platform/node_types"});
