@@ -333,7 +333,7 @@ done
 exits 0 rank $good --method amp --json; parses; prints '"cost_of_pick"'
 exits 2 rank $good --method best; says "best"; silent stdout
 exits 0 rank $good --emit megatron; prints "--tensor-model-parallel-size"; says "--host-map FILE"
-WINDTUNNEL_DATA=$here/../.. exits 0 rank rank-gpt-530b-2240xa100 --emit megatron --quiet; says "memory at risk"
+WINDTUNNEL_DATA=$here/../.. exits 0 rank rank-gpt-530b-2240xa100 --emit megatron; says "memory at risk"
 is "nothing is written" test -z "$(ls ./*.hosts 2>/dev/null)"
 exits 0 rank $good --emit megatron --host-map my.hosts --json; parses; prints '"host_map"'; says "wrote my.hosts"
 is "the host map has a line a rank" test "$(wc -l <my.hosts)" -eq 9
