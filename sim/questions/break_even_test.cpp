@@ -10,18 +10,18 @@
 namespace windtunnel {
 namespace {
 
-/// Two replicas on two nodes of one NIC each: gradients cross the network, nothing else does.
-Scenario replicas(std::vector<std::pair<std::string, std::string>> overrides) {
+/// Two stages on two nodes of one NIC each: a message and its gradient cross the network, one after the other, and nothing else does.
+Scenario pair_of_stages(std::vector<std::pair<std::string, std::string>> overrides) {
   Problems problems;
-  const auto source = std::make_shared<const SourceText>(SourceText{"replicas.json", R"({
-    "model": "tiny", "platform": "pair", "training": {"global_batch": 4, "micro_batch": 2},
-    "parallel": {"tensor": 4, "pipeline": 1, "data": 2}})"});
+  const auto source = std::make_shared<const SourceText>(SourceText{"stages.json", R"({
+    "model": {"extends": "tiny", "tied_embeddings": false, "hidden": 512}, "platform": "pair",
+    "training": {"global_batch": 2, "micro_batch": 2}, "parallel": {"tensor": 4, "pipeline": 2}})"});
   return read_scenario(parse_json(source, problems), corpus(), test_library(),
                        {std::move(overrides), 0});
 }
 
 const std::string nic_rate = "/platform/node_types/0/nic_rate";
-const std::string collective_latency = "/platform/fabric/collective_latency";
+const std::string latency = "/platform/fabric/latency";
 
 Seconds time_of(const Scenario& scenario) {
   SimulateOptions heap;
@@ -34,12 +34,12 @@ BreakEvenQuestion question(const Scenario& first, const Scenario& second, Networ
 }
 
 TEST_CASE("a scaled network is the same as one written with other rates") {
-  const Scenario base = replicas({});
+  const Scenario base = pair_of_stages({});
   const Scenario half = read_scenario(
       with_scaled_network(base.resolved, NetworkPart::between_nodes, 0.5), {}, test_library());
   CHECK(network_bandwidth(half, NetworkPart::between_nodes).value() ==
         doctest::Approx(network_bandwidth(base, NetworkPart::between_nodes).value() / 2));
-  CHECK(time_of(half) == time_of(replicas({{nic_rate, "50 Gbps"}})));
+  CHECK(time_of(half) == time_of(pair_of_stages({{nic_rate, "50 Gbps"}})));
   CHECK(time_of(half) > time_of(base));
   const Scenario inside = read_scenario(
       with_scaled_network(base.resolved, NetworkPart::inside_nodes, 0.5), {}, test_library());
@@ -50,7 +50,7 @@ TEST_CASE("a scaled network is the same as one written with other rates") {
 }
 
 TEST_CASE("measured matrices and single links are scaled with the NICs") {
-  Scenario scenario = replicas(
+  Scenario scenario = pair_of_stages(
       {{"/platform/bandwidth_matrix",
         R"({"unit": "GB/s", "rows": [[0, 8], [4, 0]], "source": "assumed: made up"})"},
        {"/platform/link_overrides",
@@ -64,15 +64,15 @@ TEST_CASE("measured matrices and single links are scaled with the NICs") {
 }
 
 TEST_CASE("the break-even of twice the rate against a longer latency is where the formula has it") {
-  // The gradients' ring over n = 2 nodes takes V/B + 2 (n-1) l. With twice the rate and d more latency it is V/(2B) + 2 (l + d):
-  // equal at B = V/(4d). V/B at the rate of the file follows from two simulations: V/B - V/(2B) = T - T(twice the rate).
-  const Scenario base = replicas({});
-  const Seconds half_transfer = time_of(base) - time_of(replicas({{nic_rate, "200 Gbps"}}));
+  // Two messages take 2 (V/B + l). With twice the rate and d more latency it is 2 (V/(2B) + l + d): equal at B = V/(2d). V/B at the rate of
+  // the file follows from two simulations: 2 (V/B - V/(2B)) = T - T(twice the rate).
+  const Scenario base = pair_of_stages({});
+  const Seconds half_transfer = time_of(base) - time_of(pair_of_stages({{nic_rate, "200 Gbps"}}));
   REQUIRE(half_transfer > 0_s);
-  // With d = (V/2B)/2 * 0.3 the crossing is at a factor of V/(4d) / B = 1/0.3.
+  // With d = (V/2B) * 0.3 the crossing is at a factor of V/(2d) / B = 1/0.3.
   const Seconds extra = half_transfer * (0.3 / 2);
-  const std::string latency = std::to_string((5_us + extra) / 1_us) + " us";
-  const Scenario other = replicas({{nic_rate, "200 Gbps"}, {collective_latency, latency}});
+  const std::string longer = std::to_string((10_us + extra) / 1_us) + " us";
+  const Scenario other = pair_of_stages({{nic_rate, "200 Gbps"}, {latency, longer}});
   const auto found = find_break_evens({question(base, other, NetworkPart::between_nodes),
                                        question(other, base, NetworkPart::between_nodes)},
                                       test_library(), {});
@@ -88,8 +88,8 @@ TEST_CASE("the break-even of twice the rate against a longer latency is where th
 }
 
 TEST_CASE("without a crossing the verdict says which run is faster throughout") {
-  const Scenario base = replicas({});
-  const Scenario quick = replicas({{collective_latency, "1 us"}});
+  const Scenario base = pair_of_stages({});
+  const Scenario quick = pair_of_stages({{latency, "1 us"}});
   const auto found = find_break_evens({question(base, quick, NetworkPart::between_nodes),
                                        question(quick, base, NetworkPart::inside_nodes),
                                        question(base, base, NetworkPart::inside_nodes)},
