@@ -16,7 +16,6 @@ std::string in_quotes(std::string_view word) {
 }
 
 /// 0.5 as "0.5", 3.0 as "3".
-std::string number_text(double number) { return canonical_text(JsonValue(number)); }
 
 constexpr double no_limit = std::numeric_limits<double>::max();
 
@@ -24,11 +23,11 @@ constexpr double no_limit = std::numeric_limits<double>::max();
 /// telling.
 std::string range_text(std::string_view kind, double min, double max, double limit) {
   std::string text(kind);
-  if (min == max) return number_text(min);
+  if (min == max) return exact_number(min);
   if (max < limit && min > -limit)
-    return text + " from " + number_text(min) + " to " + number_text(max);
-  if (min > -limit) return text + " of " + number_text(min) + " or more";
-  return max < limit ? text + " of " + number_text(max) + " or less" : text;
+    return text + " from " + exact_number(min) + " to " + exact_number(max);
+  if (min > -limit) return text + " of " + exact_number(min) + " or more";
+  return max < limit ? text + " of " + exact_number(max) + " or less" : text;
 }
 
 std::string whole_range(std::int64_t min, std::int64_t max) {
@@ -56,8 +55,8 @@ std::string whole_number_suggestion(const JsonValue& value, std::int64_t min, st
     const double below = std::floor(*number);
     const double above = std::ceil(*number);
     if (!allowed(below) && !allowed(above)) return general;
-    if (!allowed(above) || below == above) return "write " + number_text(below);
-    return "write " + (allowed(below) ? number_text(below) + " or " : "") + number_text(above);
+    if (!allowed(above) || below == above) return "write " + exact_number(below);
+    return "write " + (allowed(below) ? exact_number(below) + " or " : "") + exact_number(above);
   }
   if (!value.is_string()) return general;
   const std::string& text = value.string();

@@ -47,9 +47,9 @@ double correction(const Protocol& protocol, Bytes payload) {
   return step < protocol.tree_correction.size() ? protocol.tree_correction[step] : 1;
 }
 
-constexpr double pat_base = 8,
-                 pat_member = 2.8;   ///< of PAT, in us: beside its levels, and for each member
-constexpr double pat_overlap = 3.5;  ///< of its levels
+constexpr double pat_base = 8;       ///< of PAT, in us: beside its levels
+constexpr double pat_member = 2.8;   ///< for each member
+constexpr double pat_overlap = 3.5;  ///< how many of its levels go at once
 constexpr BytesPerSecond most_rate{std::numeric_limits<double>::infinity()};
 constexpr double switch_latency = 25;     ///< in us
 constexpr double switch_share = 5.0 / 6;  ///< what NVLS is reckoned to attain of its channels

@@ -166,7 +166,7 @@ void PlatformImport::set_nics(int nics, double gigabits, JsonValue of_gpus,
     throw base_error(base_.name() + " says which of its " + ours + " NICs a GPU uses (nic_of_gpu)",
                      "name a base with " + std::to_string(nics) + " NICs a node");
   set_number(type, "nics", nics, source);
-  set_number(type, "nic_rate", canonical_text(JsonValue(gigabits)) + " Gbps", source);
+  set_number(type, "nic_rate", exact_number(gigabits) + " Gbps", source);
 }
 
 void PlatformImport::set_lanes(const std::vector<std::vector<int>>& lanes,

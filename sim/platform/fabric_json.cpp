@@ -12,6 +12,7 @@
 #include "platform/platform_json.hpp"
 #include "units/amount_range.hpp"
 #include "units/member_reader.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -129,8 +130,6 @@ FabricValue read_value(ObjectReader& reader, const FabricKey& key) {
   WT_UNREACHABLE();
 }
 
-std::string exact_rate(double bytes_per_second) { return exact_number(bytes_per_second) + " B/s"; }
-
 }  // namespace
 
 void read_fabric(ObjectReader reader, Platform& platform, bool knows_nodes) {
@@ -166,7 +165,7 @@ std::string text_of(const FabricKey& key, const FabricValue& value) {
     for (const FabricCable& cable : *cables)
       rows.emplace_back(JsonValue::Array{
           JsonValue(cable.from), JsonValue(cable.to),
-          JsonValue(std::to_string(cable.count) + " x " + exact_rate(cable.bandwidth.value()))});
+          JsonValue(std::to_string(cable.count) + " x " + exact_amount(cable.bandwidth))});
     return canonical_text(JsonValue(std::move(rows)));
   }
   const double number = number_in(value);
@@ -176,7 +175,7 @@ std::string text_of(const FabricKey& key, const FabricValue& value) {
     case Type::word:
       return key.words[static_cast<std::size_t>(number)];
     case Type::data_rate:
-      return exact_rate(number);
+      return exact_amount(BytesPerSecond{number});
     default:
       return exact_number(number);
   }

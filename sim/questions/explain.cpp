@@ -26,6 +26,7 @@
 #include "simulate/simulate.hpp"
 #include "simulate/tasks.hpp"
 #include "units/amount_range.hpp"
+#include "units/quantity_reader.hpp"
 #include "workload/transformer.hpp"
 
 namespace windtunnel {
@@ -400,10 +401,6 @@ class NodeKinds {
 
 constexpr double slower = 0.9;  // ten percent: enough to see, little enough to be near
 
-// What a what-if sets a value to, so that reading it again gives the same number.
-std::string exact(BytesPerSecond rate) { return exact_number(rate / BytesPerSecond{1}) + " B/s"; }
-std::string exact(Seconds time) { return exact_number(time / Seconds{1}) + " s"; }
-
 /// A file may say twice the rate.
 bool can_double(BytesPerSecond rate) { return side_of(rate * 2) == RangeSide::inside; }
 
@@ -526,30 +523,31 @@ class Questions {
     if (first.gpus > 1 && scenario_.plan.num_ranks() > 1) add_inside(kind, of);
     if (crosses_nodes() && can_double(first.nic_rate))
       add_faster(kind, WhatIfKind::nic, "twice the NIC rate" + of, [](const NodeType& type) {
-        return Overrides{{"nic_rate", exact(type.nic_rate * 2)}};
+        return Overrides{{"nic_rate", exact_amount(type.nic_rate * 2)}};
       });
   }
 
   void add_inside(const NodeKind& kind, const std::string& of) {
     const Interconnect& first = kinds_.first_of(kind).interconnect;
     if (can_double(first.saturated_bandwidth) && can_double(first.point_to_point))
-      add_faster(kind, WhatIfKind::link, "twice the bandwidth inside nodes" + of,
-                 [](const NodeType& type) {
-                   const Interconnect& inside = type.interconnect;
-                   Overrides doubled{
-                       {"interconnect/saturated_bandwidth", exact(inside.saturated_bandwidth * 2)},
-                       {"interconnect/point_to_point", exact(inside.point_to_point * 2)}};
-                   if (inside.all_to_all > BytesPerSecond{0} && can_double(inside.all_to_all))
-                     doubled.emplace_back("interconnect/all_to_all", exact(inside.all_to_all * 2));
-                   return doubled;
-                 });
+      add_faster(
+          kind, WhatIfKind::link, "twice the bandwidth inside nodes" + of,
+          [](const NodeType& type) {
+            const Interconnect& inside = type.interconnect;
+            Overrides doubled{
+                {"interconnect/saturated_bandwidth", exact_amount(inside.saturated_bandwidth * 2)},
+                {"interconnect/point_to_point", exact_amount(inside.point_to_point * 2)}};
+            if (inside.all_to_all > BytesPerSecond{0} && can_double(inside.all_to_all))
+              doubled.emplace_back("interconnect/all_to_all", exact_amount(inside.all_to_all * 2));
+            return doubled;
+          });
     add_faster(
         kind, WhatIfKind::link, "half the latency inside nodes" + of, [](const NodeType& type) {
           const Interconnect& inside = type.interconnect;
-          return Overrides{
-              {"interconnect/floor_base", exact(inside.floor_base / 2)},
-              {"interconnect/floor_per_gpu", exact(inside.floor_per_gpu / 2)},
-              {"interconnect/point_to_point_latency", exact(inside.point_to_point_latency / 2)}};
+          return Overrides{{"interconnect/floor_base", exact_amount(inside.floor_base / 2)},
+                           {"interconnect/floor_per_gpu", exact_amount(inside.floor_per_gpu / 2)},
+                           {"interconnect/point_to_point_latency",
+                            exact_amount(inside.point_to_point_latency / 2)}};
         });
   }
 
@@ -557,8 +555,8 @@ class Questions {
     if (!crosses_nodes()) return;
     const Fabric& fabric = scenario_.platform.fabric;
     add(WhatIfKind::link, "half the latency between nodes",
-        {{"/platform/fabric/latency", exact(fabric.latency / 2)},
-         {"/platform/fabric/collective_latency", exact(fabric.collective_latency / 2)}});
+        {{"/platform/fabric/latency", exact_amount(fabric.latency / 2)},
+         {"/platform/fabric/collective_latency", exact_amount(fabric.collective_latency / 2)}});
     add(WhatIfKind::link, "no latency between nodes",
         {{"/platform/fabric/latency", "0 us"}, {"/platform/fabric/collective_latency", "0 us"}});
     if (!fabric.kind->what_ifs) return;
@@ -587,7 +585,7 @@ class Questions {
     Overrides doubled;
     for (std::size_t i = 0; i < platform.link_overrides.size(); ++i)
       doubled.emplace_back("/platform/link_overrides/" + std::to_string(i) + "/bandwidth",
-                           exact(clamped(platform.link_overrides[i].bandwidth * 2)));
+                           exact_amount(clamped(platform.link_overrides[i].bandwidth * 2)));
     add(WhatIfKind::link, "twice the rate of links with rates of their own", doubled);
     add(WhatIfKind::link, "no links with rates of their own",
         {{"/platform/link_overrides", "null"}});

@@ -27,6 +27,8 @@ std::vector<std::string> plan_items(const Report& report);
 std::string plan_text(const Training& training, const Parallel& parallel);
 /// What at_risk means.
 inline constexpr const char* at_risk_meaning = "predictions of memory miss by as much as is left";
+/// Why what is required is a lower bound.
+inline constexpr const char* lower_bound_reason = "with ZeRO 3 not all buffers are counted";
 /// How a verdict is marked: "✓", "~" or "✗", in the tone of that name.
 struct VerdictMark {
   const char* mark;

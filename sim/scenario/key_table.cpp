@@ -223,8 +223,7 @@ void launch_states(const Plan& plan, int, LaunchArguments& launch) {
   add_moment("--exp-avg-sq-dtype", training.second_moment);
   if (training.optimizer_offload > 0) {
     arguments.emplace_back("--optimizer-cpu-offload");
-    arguments.push_back("--optimizer-offload-fraction " +
-                        canonical_text(JsonValue(training.optimizer_offload)));
+    arguments.push_back("--optimizer-offload-fraction " + exact_number(training.optimizer_offload));
     if (training.overlap_optimizer_offload)
       arguments.emplace_back("--overlap-cpu-optimizer-d2h-h2d");
   }

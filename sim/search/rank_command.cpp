@@ -154,7 +154,7 @@ std::string launch_text(const Scenario& base, const RankRequest& request, const 
   if (chosen.memory_verdict == MemoryVerdict::at_risk)
     messages << "note: memory at risk: " << detail::at_risk_meaning << "\n";
   if (chosen.memory_verdict == MemoryVerdict::lower_bound)
-    messages << "note: not known to fit: with ZeRO 3 not all buffers are counted\n";
+    messages << "note: not known to fit: " << detail::lower_bound_reason << "\n";
   if (is_megatron && request.launch_as_json) return launch_json(base, chosen, row + 1, plan);
   const LaunchArguments launch = is_megatron ? megatron_arguments(plan)
                                  : request.emit == LaunchFormat::deepspeed

@@ -448,8 +448,7 @@ std::optional<Verdict> unknown_fit(const RankResult& result) {
       "≥",
       "not known to fit: " + (unknown.size() == 1 ? std::string("plan ") : std::string("plans ")) +
           labels_of(unknown) + (unknown.size() == 1 ? ". It takes" : ". They take") +
-          " at least this memory: with ZeRO 3 not all buffers are "
-          "counted" +
+          " at least this memory: " + detail::lower_bound_reason +
           (result.plans.front().memory_verdict == MemoryVerdict::at_risk
                ? ""
                : ". " + fastest_that_fits(result))};

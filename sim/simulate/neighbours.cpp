@@ -10,6 +10,7 @@
 #include "core/json_value.hpp"
 #include "report/json_object.hpp"
 #include "simulate/simulate.hpp"
+#include "units/quantity_reader.hpp"
 
 namespace windtunnel {
 namespace {
@@ -47,8 +48,7 @@ void write_flows(const std::vector<NeighbourFlow>& flows, JsonValue& resolved) {
   for (JsonValue& entry : resolved.find("neighbours")->array())
     if (entry.find("link") != nullptr) entries.push_back(std::move(entry));
   for (std::size_t i = entries.size(); i < flows.size(); ++i)
-    entries.push_back(object_of(
-        {{"link", flows[i].link}, {"rate", exact_number(flows[i].rate.value()) + " B/s"}}));
+    entries.push_back(object_of({{"link", flows[i].link}, {"rate", exact_amount(flows[i].rate)}}));
   set_at(resolved, "/neighbours", JsonValue(std::move(entries), origin));
 }
 

@@ -247,14 +247,12 @@ std::pair<Seconds, Seconds> pass_times(const StageCost& cost, const Plan& plan) 
 /// Of the last stage, whose timers stand still while it waits for stages on slower nodes.
 std::pair<Seconds, Seconds> timed_passes(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
-  if (scenario.platform.type_of(o.plan->devices.back().node).pass_spread == 0)
+  if (scenario.nodes.front().pass_spread == 0)  // all nodes are of one type where it is not
     return pass_times(o.built->cost_of_device.back(), *o.plan);
-  Platform alike = scenario.platform;
-  for (NodeType& type : alike.node_types) type.pass_spread = 0;
-  std::vector<NodeType> nodes = scenario.nodes;
-  for (NodeType& node : nodes) node.pass_spread = 0;
+  std::vector<NodeType> alike = scenario.nodes;
+  for (NodeType& node : alike) node.pass_spread = 0;
   const BuiltPrograms built =
-      build_programs({&scenario.model, &alike, &nodes, &scenario.software, o.plan});
+      build_programs({&scenario.model, &scenario.platform, &alike, &scenario.software, o.plan});
   return pass_times(built.cost_of_device.back(), *o.plan);
 }
 

@@ -315,4 +315,7 @@ template BytesPerSecond optional_quantity(ObjectReader&, std::string_view, std::
 template FlopsPerSecond optional_quantity(ObjectReader&, std::string_view, std::string_view,
                                           AmountRange);
 
+std::string exact_amount(Seconds amount) { return exact_number(amount.value()) + " s"; }
+std::string exact_amount(BytesPerSecond amount) { return exact_number(amount.value()) + " B/s"; }
+
 }  // namespace windtunnel

@@ -54,4 +54,8 @@ std::string to_text(Bytes amount);           ///< binary units: KiB, MiB, GiB, T
 std::string to_text(BytesPerSecond amount);  ///< decimal units: GB/s
 std::string to_text(FlopsPerSecond amount);
 
+/// In "s" or "B/s", so that reading it again gives the same amount.
+std::string exact_amount(Seconds amount);
+std::string exact_amount(BytesPerSecond amount);
+
 }  // namespace windtunnel

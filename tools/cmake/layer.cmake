@@ -102,12 +102,10 @@ if(doctest_FOUND)
   windtunnel_precompile(windtunnel_doctest_main HEADERS <doctest/doctest.h>)
 endif()
 
-# ALONE are files that cannot be compiled with others: they name something of their own as another file does.
 # ONCE_A_COMMAND: nothing in the layer runs often, and optimising it fully would take a first build longer than users ever gain.
 function(windtunnel_layer name)
-  cmake_parse_arguments(ARG "ONCE_A_COMMAND" "" "SOURCES;ALONE;DEPENDS;EXTERNAL" ${ARGN})
-  add_library(windtunnel_${name} STATIC ${ARG_SOURCES} ${ARG_ALONE})
-  set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  cmake_parse_arguments(ARG "ONCE_A_COMMAND" "" "SOURCES;DEPENDS;EXTERNAL" ${ARGN})
+  add_library(windtunnel_${name} STATIC ${ARG_SOURCES})
   set_target_properties(windtunnel_${name} PROPERTIES UNITY_BUILD ${WINDTUNNEL_UNITY} UNITY_BUILD_BATCH_SIZE ${files_at_once})
   windtunnel_precompile(windtunnel_${name} REUSE_FROM windtunnel_precompiled)
   if(ARG_ONCE_A_COMMAND)

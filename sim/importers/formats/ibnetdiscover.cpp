@@ -254,7 +254,7 @@ class IbnetdiscoverImport : PlatformImport {
 
   JsonValue cable(const std::string& from, const std::string& to, double gigabits,
                   int count) const {
-    const std::string rate = canonical_text(JsonValue(gigabits)) + " Gbps";
+    const std::string rate = exact_number(gigabits) + " Gbps";
     return array_of(std::vector<std::string>{
         from, to, count > 1 ? std::to_string(count) + " x " + rate : rate});
   }

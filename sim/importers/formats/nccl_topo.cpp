@@ -76,7 +76,7 @@ class NcclTopologyImport : PlatformImport {
     const bool is_same = std::ranges::count(gpus_, rate, &TopologyGpu::pcie) ==
                          static_cast<std::ptrdiff_t>(gpus_.size());
     if (rate != 0 && is_same && host != nullptr)
-      set_number(*host, "link", canonical_text(JsonValue(rate / 1e9)) + " GB/s", source_);
+      set_number(*host, "link", exact_number(rate / 1e9) + " GB/s", source_);
     else
       note("host/link is as in " + base_.name() +
            (host == nullptr ? ", which has no host"
@@ -320,9 +320,7 @@ class NcclTopologyImport : PlatformImport {
         file_ + ": " + count_text(gpus_.size(), "GPU") + ", laid into " + base_.name() +
         "\n\n  between GPUs    " + kind_text() + "\n  network cards   " +
         std::to_string(nics_.size()) + ", of " + std::to_string(all_nics_.size()) +
-        (nics_.empty()
-             ? ""
-             : ", " + canonical_text(JsonValue(nics_.front().megabits / 1000)) + " Gb/s") +
+        (nics_.empty() ? "" : ", " + exact_number(nics_.front().megabits / 1000) + " Gb/s") +
         "\n  PCIe of a GPU   " +
         (gpus_.front().pcie > 0 ? to_text(BytesPerSecond{gpus_.front().pcie}) : "not said") + "\n";
     imported_.found =

@@ -166,7 +166,7 @@ class NvbandwidthImport : PlatformImport {
            to_text(peers->mean) + ", which bounds what NCCL sends from one GPU to another");
     } else if (peers) {
       set_number(*base_.only_node_type().find("interconnect"), "point_to_point",
-                 canonical_text(JsonValue(peers->mean.value() / 1e9)) + " GB/s", source_of(*peers));
+                 exact_number(peers->mean.value() / 1e9) + " GB/s", source_of(*peers));
       imported_.text += "    interconnect/point_to_point " + to_text(peers->mean) + "\n";
     }
     const auto name = [](const auto& test) { return test.first; };

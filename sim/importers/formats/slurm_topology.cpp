@@ -233,10 +233,8 @@ class SlurmTopologyImport : PlatformImport {
           std::min<std::size_t>(nodes * static_cast<std::size_t>(node().nics), 10'000);
       const BytesPerSecond rate =
           node().nic_rate * node().nics * static_cast<double>(nodes) / static_cast<double>(cables);
-      links.push_back(array_of(
-          std::vector<std::string>{from, to,
-                                   std::to_string(cables) + " x " +
-                                       canonical_text(JsonValue(rate.value() / 1e9)) + " GB/s"}));
+      links.push_back(array_of(std::vector<std::string>{
+          from, to, std::to_string(cables) + " x " + exact_number(rate.value() / 1e9) + " GB/s"}));
     };
     for (std::size_t i = 0; i < nodes_.size(); ++i)
       add("node" + std::to_string(i), "switch " + leaf_of_[i], 1);
