@@ -525,11 +525,13 @@ Bytes mask_size(const Transformer& model) {
 Seconds collective_launch(const StageCostInputs& in) {
   const SoftwareProfile::LaunchFloor& launch = in.software->launch;
   const std::vector<PlanDevice>& devices = in.plan->devices;
-  const bool stages_cross_nodes =
+  const bool crosses_nodes =
       std::any_of(devices.begin(), devices.end(), [&](const PlanDevice& device) {
-        return device.replica == 0 && device.group_node == 0 && device.node != devices.front().node;
+        const bool is_in_pipeline = device.replica == 0 && device.group_node == 0;
+        return (launch.per_rank_in_all_jobs || is_in_pipeline) &&
+               device.node != devices.front().node;
       });
-  const double others = stages_cross_nodes ? in.plan->parallel.tensor - 1.0 : 0.0;
+  const double others = crosses_nodes ? in.plan->parallel.tensor - 1.0 : 0.0;
   return (launch.collective + launch.collective_per_rank * others) * in.node->launch_slowdown;
 }
 

@@ -444,6 +444,21 @@ TEST_CASE("tensor collectives may take the host longer where stages are on sever
   }
 }
 
+TEST_CASE("they may take it longer in all jobs on several nodes") {
+  World world;
+  world.plan.parallel.tensor = 4;
+  world.software.launch.collective_per_rank = 1_s;
+  world.plan.devices.assign(2, {});
+  world.plan.devices[1].replica = 1;
+  world.plan.devices[1].node = NodeId{1};
+  const auto launch = [&world] {
+    return world.cost(0, {0, 1, 2, 3}).chunks[0].forward.floor.launch;
+  };
+  CHECK(launch() == 0_s);
+  world.software.launch.per_rank_in_all_jobs = true;
+  CHECK(launch() == Seconds{9.0});  // as above
+}
+
 TEST_CASE("a floor is what a pass is no shorter than, however much runs beside it") {
   // 8 s of 10 s that the CPU launches run elsewhere: (10^4 + 10^4)^(1/4) - 8; work that is longer than that stays.
   const LaunchFloor floor{.launch = 10_s, .elsewhere = 8_s, .sharpness = 4};

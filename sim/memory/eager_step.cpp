@@ -96,11 +96,13 @@ class EagerStep {
   }
 
  private:
-  /// With two microbatches in flight a rank waits in each for the gradient of what it has just sent. Meanwhile the GPU catches up, unless it
-  /// has more to do than the host.
+  /// With two microbatches in flight a rank waits in each for the gradient of what it has just sent, and where launching a collective takes
+  /// the longer the more ranks it has, in each collective. Meanwhile the GPU catches up, unless it has more to do than the host.
   static int lead(const EagerStage& stage) {
     const Parallel& parallel = stage.plan.parallel;
-    const bool catches_up = parallel.pipeline > 1 && stage.in_flight < 3 && stage.is_launch_bound;
+    const bool waits = parallel.pipeline > 1 ? stage.in_flight < 3
+                                             : stage.software.launch.per_rank_in_all_jobs;
+    const bool catches_up = waits && stage.is_launch_bound;
     return parallel.tensor == 1 || catches_up
                ? 0
                : launches_per_collective * stage.software.waiting_collectives;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cost/codec_table.hpp"
@@ -168,16 +169,24 @@ TEST_CASE("sequences that are not divided cost each rank of a tensor group whole
   CHECK(kept(false) - kept(true) == doctest::Approx(4 * 8).epsilon(0.2));
 }
 
-TEST_CASE("blocks wait with two microbatches in flight if the GPU has more to do than the host") {
-  const auto reserved = [](bool is_launch_bound) {
-    const fixtures::World world = eager_world(2, 2, 1);
-    const ChunkRole first{.layers = 4, .first = true};
-    return reserved_by_eager_step(
-               {world.model, world.plan, world.software, first, 2, is_launch_bound, 80_GiB})
-               .most /
-           1_MiB;
+TEST_CASE("blocks wait where the host could wait too if the GPU has more to do than the host") {
+  const auto waiting = [](int pipeline, bool per_rank_in_all_jobs) {
+    fixtures::World world = eager_world(2, pipeline, 1);
+    world.software.launch.per_rank_in_all_jobs = per_rank_in_all_jobs;
+    const ChunkRole role{.layers = 4, .first = true, .last = pipeline == 1};
+    const auto reserved = [&](bool is_launch_bound) {
+      return reserved_by_eager_step({world.model, world.plan, world.software, role,
+                                     std::min(pipeline, 2), is_launch_bound, 80_GiB})
+                 .most /
+             1_MiB;
+    };
+    return reserved(false) - reserved(true);
   };
-  CHECK(reserved(false) > reserved(true) + 8 * 16);
+  SUBCASE("with two microbatches in flight") { CHECK(waiting(2, false) > 8 * 16); }
+  SUBCASE("without a pipeline") { CHECK(waiting(1, false) == 0); }
+  SUBCASE("without a pipeline, where collectives are slow to launch") {
+    CHECK(waiting(1, true) > 8 * 16);
+  }
 }
 
 }  // namespace
