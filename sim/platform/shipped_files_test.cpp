@@ -197,6 +197,7 @@ TEST_CASE("the files that the interface promises are there") {
                                                                 "torchtitan-2025",
                                                                 "hai-llm-2024",
                                                                 "nanotron-2024",
+                                                                "nanotron-2024-slow-launches",
                                                                 "internevo-2023",
                                                                 "pytorch-fsdp-2024",
                                                                 "deepspeed-2024",
