@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Proves that what docs/others.md says of other projects can be looked up: each project of its table has a section that names a version with
+# Proves that what docs/others.md says of other projects can be looked up: each project of its table has an entry that names a version with
 # its date, and every claim there names a place.
 set -euo pipefail
 cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
