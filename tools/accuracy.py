@@ -59,8 +59,8 @@ def score_card(sets):
 
     def wrong(key):
         return ", ".join(f"{s['set']} {s['out_of_memory'][key]}" for s in timed if s["out_of_memory"][key])
-    parts += [f"Of {caught + missed} runs that ran out of memory, {caught} are refused (let run: {wrong('missed')}). "
-              f"Of {ran + refused} that ran, {ran} are let run (refused: {wrong('refused_that_ran')})."]
+    parts += [f"Of {caught + missed} runs that ran out of memory, {caught} are refused (accepted: {wrong('missed')}). "
+              f"Of {ran + refused} that ran, {ran} are accepted (refused: {wrong('refused_that_ran')})."]
     parts += ["Timers of the last pipeline stage, mean errors: " + "; ".join(
         f"{s['set']} forward {percent(s['timers_mape']['forward-compute'])} %, backward {percent(s['timers_mape'].get('backward-compute'))} %"
         for s in sets if "forward-compute" in s.get("timers_mape", {})) + "."]
