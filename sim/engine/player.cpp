@@ -10,7 +10,6 @@
 #include "cost/kernel_cost.hpp"
 #include "engine/disturbance.hpp"
 #include "engine/engine.hpp"
-#include "engine/prefetch.hpp"
 #include "engine/program_check.hpp"
 
 namespace windtunnel {
@@ -53,24 +52,17 @@ struct WaiterList {
   std::uint32_t first = none, last = none;
 };
 
-/// A message that a device receives. There is one for each message of the iteration, so they are packed.
+/// A message that a device receives.
 struct SlotState {
-  enum class Kind : std::uint32_t {
+  enum class Kind : std::uint8_t {
     idle,          ///< not arrived, and nobody waits for it
     awaited,       ///< stream `index` waits for it
     sender_ready,  ///< message `index` was posted in an exchange and waits for its receiver
     arrived,
   };
-  static constexpr std::uint32_t index_bits = 30;
-  Kind kind : 32 - index_bits;
-  std::uint32_t index : index_bits;
-
-  explicit SlotState(Kind what = Kind::idle, std::uint32_t which = 0)
-      : kind(what), index(which & ((1U << index_bits) - 1)) {
-    WT_EXPECT(index == which);
-  }
+  Kind kind = Kind::idle;
+  std::uint32_t index = 0;
 };
-static_assert(sizeof(SlotState) == 4);
 
 /// A message from its posting to its arrival.
 struct Message {
@@ -205,32 +197,6 @@ class ProgramPlayer final : public EventHandler {
         break;
     }
     work_off_ready();
-  }
-
-  void prefetch_first(std::uint64_t token) const override {
-    const auto index = static_cast<std::uint32_t>(token >> event_kind_bits);
-    const auto kind = static_cast<EventKind>(token & event_kind_mask);
-    if (kind == EventKind::compute_end) prefetch(&state_.streams[index]);
-    if (kind == EventKind::message_launched || kind == EventKind::message_arrived)
-      prefetch(&state_.channels[index]);
-  }
-
-  /// Of a compute op: the messages on the way to the next, and its duration. Of a message: its slot.
-  void prefetch_rest(std::uint64_t token) const override {
-    const auto index = static_cast<std::uint32_t>(token >> event_kind_bits);
-    const auto kind = static_cast<EventKind>(token & event_kind_mask);
-    if (kind == EventKind::message_arrived) {
-      const ChannelState& channel = state_.channels[index];
-      prefetch(&state_.slots[channel.slot_base + state_.messages[channel.first].send->slot]);
-    }
-    if (kind != EventKind::compute_end) return;
-    const StreamState& stream = state_.streams[index];
-    for (const Op* op = stream.next + 1; op != stream.end && op->kind != OpKind::compute; ++op) {
-      if (op->kind == OpKind::receive) prefetch(&state_.slots[stream.tables.slots + op->slot]);
-      if (op->kind == OpKind::send)
-        prefetch(&state_.channels[state_.channel_of[stream.tables.channels + op->peer].index()]);
-    }
-    prefetch(&state_.durations[stream.tables.work]);
   }
 
  private:
@@ -451,7 +417,7 @@ class ProgramPlayer final : public EventHandler {
     SlotState& slot = state_.slots[state_.channels[channel.index()].slot_base + op.slot];
     if (slot.kind == SlotState::Kind::awaited) return enqueue(number);
     WT_EXPECT(slot.kind == SlotState::Kind::idle);  // a message is sent once
-    slot = SlotState(SlotState::Kind::sender_ready, number);
+    slot = {SlotState::Kind::sender_ready, number};
   }
 
   /// Leaves the stream with one more thing pending, unless the message has arrived already.
@@ -466,7 +432,7 @@ class ProgramPlayer final : public EventHandler {
     WT_EXPECT(slot.kind != SlotState::Kind::awaited);  // one stream waits for a message
     ++stream.pending;
     const SlotState before = slot;
-    slot = SlotState(SlotState::Kind::awaited, index);
+    slot = {SlotState::Kind::awaited, index};
     if (before.kind == SlotState::Kind::sender_ready) {
       state_.messages[before.index].sent = now_;
       enqueue(before.index);
@@ -544,7 +510,7 @@ class ProgramPlayer final : public EventHandler {
       slot_sent_[number] = message.sent;
     }
     const SlotState before = slot;
-    slot = SlotState(SlotState::Kind::arrived);
+    slot = {SlotState::Kind::arrived};
     if (before.kind == SlotState::Kind::awaited)
       note_arrival(before.index, *message.send, message.sent);
     if (message.sender != none) note_arrival(message.sender, *message.send, message.sent);
