@@ -2,21 +2,44 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/functional/hash.hpp>
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
+#include <optional>
+#include <unordered_map>
 #include <utility>
-
-#include "engine/signatures.hpp"
+#include <vector>
 
 namespace windtunnel {
 namespace {
 
-using detail::Lists;
-using detail::Signatures;
 using Numbers = DeviceClasses::Numbers;
+using Lists = std::vector<std::vector<std::uint32_t>>;
+
+/// What tells things apart, as a list of words.
+using Words = std::vector<std::uint64_t>;
+
+/// Gives equal lists equal numbers: from 0, in order of first appearance.
+class Numbering {
+ public:
+  std::uint32_t of(const Words& words) {
+    return numbers_.try_emplace(words, static_cast<std::uint32_t>(count())).first->second;
+  }
+  std::size_t count() const { return numbers_.size(); }
+
+ private:
+  std::unordered_map<Words, std::uint32_t, boost::hash<Words>> numbers_;
+};
 
 std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
+
+/// Sorts the words from `first` on, whose order does not matter.
+void sort_from(std::size_t first, Words& words) {
+  std::sort(words.begin() + static_cast<std::ptrdiff_t>(first), words.end());
+}
 
 /// Which program and which times of work each device has, as a number.
 Numbers roles_of(const ProgramSet& set) {
@@ -28,30 +51,28 @@ Numbers roles_of(const ProgramSet& set) {
         if (op.kind == OpKind::compute) rows = std::max<std::size_t>(rows, op.work + 1);
     num_rows.push_back(rows);
   }
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> pairs;
-  Numbers pair_of_device;
-  Signatures signatures;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> known;
+  Numbering roles;
+  Numbers role_of_device;
   for (const ProgramDevice& device : set.devices) {
-    const auto [found, is_new] = pairs.try_emplace({device.program, device.work_base},
-                                                   static_cast<std::uint32_t>(pairs.size()));
-    pair_of_device.push_back(found->second);
-    if (!is_new) continue;
-    signatures.begin();
-    signatures.add(device.program);
-    for (std::size_t row = 0; row < num_rows[device.program]; ++row) {
-      const Work& work = set.work[device.work_base + row];
-      signatures.add(bits(work.duration.value()));
-      for (const Seconds part : work.parts) signatures.add(bits(part.value()));
-      signatures.add(bits(work.floor.launch.value()));
-      signatures.add(bits(work.floor.sharpness));
-      const std::vector<std::uint32_t>& drawn =
-          set.drawn_rows.first;  // as good as what stands there
-      if (device.work_base + row < drawn.size()) signatures.add(drawn[device.work_base + row]);
+    const auto [role, is_new] = known.try_emplace({device.program, device.work_base});
+    if (is_new) {
+      Words words{device.program};
+      for (std::size_t row = 0; row < num_rows[device.program]; ++row) {
+        const Work& work = set.work[device.work_base + row];
+        words.push_back(bits(work.duration.value()));
+        for (const Seconds part : work.parts) words.push_back(bits(part.value()));
+        words.push_back(bits(work.floor.launch.value()));
+        words.push_back(bits(work.floor.sharpness));
+        const std::vector<std::uint32_t>& drawn =
+            set.drawn_rows.first;  // as good as what stands there
+        if (device.work_base + row < drawn.size()) words.push_back(drawn[device.work_base + row]);
+      }
+      role->second = roles.of(words);
     }
+    role_of_device.push_back(role->second);
   }
-  const Numbers role_of_pair = signatures.numbered().numbers;
-  for (std::uint32_t& number : pair_of_device) number = role_of_pair[number];
-  return pair_of_device;
+  return role_of_device;
 }
 
 /// Splits classes until nothing splits.
@@ -60,10 +81,16 @@ class ClassFinder {
   ClassFinder(const ProgramSet& set, const Network& network,
               const std::vector<std::vector<LinkId>>& paths)
       : set_(set), paths_(paths), incoming_(set.devices.size()), crossing_(network.links().size()) {
-    for (const Collective& collective : set.collectives)
-      for (const CollectiveFlow& flow : collective.flows) flows_.push_back(&flow);
-    list_incoming();
-    list_crossing();
+    for (std::size_t i = 0; i < set.channels.size(); ++i) {
+      const Channel& channel = set.channels[i];
+      incoming_[channel.to.index()].push_back(static_cast<std::uint32_t>(i));
+      if (!channel.in_node) add_uses(i, false, channel.up, channel.down);
+    }
+    for (std::size_t i = 0; i < set.collectives.size(); ++i)
+      for (const CollectiveFlow& flow : set.collectives[i].flows) {
+        add_uses(flows_.size(), true, flow.up, flow.down);
+        flows_.emplace_back(&flow, i);
+      }
     begin_classes(network);
   }
 
@@ -82,34 +109,12 @@ class ClassFinder {
 
  private:
   /// A use of a link: the channel's or flow's number, whether it is a flow, which of its paths.
-  static constexpr std::uint32_t use(std::size_t user, bool is_flow, bool is_down) {
-    return static_cast<std::uint32_t>(user) << 2 | static_cast<std::uint32_t>(is_flow) << 1 |
-           static_cast<std::uint32_t>(is_down);
-  }
-
-  void list_incoming() {
-    for (const Channel& channel : set_.channels) incoming_.count(channel.to.index());
-    incoming_.end_count();
-    for (std::size_t i = 0; i < set_.channels.size(); ++i)
-      incoming_.add(set_.channels[i].to.index(), static_cast<std::uint32_t>(i));
-  }
-
-  template <class Visit>
-  void visit_uses(Visit visit) const {
-    const auto visit_paths = [&](std::size_t user, bool is_flow, PathId up, PathId down) {
-      for (const LinkId link : paths_[up.index()]) visit(link.index(), use(user, is_flow, false));
-      for (const LinkId link : paths_[down.index()]) visit(link.index(), use(user, is_flow, true));
-    };
-    for (std::size_t i = 0; i < set_.channels.size(); ++i)
-      if (!set_.channels[i].in_node)
-        visit_paths(i, false, set_.channels[i].up, set_.channels[i].down);
-    for (std::size_t i = 0; i < flows_.size(); ++i)
-      visit_paths(i, true, flows_[i]->up, flows_[i]->down);
-  }
-  void list_crossing() {
-    visit_uses([this](std::size_t link, std::uint32_t) { crossing_.count(link); });
-    crossing_.end_count();
-    visit_uses([this](std::size_t link, std::uint32_t use) { crossing_.add(link, use); });
+  void add_uses(std::size_t user, bool is_flow, PathId up, PathId down) {
+    for (const bool is_down : {false, true})
+      for (const LinkId link : paths_[(is_down ? down : up).index()])
+        crossing_[link.index()].push_back(static_cast<std::uint32_t>(user) << 2 |
+                                          static_cast<std::uint32_t>(is_flow) << 1 |
+                                          static_cast<std::uint32_t>(is_down));
   }
 
   /// Where its device has each channel, and its members each collective.
@@ -128,52 +133,53 @@ class ClassFinder {
   void begin_classes(const Network& network) {
     classes_.of_device = roles_of(set_);
     device_kind_.count = DeviceClasses::count_of(classes_.of_device);
+    of_path_.resize(paths_.size());
     const auto [peers, slots] = places();
-    signatures_.clear();
-    for (std::size_t i = 0; i < set_.channels.size(); ++i) {
-      const Channel& channel = set_.channels[i];
-      signatures_.begin();
-      signatures_.add(peers[i]);
-      signatures_.add(channel.in_node);
-      signatures_.add(bits(channel.in_node ? channel.bandwidth.value() : 0));
-      signatures_.add(bits(channel.latency.value()));
-    }
-    number(classes_.of_channel, channel_kind_);
-    for (std::size_t i = 0; i < set_.collectives.size(); ++i) {
-      const Collective& collective = set_.collectives[i];
-      signatures_.begin();
-      signatures_.add(slots[i]);
-      signatures_.add(bits(collective.fixed.value()));
-      signatures_.add(bits(collective.latency.value()));
-      signatures_.add(bits(collective.varying.value()));
-      signatures_.add(collective.draws);
-    }
-    number(classes_.of_collective, collective_kind_);
-    for (const CollectiveFlow* flow : flows_) {
-      signatures_.begin();
-      signatures_.add(bits(flow->bytes.value()));
-    }
-    number(classes_.of_flow, flow_kind_);
-    for (const Link& link : network.links()) {
-      signatures_.begin();
-      signatures_.add(bits(link.bandwidth.value()));
-    }
-    number(classes_.of_link, link_kind_);
+    number(set_.channels.size(), classes_.of_channel, channel_kind_,
+           [&, &peers = peers](std::size_t i, Words& words) {
+             const Channel& channel = set_.channels[i];
+             add(words,
+                 {peers[i], channel.in_node, bits(channel.in_node ? channel.bandwidth.value() : 0),
+                  bits(channel.latency.value())});
+           });
+    number(set_.collectives.size(), classes_.of_collective, collective_kind_,
+           [&, &slots = slots](std::size_t i, Words& words) {
+             const Collective& collective = set_.collectives[i];
+             add(words, {slots[i], bits(collective.fixed.value()), bits(collective.latency.value()),
+                         bits(collective.varying.value()), collective.draws});
+           });
+    number(flows_.size(), classes_.of_flow, flow_kind_, [&](std::size_t i, Words& words) {
+      words.push_back(bits(flows_[i].first->bytes.value()));
+    });
+    number(network.links().size(), classes_.of_link, link_kind_, [&](std::size_t i, Words& words) {
+      words.push_back(bits(network.links()[i].bandwidth.value()));
+    });
   }
 
   /// The things of one kind.
   struct Kind {
     std::size_t count = 0;  ///< of classes
-    std::size_t told_apart_by = std::numeric_limits<
-        std::size_t>::max();  ///< classes of other kinds when they were last split
+    /// Number of classes of other kinds when they were last split.
+    std::size_t told_apart_by = std::numeric_limits<std::size_t>::max();
   };
 
-  /// Makes classes of what has been written down since the last time.
-  void number(Numbers& classes, Kind& kind) {
-    auto numbered = signatures_.numbered();
-    signatures_.clear();
-    classes = std::move(numbered.numbers);
-    kind.count = numbered.count;
+  static void add(Words& words, std::initializer_list<std::uint64_t> more) {
+    words.insert(words.end(), more);
+  }
+
+  /// Splits the classes of a kind by what `add_words` says of each thing. Each keeps what told it apart before, so classes only split.
+  template <class AddWords>
+  static void number(std::size_t num_things, Numbers& classes, Kind& kind,
+                     const AddWords& add_words) {
+    classes.resize(num_things);
+    Numbering numbering;
+    Words words;
+    for (std::size_t i = 0; i < num_things; ++i) {
+      words.assign(1, classes[i]);
+      add_words(i, words);
+      classes[i] = numbering.of(words);
+    }
+    kind.count = numbering.count();
   }
 
   std::size_t num_classes() const {
@@ -181,8 +187,8 @@ class ClassFinder {
            link_kind_.count;
   }
 
-  /// One round. Each thing keeps what told it apart before, so classes only split: as many of them as before are the same ones, and what
-  /// only they tell apart need not be looked at again.
+  /// One round. Where a kind has as many classes as before they are the same ones, and what only they tell apart need not be looked at
+  /// again.
   void split() {
     if (has_news(path_kind_, link_kind_.count)) split_paths();
     if (has_news(channel_kind_, device_kind_.count + path_kind_.count)) split_channels();
@@ -197,74 +203,59 @@ class ClassFinder {
   }
 
   void split_paths() {
-    for (const std::vector<LinkId>& path : paths_) {
-      signatures_.begin();
-      for (const LinkId link : path) signatures_.add(classes_.of_link[link.index()]);
-    }
-    number(of_path_, path_kind_);
+    number(paths_.size(), of_path_, path_kind_, [&](std::size_t i, Words& words) {
+      for (const LinkId link : paths_[i]) words.push_back(classes_.of_link[link.index()]);
+    });
   }
 
   void split_channels() {
-    for (std::size_t i = 0; i < set_.channels.size(); ++i) {
-      const Channel& channel = set_.channels[i];
-      signatures_.begin();
-      signatures_.add(classes_.of_channel[i]);
-      signatures_.add(classes_.of_device[channel.from.index()]);
-      signatures_.add(classes_.of_device[channel.to.index()]);
-      if (channel.in_node) continue;
-      signatures_.add(of_path_[channel.up.index()]);
-      signatures_.add(of_path_[channel.down.index()]);
-    }
-    number(classes_.of_channel, channel_kind_);
+    number(set_.channels.size(), classes_.of_channel, channel_kind_,
+           [&](std::size_t i, Words& words) {
+             const Channel& channel = set_.channels[i];
+             for (const DeviceId end : {channel.from, channel.to})
+               words.push_back(classes_.of_device[end.index()]);
+             if (!channel.in_node)
+               add(words, {of_path_[channel.up.index()], of_path_[channel.down.index()]});
+           });
   }
 
   void split_collectives() {
     std::size_t flow = 0;
-    for (std::size_t i = 0; i < set_.collectives.size(); ++i) {
-      const Collective& collective = set_.collectives[i];
-      signatures_.begin();
-      signatures_.add(classes_.of_collective[i]);
-      signatures_.add(collective.members.size());
-      for (const DeviceId member : collective.members)
-        signatures_.add(classes_.of_device[member.index()]);
-      signatures_.unordered(collective.members.size());
-      for (std::size_t f = 0; f < collective.flows.size(); ++f)
-        signatures_.add(classes_.of_flow[flow++]);
-      signatures_.unordered(collective.flows.size());
-    }
-    number(classes_.of_collective, collective_kind_);
+    number(set_.collectives.size(), classes_.of_collective, collective_kind_,
+           [&](std::size_t i, Words& words) {
+             const Collective& collective = set_.collectives[i];
+             words.push_back(collective.members.size());
+             const std::size_t members = words.size();
+             for (const DeviceId member : collective.members)
+               words.push_back(classes_.of_device[member.index()]);
+             sort_from(members, words);
+             const std::size_t flows = words.size();
+             for (std::size_t f = 0; f < collective.flows.size(); ++f)
+               words.push_back(classes_.of_flow[flow++]);
+             sort_from(flows, words);
+           });
   }
 
   void split_flows() {
-    std::size_t flow = 0;
-    for (std::size_t i = 0; i < set_.collectives.size(); ++i) {
-      for (const CollectiveFlow& each : set_.collectives[i].flows) {
-        signatures_.begin();
-        signatures_.add(classes_.of_flow[flow++]);
-        signatures_.add(classes_.of_collective[i]);
-        signatures_.add(of_path_[each.up.index()]);
-        signatures_.add(of_path_[each.down.index()]);
-      }
-    }
-    number(classes_.of_flow, flow_kind_);
+    number(flows_.size(), classes_.of_flow, flow_kind_, [&](std::size_t i, Words& words) {
+      const auto& [flow, collective] = flows_[i];
+      add(words, {classes_.of_collective[collective], of_path_[flow->up.index()],
+                  of_path_[flow->down.index()]});
+    });
   }
 
   void split_devices() {
-    for (std::size_t i = 0; i < set_.devices.size(); ++i) {
+    number(set_.devices.size(), classes_.of_device, device_kind_, [&](std::size_t i, Words& words) {
       const ProgramDevice& device = set_.devices[i];
-      signatures_.begin();
-      signatures_.add(classes_.of_device[i]);
       for (const ChannelId channel : device.channels)
-        signatures_.add(classes_.of_channel[channel.index()]);
+        words.push_back(classes_.of_channel[channel.index()]);
       for (const std::optional<CollectiveId> collective : device.collectives)
-        signatures_.add(collective ? classes_.of_collective[collective->index()] : none);
-      std::size_t num_incoming = 0;
-      for (const std::uint32_t* channel = incoming_.begin(i); channel != incoming_.end(i);
-           ++channel, ++num_incoming)
-        signatures_.add(classes_.of_channel[*channel]);
-      signatures_.unordered(num_incoming);
-    }
-    number(classes_.of_device, device_kind_);
+        words.push_back(collective ? classes_.of_collective[collective->index()] : none);
+      const std::size_t incoming = words.size();
+      for (const std::uint32_t channel : incoming_[i])
+        words.push_back(classes_.of_channel[channel]);
+      sort_from(incoming, words);
+    });
   }
 
   std::uint64_t class_of(std::uint32_t use) const {
@@ -273,50 +264,42 @@ class ClassFinder {
   }
 
   void split_links() {
-    for (std::size_t i = 0; i < classes_.of_link.size(); ++i) {
-      signatures_.begin();
-      signatures_.add(classes_.of_link[i]);
-      std::size_t num_uses = 0;
-      for (const std::uint32_t* use = crossing_.begin(i); use != crossing_.end(i);
-           ++use, ++num_uses)
-        signatures_.add(class_of(*use));
-      signatures_.unordered(num_uses);
-    }
-    number(classes_.of_link, link_kind_);
+    number(crossing_.size(), classes_.of_link, link_kind_, [&](std::size_t i, Words& words) {
+      for (const std::uint32_t use : crossing_[i]) words.push_back(class_of(use));
+      sort_from(1, words);
+    });
   }
 
   /// Whether no link has two of a class over it, and no device two incoming channels of a class.
-  bool is_one_for_all() {
-    for (std::size_t i = 0; i < classes_.of_link.size(); ++i) {
-      seen_.clear();
-      for (const std::uint32_t* use = crossing_.begin(i); use != crossing_.end(i); ++use)
-        seen_.push_back(class_of(*use) >> 1);
-      if (has_twins()) return false;
-    }
-    for (std::size_t i = 0; i < set_.devices.size(); ++i) {
-      seen_.clear();
-      for (const std::uint32_t* channel = incoming_.begin(i); channel != incoming_.end(i);
-           ++channel)
-        seen_.push_back(classes_.of_channel[*channel]);
-      if (has_twins()) return false;
-    }
-    return true;
-  }
-  bool has_twins() {
-    std::sort(seen_.begin(), seen_.end());
-    return std::adjacent_find(seen_.begin(), seen_.end()) != seen_.end();
+  bool is_one_for_all() const {
+    const auto has_no_twins = [](const std::vector<std::uint32_t>& things, const auto& class_of) {
+      Words seen;
+      for (const std::uint32_t thing : things) seen.push_back(class_of(thing));
+      sort_from(0, seen);
+      return std::ranges::adjacent_find(seen) == seen.end();
+    };
+    return std::ranges::all_of(crossing_,
+                               [&](const auto& uses) {
+                                 return has_no_twins(uses, [this](std::uint32_t use) {
+                                   return class_of(use) >> 1;
+                                 });
+                               }) &&
+           std::ranges::all_of(incoming_, [&](const auto& channels) {
+             return has_no_twins(channels, [this](std::uint32_t channel) {
+               return std::uint64_t{classes_.of_channel[channel]};
+             });
+           });
   }
 
   static constexpr std::uint64_t none = 0xFFFFFFFF;
   const ProgramSet& set_;
   const std::vector<std::vector<LinkId>>& paths_;
-  std::vector<const CollectiveFlow*> flows_;
-  Lists incoming_, crossing_;
+  std::vector<std::pair<const CollectiveFlow*, std::size_t>> flows_;  ///< with their collectives
+  Lists incoming_;                                                    ///< channels, by device
+  Lists crossing_;                                                    ///< uses, by link
   DeviceClasses classes_;
   Numbers of_path_;
   Kind device_kind_, channel_kind_, collective_kind_, flow_kind_, link_kind_, path_kind_;
-  Signatures signatures_;
-  std::vector<std::uint64_t> seen_;
 };
 
 }  // namespace
