@@ -379,7 +379,7 @@ void MaxMin::find_next_ends() {
     if (link.num_limited == 0) {
       earliest_.erase(index);
     } else {
-      earliest_.set({link.group.end_of_first(), link.group.first().number, index});
+      earliest_.set(index, link.group.end_of_first(), link.group.first().number);
     }
   }
   changed_.clear();
