@@ -8,7 +8,6 @@
 #include "core/contracts.hpp"
 #include "core/work_note.hpp"
 #include "cost/kernel_cost.hpp"
-#include "engine/disturbance.hpp"
 #include "engine/engine.hpp"
 #include "engine/program_check.hpp"
 

@@ -13,7 +13,6 @@
 #include "core/file_io.hpp"
 #include "core/problem.hpp"
 #include "lower/program_builder.hpp"
-#include "search/plan_enumerator.hpp"
 #include "search/search_space.hpp"
 #include "search/testing.hpp"
 

@@ -12,7 +12,7 @@
 #include "report/ordering.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/in_flight.hpp"
-#include "search/plan_enumerator.hpp"
+#include "search/search_space.hpp"
 #include "simulate/built_scenario.hpp"
 #include "simulate/objective_value.hpp"
 

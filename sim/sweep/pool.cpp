@@ -20,8 +20,8 @@
 
 #include "core/open_file.hpp"
 #include "core/problem.hpp"
-#include "sweep/results_folder.hpp"
-#include "sweep/row_maker.hpp"
+#include "sweep/results.hpp"
+#include "sweep/row.hpp"
 
 namespace windtunnel {
 namespace {
