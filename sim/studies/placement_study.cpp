@@ -15,6 +15,7 @@ using placement_cases::on_amp_mixed;
 using placement_cases::pipette;
 using placement_cases::pipette_part;
 using placement_cases::simulated_at;
+using placement_cases::try_all;
 using placement_cases::with_slow_nodes;
 using placement_cases::without_phase_effect;
 
