@@ -101,8 +101,7 @@ FlowGroup::Removed MaxMin::part(Seconds now, std::uint32_t flow) {
 void MaxMin::mark_dirty(std::uint32_t index, BytesPerSecond level) {
   if (links_[index].dirty) return;
   links_[index].dirty = true;
-  dirty_.push_back({level, index});
-  std::push_heap(dirty_.begin(), dirty_.end(), HigherLevel{});
+  dirty_.emplace(level, index);
 }
 
 void MaxMin::mark_changed(std::uint32_t index) {
@@ -129,9 +128,8 @@ void MaxMin::settle(Seconds now) {
       fill_anew(now);
       break;
     }
-    std::pop_heap(dirty_.begin(), dirty_.end(), HigherLevel{});
-    const std::uint32_t link = dirty_.back().link;
-    dirty_.pop_back();
+    const std::uint32_t link = dirty_.top().second;
+    dirty_.pop();
     links_[link].dirty = false;
     repair(now, link);
   }
@@ -293,7 +291,7 @@ void MaxMin::fill_anew(Seconds now) {
   constexpr std::uint32_t none = 0xFFFFFFFF;
   std::vector<std::pair<std::uint32_t, FlowGroup::Removed>> unfilled;
   std::vector<std::size_t> num_unfilled(links_.size());
-  dirty_.clear();
+  dirty_ = {};
   for (std::size_t i = 0; i < links_.size(); ++i) {
     LinkState& link = links_[i];
     while (!link.group.empty()) {
@@ -306,31 +304,29 @@ void MaxMin::fill_anew(Seconds now) {
     link.dirty = num_unfilled[i] > 0;
     link.overtaken = false;
     if (link.dirty)
-      dirty_.push_back(
-          {link.bandwidth / static_cast<double>(num_unfilled[i]), static_cast<std::uint32_t>(i)});
+      dirty_.emplace(link.bandwidth / static_cast<double>(num_unfilled[i]),
+                     static_cast<std::uint32_t>(i));
   }
-  std::make_heap(dirty_.begin(), dirty_.end(), HigherLevel{});
   while (!dirty_.empty()) {
-    std::pop_heap(dirty_.begin(), dirty_.end(), HigherLevel{});
-    const Dirty lowest = dirty_.back();
-    dirty_.pop_back();
-    LinkState& link = links_[lowest.link];
+    const auto [lowest, index] = dirty_.top();
+    dirty_.pop();
+    LinkState& link = links_[index];
     link.dirty = false;
-    if (num_unfilled[lowest.link] == 0) continue;
+    if (num_unfilled[index] == 0) continue;
     const BytesPerSecond level =
-        (link.bandwidth - link.foreign) / static_cast<double>(num_unfilled[lowest.link]);
-    if (level > lowest.level) {  // others have taken less than this level of it
-      mark_dirty(lowest.link, level);
+        (link.bandwidth - link.foreign) / static_cast<double>(num_unfilled[index]);
+    if (level > lowest) {  // others have taken less than this level of it
+      mark_dirty(index, level);
       continue;
     }
     link.level = level;
     link.group.set_rate(now, level);
     for (const std::uint32_t flow : link.flows) {
       if (flows_[flow].limit != none) continue;
-      flows_[flow].limit = lowest.link;
+      flows_[flow].limit = index;
       for (const std::uint32_t other : flows_[flow].links) {
         --num_unfilled[other];
-        if (other != lowest.link) links_[other].foreign += level;
+        if (other != index) links_[other].foreign += level;
       }
     }
   }

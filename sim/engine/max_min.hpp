@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <queue>
 #include <set>
 #include <span>
 #include <tuple>
@@ -189,15 +191,6 @@ class MaxMin {
     std::vector<std::uint32_t> flows;
     FlowGroup group;  ///< the flows that it limits
   };
-  struct Dirty {
-    BytesPerSecond level{};
-    std::uint32_t link = 0;
-  };
-  struct HigherLevel {
-    bool operator()(const Dirty& a, const Dirty& b) const {
-      return a.level != b.level ? a.level > b.level : a.link > b.link;
-    }
-  };
   /// A flow that may move to another link.
   struct Move {
     std::uint32_t flow = 0;
@@ -234,7 +227,9 @@ class MaxMin {
   std::vector<Flow> flows_;
   std::size_t num_flows_ = 0;
   std::uint64_t num_repairs_ = 0;
-  std::vector<Dirty> dirty_;  ///< a binary heap, the lowest level first
+  using Dirty = std::pair<BytesPerSecond, std::uint32_t>;
+  /// Levels of links that wait for their repair, the lowest first.
+  std::priority_queue<Dirty, std::vector<Dirty>, std::greater<>> dirty_;
   std::vector<std::uint32_t> changed_;
   std::vector<Move> moves_, kept_;
 };

@@ -15,7 +15,6 @@ using placement_cases::on_amp_mixed;
 using placement_cases::pipette;
 using placement_cases::pipette_part;
 using placement_cases::simulated_at;
-using placement_cases::try_all;
 using placement_cases::with_slow_nodes;
 using placement_cases::without_phase_effect;
 
@@ -116,7 +115,7 @@ void exhaustive() {
     const Scenario scenario = pipette_part(nodes, pipeline);
     PlacementObjective objective(scenario);
     const std::vector<int> own = objective.slots();
-    const Annealed best = try_all(objective);
+    const Annealed best = placement_cases::try_all(objective);
     constexpr double same = 1e-12;
     int hits = 0;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
