@@ -37,7 +37,7 @@
 #include "simulate/simulate.hpp"
 #include "studies/job_run.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row_maker.hpp"
+#include "sweep/row.hpp"
 #include "validate/validate_command.hpp"
 
 namespace py = pybind11;

@@ -6,6 +6,8 @@
 
 #include "core/contracts.hpp"
 #include "core/problem.hpp"
+#include "engine/event_queue.hpp"
+#include "engine/link_flows.hpp"
 
 namespace windtunnel {
 
@@ -23,6 +25,46 @@ MakeEngine engine_named(std::string_view name) {
   if (name == "heap") return make_heap_engine;
   WT_EXPECT(name == "native");
   return make_native_engine;
+}
+
+namespace {
+
+class HeapEngine final : public Engine {
+ public:
+  explicit HeapEngine(const Network& network) : rates_(detail::rates_alone(network)) {}
+  std::string_view name() const override { return "heap"; }
+  Seconds now() const override { return now_; }
+  std::uint64_t num_activities() const override { return queue_.num_pushed(); }
+  std::uint64_t num_flows() const override { return num_flows_; }
+
+  void after(Seconds delay, std::uint64_t token) override {
+    WT_EXPECT(delay >= Seconds{0});
+    queue_.push(now_ + delay, token);
+  }
+  void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) override {
+    WT_EXPECT(bytes >= Bytes{0});
+    ++num_flows_;
+    queue_.push(now_ + bytes / std::min(rates_[up.index()], rates_[down.index()]), token);
+  }
+  void run(EventHandler& handler) override {
+    while (!queue_.empty()) {
+      const auto event = queue_.pop();
+      now_ = event.time;
+      handler.on_event(event.payload);
+    }
+  }
+
+ private:
+  std::vector<BytesPerSecond> rates_;  ///< by path
+  detail::EventQueue<std::uint64_t> queue_;
+  Seconds now_{};
+  std::uint64_t num_flows_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> make_heap_engine(const Network& network) {
+  return std::make_unique<HeapEngine>(network);
 }
 
 }  // namespace windtunnel

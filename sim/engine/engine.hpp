@@ -16,10 +16,6 @@ class EventHandler {
   virtual ~EventHandler() = default;
   /// The timer or flow that was given `token` has ended; Engine::now() is the time.
   virtual void on_event(std::uint64_t token) = 0;
-  /// on_event(token) may come soon: fetches from memory what it will need first. Changes nothing.
-  virtual void prefetch_first(std::uint64_t /*token*/) const {}
-  /// It may come very soon: fetches what is found through that.
-  virtual void prefetch_rest(std::uint64_t /*token*/) const {}
 };
 
 /// Simulated time: timers, and flows over the shared links of a network.
@@ -29,7 +25,7 @@ class Engine {
   /// "native", "simgrid" or "heap", for reports.
   virtual std::string_view name() const = 0;
   virtual Seconds now() const = 0;
-  /// Calls the handler with `token`, less than 2^63, at now() + delay.
+  /// Calls the handler with `token` at now() + delay.
   virtual void after(Seconds delay, std::uint64_t token) = 0;
   /// Moves `bytes` over the links of both paths from now on, and calls the handler with `token` at the end.
   /// Latency is the caller's to pay, through after().

@@ -1,9 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
-#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/contracts.hpp"
@@ -11,8 +10,7 @@
 
 namespace windtunnel::detail {
 
-/// The events to come: the earliest first, and in the order of asking among those of equal times. A heap in which each event has four below
-/// it, half as deep as a binary one: with thousands of devices the time goes into fetching memory.
+/// The events to come: the earliest first, and in the order of asking among those of equal times.
 template <class Payload>
 class EventQueue {
  public:
@@ -20,6 +18,9 @@ class EventQueue {
     Seconds time{};
     std::uint64_t number = 0;  ///< of this event among all asked for: breaks ties
     Payload payload{};
+    bool operator>(const Event& other) const {
+      return time != other.time ? time > other.time : number > other.number;
+    }
   };
 
   bool empty() const { return events_.empty(); }
@@ -28,58 +29,19 @@ class EventQueue {
 
   void push(Seconds time, const Payload& payload) {
     WT_EXPECT(time >= Seconds{0});
-    const Event event{time + Seconds{0}, num_pushed_++, payload};  // no -0: see earlier()
-    events_.push_back(event);
-    sift_up(events_.size() - 1, event);
-  }
-  /// Calls on_soon() with the payload of an event that may come soon, and on_next() with that of the next one: what they will need can be
-  /// fetched from memory meanwhile.
-  template <class OnSoon, class OnNext>
-  Event pop(const OnSoon& on_soon, const OnNext& on_next) {
-    const Event top = events_.front();
-    const Event last = events_.back();
-    events_.pop_back();
-    if (events_.empty()) return top;
-    std::size_t hole = 0;
-    for (std::size_t child = 1; child < events_.size(); child = children * hole + 1) {
-      const std::size_t end = std::min(child + children, events_.size());
-      std::size_t earliest = child;
-      for (std::size_t other = child + 1; other < end; ++other)
-        earliest = earlier(events_[other], events_[earliest]) ? other : earliest;
-      events_[hole] = events_[earliest];
-      if (hole - 1 < children) on_soon(events_[hole].payload);
-      hole = earliest;
-    }
-    sift_up(hole, last);
-    on_next(events_.front().payload);
-    return top;
+    events_.push_back({time, num_pushed_++, payload});
+    std::push_heap(events_.begin(), events_.end(), std::greater<>());
   }
   Event pop() {
-    const auto nothing = [](const Payload&) {};
-    return pop(nothing, nothing);
+    std::pop_heap(events_.begin(), events_.end(), std::greater<>());
+    const Event next = events_.back();
+    events_.pop_back();
+    return next;
   }
   void clear() { events_.clear(); }
 
  private:
-  static constexpr std::size_t children = 4;
-
-  /// Without a jump, which the processor could only guess. Times are never negative, so their bits are in the order of their values.
-  static bool earlier(const Event& a, const Event& b) {
-    const auto time_a = std::bit_cast<std::uint64_t>(a.time);
-    const auto time_b = std::bit_cast<std::uint64_t>(b.time);
-    return (time_a < time_b) | ((time_a == time_b) & (a.number < b.number));
-  }
-  void sift_up(std::size_t place, const Event& event) {
-    while (place > 0) {
-      const std::size_t parent = (place - 1) / children;
-      if (!earlier(event, events_[parent])) break;
-      events_[place] = events_[parent];
-      place = parent;
-    }
-    events_[place] = event;
-  }
-
-  std::vector<Event> events_;
+  std::vector<Event> events_;  ///< a heap
   std::uint64_t num_pushed_ = 0;
 };
 

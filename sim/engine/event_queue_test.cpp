@@ -74,21 +74,5 @@ TEST_CASE("events come in the order of their times, those of one time in the ord
     }
 }
 
-TEST_CASE("the queue tells of the next event, and of those that may come soon") {
-  EventQueue<int> queue;
-  constexpr int num_events = 100;
-  for (int i = 0; i < num_events; ++i) queue.push(1_s * static_cast<double>(i), i);
-  std::vector<int> soon;
-  int next = 0;
-  for (int i = 0; i < num_events; ++i) {
-    CHECK(queue.pop([&](int event) { soon.push_back(event); }, [&](int event) { next = event; })
-              .payload == i);
-    if (i + 1 < num_events) CHECK(next == i + 1);
-  }
-  // Not of those that are near the top of the heap from the beginning, or come there from its end.
-  std::sort(soon.begin(), soon.end());
-  CHECK(std::unique(soon.begin(), soon.end()) - soon.begin() >= 85);
-}
-
 }  // namespace
 }  // namespace windtunnel::detail

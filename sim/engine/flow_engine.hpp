@@ -15,31 +15,12 @@ namespace windtunnel::detail {
 /// A flow that ends this soon leaves its links to a newcomer. A thousandth of SimGrid's own precision of time.
 inline constexpr Seconds simultaneous{1e-12};
 
-/// A due event in eight bytes: a timer's token, or a flow and its generation.
-class Due {
- public:
-  Due() = default;
-  static Due timer(std::uint64_t token) {
-    WT_EXPECT((token & flow_bit) == 0);
-    return Due(token);
-  }
-  static Due flow(std::uint32_t index, std::uint32_t generation) {
-    WT_EXPECT(index < max_flows);
-    return Due(flow_bit | std::uint64_t{index} << generation_bits | generation);
-  }
-  bool is_flow() const { return (bits_ & flow_bit) != 0; }
-  std::uint64_t token() const { return bits_; }
-  std::uint32_t flow() const {
-    return static_cast<std::uint32_t>((bits_ & ~flow_bit) >> generation_bits);
-  }
-  std::uint32_t generation() const { return static_cast<std::uint32_t>(bits_); }
-
- private:
-  static constexpr unsigned generation_bits = 32;
-  static constexpr std::uint64_t flow_bit = std::uint64_t{1} << 63;
-  static constexpr std::uint32_t max_flows = std::uint32_t{1} << 31;
-  explicit Due(std::uint64_t bits) : bits_(bits) {}
-  std::uint64_t bits_ = 0;
+/// What is due: a timer, or the end of a flow that has its links to itself.
+struct Due {
+  static constexpr std::uint32_t no_flow = 0xFFFFFFFF;
+  std::uint64_t token = 0;                       ///< of a timer
+  std::uint32_t flow = no_flow, generation = 0;  ///< of a flow
+  bool is_flow() const { return flow != no_flow; }
 };
 
 /// A flow under way, as engines that share links know it.
@@ -73,16 +54,16 @@ class FlowEngine : public Engine {
   void after(Seconds delay, std::uint64_t token) override {
     WT_EXPECT(delay >= Seconds{0});
     ++num_timers_;
-    queue_.push(now_ + delay, Due::timer(token));
+    queue_.push(now_ + delay, {token});
   }
 
   void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) override {
     WT_EXPECT(bytes >= Bytes{0});
     ++num_flows_;
-    const BytesPerSecond rate = rates_.rate(up, down);
+    const BytesPerSecond rate = std::min(rates_[up.index()], rates_[down.index()]);
     const bool no_links = rate == BytesPerSecond{std::numeric_limits<double>::infinity()};
     if (bytes == Bytes{0} || no_links) {  // ends at once; no engine shares nothing out
-      queue_.push(now_, Due::timer(token));
+      queue_.push(now_, {token});
       return;
     }
     const bool meets = sharing().meet_others(up, down);
@@ -96,25 +77,12 @@ class FlowEngine : public Engine {
     flow.state = Flow::State::alone;
     flow.rate = rate;
     flow.end = now_ + bytes / rate;
-    queue_.push(flow.end, Due::flow(index, flow.generation));
+    queue_.push(flow.end, {token, index, flow.generation});
   }
 
  protected:
-  explicit FlowEngine(const Network& network) : rates_(network), links_(network) {}
-
-  /// The next event of the queue. What those after it will need is fetched from memory meanwhile: with tens of thousands of devices it
-  /// lies in no cache.
-  auto pop_due() {
-    const auto token_of = [this](Due due) {
-      return due.is_flow() ? flows_[due.flow()].token : due.token();
-    };
-    return queue_.pop([&](Due due) { handler_->prefetch_first(token_of(due)); },
-                      [&](Due due) {
-                        const bool is_void =
-                            due.is_flow() && flows_[due.flow()].generation != due.generation();
-                        if (!is_void) handler_->prefetch_rest(token_of(due));
-                      });
-  }
+  explicit FlowEngine(const Network& network)
+      : network_(network), rates_(rates_alone(network)), links_(binding_links(network)) {}
 
   /// Its place can be taken, and events of the queue for it are void.
   void free_flow(std::uint32_t index) {
@@ -124,8 +92,9 @@ class FlowEngine : public Engine {
     free_flows_.push_back(index);
   }
 
-  PathRates rates_;
-  PathLinks links_;
+  const Network& network_;
+  std::vector<BytesPerSecond> rates_;       ///< by path
+  std::vector<std::vector<LinkId>> links_;  ///< by path: those that can limit a flow
   EventQueue<Due> queue_;
   std::vector<Flow> flows_;
   EventHandler* handler_ = nullptr;

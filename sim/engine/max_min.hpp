@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <optional>
+#include <queue>
+#include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,11 +28,7 @@ class FlowGroup {
     std::uint64_t number = 0;  ///< of this flow among all asked for: breaks ties
     std::uint32_t flow = 0;
   };
-  /// Where each flow is in its group, by flow.
-  using Places = std::vector<std::uint32_t>;
-
   bool empty() const { return members_.empty(); }
-  std::size_t size() const { return members_.size(); }
   /// In no order, but the first ends first.
   std::span<const Member> members() const { return members_; }
   const Member& first() const { return members_.front(); }
@@ -40,7 +41,7 @@ class FlowGroup {
     rate_ = rate;
   }
   /// A flow that has `left` bytes to go.
-  void add(Seconds now, Bytes left, Member member, Places& places) {
+  void add(Seconds now, Bytes left, Member member) {
     if (members_.empty()) {
       served_ = Bytes{0};
       since_ = now;
@@ -48,23 +49,25 @@ class FlowGroup {
     serve_until(now);
     member.mark = served_ + left;
     members_.push_back(member);
-    sift_up(members_.size() - 1, member, places);
+    sift_up(members_.size() - 1, member);
   }
   struct Removed {
     Bytes left{};
     std::uint64_t number = 0;
   };
-  Removed remove(Seconds now, std::uint32_t flow, Places& places) {
+  /// Most that leave have ended, and are the first.
+  Removed remove(Seconds now, std::uint32_t flow) {
     serve_until(now);
-    const std::size_t place = places[flow];
+    const auto place = static_cast<std::size_t>(std::ranges::find(members_, flow, &Member::flow) -
+                                                members_.begin());
     const Member gone = members_[place];
     const Member last = members_.back();
     members_.pop_back();
     if (place < members_.size()) {
       if (place > 0 && before(last, members_[(place - 1) / 2])) {
-        sift_up(place, last, places);
+        sift_up(place, last);
       } else {
-        sift_down(place, last, places);
+        sift_down(place, last);
       }
     }
     return {std::max(Bytes{0}, gone.mark - served_), gone.number};
@@ -79,23 +82,19 @@ class FlowGroup {
     served_ += rate_ * (now - since_);
     since_ = now;
   }
-  void put(std::size_t place, const Member& member, Places& places) {
-    members_[place] = member;
-    places[member.flow] = static_cast<std::uint32_t>(place);
-  }
-  void sift_up(std::size_t place, const Member& member, Places& places) {
+  void sift_up(std::size_t place, const Member& member) {
     for (; place > 0 && before(member, members_[(place - 1) / 2]); place = (place - 1) / 2)
-      put(place, members_[(place - 1) / 2], places);
-    put(place, member, places);
+      members_[place] = members_[(place - 1) / 2];
+    members_[place] = member;
   }
-  void sift_down(std::size_t place, const Member& member, Places& places) {
+  void sift_down(std::size_t place, const Member& member) {
     for (std::size_t child = 2 * place + 1; child < members_.size(); child = 2 * place + 1) {
       if (child + 1 < members_.size() && before(members_[child + 1], members_[child])) ++child;
       if (!before(members_[child], member)) break;
-      put(place, members_[child], places);
+      members_[place] = members_[child];
       place = child;
     }
-    put(place, member, places);
+    members_[place] = member;
   }
 
   std::vector<Member> members_;  ///< a binary heap
@@ -104,64 +103,31 @@ class FlowGroup {
   BytesPerSecond rate_{};
 };
 
-/// Which link sees the next end of a flow: one entry a link, which can be changed in place.
+/// Which link sees the next end of a flow: one entry a link.
 class EarliestLink {
  public:
-  struct Entry {
-    Seconds time{};
-    std::uint64_t number = 0;  ///< of the flow that ends: breaks ties
-    std::uint32_t link = 0;
-  };
-
-  explicit EarliestLink(std::size_t num_links) : places_(num_links, absent) {}
+  explicit EarliestLink(std::size_t num_links) : of_link_(num_links) {}
 
   /// Infinite when there is none.
   Seconds next_time() const {
     return entries_.empty() ? Seconds{std::numeric_limits<double>::infinity()}
-                            : entries_.front().time;
+                            : std::get<Seconds>(*entries_.begin());
   }
-  std::uint32_t next_link() const { return entries_.front().link; }
-
-  void set(const Entry& entry) {
-    std::uint32_t place = places_[entry.link];
-    if (place == absent) {
-      place = static_cast<std::uint32_t>(entries_.size());
-      entries_.push_back(entry);
-    }
-    sift(place, entry);
+  std::uint32_t next_link() const { return std::get<std::uint32_t>(*entries_.begin()); }
+  /// The flow `number` ends next on the link, at `time`.
+  void set(std::uint32_t link, Seconds time, std::uint64_t number) {
+    erase(link);
+    of_link_[link] = {time, number, link};
+    entries_.insert(*of_link_[link]);
   }
   void erase(std::uint32_t link) {
-    const std::uint32_t place = places_[link];
-    if (place == absent) return;
-    places_[link] = absent;
-    const Entry last = entries_.back();
-    entries_.pop_back();
-    if (place < entries_.size()) sift(place, last);
+    if (of_link_[link]) entries_.erase(*std::exchange(of_link_[link], std::nullopt));
   }
 
  private:
-  static constexpr std::uint32_t absent = 0xFFFFFFFF;
-  static bool before(const Entry& a, const Entry& b) {
-    return a.time != b.time ? a.time < b.time : a.number < b.number;
-  }
-  void put(std::size_t place, const Entry& entry) {
-    entries_[place] = entry;
-    places_[entry.link] = static_cast<std::uint32_t>(place);
-  }
-  void sift(std::size_t place, const Entry& entry) {
-    for (; place > 0 && before(entry, entries_[(place - 1) / 2]); place = (place - 1) / 2)
-      put(place, entries_[(place - 1) / 2]);
-    for (std::size_t child = 2 * place + 1; child < entries_.size(); child = 2 * place + 1) {
-      if (child + 1 < entries_.size() && before(entries_[child + 1], entries_[child])) ++child;
-      if (!before(entries_[child], entry)) break;
-      put(place, entries_[child]);
-      place = child;
-    }
-    put(place, entry);
-  }
-
-  std::vector<Entry> entries_;         ///< a binary heap
-  std::vector<std::uint32_t> places_;  ///< by link
+  using Entry = std::tuple<Seconds, std::uint64_t, std::uint32_t>;  ///< numbers break ties
+  std::set<Entry> entries_;
+  std::vector<std::optional<Entry>> of_link_;
 };
 
 /// Flows that share links max-min fairly, and when the next of them ends.
@@ -179,8 +145,8 @@ class EarliestLink {
 /// Levels are kept to `precision`, relatively: a link is left alone until what the others did to it sums up to that.
 class MaxMin {
  public:
-  /// `most_links`: of one flow. After `patience` repairs for each flow all is filled anew.
-  MaxMin(std::span<const Link> links, std::size_t most_links, std::size_t patience = 50);
+  /// After `patience` repairs for each flow all is filled anew.
+  explicit MaxMin(std::span<const Link> links, std::size_t patience = 50);
 
   struct NewFlow {
     std::uint32_t flow = 0;    ///< its place, free until now
@@ -208,11 +174,9 @@ class MaxMin {
   static constexpr double precision = 1e-13;
   static constexpr BytesPerSecond unlimited{std::numeric_limits<double>::infinity()};
 
-  /// A flow on a link: the number of the flow times the most links of one, plus which of its links this is.
-  using Crossing = std::uint32_t;
   struct Flow {
     std::uint32_t limit = 0;  ///< the link that limits it
-    std::uint32_t num_links = 0;
+    std::vector<std::uint32_t> links;
   };
   struct LinkState {
     BytesPerSecond bandwidth{};
@@ -224,17 +188,8 @@ class MaxMin {
     /// A flow on it that another link limits may be faster than its level.
     bool overtaken = false;
     bool changed = false;  ///< its next end is to be found again
-    std::vector<Crossing> crossings;
+    std::vector<std::uint32_t> flows;
     FlowGroup group;  ///< the flows that it limits
-  };
-  struct Dirty {
-    BytesPerSecond level{};
-    std::uint32_t link = 0;
-  };
-  struct HigherLevel {
-    bool operator()(const Dirty& a, const Dirty& b) const {
-      return a.level != b.level ? a.level > b.level : a.link > b.link;
-    }
   };
   /// A flow that may move to another link.
   struct Move {
@@ -243,13 +198,6 @@ class MaxMin {
     BytesPerSecond rate{};   ///< the level there
   };
 
-  std::uint32_t flow_of(Crossing crossing) const { return crossing >> shift_; }
-  std::span<const std::uint32_t> links_of(std::uint32_t flow) const {
-    return {&link_of_[std::size_t{flow} << shift_], flows_[flow].num_links};
-  }
-  void make_room(std::uint32_t flow);
-  void put_on_links(std::uint32_t flow, std::span<const LinkId> up, std::span<const LinkId> down);
-  void take_off_link(Crossing crossing);
   std::uint32_t likely_limit(std::uint32_t flow) const;
 
   void mark_dirty(std::uint32_t link, BytesPerSecond level);
@@ -275,15 +223,13 @@ class MaxMin {
 
   std::vector<LinkState> links_;
   EarliestLink earliest_;
-  unsigned shift_ = 0;  ///< 2^shift: room for the links of one flow
   std::size_t patience_;
   std::vector<Flow> flows_;
-  std::vector<std::uint32_t> link_of_;  ///< by crossing
-  std::vector<std::uint32_t> place_;    ///< by crossing: in LinkState::crossings
-  FlowGroup::Places group_places_;
   std::size_t num_flows_ = 0;
   std::uint64_t num_repairs_ = 0;
-  std::vector<Dirty> dirty_;  ///< a binary heap, the lowest level first
+  using Dirty = std::pair<BytesPerSecond, std::uint32_t>;
+  /// Levels of links that wait for their repair, the lowest first.
+  std::priority_queue<Dirty, std::vector<Dirty>, std::greater<>> dirty_;
   std::vector<std::uint32_t> changed_;
   std::vector<Move> moves_, kept_;
 };

@@ -27,19 +27,10 @@ struct LinkUse {
   std::uint32_t num_shared = 0;
 };
 
-std::size_t most_links(const Network& network, const PathLinks& links) {
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < network.paths().size(); ++i)
-    most = std::max(most, links.of(PathId{i}).size());
-  return 2 * most;  // up and down
-}
-
 class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
  public:
   explicit NativeEngine(const Network& network)
-      : FlowEngine(network),
-        use_(network.links().size()),
-        shared_(network.links(), most_links(network, links_)) {}
+      : FlowEngine(network), use_(network.links().size()), shared_(network.links()) {}
   std::string_view name() const override { return "native"; }
   void run(EventHandler& handler) override {
     handler_ = &handler;
@@ -63,7 +54,7 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
   template <class Visit>
   void for_each_link(PathId up, PathId down, const Visit& visit) {
     for (const PathId path : {up, down})
-      for (const LinkId link : links_.of(path)) visit(use_[link.index()], link);
+      for (const LinkId link : links_[path.index()]) visit(use_[link.index()], link);
   }
 
   bool meet_others(PathId up, PathId down) {
@@ -96,7 +87,8 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
       ++use.num_shared;
     });
     if (shared_.settled()) unsettled_since_ = now_;
-    shared_.enter(now_, {index, flow.number, bytes}, links_.of(flow.up), links_.of(flow.down));
+    shared_.enter(now_, {index, flow.number, bytes}, links_[flow.up.index()],
+                  links_[flow.down.index()]);
   }
 
   void settle_before(Seconds next) {
@@ -105,15 +97,15 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
   }
 
   void play_next_of_queue() {
-    const auto event = pop_due();
+    const auto event = queue_.pop();
     if (!event.payload.is_flow()) {
       now_ = std::max(now_, event.time);
-      handler_->on_event(event.payload.token());
+      handler_->on_event(event.payload.token);
       return;
     }
-    const std::uint32_t index = event.payload.flow();
+    const std::uint32_t index = event.payload.flow;
     Flow& flow = flows_[index];
-    if (flow.generation != event.payload.generation()) return;
+    if (flow.generation != event.payload.generation) return;
     now_ = std::max(now_, event.time);
     for_each_link(flow.up, flow.down, [&](LinkUse& use, LinkId) {
       if (use.alone == index) use.alone = LinkUse::nobody;

@@ -8,9 +8,7 @@
 #include "core/contracts.hpp"
 #include "core/work_note.hpp"
 #include "cost/kernel_cost.hpp"
-#include "engine/disturbance.hpp"
 #include "engine/engine.hpp"
-#include "engine/prefetch.hpp"
 #include "engine/program_check.hpp"
 
 namespace windtunnel {
@@ -29,6 +27,12 @@ struct Cause {
   bool known = false;  ///< false: nothing was waited for yet
 };
 
+/// Since a device had entered a collective, until the last of the others had.
+struct PeerWait {
+  Seconds entered{}, sent{};
+  Seconds duration() const { return sent - entered; }
+};
+
 /// Where a device's part of each table begins.
 struct DeviceTables {
   std::uint32_t work = 0, slots = 0, events = 0, channels = 0;
@@ -38,8 +42,10 @@ struct DeviceTables {
 struct StreamState {
   const Op* next = nullptr;  ///< the op under way, or waited in
   const Op* end = nullptr;
-  Seconds begin{};  ///< `next` was reached
-  Cause cause;      ///< of the last wait that ended, or of what has come so far in this one
+  Seconds begin{};     ///< `next` was reached
+  Cause cause;         ///< of the last wait that ended, or of what has come so far in this one
+  Seconds entered{};   ///< Waiting::entered
+  PeerWait peer_wait;  ///< the longest of its last collectives
   std::uint32_t pending = 0;  ///< things still to come before `next` ends
   std::uint32_t next_waiter =
       none;             ///< the stream that waits behind this one for the same event or collective
@@ -53,24 +59,18 @@ struct WaiterList {
   std::uint32_t first = none, last = none;
 };
 
-/// A message that a device receives. There is one for each message of the iteration, so they are packed.
+/// A message that a device receives.
 struct SlotState {
-  enum class Kind : std::uint32_t {
+  enum class Kind : std::uint8_t {
     idle,          ///< not arrived, and nobody waits for it
     awaited,       ///< stream `index` waits for it
     sender_ready,  ///< message `index` was posted in an exchange and waits for its receiver
     arrived,
   };
-  static constexpr std::uint32_t index_bits = 30;
-  Kind kind : 32 - index_bits;
-  std::uint32_t index : index_bits;
-
-  explicit SlotState(Kind what = Kind::idle, std::uint32_t which = 0)
-      : kind(what), index(which & ((1U << index_bits) - 1)) {
-    WT_EXPECT(index == which);
-  }
+  Kind kind = Kind::idle;
+  std::uint32_t index = 0;
+  Seconds sent{};  ///< of what has arrived
 };
-static_assert(sizeof(SlotState) == 4);
 
 /// A message from its posting to its arrival.
 struct Message {
@@ -105,6 +105,8 @@ struct CollectiveState {
 struct EventState {
   bool happened = false;
   WaiterList waiters;
+  Cause cause;
+  Seconds entered{};
 };
 
 /// All that changes while a program set is played.
@@ -113,7 +115,6 @@ struct PlayState {
       streams;  ///< those of a device one after the other, in the order of Stream
   std::vector<std::uint32_t> first_stream;  ///< by device; of the next device if it has none
   std::vector<DeviceTables> tables;         ///< by device
-  std::vector<Seconds> durations;           ///< by row of the work table
   std::vector<SlotState> slots;             ///< of all devices
   std::vector<EventState> events;           ///< of all devices
   std::vector<ChannelId> channel_of;        ///< of all devices, by Op::peer of send
@@ -142,24 +143,17 @@ inline std::uint64_t token(EventKind kind, std::uint32_t index) {
 /// other: no recursion, however long a chain of ops that take no time.
 class ProgramPlayer final : public EventHandler {
  public:
-  /// Neither disturbance nor listener need be there.
   ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance* disturbance,
-                PlayListener* listener)
+                PlayListener& listener)
       : set_(set), engine_(engine), disturbance_(disturbance), listener_(listener) {
     expect_well_formed(set);
     WT_EXPECT(engine.now() == Seconds{0});
     for (std::size_t d = 0; d < set.devices.size(); ++d) add_device(d);
-    for (const Work& work : set.work) state_.durations.push_back(work.duration);
+    for (const Work& work : set.work) durations_.push_back(work.duration);
     for (const Channel& channel : set.channels) add_channel(channel);
     state_.collectives.resize(set.collectives.size());
     last_instance_.resize(set.devices.size());
     pass_begin_.resize(set.devices.size());
-    if (listener_ != nullptr) {
-      slot_sent_.resize(state_.slots.size());
-      event_cause_.resize(state_.events.size());
-      entered_.resize(state_.streams.size());
-      peer_waits_.resize(state_.streams.size());
-    }
     played_.device_end.resize(set.devices.size());
     played_.engine = engine.name();
     devices_left_ = set.devices.size();
@@ -169,7 +163,7 @@ class ProgramPlayer final : public EventHandler {
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
       if (streams_left_[d] > 0) continue;  // a device with something to do
       --devices_left_;
-      if (listener_ != nullptr) listener_->on_device_end(DeviceId{d}, now_);
+      listener_.on_device_end(DeviceId{d}, now_);
     }
     for (std::uint32_t i = 0; i < state_.streams.size(); ++i) advance(i);
     work_off_ready();
@@ -188,7 +182,7 @@ class ProgramPlayer final : public EventHandler {
     const auto index = static_cast<std::uint32_t>(token >> event_kind_bits);
     switch (static_cast<EventKind>(token & event_kind_mask)) {
       case EventKind::compute_end:
-        end_compute(index, state_.streams[index]);
+        end_compute(state_.streams[index]);
         advance(index);
         break;
       case EventKind::message_launched:
@@ -205,32 +199,6 @@ class ProgramPlayer final : public EventHandler {
         break;
     }
     work_off_ready();
-  }
-
-  void prefetch_first(std::uint64_t token) const override {
-    const auto index = static_cast<std::uint32_t>(token >> event_kind_bits);
-    const auto kind = static_cast<EventKind>(token & event_kind_mask);
-    if (kind == EventKind::compute_end) prefetch(&state_.streams[index]);
-    if (kind == EventKind::message_launched || kind == EventKind::message_arrived)
-      prefetch(&state_.channels[index]);
-  }
-
-  /// Of a compute op: the messages on the way to the next, and its duration. Of a message: its slot.
-  void prefetch_rest(std::uint64_t token) const override {
-    const auto index = static_cast<std::uint32_t>(token >> event_kind_bits);
-    const auto kind = static_cast<EventKind>(token & event_kind_mask);
-    if (kind == EventKind::message_arrived) {
-      const ChannelState& channel = state_.channels[index];
-      prefetch(&state_.slots[channel.slot_base + state_.messages[channel.first].send->slot]);
-    }
-    if (kind != EventKind::compute_end) return;
-    const StreamState& stream = state_.streams[index];
-    for (const Op* op = stream.next + 1; op != stream.end && op->kind != OpKind::compute; ++op) {
-      if (op->kind == OpKind::receive) prefetch(&state_.slots[stream.tables.slots + op->slot]);
-      if (op->kind == OpKind::send)
-        prefetch(&state_.channels[state_.channel_of[stream.tables.channels + op->peer].index()]);
-    }
-    prefetch(&state_.durations[stream.tables.work]);
   }
 
  private:
@@ -272,7 +240,7 @@ class ProgramPlayer final : public EventHandler {
     std::size_t next = 0;
     while (next < ready_.size()) {  // grows meanwhile
       const std::uint32_t index = ready_[next++];
-      end_wait(index, state_.streams[index]);
+      end_wait(state_.streams[index]);
       advance(index);
     }
     ready_.clear();
@@ -301,7 +269,7 @@ class ProgramPlayer final : public EventHandler {
         post_send(index, stream, *stream.next++, Posting::eager);
         return true;
       case OpKind::record:
-        record(index, stream);
+        record(stream);
         ++stream.next;
         return true;
       case OpKind::collective:
@@ -313,15 +281,14 @@ class ProgramPlayer final : public EventHandler {
   }
 
   bool begin_compute(std::uint32_t index, StreamState& stream) {
-    const std::uint32_t row = set_.row_of(stream.tables.work, *stream.next);
-    Seconds duration = state_.durations[row];
+    Seconds duration = durations_[set_.row_of(stream.tables.work, *stream.next)];
     if (label_of(*stream.next) == Label::launch_floor)
-      duration = wait_for_launches(stream.device, set_.work[row].floor);
+      duration = wait_for_launches(stream.device, work_of(stream).floor);
     else if (disturbance_ != nullptr)
-      duration = disturbance_->duration(stream.device, stream.kind, set_.work[row], now_);
+      duration = disturbance_->duration(stream.device, stream.kind, work_of(stream), now_);
     stream.begin = now_;
     if (duration == Seconds{0}) {
-      end_compute(index, stream);
+      end_compute(stream);
       return true;
     }
     engine_.after(duration, token(EventKind::compute_end, index));
@@ -336,18 +303,16 @@ class ProgramPlayer final : public EventHandler {
     return with_launch_floor(taken, launch, floor.sharpness) - taken;
   }
 
-  void end_compute(std::uint32_t index, StreamState& stream) {
+  void end_compute(StreamState& stream) {
     count_done(++played_.activities);
-    if (listener_ != nullptr) {
-      const Work& work = set_.work[set_.row_of(stream.tables.work, *stream.next)];
-      listener_->on_compute(stream.device, stream.kind, *stream.next, work, stream.begin, now_);
-    }
+    listener_.on_compute(stream.device, stream.kind, *stream.next, work_of(stream), stream.begin,
+                         now_);
     const Label label = label_of(*stream.next);
     if (label == Label::batch_read) pass_begin_[stream.device.index()] = now_;
     if (label != Label::whole_pass &&
         stream.kind != Stream::compute) {  // who waits for a collective waits for it
       stream.cause = {stream.begin, stream.next->phase, stream.next->traffic, true};
-      if (listener_ != nullptr) entered_[index] = stream.begin;
+      stream.entered = stream.begin;
     }
     ++stream.next;
   }
@@ -356,7 +321,7 @@ class ProgramPlayer final : public EventHandler {
     stream.begin = now_;
     post_receive(index, stream, *stream.next);
     if (stream.pending > 0) return false;
-    end_wait(index, stream);
+    end_wait(stream);
     return true;
   }
 
@@ -374,7 +339,7 @@ class ProgramPlayer final : public EventHandler {
       }
     }
     if (stream.pending > 0) return false;
-    end_wait(index, stream);
+    end_wait(stream);
     return true;
   }
 
@@ -387,23 +352,18 @@ class ProgramPlayer final : public EventHandler {
       add_waiter(event.waiters, index);
       return false;
     }
-    if (listener_ != nullptr) {
-      stream.cause = event_cause_[number].cause;
-      entered_[index] = event_cause_[number].entered;
-    }
-    end_wait(index, stream);
+    stream.cause = event.cause;
+    stream.entered = event.entered;
+    end_wait(stream);
     return true;
   }
 
-  void end_wait(std::uint32_t index, StreamState& stream) {
+  void end_wait(StreamState& stream) {
     const Op& op = *stream.next;
-    if (listener_ != nullptr) {
-      const Cause cause =
-          stream.cause.known ? stream.cause : Cause{now_, op.phase, op.traffic, false};
-      const Waiting waiting{stream.begin, entered_[index], cause.sent,
-                            now_,         cause.phase,     cause.traffic};
-      listener_->on_wait(stream.device, stream.kind, op, waiting);
-    }
+    const Cause cause =
+        stream.cause.known ? stream.cause : Cause{now_, op.phase, op.traffic, false};
+    listener_.on_wait(stream.device, stream.kind, op,
+                      {stream.begin, stream.entered, cause.sent, now_, cause.phase, cause.traffic});
     stream.next += op.kind == OpKind::exchange ? 1 + op.slot : 1;
   }
 
@@ -412,28 +372,24 @@ class ProgramPlayer final : public EventHandler {
     if (--streams_left_[device.index()] > 0) return;
     played_.device_end[device.index()] = now_;
     --devices_left_;
-    if (listener_ != nullptr) listener_->on_device_end(device, now_);
+    listener_.on_device_end(device, now_);
   }
 
   /// The event takes over what the recording stream waited for last: whoever waits for the event waited for that, and for the peers that
   /// the collectives before it on its stream waited for.
-  void record(std::uint32_t index, const StreamState& stream) {
-    const std::uint32_t number = event_index(stream);
-    EventState& event = state_.events[number];
+  void record(const StreamState& stream) {
+    EventState& event = state_.events[event_index(stream)];
     event.happened = true;
-    EventCause known{stream.cause, {}};
-    if (listener_ != nullptr) {
-      known.entered = entered_[index];
-      if (const PeerWait longest = longest_peer_wait(index); longest.duration() > Seconds{0}) {
-        known.entered = longest.entered;
-        known.cause.sent = longest.sent;
-      }
-      event_cause_[number] = known;
+    event.cause = stream.cause;
+    event.entered = stream.entered;
+    if (const PeerWait longest = longest_peer_wait(stream); longest.duration() > Seconds{0}) {
+      event.entered = longest.entered;
+      event.cause.sent = longest.sent;
     }
     for (std::uint32_t waiter = event.waiters.first; waiter != none;) {
       StreamState& waiting = state_.streams[waiter];
-      waiting.cause = known.cause;
-      if (listener_ != nullptr) entered_[waiter] = known.entered;
+      waiting.cause = event.cause;
+      waiting.entered = event.entered;
       --waiting.pending;
       ready_.push_back(waiter);
       waiter = waiting.next_waiter;
@@ -451,7 +407,7 @@ class ProgramPlayer final : public EventHandler {
     SlotState& slot = state_.slots[state_.channels[channel.index()].slot_base + op.slot];
     if (slot.kind == SlotState::Kind::awaited) return enqueue(number);
     WT_EXPECT(slot.kind == SlotState::Kind::idle);  // a message is sent once
-    slot = SlotState(SlotState::Kind::sender_ready, number);
+    slot = {SlotState::Kind::sender_ready, number};
   }
 
   /// Leaves the stream with one more thing pending, unless the message has arrived already.
@@ -459,14 +415,13 @@ class ProgramPlayer final : public EventHandler {
     const std::uint32_t number = stream.tables.slots + op.slot;
     SlotState& slot = state_.slots[number];
     if (slot.kind == SlotState::Kind::arrived) {
-      if (listener_ == nullptr) return;
-      if (stream.pending == 0) stream.cause = {slot_sent_[number], op.phase, op.traffic, true};
+      if (stream.pending == 0) stream.cause = {slot.sent, op.phase, op.traffic, true};
       return;
     }
     WT_EXPECT(slot.kind != SlotState::Kind::awaited);  // one stream waits for a message
     ++stream.pending;
     const SlotState before = slot;
-    slot = SlotState(SlotState::Kind::awaited, index);
+    slot = {SlotState::Kind::awaited, index};
     if (before.kind == SlotState::Kind::sender_ready) {
       state_.messages[before.index].sent = now_;
       enqueue(before.index);
@@ -529,10 +484,7 @@ class ProgramPlayer final : public EventHandler {
     channel.first = message.next;
     if (channel.first != none) begin_transfer(id);
     count_done(++played_.activities);
-    if (listener_ != nullptr) {
-      listener_->on_message(id, *message.send, bytes_of(message), message.posted, message.begin,
-                            now_);
-    }
+    listener_.on_message(id, *message.send, bytes_of(message), message.posted, message.begin, now_);
     deliver(message);
   }
 
@@ -540,11 +492,8 @@ class ProgramPlayer final : public EventHandler {
     const std::uint32_t number = state_.channels[message.channel].slot_base + message.send->slot;
     SlotState& slot = state_.slots[number];
     WT_ENSURE(slot.kind == SlotState::Kind::idle || slot.kind == SlotState::Kind::awaited);
-    if (listener_ != nullptr) {
-      slot_sent_[number] = message.sent;
-    }
     const SlotState before = slot;
-    slot = SlotState(SlotState::Kind::arrived);
+    slot = {SlotState::Kind::arrived, 0, message.sent};
     if (before.kind == SlotState::Kind::awaited)
       note_arrival(before.index, *message.send, message.sent);
     if (message.sender != none) note_arrival(message.sender, *message.send, message.sent);
@@ -607,19 +556,16 @@ class ProgramPlayer final : public EventHandler {
   void end_collective(CollectiveId id) {
     CollectiveState& state = state_.collectives[id.index()];
     count_done(++played_.activities);
-    if (listener_ != nullptr) {
-      listener_->on_collective(id, *state_.streams[state.waiters.first].next, state.begin, now_);
-    }
+    listener_.on_collective(id, *state_.streams[state.waiters.first].next, state.begin, now_);
     const WaiterList waiters = state.waiters;
     state.waiters = {};
     for (std::uint32_t waiter = waiters.first; waiter != none;
          waiter = state_.streams[waiter].next_waiter) {
-      if (listener_ != nullptr) {
-        entered_[waiter] = state_.streams[waiter].begin;
-        const PeerWait wait{entered_[waiter], state.begin};
-        if (wait.duration() >= longest_peer_wait(waiter).duration()) peer_waits_[waiter] = wait;
-      }
-      note_arrival(waiter, *state_.streams[waiter].next, state.begin);
+      StreamState& stream = state_.streams[waiter];
+      stream.entered = stream.begin;
+      const PeerWait wait{stream.begin, state.begin};
+      if (wait.duration() >= longest_peer_wait(stream).duration()) stream.peer_wait = wait;
+      note_arrival(waiter, *stream.next, state.begin);
     }
   }
 
@@ -646,12 +592,25 @@ class ProgramPlayer final : public EventHandler {
     return disturbance_ == nullptr ? usual : disturbance_->latency(device, usual);
   }
 
+  /// The longest wait of a stream for peers since the device's compute stream, which may wait for it, has reached its op.
+  PeerWait longest_peer_wait(const StreamState& stream) const {
+    const StreamState& first = state_.streams[state_.first_stream[stream.device.index()]];
+    const Seconds reached = first.kind == Stream::compute ? first.begin : Seconds{0};
+    const PeerWait& wait = stream.peer_wait;
+    return wait.sent > reached ? PeerWait{std::max(wait.entered, reached), wait.sent} : PeerWait{};
+  }
+
+  const Work& work_of(const StreamState& stream) const {
+    return set_.work[set_.row_of(stream.tables.work, *stream.next)];
+  }
+
   Bytes bytes_of(const Message& message) const { return set_.message_bytes[message.send->work]; }
 
   const ProgramSet& set_;
   Engine& engine_;
-  Disturbance* disturbance_;
-  PlayListener* listener_;
+  Disturbance* disturbance_;  ///< may be none
+  PlayListener& listener_;
+  std::vector<Seconds> durations_;  ///< by row of the work table, close together
   PlayState state_;
   Played played_;
   Seconds now_{};
@@ -660,28 +619,6 @@ class ProgramPlayer final : public EventHandler {
   std::vector<std::uint32_t> streams_left_;  ///< by device
   std::vector<Seconds> pass_begin_;  ///< by device: of its pass that is played by operations
   std::vector<std::uint64_t> last_instance_;  ///< by device: the collective it entered last
-  std::vector<Seconds> slot_sent_;            ///< of arrived messages; only for a listener
-  std::vector<Seconds> entered_;              ///< Waiting::entered, by stream; only for a listener
-  /// Since a device had entered a collective, until the last of the others had.
-  struct PeerWait {
-    Seconds entered{}, sent{};
-    Seconds duration() const { return sent - entered; }
-  };
-  std::vector<PeerWait> peer_waits_;  ///< by stream; only for a listener
-  /// The longest wait of a stream for peers since the device's compute stream, which may wait for it, has reached its op.
-  PeerWait longest_peer_wait(std::uint32_t stream) const {
-    const StreamState& first =
-        state_.streams[state_.first_stream[state_.streams[stream].device.index()]];
-    const Seconds reached = first.kind == Stream::compute ? first.begin : Seconds{0};
-    const PeerWait& wait = peer_waits_[stream];
-    return wait.sent > reached ? PeerWait{std::max(wait.entered, reached), wait.sent} : PeerWait{};
-  }
-
-  struct EventCause {
-    Cause cause;
-    Seconds entered{};
-  };
-  std::vector<EventCause> event_cause_;  ///< only for a listener
   std::uint64_t num_instances_ = 0;
   std::size_t devices_left_ = 0;
 };
@@ -690,12 +627,17 @@ class ProgramPlayer final : public EventHandler {
 }  // namespace detail
 
 Played play(const ProgramSet& programs, Engine& engine, PlayListener* listener) {
-  return detail::ProgramPlayer(programs, engine, nullptr, listener).play();
+  PlayListener nobody;
+  return detail::ProgramPlayer(programs, engine, nullptr, listener == nullptr ? nobody : *listener)
+      .play();
 }
 
 Played play(const ProgramSet& programs, Engine& engine, Disturbance& disturbance,
             PlayListener* listener) {
-  return detail::ProgramPlayer(programs, engine, &disturbance, listener).play();
+  PlayListener nobody;
+  return detail::ProgramPlayer(programs, engine, &disturbance,
+                               listener == nullptr ? nobody : *listener)
+      .play();
 }
 
 }  // namespace windtunnel

@@ -126,7 +126,7 @@ SimGridEngine* the_engine = nullptr;
 class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
  public:
   explicit SimGridEngine(const Network& network)
-      : FlowEngine(network), network_(network), flows_on_(network.links().size()) {
+      : FlowEngine(network), flows_on_(network.links().size()) {
     static bool was_made = false;
     WT_EXPECT(!was_made);  // SimGrid's clock is never reset: one in a process, ever
     was_made = true;
@@ -166,7 +166,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
         if (!may_run_ahead()) return;
         due_until = queue_.next_time();
       }
-      const auto event = pop_due();
+      const auto event = queue_.pop();
       on_due(event.time, event.payload);
     }
   }
@@ -194,30 +194,30 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
   bool meet_others(PathId up, PathId down) {
     bool met = false;
     for (const PathId path : {up, down})
-      for (const LinkId link : links_.of(path))
+      for (const LinkId link : links_[path.index()])
         if (meet_others(link)) met = true;
     return met;
   }
 
   bool meet_others(LinkId link) {
     bool met = false;
-    flows_on_.for_each(link, [&](std::uint32_t index) {
+    for (const std::uint32_t index : flows_on_.on(link)) {
       Flow& flow = flows_[index];
       if (flow.state == Flow::State::alone) {
         const Seconds left = flow.end - now_;
-        if (left <= simultaneous) return;
+        if (left <= simultaneous) continue;
         ++flow.generation;
         share(index, left * flow.rate);
       }
       met = true;
-    });
+    }
     return met;
   }
 
   void enter_links(std::uint32_t index, bool) {
     const Flow& flow = flows_[index];
     for (const PathId path : {flow.up, flow.down})
-      for (const LinkId link : links_.of(path)) flows_on_.enter(link, index);
+      for (const LinkId link : links_[path.index()]) flows_on_.enter(link, index);
   }
 
   /// SimGrid starts flows at its clock, which stands still while events are played ahead of it.
@@ -263,17 +263,17 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
   void on_due(Seconds time, Due due) {
     if (!due.is_flow()) {
       now_ = std::max(now_, time);
-      tell_handler(due.token());
-    } else if (flows_[due.flow()].generation == due.generation()) {
+      tell_handler(due.token);
+    } else if (flows_[due.flow].generation == due.generation) {
       now_ = std::max(now_, time);
-      end_flow(due.flow());
+      end_flow(due.flow);
     }
   }
 
   void end_flow(std::uint32_t index) {
     const Flow& flow = flows_[index];
     for (const PathId path : {flow.up, flow.down})
-      for (const LinkId link : links_.of(path)) flows_on_.leave(link, index);
+      for (const LinkId link : links_[path.index()]) flows_on_.leave(link, index);
     free_flow(index);
     tell_handler(flow.token);
   }
@@ -296,7 +296,6 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
     waiting_.clear();
   }
 
-  const Network& network_;
   std::unique_ptr<SimGridNetwork> simgrid_;
   LinkFlows flows_on_;
   std::exception_ptr failure_;

@@ -1,4 +1,3 @@
-#include "evidence/measured.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/disturbance.hpp"
+#include "engine/player.hpp"
 #include "plan/plan.hpp"
 #include "platform/network.hpp"
 #include "platform/platform.hpp"

@@ -13,7 +13,6 @@
 #include "core/contracts.hpp"
 #include "core/memory_left.hpp"
 #include "core/quantile.hpp"
-#include "engine/disturbance.hpp"
 #include "engine/player.hpp"
 #include "lower/program_builder.hpp"
 #include "noise/step_noise.hpp"

@@ -16,6 +16,7 @@
 #include "lower/program_builder.hpp"
 #include "report/number_text.hpp"
 #include "simulate/simulate.hpp"
+#include "simulate/tasks.hpp"
 #include "units/amount_range.hpp"
 #include "units/quantity_reader.hpp"
 

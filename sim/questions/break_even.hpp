@@ -8,7 +8,6 @@
 #include "core/json_value.hpp"
 #include "report/comparison.hpp"
 #include "scenario/scenario.hpp"
-#include "simulate/tasks.hpp"
 
 namespace windtunnel {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
-#include "evidence/measured.hpp"
+#include "evidence/measurement_set.hpp"
 #include "platform/network.hpp"
 #include "platform/platform.hpp"
 #include "report/document.hpp"

@@ -176,9 +176,7 @@ std::vector<ComparedRun> runs_of(const std::vector<CompareInput>& inputs,
 }
 
 bool all_are_scenarios(const std::vector<CompareInput>& inputs) {
-  for (const CompareInput& input : inputs)
-    if (scenario_of(input) == nullptr) return false;
-  return true;
+  return std::ranges::all_of(inputs, scenario_of);
 }
 
 /// Of resolved scenarios where there is nothing else; as soon as one run is known by its report only, of what reports say

@@ -23,88 +23,83 @@
 namespace windtunnel {
 namespace {
 
-/// Gathers what happened in one place.
-class Place {
- public:
-  void add(Seconds time, Seconds slack) {
-    if (time > Seconds{0}) things_.emplace_back(slack, time);
+/// Fills in least and median slack of a place from those of the things there, each with its length.
+void fill(Slack& place, std::vector<std::pair<Seconds, Seconds>> things, Seconds end) {
+  constexpr double rounding = 1e-9;  // of the iteration: what the engines agree to
+  place.least = place.median = end;
+  Seconds all{}, passed{};
+  for (auto& [slack, time] : things) {
+    if (slack < rounding * end) slack = Seconds{0};
+    all += time;
   }
-  void fill(Slack& place, Seconds end) {
-    constexpr double rounding = 1e-9;  // of the iteration: what the engines agree to
-    for (auto& [slack, time] : things_)
-      if (slack < rounding * end) slack = Seconds{0};
-    place.least = place.median = end;
-    std::ranges::sort(things_);
-    Seconds all{}, passed{};
-    for (const auto& [slack, time] : things_) all += time;
-    for (const auto& [slack, time] : things_) {
-      passed += time;
-      place.median = slack;
-      if (2 * passed >= all) break;
-    }
-    if (!things_.empty()) place.least = things_.front().first;
+  std::ranges::sort(things);
+  for (const auto& [slack, time] : things) {
+    passed += time;
+    place.median = slack;
+    if (2 * passed >= all) break;
   }
+  if (!things.empty()) place.least = things.front().first;
+}
 
- private:
-  std::vector<std::pair<Seconds, Seconds>> things_;  ///< slack, length
-};
-
-/// Computing devices gathered under the places that `place_of` gives them.
-template <class PlaceOf>
-std::vector<Slack> compute_slack(const std::vector<std::string>& names, std::size_t num_devices,
-                                 const Timeline& timeline, const CriticalPath& path,
-                                 const PlaceOf& place_of) {
+/// The slack of places where things of one kind happen: spans of devices, or messages of channels. `slacks` are theirs, `place_of` gives
+/// the place of a thing, if it has one, `unit_of` the device or channel.
+template <class Thing, class PlaceOf, class UnitOf>
+std::vector<Slack> slack_of(const std::vector<std::string>& names, const std::vector<Thing>& things,
+                            const std::vector<Seconds>& slacks, Activity::Kind kind,
+                            const CriticalPath& path, Seconds end, const PlaceOf& place_of,
+                            const UnitOf& unit_of) {
   std::vector<Slack> places(names.size());
-  std::vector<Place> gathered(names.size());
-  std::vector<Seconds> busy(num_devices);
-  for (std::size_t i = 0; i < timeline.computes.size(); ++i) {
-    const Span& span = timeline.computes[i];
-    const std::size_t place = place_of(span.device);
-    gathered[place].add(span.end - span.begin, path.compute_slack[i]);
-    Seconds& of_device = busy[span.device.index()];
-    of_device += span.end - span.begin;
-    places[place].busy = std::max(places[place].busy, of_device);
-  }
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    places[i].what = names[i];
-    gathered[i].fill(places[i], timeline.end);
+  std::vector<std::vector<std::pair<Seconds, Seconds>>> gathered(names.size());
+  std::map<std::size_t, Seconds> busy;  // by unit
+  for (std::size_t i = 0; i < things.size(); ++i) {
+    const std::optional<std::size_t> place = place_of(things[i]);
+    if (!place) continue;
+    const Seconds time = things[i].end - things[i].begin;
+    if (time > Seconds{0}) gathered[*place].emplace_back(slacks[i], time);
+    places[*place].busy = std::max(places[*place].busy, busy[unit_of(things[i])] += time);
   }
   for (const CriticalStep& step : path.steps)
-    if (step.activity.kind == Activity::Kind::compute)
-      places[place_of(timeline.computes[step.activity.index].device)].on_path +=
-          step.end - step.begin;
+    if (step.activity.kind == kind)
+      if (const auto place = place_of(things[step.activity.index]))
+        places[*place].on_path += step.end - step.begin;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    places[i].what = names[i];
+    fill(places[i], std::move(gathered[i]), end);
+  }
   return places;
+}
+
+std::vector<Slack> compute_slack(const std::vector<std::string>& names, const Timeline& timeline,
+                                 const CriticalPath& path,
+                                 const std::function<std::size_t(DeviceId)>& place_of) {
+  return slack_of(
+      names, timeline.computes, path.compute_slack, Activity::Kind::compute, path, timeline.end,
+      [&](const Span& span) { return std::optional(place_of(span.device)); },
+      [](const Span& span) { return span.device.index(); });
 }
 
 std::vector<Slack> link_slack(const Plan& plan, const ProgramSet& programs,
                               const Timeline& timeline, const CriticalPath& path) {
-  using Pair = std::pair<std::size_t, std::size_t>;
   const auto pair_of = [&](const MessageSpan& message) {
     const Channel& channel = programs.channels[message.channel.index()];
-    return Pair{plan.devices[channel.from.index()].node.index(),
-                plan.devices[channel.to.index()].node.index()};
+    return std::pair(plan.devices[channel.from.index()].node.index(),
+                     plan.devices[channel.to.index()].node.index());
   };
-  std::map<Pair, std::pair<Slack, Place>> links;
-  std::vector<Seconds> busy(programs.channels.size());
-  for (std::size_t i = 0; i < timeline.messages.size(); ++i) {
-    const MessageSpan& message = timeline.messages[i];
-    const Pair pair = pair_of(message);
-    if (pair.first == pair.second) continue;
-    auto& [link, place] = links[pair];
-    link.what = "node " + std::to_string(pair.first) + " -> " + std::to_string(pair.second);
-    link.busy = std::max(link.busy, busy[message.channel.index()] += message.end - message.begin);
-    place.add(message.end - message.begin, path.message_slack[i]);
+  std::map<decltype(pair_of({})), std::size_t> places;
+  for (const MessageSpan& message : timeline.messages)
+    if (const auto pair = pair_of(message); pair.first != pair.second) places.try_emplace(pair);
+  std::vector<std::string> names;
+  for (auto& [pair, place] : places) {
+    place = names.size();
+    names.push_back("node " + std::to_string(pair.first) + " -> " + std::to_string(pair.second));
   }
-  for (const CriticalStep& step : path.steps) {
-    if (step.activity.kind != Activity::Kind::message) continue;
-    const auto link = links.find(pair_of(timeline.messages[step.activity.index]));
-    if (link != links.end()) link->second.first.on_path += step.end - step.begin;
-  }
-  std::vector<Slack> list;
-  for (auto& [pair, link] : links) {
-    link.second.fill(link.first, timeline.end);
-    list.push_back(link.first);
-  }
+  const auto place_of = [&](const MessageSpan& message) {
+    const auto found = places.find(pair_of(message));
+    return found == places.end() ? std::nullopt : std::optional(found->second);
+  };
+  std::vector<Slack> list = slack_of(
+      names, timeline.messages, path.message_slack, Activity::Kind::message, path, timeline.end,
+      place_of, [](const MessageSpan& message) { return message.channel.index(); });
   std::ranges::stable_sort(list, {}, [](const Slack& each) {
     return std::tuple(each.least, -each.on_path, -each.busy);
   });
@@ -559,11 +554,11 @@ Explanation explain_path(Report report, const Plan& plan, const ProgramSet& prog
     stages.push_back("stage " + std::to_string(stage));
   for (const PlanDevice& device : plan.devices)
     devices.push_back(detail::process_name(plan, device));
-  explanation.stages = compute_slack(stages, devices.size(), timeline, path, [&](DeviceId device) {
+  explanation.stages = compute_slack(stages, timeline, path, [&](DeviceId device) -> std::size_t {
     return plan.devices[device.index()].stage.index();
   });
-  explanation.devices = compute_slack(devices, devices.size(), timeline, path,
-                                      [](DeviceId device) { return device.index(); });
+  explanation.devices =
+      compute_slack(devices, timeline, path, [](DeviceId device) { return device.index(); });
   explanation.links = link_slack(plan, programs, timeline, path);
   return explanation;
 }

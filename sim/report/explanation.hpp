@@ -12,7 +12,6 @@
 #include "plan/plan.hpp"
 #include "report/ordering.hpp"
 #include "report/report.hpp"
-#include "report/terminal_text.hpp"
 #include "schedule/program.hpp"
 #include "timeline/breakdown.hpp"
 #include "timeline/critical_path.hpp"

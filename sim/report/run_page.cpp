@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/contracts.hpp"
 #include "core/text_list.hpp"
 #include "report/chart.hpp"
 #include "report/figures.hpp"
@@ -420,12 +419,11 @@ std::string why_section(const Explanation& explanation, const JsonValue& data) {
 
 }  // namespace html
 
-std::string run_page(const RunPage& page) {
-  WT_EXPECT(page.explanation != nullptr);
-  const Explanation& explanation = *page.explanation;
+std::string run_page(const Explanation& explanation, const PlayedIteration& played,
+                     const std::string& scenario) {
   const Report& report = explanation.report;
   const bool explains = !explanation.what_ifs.empty();
-  const ShownDevices shown = shown_devices(page.played);
+  const ShownDevices shown = shown_devices(played);
   const JsonValue data = without_wall_time(report_value(report));
   const JsonValue why =
       explains ? without_wall_time(explanation_value(explanation)) : path_value(explanation);
@@ -446,19 +444,18 @@ std::string run_page(const RunPage& page) {
            html::stage_times({view}) +
                html::subsection("Memory of a GPU, GiB", "",
                                 html::memory_verdict(report) + html::stage_memory({view})) +
-               chart_svg(html::memory_chart(page.played, report.memory)) +
+               chart_svg(html::memory_chart(played, report.memory)) +
                html::tensor_tables(report.memory));
   html.add("network", "Network", "Network",
            html::busiest_links({view}, most_links) + html::traffic_table(view));
   html.add("inputs", "Inputs", "Inputs and their sources",
            "<p>" + html::escaped(detail::inputs_text(report)) + ".</p>\n" +
                html::input_tables({view}, {}).common);
-  html.add(
-      "scenario", "Scenario", "Scenario",
-      html::scenario_details("The whole scenario, with the origin of each value", page.scenario));
+  html.add("scenario", "Scenario", "Scenario",
+           html::scenario_details("The whole scenario, with the origin of each value", scenario));
   html.data = {{"report", pretty_text(data) + "\n"},
                {"explanation", explains ? pretty_text(why) + "\n" : canonical_text(why)},
-               {"timeline-data", timeline_json(page.played, shown, explanation.path)}};
+               {"timeline-data", timeline_json(played, shown, explanation.path)}};
   html.footer = html::provenance(report);
   return html_document(html);
 }

@@ -17,16 +17,11 @@ std::string why_section(const Explanation& explanation, const JsonValue& data);
 
 }  // namespace html
 
-/// Contents of the pages of `run --report` and `explain --report`.
-struct RunPage {
-  const Explanation* explanation = nullptr;  ///< with what-ifs: the page of `explain`
-  PlayedIteration played;
-  std::string scenario;  ///< the resolved scenario as text
-};
-
 /// The page of one simulated iteration: one HTML file that needs no network. Everything but the timeline is there without a
-/// script. The JSON report stands in it, under the id "report", byte for byte except that '<' is escaped; under "explanation"
+/// script. With what-ifs it is the page of `explain`. The JSON report stands in it, under the id "report", byte for byte except that '<' is escaped; under "explanation"
 /// what explanation_value() or, without what-ifs, path_value() says.
-std::string run_page(const RunPage& page);
+/// `scenario`: resolved, as text.
+std::string run_page(const Explanation& explanation, const PlayedIteration& played,
+                     const std::string& scenario);
 
 }  // namespace windtunnel

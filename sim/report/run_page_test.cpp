@@ -22,11 +22,9 @@ struct PlayedRun {
 
   std::string page() const {
     const Explanation explanation = explain_path(report, plan, programs, played.timeline);
-    RunPage page;
-    page.explanation = &explanation;
-    page.played = {&played.timeline, &programs, &network, &plan, played.played.last_device};
-    page.scenario = "{\"version\": 1}  // <here>";
-    return run_page(page);
+    return run_page(explanation,
+                    {&played.timeline, &programs, &network, &plan, played.played.last_device},
+                    "{\"version\": 1}  // <here>");
   }
 };
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/player.hpp"
 #include "memory/memory_account.hpp"
 #include "plan/plan.hpp"
 #include "schedule/program.hpp"

@@ -1,4 +1,3 @@
-#include "search/avoided_nodes.hpp"
 
 #include <doctest/doctest.h>
 

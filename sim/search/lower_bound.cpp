@@ -34,6 +34,13 @@ Plan with_fewest_microbatches(Plan plan) {
   return plan;
 }
 
+/// The inputs of that plan with the fewest tokens of each draw.
+BuildInputs least_of(BuildInputs inputs, const Plan& skeleton) {
+  inputs.plan = &skeleton;
+  inputs.tokens.draws = Tokens::Draws::least;
+  return inputs;
+}
+
 /// Passes, what the host does around them, messages and collectives of a device, and a fill and a drain.
 double events_on_the_way(const Plan& plan, const StageCost& cost, bool plays_operations) {
   constexpr double events_of_the_end = 8, events_a_bucket = 2;
@@ -647,18 +654,12 @@ class KernelBound {
 
 Seconds kernel_bound(const BuildInputs& inputs) {
   const Plan skeleton = with_fewest_microbatches(*inputs.plan);
-  BuildInputs small = inputs;
-  small.plan = &skeleton;
-  small.tokens.draws = Tokens::Draws::least;
-  return KernelBound(small, *inputs.plan).seconds();
+  return KernelBound(least_of(inputs, skeleton), *inputs.plan).seconds();
 }
 
 Seconds lower_bound(const BuildInputs& inputs) {
   const Plan skeleton = with_fewest_microbatches(*inputs.plan);
-  BuildInputs small = inputs;
-  small.plan = &skeleton;
-  small.tokens.draws = Tokens::Draws::least;
-  const BuiltPrograms built = build_programs(small);
+  const BuiltPrograms built = build_programs(least_of(inputs, skeleton));
   return Bound(*inputs.plan, built).seconds();
 }
 

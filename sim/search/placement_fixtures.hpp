@@ -86,4 +86,22 @@ inline Seconds simulated_at(const Scenario& scenario, const std::vector<int>& no
   return simulate(with_placement(scenario, result)).report.iteration_time;
 }
 
+/// The best of all arrangements, each tried once: n! of them.
+inline Annealed try_all(PlacementObjective& objective) {
+  std::vector<int> slots(static_cast<std::size_t>(objective.num_units()));
+  std::iota(slots.begin(), slots.end(), 0);
+  objective.place(slots);
+  Annealed best{slots, objective.value()};
+  while (std::next_permutation(slots.begin(), slots.end())) {
+    std::vector<std::pair<int, int>> changes;
+    for (std::size_t unit = 0; unit < slots.size(); ++unit)
+      if (slots[unit] != objective.slots()[unit])
+        changes.emplace_back(static_cast<int>(unit), slots[unit]);
+    objective.move(changes);
+    if (objective.value() < best.value) best = {slots, objective.value()};
+  }
+  objective.place(best.slots);
+  return best;
+}
+
 }  // namespace windtunnel::placement_cases

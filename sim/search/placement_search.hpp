@@ -59,9 +59,6 @@ struct Annealed {
 /// the same seed finds the same. The result is never worse than the start. Leaves the objective at the result.
 Annealed anneal(PlacementObjective& objective, const AnnealOptions& options);
 
-/// The best of all arrangements, each tried once: n! of them, for tests on small cases.
-Annealed try_all(PlacementObjective& objective);
-
 /// Moves that annealing tries: enough for the exhaustive optimum of up to 8 nodes in 95 of 100 seeds, and for 64 nodes to
 /// come within a percent of ten times as many (docs/placement.md).
 inline constexpr int default_placement_moves = 40'000;

@@ -34,7 +34,7 @@ TEST_CASE("annealing finds the best of all placements of 4 to 8 nodes in 19 of 2
     CAPTURE(nodes);
     const Scenario scenario = pipette_part(nodes, drawn.second);
     PlacementObjective objective(scenario);
-    const Annealed best = try_all(objective);
+    const Annealed best = placement_cases::try_all(objective);
     const int moves = 40 * nodes * nodes;
     int hits = 0;
     for (std::uint64_t seed = 0; seed < 20; ++seed) {

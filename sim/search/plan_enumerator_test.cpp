@@ -1,4 +1,4 @@
-#include "search/plan_enumerator.hpp"
+#include "search/search_space.hpp"
 
 #include <doctest/doctest.h>
 

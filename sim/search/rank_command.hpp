@@ -3,15 +3,16 @@
 #include <iosfwd>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evidence/evidence.hpp"
 #include "report/progress_line.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/scenario.hpp"
-#include "search/plan_enumerator.hpp"
 #include "search/rank.hpp"
 #include "search/rank_document.hpp"
+#include "search/search_space.hpp"
 
 namespace windtunnel {
 
@@ -60,5 +61,9 @@ void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult&
 /// out, is the rest of the GPUs. Keys: tensor, pipeline, data, micro_batch, virtual_pipeline, zero_stage, schedule,
 /// recompute, sequence_parallel. InputError on what is no such text; whether the plan is legal is lay_out()'s to say.
 PlanChoice read_plan_text(const std::string& text, const Scenario& base, const SearchSpace& space);
+
+/// The scenario on other nodes than these, the first that have its GPUs. `names`: nodes ("node3") and switches of the fabric ("leaf1",
+/// "group0"), which stand for all nodes below them. InputError, of --avoid, where a name is unknown or too few GPUs are left.
+std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std::string>& names);
 
 }  // namespace windtunnel

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "plan/plan.hpp"
 #include "scenario/key_table.hpp"
 #include "scenario/scenario.hpp"
 
@@ -65,5 +67,15 @@ bool divides_into_chunks(const Scenario& base, const Parallel& parallel);
 /// The scenario on the segment of each NVLink domain that suits most plans of its search (Platform: `segment`), where the file says none:
 /// one cluster is searched, and what suits the file's own plan may make others straddle.
 Scenario on_segment_of_search(Scenario base);
+
+/// Every combination of the space, in the order of its lists; the same work under two names is there once (sequence
+/// parallelism without tensor ways, sharding without replicas). Where tensor * pipeline does not divide the GPUs the choice
+/// has data 0: it is no plan, and counts as one that was considered.
+std::vector<PlanChoice> enumerate_plans(const Scenario& base, const SearchSpace& space);
+
+/// The choice as a plan on the space's cluster, or why it cannot be one.
+std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
+                                                       const SearchSpace& space,
+                                                       const PlanChoice& choice);
 
 }  // namespace windtunnel

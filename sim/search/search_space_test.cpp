@@ -5,7 +5,6 @@
 #include <string>
 
 #include "core/problem.hpp"
-#include "search/plan_enumerator.hpp"
 #include "search/testing.hpp"
 
 namespace windtunnel {

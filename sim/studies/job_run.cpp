@@ -77,7 +77,7 @@ JobRun run_job(Scenario as_read, JobOptions options, const MeasuredErrors& error
 
 std::vector<JobPoint> run_job_points(const Sweep& sweep, const JobOptions& options,
                                      const MeasuredErrors& errors) {
-  sweep.expect_a_readable_job();
+  sweep.expect_a_readable_point(&Sweep::job_scenario);
   std::vector<JobPoint> points;
   for (std::size_t i = 0; i < sweep.points().size(); ++i)
     points.push_back(run_point(sweep, i, options, errors));

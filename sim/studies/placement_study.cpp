@@ -115,7 +115,7 @@ void exhaustive() {
     const Scenario scenario = pipette_part(nodes, pipeline);
     PlacementObjective objective(scenario);
     const std::vector<int> own = objective.slots();
-    const Annealed best = try_all(objective);
+    const Annealed best = placement_cases::try_all(objective);
     constexpr double same = 1e-12;
     int hits = 0;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {

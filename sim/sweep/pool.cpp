@@ -20,8 +20,8 @@
 
 #include "core/open_file.hpp"
 #include "core/problem.hpp"
-#include "sweep/results_folder.hpp"
-#include "sweep/row_maker.hpp"
+#include "sweep/results.hpp"
+#include "sweep/row.hpp"
 
 namespace windtunnel {
 namespace {
@@ -46,6 +46,28 @@ std::optional<std::pair<std::size_t, std::size_t>> parse_order(const std::string
   return order;
 }
 
+/// Text that comes in pieces, line by line.
+class LineBuffer {
+ public:
+  /// Reads what has come; false at the end.
+  bool fill(int descriptor) {
+    std::array<char, 4096> piece;
+    const ssize_t count = ::read(descriptor, piece.data(), piece.size());
+    if (count > 0) text_.append(piece.data(), static_cast<std::size_t>(count));
+    return count > 0 || (count < 0 && errno == EINTR);
+  }
+  std::optional<std::string> next() {
+    const std::size_t end = text_.find('\n');
+    if (end == std::string::npos) return std::nullopt;
+    std::string line = text_.substr(0, end);
+    text_.erase(0, end + 1);
+    return line;
+  }
+
+ private:
+  std::string text_;
+};
+
 /// The points asked for, one after the other.
 class Orders {
  public:
@@ -69,23 +91,15 @@ class Orders {
  private:
   std::optional<std::string> next_line() {
     for (;;) {
-      if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
-        std::string line = buffer_.substr(0, end);
-        buffer_.erase(0, end + 1);
-        return line;
-      }
-      std::array<char, 4096> piece;
-      const ssize_t count = ::read(descriptor_, piece.data(), piece.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return std::nullopt;
-      buffer_.append(piece.data(), static_cast<std::size_t>(count));
+      if (auto line = lines_.next()) return line;
+      if (!lines_.fill(descriptor_)) return std::nullopt;
     }
   }
 
   int descriptor_;
   std::size_t num_points_;
   std::size_t next_ = 0, end_ = 0;
-  std::string buffer_;
+  LineBuffer lines_;
 };
 
 /// Points that a worker has before it: one under way and one more, so that it never waits for its next.
@@ -138,7 +152,7 @@ class SignalGuard {
 struct Worker {
   pid_t process = -1;
   int to = -1, from = -1;
-  std::string heard;                 ///< no whole line yet
+  LineBuffer heard;
   std::deque<std::size_t> assigned;  ///< in the order in which it does them
 };
 
@@ -235,15 +249,8 @@ class Pool {
 
   /// False: the worker has ended.
   bool listen(Worker& worker) {
-    std::array<char, 4096> piece;
-    const ssize_t count = read(worker.from, piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) return true;
-    if (count <= 0) return false;
-    worker.heard.append(piece.data(), static_cast<std::size_t>(count));
-    for (std::size_t end = 0; (end = worker.heard.find('\n')) != std::string::npos;) {
-      take(worker, worker.heard.substr(0, end));
-      worker.heard.erase(0, end + 1);
-    }
+    if (!worker.heard.fill(worker.from)) return false;
+    while (const auto line = worker.heard.next()) take(worker, *line);
     return true;
   }
 

@@ -1,4 +1,3 @@
-#include "sweep/results_folder.hpp"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -12,7 +11,7 @@
 
 #include "core/testing.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row_maker.hpp"
+#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 
 namespace windtunnel {

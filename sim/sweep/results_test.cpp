@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
-#include "sweep/row_maker.hpp"
+#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 #include "sweep/sweep_plot.hpp"
 #include "sweep/sweep_text.hpp"

@@ -1,4 +1,3 @@
-#include "sweep/row_maker.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,6 @@
 #include "sweep/sweep.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -240,19 +239,11 @@ std::vector<std::string> Sweep::asked_figures() const {
   return figures;
 }
 
-void Sweep::expect_a_readable_point() const {
-  expect_readable([this](std::size_t point) { scenario(point); });
-}
-
-void Sweep::expect_a_readable_job() const {
-  expect_readable([this](std::size_t point) { job_scenario(point); });
-}
-
-void Sweep::expect_readable(const std::function<void(std::size_t point)>& read) const {
+void Sweep::expect_a_readable_point(Scenario (Sweep::*read)(std::size_t point) const) const {
   std::vector<Problem> common;
   for (std::size_t point = 0; point < points_.size(); ++point) {
     try {
-      read(point);
+      (this->*read)(point);
       return;
     } catch (const InputError& error) {
       const auto is_here = [&](const Problem& problem) {

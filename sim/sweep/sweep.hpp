@@ -47,10 +47,9 @@ class Sweep {
   /// With the plan that the sweep wants it to be simulated with.
   Scenario planned(Scenario scenario) const;
   /// Throws InputError when every point has the same problem, which is then not the swept values' fault. Looks at so many points as it
-  /// takes to find out.
-  void expect_a_readable_point() const;
-  /// The same of the points as jobs.
-  void expect_a_readable_job() const;
+  /// takes to find out. As jobs: &Sweep::job_scenario.
+  void expect_a_readable_point(Scenario (Sweep::*read)(std::size_t point)
+                                   const = &Sweep::scenario) const;
 
  private:
   JsonValue take_sweep();
@@ -59,7 +58,6 @@ class Sweep {
   /// The blocks `nodes`, `parallel` and `job` with a point's values: what decides which plan it is read with.
   JsonValue written_plan(const PointValues& values) const;
   Scenario with_any_plan(const ReadOptions& options, const JsonValue& written) const;
-  void expect_readable(const std::function<void(std::size_t point)>& read) const;
   /// Throws InputError for each --set that the swept values replace.
   void expect_effect(const Overrides& overrides) const;
 

@@ -10,7 +10,7 @@
 #include "simulate/built_scenario.hpp"
 #include "sweep/pool.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row_maker.hpp"
+#include "sweep/row.hpp"
 
 namespace windtunnel {
 namespace {

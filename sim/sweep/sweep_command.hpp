@@ -13,7 +13,6 @@
 #include "report/progress_line.hpp"
 #include "report/summary_text.hpp"
 #include "scenario/scenario.hpp"
-#include "simulate/tasks.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {

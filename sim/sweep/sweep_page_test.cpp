@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "core/testing.hpp"
-#include "sweep/row_maker.hpp"
+#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 #include "sweep/sweep_text.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "report/chart.hpp"
-#include "sweep/results_folder.hpp"
+#include "sweep/results.hpp"
 
 namespace windtunnel {
 

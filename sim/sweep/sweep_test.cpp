@@ -9,7 +9,7 @@
 #include "report/terminal_text.hpp"
 #include "simulate/simulate.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row_maker.hpp"
+#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 #include "sweep/sweep_text.hpp"
 

@@ -17,7 +17,7 @@
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 #include "sweep/results.hpp"
-#include "sweep/row_maker.hpp"
+#include "sweep/row.hpp"
 
 namespace windtunnel {
 namespace {

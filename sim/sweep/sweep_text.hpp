@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sweep/points.hpp"
-#include "sweep/results_folder.hpp"
+#include "sweep/results.hpp"
 #include "sweep/sweep.hpp"
 
 namespace windtunnel {

@@ -1,4 +1,4 @@
-#include "validate/memory_score.hpp"
+#include "validate/validate.hpp"
 
 #include <doctest/doctest.h>
 

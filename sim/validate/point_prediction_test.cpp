@@ -1,4 +1,4 @@
-#include "validate/point_prediction.hpp"
+#include "validate/validate.hpp"
 
 #include <doctest/doctest.h>
 

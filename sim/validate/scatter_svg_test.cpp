@@ -1,4 +1,4 @@
-#include "validate/scatter_svg.hpp"
+#include "validate/validation_report.hpp"
 
 #include <doctest/doctest.h>
 

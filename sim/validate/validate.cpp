@@ -2,9 +2,165 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
+#include <map>
+#include <optional>
+
+#include "core/contracts.hpp"
+#include "evidence/interval.hpp"
+#include "evidence/score.hpp"
+#include "questions/collective.hpp"
+#include "simulate/memory_inputs.hpp"
+#include "simulate/simulate.hpp"
 
 namespace windtunnel {
+namespace {
+
+std::vector<int> stages_of_ranks(const Plan& plan) {
+  std::vector<int> stages(static_cast<std::size_t>(plan.num_ranks()), 0);
+  for (const PlanDevice& device : plan.devices)
+    for (const RankId rank : device.ranks)
+      stages.at(rank.index()) = static_cast<int>(device.stage.index());
+  return stages;
+}
+
+}  // namespace
+
+PointPrediction predict_by_simulation(const JsonValue& value, const std::filesystem::path& folder,
+                                      const Library& library, const ReadOptions& reading,
+                                      const MeasuredErrors* evidence) {
+  const Scenario scenario = read_scenario(value, folder, library, reading);
+  const Plan& plan = scenario.plan;
+  SimulateOptions options;
+  if (evidence == nullptr) options.evidence = &library;
+  Simulation simulation = simulate(scenario, options);
+  Report& report = simulation.report;
+  if (evidence != nullptr && !evidence->regimes.empty()) add_interval(scenario, *evidence, report);
+  PointPrediction prediction{
+      .time = report.iteration_time,
+      .work = iteration_work(scenario),
+      .ideal_work =
+          ideal_work(report.hardware_flops_per_gpu * report.iteration_time * plan.num_ranks(),
+                     plan.num_ranks(), plan.parallel.pipeline, plan.microbatches,
+                     plan.parallel.virtual_pipeline),
+      .judged = judged_run(scenario, report.iteration_time, report.breakdown,
+                           report.iteration_time_interval),
+      .interval = report.iteration_time_interval,
+      .last_stage_forward = report.last_stage_forward,
+      .last_stage_backward = report.last_stage_backward,
+      .memory_max = report.memory.max_total,
+      .verdict = report.memory.verdict,
+      .stage_of_rank = stages_of_ranks(plan),
+      .stages = {},
+      .fitted = fitted_numbers(scenario)};
+  // As of the first step, the optimizer's moments do not exist yet.
+  MemoryInputs inputs = memory_inputs(scenario, plan, count_in_flight(plan));
+  inputs.reading = MemoryReading::first_step;
+  const std::vector<StageMemory> first = account_memory(inputs).stages;
+  WT_EXPECT(first.size() == report.memory.stages.size());
+  for (const StageMemory& stage : report.memory.stages) {
+    const bool of_step = scenario.software.logs_step_peak;
+    const StageMemory& at_first = first[prediction.stages.size()];
+    prediction.stages.push_back({of_step ? sum_at(stage.tensors, Moment::step) : stage.allocated,
+                                 of_step ? stage.reserved_in_step : stage.reserved,
+                                 at_first.allocated, at_first.reserved});
+  }
+  return prediction;
+}
+
+PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& scenario,
+                                   const std::filesystem::path& folder, const Library& library,
+                                   const ReadOptions& reading) {
+  const Platform machine = read_platform(scenario, folder, library, reading);
+  PointPrediction prediction;
+  prediction.time = play_collective(run, machine).time;
+  prediction.ideal_work = Flops{bus_bandwidth(run, Seconds{1}).value()};
+  prediction.fitted = fitted_numbers(machine.sources, "platform " + machine.name);
+  return prediction;
+}
+
+namespace {
+
+struct Sums {
+  Bytes measured{}, predicted{};
+  int ranks = 0;
+};
+
+Bytes predicted_of(const StageReading& stage, MemoryKind kind, MemoryReading reading) {
+  const bool first_step = reading == MemoryReading::first_step;
+  if (kind == MemoryKind::reserved) return first_step ? stage.first_step_reserved : stage.reserved;
+  return first_step ? stage.first_step_allocated : stage.allocated;
+}
+
+void compare_ranks(const MeasurementPoint& point, const PointPrediction& predicted, MemoryKind kind,
+                   std::vector<MemoryComparison>& comparisons) {
+  const std::map<int, Bytes>& by_rank =
+      kind == MemoryKind::allocated ? point.memory.allocated : point.memory.reserved;
+  const int stages = static_cast<int>(predicted.stages.size());
+  std::vector<std::pair<std::string, Sums>> classes;
+  for (const auto& [rank, measured] : by_rank) {
+    if (rank >= static_cast<int>(predicted.stage_of_rank.size())) continue;
+    const int stage = predicted.stage_of_rank[static_cast<std::size_t>(rank)];
+    const std::string name = rank_class(stage, stages);
+    auto found =
+        std::ranges::find_if(classes, [&](const auto& entry) { return entry.first == name; });
+    if (found == classes.end()) found = classes.insert(classes.end(), {name, {}});
+    found->second.measured += measured;
+    found->second.predicted +=
+        predicted_of(predicted.stages[static_cast<std::size_t>(stage)], kind, point.memory.reading);
+    ++found->second.ranks;
+  }
+  for (const auto& [name, sums] : classes)
+    comparisons.push_back({point.id, kind, name, sums.measured / static_cast<double>(sums.ranks),
+                           sums.predicted / static_cast<double>(sums.ranks)});
+}
+
+}  // namespace
+
+const char* rank_class(int stage, int stages) {
+  if (stage == 0) return "first stage";
+  if (stage == stages - 1) return "last stage";
+  return stage == stages - 2 ? "next-to-last stage" : "middle stages";
+}
+
+std::vector<MemoryComparison> compare_memory(const MeasurementPoint& point,
+                                             const PointPrediction& predicted) {
+  std::vector<MemoryComparison> comparisons;
+  compare_ranks(point, predicted, MemoryKind::allocated, comparisons);
+  compare_ranks(point, predicted, MemoryKind::reserved, comparisons);
+  if (point.memory.reserved.empty() && point.memory.most_reserved) {
+    Bytes most{};
+    for (const StageReading& stage : predicted.stages)
+      most = std::max(most, predicted_of(stage, MemoryKind::reserved, point.memory.reading));
+    comparisons.push_back(
+        {point.id, MemoryKind::reserved, "fullest GPU", *point.memory.most_reserved, most});
+  }
+  if (point.memory.nvidia_smi)
+    comparisons.push_back({point.id, MemoryKind::nvidia_smi, "fullest GPU",
+                           *point.memory.nvidia_smi, predicted.memory_max});
+  return comparisons;
+}
+
+std::vector<double> memory_errors(const std::vector<MemoryComparison>& comparisons,
+                                  std::optional<MemoryKind> kind) {
+  std::vector<double> errors;
+  for (const MemoryComparison& each : comparisons)
+    if (!kind || each.kind == *kind) errors.push_back(each.error());
+  return errors;
+}
+
+void CapacityVerdicts::add(const MeasurementPoint& point, MemoryVerdict verdict) {
+  const bool fits = verdict != MemoryVerdict::does_not_fit;
+  Ends& ends = by_verdict[static_cast<std::size_t>(verdict)];
+  ends.out_of_memory += point.out_of_memory ? 1 : 0;
+  ends.ran += !point.out_of_memory && point.has_time() ? 1 : 0;
+  if (point.out_of_memory)
+    (fits ? missed : caught).push_back(point.id);
+  else if (point.has_time())
+    (fits ? ran : refused_that_ran).push_back(point.id);
+}
+
 namespace {
 
 SkippedPoint skipped_for(const std::string& id, const ChildFailure& failure) {

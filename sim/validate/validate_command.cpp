@@ -11,7 +11,6 @@
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
 #include "simulate/forked.hpp"
-#include "validate/scatter_svg.hpp"
 #include "validate/validation_report.hpp"
 
 namespace windtunnel {

@@ -7,7 +7,7 @@
 #include "scenario/scenario.hpp"
 #include "scenario/scenario_files.hpp"
 #include "validate/kernel_score.hpp"
-#include "validate/scatter_svg.hpp"
+#include "validate/validation_report.hpp"
 #include "windtunnel/commands.hpp"
 #include "windtunnel/console.hpp"
 #include "windtunnel/outputs.hpp"

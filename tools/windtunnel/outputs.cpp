@@ -62,10 +62,10 @@ void write_outputs(const CommandLine& line, const std::vector<NamedOutput>& outp
 
 std::string page_of(const Scenario& scenario, const Simulation& simulation,
                     const Explanation& explanation) {
-  return run_page({&explanation,
-                   {&simulation.timeline, &simulation.programs, &simulation.network, &scenario.plan,
-                    explanation.report.last_device},
-                   resolved_text(scenario.resolved)});
+  return run_page(explanation,
+                  {&simulation.timeline, &simulation.programs, &simulation.network, &scenario.plan,
+                   explanation.report.last_device},
+                  resolved_text(scenario.resolved));
 }
 
 std::string run_command_line(const CommandLine& line, const Scenario& scenario,

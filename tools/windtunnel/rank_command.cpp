@@ -1,7 +1,7 @@
 #include <optional>
 #include <tuple>
 
-#include "search/avoided_nodes.hpp"
+#include "search/rank_command.hpp"
 #include "search/search_space.hpp"
 #include "simulate/neighbours.hpp"
 #include "studies/method_command.hpp"
