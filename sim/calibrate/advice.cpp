@@ -15,6 +15,7 @@
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
+#include "core/mapped.hpp"
 #include "core/normal.hpp"
 #include "core/option_error.hpp"
 #include "evidence/interval.hpp"
@@ -266,7 +267,6 @@ std::string first_line_of(const std::string& text) { return text.substr(0, text.
 std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& plan,
                                      const Configuration& asked, int layers_of_stage,
                                      Advice& advice) {
-  std::vector<Configuration> configurations;
   std::vector<Overrides> changes;
   const int nodes_of_plan = static_cast<int>(plan.nodes.size());
   for (int nodes = 1; nodes <= std::min(most_nodes, nodes_of_plan); nodes *= 2)
@@ -276,9 +276,10 @@ std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& pla
           if (auto changed =
                   changed_plan(plan, {nodes, tensor, pipeline, micro_batch, layers_of_stage}))
             changes.push_back(std::move(*changed));
-  for (const Overrides& each : changes)
-    configurations.push_back({asked.scenario, asked.folder, each});
-  const std::vector<LinearOutcome> outcomes = linearizer.linearize(configurations);
+  const std::vector<LinearOutcome> outcomes =
+      linearizer.linearize(mapped(changes, [&](const Overrides& each) {
+        return Configuration{asked.scenario, asked.folder, each};
+      }));
   std::vector<Candidate> found;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i])) {
@@ -307,11 +308,11 @@ std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& pla
 void learn(LinearBelief& belief, Linearizer& linearizer, const std::vector<MeasurementSet>& sets,
            const AdviceRequest& request, const Library& library, Advice& advice) {
   const CalibrationPoints read = read_calibration_points(sets, {&library, request.overrides, {}});
-  std::vector<Configuration> rows;
-  for (const CalibrationPoint& point : read.points)
-    rows.push_back({&point.scenario, point.folder, request.overrides});
   advice.skipped = read.skipped;
-  const std::vector<LinearOutcome> outcomes = linearizer.linearize(rows);
+  const std::vector<LinearOutcome> outcomes =
+      linearizer.linearize(mapped(read.points, [&](const CalibrationPoint& point) {
+        return Configuration{&point.scenario, point.folder, request.overrides};
+      }));
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i])) {
       advice.skipped.emplace_back(read.points[i].set + ": " + read.points[i].id,
@@ -419,11 +420,11 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   const JsonValue merged = merged_scenario(request.file, library, options);
   Scenario plan = read_scenario(request.file, library, options);
   Linearizer linearizer = make_linearizer(request, plan, library);
-  std::vector<double> spreads;
-  for (const FitConstant& constant : linearizer.constants())
-    spreads.push_back(prior_spread(
-        constant, plan.software.profiled ? StackKnowledge::known : StackKnowledge::unmeasured));
-  LinearBelief belief(spreads);
+  const StackKnowledge stack =
+      plan.software.profiled ? StackKnowledge::known : StackKnowledge::unmeasured;
+  LinearBelief belief(mapped(linearizer.constants(), [&](const FitConstant& constant) {
+    return prior_spread(constant, stack);
+  }));
 
   Advice advice;
   advice.noise = row_noise;

@@ -22,7 +22,6 @@
 #include "core/staged_files.hpp"
 #include "core/text_list.hpp"
 #include "platform/platform_json.hpp"
-#include "report/explanation.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/json_value.hpp"
+#include "core/mapped.hpp"
 #include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
@@ -140,8 +141,7 @@ FitBounds parse_bounds(const std::string& option, const std::string& text) {
 }
 
 [[noreturn]] void refuse_name(const std::string& option, const std::string& name) {
-  std::vector<std::string> names;
-  for (const KnownConstant& known : known_constants) names.emplace_back(known.name);
+  const auto names = mapped<std::string>(known_constants, &KnownConstant::name);
   const std::string nearest = closest_match(name, names);
   throw option_error("--fit", option, "\"" + name + "\" is no constant that can be fitted",
                      nearest.empty() ? "a JSON pointer, or one of " + listed(names)
@@ -297,10 +297,8 @@ FitRange range_of(const FitConstant& constant, double start) {
 
 std::vector<MeasurementSet> read_sets(const std::vector<std::string>& asked,
                                       const Library& library) {
-  std::vector<MeasurementSet> sets;
-  for (const auto& file : find_measurement_sets(asked, library.root / "validation"))
-    sets.push_back(read_measurement_set(file));
-  return sets;
+  return mapped(find_measurement_sets(asked, library.root / "validation"),
+                [](const auto& file) { return read_measurement_set(file); });
 }
 
 CalibrationPoints read_calibration_points(const std::vector<MeasurementSet>& sets,

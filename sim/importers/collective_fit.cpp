@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/mapped.hpp"
 #include "cost/collective_cost.hpp"
 #include "importers/base_platform.hpp"
 #include "platform/network.hpp"
@@ -162,19 +163,18 @@ InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<Ncc
   }
   // The floor counts as one time, however many sizes show it.
   const auto num_floor = std::ranges::count(result.times, Role::floor, &FittedTime::role);
-  std::vector<double> weights;
-  for (const FittedTime& time : result.times)
-    weights.push_back(time.role == Role::fitted  ? 1.0
-                      : time.role == Role::floor ? 1.0 / static_cast<double>(num_floor)
-                                                 : 0.0);
+  const auto weight = [&](const FittedTime& time) {
+    return time.role == Role::fitted  ? 1.0
+           : time.role == Role::floor ? 1.0 / static_cast<double>(num_floor)
+                                      : 0.0;
+  };
   const std::vector<Constant> constants = constants_of(base, sizes.size() > 1);
-  ConstantSearch<Interconnect> search(
-      base, constants, std::move(weights), [&result](const Interconnect& candidate) {
-        std::vector<double> residuals;
-        for (const FittedTime& time : result.times)
-          residuals.push_back(std::log(predict(candidate, time) / time.measured));
-        return residuals;
-      });
+  ConstantSearch<Interconnect> search(base, constants, mapped(result.times, weight),
+                                      [&result](const Interconnect& candidate) {
+                                        return mapped(result.times, [&](const FittedTime& time) {
+                                          return std::log(predict(candidate, time) / time.measured);
+                                        });
+                                      });
   // From starts whose bandwidth and half size are larger and smaller than the base's.
   const RobustFit fit = search.best_fit(
       {1.0, 0.3, 3.0}, {1.0, 0.2, 5.0}, [](const std::string& key, double bandwidth, double half) {

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/mapped.hpp"
 #include "importers/launch_scenario.hpp"
 
 namespace windtunnel {
@@ -307,8 +308,8 @@ class ShellReader {
     }
     const LaunchSettings said{directives_, {}};
     const auto set = [&](const std::string& value, std::initializer_list<const char*> names) {
-      if (value.empty()) return;
-      for (const char* name : names) variables_[name] = {value};
+      for (const char* name : names)
+        if (!value.empty()) variables_[name] = {value};
     };
     set(said.text("launcher-nodes"), {"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NODES"});
     set(said.text("launcher-gpus-per-node"), {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"});
@@ -627,10 +628,7 @@ class ShellReader {
     return fields;
   }
 
-  Fields variable(const std::string& name) const {
-    const auto found = variables_.find(name);
-    return found == variables_.end() ? Fields{} : found->second;
-  }
+  Fields variable(const std::string& name) const { return value_in(variables_, name, {}); }
 
   /// The value of the parameter, command or sum at text[at] == '$'; moves `at` beyond it.
   Fields parameter(std::string_view text, std::size_t& at, bool& is_list) {

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/mapped.hpp"
 #include "core/problem.hpp"
 #include "core/quantile.hpp"
 #include "core/work_note.hpp"
@@ -410,10 +411,7 @@ StragglerAnalysis analyse_stragglers(const JobTrace& trace) {
                          MeanPassTimes(trace, JobWork::backward_compute)};
   const JobReplay replay(trace);
   const auto replayed = [&](const auto& duration_of) {
-    std::vector<double> durations;
-    for (const JobOperation& operation : trace.operations)
-      durations.push_back(duration_of(operation));
-    return replay.step_times(durations);
+    return replay.step_times(mapped(trace.operations, duration_of));
   };
   const auto without = [&](StragglerCause cause, const JobOperation& operation) {
     if (cause == StragglerCause::communication)

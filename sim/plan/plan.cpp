@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/mapped.hpp"
 #include "plan/plan_check.hpp"
 
 namespace windtunnel {
@@ -62,10 +63,9 @@ std::vector<GpuPlace> places_of(const Parallel& parallel, const ClusterShape& cl
   if (parallel.placement.empty()) return places_in_order(cluster, num_ranks);
   WT_EXPECT(static_cast<int>(parallel.placement.size()) == num_ranks);
   const int gpus_per_node = cluster.gpus_by_node.front();
-  std::vector<GpuPlace> places;
-  for (const int gpu : parallel.placement)
-    places.push_back({NodeId{gpu / gpus_per_node}, gpu % gpus_per_node});
-  return places;
+  return mapped(parallel.placement, [&](int gpu) {
+    return GpuPlace{NodeId{gpu / gpus_per_node}, gpu % gpus_per_node};
+  });
 }
 
 /// Fills `devices`; a group that is cut unevenly by node borders is rejected.
@@ -296,9 +296,9 @@ Layout layout_of(const Parallel& parallel) {
 }
 
 Layout replica_layout(const Parallel& parallel) {
-  std::vector<Axis> axes;
-  for (const AxisName axis : replica_axes()) axes.push_back({axis, parallel.size(axis)});
-  return Layout(std::move(axes));
+  return Layout(mapped(replica_axes(), [&](AxisName axis) {
+    return Axis{axis, parallel.size(axis)};
+  }));
 }
 
 std::vector<AxisName> cut_axes(const Parallel& parallel) {

@@ -13,6 +13,7 @@
 
 #include "core/enum_names.hpp"
 #include "core/id.hpp"
+#include "core/mapped.hpp"
 #include "layout/layout.hpp"
 #include "plan/chunk_map.hpp"
 #include "plan/compression.hpp"
@@ -213,10 +214,7 @@ struct Parallel {
   int gradient_replicas() const { return replicas() * copies_of_stage(); }
 
   /// 0 where it is not given.
-  int setting(std::string_view name) const {
-    const auto found = settings.find(name);
-    return found == settings.end() ? 0 : found->second;
-  }
+  int setting(std::string_view name) const { return value_in(settings, name, 0); }
 };
 
 /// How stages exchange messages under `schedule` where the plan does not say.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "core/contracts.hpp"
 #include "core/json_build.hpp"
 #include "core/json_value.hpp"
+#include "core/mapped.hpp"
 #include "core/text_list.hpp"
 #include "cost/collective_algorithm.hpp"
 #include "plan/pipeline_layout.hpp"
@@ -422,8 +424,7 @@ JsonValue allowed(const Key& key, bool or_null) {
     schema.set("maximum", JsonValue(std::int64_t{value.most}));
   }
   if (value.kind != KeyValue::Kind::word) return schema;
-  JsonValue::Array words;
-  for (const std::string& word : value.words) words.emplace_back(word);
+  auto words = mapped<JsonValue>(value.words, std::identity{});
   if (!key.words_at.empty())
     schema.set("$ref", JsonValue("#/definitions/" + key.words_at));
   else if (or_null)

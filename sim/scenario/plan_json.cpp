@@ -13,6 +13,7 @@
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/json_value.hpp"
+#include "core/mapped.hpp"
 #include "core/number_in.hpp"
 #include "cost/codec_table.hpp"
 #include "plan/pipeline_layout.hpp"
@@ -39,9 +40,9 @@ Bytes read_limit(ObjectReader& reader, std::string_view key, const char* of_libr
 }
 
 const Codec* read_codec(ObjectReader& reader) {
-  std::vector<std::pair<std::string, const Codec*>> names;
-  for (const Codec* codec : codecs()) names.emplace_back(codec->name(), codec);
-  return reader.required_enum<const Codec*>("codec", names);
+  return reader.required_enum<const Codec*>("codec", mapped(codecs(), [](const Codec* codec) {
+                                              return std::pair(std::string(codec->name()), codec);
+                                            }));
 }
 
 /// False, with a problem, when it is not known which codec is meant: then neither are its keys.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/enum_array.hpp"
+#include "core/mapped.hpp"
 #include "core/object_reader.hpp"
 #include "units/quantity.hpp"
 
@@ -62,10 +63,7 @@ struct SearchBlock {
   Objective objective = Objective::time;
 
   /// Whether several values of the key are tried.
-  bool varies(std::string_view name) const {
-    const auto found = values.find(name);
-    return found != values.end() && found->second.size() > 1;
-  }
+  bool varies(std::string_view name) const { return value_in(values, name, {}).size() > 1; }
 };
 
 /// Reads the `search` block. `memory_margin` is a share, "5 %", or a size, "2 GiB".

@@ -7,6 +7,7 @@
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
 #include "core/json_value.hpp"
+#include "core/mapped.hpp"
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"
@@ -344,9 +345,9 @@ class ConfigReader {
       // By layer_types where they are given, else by a pattern or by the first layer that has a window.
       const JsonValue* types = find("layer_types");
       if (types != nullptr && types->is_array() && !types->array().empty()) {
-        std::vector<bool> slides;
-        for (const JsonValue& type : types->array())
-          slides.push_back(type.is_string() && type.string() == "sliding_attention");
+        const auto slides = mapped(types->array(), [](const JsonValue& type) {
+          return type.is_string() && type.string() == "sliding_attention";
+        });
         const auto windows = std::ranges::count(slides, true);
         const auto first = std::ranges::find(slides, true) - slides.begin();
         if (windows == 0) return std::nullopt;

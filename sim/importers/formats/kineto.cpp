@@ -13,6 +13,7 @@
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
+#include "core/mapped.hpp"
 #include "core/option_error.hpp"
 #include "core/quantile.hpp"
 #include "importers/gpu_totals.hpp"
@@ -21,7 +22,6 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"
-#include "report/terminal_text.hpp"
 #include "scenario/scenario.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -69,10 +69,9 @@ void write_set(const std::vector<ReadTrace>& traces, const ImportRequest& reques
       throw option_error("-o", trace.file,
                          trace.file + " marks no steps: how long an iteration took is not in it",
                          "call prof.step() after each iteration while it is recorded");
-    std::vector<double> steps;
-    for (const TraceStep& step : trace.steps)
-      steps.push_back(trace_time(step.end - step.begin).value());
-    times.push_back(median_of(std::move(steps)));
+    times.push_back(median_of(mapped(trace.steps, [](const TraceStep& step) {
+      return trace_time(step.end - step.begin).value();
+    })));
   }
   const double seconds = median_of(std::move(times));
   imported.found.set("iteration_time_s", JsonValue(seconds));
@@ -190,9 +189,7 @@ std::vector<document::Section> sections_of(const RankVerdict& verdict,
     compared.emplace_back(document::Words());
     compared.emplace_back(std::move(rates));
   }
-  std::vector<document::Part> judged;
-  for (const RankFinding& finding : verdict.findings)
-    judged.emplace_back(document::Words(finding.text));
+  auto judged = mapped<document::Part>(verdict.findings, &RankFinding::text);
   if (const std::string cannot = cannot_judge_text(verdict, ranks); !cannot.empty())
     judged.emplace_back(document::Words(cannot));
   else if (verdict.findings.empty())

@@ -12,6 +12,7 @@
 
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
+#include "core/mapped.hpp"
 #include "core/utf8.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
@@ -102,8 +103,7 @@ void set_sharding(LaunchScenario& scenario, int replicas) {
     const std::string strategy = scenario.is_on("fsdp")
                                      ? scenario.text("fsdp-sharding-strategy")
                                      : scenario.text("data-parallel-sharding-strategy");
-    const auto stage = stages.find(strategy);
-    scenario.set("/parallel/zero_stage", stage == stages.end() ? 3 : stage->second);
+    scenario.set("/parallel/zero_stage", value_in(stages, strategy, 3));
   }
   const int copies = scenario.number("num-distributed-optimizer-instances");
   if (copies > 1 && replicas % copies == 0) scenario.set("/parallel/zero_group", replicas / copies);
