@@ -1,12 +1,11 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/enum_array.hpp"
 #include "report/report.hpp"
 #include "scenario/job_block.hpp"
 #include "scenario/scenario.hpp"
@@ -40,7 +39,7 @@ struct JobModel {
   Ticks stall = 0;                    ///< training waits so long for each checkpoint
   Ticks write =
       0;  ///< after that, until the checkpoint is safe; 0 where training waits for all of it
-  std::array<double, num_failing_parts> failures_per_tick{};  ///< of the whole job
+  EnumArray<FailingPart, double> failures_per_tick{};  ///< of the whole job
   int nodes = 1, spare_nodes = 0;
 
   double failure_rate() const;  ///< per tick, of all parts
@@ -96,16 +95,14 @@ enum class Spent {
   restart,     ///< launching again and reading a checkpoint
   idle,        ///< too few nodes
 };
-inline constexpr std::size_t num_spent = 10;
 
 /// One draw of a job: a whole run, with the failures that it met.
 struct JobDraw {
-  std::array<Ticks, num_spent> spent{};  ///< adds up to `total`
-  Ticks total = 0;                       ///< on the clock, from launch to the last checkpoint
-  std::array<std::int64_t, num_failing_parts> failures{};
+  EnumArray<Spent, Ticks> spent{};  ///< adds up to `total`
+  Ticks total = 0;                  ///< on the clock, from launch to the last checkpoint
+  EnumArray<FailingPart, std::int64_t> failures{};
   std::int64_t checkpoints = 0;
   std::int64_t num_failures() const;
-  Ticks of(Spent kind) const { return spent[static_cast<std::size_t>(kind)]; }
 };
 
 /// Days, and failures, after which a job that gets nowhere is given up: it would never end. A job of 100,000 GPUs that fails every

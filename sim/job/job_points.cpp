@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "core/json_build.hpp"
+#include "core/mapped.hpp"
 #include "core/normal.hpp"
 #include "job/job_result.hpp"
 #include "report/json_object.hpp"
@@ -251,19 +253,14 @@ std::string job_points_csv(const std::vector<JobPoint>& points) {
                                         {"days_p95", "/days/p95"},
                                         {"cost_p5", "/cost/p5"},
                                         {"cost_p95", "/cost/p95"}};
-  std::vector<std::string> fields;
-  for (const auto& [name, pointer] : columns) fields.emplace_back(name);
-  std::string text = csv_line(fields);
+  std::string text =
+      csv_line(mapped<std::string>(columns, [](const auto& column) { return column[0]; }));
   for (const JobPoint& point : points) {
     const JsonValue row = point_json(point);
-    fields.clear();
-    for (const auto& [name, pointer] : columns) {
-      const JsonValue* value = find_at(row, pointer);
-      fields.push_back(value == nullptr     ? ""
-                       : value->is_string() ? value->string()
-                                            : canonical_text(*value));
-    }
-    text += csv_line(fields);
+    text += csv_line(mapped(columns, [&](const auto& column) {
+      const JsonValue* value = find_at(row, column[1]);
+      return value == nullptr ? "" : value->is_string() ? value->string() : canonical_text(*value);
+    }));
   }
   return text;
 }

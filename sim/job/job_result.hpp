@@ -94,8 +94,8 @@ struct JobResult {
   JobFigure days;
   Spread failures;
   Spread goodput;  ///< share of the time that computes steps that count, at full speed
-  std::array<double, num_spent> mean_shares{};  ///< of the time of all draws
-  std::array<double, num_failing_parts> mean_failures{};
+  EnumArray<Spent, double> mean_shares{};  ///< of the time of all draws
+  EnumArray<FailingPart, double> mean_failures{};
   std::optional<JobFigure> cost, energy_mwh, tonnes_co2;
   std::optional<Seconds> mtbf, young, daly;  ///< none where nothing fails
   std::optional<IntervalCurve> intervals;
@@ -103,8 +103,7 @@ struct JobResult {
 
   /// Share of the time in which the job lacks nodes: waits for them, or is slower without them.
   double share_without_nodes() const {
-    return mean_shares[static_cast<std::size_t>(Spent::idle)] +
-           mean_shares[static_cast<std::size_t>(Spent::slower)];
+    return mean_shares[Spent::idle] + mean_shares[Spent::slower];
   }
 };
 
