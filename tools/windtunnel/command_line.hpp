@@ -41,7 +41,7 @@ struct CommandLine {
   std::string rank_traces;              ///< of run
   bool trace_all = false;               ///< of run
   bool lists_memory = false;            ///< of run
-  bool by_layer = false;                ///< --detail layer, of run
+  std::string detail;                   ///< of run: "pass", "layer"; empty: pass
   std::string engine;                   ///< of `run`: engine_named(); empty: simgrid
   std::string report;                   ///< --report: the page, of all commands that have one
   std::vector<std::string> fail_above;  ///< of validate
@@ -95,6 +95,9 @@ class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+inline void refuse_if(bool is_wrong, const char* why) {
+  if (is_wrong) throw UsageError(why);
+}
 
 /// Throws UsageError.
 CommandLine parse_command_line(int argc, const char* const* argv);

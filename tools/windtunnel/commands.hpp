@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,7 @@ struct Command {
   std::vector<std::string> choices = {};  ///< of the first argument, where it is one of a few words
   std::string usage = {};                 ///< what stands behind the argument in the usage line
   ExitCode (*carry_out)(const CommandLine&) = nullptr;
-  void (*add_options)(CLI::App*, CommandLine&) = nullptr;
+  std::function<void(CLI::App*, CommandLine&)> add_options = {};
   /// Throws UsageError where options or the number of arguments make no sense.
   void (*check)(const CommandLine&) = check_one_argument;
   bool takes_set = true;               ///< whether --set has values to change
