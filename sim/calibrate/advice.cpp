@@ -49,7 +49,7 @@ struct Configuration {
   Overrides overrides;
 };
 
-/// What a simulation of one says.
+/// The result of simulating one.
 struct Figures {
   Seconds time{};
   int gpus = 0;
@@ -146,7 +146,7 @@ Linearizer make_linearizer(const AdviceRequest& request, Scenario& plan, const L
   return {request, library, std::move(constants), std::move(given)};
 }
 
-/// Splits experts as the plan does, as far as the ranks of a stage allow: expert * expert_tensor must divide them. With tensor ways experts
+/// Splits experts as the plan does, as far as the ranks of a stage allow: expert * expert_tensor must divide them. With a tensor degree experts
 /// ask for split sequences.
 void split_experts(const Parallel& plan, Overrides& changes) {
   const auto ranks = static_cast<int>(plan.ranks_of_stage());
@@ -253,7 +253,7 @@ void expect_same_constants(const Linearizer& linearizer, Scenario& other, const 
   }
 }
 
-/// What the constants leave open of a decision, with the noise of both plans; `gain` as it is predicted, with its gradient.
+/// The doubt that constants leave in a decision, with the noise of both plans; `gain` as it is predicted, with its gradient.
 AdvisedDecision decision_of(double gain, const std::vector<double>& gradient,
                             const LinearBelief& belief) {
   const double moved = gain + belief.expected(gradient),
@@ -304,7 +304,7 @@ std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& pla
   return found;
 }
 
-/// What the measured rows tell of the constants.
+/// Narrows the constants by the measured rows.
 void learn(LinearBelief& belief, Linearizer& linearizer, const std::vector<MeasurementSet>& sets,
            const AdviceRequest& request, const Library& library, Advice& advice) {
   const CalibrationPoints read = read_calibration_points(sets, {&library, request.overrides, {}});
@@ -343,7 +343,7 @@ std::string interval_text(const Advice& advice, double width) {
   return time_text(low, high) + " to " + time_text(high, high);
 }
 
-/// What the interval rests on.
+/// The evidence behind the interval.
 std::string before_text(const Advice& advice) {
   const std::string rows = "with " + count_text(advice.num_rows, "measured row");
   if (!advice.run_interval) return rows;
@@ -447,7 +447,7 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   const LinearTime* const asked = &times.front();
   advice.width_of_run = width_of(belief.variance(asked->gradient));
   advice.run_interval = interval_of_run(plan, library);
-  // What is to become surer: the plan's time, or that of the other over it.
+  // The runs shall make this surer: the plan's time, or that of the other over it.
   std::vector<double> gradient = asked->gradient;
   double gain = 0;
   if (times.size() == 2) {
@@ -473,7 +473,7 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     if (best == nullptr) break;
     best->is_taken = true;
     belief.measure(best->time.gradient, row_noise);
-    // What was set for the plan holds for its runs too, but for what they change.
+    // Values set for the plan hold for its runs too, unless a run changes them.
     Overrides overrides;
     for (const auto& each : request.overrides) {
       const auto is_same = [&](const auto& change) { return change.first == each.first; };

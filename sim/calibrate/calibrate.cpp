@@ -98,7 +98,7 @@ Identification identify(const FittedConstant& fitted) {
   return half_width > weak_half_width ? Identification::weak : Identification::good;
 }
 
-/// What the fit and its refits say of constant j.
+/// Constant j by the fit and its refits.
 FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j,
                         const ConstantFit& whole, const std::vector<HeldOut>& refits) {
   const RobustFit& fit = whole.fit;
@@ -359,7 +359,7 @@ std::vector<double> ConstantFitter::weights(const Indices& rows) const {
   return mapped(rows, [&](std::size_t row) { return share / rows_of_set[(*points_)[row].set]; });
 }
 
-/// Of the widest prior that a row has: one unmeasured stack among them, and little is known.
+/// Taken from the widest prior that a row has: one unmeasured stack among them, and little is known.
 std::vector<double> ConstantFitter::spreads(const Indices& rows) const {
   std::vector<double> spreads(ranges_.size(), 0);
   for (std::size_t j = 0; j < spreads.size(); ++j)

@@ -43,7 +43,7 @@ std::string whole_number_complaint(const JsonValue& value) {
   return whole ? ", which is not written as a whole number" : ", which is not a whole number";
 }
 
-/// What to write where a whole number is wanted and `value` stands.
+/// The advice where a whole number is wanted and `value` stands.
 std::string whole_number_suggestion(const JsonValue& value, std::int64_t min, std::int64_t max) {
   const auto allowed = [&](double number) {
     return number >= static_cast<double>(min) && number <= static_cast<double>(max);

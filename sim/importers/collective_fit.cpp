@@ -85,7 +85,7 @@ std::vector<Constant> constants_of(const Interconnect& base, bool several_sizes)
 
 constexpr double trusted_extrapolation = 1.1;  ///< a limit this far above what was seen is none
 
-/// What a run's collective sends out of a node, and does in it, at one size.
+/// The traffic of a run's collective at one size: out of a node, and in it.
 struct Crossing {
   std::string algorithm;
   Bytes volume{};
@@ -249,7 +249,7 @@ void write_constants(JsonValue& interconnect, const Interconnect& base, const In
   const auto is_fitted = [&](const std::string& key) {
     return std::ranges::count(fit.fitted, key) + std::ranges::count(fit.bounded, key) > 0;
   };
-  // Of runs with one number of GPUs, both parts of the floor are moved together.
+  // Runs with one number of GPUs move both parts of the floor together.
   const bool one_size = found.floor_per_gpu != base.floor_per_gpu;
   const std::pair<const char*, JsonValue> constants[]{
       {"saturated_bandwidth", amount_text(found.saturated_bandwidth / 1_GBps, "GB/s")},
@@ -294,7 +294,7 @@ CardRate card_rate(const NcclRun& run, const Platform& base) {
   result.algorithm = crossing.algorithm;
   const Bytes on_bus = largest.bytes * bus_factor(run.collective, run.ranks);
   result.is_bound_inside = largest.time <= crossing.in_node * inside_margin;
-  // What a run shows at least of cards that it does not fill is what it sent.
+  // A run that does not fill its cards shows what it sent, a lower bound.
   const bool at_limit = result.is_saturated && !result.is_bound_inside;
   result.rate =
       (at_limit ? result.fit.saturated : result.fit.largest_measured) * (crossing.volume / on_bus);

@@ -24,7 +24,7 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Whether one of `words` stands in `text` between characters that are no letters: "tp" in "mesh_tp".
+/// True if one of `words` stands in `text` between characters that are no letters: "tp" in "mesh_tp".
 bool has_word(const std::string& text, std::initializer_list<std::string_view> words) {
   const auto is_letter = [&](std::size_t at) {
     return at < text.size() && std::isalpha(static_cast<unsigned char>(text[at])) != 0;
@@ -73,7 +73,7 @@ class NameTable {
   std::vector<std::string> names_;
 };
 
-/// Whether one of the united times holds this moment.
+/// True if one of the united times holds this moment.
 bool holds(const Intervals& times, std::int64_t at) {
   const auto after =
       std::ranges::upper_bound(times, std::pair{at, std::numeric_limits<std::int64_t>::max()});

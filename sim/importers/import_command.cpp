@@ -134,7 +134,7 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
   }
   const Importer& importer = *found;
   check(request, importer);
-  // What a file is, where that is why it could not be read. Readers of settings find some in many files, and are not asked.
+  // The kind of a file, where it is the reason why it could not be read. Readers of settings find some in many files, and are not asked.
   if (std::ranges::count(importer.options, "--gpus") > 0) refuse_other_files(importer, request);
   Imported imported;
   try {

@@ -46,7 +46,7 @@ bool is_one_of(const std::string& word, std::initializer_list<const char*> words
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Of parentheses and braces within each other, and the largest value of a variable: no script of a person goes beyond them.
+/// The deepest nesting of parentheses and braces, and the largest value of a variable: no script of a person goes beyond them.
 constexpr int deepest_nesting = 50;
 constexpr std::size_t largest_value = std::size_t{1} << 20;
 /// Bytes of all expanded words; a script that doubles its variables over and over is read no further.
@@ -706,7 +706,7 @@ class ShellReader {
     return text;
   }
 
-  /// Of "[ a -eq b ]": comparisons joined by && and ||; unknown tests are false.
+  /// Evaluates "[ a -eq b ]": comparisons joined by && and ||; unknown tests are false.
   static bool truth_of(const Fields& words) {
     const bool has_bracket = words.back() == "]" || words.back() == "]]";
     Fields terms(words.begin() + 1, words.end() - (has_bracket ? 1 : 0));
@@ -746,7 +746,7 @@ class ShellReader {
   static bool starts_program(const std::string& word) {
     return word.ends_with(".py") || word == "torchrun" || word.starts_with("torch.distributed");
   }
-  /// What srun and mpirun start, as far as it can be told from the value of an option.
+  /// True for programs that srun and mpirun start, as far as the value of an option tells.
   static bool is_command(const std::string& word) {
     const std::string name = word.substr(word.rfind('/') + 1);
     return starts_program(word) || name.starts_with("python") ||

@@ -59,7 +59,7 @@ namespace {
 
 constexpr double nanosecond = 1e-9;
 
-/// What a rank has done up to a moment.
+/// The sums of a rank up to a moment.
 struct RankState {
   std::int64_t at = 0;        ///< the moment, on the common clock
   std::int64_t in_calls = 0;  ///< waiting for others and transferring
@@ -234,7 +234,7 @@ class RankJudge {
     verdict_.power.missing_peers.assign(missing.begin(), missing.end());
   }
 
-  /// What others wait for this rank beyond what they wait for any.
+  /// The time that others wait for this rank beyond what they wait for any.
   double cost_of(const RankPace& pace) const {
     return pace.lag - median_of(mapped(verdict_.ranks, &RankPace::lag));
   }
@@ -260,7 +260,7 @@ class RankJudge {
 
   // Links, network cards or groups that move less than others of their sort.
 
-  /// What calls a group has: by kind and size, their transfer times.
+  /// The calls of a group: by kind and size, their transfer times.
   using GroupCalls = std::map<std::pair<CollectiveKind, std::int64_t>, std::vector<double>>;
 
   void add_rates() {
@@ -335,7 +335,7 @@ class RankJudge {
     return places;
   }
 
-  /// Of the places that are in slow groups and in no other, those in most of them, and in how many.
+  /// The places in most of the slow groups and in no other group, and in how many.
   std::pair<std::size_t, std::vector<NodePair>> strongest(const std::vector<const GroupRate*>& slow,
                                                           Places which) const {
     std::map<NodePair, std::size_t> counts;
@@ -442,7 +442,7 @@ class RankJudge {
   RankVerdict verdict_;
 };
 
-/// What tells a group from others: how its ranks are written, its name, and the two ends of a message.
+/// The mark of a group: how its ranks are written, its name, and the two ends of a message.
 struct GroupKey {
   std::string ranks, name;
   bool is_message = false;

@@ -187,7 +187,7 @@ document::Bars time_bars(const JobResult& result, const JsonValue& data) {
   return bars;
 }
 
-/// What each of the two errors alone makes of the figures; left out where the step has no interval.
+/// The figures with each of the two errors alone; left out where the step has no interval.
 document::Section how_sure(const JobResult& result, const JsonValue& data) {
   document::Section section{"sure", "How sure", "How sure the figures are", {}};
   if (!result.step_interval) return section;

@@ -23,7 +23,7 @@ std::string interval_text(Seconds time);  ///< "31.6 ms", "54.0 min", "2.08 h"
 /// A job in durations: the scenario's iteration and its `job` block made concrete.
 struct JobModel {
   std::int64_t steps = 0;
-  /// Of one step, with so many nodes missing; one entry unless the job is elastic.
+  /// The time of one step, with so many nodes missing; one entry unless the job is elastic.
   std::vector<Ticks> step;
   Ticks start = 0;      ///< launch to first step, without reading a checkpoint
   Ticks read = 0;       ///< reading a checkpoint, at a restart
@@ -31,7 +31,7 @@ struct JobModel {
   Ticks hang = 0;       ///< of one that does not: the others wait for it
   double hang_share = 0;
   Ticks repair = 0;
-  /// What steps take longer than `step`, one after the other, over and over; empty where all steps are alike.
+  /// The extra time of steps over `step`, one after the other, over and over; empty where all steps are alike.
   std::vector<Ticks> noise;
   std::int64_t evaluation_every = 0;  ///< steps; 0: never
   Ticks evaluation = 0;
@@ -110,7 +110,7 @@ struct JobDraw {
 inline constexpr int most_days = 36500;
 inline constexpr std::int64_t most_failures = 100'000;
 
-/// Whether checkpoints between which nothing happens are played one by one; the result is the same.
+/// Checkpoints between which nothing happens are simulated together or one by one; the result is the same.
 enum class QuietPeriods { at_once, one_by_one };
 
 /// Plays draw number `draw` of the job. The same for the same seed and number, whatever else is played.

@@ -54,7 +54,7 @@ struct Period {
   Ticks safe_at = never;
 };
 
-/// How much longer steps take than the fastest: a series that is played over and over.
+/// The extra time of steps over the fastest: a series that repeats.
 class StepNoises {
  public:
   StepNoises(const std::vector<Ticks>& series, RandomStream& random) {
@@ -65,7 +65,7 @@ class StepNoises {
     for (const Ticks each : series) sums_.push_back(sums_.back() + each);
     most_ = *std::ranges::max_element(series);
   }
-  /// Of the steps from number `from` to before `to`.
+  /// The extra time of the steps from number `from` to before `to`.
   Ticks between(std::int64_t from, std::int64_t to) const {
     return sums_.empty() ? 0 : up_to(first_ + to) - up_to(first_ + from);
   }

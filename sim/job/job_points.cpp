@@ -25,7 +25,7 @@ const JobFigure& expense_of(const JobPoint& point, Expense expense) {
   return expense == Expense::days ? point.result->days : *point.result->cost;
 }
 
-/// Of a normal distribution: what 90 of 100 values stay below over what 95 do. Ends of intervals are the latter.
+/// Quantiles of a normal distribution: the 90th over the 95th. Ends of intervals are the latter.
 constexpr double of_one_side = normal_90th / normal_95th;
 
 /// How far two spreads reach towards each other in 90 of 100 cases, in logarithms, as if they were independent and normal.
@@ -63,7 +63,7 @@ bool is_surely_no_more(const JobPoint& one, const JobPoint& other, Expense expen
          gap.error <= gap.distance;
 }
 
-/// Whether errors leave no doubt that a point is on the front, or that it is not.
+/// True if errors leave no doubt that a point is on the front, or that it is not.
 bool front_is_sure(const JobPoint& point, const std::vector<JobPoint>& points) {
   const auto is_less_somewhere = [](const JobPoint& one, const JobPoint& other) {
     return is_surely_less(one, other, Expense::days) || is_surely_less(one, other, Expense::cost);
@@ -121,7 +121,7 @@ std::string advice(const std::vector<JobPoint>& points, Expense expense) {
   return text + ".";
 }
 
-/// What keeps a point from the front, or that it is on it.
+/// The reason why a point is not on the front, or that it is.
 std::string verdict(const JobPoint& point) {
   if (!point.result) return "not simulated: " + point.problem.substr(0, point.problem.find('\n'));
   if (!point.fits) return "does not fit in memory";

@@ -220,7 +220,7 @@ double determinant(const Column& a, const Column& b, const Column& c) {
          c[0] * (a[1] * b[2] - a[2] * b[1]);
 }
 
-/// Of the curve c + a t + b / t, which is the time of a job to first order (half an interval is lost with each failure, and each
+/// The minimum of the curve c + a t + b / t, which is the time of a job to first order (half an interval is lost with each failure, and each
 /// interval has a checkpoint), fitted to the points: t = sqrt(b / a).
 double lowest_point(const std::vector<IntervalPoint>& points) {
   const auto least = std::ranges::min_element(

@@ -112,7 +112,7 @@ struct JobResult {
 /// checkpoints and evaluations do not. Checkpoints keep their number of steps.
 JobResult simulate_job(const Scenario& scenario, const Report& report, const JobOptions& options);
 
-/// Of one draw: money, MWh.
+/// Money and MWh of one draw.
 double cost_of(const Job& job, const JobDraw& draw);
 double energy_of(const Job& job, const JobDraw& draw);
 double days_of(const JobDraw& draw);
@@ -140,10 +140,10 @@ struct JobPoint {
       true;  ///< the errors of the points leave no doubt that it is on the front, or that it is not
 };
 
-/// What a point takes.
+/// A measure by which points are compared.
 enum class Expense { days, cost };
 
-/// Whether the order of two points in days, or in money, is known: right in 90 of 100 cases, as Ordering::is_known(). With medians a
+/// True if the order of two points in days, or in money, is known: right in 90 of 100 cases, as Ordering::is_known(). With medians a
 /// factor of e^g apart, and errors u of the steps and v of the runs' own randomness that reach from one median towards the other:
 ///   sqrt(u^2 + v^2) < g
 /// u is what measured pairs say where the points share stack, GPUs and model (least_known_gain()); else, as v, that of two

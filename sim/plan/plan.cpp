@@ -164,7 +164,7 @@ StateBytes without_main_parameters(StateBytes states, const Training& training) 
   return states;
 }
 
-/// What the scenario says of the copy that is stepped. A step that reads other types than the profile's reads gradients as they are, and
+/// Applies the scenario's choice of the copy that is stepped. A step that reads other types than the profile's reads gradients as they are, and
 /// writes the passes' weights itself: FusedAdam.step in transformer_engine/pytorch/optimizers/fused_adam.py, Transformer Engine 2.1.
 StateBytes with_main_parameters(StateBytes states, const Training& training) {
   const MainParameters main = training.main_parameters;
@@ -219,7 +219,7 @@ HeadPlace Plan::head_place() const {
 }
 
 int replicas_on(std::int64_t gpus, const Parallel& parallel) {
-  const auto least_for = [](int ways, int of_one) { return ways / std::gcd(ways, of_one); };
+  const auto least_for = [](int degree, int of_one) { return degree / std::gcd(degree, of_one); };
   const int of_data = parallel.replicas_of_data();
   const int whole_experts = least_for(expert_ways(parallel), of_data * parallel.tensor);
   const int whole_groups = least_for(std::max(1, parallel.zero_group), of_data);

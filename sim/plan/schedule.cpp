@@ -81,10 +81,7 @@ std::vector<std::pair<std::string, SchedulePtr>> schedules_by_name() {
 }
 
 std::string schedule_name_list() {
-  std::string names;
-  for (const SchedulePtr& schedule : named_schedules())
-    names += (names.empty() ? "" : ", ") + schedule->name;
-  return names;
+  return listed(named_schedules(), [](const SchedulePtr& schedule) { return schedule->name; });
 }
 
 std::string names_of_chunked_schedules(int chunks_per_device) {

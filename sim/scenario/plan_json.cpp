@@ -107,7 +107,7 @@ CompressedStages read_stages(ObjectReader& reader) {
   return chosen;
 }
 
-/// What only messages between stages have.
+/// Keys that only messages between stages have.
 void read_message_keys(ObjectReader& reader, Compressor& compressor) {
   compressor.chunks = reader.optional_int("chunks", 1, 1, most_chunks);
   if (compressor.codec->sends_factors() && compressor.chunks > 1)
@@ -341,8 +341,8 @@ ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& softwar
 }
 
 std::string why_no_data(const Parallel& parallel, const GivenGpus& gpus) {
-  const std::int64_t ways = parallel.ranks_of_replica();
-  if (gpus.count % ways == 0) return {};
+  const std::int64_t ranks = parallel.ranks_of_replica();
+  if (gpus.count % ranks == 0) return {};
   return "data is not given, and " + gpus.text + " are no multiple of " +
          product_text(factors_of_replica(parallel));
 }

@@ -200,7 +200,7 @@ class PlanReader {
     return {scenario_->model, training_, block_.parallel, scenario_->software};
   }
 
-  /// Whether it is known how many GPUs each node has.
+  /// True if it is known how many GPUs each node has.
   bool knows_gpus() const {
     const std::size_t types = scenario_->platform.node_types.size();
     bool all = types > 0;
@@ -634,7 +634,7 @@ std::vector<int> balanced_stage_layers(const Scenario& scenario) {
 constexpr int scenario_version = 1;
 constexpr const char* default_software = "megatron-lm-2021";
 
-/// Of a scenario, in the order in which messages list them.
+/// The keys of a scenario, in the order in which messages list them.
 constexpr std::array keys{"$schema",     "extends",   "name",   "version",           "model",
                           "platform",    "software",  "nodes",  "training",          "parallel",
                           "compression", "sweep",     "search", "memory_correction", "job",
@@ -642,7 +642,7 @@ constexpr std::array keys{"$schema",     "extends",   "name",   "version",      
 
 enum class VersionKey { required, optional };
 
-/// What was read before from values that are the same again; null: not read.
+/// Parts read before from values that are the same again; null: not read.
 struct KnownParts {
   const Transformer* model = nullptr;
   const Platform* platform = nullptr;
@@ -1003,7 +1003,7 @@ class ScenarioReader {
   std::optional<NoiseBlock> noise_;
 };
 
-/// Whether a value that the options set changes what stands at `part`.
+/// True if a value that the options set changes what stands at `part`.
 bool change(const ReadOptions& options, const std::string& part) {
   const auto changes_it = [&](const auto& each) {
     return each.first == part || each.first.empty() || lies_inside(each.first, part) ||

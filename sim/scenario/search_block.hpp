@@ -27,7 +27,7 @@ inline const char* unit_of(Objective objective) {
   return units[objective];
 }
 
-/// Of what every table of plans or points has: time and tokens/s.
+/// True for the columns of every table of plans or points: time and tokens/s.
 inline bool is_always_shown(Objective objective) {
   return objective == Objective::time || objective == Objective::tokens_per_second;
 }
@@ -62,7 +62,7 @@ struct SearchBlock {
   PlacementChoice placement = PlacementChoice::megatron;
   Objective objective = Objective::time;
 
-  /// Whether several values of the key are tried.
+  /// True if several values of the key are tried.
   bool varies(std::string_view name) const { return value_in(values, name, {}).size() > 1; }
 };
 

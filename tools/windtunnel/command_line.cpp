@@ -22,7 +22,7 @@ constexpr const char* commands_there_are =
 
 constexpr const char* common_options = "Options of every command";
 
-/// What can stand for a value that the help calls `type`.
+/// The completion of a value that the help calls `type`.
 Completion completion_of(const std::string& type) {
   if (type == "/POINTER=VALUE") return Completion::settings;
   if (type == "/POINTER") return Completion::pointers;
@@ -170,7 +170,7 @@ class Grammar {
     return app_.get_formatter()->make_help(&app_, "", CLI::AppFormatMode::Normal);
   }
 
-  /// Of `windtunnel help` and `windtunnel help COMMAND`.
+  /// The text of `windtunnel help` and `windtunnel help COMMAND`.
   std::string help_of_arguments() const {
     if (line_.arguments.empty()) return program_help();
     if (line_.arguments.size() > 1)

@@ -47,20 +47,20 @@ struct CommandLine {
   std::vector<std::string> fail_above;  ///< of validate
   bool details = false;                 ///< of validate
 
-  // Of compare.
+  // Options of compare.
   std::string toggle;  ///< JSON pointer of what one of two runs goes without; empty: none
   bool break_even = false;
 
   CodecRequest codec;  ///< of codec; file and seed stand elsewhere here
 
-  // Of collective.
+  // Options of collective.
   std::vector<std::string> bytes;
   std::vector<int> gpus;
   std::string model;  ///< of new, which has platform and gpus as collective does
   std::optional<int> global_batch, sequence;  ///< of new
   std::string algorithm;                      ///< of collective_algorithms(); empty: the first
 
-  // Of schedule. 0: not given.
+  // Options of schedule. 0: not given.
   int stages = 0, microbatches = 0, chunks = 0;
   std::string svg;  ///< of schedule draw and of validate
 

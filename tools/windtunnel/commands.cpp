@@ -465,7 +465,7 @@ void check_schedule(const CommandLine& line) {
   refuse_if(!line.svg.empty() && line.arguments[0] != "draw", "--svg belongs to schedule draw");
 }
 
-/// What launches the best plan.
+/// The options that launch the best plan.
 void check_emit(const CommandLine& line) {
   refuse_if(!line.rank.host_map.empty() && line.emit.empty(), "--host-map belongs to --emit");
   refuse_if(line.rank.plan > 1 && line.emit.empty(), "--plan belongs to --emit");
@@ -779,7 +779,7 @@ std::vector<Command> make_commands() {
        .examples = {{"windtunnel help sweep", "the same as windtunnel sweep --help"}}}};
 }
 
-/// Of the program itself.
+/// The entry of the program itself.
 const Command program{
     .name = "",
     .negative = "done, with a negative verdict: does not fit, above a limit, some points failed",

@@ -16,7 +16,7 @@
 namespace windtunnel {
 namespace {
 
-/// What `read` makes of each file, or every file's problems at once.
+/// The results of `read` on each file, or every file's problems at once.
 template <class Read>
 auto all_read(const std::vector<std::string>& files, const Read& read) {
   std::vector<decltype(read(files.front()))> inputs;

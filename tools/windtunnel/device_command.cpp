@@ -13,7 +13,7 @@
 namespace windtunnel {
 namespace {
 
-/// What the file of a device says, by its name or path.
+/// The document of a device's file, by its name or path.
 JsonValue device_file(const std::string& name, const Library& library) {
   if (looks_like_path(name)) read_source(name);  // a path that cannot be read is no bad input
   return file_of_option("device", name, device_files, library);

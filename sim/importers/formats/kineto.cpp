@@ -116,7 +116,7 @@ std::string group_name(const RankGroup& group) {
   return !group.description.empty() ? group.description : group.name;
 }
 
-/// What the traces cannot tell of ranks; empty where they can tell.
+/// A sentence on what the traces cannot tell of ranks; empty where they can tell.
 std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
   const RankPower& power = verdict.power;
   if (power.can_judge()) return {};
@@ -304,7 +304,7 @@ document::TableRow totals_row(const std::string& what, const GpuTotals& gpu) {
   return row;
 }
 
-/// What the ranks say together.
+/// Judges all ranks together.
 void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
                    std::vector<std::string>& notes) {
   std::vector<RankTrace> ranks;
@@ -344,7 +344,7 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
   problems.throw_if_any();
   std::ranges::stable_sort(traces, {}, [](const ReadTrace& read) { return read.trace.rank; });
   Imported imported;
-  // What may make several files no traces of one job.
+  // Reasons why several files may be no traces of one job.
   std::vector<std::string>& doubts = imported.notes;
   std::set<std::int64_t> worlds;
   for (std::size_t i = 0; i < traces.size(); ++i) {

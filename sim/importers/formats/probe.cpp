@@ -288,7 +288,7 @@ struct StreamFit {
   std::string text;      ///< "3 sizes, 1.2 % error"
   bool is_held = false;  ///< whether the times depend on the rate at all
 };
-/// Of the calls of one codec in one direction, at two sizes or more.
+/// Fits the calls of one codec in one direction, at two sizes or more.
 StreamFit fit_stream(const Measurements& calls) {
   const auto [least, most] = std::ranges::minmax_element(calls, {}, &ProbeMeasurement::bytes);
   constexpr double range = 1e4, least_overhead = 1e-8;
@@ -314,7 +314,7 @@ StreamFit fit_stream(const Measurements& calls) {
           total(fit.sensitivities.front()) >= least_sensitivity};
 }
 
-/// Of a measurement that no number of a platform holds.
+/// A line on a measurement that no number of a platform holds.
 struct UnplacedLine {
   std::string what, at,
       value;        ///< "attention forward, head 128", ", sequence 4096", "61.0 % of the peak"
@@ -566,7 +566,7 @@ class ProbeImport : PlatformImport {
     return std::nullopt;
   }
 
-  /// What plain PyTorch does in many kernels a codec does in one: its rate is a lower bound, which replaces a smaller number.
+  /// A codec does in one kernel what plain PyTorch does in many: its rate is a lower bound, which replaces a smaller number.
   void raise(JsonValue& object, const std::string& key, BytesPerSecond known,
              const std::string& what, const std::optional<StreamFit>& fit) {
     if (!fit) return;
