@@ -15,6 +15,7 @@
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
+#include "core/mapped.hpp"
 #include "core/normal.hpp"
 #include "core/option_error.hpp"
 #include "evidence/interval.hpp"
@@ -48,7 +49,7 @@ struct Configuration {
   Overrides overrides;
 };
 
-/// What a simulation of one says.
+/// The result of simulating one.
 struct Figures {
   Seconds time{};
   int gpus = 0;
@@ -145,7 +146,7 @@ Linearizer make_linearizer(const AdviceRequest& request, Scenario& plan, const L
   return {request, library, std::move(constants), std::move(given)};
 }
 
-/// Splits experts as the plan does, as far as the ranks of a stage allow: expert * expert_tensor must divide them. With tensor ways experts
+/// Splits experts as the plan does, as far as the ranks of a stage allow: expert * expert_tensor must divide them. With a tensor degree experts
 /// ask for split sequences.
 void split_experts(const Parallel& plan, Overrides& changes) {
   const auto ranks = static_cast<int>(plan.ranks_of_stage());
@@ -252,7 +253,7 @@ void expect_same_constants(const Linearizer& linearizer, Scenario& other, const 
   }
 }
 
-/// What the constants leave open of a decision, with the noise of both plans; `gain` as it is predicted, with its gradient.
+/// The doubt that constants leave in a decision, with the noise of both plans; `gain` as it is predicted, with its gradient.
 AdvisedDecision decision_of(double gain, const std::vector<double>& gradient,
                             const LinearBelief& belief) {
   const double moved = gain + belief.expected(gradient),
@@ -266,7 +267,6 @@ std::string first_line_of(const std::string& text) { return text.substr(0, text.
 std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& plan,
                                      const Configuration& asked, int layers_of_stage,
                                      Advice& advice) {
-  std::vector<Configuration> configurations;
   std::vector<Overrides> changes;
   const int nodes_of_plan = static_cast<int>(plan.nodes.size());
   for (int nodes = 1; nodes <= std::min(most_nodes, nodes_of_plan); nodes *= 2)
@@ -276,9 +276,10 @@ std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& pla
           if (auto changed =
                   changed_plan(plan, {nodes, tensor, pipeline, micro_batch, layers_of_stage}))
             changes.push_back(std::move(*changed));
-  for (const Overrides& each : changes)
-    configurations.push_back({asked.scenario, asked.folder, each});
-  const std::vector<LinearOutcome> outcomes = linearizer.linearize(configurations);
+  const std::vector<LinearOutcome> outcomes =
+      linearizer.linearize(mapped(changes, [&](const Overrides& each) {
+        return Configuration{asked.scenario, asked.folder, each};
+      }));
   std::vector<Candidate> found;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i])) {
@@ -303,15 +304,15 @@ std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& pla
   return found;
 }
 
-/// What the measured rows tell of the constants.
+/// Narrows the constants by the measured rows.
 void learn(LinearBelief& belief, Linearizer& linearizer, const std::vector<MeasurementSet>& sets,
            const AdviceRequest& request, const Library& library, Advice& advice) {
   const CalibrationPoints read = read_calibration_points(sets, {&library, request.overrides, {}});
-  std::vector<Configuration> rows;
-  for (const CalibrationPoint& point : read.points)
-    rows.push_back({&point.scenario, point.folder, request.overrides});
   advice.skipped = read.skipped;
-  const std::vector<LinearOutcome> outcomes = linearizer.linearize(rows);
+  const std::vector<LinearOutcome> outcomes =
+      linearizer.linearize(mapped(read.points, [&](const CalibrationPoint& point) {
+        return Configuration{&point.scenario, point.folder, request.overrides};
+      }));
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (const auto* failure = std::get_if<ChildFailure>(&outcomes[i])) {
       advice.skipped.emplace_back(read.points[i].set + ": " + read.points[i].id,
@@ -342,7 +343,7 @@ std::string interval_text(const Advice& advice, double width) {
   return time_text(low, high) + " to " + time_text(high, high);
 }
 
-/// What the interval rests on.
+/// The evidence behind the interval.
 std::string before_text(const Advice& advice) {
   const std::string rows = "with " + count_text(advice.num_rows, "measured row");
   if (!advice.run_interval) return rows;
@@ -419,11 +420,11 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   const JsonValue merged = merged_scenario(request.file, library, options);
   Scenario plan = read_scenario(request.file, library, options);
   Linearizer linearizer = make_linearizer(request, plan, library);
-  std::vector<double> spreads;
-  for (const FitConstant& constant : linearizer.constants())
-    spreads.push_back(prior_spread(
-        constant, plan.software.profiled ? StackKnowledge::known : StackKnowledge::unmeasured));
-  LinearBelief belief(spreads);
+  const StackKnowledge stack =
+      plan.software.profiled ? StackKnowledge::known : StackKnowledge::unmeasured;
+  LinearBelief belief(mapped(linearizer.constants(), [&](const FitConstant& constant) {
+    return prior_spread(constant, stack);
+  }));
 
   Advice advice;
   advice.noise = row_noise;
@@ -446,7 +447,7 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   const LinearTime* const asked = &times.front();
   advice.width_of_run = width_of(belief.variance(asked->gradient));
   advice.run_interval = interval_of_run(plan, library);
-  // What is to become surer: the plan's time, or that of the other over it.
+  // The runs shall make this surer: the plan's time, or that of the other over it.
   std::vector<double> gradient = asked->gradient;
   double gain = 0;
   if (times.size() == 2) {
@@ -472,7 +473,7 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
     if (best == nullptr) break;
     best->is_taken = true;
     belief.measure(best->time.gradient, row_noise);
-    // What was set for the plan holds for its runs too, but for what they change.
+    // Values set for the plan hold for its runs too, unless a run changes them.
     Overrides overrides;
     for (const auto& each : request.overrides) {
       const auto is_same = [&](const auto& change) { return change.first == each.first; };

@@ -101,7 +101,7 @@ struct Advice {
 };
 
 /// Linearises ln(time) in the logarithms of the constants, for the plan, each measured row and each candidate: the plan's model with as many
-/// layers on a stage, on one to four nodes, with other tensor and pipeline ways and microbatches, that fits in memory. Candidates are
+/// layers on a stage, on one to four nodes, with other tensor and pipeline degrees and microbatches, that fits in memory. Candidates are
 /// taken one after the other: that which narrows the plan's interval most, or one on fewer GPUs that does so nearly as well
 /// while it narrows the interval by a twentieth; where the plan is decided against another, the interval of the ratio of their times (Bayesian linear design; Chaloner & Verdinelli, Statistical Science 10(3), 1995, section 2.2).
 /// Throws InputError when the plan's scenario is wrong or has no value for a constant that was asked for, or when the other plan has other

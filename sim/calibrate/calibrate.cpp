@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/mapped.hpp"
 #include "core/text_list.hpp"
 #include "report/number_text.hpp"
 #include "simulate/simulate.hpp"
@@ -16,12 +17,8 @@
 namespace windtunnel {
 namespace {
 
-/// To nine digits: what differs by rounding of a logarithm is the same value.
-std::vector<double> rounded(std::vector<double> values) {
-  constexpr int digits = 9;
-  for (double& value : values) value = rounded_to(value, digits);
-  return values;
-}
+/// Values count as the same to nine digits: they differ by rounding of a logarithm.
+constexpr int digits = 9;
 
 using Indices = std::vector<std::size_t>;
 
@@ -101,7 +98,7 @@ Identification identify(const FittedConstant& fitted) {
   return half_width > weak_half_width ? Identification::weak : Identification::good;
 }
 
-/// What the fit and its refits say of constant j.
+/// Constant j by the fit and its refits.
 FittedConstant describe(const std::vector<FitConstant>& constants, std::size_t j,
                         const ConstantFit& whole, const std::vector<HeldOut>& refits) {
   const RobustFit& fit = whole.fit;
@@ -165,7 +162,8 @@ Overrides PointPredictor::overrides_for(const CalibrationPoint& point,
 
 std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_values,
                                              const std::vector<std::size_t>& indices) {
-  const std::vector<double> values = rounded(exact_values);
+  const std::vector<double> values =
+      mapped(exact_values, [](double value) { return rounded_to(value, digits); });
   std::map<std::size_t, Seconds>& known = known_[values];
   std::vector<std::size_t> missing;
   for (const std::size_t index : indices)
@@ -183,9 +181,7 @@ std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_va
       throw_failure(*failure, (*points_)[missing[i]].id);
     known[missing[i]] = std::get<Seconds>(outcomes[i]);
   }
-  std::vector<Seconds> times;
-  for (const std::size_t index : indices) times.push_back(known.at(index));
-  return times;
+  return mapped(indices, [&](std::size_t index) { return known.at(index); });
 }
 
 PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides) {
@@ -347,18 +343,12 @@ RobustFit ConstantFitter::fit_free(const Indices& rows, const std::vector<double
   return robust_fit(problem);
 }
 
-std::vector<double> ConstantFitter::starts() const {
-  std::vector<double> values;
-  for (const FitRange& range : ranges_) values.push_back(range.start);
-  return values;
-}
+std::vector<double> ConstantFitter::starts() const { return mapped(ranges_, &FitRange::start); }
 
 std::vector<double> ConstantFitter::residuals(const std::vector<double>& values,
                                               const Indices& rows) {
-  std::vector<double> logarithms;
-  for (const ScoredRow& row : compare(rows, values))
-    logarithms.push_back(std::log(row.predicted / row.measured));
-  return logarithms;
+  return mapped(compare(rows, values),
+                [](const ScoredRow& row) { return std::log(row.predicted / row.measured); });
 }
 
 /// Equal for each set, with a mean of 1 over the rows.
@@ -366,12 +356,10 @@ std::vector<double> ConstantFitter::weights(const Indices& rows) const {
   std::map<std::string, double> rows_of_set;
   for (const std::size_t row : rows) ++rows_of_set[(*points_)[row].set];
   const double share = static_cast<double>(rows.size()) / static_cast<double>(rows_of_set.size());
-  std::vector<double> weights;
-  for (const std::size_t row : rows) weights.push_back(share / rows_of_set[(*points_)[row].set]);
-  return weights;
+  return mapped(rows, [&](std::size_t row) { return share / rows_of_set[(*points_)[row].set]; });
 }
 
-/// Of the widest prior that a row has: one unmeasured stack among them, and little is known.
+/// Taken from the widest prior that a row has: one unmeasured stack among them, and little is known.
 std::vector<double> ConstantFitter::spreads(const Indices& rows) const {
   std::vector<double> spreads(ranges_.size(), 0);
   for (std::size_t j = 0; j < spreads.size(); ++j)

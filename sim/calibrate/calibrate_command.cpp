@@ -22,7 +22,6 @@
 #include "core/staged_files.hpp"
 #include "core/text_list.hpp"
 #include "platform/platform_json.hpp"
-#include "report/explanation.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/progress_line.hpp"
@@ -72,7 +71,7 @@ TextRow score_row(const std::string& name, const std::vector<ScoredRow>& compari
   return row;
 }
 
-/// Whether rows say something of each other beyond the constants.
+/// True if rows say something of each other beyond the constants.
 bool is_anchored(const Calibration& calibration) {
   const std::vector<ScoredRow> plain = all_of(calibration.by_fold);
   const std::vector<ScoredRow> moved = all_of(calibration.by_fold, &HeldOut::anchored);

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/json_value.hpp"
+#include "core/mapped.hpp"
 #include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
@@ -19,14 +20,14 @@
 namespace windtunnel {
 namespace {
 
-/// Of ln(time): held-out rows of measured stacks miss by 5 % (row_noise). Half of that variance, taken as shared among neighbours
+/// In ln(time): held-out rows of measured stacks miss by 5 % (row_noise). Half of that variance, taken as shared among neighbours
 /// and as a row's own alike, is what leave-one-row-out errors on the A100 sets allow: a larger shared part makes BigScience's rows worse.
 constexpr double shared_spread = row_noise;
-/// Of the twelve sets on GPUs up to the A100, their constants left out (`unseen` in validation/residuals.json): rms of their medians.
+/// The rms of the medians of twelve sets on GPUs up to the A100, their constants left out (`unseen` in validation/residuals.json).
 constexpr double stack_spread = 0.08;
 /// How often an end of the interval behind agreed_shift() may lie on the wrong side of the median.
 constexpr double most_wrong = 0.125;
-/// Of the logarithms of sizes: at a factor e in one of them, 61 % of the shift is left; at 4 in each of two, 15 %. Leave-one-row-out
+/// In logarithms of sizes: at a factor e in one of them, 61 % of the shift is left; at 4 in each of two, 15 %. Leave-one-row-out
 /// errors on the A100 sets are flat between 0.7 and 1.5.
 constexpr double length_scale = 1;
 
@@ -45,7 +46,7 @@ double own_variance(const AnchorPlace& place) {
   return place.stack.empty() ? row_noise * row_noise : unmeasured_row_noise * unmeasured_row_noise;
 }
 
-/// What is believed of an agreed shift: a stack that is further off than most stacks needs more rows to show it. Each row bears witness
+/// The believed part of an agreed shift: a stack that is further off than most stacks needs more rows to show it. Each row bears witness
 /// to one spread of stacks, n spreads in all:  s / sqrt(1 + (s / (n spread))^2). Own; three rows that happen to be the slowest of
 /// their set no longer make the others worse than they were (draw_check_test).
 double believed_shift(double agreed, std::size_t rows) {
@@ -140,8 +141,7 @@ FitBounds parse_bounds(const std::string& option, const std::string& text) {
 }
 
 [[noreturn]] void refuse_name(const std::string& option, const std::string& name) {
-  std::vector<std::string> names;
-  for (const KnownConstant& known : known_constants) names.emplace_back(known.name);
+  const auto names = mapped<std::string>(known_constants, &KnownConstant::name);
   const std::string nearest = closest_match(name, names);
   throw option_error("--fit", option, "\"" + name + "\" is no constant that can be fitted",
                      nearest.empty() ? "a JSON pointer, or one of " + listed(names)
@@ -201,7 +201,7 @@ AnchorPlace anchor_place(const Scenario& scenario) {
 double agreed_shift(std::vector<double> residuals) {
   std::ranges::sort(residuals);
   const std::size_t count = residuals.size();
-  // Of `count` rows, `below` or fewer lie below their median with this probability.
+  // With this probability, `below` or fewer of `count` rows lie below their median.
   double term = std::exp2(-static_cast<double>(count)), probability = 0;
   std::size_t below = 0;
   while (below < count && probability + term <= most_wrong) {
@@ -297,10 +297,8 @@ FitRange range_of(const FitConstant& constant, double start) {
 
 std::vector<MeasurementSet> read_sets(const std::vector<std::string>& asked,
                                       const Library& library) {
-  std::vector<MeasurementSet> sets;
-  for (const auto& file : find_measurement_sets(asked, library.root / "validation"))
-    sets.push_back(read_measurement_set(file));
-  return sets;
+  return mapped(find_measurement_sets(asked, library.root / "validation"),
+                [](const auto& file) { return read_measurement_set(file); });
 }
 
 CalibrationPoints read_calibration_points(const std::vector<MeasurementSet>& sets,

@@ -12,6 +12,7 @@
 
 #include "calibrate/calibrate.hpp"
 #include "core/contracts.hpp"
+#include "core/mapped.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"
@@ -87,8 +88,7 @@ double at_share(std::vector<double> values, double share) {
 
 /// Errors after a calibration over those before.
 JsonValue ratios_of(const std::vector<Draw>& draws, double (Draw::*ratio)() const) {
-  std::vector<double> ratios;
-  for (const Draw& one : draws) ratios.push_back((one.*ratio)());
+  const std::vector<double> ratios = mapped(draws, ratio);
   return object_of({{"median", at_share(ratios, 0.5)},
                     {"p95", at_share(ratios, 0.95)},
                     {"worst", at_share(ratios, 1)}});

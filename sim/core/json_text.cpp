@@ -68,45 +68,34 @@ std::string scalar_text(const JsonValue& value, NumberStyle style) {
   return value.is_array() ? "[]" : "{}";
 }
 
-void append_canonical(const JsonValue& value, const LeftOut& left_out, std::string& text);
-
-void append_canonical(const JsonValue::Array& array, const LeftOut& left_out, std::string& text) {
-  text += '[';
-  for (const JsonValue& element : array) {
-    append_canonical(element, left_out, text);
-    text += ',';
-  }
-  if (!array.empty()) text.pop_back();
-  text += ']';
-}
-
-void append_canonical(const JsonValue::Object& object, const LeftOut& left_out, std::string& text) {
-  std::vector<const JsonValue::Member*> members;
-  members.reserve(object.size());
-  for (const JsonValue::Member& member : object)
-    if (left_out.empty() || !left_out.contains(&member.value)) members.push_back(&member);
-  std::sort(members.begin(), members.end(),
-            [](const auto* a, const auto* b) { return a->key < b->key; });
-  text += '{';
-  for (const JsonValue::Member* member : members) {
-    text += quoted(member->key) + ':';
-    append_canonical(member->value, left_out, text);
-    text += ',';
-  }
-  if (!members.empty()) text.pop_back();
-  text += '}';
-}
-
 void append_canonical(const JsonValue& value, const LeftOut& left_out, std::string& text) {
-  if (value.is_array())
-    append_canonical(value.array(), left_out, text);
-  else if (value.is_object())
-    append_canonical(value.object(), left_out, text);
-  else
+  if (value.is_array()) {
+    text += '[';
+    for (const JsonValue& element : value.array()) {
+      append_canonical(element, left_out, text);
+      text += ',';
+    }
+    if (!value.array().empty()) text.pop_back();
+    text += ']';
+  } else if (value.is_object()) {
+    std::vector<const JsonValue::Member*> members;
+    members.reserve(value.object().size());
+    for (const JsonValue::Member& member : value.object())
+      if (left_out.empty() || !left_out.contains(&member.value)) members.push_back(&member);
+    std::sort(members.begin(), members.end(),
+              [](const auto* a, const auto* b) { return a->key < b->key; });
+    text += '{';
+    for (const JsonValue::Member* member : members) {
+      text += quoted(member->key) + ':';
+      append_canonical(member->value, left_out, text);
+      text += ',';
+    }
+    if (!members.empty()) text.pop_back();
+    text += '}';
+  } else {
     text += scalar_text(value, NumberStyle::canonical);
+  }
 }
-
-void append_pretty(const JsonValue& value, std::size_t indent, std::string& text);
 
 /// "[1, 2, 3]", or nothing when an element is a filled container or the line would be too long.
 std::string one_line(const JsonValue::Array& array) {
@@ -120,37 +109,33 @@ std::string one_line(const JsonValue::Array& array) {
   return line + "]";
 }
 
-void append_pretty(const JsonValue::Array& array, std::size_t indent, std::string& text) {
-  const std::string line = one_line(array);
+void append_pretty(const JsonValue& value, std::size_t indent, std::string& text) {
+  const std::string line = value.is_array() ? one_line(value.array()) : std::string();
+  const auto begin_line = [&](const char* before, std::size_t width) {
+    ((text += before) += '\n').append(width, ' ');
+  };
   if (!line.empty()) {
     text += line;
-    return;
-  }
-  text += '[';
-  for (std::size_t i = 0; i < array.size(); ++i) {
-    text += (i == 0 ? "\n" : ",\n") + std::string(indent + 2, ' ');
-    append_pretty(array[i], indent + 2, text);
-  }
-  text += "\n" + std::string(indent, ' ') + "]";
-}
-
-void append_pretty(const JsonValue::Object& object, std::size_t indent, std::string& text) {
-  text += '{';
-  for (std::size_t i = 0; i < object.size(); ++i) {
-    text += (i == 0 ? "\n" : ",\n") + std::string(indent + 2, ' ') + quoted(object[i].key) + ": ";
-    append_pretty(object[i].value, indent + 2, text);
-  }
-  if (!object.empty()) text += "\n" + std::string(indent, ' ');
-  text += '}';
-}
-
-void append_pretty(const JsonValue& value, std::size_t indent, std::string& text) {
-  if (value.is_array())
-    append_pretty(value.array(), indent, text);
-  else if (value.is_object())
-    append_pretty(value.object(), indent, text);
-  else
+  } else if (value.is_array()) {
+    text += '[';
+    for (const JsonValue& element : value.array()) {
+      begin_line(&element == &value.array().front() ? "" : ",", indent + 2);
+      append_pretty(element, indent + 2, text);
+    }
+    begin_line("", indent);
+    text += ']';
+  } else if (value.is_object() && !value.object().empty()) {
+    text += '{';
+    for (const JsonValue::Member& member : value.object()) {
+      begin_line(&member == &value.object().front() ? "" : ",", indent + 2);
+      text += quoted(member.key) + ": ";
+      append_pretty(member.value, indent + 2, text);
+    }
+    begin_line("", indent);
+    text += '}';
+  } else {
     text += scalar_text(value, NumberStyle::pretty);
+  }
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include "core/json_value.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/number_in.hpp"
 
 namespace windtunnel {
 namespace {
@@ -31,11 +31,8 @@ std::optional<std::pair<std::string, std::string_view>> split_pointer(std::strin
 /// Element `key` of `array`: decimal without leading zeros, within the array.
 JsonValue* element_at(JsonValue::Array& array, std::string_view key) {
   if (key.empty() || (key.size() > 1 && key.front() == '0')) return nullptr;
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-  if (error != std::errc{} || end != key.data() + key.size() || index >= array.size())
-    return nullptr;
-  return &array[index];
+  const auto index = number_in<std::size_t>(key);
+  return index < array.size() && index ? &array[*index] : nullptr;
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include "core/object_reader.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "core/contracts.hpp"
+#include "core/number_in.hpp"
 #include "core/text_list.hpp"
 
 namespace windtunnel {
@@ -14,8 +14,6 @@ namespace {
 std::string in_quotes(std::string_view word) {
   return text_for_message(JsonValue(std::string(word)));
 }
-
-/// 0.5 as "0.5", 3.0 as "3".
 
 constexpr double no_limit = std::numeric_limits<double>::max();
 
@@ -45,7 +43,7 @@ std::string whole_number_complaint(const JsonValue& value) {
   return whole ? ", which is not written as a whole number" : ", which is not a whole number";
 }
 
-/// What to write where a whole number is wanted and `value` stands.
+/// The advice where a whole number is wanted and `value` stands.
 std::string whole_number_suggestion(const JsonValue& value, std::int64_t min, std::int64_t max) {
   const auto allowed = [&](double number) {
     return number >= static_cast<double>(min) && number <= static_cast<double>(max);
@@ -59,23 +57,14 @@ std::string whole_number_suggestion(const JsonValue& value, std::int64_t min, st
     return "write " + (allowed(below) ? exact_number(below) + " or " : "") + exact_number(above);
   }
   if (!value.is_string()) return general;
-  const std::string& text = value.string();
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc{} && end == text.data() + text.size();
-  return is_number && number >= min && number <= max ? "write " + text + " without quotes"
-                                                     : general;
+  const auto number = number_in<std::int64_t>(value.string());
+  return number >= min && number <= max ? "write " + value.string() + " without quotes" : general;
 }
 
 std::string number_suggestion(const JsonValue& value, double min, double max) {
-  if (value.is_string()) {
-    const std::string& text = value.string();
-    double number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc{} && end == text.data() + text.size() && number >= min && number <= max)
-      return "write " + text + " without quotes";
-  }
-  return "write " + number_range(min, max);
+  const auto number = value.is_string() ? number_in(value.string()) : std::nullopt;
+  return number >= min && number <= max ? "write " + value.string() + " without quotes"
+                                        : "write " + number_range(min, max);
 }
 
 std::string bool_suggestion(const JsonValue& value) {
@@ -176,8 +165,7 @@ std::string ObjectReader::optional_string(std::string_view key, std::string_view
 }
 
 std::string ObjectReader::required_text(std::string_view key) {
-  const JsonValue* member = take(key);
-  if (member == nullptr) report_missing(key, "a string");
+  const JsonValue* member = require(key, "a string");
   return member == nullptr ? "" : string_from(key, *member, {}).value_or("");
 }
 

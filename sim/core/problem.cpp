@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/mapped.hpp"
 #include "core/terminal_safe.hpp"
 #include "core/utf8.hpp"
 
@@ -265,9 +266,7 @@ std::vector<Problem> Problems::in_order() const {
   for (const Problem& problem : problems_) sorted.emplace_back(place(problem), &problem);
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Problem> ordered;
-  for (const auto& [key, problem] : sorted) ordered.push_back(*problem);
-  return ordered;
+  return mapped(sorted, [](const auto& each) { return *each.second; });
 }
 
 void Problems::throw_if_any() const {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/mapped.hpp"
 #include "cost/collective_cost.hpp"
 #include "importers/base_platform.hpp"
 #include "platform/network.hpp"
@@ -84,7 +85,7 @@ std::vector<Constant> constants_of(const Interconnect& base, bool several_sizes)
 
 constexpr double trusted_extrapolation = 1.1;  ///< a limit this far above what was seen is none
 
-/// What a run's collective sends out of a node, and does in it, at one size.
+/// The traffic of a run's collective at one size: out of a node, and in it.
 struct Crossing {
   std::string algorithm;
   Bytes volume{};
@@ -162,19 +163,18 @@ InterconnectFit fit_interconnect(const Interconnect& base, const std::vector<Ncc
   }
   // The floor counts as one time, however many sizes show it.
   const auto num_floor = std::ranges::count(result.times, Role::floor, &FittedTime::role);
-  std::vector<double> weights;
-  for (const FittedTime& time : result.times)
-    weights.push_back(time.role == Role::fitted  ? 1.0
-                      : time.role == Role::floor ? 1.0 / static_cast<double>(num_floor)
-                                                 : 0.0);
+  const auto weight = [&](const FittedTime& time) {
+    return time.role == Role::fitted  ? 1.0
+           : time.role == Role::floor ? 1.0 / static_cast<double>(num_floor)
+                                      : 0.0;
+  };
   const std::vector<Constant> constants = constants_of(base, sizes.size() > 1);
-  ConstantSearch<Interconnect> search(
-      base, constants, std::move(weights), [&result](const Interconnect& candidate) {
-        std::vector<double> residuals;
-        for (const FittedTime& time : result.times)
-          residuals.push_back(std::log(predict(candidate, time) / time.measured));
-        return residuals;
-      });
+  ConstantSearch<Interconnect> search(base, constants, mapped(result.times, weight),
+                                      [&result](const Interconnect& candidate) {
+                                        return mapped(result.times, [&](const FittedTime& time) {
+                                          return std::log(predict(candidate, time) / time.measured);
+                                        });
+                                      });
   // From starts whose bandwidth and half size are larger and smaller than the base's.
   const RobustFit fit = search.best_fit(
       {1.0, 0.3, 3.0}, {1.0, 0.2, 5.0}, [](const std::string& key, double bandwidth, double half) {
@@ -249,7 +249,7 @@ void write_constants(JsonValue& interconnect, const Interconnect& base, const In
   const auto is_fitted = [&](const std::string& key) {
     return std::ranges::count(fit.fitted, key) + std::ranges::count(fit.bounded, key) > 0;
   };
-  // Of runs with one number of GPUs, both parts of the floor are moved together.
+  // Runs with one number of GPUs move both parts of the floor together.
   const bool one_size = found.floor_per_gpu != base.floor_per_gpu;
   const std::pair<const char*, JsonValue> constants[]{
       {"saturated_bandwidth", amount_text(found.saturated_bandwidth / 1_GBps, "GB/s")},
@@ -294,7 +294,7 @@ CardRate card_rate(const NcclRun& run, const Platform& base) {
   result.algorithm = crossing.algorithm;
   const Bytes on_bus = largest.bytes * bus_factor(run.collective, run.ranks);
   result.is_bound_inside = largest.time <= crossing.in_node * inside_margin;
-  // What a run shows at least of cards that it does not fill is what it sent.
+  // A run that does not fill its cards shows what it sent, a lower bound.
   const bool at_limit = result.is_saturated && !result.is_bound_inside;
   result.rate =
       (at_limit ? result.fit.saturated : result.fit.largest_measured) * (crossing.volume / on_bus);

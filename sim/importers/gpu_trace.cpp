@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/mapped.hpp"
 #include "core/utf8.hpp"
 #include "core/work_note.hpp"
 #include "importers/log_text.hpp"
@@ -23,7 +24,7 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Whether one of `words` stands in `text` between characters that are no letters: "tp" in "mesh_tp".
+/// True if one of `words` stands in `text` between characters that are no letters: "tp" in "mesh_tp".
 bool has_word(const std::string& text, std::initializer_list<std::string_view> words) {
   const auto is_letter = [&](std::size_t at) {
     return at < text.size() && std::isalpha(static_cast<unsigned char>(text[at])) != 0;
@@ -72,7 +73,7 @@ class NameTable {
   std::vector<std::string> names_;
 };
 
-/// Whether one of the united times holds this moment.
+/// True if one of the united times holds this moment.
 bool holds(const Intervals& times, std::int64_t at) {
   const auto after =
       std::ranges::upper_bound(times, std::pair{at, std::numeric_limits<std::int64_t>::max()});
@@ -105,8 +106,7 @@ ComputePhase phase_named(const std::string& kernel) {
       {"codec", ComputePhase::codec},
       {"encode", ComputePhase::codec},
       {"decode", ComputePhase::codec}};
-  const auto phase = phases.find(kernel);
-  return phase == phases.end() ? ComputePhase::unknown : phase->second;
+  return value_in(phases, kernel, ComputePhase::unknown);
 }
 
 /// Bytes of one element by PyTorch's name of its type; 0 where it is unknown.
@@ -115,8 +115,7 @@ std::int64_t element_size(const std::string& type) {
       {"Double", 8},   {"Long", 8}, {"Float", 4},         {"Int", 4},
       {"BFloat16", 2}, {"Half", 2}, {"Short", 2},         {"Byte", 1},
       {"Char", 1},     {"Bool", 1}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}};
-  const auto found = sizes.find(type);
-  return found == sizes.end() ? 0 : found->second;
+  return value_in(sizes, type, 0);
 }
 
 /// Takes the events of a trace one by one.

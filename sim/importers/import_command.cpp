@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/json_build.hpp"
+#include "core/mapped.hpp"
 #include "core/option_error.hpp"
 #include "core/staged_files.hpp"
 #include "core/text_input.hpp"
@@ -125,8 +126,7 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
                 std::ostream& out, std::ostream& messages) {
   const auto found = std::ranges::find(importers(), request.kind, &Importer::name);
   if (found == importers().end()) {
-    std::vector<std::string> names;
-    for (const Importer& each : importers()) names.emplace_back(each.name);
+    const auto names = mapped<std::string>(importers(), &Importer::name);
     const std::string nearest = closest_match(request.kind, names);
     throw option_error(
         "import", request.kind, "there is no importer \"" + request.kind + "\"",
@@ -134,7 +134,7 @@ void run_import(const ImportRequest& request, ResultFormat format, const Library
   }
   const Importer& importer = *found;
   check(request, importer);
-  // What a file is, where that is why it could not be read. Readers of settings find some in many files, and are not asked.
+  // The kind of a file, where it is the reason why it could not be read. Readers of settings find some in many files, and are not asked.
   if (std::ranges::count(importer.options, "--gpus") > 0) refuse_other_files(importer, request);
   Imported imported;
   try {

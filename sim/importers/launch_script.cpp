@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/mapped.hpp"
 #include "importers/launch_scenario.hpp"
 
 namespace windtunnel {
@@ -45,7 +46,7 @@ bool is_one_of(const std::string& word, std::initializer_list<const char*> words
   return std::ranges::find(words, word) != words.end();
 }
 
-/// Of parentheses and braces within each other, and the largest value of a variable: no script of a person goes beyond them.
+/// The deepest nesting of parentheses and braces, and the largest value of a variable: no script of a person goes beyond them.
 constexpr int deepest_nesting = 50;
 constexpr std::size_t largest_value = std::size_t{1} << 20;
 /// Bytes of all expanded words; a script that doubles its variables over and over is read no further.
@@ -307,8 +308,8 @@ class ShellReader {
     }
     const LaunchSettings said{directives_, {}};
     const auto set = [&](const std::string& value, std::initializer_list<const char*> names) {
-      if (value.empty()) return;
-      for (const char* name : names) variables_[name] = {value};
+      for (const char* name : names)
+        if (!value.empty()) variables_[name] = {value};
     };
     set(said.text("launcher-nodes"), {"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NODES"});
     set(said.text("launcher-gpus-per-node"), {"SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"});
@@ -627,10 +628,7 @@ class ShellReader {
     return fields;
   }
 
-  Fields variable(const std::string& name) const {
-    const auto found = variables_.find(name);
-    return found == variables_.end() ? Fields{} : found->second;
-  }
+  Fields variable(const std::string& name) const { return value_in(variables_, name, {}); }
 
   /// The value of the parameter, command or sum at text[at] == '$'; moves `at` beyond it.
   Fields parameter(std::string_view text, std::size_t& at, bool& is_list) {
@@ -708,7 +706,7 @@ class ShellReader {
     return text;
   }
 
-  /// Of "[ a -eq b ]": comparisons joined by && and ||; unknown tests are false.
+  /// Evaluates "[ a -eq b ]": comparisons joined by && and ||; unknown tests are false.
   static bool truth_of(const Fields& words) {
     const bool has_bracket = words.back() == "]" || words.back() == "]]";
     Fields terms(words.begin() + 1, words.end() - (has_bracket ? 1 : 0));
@@ -748,7 +746,7 @@ class ShellReader {
   static bool starts_program(const std::string& word) {
     return word.ends_with(".py") || word == "torchrun" || word.starts_with("torch.distributed");
   }
-  /// What srun and mpirun start, as far as it can be told from the value of an option.
+  /// True for programs that srun and mpirun start, as far as the value of an option tells.
   static bool is_command(const std::string& word) {
     const std::string name = word.substr(word.rfind('/') + 1);
     return starts_program(word) || name.starts_with("python") ||

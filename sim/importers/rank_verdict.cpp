@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/mapped.hpp"
 #include "core/quantile.hpp"
 #include "core/text_list.hpp"
 #include "report/number_text.hpp"
@@ -26,12 +27,11 @@ double student_tail(double t, double degrees_of_freedom) {
 
 OutlierTest::OutlierTest(const std::vector<double>& deviations, double least_scatter)
     : count_(deviations.size()), scatter_(least_scatter) {
-  std::vector<double> sizes;
-  for (const double deviation : deviations) sizes.push_back(std::abs(deviation));
-  if (sizes.empty()) return;
+  if (deviations.empty()) return;
   constexpr double normal_over_median =
       1.4826;  // standard deviation over the median size, of a normal distribution
-  scatter_ = std::max(scatter_, normal_over_median * median_of(std::move(sizes)));
+  const auto size = [](double deviation) { return std::abs(deviation); };
+  scatter_ = std::max(scatter_, normal_over_median * median_of(mapped(deviations, size)));
 }
 
 double OutlierTest::degrees_of_freedom() const {
@@ -59,7 +59,7 @@ namespace {
 
 constexpr double nanosecond = 1e-9;
 
-/// What a rank has done up to a moment.
+/// The sums of a rank up to a moment.
 struct RankState {
   std::int64_t at = 0;        ///< the moment, on the common clock
   std::int64_t in_calls = 0;  ///< waiting for others and transferring
@@ -75,16 +75,14 @@ struct RankState {
 std::vector<std::int64_t> charged_lags(const std::vector<RankTrace>& ranks,
                                        const MatchedRanks& matched) {
   std::vector<RankState> now;
-  for (std::size_t member = 0; member < ranks.size(); ++member)
-    now.push_back({ranks[member].begin - matched.clock_offsets[member], 0, 0});
+  for (const RankTrace& rank : ranks)
+    now.push_back({rank.begin - matched.clock_offsets[now.size()], 0, 0});
   const std::vector<RankState> begins = now;
   std::map<std::pair<std::size_t, std::size_t>, RankState> together;  // last, by rank and group
   const auto since = [&](std::size_t member, std::size_t group) {
-    const auto found = together.find({member, group});
-    return found == together.end() ? begins[member] : found->second;
+    return value_in(together, std::pair{member, group}, begins[member]);
   };
-  std::vector<const MatchedCall*> in_order;
-  for (const MatchedCall& call : matched.calls) in_order.push_back(&call);
+  auto in_order = mapped(matched.calls, [](const MatchedCall& call) { return &call; });
   std::ranges::stable_sort(in_order, {}, [](const auto* call) { return call->last().begin; });
   for (const MatchedCall* call : in_order) {
     const MatchedCall::Part& last = call->last();
@@ -108,9 +106,7 @@ std::vector<std::int64_t> charged_lags(const std::vector<RankTrace>& ranks,
       together[{part.member, call->group}] = now[part.member];
     }
   }
-  std::vector<std::int64_t> charged;
-  for (const RankState& each : now) charged.push_back(each.charged);
-  return charged;
+  return mapped(now, &RankState::charged);
 }
 
 using NodePair = std::pair<std::int64_t, std::int64_t>;
@@ -183,9 +179,8 @@ class RankJudge {
     std::vector<double> deviations;
     std::vector<std::size_t> judged;
     for (const auto& [calls, members] : peers) {
-      std::vector<double> times;
-      for (const std::size_t member : members) times.push_back(verdict_.ranks[member].compute);
-      const double usual = median_of(times);
+      const double usual = median_of(
+          mapped(members, [&](std::size_t member) { return verdict_.ranks[member].compute; }));
       for (const std::size_t member : members) {
         if (usual > 0)
           verdict_.ranks[member].compute_over_peers = verdict_.ranks[member].compute / usual;
@@ -239,11 +234,9 @@ class RankJudge {
     verdict_.power.missing_peers.assign(missing.begin(), missing.end());
   }
 
-  /// What others wait for this rank beyond what they wait for any.
+  /// The time that others wait for this rank beyond what they wait for any.
   double cost_of(const RankPace& pace) const {
-    std::vector<double> lags;
-    for (const RankPace& each : verdict_.ranks) lags.push_back(each.lag);
-    return pace.lag - median_of(std::move(lags));
+    return pace.lag - median_of(mapped(verdict_.ranks, &RankPace::lag));
   }
 
   /// One rank, or all of a node.
@@ -253,13 +246,10 @@ class RankJudge {
     RankFinding finding;
     finding.kind = kind;
     finding.places = {place};
-    std::vector<double> ratios;
-    for (const std::size_t member : members) {
-      ratios.push_back(verdict_.ranks[member].compute_over_peers);
-      // The GPUs of a node are late at once: what waits for them waits once.
-      finding.cost = std::max(finding.cost, cost_of(verdict_.ranks[member]));
-    }
-    finding.ratio = median_of(std::move(ratios));
+    const auto paces = mapped(members, [&](std::size_t each) { return verdict_.ranks[each]; });
+    // The GPUs of a node are late at once: what waits for them waits once.
+    for (const RankPace& pace : paces) finding.cost = std::max(finding.cost, cost_of(pace));
+    finding.ratio = median_of(mapped(paces, &RankPace::compute_over_peers));
     finding.text =
         (is_rank ? "rank " : "all GPUs of node ") + std::to_string(place) +
         (is_rank ? " computes " : " compute ") + percent_text(finding.ratio - 1) +
@@ -270,7 +260,7 @@ class RankJudge {
 
   // Links, network cards or groups that move less than others of their sort.
 
-  /// What calls a group has: by kind and size, their transfer times.
+  /// The calls of a group: by kind and size, their transfer times.
   using GroupCalls = std::map<std::pair<CollectiveKind, std::int64_t>, std::vector<double>>;
 
   void add_rates() {
@@ -345,7 +335,7 @@ class RankJudge {
     return places;
   }
 
-  /// Of the places that are in slow groups and in no other, those in most of them, and in how many.
+  /// The places in most of the slow groups and in no other group, and in how many.
   std::pair<std::size_t, std::vector<NodePair>> strongest(const std::vector<const GroupRate*>& slow,
                                                           Places which) const {
     std::map<NodePair, std::size_t> counts;
@@ -452,7 +442,7 @@ class RankJudge {
   RankVerdict verdict_;
 };
 
-/// What tells a group from others: how its ranks are written, its name, and the two ends of a message.
+/// The mark of a group: how its ranks are written, its name, and the two ends of a message.
 struct GroupKey {
   std::string ranks, name;
   bool is_message = false;
@@ -616,8 +606,7 @@ MatchedRanks match_ranks(const std::vector<RankTrace>& ranks) {
   std::map<GroupKey, GroupCalls> groups;
   for (std::size_t member = 0; member < ranks.size(); ++member) {
     const RankTrace& rank = ranks[member];
-    std::vector<const CollectiveCall*> calls;
-    for (const CollectiveCall& call : rank.calls) calls.push_back(&call);
+    auto calls = mapped(rank.calls, [](const CollectiveCall& call) { return &call; });
     std::ranges::stable_sort(calls, {}, &CollectiveCall::begin);
     for (const CollectiveCall* call : calls) {
       const std::optional<GroupKey> key = key_of(rank, *call);

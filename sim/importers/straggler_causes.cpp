@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/mapped.hpp"
 #include "core/problem.hpp"
 #include "core/quantile.hpp"
 #include "core/work_note.hpp"
@@ -71,7 +72,7 @@ class JobTraceBuilder {
     std::map<int, std::map<Program, int>> seen;  // how many workers, by stage
     for (const auto& [step, workers] : programs)
       for (const auto& [worker, program] : workers) ++seen[worker.second][program];
-    // What the workers of a stage do in every step is what most of them do.
+    // The usual program of a stage, in every step, is that of most of its workers.
     const auto is_usual = [&](const auto& worker) {
       const auto& [place, program] = worker;
       const auto& counts = seen.at(place.second);
@@ -227,7 +228,7 @@ void add_awaited(const JobTrace& trace, std::uint32_t begin, std::uint32_t end, 
   }
 }
 
-/// What the members of one communication have in common: step, kind, data-parallel rank, stage, sequence.
+/// Common to the members of one communication: step, kind, data-parallel rank, stage, sequence.
 using TransferKey = std::tuple<int, JobWork, int, int, int>;
 
 TransferKey group_of(const JobOperation& operation) {
@@ -262,7 +263,7 @@ struct MeanPassTimes {
       std::vector<double> times;
       for (int i = stage; i < trace.num_workers(); i += trace.num_stages)
         times.push_back(worker[index_of(i)]);
-      // Of two workers the faster one is the peer of the slower.
+      // The faster of two workers is the peer of the slower.
       peers.push_back(lower_median_of(std::move(times)));
     }
     stages = mean_of(peers);
@@ -410,10 +411,7 @@ StragglerAnalysis analyse_stragglers(const JobTrace& trace) {
                          MeanPassTimes(trace, JobWork::backward_compute)};
   const JobReplay replay(trace);
   const auto replayed = [&](const auto& duration_of) {
-    std::vector<double> durations;
-    for (const JobOperation& operation : trace.operations)
-      durations.push_back(duration_of(operation));
-    return replay.step_times(durations);
+    return replay.step_times(mapped(trace.operations, duration_of));
   };
   const auto without = [&](StragglerCause cause, const JobOperation& operation) {
     if (cause == StragglerCause::communication)

@@ -4,6 +4,7 @@
 
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
+#include "core/mapped.hpp"
 #include "job/job_result.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
@@ -22,7 +23,7 @@ using document::Words;
 struct Use {
   const char *key, *words, *colour;
 };
-constexpr std::array<Use, num_spent> uses{{
+constexpr EnumArray<Spent, Use> uses{{{
     {"start", "first start", "codec"},
     {"compute", "training that counts", "compute"},
     {"noise", "steps slower than the fastest", "context_comm"},
@@ -33,7 +34,7 @@ constexpr std::array<Use, num_spent> uses{{
     {"detection", "failure not yet noticed", "embedding_sync"},
     {"restart", "starting again", "other"},
     {"idle", "waiting for nodes", "pipeline_bubble"},
-}};
+}}};
 
 std::string time_text(double seconds) { return interval_text(Seconds{seconds}); }
 std::string tenths_text(double number) { return fixed_text(number, 1); }
@@ -71,10 +72,10 @@ JsonValue checkpoint_json(const JobResult& result) {
 JsonValue job_data(const JobResult& result) {
   const Job& job = result.job;
   JsonValue shares = object_of({}), parts = object_of({});
-  for (std::size_t i = 0; i < num_spent; ++i)
-    shares.set(uses[i].key, JsonValue(result.mean_shares[i]));
-  for (std::size_t i = 0; i < num_failing_parts; ++i)
-    parts.set(name_of(static_cast<FailingPart>(i)), JsonValue(result.mean_failures[i]));
+  for (const Spent kind : enumerators<Spent>())
+    shares.set(uses[kind].key, JsonValue(result.mean_shares[kind]));
+  for (const FailingPart part : enumerators<FailingPart>())
+    parts.set(name_of(part), JsonValue(result.mean_failures[part]));
   std::optional<JsonValue> spares, cost = figure_json(result.cost, result);
   if (const auto& enough = result.enough_spares)
     spares = object_of({{"spare_nodes", enough->nodes},
@@ -120,8 +121,7 @@ JsonValue job_data(const JobResult& result) {
 Chart days_chart(const JobResult& result) {
   constexpr std::size_t num_bars = 41;
   constexpr double least_width = 1e-6;
-  std::vector<double> days;
-  for (const JobDraw& draw : result.draws) days.push_back(days_of(draw));
+  const std::vector<double> days = mapped(result.draws, days_of);
   const auto [low, high] = std::ranges::minmax_element(days);
   Chart chart = histogram("How long the draws take, in days", days,
                           {*low, std::max(*high, *low + least_width), hundredths_text,
@@ -176,18 +176,18 @@ Chart interval_chart(const JobResult& result) {
 
 document::Bars time_bars(const JobResult& result, const JsonValue& data) {
   document::Bars bars{{"lrr", {{"what", "share", "days"}}}, {}};
-  for (std::size_t i = 0; i < num_spent; ++i) {
-    const double share = result.mean_shares[i];
+  for (const Spent kind : enumerators<Spent>()) {
+    const double share = result.mean_shares[kind];
     if (share <= 0) continue;
-    bars.table.rows.push_back({uses[i].words,
-                               figure(data, std::string("/mean_shares/") + uses[i].key, share_text),
+    const auto& [key, words, colour] = uses[kind];
+    bars.table.rows.push_back({words, figure(data, std::string("/mean_shares/") + key, share_text),
                                amount_text(share * result.days.median)});
-    bars.bars.push_back({share, uses[i].colour});
+    bars.bars.push_back({share, colour});
   }
   return bars;
 }
 
-/// What each of the two errors alone makes of the figures; left out where the step has no interval.
+/// The figures with each of the two errors alone; left out where the step has no interval.
 document::Section how_sure(const JobResult& result, const JsonValue& data) {
   document::Section section{"sure", "How sure", "How sure the figures are", {}};
   if (!result.step_interval) return section;
@@ -288,10 +288,8 @@ Document job_document(const JobResult& result) {
         ") it takes " + at("/with_enough_spares/median_days", amount_text) + " days" + spares_note);
 
   document::Figures failures;
-  for (std::size_t i = 0; i < num_failing_parts; ++i) {
-    const std::string part = name_of(static_cast<FailingPart>(i));
+  for (const auto& [part, unused] : all_names<FailingPart>())
     failures.push_back({part, at("/failures/mean_by_part/" + part, tenths_text)});
-  }
   Words best_note;
   if (result.intervals && result.step_interval)
     best_note = "at any step time; " + at("/checkpoint/best_steps/0", grouped_text) + " to " +
@@ -350,8 +348,7 @@ std::string job_csv(const JobResult& result) {
   std::string text = "draw,days";
   for (const Use& use : uses) text += std::string(",") + use.key + "_ns";
   text += ",total_ns";
-  for (std::size_t i = 0; i < num_failing_parts; ++i)
-    text += std::string(",failures_") + name_of(static_cast<FailingPart>(i));
+  for (const auto& [part, unused] : all_names<FailingPart>()) text += ",failures_" + part;
   text += ",checkpoints,cost,energy_mwh\n";
   for (std::size_t i = 0; i < result.draws.size(); ++i) {
     const JobDraw& draw = result.draws[i];

@@ -122,10 +122,10 @@ std::vector<Assumption> assumptions_of(const Job& job, const Scenario& scenario)
   };
   add("/job/start/time", "start-up", interval_text(to_seconds(job.model.start)), start_up_source,
       Evidence::measured);
-  for (std::size_t i = 0; i < num_failing_parts; ++i) {
-    const std::string name = name_of(static_cast<FailingPart>(i));
+  for (const FailingPart part : enumerators<FailingPart>()) {
+    const std::string name = name_of(part);
     add(("/job/failures/" + name).c_str(), ("failures of " + name).c_str(),
-        significant_text(job.block.failures_per_year[i], 3) + " per part and year",
+        significant_text(job.block.failures_per_year[part], 3) + " per part and year",
         "Llama 3: 419 in 54 days on 16,384 H100, arXiv:2407.21783, table 5", Evidence::measured);
   }
   add("/job/restart/detection", "noticing a dead process", interval_text(crash_detection),
@@ -234,10 +234,9 @@ Job make_job(const Scenario& scenario, const Report& report, const std::vector<d
   model.evaluation = to_ticks(job.block.evaluation_time);
   model.spare_nodes = job.block.spare_nodes;
   job.checkpoint = checkpoint_bytes(report.parameters, scenario);
-  for (std::size_t i = 0; i < num_failing_parts; ++i)
-    model.failures_per_tick[i] = job.block.failures_per_year[i] *
-                                 parts_of(static_cast<FailingPart>(i), scenario) /
-                                 (seconds_per_year * ticks_per_second);
+  for (const FailingPart part : enumerators<FailingPart>())
+    model.failures_per_tick[part] = job.block.failures_per_year[part] * parts_of(part, scenario) /
+                                    (seconds_per_year * ticks_per_second);
   set_checkpoints(job, scenario);
   refuse_endless(model);
   job.shares = shares_of(report.breakdown);

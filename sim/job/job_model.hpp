@@ -1,12 +1,11 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/enum_array.hpp"
 #include "report/report.hpp"
 #include "scenario/job_block.hpp"
 #include "scenario/scenario.hpp"
@@ -24,7 +23,7 @@ std::string interval_text(Seconds time);  ///< "31.6 ms", "54.0 min", "2.08 h"
 /// A job in durations: the scenario's iteration and its `job` block made concrete.
 struct JobModel {
   std::int64_t steps = 0;
-  /// Of one step, with so many nodes missing; one entry unless the job is elastic.
+  /// The time of one step, with so many nodes missing; one entry unless the job is elastic.
   std::vector<Ticks> step;
   Ticks start = 0;      ///< launch to first step, without reading a checkpoint
   Ticks read = 0;       ///< reading a checkpoint, at a restart
@@ -32,7 +31,7 @@ struct JobModel {
   Ticks hang = 0;       ///< of one that does not: the others wait for it
   double hang_share = 0;
   Ticks repair = 0;
-  /// What steps take longer than `step`, one after the other, over and over; empty where all steps are alike.
+  /// The extra time of steps over `step`, one after the other, over and over; empty where all steps are alike.
   std::vector<Ticks> noise;
   std::int64_t evaluation_every = 0;  ///< steps; 0: never
   Ticks evaluation = 0;
@@ -40,7 +39,7 @@ struct JobModel {
   Ticks stall = 0;                    ///< training waits so long for each checkpoint
   Ticks write =
       0;  ///< after that, until the checkpoint is safe; 0 where training waits for all of it
-  std::array<double, num_failing_parts> failures_per_tick{};  ///< of the whole job
+  EnumArray<FailingPart, double> failures_per_tick{};  ///< of the whole job
   int nodes = 1, spare_nodes = 0;
 
   double failure_rate() const;  ///< per tick, of all parts
@@ -96,16 +95,14 @@ enum class Spent {
   restart,     ///< launching again and reading a checkpoint
   idle,        ///< too few nodes
 };
-inline constexpr std::size_t num_spent = 10;
 
 /// One draw of a job: a whole run, with the failures that it met.
 struct JobDraw {
-  std::array<Ticks, num_spent> spent{};  ///< adds up to `total`
-  Ticks total = 0;                       ///< on the clock, from launch to the last checkpoint
-  std::array<std::int64_t, num_failing_parts> failures{};
+  EnumArray<Spent, Ticks> spent{};  ///< adds up to `total`
+  Ticks total = 0;                  ///< on the clock, from launch to the last checkpoint
+  EnumArray<FailingPart, std::int64_t> failures{};
   std::int64_t checkpoints = 0;
   std::int64_t num_failures() const;
-  Ticks of(Spent kind) const { return spent[static_cast<std::size_t>(kind)]; }
 };
 
 /// Days, and failures, after which a job that gets nowhere is given up: it would never end. A job of 100,000 GPUs that fails every
@@ -113,7 +110,7 @@ struct JobDraw {
 inline constexpr int most_days = 36500;
 inline constexpr std::int64_t most_failures = 100'000;
 
-/// Whether checkpoints between which nothing happens are played one by one; the result is the same.
+/// Checkpoints between which nothing happens are simulated together or one by one; the result is the same.
 enum class QuietPeriods { at_once, one_by_one };
 
 /// Plays draw number `draw` of the job. The same for the same seed and number, whatever else is played.

@@ -54,7 +54,7 @@ struct Period {
   Ticks safe_at = never;
 };
 
-/// How much longer steps take than the fastest: a series that is played over and over.
+/// The extra time of steps over the fastest: a series that repeats.
 class StepNoises {
  public:
   StepNoises(const std::vector<Ticks>& series, RandomStream& random) {
@@ -65,7 +65,7 @@ class StepNoises {
     for (const Ticks each : series) sums_.push_back(sums_.back() + each);
     most_ = *std::ranges::max_element(series);
   }
-  /// Of the steps from number `from` to before `to`.
+  /// The extra time of the steps from number `from` to before `to`.
   Ticks between(std::int64_t from, std::int64_t to) const {
     return sums_.empty() ? 0 : up_to(first_ + to) - up_to(first_ + from);
   }
@@ -129,7 +129,7 @@ class JobPlayer {
   double rate() const {
     return model_->failure_rate() * (1 - static_cast<double>(missing_) / model_->nodes);
   }
-  Ticks& spent(Spent kind) { return draw_.spent[static_cast<std::size_t>(kind)]; }
+  Ticks& spent(Spent kind) { return draw_.spent[kind]; }
 
   /// The job runs for so long, or until it fails; returns how long it ran.
   Ticks run(Ticks duration) {
@@ -259,7 +259,7 @@ class JobPlayer {
     undo(written_);
     undo(played_);
     const FailingPart part = failing_part();
-    ++draw_.failures[static_cast<std::size_t>(part)];
+    ++draw_.failures[part];
     if (part != FailingPart::software) repaired_at_.push_back(now_ + model_->repair);
     const bool hangs = model_->hang_share > 0 && random_.uniform() < model_->hang_share;
     wait_for(Spent::detection, hangs ? model_->hang : model_->detection);
@@ -279,10 +279,8 @@ class JobPlayer {
 
   FailingPart failing_part() {
     double at = random_.uniform() * model_->failure_rate();
-    for (std::size_t i = 0; i < num_failing_parts; ++i) {
-      at -= model_->failures_per_tick[i];
-      if (at < 0) return static_cast<FailingPart>(i);
-    }
+    for (const FailingPart part : enumerators<FailingPart>())
+      if ((at -= model_->failures_per_tick[part]) < 0) return part;
     return FailingPart::software;
   }
 

@@ -57,8 +57,8 @@ TEST_CASE("a job in which nothing fails takes its start, steps, checkpoints and 
   // 100 + 1000 · 10 + 1000/50 · 20 + 3 · 7 = 10521 s
   CHECK(draw.total == 10'521 * second);
   CHECK(draw.checkpoints == 20);
-  CHECK(draw.of(Spent::compute) == 10'000 * second);
-  CHECK(draw.of(Spent::evaluation) == 21 * second);
+  CHECK(draw.spent[Spent::compute] == 10'000 * second);
+  CHECK(draw.spent[Spent::evaluation] == 21 * second);
 }
 
 TEST_CASE("the time of every draw adds up exactly, whatever happens in it") {
@@ -75,8 +75,8 @@ TEST_CASE("the time of every draw adds up exactly, whatever happens in it") {
       for (std::uint64_t i = 0; i < 300; ++i) {
         const JobDraw draw = play_job(model, 5, i);
         CHECK(sum(draw) == draw.total);
-        CHECK(draw.of(Spent::compute) == model.steps * model.step.front());
-        CHECK(draw.of(Spent::detection) == draw.num_failures() * model.detection);
+        CHECK(draw.spent[Spent::compute] == model.steps * model.step.front());
+        CHECK(draw.spent[Spent::detection] == draw.num_failures() * model.detection);
         for (const Ticks each : draw.spent) CHECK(each >= 0);
       }
     }
@@ -116,13 +116,14 @@ TEST_CASE("a job plays the steps of its noise over and over, from a first one th
   for (std::uint64_t i = 0; i < 20; ++i) {
     const JobDraw draw = play_job(model, 0, i);
     // 250 times 8 s, wherever it begins, on top of 100 + 10,000 + 400 s
-    CHECK(draw.of(Spent::noise) == 2000 * second);
+    CHECK(draw.spent[Spent::noise] == 2000 * second);
     CHECK(draw.total == 12'500 * second);
   }
   model.steps = 1001;  // the step beyond is the first again
   bool differ = false;
   for (std::uint64_t i = 1; i < 20; ++i)
-    differ |= play_job(model, 0, i).of(Spent::noise) != play_job(model, 0, 0).of(Spent::noise);
+    differ |=
+        play_job(model, 0, i).spent[Spent::noise] != play_job(model, 0, 0).spent[Spent::noise];
   CHECK(differ);
 }
 
@@ -141,7 +142,7 @@ TEST_CASE("with noise, too, every draw adds up exactly, played at once or one by
     for (std::uint64_t i = 0; i < 100; ++i) {
       const JobDraw draw = play_job(model, 4, i);
       CHECK(sum(draw) == draw.total);
-      CHECK(draw.of(Spent::compute) == model.steps * model.step.front());
+      CHECK(draw.spent[Spent::compute] == model.steps * model.step.front());
       for (const Ticks each : draw.spent) CHECK(each >= 0);
       CHECK(draw.spent == play_job(model, 4, i, QuietPeriods::one_by_one).spent);
     }
@@ -158,7 +159,7 @@ TEST_CASE("as many failures hang as their share says, and take the longer time t
   std::int64_t failures = 0;
   for (std::uint64_t i = 0; i < 50; ++i) {
     const JobDraw draw = play_job(model, 1, i);
-    noticing += draw.of(Spent::detection);
+    noticing += draw.spent[Spent::detection];
     failures += draw.num_failures();
   }
   // 0.75 · 60 + 0.25 · 600 = 195 s; some 8,000 failures know the share to 2 %, and with it the mean to 2.4 %; three times that
@@ -173,7 +174,7 @@ TEST_CASE("as many failures come as their rate says") {
   for (std::uint64_t i = 0; i < 50; ++i) {
     const JobDraw draw = play_job(model, 1, i);
     failures += static_cast<double>(draw.num_failures());
-    hours += to_seconds(draw.total - draw.of(Spent::detection)) / Seconds{3600};
+    hours += to_seconds(draw.total - draw.spent[Spent::detection]) / Seconds{3600};
   }
   // Some 8,000 failures: their number is known to 1/sqrt(8000) = 1.1 %; three times that.
   CHECK(failures / hours == doctest::Approx(0.5).epsilon(0.035));
@@ -185,16 +186,16 @@ TEST_CASE("without spares a job waits for repairs, with spares it does not") {
   Ticks idle = 0, idle_with_spares = 0, slower = 0, idle_elastic = 0;
   for (std::uint64_t i = 0; i < 50; ++i) {
     const JobDraw alone = play_job(model, 1, i);
-    idle += alone.of(Spent::idle);
-    CHECK(alone.of(Spent::idle) == alone.num_failures() * (model.repair - model.detection));
+    idle += alone.spent[Spent::idle];
+    CHECK(alone.spent[Spent::idle] == alone.num_failures() * (model.repair - model.detection));
     JobModel spares = model;
     spares.spare_nodes = 20;
-    idle_with_spares += play_job(spares, 1, i).of(Spent::idle);
+    idle_with_spares += play_job(spares, 1, i).spent[Spent::idle];
     JobModel elastic = model;
     elastic.step = {10 * second, 13 * second, 20 * second};
     const JobDraw draw = play_job(elastic, 1, i);
-    slower += draw.of(Spent::slower);
-    idle_elastic += draw.of(Spent::idle);
+    slower += draw.spent[Spent::slower];
+    idle_elastic += draw.spent[Spent::idle];
   }
   CHECK(idle > 0);
   CHECK(idle_with_spares == 0);
@@ -212,9 +213,9 @@ TEST_CASE("a checkpoint that is written beside training stalls it less, and is s
   for (std::uint64_t i = 0; i < 300; ++i) {
     const JobDraw a = play_job(together, 1, i), b = play_job(beside, 1, i);
     CHECK(a.checkpoints * together.stall >=
-          a.of(Spent::checkpoint) - together.stall * a.num_failures());
-    lost_together += a.of(Spent::lost);
-    lost_beside += b.of(Spent::lost);
+          a.spent[Spent::checkpoint] - together.stall * a.num_failures());
+    lost_together += a.spent[Spent::lost];
+    lost_beside += b.spent[Spent::lost];
   }
   CHECK(lost_beside > 0);
   CHECK(lost_together > 0);

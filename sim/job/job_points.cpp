@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <utility>
 
 #include "core/json_build.hpp"
+#include "core/mapped.hpp"
 #include "core/normal.hpp"
 #include "job/job_result.hpp"
 #include "report/json_object.hpp"
@@ -23,7 +25,7 @@ const JobFigure& expense_of(const JobPoint& point, Expense expense) {
   return expense == Expense::days ? point.result->days : *point.result->cost;
 }
 
-/// Of a normal distribution: what 90 of 100 values stay below over what 95 do. Ends of intervals are the latter.
+/// Quantiles of a normal distribution: the 90th over the 95th. Ends of intervals are the latter.
 constexpr double of_one_side = normal_90th / normal_95th;
 
 /// How far two spreads reach towards each other in 90 of 100 cases, in logarithms, as if they were independent and normal.
@@ -61,7 +63,7 @@ bool is_surely_no_more(const JobPoint& one, const JobPoint& other, Expense expen
          gap.error <= gap.distance;
 }
 
-/// Whether errors leave no doubt that a point is on the front, or that it is not.
+/// True if errors leave no doubt that a point is on the front, or that it is not.
 bool front_is_sure(const JobPoint& point, const std::vector<JobPoint>& points) {
   const auto is_less_somewhere = [](const JobPoint& one, const JobPoint& other) {
     return is_surely_less(one, other, Expense::days) || is_surely_less(one, other, Expense::cost);
@@ -119,7 +121,7 @@ std::string advice(const std::vector<JobPoint>& points, Expense expense) {
   return text + ".";
 }
 
-/// What keeps a point from the front, or that it is on it.
+/// The reason why a point is not on the front, or that it is.
 std::string verdict(const JobPoint& point) {
   if (!point.result) return "not simulated: " + point.problem.substr(0, point.problem.find('\n'));
   if (!point.fits) return "does not fit in memory";
@@ -251,19 +253,14 @@ std::string job_points_csv(const std::vector<JobPoint>& points) {
                                         {"days_p95", "/days/p95"},
                                         {"cost_p5", "/cost/p5"},
                                         {"cost_p95", "/cost/p95"}};
-  std::vector<std::string> fields;
-  for (const auto& [name, pointer] : columns) fields.emplace_back(name);
-  std::string text = csv_line(fields);
+  std::string text =
+      csv_line(mapped<std::string>(columns, [](const auto& column) { return column[0]; }));
   for (const JobPoint& point : points) {
     const JsonValue row = point_json(point);
-    fields.clear();
-    for (const auto& [name, pointer] : columns) {
-      const JsonValue* value = find_at(row, pointer);
-      fields.push_back(value == nullptr     ? ""
-                       : value->is_string() ? value->string()
-                                            : canonical_text(*value));
-    }
-    text += csv_line(fields);
+    text += csv_line(mapped(columns, [&](const auto& column) {
+      const JsonValue* value = find_at(row, column[1]);
+      return value == nullptr ? "" : value->is_string() ? value->string() : canonical_text(*value);
+    }));
   }
   return text;
 }

@@ -106,10 +106,10 @@ void add_means(JobResult& result) {
   double total = 0;
   for (const JobDraw& draw : result.draws) {
     total += to_seconds(draw.total) / Seconds{1};
-    for (std::size_t i = 0; i < num_spent; ++i)
-      result.mean_shares[i] += to_seconds(draw.spent[i]) / Seconds{1};
-    for (std::size_t i = 0; i < num_failing_parts; ++i)
-      result.mean_failures[i] += static_cast<double>(draw.failures[i]);
+    for (const Spent kind : enumerators<Spent>())
+      result.mean_shares[kind] += to_seconds(draw.spent[kind]) / Seconds{1};
+    for (const FailingPart part : enumerators<FailingPart>())
+      result.mean_failures[part] += static_cast<double>(draw.failures[part]);
   }
   for (double& share : result.mean_shares) share /= total;
   for (double& failures : result.mean_failures)
@@ -123,7 +123,7 @@ void add_figures(JobResult& result) {
   result.failures = spread_of(values_of(
       result.draws, [](const JobDraw& draw) { return static_cast<double>(draw.num_failures()); }));
   result.goodput = spread_of(values_of(result.draws, [](const JobDraw& draw) {
-    return to_seconds(draw.of(Spent::compute)) / to_seconds(draw.total);
+    return to_seconds(draw.spent[Spent::compute]) / to_seconds(draw.total);
   }));
   if (job.block.price)
     result.cost = figure_by(result, ends, [&](const JobDraw& draw) { return cost_of(job, draw); });
@@ -158,7 +158,7 @@ std::optional<EnoughSpares> enough_spares(JobModel model, const JobOptions& opti
     Ticks total = 0, without_nodes = 0;
     for (const JobDraw& draw : *draws) {
       total += draw.total;
-      without_nodes += draw.of(Spent::idle) + draw.of(Spent::slower);
+      without_nodes += draw.spent[Spent::idle] + draw.spent[Spent::slower];
     }
     if (static_cast<double>(without_nodes) <= hardly_ever * static_cast<double>(total))
       return EnoughSpares{model.spare_nodes, spread_of(values_of(*draws, days_of)).median};
@@ -220,7 +220,7 @@ double determinant(const Column& a, const Column& b, const Column& c) {
          c[0] * (a[1] * b[2] - a[2] * b[1]);
 }
 
-/// Of the curve c + a t + b / t, which is the time of a job to first order (half an interval is lost with each failure, and each
+/// The minimum of the curve c + a t + b / t, which is the time of a job to first order (half an interval is lost with each failure, and each
 /// interval has a checkpoint), fitted to the points: t = sqrt(b / a).
 double lowest_point(const std::vector<IntervalPoint>& points) {
   const auto least = std::ranges::min_element(
@@ -293,7 +293,7 @@ double energy_of(const Job& job, const JobDraw& draw) {
   Ticks playing = 0;
   for (const Spent kind :
        {Spent::compute, Spent::noise, Spent::slower, Spent::evaluation, Spent::lost})
-    playing += draw.of(kind);
+    playing += draw.spent[kind];
   const double nodes = job.model.nodes + double(job.block.spare_nodes);
   const double spare_gpus = double(job.block.spare_nodes) * job.gpus_per_node;
   const double watt_hours =

@@ -94,8 +94,8 @@ struct JobResult {
   JobFigure days;
   Spread failures;
   Spread goodput;  ///< share of the time that computes steps that count, at full speed
-  std::array<double, num_spent> mean_shares{};  ///< of the time of all draws
-  std::array<double, num_failing_parts> mean_failures{};
+  EnumArray<Spent, double> mean_shares{};  ///< of the time of all draws
+  EnumArray<FailingPart, double> mean_failures{};
   std::optional<JobFigure> cost, energy_mwh, tonnes_co2;
   std::optional<Seconds> mtbf, young, daly;  ///< none where nothing fails
   std::optional<IntervalCurve> intervals;
@@ -103,8 +103,7 @@ struct JobResult {
 
   /// Share of the time in which the job lacks nodes: waits for them, or is slower without them.
   double share_without_nodes() const {
-    return mean_shares[static_cast<std::size_t>(Spent::idle)] +
-           mean_shares[static_cast<std::size_t>(Spent::slower)];
+    return mean_shares[Spent::idle] + mean_shares[Spent::slower];
   }
 };
 
@@ -113,7 +112,7 @@ struct JobResult {
 /// checkpoints and evaluations do not. Checkpoints keep their number of steps.
 JobResult simulate_job(const Scenario& scenario, const Report& report, const JobOptions& options);
 
-/// Of one draw: money, MWh.
+/// Money and MWh of one draw.
 double cost_of(const Job& job, const JobDraw& draw);
 double energy_of(const Job& job, const JobDraw& draw);
 double days_of(const JobDraw& draw);
@@ -141,10 +140,10 @@ struct JobPoint {
       true;  ///< the errors of the points leave no doubt that it is on the front, or that it is not
 };
 
-/// What a point takes.
+/// A measure by which points are compared.
 enum class Expense { days, cost };
 
-/// Whether the order of two points in days, or in money, is known: right in 90 of 100 cases, as Ordering::is_known(). With medians a
+/// True if the order of two points in days, or in money, is known: right in 90 of 100 cases, as Ordering::is_known(). With medians a
 /// factor of e^g apart, and errors u of the steps and v of the runs' own randomness that reach from one median towards the other:
 ///   sqrt(u^2 + v^2) < g
 /// u is what measured pairs say where the points share stack, GPUs and model (least_known_gain()); else, as v, that of two

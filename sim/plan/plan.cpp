@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/contracts.hpp"
+#include "core/mapped.hpp"
 #include "plan/plan_check.hpp"
 
 namespace windtunnel {
@@ -62,10 +63,9 @@ std::vector<GpuPlace> places_of(const Parallel& parallel, const ClusterShape& cl
   if (parallel.placement.empty()) return places_in_order(cluster, num_ranks);
   WT_EXPECT(static_cast<int>(parallel.placement.size()) == num_ranks);
   const int gpus_per_node = cluster.gpus_by_node.front();
-  std::vector<GpuPlace> places;
-  for (const int gpu : parallel.placement)
-    places.push_back({NodeId{gpu / gpus_per_node}, gpu % gpus_per_node});
-  return places;
+  return mapped(parallel.placement, [&](int gpu) {
+    return GpuPlace{NodeId{gpu / gpus_per_node}, gpu % gpus_per_node};
+  });
 }
 
 /// Fills `devices`; a group that is cut unevenly by node borders is rejected.
@@ -164,7 +164,7 @@ StateBytes without_main_parameters(StateBytes states, const Training& training) 
   return states;
 }
 
-/// What the scenario says of the copy that is stepped. A step that reads other types than the profile's reads gradients as they are, and
+/// Applies the scenario's choice of the copy that is stepped. A step that reads other types than the profile's reads gradients as they are, and
 /// writes the passes' weights itself: FusedAdam.step in transformer_engine/pytorch/optimizers/fused_adam.py, Transformer Engine 2.1.
 StateBytes with_main_parameters(StateBytes states, const Training& training) {
   const MainParameters main = training.main_parameters;
@@ -219,7 +219,7 @@ HeadPlace Plan::head_place() const {
 }
 
 int replicas_on(std::int64_t gpus, const Parallel& parallel) {
-  const auto least_for = [](int ways, int of_one) { return ways / std::gcd(ways, of_one); };
+  const auto least_for = [](int degree, int of_one) { return degree / std::gcd(degree, of_one); };
   const int of_data = parallel.replicas_of_data();
   const int whole_experts = least_for(expert_ways(parallel), of_data * parallel.tensor);
   const int whole_groups = least_for(std::max(1, parallel.zero_group), of_data);
@@ -296,9 +296,9 @@ Layout layout_of(const Parallel& parallel) {
 }
 
 Layout replica_layout(const Parallel& parallel) {
-  std::vector<Axis> axes;
-  for (const AxisName axis : replica_axes()) axes.push_back({axis, parallel.size(axis)});
-  return Layout(std::move(axes));
+  return Layout(mapped(replica_axes(), [&](AxisName axis) {
+    return Axis{axis, parallel.size(axis)};
+  }));
 }
 
 std::vector<AxisName> cut_axes(const Parallel& parallel) {

@@ -13,6 +13,7 @@
 
 #include "core/enum_names.hpp"
 #include "core/id.hpp"
+#include "core/mapped.hpp"
 #include "layout/layout.hpp"
 #include "plan/chunk_map.hpp"
 #include "plan/compression.hpp"
@@ -94,7 +95,7 @@ struct RecomputedLayers {
   bool are_all() const { return every <= 1 && first == 0; }
   /// How many of `layers` are left out that come after `before` others on their rank.
   int left_out(int before, int layers) const;
-  /// Whether the last of them is, so that its tensors are free when the first layer runs again.
+  /// True if the last of them is, so that its tensors are free when the first layer runs again.
   bool leave_out_last(int before, int layers) const;
 };
 
@@ -126,7 +127,7 @@ struct Training {
   FlashKernel attention_kernel = FlashKernel::cudnn;  ///< where attention is `flash`
   bool compile = true;  ///< torch.compile fuses operations, where the stack runs with and without
   CrossEntropy cross_entropy = CrossEntropy::vocab_parallel;
-  /// Whether a tensor group computes the loss on its shares of the vocabulary; else each rank gathers all logits.
+  /// A tensor group computes the loss on its shares of the vocabulary; else each rank gathers all logits.
   bool loss_parallel = true;
 };
 
@@ -156,8 +157,8 @@ struct Parallel {
   int tensor = 1, pipeline = 1, data = 1;
   int context = 1;  ///< parts that a sequence is cut into, each on a rank of its own
   ContextMethod context_method = ContextMethod::ring;
-  int expert = 1;         ///< ways that the experts of a layer are shared out
-  int expert_tensor = 1;  ///< ways that each expert is cut
+  int expert = 1;         ///< ranks among which the experts of a layer are shared out
+  int expert_tensor = 1;  ///< parts that each expert is cut into
   SchedulePtr schedule = default_schedule();
   int virtual_pipeline = 1;
   PipelineSend pipeline_send = PipelineSend::eager;
@@ -177,7 +178,7 @@ struct Parallel {
   RankOrder rank_order = default_rank_order;
   EdgeLayers edge_layers;
   std::vector<int> stage_layers;  ///< by stage; empty: evenly
-  /// Of every chunk, by its position in the model; empty: the layers of a stage are divided evenly.
+  /// Layers of every chunk, by its position in the model; empty: the layers of a stage are divided evenly.
   std::vector<int> position_layers;
   std::vector<int> placement;  ///< rank -> node * gpus_per_node + gpu; empty: in order
   std::map<std::string, int, std::less<>> settings;  ///< by name: keys that one pass alone reads
@@ -213,10 +214,7 @@ struct Parallel {
   int gradient_replicas() const { return replicas() * copies_of_stage(); }
 
   /// 0 where it is not given.
-  int setting(std::string_view name) const {
-    const auto found = settings.find(name);
-    return found == settings.end() ? 0 : found->second;
-  }
+  int setting(std::string_view name) const { return value_in(settings, name, 0); }
 };
 
 /// How stages exchange messages under `schedule` where the plan does not say.
@@ -332,7 +330,7 @@ struct Plan {
   bool has_head(StageId stage) const { return chunk_map().holds_last(stage); }
   /// ZeRO 1 whose owners broadcast whole tensors behind the step.
   bool broadcasts_parameters() const { return parallel.zero_stage == 1 && broadcast_tensors > 0; }
-  /// Whether the reduction leaves each replica the gradients of its shard alone.
+  /// True if the reduction leaves each replica the gradients of its shard alone.
   bool scatters_gradients() const { return parallel.zero_stage > 0 && !broadcasts_parameters(); }
   /// Replicas that reduce gradients together. A sharding group then adds up its shards with those of the other groups.
   int reducing_replicas() const {
@@ -348,9 +346,9 @@ struct Plan {
   }
   HeadPlace head_place() const;
   int chunk_layers(const ChunkPlace& place) const;
-  /// What a chunk has beside those.
+  /// Layers of multi-token prediction in a chunk.
   int mtp_layers_of(const ChunkPlace& place) const;
-  /// Of the stage's longest chunk.
+  /// The layers of the stage's longest chunk.
   int most_chunk_layers(StageId stage) const;
   /// Layers of the model before a chunk.
   int layers_before(const ChunkPlace& place) const;
@@ -362,10 +360,10 @@ std::vector<DeviceId> devices_of_one_copy(const Plan& plan);
 /// Nodes of so many GPUs on which these devices are.
 int nodes_of_replica(const Plan& plan, int gpus_per_node);
 
-/// Whether two stages hold a copy of a tied word embedding, and add up its gradients; it has none where adapters alone are trained.
+/// True if two stages hold a copy of a tied word embedding, and add up its gradients; it has none where adapters alone are trained.
 bool synchronises_embedding(const Transformer& model, const Plan& plan);
 
-/// What the plan asks of its schedule.
+/// The plan's demands on its schedule.
 OrderShape order_shape(const Plan& plan);
 /// The order in which `stage` runs its passes. O(1) a step.
 std::vector<Step> schedule_order(const Plan& plan, StageId stage);
@@ -430,7 +428,7 @@ class PlanMaker {
   Plan take() { return std::move(plan_); }
 
  private:
-  /// Whether the devices of the last plan are those of this one.
+  /// True if the devices of the last plan are those of this one.
   bool has_devices_of(const Parallel& parallel) const;
 
   const Transformer* model_;
@@ -453,7 +451,7 @@ enum class GradientReduction {
 };
 GradientReduction gradient_reduction(const Plan& plan);
 
-/// Whether a plan reduces the gradients of one chunk at a time: beside the backward pass, or on every microbatch.
+/// True if a plan reduces the gradients of one chunk at a time: beside the backward pass, or on every microbatch.
 bool reduces_by_chunk(const Plan& plan);
 /// In how many pieces a pass of a stage reduces its chunk's gradients: beside it one for each Plan::layers_of_bucket (at least one), else
 /// one behind it.
@@ -477,7 +475,7 @@ double moment_size(MomentType type);
 double frozen_weight_size(const Training& training);
 double frozen_matrix_size(const Training& training);
 
-/// What the step moves for one parameter:  t + 2 (s' - s),  t that of the profile (`optimizer_bytes`), s the bytes of weights, main
+/// Bytes that the step moves for one parameter:  t + 2 (s' - s),  t that of the profile (`optimizer_bytes`), s the bytes of weights, main
 /// parameters and moments of the profile and s' of this training, each read and written once in a step; no less than nothing.
 double step_bytes(const Training& training, const SoftwareProfile& software);
 

@@ -272,12 +272,12 @@ void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
 
 /// What asks for experts in a model that has none.
 void check_dense(const PlanInputs& plan, PlanFindings& findings) {
-  for (const auto& [key, ways, name] :
+  for (const auto& [key, degree, name] :
        {std::tuple{expert, plan.parallel.expert, "expert "},
         std::tuple{expert_tensor, plan.parallel.expert_tensor, "expert_tensor "}})
-    if (ways > 1 && findings.is_sound(key))
+    if (degree > 1 && findings.is_sound(key))
       findings.reject({key,
-                       name + text(ways) + " needs a model with experts, and this one has none",
+                       name + text(degree) + " needs a model with experts, and this one has none",
                        "write 1, or leave it out"});
 }
 
@@ -414,12 +414,12 @@ void check_experts(const PlanInputs& plan, PlanFindings& findings) {
     findings.reject({zero_group, "states of experts are shared out among all ranks that hold them",
                      "leave zero_group out"});
   if (!findings.are_sound({expert, expert_tensor, tensor})) return;
-  const std::int64_t ways = std::int64_t{parallel.expert} * parallel.expert_tensor;
+  const std::int64_t degree = std::int64_t{parallel.expert} * parallel.expert_tensor;
   const std::string product = "expert * expert_tensor = " + text(parallel.expert) + " * " +
-                              text(parallel.expert_tensor) + " = " + text(ways);
+                              text(parallel.expert_tensor) + " = " + text(degree);
   if (!findings.is_sound(data) || parallel.data < 1) return;
   const std::int64_t ranks = parallel.ranks_of_stage();
-  if (ranks % ways != 0)
+  if (ranks % degree != 0)
     findings.reject({expert,
                      product + " does not divide the " + count_text(ranks, "rank") +
                          (parallel.context > 1 ? " of a stage (data * context * tensor)"

@@ -7,6 +7,7 @@
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/enum_names.hpp"
+#include "core/mapped.hpp"
 #include "core/text_list.hpp"
 
 namespace windtunnel {
@@ -75,17 +76,12 @@ SchedulePtr default_schedule(int chunks_per_device) {
 }
 
 std::vector<std::pair<std::string, SchedulePtr>> schedules_by_name() {
-  std::vector<std::pair<std::string, SchedulePtr>> names;
-  for (const SchedulePtr& schedule : named_schedules())
-    names.emplace_back(schedule->name, schedule);
-  return names;
+  return mapped(named_schedules(),
+                [](const SchedulePtr& schedule) { return std::pair(schedule->name, schedule); });
 }
 
 std::string schedule_name_list() {
-  std::string names;
-  for (const SchedulePtr& schedule : named_schedules())
-    names += (names.empty() ? "" : ", ") + schedule->name;
-  return names;
+  return listed(named_schedules(), [](const SchedulePtr& schedule) { return schedule->name; });
 }
 
 std::string names_of_chunked_schedules(int chunks_per_device) {

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include "core/contracts.hpp"
+#include "core/mapped.hpp"
 #include "platform/software_profile.hpp"
 
 namespace windtunnel {
 
 double GemmEfficiency::peak_fraction_of(Precision precision) const {
-  const auto found = quantized_peak_fraction.find(precision);
-  return found == quantized_peak_fraction.end() ? peak_fraction : found->second;
+  return value_in(quantized_peak_fraction, precision, peak_fraction);
 }
 
 double GemmEfficiency::inner_half_size_of(Precision precision) const {

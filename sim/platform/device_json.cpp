@@ -1,5 +1,3 @@
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/object_reader.hpp"

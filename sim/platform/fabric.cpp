@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/contracts.hpp"
+#include "core/mapped.hpp"
 #include "core/philox.hpp"
 #include "platform/platform.hpp"
 
@@ -90,9 +91,9 @@ std::vector<MessagePart> parts_of(const NodeNics& from, const NodeNics& to) {
 
 std::vector<int> hashed_choices(int count, int seed, const NodeNics& from, const NodeNics& to,
                                 int salt) {
-  std::vector<int> choices;
-  for (const MessagePart& part : parts_of(from, to))
-    choices.push_back(hashed_choice(count, seed, part.from, part.to, salt));
+  auto choices = mapped(parts_of(from, to), [&](const MessagePart& part) {
+    return hashed_choice(count, seed, part.from, part.to, salt);
+  });
   std::ranges::sort(choices);
   return choices;
 }

@@ -9,6 +9,7 @@
 #include "core/contracts.hpp"
 #include "core/json_value.hpp"
 #include "core/number_in.hpp"
+#include "core/text_list.hpp"
 #include "platform/platform_json.hpp"
 #include "units/amount_range.hpp"
 #include "units/member_reader.hpp"
@@ -155,11 +156,8 @@ void read_fabric(ObjectReader reader, Platform& platform, bool knows_nodes) {
 }
 
 std::string text_of(const FabricKey& key, const FabricValue& value) {
-  if (const auto* list = std::get_if<std::vector<double>>(&value)) {
-    std::string text;
-    for (const double number : *list) text += (text.empty() ? "[" : ", ") + exact_number(number);
-    return text + "]";
-  }
+  if (const auto* list = std::get_if<std::vector<double>>(&value))
+    return "[" + listed(*list, exact_number) + "]";
   if (const auto* cables = std::get_if<std::vector<FabricCable>>(&value)) {
     JsonValue::Array rows;
     for (const FabricCable& cable : *cables)

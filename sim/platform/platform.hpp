@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,7 +44,7 @@ struct Interconnect {
   std::vector<std::vector<int>> lanes;  ///< mesh: lanes[i][j] between GPU i and GPU j
   BytesPerSecond point_to_point{};      ///< one GPU to another, one way
   Seconds point_to_point_latency{};
-  /// What one GPU sends while all of a group exchange tokens with each other. 0: the bus bandwidth of collectives.
+  /// The rate of one GPU while all of a group exchange tokens with each other. 0: the bus bandwidth of collectives.
   BytesPerSecond all_to_all{};
   /// The switch adds up what GPUs send it (NVLink SHARP): NCCL all-reduces by NVLS in a node (in_switch_all_reduce()), and by NVLS trees
   /// over several (crossings()). It attains a share of saturated_bandwidth, fed by so many thread blocks of each GPU: nvlsEfficiency
@@ -79,7 +78,7 @@ struct NodeType {
       {};  ///< of each GPU its NICs; empty: shared out in order (nics_of())
   double compute_efficiency =
       1;  ///< factor on the device's emax: cards that run cooler or slower here
-  /// What of a stack's overhead of tensor collectives these nodes show.
+  /// The share of a stack's overhead of tensor collectives that these nodes show.
   double collective_overhead_factor = 1;
   double in_node_collective_slowdown =
       1;  ///< arf: tensor collectives of a training run against `interconnect`
@@ -110,7 +109,7 @@ struct NicFault {
   double share = 1;
 };
 
-/// What another job sends over a link, beside this one.
+/// Traffic of another job over a link.
 struct NeighbourFlow {
   std::string link;       ///< its name in reports, "leaf0 up"
   BytesPerSecond rate{};  ///< while it sends
@@ -139,7 +138,7 @@ struct Platform {
 
   /// Node `node` of the job, in the whole cluster.
   NodeId in_cluster(NodeId node) const { return cluster ? cluster_nodes.at(node.index()) : node; }
-  /// Whether node `node` of the cluster is one of the job's first `nodes`.
+  /// True if node `node` of the cluster is one of the job's first `nodes`.
   bool has_node(NodeId node, int nodes) const;
   /// How many of the cluster's first nodes hold the job's first `nodes`.
   int extent(int nodes) const {

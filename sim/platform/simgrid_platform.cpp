@@ -1,6 +1,5 @@
 #include "platform/simgrid_platform.hpp"
 
-#include <cstddef>
 #include <map>
 #include <vector>
 

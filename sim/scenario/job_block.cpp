@@ -1,7 +1,5 @@
 #include "scenario/job_block.hpp"
 
-#include <cstddef>
-
 #include "core/enum_names.hpp"
 #include "units/member_reader.hpp"
 
@@ -75,9 +73,8 @@ JobBlock read_job(ObjectReader reader) {
     defaulted(checkpoint, "kept", job.kept_checkpoints, 1, most_checkpoints);
   });
   read_part(reader.child("failures"), [&](ObjectReader& failures) {
-    for (std::size_t i = 0; i < num_failing_parts; ++i)
-      defaulted(failures, name_of(static_cast<FailingPart>(i)), job.failures_per_year[i], 0,
-                most_failures_per_year);
+    for (const FailingPart part : enumerators<FailingPart>())
+      defaulted(failures, name_of(part), job.failures_per_year[part], 0, most_failures_per_year);
   });
   read_part(reader.child("restart"), [&](ObjectReader& restart) {
     given(restart, "detection", job.detection, waiting);

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <optional>
 #include <string>
 
+#include "core/enum_array.hpp"
 #include "core/object_reader.hpp"
 #include "units/quantity.hpp"
 
@@ -12,7 +11,6 @@ namespace windtunnel {
 
 /// Parts that fail. Each part has a rate of its own, and all but software take a node out of service.
 enum class FailingPart { gpu, memory, nic, network, node, software };
-inline constexpr std::size_t num_failing_parts = 6;
 
 enum class CheckpointKind {
   synchronous,   ///< training waits until the checkpoint is on storage
@@ -32,8 +30,8 @@ enum class JobPlan {
 ///   memory: HBM3 72, SRAM 19: 91 / 2422         nic: 7 / 2422       network: switch or cable 35 / 2422
 ///   node: maintenance 32, SSD 3, power supply 3, chassis 2, I/O board 2, CPU 2, memory 2: 46 / 302.8
 ///   software: bug 54, dependency 2, NCCL watchdog 7: 63 / 302.8
-inline constexpr std::array<double, num_failing_parts> llama3_failures_per_year{
-    0.0731, 0.0376, 0.00289, 0.01445, 0.152, 0.208};
+inline constexpr EnumArray<FailingPart, double> llama3_failures_per_year{
+    {0.0731, 0.0376, 0.00289, 0.01445, 0.152, 0.208}};
 
 /// The `job` block: a training run made of many iterations. What is not given has no value here.
 struct JobBlock {
@@ -56,7 +54,7 @@ struct JobBlock {
 
   /// Failures per part and year: of a GPU, a GPU's memory, a NIC, a NIC's share of the network, a node, and the
   /// software of a node.
-  std::array<double, num_failing_parts> failures_per_year = llama3_failures_per_year;
+  EnumArray<FailingPart, double> failures_per_year = llama3_failures_per_year;
   std::optional<Seconds> detection;  ///< of every failure; none: by what fails
   Seconds repair = 86400_s;
   int spare_nodes = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "core/contracts.hpp"
 #include "core/json_build.hpp"
 #include "core/json_value.hpp"
+#include "core/mapped.hpp"
 #include "core/text_list.hpp"
 #include "cost/collective_algorithm.hpp"
 #include "plan/pipeline_layout.hpp"
@@ -315,9 +317,9 @@ void launch_recomputed_modules(const Plan& plan, int, LaunchArguments& launch) {
 }
 
 /// Megatron-LM cuts experts as all else where it is not told.
-void launch_expert_tensor(const Plan& plan, int ways, LaunchArguments& launch) {
-  if (ways > 1 || (plan.parallel.expert > 1 && plan.parallel.tensor > 1))
-    launch.arguments.push_back("--expert-tensor-parallel-size " + std::to_string(ways));
+void launch_expert_tensor(const Plan& plan, int degree, LaunchArguments& launch) {
+  if (degree > 1 || (plan.parallel.expert > 1 && plan.parallel.tensor > 1))
+    launch.arguments.push_back("--expert-tensor-parallel-size " + std::to_string(degree));
 }
 
 void launch_zero_group(const Plan& plan, int group, LaunchArguments& launch) {
@@ -411,7 +413,7 @@ JsonValue type(const char* name, bool or_null) {
                  : JsonValue(std::string(name));
 }
 
-/// What is allowed: one value. Words that are listed elsewhere stand beside the reference, and null does not.
+/// The schema of one value. Words that are listed elsewhere stand beside the reference, and null does not.
 JsonValue allowed(const Key& key, bool or_null) {
   const KeyValue& value = key.value;
   JsonValue schema = empty_object();
@@ -422,8 +424,7 @@ JsonValue allowed(const Key& key, bool or_null) {
     schema.set("maximum", JsonValue(std::int64_t{value.most}));
   }
   if (value.kind != KeyValue::Kind::word) return schema;
-  JsonValue::Array words;
-  for (const std::string& word : value.words) words.emplace_back(word);
+  auto words = mapped<JsonValue>(value.words, std::identity{});
   if (!key.words_at.empty())
     schema.set("$ref", JsonValue("#/definitions/" + key.words_at));
   else if (or_null)
@@ -432,7 +433,7 @@ JsonValue allowed(const Key& key, bool or_null) {
   return schema;
 }
 
-/// What is allowed, null and all other forms too.
+/// The schema of one value, null and all other forms.
 JsonValue allowed_in_all(const Key& key) {
   if (key.words_at.empty() && key.also.empty()) return allowed(key, true);
   JsonValue::Array choices;
@@ -600,7 +601,7 @@ const std::vector<Key>& key_table() {
        .fallback_words = "the software profile's, on GPUs that have it; else `cudnn`",
        .example = R"("fp8")",
        .read = read_attention_kernel},
-      // What is kept narrower, elsewhere, or not at all, so that a run fits.
+      // Tensors kept narrower, elsewhere, or not at all, so that a run fits.
       {.pointer = "/training/main_params_dtype",
        .meaning = "copy of the weights that the optimizer steps: as in the software `profile`; "
                   "`fp32_remainder`: the 16 bits that bf16 weights lack (Megatron-Core's "

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -121,7 +120,7 @@ struct Key {
   std::function<void(ObjectReader&, const Key&, PlanChoice&)> read = {};
   /// Adds the launch arguments for the value.
   std::function<void(const Plan&, int value, LaunchArguments&)> launch = {};
-  /// Whether this choice matters in a plan, so that it is compared with measured runs. None: it is no choice.
+  /// True if this choice matters in a plan, so that it is compared with measured runs. None: it is no choice.
   std::function<bool(const Parallel&)> is_choice = {};
 
   std::string name() const { return pointer.substr(pointer.rfind('/') + 1); }
@@ -140,7 +139,7 @@ struct SearchKey {
   std::string fallback_words;  ///< what is tried when it is left out
   std::string example;         ///< JSON
   bool varies_always = false;  ///< even if it is left out
-  /// Whether two plans that differ only in this key behave differently. None: always.
+  /// True if two plans that differ only in this key behave differently. None: always.
   std::function<bool(const Parallel&)> matters = {};
 };
 
@@ -158,7 +157,7 @@ void read_value(ObjectReader& reader, const Key& key, PlanChoice& choice);
 /// The value that a plan begins with, as JSON. Not of values that have a reader of their own.
 JsonValue default_of(const Key& key);
 
-/// What the published schema says of the key.
+/// The key's entry in the published schema.
 JsonValue schema_of(const Key& key);
 JsonValue schema_of(const SearchKey& key);
 

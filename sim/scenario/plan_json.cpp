@@ -13,6 +13,7 @@
 #include "core/contracts.hpp"
 #include "core/count_text.hpp"
 #include "core/json_value.hpp"
+#include "core/mapped.hpp"
 #include "core/number_in.hpp"
 #include "cost/codec_table.hpp"
 #include "plan/pipeline_layout.hpp"
@@ -39,9 +40,9 @@ Bytes read_limit(ObjectReader& reader, std::string_view key, const char* of_libr
 }
 
 const Codec* read_codec(ObjectReader& reader) {
-  std::vector<std::pair<std::string, const Codec*>> names;
-  for (const Codec* codec : codecs()) names.emplace_back(codec->name(), codec);
-  return reader.required_enum<const Codec*>("codec", names);
+  return reader.required_enum<const Codec*>("codec", mapped(codecs(), [](const Codec* codec) {
+                                              return std::pair(std::string(codec->name()), codec);
+                                            }));
 }
 
 /// False, with a problem, when it is not known which codec is meant: then neither are its keys.
@@ -106,7 +107,7 @@ CompressedStages read_stages(ObjectReader& reader) {
   return chosen;
 }
 
-/// What only messages between stages have.
+/// Keys that only messages between stages have.
 void read_message_keys(ObjectReader& reader, Compressor& compressor) {
   compressor.chunks = reader.optional_int("chunks", 1, 1, most_chunks);
   if (compressor.codec->sends_factors() && compressor.chunks > 1)
@@ -340,8 +341,8 @@ ParallelBlock read_parallel(ObjectReader& reader, const SoftwareProfile& softwar
 }
 
 std::string why_no_data(const Parallel& parallel, const GivenGpus& gpus) {
-  const std::int64_t ways = parallel.ranks_of_replica();
-  if (gpus.count % ways == 0) return {};
+  const std::int64_t ranks = parallel.ranks_of_replica();
+  if (gpus.count % ranks == 0) return {};
   return "data is not given, and " + gpus.text + " are no multiple of " +
          product_text(factors_of_replica(parallel));
 }

@@ -19,13 +19,13 @@ std::optional<std::int64_t> gpus_of_degrees(const JsonValue& written) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
   std::int64_t product = 1;
   bool has_any = false;
-  for (const char* degree : {"tensor", "context", "pipeline", "data"}) {
-    const JsonValue* const value = find_at(written, std::string("/parallel/") + degree);
+  for (const char* key : {"tensor", "context", "pipeline", "data"}) {
+    const JsonValue* const value = find_at(written, std::string("/parallel/") + key);
     if (value == nullptr || value->is_null()) continue;
     if (!value->is_integer()) return std::nullopt;
-    const std::int64_t ways = std::get<std::int64_t>(value->content);
-    if (ways < 1 || ways > most / product) return std::nullopt;
-    product *= ways;
+    const std::int64_t degree = std::get<std::int64_t>(value->content);
+    if (degree < 1 || degree > most / product) return std::nullopt;
+    product *= degree;
     has_any = true;
   }
   return has_any ? std::optional(product) : std::nullopt;
@@ -81,16 +81,16 @@ Scenario read_with_any_plan(const JsonValue& written, const ReadWithValues& read
   constexpr std::array<std::int64_t, 4> tensor{8, 4, 2, 1};
   constexpr std::array<std::int64_t, 10> pipeline{1, 2, 3, 4, 5, 6, 8, 10, 16, 32};
   for (const std::int64_t stages : pipeline)
-    for (const std::int64_t ways : tensor) {
+    for (const std::int64_t degree : tensor) {
       JsonValue data;
       if (gpus) {
-        const std::int64_t of_replica = ways * stages * context_of(written);
+        const std::int64_t of_replica = degree * stages * context_of(written);
         if (*gpus % of_replica != 0) continue;
         data = JsonValue(*gpus / of_replica);
       }
       try {
         return read({{"/training/micro_batch", JsonValue(std::int64_t{1})},
-                     {"/parallel/tensor", JsonValue(ways)},
+                     {"/parallel/tensor", JsonValue(degree)},
                      {"/parallel/pipeline", JsonValue(stages)},
                      {"/parallel/data", data},
                      {"/parallel/stage_layers", JsonValue()}});

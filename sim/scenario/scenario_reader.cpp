@@ -14,6 +14,7 @@
 
 #include "core/contracts.hpp"
 #include "core/file_io.hpp"
+#include "core/mapped.hpp"
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "cost/codec_cost.hpp"
@@ -96,6 +97,10 @@ void check_compression_block(const Compression& c, const Parallel& parallel,
 }
 
 using namespace plan_keys;
+
+JsonValue::Array values_of(const std::vector<int>& numbers) {
+  return mapped(numbers, [](int number) { return JsonValue(std::int64_t{number}); });
+}
 
 std::string node_type_pointer(std::size_t type) {
   return "/platform/node_types/" + std::to_string(type);
@@ -195,7 +200,7 @@ class PlanReader {
     return {scenario_->model, training_, block_.parallel, scenario_->software};
   }
 
-  /// Whether it is known how many GPUs each node has.
+  /// True if it is known how many GPUs each node has.
   bool knows_gpus() const {
     const std::size_t types = scenario_->platform.node_types.size();
     bool all = types > 0;
@@ -416,9 +421,8 @@ class PlanReader {
     const Plan& made_plan = scenario_->plan;
     const bool by_part = made_plan.parallel.schedule->is_both_ways();
     const bool by_chunk = !by_part && !made_plan.position_layers.empty();
-    JsonValue::Array by_stage;
-    for (const int count : by_part ? made_plan.position_layers : made_plan.stage_layers)
-      by_stage.emplace_back(std::int64_t{count});
+    JsonValue::Array by_stage =
+        values_of(by_part ? made_plan.position_layers : made_plan.stage_layers);
     for (std::size_t stage = 0; by_chunk && stage < by_stage.size(); ++stage) {
       JsonValue::Array layers_of_chunks;
       for (int chunk = 0; chunk < parallel.virtual_pipeline; ++chunk)
@@ -536,22 +540,15 @@ void check_slow_parts(const NoiseBlock& noise, const std::vector<NodeType>& node
   }
 }
 
-/// Inputs for balancing a plan's stages. The plan's own stage_layers do not matter.
-struct BalanceInputs {
-  const Transformer* model = nullptr;
-  const Platform* platform = nullptr;
-  const SoftwareProfile* software = nullptr;
-  const Plan* plan = nullptr;
-};
-
+/// Time and memory of stages with any number of layers; the plan's own stage_layers do not matter.
 class StageJudge {
  public:
-  explicit StageJudge(const BalanceInputs& in) : in_(in), plan_(*in.plan) {
+  explicit StageJudge(const Scenario& scenario) : scenario_(scenario), plan_(scenario.plan) {
     const auto stages = static_cast<std::size_t>(plan_.parallel.pipeline);
     devices_of_stage_.resize(stages);
-    memory_.model = in.model;
+    memory_.model = &scenario.model;
     memory_.plan = &plan_;
-    memory_.software = in.software;
+    memory_.software = &scenario.software;
     memory_.device_of_stage.resize(stages);
     for (const PlanDevice& device : plan_.devices) {
       const std::size_t s = device.stage.index();
@@ -577,7 +574,7 @@ class StageJudge {
 
  private:
   const NodeType& type_of(const PlanDevice& device) const {
-    return in_.platform->type_of(device.node);
+    return scenario_.platform.type_of(device.node);
   }
 
   /// The same layers and role on the same kind of node, on the same GPUs where their wiring counts, take the same time.
@@ -594,11 +591,11 @@ class StageJudge {
   }
 
   Seconds pass_time(const PlanDevice& device, const NodeType& node) const {
-    const StageCost cost = stage_cost({in_.model,
+    const StageCost cost = stage_cost({&scenario_.model,
                                        &plan_,
-                                       in_.software,
+                                       &scenario_.software,
                                        &node,
-                                       &in_.platform->fabric,
+                                       &scenario_.platform.fabric,
                                        device.stage,
                                        device.gpus,
                                        {},
@@ -610,7 +607,7 @@ class StageJudge {
     return time;
   }
 
-  const BalanceInputs in_;
+  const Scenario& scenario_;
   Plan plan_;
   std::vector<std::vector<const PlanDevice*>> devices_of_stage_;
   MemoryInputs memory_;
@@ -620,16 +617,15 @@ class StageJudge {
 /// Layers by stage such that the slowest stage is as fast as can be (plan/pipeline_layout.hpp). A stage takes one microbatch's forward
 /// and backward pass of its layers, with embedding or head, on the slowest kind of GPU that holds it, tensor collectives across nodes
 /// uncontended; it fits if its memory does on the smallest. Layers go in multiples of the model chunks a device holds.
-std::vector<int> balanced_stage_layers(const BalanceInputs& in) {
-  const int chunks = in.plan->parallel.virtual_pipeline, parts = in.model->layers / chunks;
-  WT_EXPECT(parts * chunks == in.model->layers);
-  StageJudge judge(in);
-  std::vector<std::vector<StageOption>> options;
-  for (int s = 0; s < in.plan->parallel.pipeline; ++s) {
-    options.emplace_back();
+std::vector<int> balanced_stage_layers(const Scenario& scenario) {
+  const Parallel& parallel = scenario.plan.parallel;
+  const int chunks = parallel.virtual_pipeline, parts = scenario.model.layers / chunks;
+  WT_EXPECT(parts * chunks == scenario.model.layers);
+  StageJudge judge(scenario);
+  std::vector<std::vector<StageOption>> options(static_cast<std::size_t>(parallel.pipeline));
+  for (std::size_t stage = 0; stage < options.size(); ++stage)
     for (int n = 0; n <= parts; ++n)
-      options.back().push_back(judge.with_layers(StageId{s}, n * chunks));
-  }
+      options[stage].push_back(judge.with_layers(StageId{stage}, n * chunks));
   std::vector<int> layers = split_stages(options);
   for (int& count : layers) count *= chunks;
   return layers;
@@ -638,7 +634,7 @@ std::vector<int> balanced_stage_layers(const BalanceInputs& in) {
 constexpr int scenario_version = 1;
 constexpr const char* default_software = "megatron-lm-2021";
 
-/// Of a scenario, in the order in which messages list them.
+/// The keys of a scenario, in the order in which messages list them.
 constexpr std::array keys{"$schema",     "extends",   "name",   "version",           "model",
                           "platform",    "software",  "nodes",  "training",          "parallel",
                           "compression", "sweep",     "search", "memory_correction", "job",
@@ -646,7 +642,7 @@ constexpr std::array keys{"$schema",     "extends",   "name",   "version",      
 
 enum class VersionKey { required, optional };
 
-/// What was read before from values that are the same again; null: not read.
+/// Parts read before from values that are the same again; null: not read.
 struct KnownParts {
   const Transformer* model = nullptr;
   const Platform* platform = nullptr;
@@ -807,13 +803,10 @@ class ScenarioReader {
   /// Puts the layers in place of "balanced", in the plan and in the resolved scenario, of which the rest is known to be sound.
   void balance_stages() {
     Plan& plan = scenario_.plan;
-    plan.stage_layers =
-        balanced_stage_layers({&scenario_.model, &scenario_.platform, &scenario_.software, &plan});
+    plan.stage_layers = balanced_stage_layers(scenario_);
     plan.parallel.stage_layers = plan.stage_layers;
     plan.position_layers = plan.parallel.position_layers = {};
-    JsonValue::Array layers;
-    for (const int count : plan.stage_layers) layers.emplace_back(std::int64_t{count});
-    find_at(tree_, "/parallel/stage_layers")->content = std::move(layers);
+    find_at(tree_, "/parallel/stage_layers")->content = values_of(plan.stage_layers);
   }
 
   void read_extras(ObjectReader& root) {
@@ -1010,7 +1003,7 @@ class ScenarioReader {
   std::optional<NoiseBlock> noise_;
 };
 
-/// Whether a value that the options set changes what stands at `part`.
+/// True if a value that the options set changes what stands at `part`.
 bool change(const ReadOptions& options, const std::string& part) {
   const auto changes_it = [&](const auto& each) {
     return each.first == part || each.first.empty() || lies_inside(each.first, part) ||

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/enum_array.hpp"
+#include "core/mapped.hpp"
 #include "core/object_reader.hpp"
 #include "units/quantity.hpp"
 
@@ -26,7 +27,7 @@ inline const char* unit_of(Objective objective) {
   return units[objective];
 }
 
-/// Of what every table of plans or points has: time and tokens/s.
+/// True for the columns of every table of plans or points: time and tokens/s.
 inline bool is_always_shown(Objective objective) {
   return objective == Objective::time || objective == Objective::tokens_per_second;
 }
@@ -61,11 +62,8 @@ struct SearchBlock {
   PlacementChoice placement = PlacementChoice::megatron;
   Objective objective = Objective::time;
 
-  /// Whether several values of the key are tried.
-  bool varies(std::string_view name) const {
-    const auto found = values.find(name);
-    return found != values.end() && found->second.size() > 1;
-  }
+  /// True if several values of the key are tried.
+  bool varies(std::string_view name) const { return value_in(values, name, {}).size() > 1; }
 };
 
 /// Reads the `search` block. `memory_margin` is a share, "5 %", or a size, "2 GiB".

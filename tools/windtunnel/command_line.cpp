@@ -2,11 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "core/mapped.hpp"
+#include "core/number_in.hpp"
 #include "core/problem.hpp"
 #include "scenario/overrides.hpp"
 #include "windtunnel/commands.hpp"
@@ -21,7 +22,7 @@ constexpr const char* commands_there_are =
 
 constexpr const char* common_options = "Options of every command";
 
-/// What can stand for a value that the help calls `type`.
+/// The completion of a value that the help calls `type`.
 Completion completion_of(const std::string& type) {
   if (type == "/POINTER=VALUE") return Completion::settings;
   if (type == "/POINTER") return Completion::pointers;
@@ -160,7 +161,7 @@ class Grammar {
       command->allow_extras();
       if (!each.argument.empty())
         command->add_option(each.argument, line_.arguments, each.about)->type_name("");
-      if (each.add_options != nullptr && is_asked_for(each.name)) each.add_options(command, line_);
+      if (each.add_options && is_asked_for(each.name)) each.add_options(command, line_);
     }
   }
 
@@ -169,7 +170,7 @@ class Grammar {
     return app_.get_formatter()->make_help(&app_, "", CLI::AppFormatMode::Normal);
   }
 
-  /// Of `windtunnel help` and `windtunnel help COMMAND`.
+  /// The text of `windtunnel help` and `windtunnel help COMMAND`.
   std::string help_of_arguments() const {
     if (line_.arguments.empty()) return program_help();
     if (line_.arguments.size() > 1)
@@ -196,9 +197,7 @@ class Grammar {
   }
 
   std::vector<std::string> command_names() const {
-    std::vector<std::string> names;
-    for (const CLI::App* each : app_.get_subcommands({})) names.push_back(each->get_name());
-    return names;
+    return mapped(app_.get_subcommands({}), &CLI::App::get_name);
   }
 
   void refuse_unknown_words(CLI::App* command) const {
@@ -227,11 +226,11 @@ class Grammar {
     line_.colour = colour_ == "always"  ? ColourChoice::always
                    : colour_ == "never" ? ColourChoice::never
                                         : ColourChoice::automatic;
-    const auto [end, error] =
-        std::from_chars(seed_.data(), seed_.data() + seed_.size(), line_.seed);
-    if (error != std::errc{} || end != seed_.data() + seed_.size())
+    const auto seed = number_in<std::uint64_t>(seed_);
+    if (!seed)
       throw UsageError("--seed is " + in_quotes(seed_) +
                        ", which is not a whole number from 0 to 2^64 - 1");
+    line_.seed = *seed;
     for (const std::string& set : sets_) {
       const std::size_t equals = set.find('=');
       if (equals == std::string::npos)

@@ -41,26 +41,26 @@ struct CommandLine {
   std::string rank_traces;              ///< of run
   bool trace_all = false;               ///< of run
   bool lists_memory = false;            ///< of run
-  bool by_layer = false;                ///< --detail layer, of run
+  std::string detail;                   ///< of run: "pass", "layer"; empty: pass
   std::string engine;                   ///< of `run`: engine_named(); empty: simgrid
   std::string report;                   ///< --report: the page, of all commands that have one
   std::vector<std::string> fail_above;  ///< of validate
   bool details = false;                 ///< of validate
 
-  // Of compare.
+  // Options of compare.
   std::string toggle;  ///< JSON pointer of what one of two runs goes without; empty: none
   bool break_even = false;
 
   CodecRequest codec;  ///< of codec; file and seed stand elsewhere here
 
-  // Of collective.
+  // Options of collective.
   std::vector<std::string> bytes;
   std::vector<int> gpus;
   std::string model;  ///< of new, which has platform and gpus as collective does
   std::optional<int> global_batch, sequence;  ///< of new
   std::string algorithm;                      ///< of collective_algorithms(); empty: the first
 
-  // Of schedule. 0: not given.
+  // Options of schedule. 0: not given.
   int stages = 0, microbatches = 0, chunks = 0;
   std::string svg;  ///< of schedule draw and of validate
 
@@ -95,6 +95,9 @@ class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+inline void refuse_if(bool is_wrong, const char* why) {
+  if (is_wrong) throw UsageError(why);
+}
 
 /// Throws UsageError.
 CommandLine parse_command_line(int argc, const char* const* argv);

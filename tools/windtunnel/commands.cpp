@@ -51,18 +51,21 @@ CLI::Validator output_name() {
 /// Adds the options of one command. `type` stands for the value in the help.
 class Options {
  public:
-  explicit Options(CLI::App* command) : command_(command) {}
+  Options(CLI::App* command) : command_(command) {}
 
   template <class Value>
   CLI::Option* value(const std::string& name, Value& value, const char* type,
                      const std::string& about) {
     return command_->add_option(name, value, about)->type_name(type);
   }
-  void flag(const char* name, bool& value, const char* about) {
-    command_->add_flag(name, value, about);
+  CLI::Option* flag(const char* name, bool& value, const char* about) {
+    return command_->add_flag(name, value, about);
   }
   void output(const char* name, std::string& file, const char* type, const char* about) {
     value(name, file, type, about)->check(output_name());
+  }
+  void report(CommandLine& line) {
+    output("--report", line.report, "OUT.html", "Write an HTML page that opens from disk");
   }
   template <class Number>
   void number(const char* name, Number& number, int least, int most, const std::string& about,
@@ -87,27 +90,19 @@ class Options {
   CLI::App* command_;
 };
 
-void add_report(CLI::App* command, CommandLine& line) {
-  Options(command).output("--report", line.report, "OUT.html",
-                          "Write an HTML page that opens from disk");
-}
-
-void add_run_options(CLI::App* run, CommandLine& line) {
-  Options options(run);
+void add_run_options(Options options, CommandLine& line) {
   options.output("--trace", line.trace, "OUT", "Write a Chrome trace (.json or .json.gz)");
   options.flag("--trace-all", line.trace_all,
                "Write every device to the trace, even if viewers cannot load it");
   options.output("--rank-traces", line.rank_traces, "DIR",
                  "Write a trace of each simulated device, named by its first rank");
-  add_report(run, line);
-  run->add_flag("--memory", line.lists_memory,
-                "Print the tensors that make up each stage's memory, the largest first");
-  run->add_option_function<std::string>(
-         "--detail", [&line](const std::string& detail) { line.by_layer = detail == "layer"; },
-         "layer: simulate each kernel and collective of every layer as an event, and show them in "
-         "a trace; times are those of pass, unless messages contend")
-      ->type_name("pass|layer")
-      ->check(one_of({"pass", "layer"}));
+  options.report(line);
+  options.flag("--memory", line.lists_memory,
+               "Print the tensors that make up each stage's memory, the largest first");
+  options.word(
+      "--detail", line.detail, "pass|layer",
+      "layer: simulate each kernel and collective of every layer as an event, and show them in "
+      "a trace; times are those of pass, unless messages contend");
   options.word("--engine", line.engine, "simgrid|native|heap",
                "What simulates the iteration (default simgrid): native shares links by the same "
                "rule, faster where messages contend; heap gives each message its links to itself");
@@ -121,8 +116,7 @@ void add_run_options(CLI::App* run, CommandLine& line) {
                  "Write report.json, report.html and trace.json.gz to a folder");
 }
 
-void add_new_options(CLI::App* command, CommandLine& line) {
-  Options options(command);
+void add_new_options(Options options, CommandLine& line) {
   options.value("--model", line.model, "MODEL",
                 "A name that windtunnel list models prints, or a path");
   options.value("--platform", line.platform, "PLATFORM",
@@ -137,8 +131,7 @@ void add_new_options(CLI::App* command, CommandLine& line) {
                 "The file to write, which must not exist (default: standard output)");
 }
 
-void add_schedule_options(CLI::App* schedule, CommandLine& line) {
-  Options options(schedule);
+void add_schedule_options(Options options, CommandLine& line) {
   constexpr int most = 1 << 20;
   options.number("--stages", line.stages, 1, most, "Pipeline stages of a named schedule");
   options.number("--microbatches", line.microbatches, 1, most, "Microbatches of a named schedule");
@@ -148,8 +141,7 @@ void add_schedule_options(CLI::App* schedule, CommandLine& line) {
   options.value("--svg", line.svg, "OUT", "Write the drawing as a picture");
 }
 
-void add_device_options(CLI::App* device, CommandLine& line) {
-  Options options(device);
+void add_device_options(Options options, CommandLine& line) {
   options.flag("--from-datasheet", line.from_datasheet,
                "Complete the file: what a data sheet does not give is scaled from the "
                "nearest measured GPU");
@@ -159,19 +151,17 @@ void add_device_options(CLI::App* device, CommandLine& line) {
   options.value("-o,--output", line.output, "OUT", "Write the completed file");
 }
 
-void add_explain_options(CLI::App* explain, CommandLine& line) {
-  Options options(explain);
+void add_explain_options(Options options, CommandLine& line) {
   options.number("--steps", line.steps, 1, most_explained_steps,
                  "Simulate N iterations with the scenario's noise: how often each resource was "
                  "critical, and what each kind of noise costs");
   options.jobs_of_steps(line);
-  add_report(explain, line);
+  options.report(line);
   options.number("--budget", line.budget, 0, most_seconds,
                  "Start no what-if after this time (default: simulate all)", "SECONDS");
 }
 
-void add_rank_options(CLI::App* rank, CommandLine& line) {
-  Options options(rank);
+void add_rank_options(Options options, CommandLine& line) {
   options.number("--top", line.rank.top, 1, most_plans, "How many plans to print (default 10)",
                  "K");
   options.number("--budget", line.budget, 0, most_plans,
@@ -192,32 +182,29 @@ void add_rank_options(CLI::App* rank, CommandLine& line) {
                  "With --emit: the plan of this number in the table (default 1)");
   options.value("--host-map", line.rank.host_map, "OUT",
                 "With --emit: write which GPU runs which rank");
-  add_report(rank, line);
+  options.report(line);
 }
 
-void add_compare_options(CLI::App* compare, CommandLine& line) {
-  Options options(compare);
+void add_compare_options(Options options, CommandLine& line) {
   options.value("--toggle", line.toggle, "/POINTER",
                 "Run the one FILE without and with the value at the pointer; "
                 "\"compression\" is short for /compression");
   options.flag("--break-even", line.break_even,
                "Find the network bandwidth at which each run is as fast as the first");
-  add_report(compare, line);
+  options.report(line);
 }
 
-void add_job_options(CLI::App* job, CommandLine& line) {
-  Options options(job);
+void add_job_options(Options options, CommandLine& line) {
   constexpr int most_draws = 1'000'000;
   options.number("--draws", line.draws, 1, most_draws,
                  "How many times to simulate the run (default 1000)");
   options.number("--jobs", line.jobs, 1, most_jobs,
                  "Number of threads, which changes no result (default: one per core)");
-  add_report(job, line);
+  options.report(line);
   options.output("--csv", line.csv, "OUT.csv", "Write one row per simulated run");
 }
 
-void add_sweep_options(CLI::App* sweep, CommandLine& line) {
-  Options options(sweep);
+void add_sweep_options(Options options, CommandLine& line) {
   options.value("--out", line.out, "DIR",
                 "Folder of the results; the same command continues an interrupted sweep");
   options.number("--jobs", line.jobs, 1, 1 << 16,
@@ -235,12 +222,11 @@ void add_sweep_options(CLI::App* sweep, CommandLine& line) {
   options.flag("--retry-failed", line.sweep.retry_failed, "Simulate failed points again");
   options.flag("--dry-run", line.dry_run, "List the points and stop");
   options.flag("--status", line.status, "Merge and count the results so far, and stop");
-  sweep->add_flag("--worker", line.worker)->group("");
-  add_report(sweep, line);
+  options.flag("--worker", line.worker, "")->group("");
+  options.report(line);
 }
 
-void add_validate_options(CLI::App* validate, CommandLine& line) {
-  Options options(validate);
+void add_validate_options(Options options, CommandLine& line) {
   options.flag("--details", line.details,
                "Print every point, and the scores of memory, timers and the order of plans");
   options.list("--fail-above", line.fail_above, "METRIC=LIMIT",
@@ -249,11 +235,10 @@ void add_validate_options(CLI::App* validate, CommandLine& line) {
   options.value("--residuals", line.residuals, "FILE",
                 "Write the errors of pairs, from which the order of two plans is judged, into this "
                 "file of residuals");
-  add_report(validate, line);
+  options.report(line);
 }
 
-void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
-  Options options(calibrate);
+void add_calibrate_options(Options options, CommandLine& line) {
   constexpr int most = 1 << 20;
   options.list("--fit", line.calibrate.fit, "NAME[=LOW..HIGH][,NAME]",
                "Constants to fit: emax, memory_efficiency, nic_efficiency, "
@@ -287,8 +272,7 @@ void add_calibrate_options(CLI::App* calibrate, CommandLine& line) {
                 "Write held-out residuals, from which prediction intervals are made");
 }
 
-void add_import_options(CLI::App* command, CommandLine& line) {
-  Options options(command);
+void add_import_options(Options options, CommandLine& line) {
   ImportOptions& import = line.import;
   constexpr int most = 1 << 28;
   options.value("-o,--output", line.output, "OUT",
@@ -316,8 +300,7 @@ void add_import_options(CLI::App* command, CommandLine& line) {
                  "Write what kineto or straggler-trace found as an HTML page that opens from disk");
 }
 
-void add_collective_options(CLI::App* collective, CommandLine& line) {
-  Options options(collective);
+void add_collective_options(Options options, CommandLine& line) {
   options.value("--platform", line.platform, "PLATFORM",
                 "Required: a path, or a name that `windtunnel list platforms` prints");
   options
@@ -333,11 +316,10 @@ void add_collective_options(CLI::App* collective, CommandLine& line) {
       ->delimiter(',');
   options.word("--algorithm", line.algorithm, "flat|hierarchical|ring|tree|nvls_tree",
                "One algorithm instead of the library's choice (flat), as with NCCL_ALGO");
-  add_report(collective, line);
+  options.report(line);
 }
 
-void add_codec_options(CLI::App* codec, CommandLine& line) {
-  Options options(codec);
+void add_codec_options(Options options, CommandLine& line) {
   CodecRequest& request = line.codec;
   options.value("--synthetic", request.synthetic, "KIND",
                 "Instead of a file: gradient or activation");
@@ -357,11 +339,10 @@ void add_codec_options(CLI::App* codec, CommandLine& line) {
   options.number("--error-feedback", request.feedback_messages, 1, 1 << 20,
                  "Also compare the sums of N messages without and with error feedback");
   options.value("-o,--output", line.output, "OUT", "Write the JSON document into a file");
-  add_report(codec, line);
+  options.report(line);
 }
 
-void add_show_options(CLI::App* show, CommandLine& line) {
-  Options options(show);
+void add_show_options(Options options, CommandLine& line) {
   options.flag("--resolved", line.resolved, "Merged, with names and defaults filled in");
   options.flag("--pointers", line.pointers,
                "One line for each value that --set can change, as --set takes it");
@@ -381,49 +362,48 @@ void check_show(const CommandLine& line) {
 
 void check_sweep(const CommandLine& line) {
   check_one_argument(line);
-  if (line.worker && line.arguments.front() == "-")
-    throw UsageError(
-        "windtunnel-mpi starts many processes, of which one could read standard input: name a "
-        "file");
-  if (line.out.empty() && !line.dry_run)
-    throw UsageError("sweep needs --out DIR, the folder of its results (or --dry-run)");
-  if (line.dry_run + line.status + line.worker > 1)
-    throw UsageError("sweep takes one of --dry-run and --status");
-  if (!line.report.empty() && line.dry_run)
-    throw UsageError("--report shows results, and sweep --dry-run has none");
+  refuse_if(line.worker && line.arguments.front() == "-",
+            "windtunnel-mpi starts many processes, of which one could read standard input: name a "
+            "file");
+  refuse_if(line.out.empty() && !line.dry_run,
+            "sweep needs --out DIR, the folder of its results (or --dry-run)");
+  refuse_if(line.dry_run + line.status + line.worker > 1,
+            "sweep takes one of --dry-run and --status");
+  refuse_if(!line.report.empty() && line.dry_run,
+            "--report shows results, and sweep --dry-run has none");
 }
 
 void check_validate(const CommandLine& line) {
-  if (!line.residuals.empty() && (!line.arguments.empty() || !line.overrides.empty()))
-    throw UsageError(
-        "--residuals takes the errors of all sets as shipped: it goes without SETs and --set");
+  refuse_if(!line.residuals.empty() && (!line.arguments.empty() || !line.overrides.empty()),
+            "--residuals takes the errors of all sets as shipped: it goes without SETs and --set");
 }
 
 void check_calibrate(const CommandLine& line) {
   if (!line.calibrate.advise_name.empty()) {
-    if (line.memory || !line.residuals.empty() || !line.output.empty() ||
-        !line.calibrate.predict_name.empty() || !line.prior.empty() || line.fit_draws > 0)
-      throw UsageError("--advise writes no file: it goes with SETs and --fit alone");
+    refuse_if(line.memory || !line.residuals.empty() || !line.output.empty() ||
+                  !line.calibrate.predict_name.empty() || !line.prior.empty() || line.fit_draws > 0,
+              "--advise writes no file: it goes with SETs and --fit alone");
     return;
   }
-  if (!line.calibrate.against_name.empty())
-    throw UsageError("--against names the plan that the one of --advise is decided against");
-  if (line.fit_draws > 0 && (line.memory || line.calibrate.fit.empty() || !line.residuals.empty() ||
-                             !line.output.empty() || !line.calibrate.predict_name.empty()))
-    throw UsageError("--draws tries fits and keeps none: it goes with SETs and --fit alone");
-  if (line.fit_rows > 0 && line.fit_draws == 0)
-    throw UsageError("--rows says how many rows a draw has: it goes with --draws");
-  if (line.arguments.empty())
-    throw UsageError("calibrate needs a SET (a path, or a name as validate takes it)");
+  refuse_if(!line.calibrate.against_name.empty(),
+            "--against names the plan that the one of --advise is decided against");
+  refuse_if(
+      line.fit_draws > 0 && (line.memory || line.calibrate.fit.empty() || !line.residuals.empty() ||
+                             !line.output.empty() || !line.calibrate.predict_name.empty()),
+      "--draws tries fits and keeps none: it goes with SETs and --fit alone");
+  refuse_if(line.fit_rows > 0 && line.fit_draws == 0,
+            "--rows says how many rows a draw has: it goes with --draws");
+  refuse_if(line.arguments.empty(),
+            "calibrate needs a SET (a path, or a name as validate takes it)");
   if (line.memory) {
-    if (!line.calibrate.fit.empty() || !line.residuals.empty() || !line.device.empty() ||
-        !line.software.empty() || !line.platform.empty() || !line.calibrate.predict_name.empty() ||
-        !line.prior.empty())
-      throw UsageError("--memory fits no constants: it goes with -o alone");
+    refuse_if(!line.calibrate.fit.empty() || !line.residuals.empty() || !line.device.empty() ||
+                  !line.software.empty() || !line.platform.empty() ||
+                  !line.calibrate.predict_name.empty() || !line.prior.empty(),
+              "--memory fits no constants: it goes with -o alone");
     return;
   }
   const int files = !line.device.empty() + !line.software.empty() + !line.platform.empty();
-  if (files > 1) throw UsageError("calibrate writes one file: --device, --software or --platform");
+  refuse_if(files > 1, "calibrate writes one file: --device, --software or --platform");
   if ((files == 1) != !line.output.empty())
     throw UsageError(files == 1 ? "-o OUT is missing: where the fitted copy goes"
                                 : "-o needs --device, --software or --platform: the file to copy");
@@ -440,18 +420,17 @@ void check_import(const CommandLine& line) {
 }
 
 void check_probe(const CommandLine& line) {
-  if (!line.script)
-    throw UsageError(
-        "probe measures nothing itself, it prints the script that does (write windtunnel probe "
-        "--script >probe.py, and run it where the GPUs are)");
+  refuse_if(!line.script,
+            "probe measures nothing itself, it prints the script that does (write windtunnel probe "
+            "--script >probe.py, and run it where the GPUs are)");
 }
 
 void check_codec(const CommandLine& line) {
   const CodecRequest& request = line.codec;
-  if (line.arguments.size() + (request.synthetic.empty() ? 0 : 1) != 1)
-    throw UsageError("codec takes one FILE.npy, or --synthetic gradient or activation");
-  if (request.synthetic.empty() && request.rows + request.columns > 0)
-    throw UsageError("--rows and --columns belong to --synthetic: a file has its own shape");
+  refuse_if(line.arguments.size() + (request.synthetic.empty() ? 0 : 1) != 1,
+            "codec takes one FILE.npy, or --synthetic gradient or activation");
+  refuse_if(request.synthetic.empty() && request.rows + request.columns > 0,
+            "--rows and --columns belong to --synthetic: a file has its own shape");
 }
 
 void check_collective(const CommandLine& line) {
@@ -462,8 +441,8 @@ void check_collective(const CommandLine& line) {
           known, [&](CollectiveOperation each) { return line.arguments[0] == dashed_name(each); }))
     throw UsageError("there is no collective " + in_quotes(line.arguments[0]) + " (write " + kinds +
                      ")");
-  if (line.platform.empty())
-    throw UsageError("collective needs --platform, a name that `windtunnel list platforms` prints");
+  refuse_if(line.platform.empty(),
+            "collective needs --platform, a name that `windtunnel list platforms` prints");
 }
 
 void check_compare(const CommandLine& line) {
@@ -483,38 +462,36 @@ void check_schedule(const CommandLine& line) {
     throw UsageError("schedule needs to be told what: check or draw (" + usage + ")");
   if (line.arguments.size() != 2)
     throw UsageError("schedule " + line.arguments[0] + " takes one NAME or FILE (" + usage + ")");
-  if (!line.svg.empty() && line.arguments[0] != "draw")
-    throw UsageError("--svg belongs to schedule draw");
+  refuse_if(!line.svg.empty() && line.arguments[0] != "draw", "--svg belongs to schedule draw");
 }
 
-/// What launches the best plan.
+/// The options that launch the best plan.
 void check_emit(const CommandLine& line) {
-  if (!line.rank.host_map.empty() && line.emit.empty())
-    throw UsageError("--host-map belongs to --emit");
-  if (line.rank.plan > 1 && line.emit.empty()) throw UsageError("--plan belongs to --emit");
-  if (!line.rank.avoid.empty() && !(line.rank.why.empty() && line.rank.method.empty()))
-    throw UsageError("--avoid belongs to rank without --why and --method, which do not compare");
-  if (!line.emit.empty() && !line.rank.why.empty())
-    throw UsageError("--why explains a plan and --emit writes one: use one of them");
+  refuse_if(!line.rank.host_map.empty() && line.emit.empty(), "--host-map belongs to --emit");
+  refuse_if(line.rank.plan > 1 && line.emit.empty(), "--plan belongs to --emit");
+  refuse_if(!line.rank.avoid.empty() && !(line.rank.why.empty() && line.rank.method.empty()),
+            "--avoid belongs to rank without --why and --method, which do not compare");
+  refuse_if(!line.emit.empty() && !line.rank.why.empty(),
+            "--why explains a plan and --emit writes one: use one of them");
 }
 
 void check_steps(const CommandLine& line) {
   if (line.steps == 0) {
-    if (!line.csv.empty()) throw UsageError("--csv belongs to --steps");
-    if (line.jobs > 0) throw UsageError("--jobs belongs to --steps");
+    refuse_if(!line.csv.empty(), "--csv belongs to --steps");
+    refuse_if(line.jobs > 0, "--jobs belongs to --steps");
     return;
   }
-  if (!line.engine.empty())
-    throw UsageError("--engine belongs to run without --steps: the native engine simulates many");
+  refuse_if(!line.engine.empty(),
+            "--engine belongs to run without --steps: the native engine simulates many");
   if (line.command == "explain") {
-    if (!line.report.empty() || line.budget)
-      throw UsageError("--report and --budget belong to explain without --steps");
+    refuse_if(!line.report.empty() || line.budget,
+              "--report and --budget belong to explain without --steps");
     return;
   }
-  if (!line.trace.empty() || !line.rank_traces.empty() || !line.out.empty() || line.lists_memory)
-    throw UsageError(
-        "--trace, --rank-traces, --out and --memory show one iteration: leave out "
-        "--steps, or write the steps with --csv or --report");
+  refuse_if(
+      !line.trace.empty() || !line.rank_traces.empty() || !line.out.empty() || line.lists_memory,
+      "--trace, --rank-traces, --out and --memory show one iteration: leave out "
+      "--steps, or write the steps with --csv or --report");
 }
 
 constexpr const char* does_not_fit = "done; the plan does not fit in the memory of its GPUs";
@@ -535,10 +512,9 @@ ExitCode completion_command(const CommandLine& line) {
   return exit_done;
 }
 
-void add_probe_options(CLI::App* probe, CommandLine& line) {
-  probe->add_flag(
-      "--script", line.script,
-      "Print the script; it needs Python and PyTorch, and takes less than five minutes");
+void add_probe_options(Options options, CommandLine& line) {
+  options.flag("--script", line.script,
+               "Print the script; it needs Python and PyTorch, and takes less than five minutes");
 }
 
 void any_arguments(const CommandLine&) {}
@@ -803,7 +779,7 @@ std::vector<Command> make_commands() {
        .examples = {{"windtunnel help sweep", "the same as windtunnel sweep --help"}}}};
 }
 
-/// Of the program itself.
+/// The entry of the program itself.
 const Command program{
     .name = "",
     .negative = "done, with a negative verdict: does not fit, above a limit, some points failed",
@@ -854,8 +830,8 @@ void check_one_argument(const CommandLine& line) {
 void check_outputs(const CommandLine& line) {
   check_emit(line);
   if (line.command == "run" || line.command == "explain") check_steps(line);
-  if (line.trace_all && line.trace.empty() && line.out.empty())
-    throw UsageError("--trace-all belongs to --trace or --out");
+  refuse_if(line.trace_all && line.trace.empty() && line.out.empty(),
+            "--trace-all belongs to --trace or --out");
   if (!line.report.empty() && !line.report.ends_with(".html") && !line.report.ends_with(".htm"))
     throw UsageError("--report is " + in_quotes(line.report) + ", which does not end in .html");
   if (!line.trace.empty() && !line.trace.ends_with(".json") && !line.trace.ends_with(".json.gz"))

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,9 @@ ExitCode device_command(const CommandLine& line);
 ExitCode job_command(const CommandLine& line);
 ExitCode import_command(const CommandLine& line);
 
-/// Of commands that take a FILE, KIND, SHELL or NAME: that there is one.
+/// Checks that a command which takes a FILE, KIND, SHELL or NAME has one.
 void check_one_argument(const CommandLine& line);
-/// What launches the best plan, and the names of pages and traces.
+/// Checks options that launch the best plan, and the names of pages and traces.
 void check_outputs(const CommandLine& line);
 
 /// A command of the program. Grammar, help, completion, checks and the call are made from its entry in commands().
@@ -52,7 +53,7 @@ struct Command {
   std::vector<std::string> choices = {};  ///< of the first argument, where it is one of a few words
   std::string usage = {};                 ///< what stands behind the argument in the usage line
   ExitCode (*carry_out)(const CommandLine&) = nullptr;
-  void (*add_options)(CLI::App*, CommandLine&) = nullptr;
+  std::function<void(CLI::App*, CommandLine&)> add_options = {};
   /// Throws UsageError where options or the number of arguments make no sense.
   void (*check)(const CommandLine&) = check_one_argument;
   bool takes_set = true;               ///< whether --set has values to change
@@ -65,14 +66,14 @@ const std::vector<Command>& commands();
 /// The program itself, which has a text of help too, where no command has the name.
 const Command& command_named(const std::string& name);
 
-/// What --help says below the options: examples, each with what it is for, and the exit codes.
+/// The end of --help, below the options: examples, each with what it is for, and the exit codes.
 std::string help_ending(const Command& command);
 
 /// The word in double quotes, for messages.
 std::string in_quotes(const std::string& word);
 /// Refuses other words, with the nearest of these.
 CLI::Validator one_of(std::vector<std::string> words);
-/// Of "amp|varuna" both; nothing of a text without a bar.
+/// "amp" and "varuna" of "amp|varuna"; nothing of a text without a bar.
 std::vector<std::string> words_between_bars(const std::string& text);
 
 }  // namespace windtunnel

@@ -16,7 +16,7 @@
 namespace windtunnel {
 namespace {
 
-/// What `read` makes of each file, or every file's problems at once.
+/// The results of `read` on each file, or every file's problems at once.
 template <class Read>
 auto all_read(const std::vector<std::string>& files, const Read& read) {
   std::vector<decltype(read(files.front()))> inputs;
@@ -46,10 +46,10 @@ void check_options(const CommandLine& line, bool any_scenario) {
   if (!line.toggle.empty())
     throw UsageError("compare --toggle needs a scenario, and " + line.arguments.front() +
                      " is a trace");
-  if (!any_scenario && !line.overrides.empty())
-    throw UsageError("--set changes scenarios, and all of the files are traces");
-  if (line.break_even)
-    throw UsageError("compare --break-even needs scenarios, and one of the files is a trace");
+  refuse_if(!any_scenario && !line.overrides.empty(),
+            "--set changes scenarios, and all of the files are traces");
+  refuse_if(line.break_even,
+            "compare --break-even needs scenarios, and one of the files is a trace");
 }
 
 /// `compare` where one of the files is a trace: timelines side by side. Nothing where none is.

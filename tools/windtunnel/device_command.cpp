@@ -1,11 +1,9 @@
-#include <memory>
-
 #include "core/file_io.hpp"
+#include "importers/base_platform.hpp"
 #include "importers/datasheet_device.hpp"
 #include "platform/platform_json.hpp"
 #include "report/json_object.hpp"
 #include "scenario/scenario.hpp"
-#include "scenario/scenario_files.hpp"
 #include "validate/kernel_score.hpp"
 #include "validate/validation_report.hpp"
 #include "windtunnel/commands.hpp"
@@ -15,18 +13,10 @@
 namespace windtunnel {
 namespace {
 
-/// What the file of a device says, by its name or path.
+/// The document of a device's file, by its name or path.
 JsonValue device_file(const std::string& name, const Library& library) {
   if (looks_like_path(name)) read_source(name);  // a path that cannot be read is no bad input
-  Problems problems;
-  ScenarioFiles files(library, {}, problems);
-  Origin origin;
-  origin.kind = OriginKind::command_line;
-  origin.source = std::make_shared<const SourceText>(SourceText{"device " + name, name});
-  JsonValue value(name, origin);
-  files.expand(value, device_files, {});
-  problems.throw_if_any();
-  return value;
+  return file_of_option("device", name, device_files, library);
 }
 
 ExitCode complete(const CommandLine& line, const Library& library) {
@@ -100,14 +90,14 @@ ExitCode score(const CommandLine& line, const Library& library) {
 }  // namespace
 
 ExitCode device_command(const CommandLine& line) {
-  if (line.from_datasheet == line.kernels)
-    throw UsageError("device takes one of --from-datasheet and --kernels");
-  if (line.kernels && !line.output.empty())
-    throw UsageError("-o goes with --from-datasheet, which makes a file");
-  if (line.from_datasheet && (!line.svg.empty() || line.format == ResultFormat::json))
-    throw UsageError("--svg and --json go with --kernels");
-  if (line.from_datasheet && line.arguments.size() > 1)
-    throw UsageError("device --from-datasheet takes one NAME");
+  refuse_if(line.from_datasheet == line.kernels,
+            "device takes one of --from-datasheet and --kernels");
+  refuse_if(line.kernels && !line.output.empty(),
+            "-o goes with --from-datasheet, which makes a file");
+  refuse_if(line.from_datasheet && (!line.svg.empty() || line.format == ResultFormat::json),
+            "--svg and --json go with --kernels");
+  refuse_if(line.from_datasheet && line.arguments.size() > 1,
+            "device --from-datasheet takes one NAME");
   const Library library = Library::find();
   return line.kernels ? score(line, library) : complete(line, library);
 }

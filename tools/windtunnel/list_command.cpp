@@ -4,9 +4,12 @@
 #include <vector>
 
 #include "core/file_io.hpp"
+#include "core/json_build.hpp"
 #include "core/json_value.hpp"
+#include "core/mapped.hpp"
 #include "cost/codec_table.hpp"
 #include "platform/fabric.hpp"
+#include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/terminal_text.hpp"
 #include "scenario/key_table.hpp"
@@ -118,19 +121,17 @@ std::vector<Entry> entries_of(const LibraryKind& kind) {
 
 /// Codecs are no files: the compression block of a scenario names them.
 std::vector<Entry> codec_entries() {
-  std::vector<Entry> entries;
-  for (const Codec* codec : codecs()) entries.push_back({codec->name(), "", codec->traits().about});
-  return entries;
+  return mapped(codecs(), [](const Codec* codec) {
+    return Entry{codec->name(), "", codec->traits().about};
+  });
 }
 
 /// Kinds of fabric, with the keys that each has.
 std::vector<Entry> fabric_entries() {
   std::vector<Entry> entries;
   for (const FabricKind& kind : fabric_kinds()) {
-    JsonValue::Array keys;
-    for (const FabricKey& key : kind.keys) keys.emplace_back(key.name);
     entries.push_back({kind.name, "", kind.about});
-    entries.back().figures.set("keys", JsonValue(std::move(keys)));
+    entries.back().figures.set("keys", JsonValue(mapped<JsonValue>(kind.keys, &FabricKey::name)));
   }
   return entries;
 }
@@ -191,17 +192,17 @@ std::string text_of(const std::vector<Entry>& entries) {
 }
 
 std::string list_json(const std::string& kind, const std::vector<Entry>& entries) {
-  JsonValue::Array list;
-  for (const Entry& entry : entries) {
-    JsonValue item(JsonValue::Object{});
-    item.set("name", JsonValue(entry.name));
-    if (!entry.description.empty()) item.set("description", JsonValue(entry.description));
-    merge_json(item, entry.figures);
-    list.push_back(std::move(item));
-  }
-  JsonValue result(JsonValue::Object{});
-  result.set(kind, JsonValue(std::move(list)));
-  return pretty_text(result) + "\n";
+  return pretty_text(object_of(
+             {{kind, array_of(entries,
+                              [](const Entry& entry) {
+                                const std::string& about = entry.description;
+                                JsonValue item =
+                                    object_of({{"name", entry.name},
+                                               {"description", only_if(!about.empty(), about)}});
+                                merge_json(item, entry.figures);
+                                return item;
+                              })}})) +
+         "\n";
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 #include <string>
 
 #include "core/file_io.hpp"
+#include "core/number_in.hpp"
 #include "scenario/scenario.hpp"
 #include "search/new_scenario.hpp"
 #include "windtunnel/commands.hpp"
@@ -23,19 +23,12 @@ std::string why_unknown(const Library& library, const LibraryKind& kind, const s
          suggest_name(library, kind, name) + ")";
 }
 
-int number_in(const std::string& text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size() ? number : 0;
-}
-
 /// Asks until `complaint` has nothing against the answer.
 template <class Complaint>
 std::string ask(const std::string& question, Complaint complaint) {
   for (std::string answer;;) {
     std::cerr << question << ": " << std::flush;
-    if (!std::getline(std::cin, answer))
-      throw UsageError("new needs --model, --platform and --gpus");
+    refuse_if(!std::getline(std::cin, answer), "new needs --model, --platform and --gpus");
     const std::string problem = answer.empty() ? "nothing was written" : complaint(answer);
     if (problem.empty()) return answer;
     print_message(problem);
@@ -43,15 +36,14 @@ std::string ask(const std::string& question, Complaint complaint) {
 }
 
 NewScenarioRequest request_of(const CommandLine& line, const Library& library) {
-  if (line.gpus.size() > 1) throw UsageError("new takes one --gpus, these are several");
+  refuse_if(line.gpus.size() > 1, "new takes one --gpus, these are several");
   NewScenarioRequest request{line.model, line.platform, line.gpus.empty() ? 0 : line.gpus.front(),
                              line.global_batch, line.sequence};
   const auto complaint_about = [&](const LibraryKind& kind) {
     return [&](const std::string& name) { return why_unknown(library, kind, name); };
   };
   const bool is_whole = !request.model.empty() && !request.platform.empty() && request.gpus > 0;
-  if (!is_whole && ::isatty(STDIN_FILENO) != 1)
-    throw UsageError("new needs --model, --platform and --gpus");
+  refuse_if(!is_whole && ::isatty(STDIN_FILENO) != 1, "new needs --model, --platform and --gpus");
   if (request.model.empty())
     request.model = ask("Model, such as llama3-70b (windtunnel list models has all)",
                         complaint_about(model_files));
@@ -59,8 +51,8 @@ NewScenarioRequest request_of(const CommandLine& line, const Library& library) {
     request.platform = ask("Platform, such as dgx-h100 (windtunnel list platforms has all)",
                            complaint_about(platform_files));
   if (request.gpus == 0)
-    request.gpus = number_in(ask("Number of GPUs", [](const std::string& text) {
-      return number_in(text) > 0 ? "" : "\"" + text + "\" is no number of GPUs";
+    request.gpus = *number_in<int>(ask("Number of GPUs", [](const std::string& text) {
+      return number_in<int>(text) > 0 ? "" : "\"" + text + "\" is no number of GPUs";
     }));
   for (const auto& [kind, name] :
        {std::pair{&model_files, request.model}, {&platform_files, request.platform}})

@@ -168,7 +168,7 @@ ExitCode run_command(const CommandLine& line) {
       simulated(line, scenario,
                 {.make_engine = engine_named(line.engine.empty() ? "simgrid" : line.engine),
                  .keep_timeline = writes_files(line),
-                 .detail = line.by_layer ? Detail::layer : Detail::pass,
+                 .detail = line.detail == "layer" ? Detail::layer : Detail::pass,
                  .evidence = &library});
   const Report& report = simulation.report;
   write_outputs(line, scenario, simulation);

@@ -18,7 +18,7 @@ std::size_t at_once(const CommandLine& line) {
 
 StepOptions step_options(const CommandLine& line) {
   return {static_cast<std::size_t>(line.steps), line.seed,
-          line.by_layer ? Detail::layer : Detail::pass, at_once(line)};
+          line.detail == "layer" ? Detail::layer : Detail::pass, at_once(line)};
 }
 
 ExitCode exit_of_steps(const CommandLine& line, const Scenario& scenario) {

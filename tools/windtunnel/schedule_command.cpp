@@ -1,6 +1,4 @@
-#include <array>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -8,10 +6,12 @@
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
+#include "core/mapped.hpp"
 #include "core/memory_left.hpp"
 #include "core/work_note.hpp"
 #include "plan/schedule.hpp"
 #include "report/json_object.hpp"
+#include "report/number_text.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/in_flight.hpp"
 #include "schedule/schedule_check.hpp"
@@ -30,8 +30,7 @@ std::string text(int number) { return std::to_string(number); }
 
 SchedulePtr known_schedule(const std::string& name) {
   if (SchedulePtr schedule = schedule_named(name)) return schedule;
-  std::vector<std::string> names;
-  for (const SchedulePtr& schedule : named_schedules()) names.push_back(schedule->name);
+  const auto names = mapped(named_schedules(), [](const SchedulePtr& each) { return each->name; });
   const std::string nearest = closest_match(name, names);
   throw UsageError("unknown schedule \"" + name + "\" (" +
                    (nearest.empty() ? "there are " + schedule_name_list() + ", and paths"
@@ -64,8 +63,8 @@ void check_shape(const Schedule& schedule, const OrderShape& shape) {
 
 ScheduleOrders named_orders(const CommandLine& line) {
   const SchedulePtr schedule = known_schedule(line.arguments[1]);
-  if (line.stages == 0 || line.microbatches == 0)
-    throw UsageError("a named schedule needs --stages and --microbatches");
+  refuse_if(line.stages == 0 || line.microbatches == 0,
+            "a named schedule needs --stages and --microbatches");
   const OrderShape shape{line.stages, line.microbatches,
                          line.chunks == 0 ? schedule->fewest_chunks() : line.chunks};
   check_shape(*schedule, shape);
@@ -73,8 +72,8 @@ ScheduleOrders named_orders(const CommandLine& line) {
 }
 
 ScheduleOrders orders_of_file(const CommandLine& line) {
-  if (line.stages + line.microbatches + line.chunks != 0)
-    throw UsageError("a schedule file says its stages, microbatches and chunks itself");
+  refuse_if(line.stages + line.microbatches + line.chunks != 0,
+            "a schedule file says its stages, microbatches and chunks itself");
   const std::filesystem::path path = line.arguments[1];
   Problems problems;
   JsonValue value = parse_json(read_source_or_stdin(path), problems);
@@ -96,10 +95,9 @@ JsonValue label_of(const ScheduleOrders& orders) {
 }
 
 std::vector<int> peaks_of(const ScheduleOrders& orders) {
-  std::vector<int> peaks;
-  for (const std::vector<Step>& order : orders.of_stage)
-    peaks.push_back(static_cast<int>(count_in_flight(order).all));
-  return peaks;
+  return mapped(orders.of_stage, [](const std::vector<Step>& order) {
+    return static_cast<int>(count_in_flight(order).all);
+  });
 }
 
 std::string check_json(const ScheduleOrders& orders) {
@@ -114,13 +112,11 @@ std::string check_json(const ScheduleOrders& orders) {
 std::string check_text(const ScheduleOrders& orders) {
   const ScheduleTiming timing = time_schedule(orders);
   const OrderShape& shape = orders.shape;
-  std::array<char, 32> percent{};
-  std::snprintf(percent.data(), percent.size(), "%.2f %%", 100 * timing.bubble());
   std::string result = orders.name + ": legal. " + count_text(shape.stages, "stage") + ", " +
                        count_text(shape.microbatches, "microbatch") + ", " +
                        count_text(shape.chunks, "chunk") + " a device\n";
-  result += std::string("bubble          ") + percent.data() +
-            " of the time computing, without communication (" +
+  result += "bubble          " + fixed_text(100 * timing.bubble(), 2) +
+            " % of the time computing, without communication (" +
             (timing.splits ? "F = B = W" : "B = 2 F") + ")\n";
   result += "peak in flight ";
   for (const int peak : peaks_of(orders)) result += " " + text(peak);

@@ -25,8 +25,7 @@ ExitCode show_pointers(const CommandLine& line) {
 }
 
 ExitCode show_simgrid(const CommandLine& line, const Scenario& scenario) {
-  if (line.format == ResultFormat::json)
-    throw UsageError("show --simgrid writes XML: it takes no --json");
+  refuse_if(line.format == ResultFormat::json, "show --simgrid writes XML: it takes no --json");
   int gpus = 0;
   for (const NodeType& node : scenario.nodes) gpus += node.gpus;
   if (gpus > most_simgrid_hosts)

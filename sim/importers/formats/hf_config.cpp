@@ -7,6 +7,7 @@
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
 #include "core/json_value.hpp"
+#include "core/mapped.hpp"
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"
@@ -65,7 +66,7 @@ constexpr std::int64_t most_tokens = 1 << 28;
 constexpr std::int64_t most_experts = 1 << 16;
 constexpr std::int64_t most_predicted = 100;
 
-/// What configurations call one size; the first is said where none is there.
+/// Names of one size in configurations; the first is said where none is there.
 using Names = std::vector<const char*>;
 const Names hidden_names{"hidden_size", "n_embd", "n_embed"},
     layer_names{"num_hidden_layers", "n_layer", "num_layers"},
@@ -176,7 +177,7 @@ class ConfigReader {
     const bool latent = ours.find("mla") != nullptr && is_on("kv_lora_rank");
     for (const char* key : {"gated_mlp", "rotary"})
       if (ours.find(key) == nullptr) ours.set(key, JsonValue(false));
-    // Of a model of several parts the whole decides.
+    // The whole decides for a model of several parts.
     const JsonValue* of_whole = config_.find("tie_word_embeddings");
     const bool ties = !part_.key.empty() && of_whole != nullptr && of_whole->is_bool()
                           ? std::get<bool>(of_whole->content)
@@ -197,7 +198,7 @@ class ConfigReader {
                                 {"tied_embeddings", ties},
                                 {"mtp_layers", only_if(depths > 0, depths)},
                                 {"head_size", only_if(size > 0, size)}});
-    // What is false is so by default, but for the halves of GPT-NeoX's layers, which run in parallel.
+    // False is the default, but for the halves of GPT-NeoX's layers, which run in parallel.
     const auto is_default = [&](const JsonValue::Member& member) {
       const bool* flag = std::get_if<bool>(&member.value.content);
       return flag != nullptr && !*flag && (member.key != "parallel_residual" || family != "neox");
@@ -292,7 +293,7 @@ class ConfigReader {
                   "heads", heads_, kv_heads_);
   }
 
-  /// What a model file says of the family, with the configuration's switches in it.
+  /// The entries of a model file for the family, with the configuration's switches in it.
   JsonValue traits() {
     JsonValue resolved = empty_object();
     for (const JsonValue::Member& member : family_.ours.object()) {
@@ -344,9 +345,9 @@ class ConfigReader {
       // By layer_types where they are given, else by a pattern or by the first layer that has a window.
       const JsonValue* types = find("layer_types");
       if (types != nullptr && types->is_array() && !types->array().empty()) {
-        std::vector<bool> slides;
-        for (const JsonValue& type : types->array())
-          slides.push_back(type.is_string() && type.string() == "sliding_attention");
+        const auto slides = mapped(types->array(), [](const JsonValue& type) {
+          return type.is_string() && type.string() == "sliding_attention";
+        });
         const auto windows = std::ranges::count(slides, true);
         const auto first = std::ranges::find(slides, true) - slides.begin();
         if (windows == 0) return std::nullopt;

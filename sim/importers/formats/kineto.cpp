@@ -13,6 +13,7 @@
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
+#include "core/mapped.hpp"
 #include "core/option_error.hpp"
 #include "core/quantile.hpp"
 #include "importers/gpu_totals.hpp"
@@ -21,7 +22,6 @@
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"
-#include "report/terminal_text.hpp"
 #include "scenario/scenario.hpp"
 #include "units/quantity_reader.hpp"
 
@@ -69,10 +69,9 @@ void write_set(const std::vector<ReadTrace>& traces, const ImportRequest& reques
       throw option_error("-o", trace.file,
                          trace.file + " marks no steps: how long an iteration took is not in it",
                          "call prof.step() after each iteration while it is recorded");
-    std::vector<double> steps;
-    for (const TraceStep& step : trace.steps)
-      steps.push_back(trace_time(step.end - step.begin).value());
-    times.push_back(median_of(std::move(steps)));
+    times.push_back(median_of(mapped(trace.steps, [](const TraceStep& step) {
+      return trace_time(step.end - step.begin).value();
+    })));
   }
   const double seconds = median_of(std::move(times));
   imported.found.set("iteration_time_s", JsonValue(seconds));
@@ -117,7 +116,7 @@ std::string group_name(const RankGroup& group) {
   return !group.description.empty() ? group.description : group.name;
 }
 
-/// What the traces cannot tell of ranks; empty where they can tell.
+/// A sentence on what the traces cannot tell of ranks; empty where they can tell.
 std::string cannot_judge_text(const RankVerdict& verdict, const std::vector<RankTrace>& ranks) {
   const RankPower& power = verdict.power;
   if (power.can_judge()) return {};
@@ -190,9 +189,7 @@ std::vector<document::Section> sections_of(const RankVerdict& verdict,
     compared.emplace_back(document::Words());
     compared.emplace_back(std::move(rates));
   }
-  std::vector<document::Part> judged;
-  for (const RankFinding& finding : verdict.findings)
-    judged.emplace_back(document::Words(finding.text));
+  auto judged = mapped<document::Part>(verdict.findings, &RankFinding::text);
   if (const std::string cannot = cannot_judge_text(verdict, ranks); !cannot.empty())
     judged.emplace_back(document::Words(cannot));
   else if (verdict.findings.empty())
@@ -307,7 +304,7 @@ document::TableRow totals_row(const std::string& what, const GpuTotals& gpu) {
   return row;
 }
 
-/// What the ranks say together.
+/// Judges all ranks together.
 void compare_ranks(std::vector<ReadTrace>& traces, document::Document& report,
                    std::vector<std::string>& notes) {
   std::vector<RankTrace> ranks;
@@ -347,7 +344,7 @@ Imported import_kineto(const ImportRequest& request, const Library& library) {
   problems.throw_if_any();
   std::ranges::stable_sort(traces, {}, [](const ReadTrace& read) { return read.trace.rank; });
   Imported imported;
-  // What may make several files no traces of one job.
+  // Reasons why several files may be no traces of one job.
   std::vector<std::string>& doubts = imported.notes;
   std::set<std::int64_t> worlds;
   for (std::size_t i = 0; i < traces.size(); ++i) {

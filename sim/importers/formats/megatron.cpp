@@ -12,6 +12,7 @@
 
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
+#include "core/mapped.hpp"
 #include "core/utf8.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
@@ -102,14 +103,13 @@ void set_sharding(LaunchScenario& scenario, int replicas) {
     const std::string strategy = scenario.is_on("fsdp")
                                      ? scenario.text("fsdp-sharding-strategy")
                                      : scenario.text("data-parallel-sharding-strategy");
-    const auto stage = stages.find(strategy);
-    scenario.set("/parallel/zero_stage", stage == stages.end() ? 3 : stage->second);
+    scenario.set("/parallel/zero_stage", value_in(stages, strategy, 3));
   }
   const int copies = scenario.number("num-distributed-optimizer-instances");
   if (copies > 1 && replicas % copies == 0) scenario.set("/parallel/zero_group", replicas / copies);
 }
 
-/// What follows from other sizes, in validate_args() of megatron/training/arguments.py: a gated MLP is int(4 h 2/3 / 64) 64 wide, and groups of
+/// Sizes that follow from others, in validate_args() of megatron/training/arguments.py: a gated MLP is int(4 h 2/3 / 64) 64 wide, and groups of
 /// queries count with --group-query-attention alone.
 void set_widths(LaunchScenario& scenario, bool is_megatron) {
   constexpr int multiple = 64;
@@ -220,7 +220,7 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
   if (every > 1) scenario.set("/model/moe/every", static_cast<int>(every));
 }
 
-/// What holds where the file does not say (megatron/training/arguments.py): --expert-tensor-parallel-size is the tensor degree, though
+/// Defaults of megatron/training/arguments.py: --expert-tensor-parallel-size is the tensor degree, though
 /// Megatron-DeepSpeed cuts experts with --enable-expert-tensor-parallelism alone; --moe-token-dispatcher-type is allgather (core 0.6 to 0.14).
 void set_expert_parallelism(LaunchScenario& scenario, bool is_deepspeed) {
   if (!scenario.has_experts()) return;
@@ -318,7 +318,7 @@ void set_edge_stages(LaunchScenario& scenario) {
 constexpr const char* megatron_core = "megatron-core-2026@0";
 constexpr const char* megatron_deepspeed = "megatron-deepspeed-2022";
 
-/// What that release still has of recipes, and what a script must ask for (megatron/training/arguments.py): CUDA graphs, scales of fp8 from the tensor
+/// Settings of recipes which that release still has, and which a script must ask for (megatron/training/arguments.py): CUDA graphs, scales of fp8 from the tensor
 /// itself, and parameters kept in fp8.
 void set_stack(LaunchScenario& scenario) {
   const std::string graphs = scenario.text("cuda-graph-impl");
@@ -375,8 +375,8 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
                   " is not read: import deepspeed reads such a file, and /parallel/zero_stage says "
                   "its stage here");
   const int gpus = scenario.gpus(request.options.gpus > 0 ? 0 : num_gpus(scenario));
-  const int ways = scenario.at("/parallel/tensor", 1) * scenario.at("/parallel/pipeline", 1);
-  const int replicas = std::max(1, gpus / std::max(1, ways));  // context counted
+  const int ranks = scenario.at("/parallel/tensor", 1) * scenario.at("/parallel/pipeline", 1);
+  const int replicas = std::max(1, gpus / std::max(1, ranks));  // context counted
   set_precision(scenario);
   set_recomputation(scenario);
   // --cross-entropy-fusion-impl, "native" where it is left out, says which fusion --cross-entropy-loss-fusion asks for, and nothing alone:
@@ -399,8 +399,8 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   if (software == megatron_core) {
     set_stack(scenario);
     set_states(scenario);
-    // What Megatron-LM does unless a switch says otherwise (megatron/training/arguments.py): a script says all that is on, and stays as it is
-    // when the scenario is given another profile. Experts with tensor ways have sequence parallelism on: no stack runs them otherwise.
+    // Defaults of Megatron-LM's switches (megatron/training/arguments.py): a script says all that is on, and stays as it is
+    // when the scenario is given another profile. Experts with a tensor degree have sequence parallelism on: no stack runs them otherwise.
     // Gradients are fp32 with bf16 weights (validate_args()), else as the weights.
     if (!scenario.has_experts() || scenario.at("/parallel/tensor", 1) == 1)
       scenario.set_default("/parallel/sequence_parallel", false);

@@ -11,6 +11,7 @@
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/json_build.hpp"
+#include "core/mapped.hpp"
 #include "core/text_list.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/importer.hpp"
@@ -35,10 +36,7 @@ struct TopologyGpu : PcieDevice {
   std::map<std::string, int> links;  ///< NVLinks by the bus they lead to
   bool has_switch = false;           ///< whether they lead to bridges, as NVSwitches are
 
-  int links_to(const TopologyGpu& peer) const {
-    const auto link = links.find(peer.bus_id);
-    return link == links.end() ? 0 : link->second;
-  }
+  int links_to(const TopologyGpu& peer) const { return value_in(links, peer.bus_id, 0); }
   int num_links() const {
     return std::accumulate(links.begin(), links.end(), 0,
                            [](int sum, const auto& link) { return sum + link.second; });

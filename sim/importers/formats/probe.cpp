@@ -11,6 +11,7 @@
 
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
+#include "core/mapped.hpp"
 #include "core/object_reader.hpp"
 #include "core/option_error.hpp"
 #include "core/quantile.hpp"
@@ -64,15 +65,9 @@ struct ProbeMeasurement {
   Seconds median{};
   Origin origin;
 
-  std::string word(const std::string& key) const {
-    const auto found = words.find(key);
-    return found == words.end() ? "" : found->second;
-  }
+  std::string word(const std::string& key) const { return value_in(words, key, ""); }
   /// 0 where the kind has no such number.
-  double number(const std::string& key) const {
-    const auto found = numbers.find(key);
-    return found == numbers.end() ? 0 : found->second;
-  }
+  double number(const std::string& key) const { return value_in(numbers, key, 0); }
 };
 
 /// One file that the script wrote.
@@ -254,13 +249,11 @@ ProbeFit fit_device(const NodeType& node, const Measurements& measurements) {
   const auto residual = [&](const Device& device, const ProbeMeasurement& each) {
     return predict(device, node.compute_efficiency, each) / each.median;
   };
-  ConstantSearch<Device> search(node.device, constants, std::vector<double>(used.size(), 1.0),
-                                [&](const Device& device) {
-                                  std::vector<double> residuals;
-                                  for (const ProbeMeasurement& each : used)
-                                    residuals.push_back(std::log(residual(device, each)));
-                                  return residuals;
-                                });
+  ConstantSearch<Device> search(
+      node.device, constants, std::vector<double>(used.size(), 1.0), [&](const Device& device) {
+        return mapped(
+            used, [&](const ProbeMeasurement& each) { return std::log(residual(device, each)); });
+      });
   // From starts whose half sizes are smaller and larger than the base's.
   const RobustFit fit = search.best_fit(
       {1.0, 0.2, 5.0}, {1.0, 0.2, 5.0}, [](const std::string& key, double inner, double wave) {
@@ -295,7 +288,7 @@ struct StreamFit {
   std::string text;      ///< "3 sizes, 1.2 % error"
   bool is_held = false;  ///< whether the times depend on the rate at all
 };
-/// Of the calls of one codec in one direction, at two sizes or more.
+/// Fits the calls of one codec in one direction, at two sizes or more.
 StreamFit fit_stream(const Measurements& calls) {
   const auto [least, most] = std::ranges::minmax_element(calls, {}, &ProbeMeasurement::bytes);
   constexpr double range = 1e4, least_overhead = 1e-8;
@@ -309,9 +302,8 @@ StreamFit fit_stream(const Measurements& calls) {
     return (Seconds{values[1]} + call.bytes / (1_GBps * values[0])) / call.median;
   };
   problem.residuals = [&](const std::vector<double>& values) {
-    std::vector<double> residuals;
-    for (const ProbeMeasurement& call : calls) residuals.push_back(std::log(ratio(values, call)));
-    return residuals;
+    return mapped(calls,
+                  [&](const ProbeMeasurement& call) { return std::log(ratio(values, call)); });
   };
   const RobustFit fit = robust_fit(problem);
   double error = 0;
@@ -322,7 +314,7 @@ StreamFit fit_stream(const Measurements& calls) {
           total(fit.sensitivities.front()) >= least_sensitivity};
 }
 
-/// Of a measurement that no number of a platform holds.
+/// A line on a measurement that no number of a platform holds.
 struct UnplacedLine {
   std::string what, at,
       value;        ///< "attention forward, head 128", ", sequence 4096", "61.0 % of the peak"
@@ -425,9 +417,10 @@ class ProbeImport : PlatformImport {
 
   /// Rates and efficiencies are shares of what the base's GPU could do, so that another model's have no place in it.
   void check_gpus() {
-    std::vector<NamedGpu> named;
-    for (const ProbeFile& probe : probes_) named.push_back({probe.gpu, probe.gpu_origin});
-    for (const Problem& problem : contradictions(named)) problems_.add(problem);
+    const auto gpu_of = [](const ProbeFile& probe) {
+      return NamedGpu{probe.gpu, probe.gpu_origin};
+    };
+    for (const Problem& problem : contradictions(mapped(probes_, gpu_of))) problems_.add(problem);
     for (const ProbeMeasurement& each : measurements_)
       if (each.kind == "gemm" && !node().device.peak.contains(each.precision)) {
         problem(each.origin,
@@ -573,7 +566,7 @@ class ProbeImport : PlatformImport {
     return std::nullopt;
   }
 
-  /// What plain PyTorch does in many kernels a codec does in one: its rate is a lower bound, which replaces a smaller number.
+  /// A codec does in one kernel what plain PyTorch does in many: its rate is a lower bound, which replaces a smaller number.
   void raise(JsonValue& object, const std::string& key, BytesPerSecond known,
              const std::string& what, const std::optional<StreamFit>& fit) {
     if (!fit) return;
@@ -602,9 +595,7 @@ class ProbeImport : PlatformImport {
       run.nodes = each.nodes;
       run.times.push_back({each.bytes, each.median, each.origin});
     }
-    std::vector<NcclRun> result;
-    for (auto& [key, run] : by_group) result.push_back(std::move(run));
-    return result;
+    return mapped(by_group, [](const auto& group) { return group.second; });
   }
 
   void check_width(const NcclRun& run) const {

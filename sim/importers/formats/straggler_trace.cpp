@@ -6,13 +6,13 @@
 
 #include "core/count_text.hpp"
 #include "core/json_build.hpp"
+#include "core/mapped.hpp"
 #include "core/text_list.hpp"
 #include "importers/importer.hpp"
 #include "importers/straggler_causes.hpp"
 #include "report/json_object.hpp"
 #include "report/number_text.hpp"
 #include "report/report_view.hpp"
-#include "report/terminal_text.hpp"
 #include "units/quantity_reader.hpp"
 
 namespace windtunnel::formats {
@@ -136,9 +136,8 @@ document::Document document_of(const JobTrace& trace, const StragglerAnalysis& a
                            cause_figure(i, "/saved_s", html::text_of_time),
                            "± " + cause_figure(i, "/standard_error_s", html::text_of_time),
                            cause_figure(i, "/share", percent_text)});
-  std::vector<document::Part> verdict;
-  for (const CauseCost& cost : causes_to_name(analysis))
-    verdict.emplace_back(document::Words(sentence(analysis, cost)));
+  auto verdict = mapped<document::Part>(
+      causes_to_name(analysis), [&](const CauseCost& cost) { return sentence(analysis, cost); });
   if (verdict.empty())
     verdict.emplace_back(document::Words("none: stragglers make a step less than " +
                                          percent_text(straggling_slowdown - 1) + " longer"));
