@@ -5,7 +5,6 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -171,26 +170,10 @@ class BaseLottery {
     }
   }
 
-  /// The plans around `base` that rank tries without a search block: lists of those with the same sizes of groups and microbatch.
-  static std::vector<std::vector<PlanChoice>> plans_around(const Scenario& base,
-                                                           const SearchSpace& space) {
-    const auto head = [](const PlanChoice& choice) {
-      const Parallel& parallel = choice.parallel;
-      return std::tuple(parallel.tensor, parallel.pipeline, parallel.context, parallel.data,
-                        choice.training.micro_batch);
-    };
-    std::vector<std::vector<PlanChoice>> plans;
-    for (PlanChoice& choice : enumerate_plans(base, space)) {
-      if (plans.empty() || head(plans.back().front()) != head(choice)) plans.emplace_back();
-      plans.back().push_back(std::move(choice));
-    }
-    return plans;
-  }
-
-  /// One of these; nothing where the draw is not legal.
-  std::optional<Plan> draw_plan(const Scenario& base, const SearchSpace& space,
-                                const std::vector<std::vector<PlanChoice>>& plans) {
-    auto laid_out = lay_out(base, space, pick(pick(plans)));
+  /// One of the plans around `base` that rank tries without a search block; nothing where the draw is not legal.
+  std::optional<Plan> draw_plan(const Scenario& base, const SearchSpace& space) {
+    const PlanChoice head = pick(enumerate_heads(base, space));
+    auto laid_out = lay_out(base, space, pick(enumerate_plans(base, space, head)));
     if (!std::holds_alternative<Plan>(laid_out)) return std::nullopt;
     return std::get<Plan>(std::move(laid_out));
   }
@@ -290,9 +273,8 @@ int for_each_drawn_plan(BaseLottery lottery, int bases, int plans_of_base, const
   for (int i = 0; i < bases / one_in; ++i) {
     const Scenario base = lottery.draw();
     const SearchSpace space = search_space(base);
-    const auto plans = BaseLottery::plans_around(base, space);
     for (int k = 0; k < plans_of_base; ++k) {
-      const auto plan = lottery.draw_plan(base, space, plans);
+      const auto plan = lottery.draw_plan(base, space);
       if (!plan) continue;
       visit(base, *plan);
       ++visited;

@@ -1,13 +1,15 @@
 #include "search/placement_objective.hpp"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "core/contracts.hpp"
-#include "cost/collective_algorithm.hpp"
 #include "cost/collective_cost.hpp"
 #include "lower/collective_builder.hpp"
 #include "lower/program_builder.hpp"
@@ -60,6 +62,9 @@ int played_microbatches(const Plan& plan, bool plays_operations) {
   return played_rounds * p + m % p;
 }
 
+/// Pipelines worked out together.
+constexpr std::size_t most_lanes = 4;
+
 /// Where the passes end and what all replicas do together begins.
 bool is_tail(const Op& op, int chunks) {
   if (op.kind == OpKind::collective) return op.slot < num_device_collectives;
@@ -98,6 +103,8 @@ class PlacementTables {
     built_ = built_for(scenario, played_plan_);
     for (const PlanDevice& device : plan().devices) {
       slots_.push_back({device.node, device.gpus});
+      exits_.push_back(exit_of(scenario.platform, device.node, scenario.nodes[device.node.index()],
+                               device.gpus));
       attachments_.push_back(network_.attach(device.node, device.gpus));
     }
     layout_.chunks = plan().parallel.virtual_pipeline;
@@ -117,14 +124,18 @@ class PlacementTables {
     fill_fits();
   }
 
-  /// The way from one place to another: links that flows share, and what is paid beside them.
+  /// Links that flows between two places share, and what is paid beside them.
   struct Route {
     bool in_node = true;
     BytesPerSecond bandwidth{};  ///< in the node; nothing else shares it
     Seconds latency{};
-    std::vector<std::pair<LinkId, BytesPerSecond>> links = {};
+    std::uint32_t first_link = 0, num_links = 0;  ///< in link_list_
   };
-  const Route& route(int from_slot, int to_slot) {
+  struct RouteLink {
+    LinkId id;
+    BytesPerSecond bandwidth{};
+  };
+  Route route(int from_slot, int to_slot) {
     routes_.resize(slots_.size());
     std::vector<std::optional<Route>>& row = routes_[static_cast<std::size_t>(from_slot)];
     row.resize(slots_.size());
@@ -133,7 +144,11 @@ class PlacementTables {
     return *known;
   }
 
+  std::span<const RouteLink> links(const Route& route) const {
+    return {link_list_.data() + route.first_link, route.num_links};
+  }
   const Link& link(LinkId id) const { return network_.links()[id.index()]; }
+  std::size_t num_links() const { return network_.links().size(); }
 
   const Scenario& scenario() const { return *scenario_; }
   const Plan& plan() const { return scenario_->plan; }
@@ -144,6 +159,16 @@ class PlacementTables {
   const NodeType& node_type(int slot) const {
     return scenario_->nodes[this->slot(slot).node.index()];
   }
+  /// Whether two slots are of one kind.
+  bool are_alike(int a, int b) const {
+    return kind_of_slot_[static_cast<std::size_t>(a)] == kind_of_slot_[static_cast<std::size_t>(b)];
+  }
+  /// The way out of a slot's node to another's.
+  NodeExit exit(int from, int to) const {
+    return exit_to(scenario_->platform, slot(from).node, slot(to).node,
+                   exits_[static_cast<std::size_t>(from)]);
+  }
+
   /// Works of a stage's device in a slot.
   const std::vector<Work>& works(std::size_t stage, int slot) const {
     return works_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])];
@@ -175,13 +200,16 @@ class PlacementTables {
     return time;
   }
 
-  /// By stage of a pipeline: when its passes end, all microbatches played. Long schedules of equal rounds are played for a few rounds,
-  /// and what the last round added is added for each of the others.
-  std::vector<Seconds> ends(const std::vector<Seconds>& durations) const {
-    std::vector<Seconds> ends = path_->ends(durations);
+  /// Of each pipeline, by stage: when its passes end, all microbatches played. Long schedules of equal rounds are played for a
+  /// few rounds, and what the last round added is added for each of the others.
+  std::vector<std::vector<Seconds>> ends(
+      const std::vector<const std::vector<Seconds>*>& pipelines) const {
+    std::vector<std::vector<Seconds>> ends = path_->ends(pipelines);
     if (!shorter_path_) return ends;
-    const std::vector<Seconds> before = shorter_path_->ends(durations);
-    for (std::size_t s = 0; s < ends.size(); ++s) ends[s] += (ends[s] - before[s]) * left_rounds_;
+    const std::vector<std::vector<Seconds>> before = shorter_path_->ends(pipelines);
+    for (std::size_t i = 0; i < ends.size(); ++i)
+      for (std::size_t s = 0; s < ends[i].size(); ++s)
+        ends[i][s] += (ends[i][s] - before[i][s]) * left_rounds_;
     return ends;
   }
 
@@ -257,23 +285,6 @@ class PlacementTables {
     return account_memory(inputs).stages;
   }
 
-  Route find_route(int from_slot, int to_slot) {
-    const Network::Endpoint &from = slot(from_slot), &to = slot(to_slot);
-    if (from.node == to.node) {
-      const Interconnect& wires = node_type(from_slot).interconnect;
-      return {true, wires.point_to_point * static_cast<double>(from.gpus.size()),
-              wires.point_to_point_latency};
-    }
-    const windtunnel::Route way = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
-                                                 attachments_[static_cast<std::size_t>(to_slot)]);
-    Route route{false, {}, way.latency};
-    for (const PathId path : {way.up, way.down})
-      for (const LinkId id : network_.path(path)) route.links.emplace_back(id, link(id).bandwidth);
-    link_time.resize(network_.links().size());  // the network makes links as routes ask for them
-    link_flows.resize(network_.links().size());
-    return route;
-  }
-
   const Scenario* scenario_;
   Plan played_plan_;        ///< the plan, with as many microbatches as are played
   double left_rounds_ = 0;  ///< rounds of p microbatches that are not played
@@ -281,26 +292,42 @@ class PlacementTables {
   DurationLayout layout_;
   std::vector<Network::Endpoint> slots_;          ///< where the plan's own devices are
   std::vector<Network::Attachment> attachments_;  ///< of the slots
+  std::vector<NodeExit> exits_;                   ///< of the slots, whatever node comes next
   std::vector<int> kind_of_slot_;
   std::vector<Kind> kinds_;
   std::vector<std::vector<std::vector<Work>>> works_;  ///< by stage, by kind
   std::vector<std::vector<char>> fits_;  ///< by stage, by kind; empty where it does not matter
   std::optional<PipelinePath> path_, shorter_path_;  ///< the second: a round fewer
   Network network_;
+  Route find_route(int from_slot, int to_slot) {
+    Route route;
+    const Network::Endpoint &from = slot(from_slot), &to = slot(to_slot);
+    if (from.node == to.node) {
+      const Interconnect& wires = node_type(from_slot).interconnect;
+      route.bandwidth = wires.point_to_point * static_cast<double>(from.gpus.size());
+      route.latency = wires.point_to_point_latency;
+      return route;
+    }
+    route.in_node = false;
+    route.first_link = static_cast<std::uint32_t>(link_list_.size());
+    const windtunnel::Route way = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
+                                                 attachments_[static_cast<std::size_t>(to_slot)]);
+    route.latency = way.latency;
+    for (const PathId path : {way.up, way.down})
+      for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
+    route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
+    return route;
+  }
+
   /// By slots from and to; a row is empty until somebody asks for one of it.
   std::vector<std::vector<std::optional<Route>>> routes_;
-
- public:
-  /// Buffers for sums over links; all zero between uses.
-  std::vector<Seconds> link_time;
-  std::vector<int> link_flows;
+  std::vector<RouteLink> link_list_;
 };
 
 /// Rings that are entered together: what they keep busy, and what does not depend on links.
 struct RingCost {
   Seconds fixed{}, latency{};
   std::vector<std::pair<LinkId, Seconds>> busy;  ///< each link once
-  std::vector<int> slots;                        ///< of the members, ring after ring
 
   /// How long they take while nothing else is on their links.
   Seconds alone() const {
@@ -310,46 +337,216 @@ struct RingCost {
   }
 };
 
-/// A collective of replicas through units that change places.
-struct PlacedRing {
-  std::vector<int> members;          ///< units
-  const Collective* like = nullptr;  ///< in the plan's own placement: how much it moves
-  RingKind work = RingKind::all_reduce;
-  const CollectiveAlgorithm* algorithm = nullptr;
+/// Rings that are entered together, through units that change places. A move works out again which links the flows of the
+/// members that moved cross; steps of a ring only where members share a node, or did.
+class PlacedRings {
+ public:
+  struct Kind {
+    RingKind work = RingKind::all_reduce;
+    std::function<CollectiveSteps(const CollectiveTask&)> steps;
+  };
+  /// One more: through the units `members`, moving as much as `like`, which stands in the plan's own placement and must
+  /// outlive this.
+  void add(std::vector<int> members, const Collective& like, Kind kind) {
+    members_.push_back({std::move(members), &like, std::move(kind)});
+    rings_.emplace_back().slots.assign(members_.back().units.size(), -1);
+  }
+
+  /// Says where the units are now, as CollectiveBuilder would make rings there. Returns whether a member has moved.
+  bool follow(PlacementTables& tables, const std::vector<int>& slot_of, PlacementScratch& scratch) {
+    bool has_moved = false;
+    for (std::size_t i = 0; i < rings_.size(); ++i) {
+      const std::vector<int>& units = members_[i].units;
+      const bool is_same = std::equal(units.begin(), units.end(), rings_[i].slots.begin(),
+                                      [&](const int unit, const int slot) {
+                                        return slot_of[static_cast<std::size_t>(unit)] == slot;
+                                      });
+      if (is_same) continue;
+      if (!has_moved) rings_before_ = rings_;
+      has_moved = true;
+      place(rings_[i], members_[i], tables, slot_of, scratch);
+    }
+    if (!has_moved) return false;
+    cost_before_.busy.swap(cost_.busy);
+    cost_before_.fixed = cost_.fixed;
+    cost_before_.latency = cost_.latency;
+    add_up(tables, scratch);
+    return true;
+  }
+
+  /// Takes back the last follow() that found a move.
+  void undo() {
+    rings_.swap(rings_before_);
+    std::swap(cost_, cost_before_);
+  }
+
+  const RingCost& cost() const { return cost_; }
+
+ private:
+  /// Whether no two slots are on one node.
+  static bool on_own_nodes(const PlacementTables& tables, const std::vector<int>& slots,
+                           std::vector<int>& node_members) {
+    const auto node = [&](int slot) { return tables.slot(slot).node.index(); };
+    bool are_own = true;
+    for (const int slot : slots) {
+      if (node(slot) >= node_members.size()) node_members.resize(node(slot) + std::size_t{1});
+      are_own &= ++node_members[node(slot)] == 1;
+    }
+    for (const int slot : slots) node_members[node(slot)] = 0;
+    return are_own;
+  }
+
+  struct Members {
+    std::vector<int> units;
+    const Collective* like = nullptr;
+    Kind kind;
+  };
+  /// A ring as it lies on the slots.
+  struct Ring {
+    std::vector<int> slots;       ///< by member
+    bool is_spread = false;       ///< each member has a node of its own
+    std::vector<NodeExit> exits;  ///< of such members, to the next
+    NodeExit slowest_exit() const {
+      return *std::min_element(
+          exits.begin(), exits.end(),
+          [](const NodeExit& a, const NodeExit& b) { return a.rate < b.rate; });
+    }
+    Seconds fixed{}, latency{};
+    std::vector<MemberFlow> flows;
+    std::vector<PlacementTables::Route> routes;  ///< of the flows
+  };
+  /// The ways out of the nodes of members that moved, or whose next did.
+  static void follow_exits(Ring& ring, const std::vector<int>& before, PlacementTables& tables) {
+    const std::size_t n = ring.slots.size();
+    const bool knows_others = !ring.exits.empty();
+    ring.exits.resize(ring.is_spread ? n : 0);
+    for (std::size_t i = 0; i < ring.exits.size(); ++i) {
+      const std::size_t next = (i + 1) % n;
+      if (knows_others && ring.slots[i] == before[i] && ring.slots[next] == before[next]) continue;
+      ring.exits[i] = tables.exit(ring.slots[i], ring.slots[next]);
+    }
+  }
+  /// A collective whose members all have nodes of their own has the same steps wherever the slowest way out of a node is as fast.
+  void place(Ring& ring, const Members& members, PlacementTables& tables,
+             const std::vector<int>& slot_of, PlacementScratch& scratch) const {
+    const std::vector<int> before = ring.slots;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      ring.slots[i] = slot_of[static_cast<std::size_t>(members.units[i])];
+    const bool was_spread = ring.is_spread;
+    ring.is_spread = on_own_nodes(tables, ring.slots, scratch.node_members);
+    const std::optional<NodeExit> was =
+        was_spread ? std::optional(ring.slowest_exit()) : std::nullopt;
+    follow_exits(ring, before, tables);
+    const bool keeps_steps = was && ring.is_spread && ring.slowest_exit() == *was &&
+                             tables.are_alike(before.front(), ring.slots.front());
+    if (!keeps_steps) {
+      std::vector<NodeId> nodes;
+      for (const int slot : ring.slots) nodes.push_back(tables.slot(slot).node);
+      const CollectiveMembers placed{
+          std::move(nodes),
+          [&](std::size_t i) -> const std::vector<int>& { return tables.slot(ring.slots[i]).gpus; },
+          [&](std::size_t i) -> const NodeType& { return tables.node_type(ring.slots[i]); }};
+      CollectiveSteps steps = members.kind.steps(
+          collective_task(tables.scenario().platform, placed, members.like->payload,
+                          members.kind.work, tables.scenario().software.gathers_by_pat));
+      ring.fixed = steps.fixed;
+      ring.latency = steps.latency;
+      ring.flows = std::move(steps.flows);
+      ring.routes.resize(ring.flows.size());
+    }
+    for (std::size_t i = 0; i < ring.flows.size(); ++i) {
+      const auto [from, to, bytes] = ring.flows[i];
+      if (keeps_steps && before[from] == ring.slots[from] && before[to] == ring.slots[to]) continue;
+      ring.routes[i] = tables.route(ring.slots[from], ring.slots[to]);
+    }
+  }
+
+  /// Each link once, with all the time it is kept busy.
+  void add_up(const PlacementTables& tables, PlacementScratch& scratch) {
+    std::vector<Seconds>& link_time = scratch.link_time;
+    if (link_time.size() < tables.num_links()) link_time.resize(tables.num_links());
+    cost_.fixed = cost_.latency = Seconds{0};
+    cost_.busy.clear();
+    for (const Ring& ring : rings_) {
+      cost_.fixed = std::max(cost_.fixed, ring.fixed);
+      cost_.latency = std::max(cost_.latency, ring.latency);
+      for (std::size_t i = 0; i < ring.flows.size(); ++i) {
+        for (const auto& link : tables.links(ring.routes[i])) {
+          Seconds& sum = link_time[link.id.index()];
+          if (sum == Seconds{0}) cost_.busy.emplace_back(link.id, Seconds{0});
+          sum += ring.flows[i].bytes / link.bandwidth;
+        }
+      }
+    }
+    for (auto& [link, time] : cost_.busy) time = std::exchange(link_time[link.index()], Seconds{0});
+  }
+
+  std::vector<Members> members_;
+  std::vector<Ring> rings_, rings_before_;
+  RingCost cost_, cost_before_;
 };
 
-/// What rings that are entered together take where the units are, as CollectiveBuilder would make them there. Each link once, with all the
-/// time that it is kept busy.
-RingCost cost_of(const std::vector<PlacedRing>& rings, const std::vector<int>& slot_of,
-                 PlacementTables& tables) {
-  RingCost cost;
-  for (const PlacedRing& ring : rings) {
-    const auto slot = [&](std::size_t member) {
-      return slot_of[static_cast<std::size_t>(ring.members[member])];
-    };
-    std::vector<NodeId> nodes;
-    for (std::size_t i = 0; i < ring.members.size(); ++i)
-      nodes.push_back(tables.slot(slot(i)).node);
-    const CollectiveMembers placed{
-        std::move(nodes),
-        [&](std::size_t i) -> const std::vector<int>& { return tables.slot(slot(i)).gpus; },
-        [&](std::size_t i) -> const NodeType& { return tables.node_type(slot(i)); }};
-    const CollectiveSteps steps = ring.algorithm->steps(
-        collective_task(tables.scenario().platform, placed, ring.like->payload, ring.work,
-                        tables.scenario().software.gathers_by_pat));
-    cost.fixed = std::max(cost.fixed, steps.fixed);
-    cost.latency = std::max(cost.latency, steps.latency);
-    for (const auto& [from, to, bytes] : steps.flows)
-      for (const auto& [link, bandwidth] : tables.route(slot(from), slot(to)).links) {
-        Seconds& sum = tables.link_time[link.index()];
-        if (sum == Seconds{0}) cost.busy.emplace_back(link, Seconds{0});
-        sum += bytes / bandwidth;
+/// The messages of one channel of a stage in all pipelines: each link is shared by those that cross it.
+class PlacedMessages {
+ public:
+  struct Flow {
+    int from = 0, to = 0;  ///< units
+    int from_slot = -1, to_slot = -1;
+    PlacementTables::Route route{};
+    BytesPerSecond share{};    ///< of its slowest link
+    bool has_changed = false;  ///< by the last follow()
+  };
+  void add(int from, int to) { flows_.push_back({from, to}); }
+
+  /// Says where the units are now. Returns whether one has moved.
+  bool follow(PlacementTables& tables, const std::vector<int>& slot_of, PlacementScratch& scratch) {
+    bool has_moved = false;
+    for (std::size_t i = 0; i < flows_.size(); ++i) {
+      const int from = slot_of[static_cast<std::size_t>(flows_[i].from)];
+      const int to = slot_of[static_cast<std::size_t>(flows_[i].to)];
+      if (from == flows_[i].from_slot && to == flows_[i].to_slot) continue;
+      if (!has_moved) {
+        flows_before_ = flows_;
+        for (Flow& flow : flows_) flow.has_changed = false;
       }
+      has_moved = true;
+      flows_[i].from_slot = from;
+      flows_[i].to_slot = to;
+      flows_[i].route = tables.route(from, to);
+      flows_[i].has_changed = true;
+    }
+    if (has_moved) share_links(tables, scratch);
+    return has_moved;
   }
-  for (auto& [link, time] : cost.busy)
-    time = std::exchange(tables.link_time[link.index()], Seconds{0});
-  return cost;
-}
+
+  /// Takes back the last follow() that found a move.
+  void undo() { flows_.swap(flows_before_); }
+  const std::vector<Flow>& flows() const {
+    return flows_;
+  }  ///< in the order in which they were added
+
+ private:
+  void share_links(const PlacementTables& tables, PlacementScratch& scratch) {
+    std::vector<int>& link_flows = scratch.link_flows;
+    if (link_flows.size() < tables.num_links()) link_flows.resize(tables.num_links());
+    for (const Flow& flow : flows_)
+      for (const auto& link : tables.links(flow.route)) ++link_flows[link.id.index()];
+    for (Flow& flow : flows_) {
+      BytesPerSecond share = flow.route.in_node
+                                 ? flow.route.bandwidth
+                                 : BytesPerSecond{std::numeric_limits<double>::infinity()};
+      for (const auto& link : tables.links(flow.route))
+        share = std::min(share, link.bandwidth / static_cast<double>(link_flows[link.id.index()]));
+      if (share == flow.share) continue;
+      flow.share = share;
+      flow.has_changed = true;
+    }
+    for (const Flow& flow : flows_)
+      for (const auto& link : tables.links(flow.route)) link_flows[link.id.index()] = 0;
+  }
+
+  std::vector<Flow> flows_, flows_before_;
+};
 
 PlacementObjective::PlacementObjective(const PlacementObjective&) = default;
 PlacementObjective::~PlacementObjective() = default;
@@ -381,6 +578,7 @@ PlacementObjective::PlacementObjective(const Scenario& scenario, std::vector<int
       replicas, std::vector<Seconds>(tables_->layout().size(static_cast<std::size_t>(pipeline_))));
   ends_.assign(replicas, std::vector<Seconds>(static_cast<std::size_t>(pipeline_)));
   dirty_.assign(replicas, 0);
+  add_messages();
   add_rings();
   slot_of_ = slots;
   place(slots);
@@ -395,79 +593,87 @@ void PlacementObjective::place(const std::vector<int>& slots) {
 }
 
 void PlacementObjective::move(const std::vector<std::pair<int, int>>& changes) {
-  apply(changes);
-  refresh_ends();
-  value_before_ = std::exchange(value_, total());
+  undo_.slots.clear();
+  undo_.ends.clear();
+  undo_.durations.clear();
+  undo_.rings.clear();
+  undo_.messages.clear();
+  undo_.embedding = embedding_;
+  undo_.value = value_;
+  std::vector<char> stages(static_cast<std::size_t>(pipeline_), 0);
+  for (const auto& [unit, slot] : changes) {
+    undo_.slots.emplace_back(unit, slot_of(unit));
+    slot_of_[static_cast<std::size_t>(unit)] = slot;
+    stages[static_cast<std::size_t>(unit / parts_ % pipeline_)] = 1;
+  }
+  refresh(stages, changes);
 }
 
 void PlacementObjective::undo() {
-  apply(std::exchange(undo_, {}));
-  for (auto& [replica, ends] : ends_before_) {
-    ends_[replica] = std::move(ends);
-    dirty_[replica] = 0;
-  }
-  value_ = value_before_;
+  for (const auto& [unit, slot] : undo_.slots) slot_of_[static_cast<std::size_t>(unit)] = slot;
+  // Backwards: a duration that changed twice is the first one again.
+  for (auto old = undo_.durations.rbegin(); old != undo_.durations.rend(); ++old)
+    durations_[old->replica][old->index] = old->time;
+  for (auto& [replica, ends] : undo_.ends) ends_[replica] = std::move(ends);
+  for (const std::size_t ring : undo_.rings) rings_[ring].undo();
+  for (const std::size_t messages : undo_.messages) messages_[messages].undo();
+  embedding_ = undo_.embedding;
+  value_ = undo_.value;
+  undo_ = Undo{};
+  undo_.embedding = embedding_;
+  undo_.value = value_;
 }
 
 /// Works out again what the moved units touch: their works, the messages of the stages around theirs, their stages' rings.
-void PlacementObjective::apply(const std::vector<std::pair<int, int>>& changes) {
-  undo_.clear();
-  std::vector<char> moved(static_cast<std::size_t>(pipeline_), 0);  // by stage
-  const auto has_moved = [&](int stage) { return moved[static_cast<std::size_t>(stage)] != 0; };
-  for (const auto& [unit, slot] : changes) {
-    undo_.emplace_back(unit, slot_of(unit));
-    slot_of_[static_cast<std::size_t>(unit)] = slot;
-    moved[static_cast<std::size_t>(unit / parts_ % pipeline_)] = 1;
-  }
-  for (const auto& [unit, slot] : changes) {
+void PlacementObjective::refresh(const std::vector<char>& stages,
+                                 const std::vector<std::pair<int, int>>& units) {
+  for (const auto& [unit, slot] : units) {
     const int replica = unit / parts_ / pipeline_, stage = unit / parts_ % pipeline_;
     set_works(replica, stage);
     set_operation_collectives(replica, stage);
   }
-  const auto find_cost = [&](std::size_t ring) {
-    std::vector<int> slots;
-    for (const PlacedRing& each : rings_[ring])
-      for (const int unit : each.members) slots.push_back(slot_of(unit));
-    if (slots == costs_[ring].slots) return;
-    std::swap(costs_[ring], costs_before_[ring]);  // most moves are taken back
-    if (slots == costs_[ring].slots) return;
-    costs_[ring] = cost_of(rings_[ring], slot_of_, *tables_);
-    costs_[ring].slots = std::move(slots);
-  };
   for (int stage = 0; stage < pipeline_; ++stage) {
     for (int channel = 0; channel < num_channels(stage); ++channel)
-      if (has_moved(stage) || has_moved(target(stage, channel))) set_messages(stage, channel);
-    if (!has_moved(stage)) continue;
+      if (stages[static_cast<std::size_t>(stage)] != 0 ||
+          stages[static_cast<std::size_t>(target(stage, channel))] != 0)
+        set_messages(stage, channel);
+    if (stages[static_cast<std::size_t>(stage)] == 0) continue;
     for (const std::uint32_t number : ring_numbers_) {
       const std::size_t ring = ring_of(stage, number);
-      find_cost(ring);
-      if (number < num_device_collectives) continue;
+      if (!follow(ring) || number < num_device_collectives) continue;
       for (int replica = 0; replica < data_; ++replica)  // chunk by chunk, bucket after bucket
         set_duration(replica, tables_->layout().collective(static_cast<std::size_t>(stage), number),
-                     costs_[ring].alone());
+                     rings_[ring].cost().alone());
     }
   }
-  if (ties_embeddings_ && (has_moved(embedding_stage_) || has_moved(head_stage_))) {
-    const std::size_t edges =
-        ring_of(embedding_stage_, windtunnel::slot_of(CollectiveSlot::embedding_sync));
-    find_cost(edges);
-    embedding_ = costs_[edges].alone();
-  }
+  const std::size_t edges =
+      ring_of(embedding_stage_, windtunnel::slot_of(CollectiveSlot::embedding_sync));
+  if (ties_embeddings_ && follow(edges)) embedding_ = rings_[edges].cost().alone();
+  refresh_ends();
+  value_ = total();
 }
 
 /// Of the pipelines whose durations have changed.
 void PlacementObjective::refresh_ends() {
-  ends_before_.clear();
-  for (std::size_t replica = 0; replica < ends_.size(); ++replica)
-    if (std::exchange(dirty_[replica], 0) != 0)
-      ends_before_.emplace_back(replica,
-                                std::exchange(ends_[replica], tables_->ends(durations_[replica])));
+  std::vector<std::size_t> replicas;
+  std::vector<const std::vector<Seconds>*> pipelines;
+  for (std::size_t replica = 0; replica < ends_.size(); ++replica) {
+    if (std::exchange(dirty_[replica], 0) == 0) continue;
+    replicas.push_back(replica);
+    pipelines.push_back(&durations_[replica]);
+  }
+  std::vector<std::vector<Seconds>> ends = tables_->ends(pipelines);
+  for (std::size_t i = 0; i < replicas.size(); ++i) {
+    undo_.ends.emplace_back(replicas[i], std::move(ends_[replicas[i]]));
+    ends_[replicas[i]] = std::move(ends[i]);
+  }
 }
 
 void PlacementObjective::set_duration(int replica, std::uint32_t index, Seconds time) {
   const auto r = static_cast<std::size_t>(replica);
   Seconds& duration = durations_[r][index];
   if (duration == time) return;
+  undo_.durations.push_back({r, index, duration});
   duration = time;
   dirty_[r] = 1;
 }
@@ -500,37 +706,42 @@ int PlacementObjective::target(int stage, int channel) const {
                               .index());
 }
 
-/// A message takes as long as its slowest part; those of all pipelines share links.
-void PlacementObjective::set_messages(int stage, int channel) {
-  std::vector<const PlacementTables::Route*> routes;  // each pipeline's parts beside each other
-  for (int replica = 0; replica < data_; ++replica)
-    for (int part = 0; part < parts_; ++part)
-      routes.push_back(&tables_->route(slot_of(unit(replica, stage, part)),
-                                       slot_of(unit(replica, target(stage, channel), part))));
-  std::vector<int>& flows = tables_->link_flows;
-  for (const auto* route : routes)
-    for (const auto& [link, bandwidth] : route->links) ++flows[link.index()];
-  std::vector<BytesPerSecond> rates;
-  for (const auto* route : routes) {
-    rates.push_back(route->in_node ? route->bandwidth : no_limit);
-    for (const auto& [link, bandwidth] : route->links)
-      rates.back() = std::min(rates.back(), bandwidth / static_cast<double>(flows[link.index()]));
+/// By stage and channel, each pipeline's parts beside each other.
+void PlacementObjective::add_messages() {
+  for (int stage = 0; stage < pipeline_; ++stage) {
+    first_messages_.push_back(messages_.size());
+    for (int channel = 0; channel < num_channels(stage); ++channel) {
+      PlacedMessages& messages = messages_.emplace_back();
+      for (int replica = 0; replica < data_; ++replica)
+        for (int part = 0; part < parts_; ++part)
+          messages.add(unit(replica, stage, part), unit(replica, target(stage, channel), part));
+    }
   }
-  for (const auto* route : routes)
-    for (const auto& [link, bandwidth] : route->links) flows[link.index()] = 0;
-  for (int replica = 0; replica < data_; ++replica)
+}
+
+/// A message takes as long as its slowest part.
+void PlacementObjective::set_messages(int stage, int channel) {
+  const std::size_t index =
+      first_messages_[static_cast<std::size_t>(stage)] + static_cast<std::size_t>(channel);
+  if (!messages_[index].follow(*tables_, slot_of_, scratch_)) return;
+  undo_.messages.push_back(index);
+  const auto flow_of = [&](int replica) {
+    return messages_[index].flows().begin() + replica * parts_;
+  };
+  for (int replica = 0; replica < data_; ++replica) {
+    const auto first = flow_of(replica), last = flow_of(replica + 1);
+    if (std::none_of(first, last, [](const auto& flow) { return flow.has_changed; })) continue;
     for (std::uint32_t row = 0; row < tables_->layout().messages; ++row) {
       const Bytes bytes = tables_->programs().message_bytes[row];
       Seconds slowest{};
-      for (int part = 0; part < parts_; ++part) {
-        const auto i = static_cast<std::size_t>(replica * parts_ + part);
-        slowest = std::max(slowest, routes[i]->latency + bytes / rates[i]);
-      }
+      for (auto flow = first; flow != last; ++flow)
+        slowest = std::max(slowest, flow->route.latency + bytes / flow->share);
       set_duration(replica,
                    tables_->layout().message(static_cast<std::size_t>(stage),
                                              static_cast<std::uint32_t>(channel), row),
                    slowest);
     }
+  }
 }
 
 /// Of passes that are their operations. Of a tensor group across nodes: a ring through its parts, each on its own node; what others take
@@ -555,10 +766,10 @@ void PlacementObjective::set_operation_collectives(int replica, int stage) {
     }
     Seconds time = like->fixed;
     for (int part = 0; part < parts_; ++part) {
-      const auto& route = tables_->route(slot_of(unit(replica, stage, part)),
-                                         slot_of(unit(replica, stage, (part + 1) % parts_)));
+      const auto route = tables_->route(slot_of(unit(replica, stage, part)),
+                                        slot_of(unit(replica, stage, (part + 1) % parts_)));
       BytesPerSecond rate = route.in_node ? route.bandwidth : no_limit;
-      for (const auto& [link, bandwidth] : route.links) rate = std::min(rate, bandwidth);
+      for (const auto& link : tables_->links(route)) rate = std::min(rate, link.bandwidth);
       time =
           std::max(time, like->latency + like->flows[static_cast<std::size_t>(part)].bytes / rate);
     }
@@ -577,22 +788,23 @@ RingKind PlacementObjective::ring_work(int stage) const {
 }
 
 /// Through all replicas, one for each part.
-std::vector<PlacedRing> PlacementObjective::rings_of_stage(int stage, std::uint32_t number,
-                                                           RingKind work) const {
-  std::vector<PlacedRing> rings;
+PlacedRings PlacementObjective::rings_of_stage(int stage, std::uint32_t number,
+                                               RingKind work) const {
+  PlacedRings rings;
   for (int part = 0; part < parts_; ++part) {
     std::vector<int> members;
     for (int replica = 0; replica < data_; ++replica) members.push_back(unit(replica, stage, part));
-    if (const Collective* like = tables_->collective(members.front(), number))
-      rings.push_back({std::move(members), like, work,
-                       &collective_algorithm(tables_->plan().parallel.gradient_ring)});
+    const Collective* like = tables_->collective(members.front(), number);
+    if (like == nullptr) continue;
+    rings.add(std::move(members), *like,
+              {work, collective_algorithm(tables_->plan().parallel.gradient_ring).steps});
   }
   return rings;
 }
 
 /// All pipelines synchronise their first with their last stage at the same time: each for itself, or fused into one ring.
-std::vector<PlacedRing> PlacementObjective::embedding_rings() const {
-  std::vector<PlacedRing> all;
+PlacedRings PlacementObjective::embedding_rings() const {
+  PlacedRings all;
   for (int part = 0; part < parts_; ++part) {
     std::vector<int> members;
     for (int replica = 0; replica < data_; ++replica) {
@@ -602,8 +814,8 @@ std::vector<PlacedRing> PlacementObjective::embedding_rings() const {
           tables_->collective(members.front(), windtunnel::slot_of(CollectiveSlot::embedding_sync));
       WT_EXPECT(like != nullptr);
       if (members.size() < like->members.size()) continue;
-      all.push_back({std::exchange(members, {}), like, RingKind::all_reduce,
-                     &collective_algorithms().front()});
+      all.add(std::exchange(members, {}), *like,
+              {RingKind::all_reduce, collective_algorithms().front().steps});
     }
   }
   return all;
@@ -615,8 +827,6 @@ std::size_t PlacementObjective::ring_of(int stage, std::uint32_t number) const {
 
 void PlacementObjective::add_rings() {
   rings_.resize(ring_of(pipeline_, 0));
-  costs_.resize(rings_.size());
-  costs_before_.resize(rings_.size());
   const std::uint32_t gather = windtunnel::slot_of(CollectiveSlot::parameter_gather);
   for (int stage = 0; stage < pipeline_; ++stage)
     for (const std::uint32_t number : ring_numbers_)
@@ -627,12 +837,19 @@ void PlacementObjective::add_rings() {
         embedding_rings();
 }
 
+bool PlacementObjective::follow(std::size_t ring) {
+  if (!rings_[ring].follow(*tables_, slot_of_, scratch_)) return false;
+  undo_.rings.push_back(ring);
+  return true;
+}
+
 /// When each stage's ring is done, entered at `ends`.
 void PlacementObjective::serve(std::uint32_t number, std::vector<Seconds>& ends) {
   const auto cost = [&](std::size_t stage) -> const RingCost& {
-    return costs_[ring_of(static_cast<int>(stage), number)];
+    return rings_[ring_of(static_cast<int>(stage), number)].cost();
   };
-  std::vector<Seconds>& link_time = tables_->link_time;
+  std::vector<Seconds>& link_time = scratch_.link_time;
+  if (link_time.size() < tables_->num_links()) link_time.resize(tables_->num_links());
   std::vector<std::size_t> order(ends.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
@@ -746,7 +963,7 @@ Seconds PlacementObjective::value_with(const PlacementTerm& term,
   if (term.kind == PlacementTerm::Kind::embedding) mixed.embedding_ = other.embedding_;
   if (term.kind == PlacementTerm::Kind::ring)
     for (const std::uint32_t number : ring_numbers_)
-      mixed.costs_[ring_of(term.stage, number)] = other.costs_[ring_of(term.stage, number)];
+      mixed.rings_[ring_of(term.stage, number)] = other.rings_[ring_of(term.stage, number)];
   const std::vector<std::uint32_t> indices = durations_of(term);
   for (std::size_t replica = 0; replica < durations_.size() && !indices.empty(); ++replica) {
     for (const std::uint32_t index : indices)
@@ -760,7 +977,7 @@ Seconds PlacementObjective::value_with(const PlacementTerm& term,
 Seconds PlacementObjective::time_of(const PlacementTerm& term) const {
   if (term.kind == PlacementTerm::Kind::embedding) return embedding_;
   const auto alone = [&](ReductionSlot slot) {
-    return costs_[ring_of(term.stage, windtunnel::slot_of(slot, {}))].alone();
+    return rings_[ring_of(term.stage, windtunnel::slot_of(slot, {}))].cost().alone();
   };
   if (term.kind == PlacementTerm::Kind::ring && has_rings_)
     return alone(ReductionSlot::first) + alone(ReductionSlot::second);
@@ -806,9 +1023,13 @@ std::vector<std::pair<int, int>> PlacementObjective::flows_of(const PlacementTer
 
 PlacementObjective::Slowest PlacementObjective::slowest_link(const PlacementTerm& term) const {
   Slowest slowest{{}, no_limit};
-  for (const auto& [from, to] : flows_of(term))
-    for (const auto& [link, bandwidth] : tables_->route(slot_of(from), slot_of(to)).links)
-      if (bandwidth < slowest.bandwidth) slowest = {tables_->link(link).name, bandwidth};
+  for (const auto& [from, to] : flows_of(term)) {
+    const auto route = tables_->route(slot_of(from), slot_of(to));
+    for (const auto& on_way : tables_->links(route)) {
+      const Link& link = tables_->link(on_way.id);
+      if (link.bandwidth < slowest.bandwidth) slowest = {link.name, link.bandwidth};
+    }
+  }
   return slowest;
 }
 
@@ -834,15 +1055,49 @@ PipelinePath::PipelinePath(const std::vector<StageProgram>& programs, const Dura
   };
   const ProgramSet pipeline = one_pipeline(passes_of(programs, layout.chunks));
   WT_ENSURE(for_each_wait(pipeline, add).empty());
-  times_.resize(steps_.size());
+  times_.resize(steps_.size() * most_lanes);
 }
 
 std::vector<Seconds> PipelinePath::ends(const std::vector<Seconds>& durations) const {
-  for (std::size_t i = 1; i < steps_.size(); ++i)
-    times_[i] = std::max(times_[steps_[i].a], times_[steps_[i].b]) + durations[steps_[i].duration];
-  std::vector<Seconds> ends;
-  for (const std::uint32_t end : stage_end_) ends.push_back(times_[end]);
+  return std::move(ends(std::vector{&durations}).front());
+}
+
+std::vector<std::vector<Seconds>> PipelinePath::ends(
+    const std::vector<const std::vector<Seconds>*>& pipelines) const {
+  std::vector<std::vector<Seconds>> ends;
+  ends.reserve(pipelines.size());
+  while (ends.size() < pipelines.size()) {
+    const auto next = pipelines.data() + ends.size();
+    const std::size_t left = pipelines.size() - ends.size();
+    if (left >= most_lanes)
+      add_ends<most_lanes>(next, ends);
+    else if (left >= 2)
+      add_ends<2>(next, ends);
+    else
+      add_ends<1>(next, ends);
+  }
   return ends;
+}
+
+/// Of so many pipelines, step by step.
+template <std::size_t lanes>
+void PipelinePath::add_ends(const std::vector<Seconds>* const* pipelines,
+                            std::vector<std::vector<Seconds>>& ends) const {
+  std::array<const Seconds*, lanes> durations{};
+  for (std::size_t lane = 0; lane < lanes; ++lane) durations[lane] = pipelines[lane]->data();
+  std::fill_n(times_.begin(), lanes, Seconds{0});
+  for (std::size_t i = 1; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      times_[i * lanes + lane] =
+          std::max(times_[step.a * lanes + lane], times_[step.b * lanes + lane]) +
+          durations[lane][step.duration];
+  }
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    std::vector<Seconds>& of_stages = ends.emplace_back();
+    of_stages.reserve(stage_end_.size());
+    for (const std::uint32_t end : stage_end_) of_stages.push_back(times_[end * lanes + lane]);
+  }
 }
 
 }  // namespace windtunnel

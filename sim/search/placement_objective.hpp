@@ -52,15 +52,28 @@ class PipelinePath {
   /// By stage: when it would enter its gradient reduction, or what follows where there is none. `durations` as in the
   /// layout.
   std::vector<Seconds> ends(const std::vector<Seconds>& durations) const;
+  /// The same of several pipelines. Those that are worked out together hide each other's waiting for memory.
+  std::vector<std::vector<Seconds>> ends(
+      const std::vector<const std::vector<Seconds>*>& pipelines) const;
 
  private:
   struct Step {
     std::uint32_t a = 0, b = 0;  ///< steps it comes after
     std::uint32_t duration = 0;
   };
+  template <std::size_t lanes>
+  void add_ends(const std::vector<Seconds>* const* pipelines,
+                std::vector<std::vector<Seconds>>& ends) const;
   std::vector<Step> steps_;               ///< each after those it names; the first is the start
   std::vector<std::uint32_t> stage_end_;  ///< step by stage
   mutable std::vector<Seconds> times_;    ///< scratch
+};
+
+/// Buffers for sums over links and nodes; all zero between uses.
+struct PlacementScratch {
+  std::vector<Seconds> link_time;
+  std::vector<int> link_flows;
+  std::vector<int> node_members;
 };
 
 /// A part of the estimate: what can be slow in a placement.
@@ -77,8 +90,8 @@ struct PlacementTerm {
 };
 
 class PlacementTables;
-struct PlacedRing;
-struct RingCost;
+class PlacedRings;
+class PlacedMessages;
 
 /// An estimate of the iteration time as a function of who is where, and how it changes with a move.
 ///
@@ -114,7 +127,7 @@ class PlacementObjective {
 
   /// Puts units elsewhere: (unit, slot), which must leave one unit in each slot. What no moved unit touches is kept.
   void move(const std::vector<std::pair<int, int>>& changes);
-  /// Takes the last move back, once.
+  /// Takes the last move back.
   void undo();
   /// All units at once.
   void place(const std::vector<int>& slots);
@@ -137,19 +150,34 @@ class PlacementObjective {
   int node_of(int slot) const;
 
  private:
+  struct Undo {
+    std::vector<std::pair<int, int>> slots;
+    std::vector<std::pair<std::size_t, std::vector<Seconds>>> ends;  ///< by replica
+    struct Duration {
+      std::size_t replica, index;
+      Seconds time;
+    };
+    std::vector<Duration> durations;
+    std::vector<std::size_t> rings, messages;  ///< in rings_ and messages_
+    Seconds embedding{}, value{};
+  };
+
   int unit(int replica, int stage, int part) const {
     return (replica * pipeline_ + stage) * parts_ + part;
   }
   int slot_of(int unit) const { return slot_of_[static_cast<std::size_t>(unit)]; }
 
-  void apply(const std::vector<std::pair<int, int>>& changes);
   void set_duration(int replica, std::uint32_t index, Seconds time);
   void set_works(int replica, int stage);
+  void add_messages();
   void add_rings();
-  std::vector<PlacedRing> rings_of_stage(int stage, std::uint32_t number, RingKind work) const;
-  std::vector<PlacedRing> embedding_rings() const;
+  PlacedRings rings_of_stage(int stage, std::uint32_t number, RingKind work) const;
+  PlacedRings embedding_rings() const;
   void set_messages(int stage, int channel);
   void set_operation_collectives(int replica, int stage);
+  /// Whether a member of these rings has moved.
+  bool follow(std::size_t ring);
+  void refresh(const std::vector<char>& stages, const std::vector<std::pair<int, int>>& units);
   void refresh_ends();
   /// In rings_: those that a stage enters as its collective of this number.
   std::size_t ring_of(int stage, std::uint32_t number) const;
@@ -169,12 +197,13 @@ class PlacementObjective {
   std::vector<std::vector<Seconds>> durations_;  ///< by replica
   std::vector<std::vector<Seconds>> ends_;       ///< by replica, by stage
   std::vector<char> dirty_;                      ///< by replica
-  std::vector<std::vector<PlacedRing>> rings_;   ///< by ring_of(): those entered together
-  std::vector<RingCost> costs_, costs_before_;   ///< of these, and where they were before
+  std::vector<PlacedMessages> messages_;         ///< by stage, by channel
+  std::vector<std::size_t> first_messages_;      ///< of a stage, in messages_
+  std::vector<PlacedRings> rings_;               ///< by ring_of()
   std::vector<std::uint32_t> ring_numbers_;      ///< of the collectives that are rings of replicas
-  Seconds embedding_{}, value_{}, value_before_{};
-  std::vector<std::pair<int, int>> undo_;  ///< the move that takes the last one back
-  std::vector<std::pair<std::size_t, std::vector<Seconds>>> ends_before_;  ///< by replica
+  Seconds embedding_{}, value_{};
+  Undo undo_;
+  PlacementScratch scratch_;
 };
 
 }  // namespace windtunnel

@@ -82,12 +82,12 @@ class Ranking {
   }
 
   RankResult rank() {
-    const std::vector<PlanChoice> choices = enumerate_plans(base_, result_.space);
-    std::vector<Considered> considered(choices.size());
-    run_on_threads(choices.size(), options_.at_once,
-                   [&](std::size_t i) { considered[i] = consider(choices[i]); }, {});
-    result_.considered = choices.size();
+    const std::vector<PlanChoice> heads = enumerate_heads(base_, result_.space);
+    std::vector<Considered> considered(heads.size());
+    run_on_threads(heads.size(), options_.at_once,
+                   [&](std::size_t i) { considered[i] = consider_plans_of(heads[i]); }, {});
     for (Considered& each : considered) add(std::move(each));
+    for (std::size_t i = 0; i < rough_.size(); ++i) rough_[i].order = i;
     std::ranges::sort(rough_, {}, &Rough::key);
     while (simulations_left() > 0) {
       bound_first(1);
@@ -109,22 +109,54 @@ class Ranking {
     Key key() const { return {plan.least_penalty, order}; }
   };
 
-  /// A plan that may be simulated, its bound that by its kernels, or why not.
-  using Considered = std::variant<RankedPlan, RejectedPlan>;
+  /// What is known of plans that are not played.
+  struct Considered {
+    std::size_t plans = 0, rejected_shape = 0, rejected_memory = 0;
+    std::vector<Rough> legal;
+    std::optional<RejectedPlan> nearest;
+  };
 
-  Considered consider(const PlanChoice& choice) const {
-    auto laid_out = lay_out(base_, result_.space, choice);
-    if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out))
-      return RejectedPlan{choice, std::move(*rejections), {}};
-    const Plan& plan = std::get<Plan>(laid_out);
-    const MemoryCheck memory = check_memory(base_, plan, base_.search.memory_margin);
-    if (!memory.fits || memory.verdict > options_.gravest) return RejectedPlan{choice, {}, memory};
-    RankedPlan ranked{choice, plan.microbatches, RankMethod::estimated};
-    ranked.time = ranked.bound = kernel_bound(inputs_of(plan));
-    ranked.memory_max = memory.max_total;
-    ranked.memory_verdict = memory.verdict;
-    ranked.penalty = ranked.least_penalty = objective_.least_penalty(ranked.bound);
-    return ranked;
+  /// The plans of one head place their ranks alike.
+  Considered consider_plans_of(const PlanChoice& head) const {
+    Considered considered;
+    PlanMaker maker(base_.model, result_.space.cluster, base_.software, base_.plan.compression);
+    InFlightTable in_flight;
+    for (const PlanChoice& choice : enumerate_plans(base_, result_.space, head)) {
+      ++considered.plans;
+      consider(choice, maker, in_flight, considered);
+    }
+    return considered;
+  }
+
+  void consider(const PlanChoice& choice, PlanMaker& maker, InFlightTable& in_flight,
+                Considered& considered) const {
+    auto laid_out = lay_out(base_, result_.space, choice, maker);
+    if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out)) {
+      ++considered.rejected_shape;
+      if (!considered.nearest)
+        considered.nearest = RejectedPlan{choice, std::move(*rejections), {}};
+      return;
+    }
+    const Plan& plan = *std::get<const Plan*>(laid_out);
+    const MemoryCheck memory =
+        check_memory(base_, plan, base_.search.memory_margin, in_flight.of(plan));
+    if (!memory.fits || memory.verdict > options_.gravest) {
+      ++considered.rejected_memory;
+      keep_nearest(considered.nearest, RejectedPlan{choice, {}, memory});
+      return;
+    }
+    const Seconds bound = kernel_bound(inputs_of(plan));
+    considered.legal.push_back({{choice,
+                                 plan.microbatches,
+                                 RankMethod::estimated,
+                                 bound,
+                                 bound,
+                                 memory.max_total,
+                                 memory.verdict,
+                                 {},
+                                 {},
+                                 objective_.least_penalty(bound),
+                                 objective_.least_penalty(bound)}});
   }
 
   BuildInputs inputs_of(const Plan& plan) const {
@@ -132,19 +164,21 @@ class Ranking {
   }
 
   void add(Considered considered) {
-    if (auto* plan = std::get_if<RankedPlan>(&considered)) {
-      rough_.push_back({std::move(*plan), rough_.size()});
-      return;
-    }
-    auto& rejected = std::get<RejectedPlan>(considered);
-    ++(rejected.memory ? result_.rejected_memory : result_.rejected_shape);
-    // One that can be laid out is nearer than any that cannot; of equals the first stays.
+    result_.considered += considered.plans;
+    result_.rejected_shape += considered.rejected_shape;
+    result_.rejected_memory += considered.rejected_memory;
+    std::move(considered.legal.begin(), considered.legal.end(), std::back_inserter(rough_));
+    if (considered.nearest) keep_nearest(nearest_, std::move(*considered.nearest));
+  }
+
+  /// One that can be laid out is nearer than any that cannot; of equals the first stays.
+  static void keep_nearest(std::optional<RejectedPlan>& nearest, RejectedPlan other) {
     const auto miss = [](const RejectedPlan& plan) {
       return plan.memory->with_margin - plan.memory->worst.usable;
     };
     const bool is_nearer =
-        !nearest_ || (rejected.memory && (!nearest_->memory || miss(rejected) < miss(*nearest_)));
-    if (is_nearer) nearest_ = std::move(rejected);
+        !nearest || (other.memory && (!nearest->memory || miss(other) < miss(*nearest)));
+    if (is_nearer) nearest = std::move(other);
   }
 
   bool is_full() const { return best_.size() >= static_cast<std::size_t>(options_.top); }
@@ -347,7 +381,12 @@ std::vector<PlanFigures> simulate_plans(const Scenario& base, const SearchSpace&
 }
 
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin) {
-  const MemoryInputs inputs = memory_inputs(base, plan, count_in_flight(plan));
+  return check_memory(base, plan, margin, count_in_flight(plan));
+}
+
+MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin,
+                         const InFlightOfStages& in_flight) {
+  const MemoryInputs inputs = memory_inputs(base, plan, in_flight);
   MemoryCheck check;
   for (int s = 0; s < plan.parallel.pipeline; ++s) {
     // Of a plan that does not fit, nobody asks what the other stages reserve.
@@ -363,6 +402,15 @@ MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMar
   }
   check.fits = check.with_margin <= check.worst.usable;
   return check;
+}
+
+const InFlightOfStages& InFlightTable::of(const Plan& plan) {
+  const OrderShape shape = order_shape(plan);
+  const auto [place, is_new] =
+      known_.try_emplace({plan.parallel.schedule.get(), shape.stages, shape.chunks,
+                          shape.microbatches, plan.position_layers});
+  if (is_new) place->second = count_in_flight(plan);
+  return place->second;
 }
 
 std::string text_of(const MemoryCheck& check) {

@@ -31,6 +31,20 @@ struct MemoryCheck {
 ///   fits  =  required * (1 + share) + amount <= usable   on every stage
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin);
 
+/// The same, with what is in flight known.
+MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin,
+                         const InFlightOfStages& in_flight);
+
+/// Microbatches in flight of plans with as many stages, counted once for those of one order of passes.
+class InFlightTable {
+ public:
+  const InFlightOfStages& of(const Plan& plan);
+
+ private:
+  /// The schedule, stages, chunks, microbatches, and the layers of chunks that are not alike.
+  std::map<std::tuple<const Schedule*, int, int, int, std::vector<int>>, InFlightOfStages> known_;
+};
+
 /// "stage 0 needs 83.1 GiB and a margin of 4.2 GiB, the GPU has 79.2 GiB".
 std::string text_of(const MemoryCheck& check);
 
@@ -62,9 +76,8 @@ struct RankedPlan {
   Seconds bound{};  ///< the lower bound
   Bytes memory_max{};
   MemoryVerdict memory_verdict = MemoryVerdict::fits;
-  Breakdown breakdown = {};  ///< simulated plans only
-  std::string placement_note =
-      {};  ///< where its placement was searched: what was found, in one line
+  Breakdown breakdown;         ///< simulated plans only
+  std::string placement_note;  ///< where its placement was searched: what was found, in one line
   double penalty = 0, least_penalty = 0;  ///< of the objective, and its lower bound
   // What is known of its error; of simulated plans, where there is evidence (judge_plans()).
   std::optional<std::pair<Seconds, Seconds>> interval = {};  ///< of `time`, 90 %

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -314,70 +315,21 @@ namespace {
 /// micro_batch.
 constexpr std::size_t num_head_keys = 5;
 
-std::string text(std::int64_t number) { return std::to_string(number); }
-
-/// A GPU of the cluster that does not compute in this precision, or null. The file's own precision was checked when it was read.
-const Device* device_without(const Scenario& base, const SearchSpace& space, Precision precision) {
-  if (precision == base.plan.training.precision) return nullptr;
-  const int nodes = static_cast<int>(space.cluster.gpus_by_node.size());
-  for (int node = 0; node < nodes; ++node) {
-    const Device& device = base.platform.type_of(NodeId{node}).device;
-    for (const Precision each : {precision, base_precision(precision)})
-      if (!device.peak.contains(each)) return &device;
-  }
-  return nullptr;
-}
-
-/// What must hold before products of these numbers can be trusted.
-std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpace& space,
-                                           const PlanChoice& choice) {
-  const Parallel& parallel = choice.parallel;
-  const std::int64_t ways = parallel.ranks_of_replica();
-  const std::vector<Factor> factors = factors_of_replica(parallel);
-  if (parallel.data == 0)
-    return {{"/parallel",
-             product_text(factors) + " does not divide the " + text(space.gpus) + " GPUs",
-             {}}};
-  if (ways > space.gpus || ways * parallel.data != space.gpus) {
-    return {{"/parallel",
-             product_text(parallel, false) + " is not " + text(space.gpus) + ", the number of GPUs",
-             space.gpus % ways == 0 ? "data " + text(space.gpus / ways) + " would use them all"
-                                    : std::string{}}};
-  }
-  const Precision precision = choice.training.precision;
-  if (const Device* device = device_without(base, space, precision))
-    return {{"/training/precision",
-             std::string("device \"") + device->name + "\" has no " + name_of(precision) + " rate",
-             {}}};
-  const std::int64_t round = std::int64_t{parallel.data} * choice.training.micro_batch;
-  if (round > base.plan.training.global_batch)
-    return {{"/training/micro_batch",
-             "data * micro_batch = " + text(parallel.data) + " * " +
-                 text(choice.training.micro_batch) + " = " + text(round) +
-                 " is more than the global batch of " + text(base.plan.training.global_batch),
-             {}}};
-  return {};
-}
-
-/// Whether the head does not already say why none of its plans can be laid out.
-bool can_hold(const Scenario& base, const SearchSpace& space, const PlanChoice& head) {
-  Parallel parallel = head.parallel;
-  parallel.virtual_pipeline = 1;
-  parallel.schedule = default_schedule();
-  if (parallel.pipeline != base.plan.parallel.pipeline)
-    parallel.stage_layers = parallel.position_layers = {};
-  return reject_products(base, space, head).empty() && base.model.heads % parallel.tensor == 0 &&
-         divides_into_chunks(base, parallel);
-}
-
 /// The combinations of the space one key after the other.
 class Enumeration {
  public:
   Enumeration(const Scenario& base, const SearchSpace& space)
       : base_(base), space_(space), follows_(keys_that_follow(base)) {}
 
-  std::vector<PlanChoice> all() {
+  std::vector<PlanChoice> heads() {
+    end_ = num_head_keys;
     vary(0, {base_.plan.training, base_.plan.parallel});
+    return std::move(choices_);
+  }
+
+  std::vector<PlanChoice> of_head(const PlanChoice& head) {
+    end_ = space_.values.size();
+    vary(num_head_keys, head);
     return std::move(choices_);
   }
 
@@ -398,9 +350,7 @@ class Enumeration {
 
   /// Adds the choices that differ from `choice` in the keys from this one on.
   void vary(std::size_t place, PlanChoice choice) {
-    if (place == num_head_keys && space_.tries_everything && !can_hold(base_, space_, choice))
-      return choices_.push_back(std::move(choice));
-    if (place == space_.values.size()) return add(std::move(choice));
+    if (place == end_) return add(std::move(choice));
     const SearchKey& searched = search_keys()[place];
     const std::vector<int>& values = space_.values[place];
     if (values.empty()) {
@@ -482,22 +432,104 @@ class Enumeration {
   const Scenario& base_;
   const SearchSpace& space_;
   const std::vector<const Key*> follows_;
+  std::size_t end_ = 0;  ///< place of the key behind the last that varies
   std::vector<PlanChoice> choices_;
 };
 
+std::string text(std::int64_t number) { return std::to_string(number); }
+
+/// A GPU of the cluster that does not compute in this precision, or null. The file's own precision was checked when it was read.
+const Device* device_without(const Scenario& base, const SearchSpace& space, Precision precision) {
+  if (precision == base.plan.training.precision) return nullptr;
+  const int nodes = static_cast<int>(space.cluster.gpus_by_node.size());
+  for (int node = 0; node < nodes; ++node) {
+    const Device& device = base.platform.type_of(NodeId{node}).device;
+    for (const Precision each : {precision, base_precision(precision)})
+      if (!device.peak.contains(each)) return &device;
+  }
+  return nullptr;
+}
+
+/// What must hold before products of these numbers can be trusted.
+std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpace& space,
+                                           const PlanChoice& choice) {
+  const Parallel& parallel = choice.parallel;
+  const std::int64_t ways = parallel.ranks_of_replica();
+  const std::vector<Factor> factors = factors_of_replica(parallel);
+  if (parallel.data == 0)
+    return {{"/parallel",
+             product_text(factors) + " does not divide the " + text(space.gpus) + " GPUs",
+             {}}};
+  if (ways > space.gpus || ways * parallel.data != space.gpus) {
+    return {{"/parallel",
+             product_text(parallel, false) + " is not " + text(space.gpus) + ", the number of GPUs",
+             space.gpus % ways == 0 ? "data " + text(space.gpus / ways) + " would use them all"
+                                    : std::string{}}};
+  }
+  const Precision precision = choice.training.precision;
+  if (const Device* device = device_without(base, space, precision))
+    return {{"/training/precision",
+             std::string("device \"") + device->name + "\" has no " + name_of(precision) + " rate",
+             {}}};
+  const std::int64_t round = std::int64_t{parallel.data} * choice.training.micro_batch;
+  if (round > base.plan.training.global_batch)
+    return {{"/training/micro_batch",
+             "data * micro_batch = " + text(parallel.data) + " * " +
+                 text(choice.training.micro_batch) + " = " + text(round) +
+                 " is more than the global batch of " + text(base.plan.training.global_batch),
+             {}}};
+  return {};
+}
+
+/// Whether the head does not already say why none of its plans can be laid out.
+bool can_hold(const Scenario& base, const SearchSpace& space, const PlanChoice& head) {
+  Parallel parallel = head.parallel;
+  parallel.virtual_pipeline = 1;
+  parallel.schedule = default_schedule();
+  if (parallel.pipeline != base.plan.parallel.pipeline)
+    parallel.stage_layers = parallel.position_layers = {};
+  return reject_products(base, space, head).empty() && base.model.heads % parallel.tensor == 0 &&
+         divides_into_chunks(base, parallel);
+}
+
 }  // namespace
 
+std::vector<PlanChoice> enumerate_heads(const Scenario& base, const SearchSpace& space) {
+  return Enumeration(base, space).heads();
+}
+
+std::vector<PlanChoice> enumerate_plans(const Scenario& base, const SearchSpace& space,
+                                        const PlanChoice& head) {
+  if (space.tries_everything && !can_hold(base, space, head)) return {head};
+  return Enumeration(base, space).of_head(head);
+}
+
 std::vector<PlanChoice> enumerate_plans(const Scenario& base, const SearchSpace& space) {
-  return Enumeration(base, space).all();
+  std::vector<PlanChoice> all;
+  for (const PlanChoice& head : enumerate_heads(base, space)) {
+    std::vector<PlanChoice> plans = enumerate_plans(base, space, head);
+    std::move(plans.begin(), plans.end(), std::back_inserter(all));
+  }
+  return all;
 }
 
 std::variant<Plan, std::vector<PlanRejection>> lay_out(const Scenario& base,
                                                        const SearchSpace& space,
                                                        const PlanChoice& choice) {
+  PlanMaker maker(base.model, space.cluster, base.software, base.plan.compression);
+  auto laid_out = lay_out(base, space, choice, maker);
+  if (auto* rejections = std::get_if<std::vector<PlanRejection>>(&laid_out))
+    return std::move(*rejections);
+  return maker.take();
+}
+
+std::variant<const Plan*, std::vector<PlanRejection>> lay_out(const Scenario& base,
+                                                              const SearchSpace& space,
+                                                              const PlanChoice& choice,
+                                                              PlanMaker& maker) {
   auto rejections = reject_products(base, space, choice);
   if (!rejections.empty()) return rejections;
-  return make_plan(base.model, choice.training, choice.parallel, space.cluster, base.software,
-                   base.plan.compression);
+  return maker.make(choice.training, choice.parallel);
 }
 
 }  // namespace windtunnel
