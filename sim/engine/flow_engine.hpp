@@ -60,7 +60,7 @@ class FlowEngine : public Engine {
   void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) override {
     WT_EXPECT(bytes >= Bytes{0});
     ++num_flows_;
-    const BytesPerSecond rate = std::min(rates_[up.index()], rates_[down.index()]);
+    const BytesPerSecond rate = rates_.rate(up, down);
     const bool no_links = rate == BytesPerSecond{std::numeric_limits<double>::infinity()};
     if (bytes == Bytes{0} || no_links) {  // ends at once; no engine shares nothing out
       queue_.push(now_, {token});
@@ -81,8 +81,7 @@ class FlowEngine : public Engine {
   }
 
  protected:
-  explicit FlowEngine(const Network& network)
-      : network_(network), rates_(rates_alone(network)), links_(binding_links(network)) {}
+  explicit FlowEngine(const Network& network) : rates_(network), links_(binding_links(network)) {}
 
   /// Its place can be taken, and events of the queue for it are void.
   void free_flow(std::uint32_t index) {
@@ -92,8 +91,7 @@ class FlowEngine : public Engine {
     free_flows_.push_back(index);
   }
 
-  const Network& network_;
-  std::vector<BytesPerSecond> rates_;       ///< by path
+  PathRates rates_;
   std::vector<std::vector<LinkId>> links_;  ///< by path: those that can limit a flow
   EventQueue<Due> queue_;
   std::vector<Flow> flows_;

@@ -14,11 +14,12 @@ void LinkFlows::leave(LinkId link, std::uint32_t flow) {
   flows.erase(place);
 }
 
-std::vector<BytesPerSecond> rates_alone(const Network& network) {
-  std::vector<BytesPerSecond> rates;
-  for (std::size_t path = 0; path < network.paths().size(); ++path)
-    rates.push_back(network.rate_alone({PathId(path)}));
-  return rates;
+PathRates::PathRates(const Network& network) {
+  by_path_.reserve(network.paths().size());
+  for (std::size_t path = 0; path < network.paths().size(); ++path) {
+    by_path_.push_back(network.rate_alone({PathId(path)}));
+    WT_EXPECT(by_path_.back() > BytesPerSecond{0});
+  }
 }
 
 }  // namespace windtunnel::detail

@@ -23,8 +23,19 @@ class LinkFlows {
   std::vector<std::vector<std::uint32_t>> flows_;
 };
 
-/// By path: the rate of a flow that has it to itself, that of its slowest link; infinite where it has none.
-std::vector<BytesPerSecond> rates_alone(const Network& network);
+/// The rate of a flow that has its links to itself: that of the slowest link on its way.
+class PathRates {
+ public:
+  explicit PathRates(const Network& network);
+  /// Infinite when neither path has a link.
+  BytesPerSecond rate(PathId up, PathId down) const {
+    WT_EXPECT(up.index() < by_path_.size() && down.index() < by_path_.size());
+    return std::min(by_path_[up.index()], by_path_[down.index()]);
+  }
+
+ private:
+  std::vector<BytesPerSecond> by_path_;
+};
 
 }  // namespace windtunnel::detail
 

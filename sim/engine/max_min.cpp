@@ -1,6 +1,7 @@
 #include "engine/max_min.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -13,19 +14,62 @@ constexpr std::uint32_t repairs_between_recounts = 256;
 
 }  // namespace
 
-MaxMin::MaxMin(std::span<const Link> links, std::size_t patience)
-    : links_(links.size()), earliest_(links.size()), patience_(patience) {
+MaxMin::MaxMin(std::span<const Link> links, std::size_t most_links, std::size_t patience)
+    : links_(links.size()),
+      earliest_(links.size()),
+      shift_(static_cast<unsigned>(
+          std::countr_zero(std::bit_ceil(std::max<std::size_t>(most_links, 1))))),
+      patience_(patience) {
   for (std::size_t i = 0; i < links.size(); ++i) links_[i].bandwidth = links[i].bandwidth;
+}
+
+void MaxMin::make_room(std::uint32_t flow) {
+  if (flow < flows_.size()) return;
+  flows_.resize(flow + 1);
+  group_places_.resize(flow + 1);
+  link_of_.resize(flows_.size() << shift_);
+  place_.resize(flows_.size() << shift_);
+}
+
+void MaxMin::put_on_links(std::uint32_t flow, std::span<const LinkId> up,
+                          std::span<const LinkId> down) {
+  const std::size_t begin = std::size_t{flow} << shift_;
+  std::uint32_t count = 0;
+  for (const auto& links : {up, down}) {
+    for (const LinkId id : links) {
+      const auto link = static_cast<std::uint32_t>(id.index());
+      const auto first = link_of_.begin() + static_cast<std::ptrdiff_t>(begin);
+      if (std::find(first, first + count, link) != first + count) continue;
+      std::vector<Crossing>& crossings = links_[link].crossings;
+      link_of_[begin + count] = link;
+      place_[begin + count] = static_cast<std::uint32_t>(crossings.size());
+      crossings.push_back(static_cast<Crossing>(begin + count));
+      ++count;
+    }
+  }
+  WT_EXPECT(count > 0 && count <= std::size_t{1} << shift_);
+  flows_[flow].num_links = count;
+}
+
+void MaxMin::take_off_link(Crossing crossing) {
+  LinkState& link = links_[link_of_[crossing]];
+  const Crossing last = link.crossings.back();
+  link.crossings.pop_back();
+  if (last != crossing) {
+    link.crossings[place_[crossing]] = last;
+    place_[last] = place_[crossing];
+  }
+  if (link.crossings.empty()) link.foreign = BytesPerSecond{0};
 }
 
 /// A guess: the link on which the flow would get least if it were the one more that the link limits.
 std::uint32_t MaxMin::likely_limit(std::uint32_t flow) const {
   std::uint32_t best = 0;
   BytesPerSecond least = unlimited;
-  for (const std::uint32_t index : flows_[flow].links) {
+  for (const std::uint32_t index : links_of(flow)) {
     const LinkState& link = links_[index];
     const BytesPerSecond free = link.bandwidth - link.foreign;
-    const BytesPerSecond even = link.bandwidth / static_cast<double>(link.flows.size());
+    const BytesPerSecond even = link.bandwidth / static_cast<double>(link.crossings.size());
     const BytesPerSecond share = std::max(even, free / static_cast<double>(link.num_limited + 1));
     if (share >= least) continue;
     least = share;
@@ -36,29 +80,20 @@ std::uint32_t MaxMin::likely_limit(std::uint32_t flow) const {
 
 void MaxMin::enter(Seconds now, const NewFlow& flow, std::span<const LinkId> up,
                    std::span<const LinkId> down) {
-  if (flow.flow >= flows_.size()) flows_.resize(flow.flow + 1);
-  std::vector<std::uint32_t>& crossed = flows_[flow.flow].links;
-  crossed.clear();
-  for (const auto& links : {up, down})
-    for (const LinkId id : links) {
-      const auto link = static_cast<std::uint32_t>(id.index());
-      if (std::ranges::find(crossed, link) != crossed.end()) continue;
-      crossed.push_back(link);
-      links_[link].flows.push_back(flow.flow);
-    }
-  WT_EXPECT(!crossed.empty());
+  make_room(flow.flow);
+  put_on_links(flow.flow, up, down);
   ++num_flows_;
   const std::uint32_t limit = likely_limit(flow.flow);
   LinkState& link = links_[limit];
   if (link.num_limited == 0) {
-    const BytesPerSecond even = link.bandwidth / static_cast<double>(link.flows.size());
+    const BytesPerSecond even = link.bandwidth / static_cast<double>(link.crossings.size());
     link.level = std::max(even, link.bandwidth - link.foreign);
     link.group.set_rate(now, link.level);
     link.overtaken = true;  // perhaps
   }
   join(now, limit, flow.bytes, flow.number, flow.flow);
   mark_dirty(limit, link.level);
-  for (const std::uint32_t other : flows_[flow.flow].links)
+  for (const std::uint32_t other : links_of(flow.flow))
     if (other != limit) change_foreign(other, link.level, link.level);
 }
 
@@ -67,14 +102,10 @@ void MaxMin::leave(Seconds now, std::uint32_t flow) {
   const BytesPerSecond rate = links_[limit].level;
   part(now, flow);
   if (links_[limit].num_limited > 0) mark_dirty(limit, rate);
-  for (const std::uint32_t other : flows_[flow].links)
+  for (const std::uint32_t other : links_of(flow))
     if (other != limit) change_foreign(other, -rate, rate);
-  for (const std::uint32_t index : flows_[flow].links) {
-    LinkState& link = links_[index];
-    *std::ranges::find(link.flows, flow) = link.flows.back();
-    link.flows.pop_back();
-    if (link.flows.empty()) link.foreign = BytesPerSecond{0};
-  }
+  const auto begin = static_cast<Crossing>(std::size_t{flow} << shift_);
+  for (Crossing i = 0; i < flows_[flow].num_links; ++i) take_off_link(begin + i);
   --num_flows_;
   find_next_ends();  // another may end at the same time
 }
@@ -84,7 +115,7 @@ void MaxMin::join(Seconds now, std::uint32_t index, Bytes left, std::uint64_t nu
   LinkState& link = links_[index];
   ++link.num_limited;
   flows_[flow].limit = index;
-  link.group.add(now, left, {Bytes{0}, number, flow});
+  link.group.add(now, left, {Bytes{0}, number, flow}, group_places_);
   mark_changed(index);
 }
 
@@ -95,7 +126,7 @@ FlowGroup::Removed MaxMin::part(Seconds now, std::uint32_t flow) {
   --link.num_limited;
   mark_changed(index);
   if (link.num_limited == 0) link.level = unlimited;
-  return link.group.remove(now, flow);
+  return link.group.remove(now, flow, group_places_);
 }
 
 void MaxMin::mark_dirty(std::uint32_t index, BytesPerSecond level) {
@@ -144,8 +175,8 @@ void MaxMin::recount(std::uint32_t index) {
   LinkState& link = links_[index];
   link.repairs_until_recount = repairs_between_recounts;
   link.foreign = BytesPerSecond{0};
-  for (const std::uint32_t flow : link.flows) {
-    const std::uint32_t limit = flows_[flow].limit;
+  for (const Crossing crossing : link.crossings) {
+    const std::uint32_t limit = flows_[flow_of(crossing)].limit;
     if (limit != index) link.foreign += links_[limit].level;
   }
 }
@@ -176,9 +207,11 @@ BytesPerSecond MaxMin::find_captured(std::uint32_t index) {
   BytesPerSecond free = link.bandwidth - link.foreign;
   std::size_t count = link.num_limited;
   // Not above what the level will be: what is faster than that is a candidate.
-  const BytesPerSecond floor = count > 0 ? free / static_cast<double>(count)
-                                         : link.bandwidth / static_cast<double>(link.flows.size());
-  for (const std::uint32_t flow : link.flows) {
+  const BytesPerSecond floor = count > 0
+                                   ? free / static_cast<double>(count)
+                                   : link.bandwidth / static_cast<double>(link.crossings.size());
+  for (const Crossing crossing : link.crossings) {
+    const std::uint32_t flow = flow_of(crossing);
     const std::uint32_t limit = flows_[flow].limit;
     const BytesPerSecond rate = links_[limit].level;
     if (limit == index || rate <= floor * (1 + precision)) continue;
@@ -215,7 +248,7 @@ void MaxMin::capture(Seconds now, std::uint32_t index, BytesPerSecond level) {
       link.group.set_rate(now, level);
     }
     join(now, index, removed.left, removed.number, move.flow);
-    for (const std::uint32_t other : flows_[move.flow].links) {
+    for (const std::uint32_t other : links_of(move.flow)) {
       if (other == index) continue;
       change_foreign(other, other == move.link ? level : level - move.rate, level);
     }
@@ -224,7 +257,7 @@ void MaxMin::capture(Seconds now, std::uint32_t index, BytesPerSecond level) {
 
 MaxMin::Move MaxMin::lowest_other(std::uint32_t flow, std::uint32_t index) const {
   Move lowest{flow, index, unlimited};
-  for (const std::uint32_t other : flows_[flow].links) {
+  for (const std::uint32_t other : links_of(flow)) {
     if (other == index || links_[other].level >= lowest.rate) continue;
     lowest.link = other;
     lowest.rate = links_[other].level;
@@ -270,7 +303,7 @@ void MaxMin::release(Seconds now, std::uint32_t index) {
     links_[move.link].foreign -= before;
     join(now, move.link, removed.left, removed.number, move.flow);
     mark_dirty(move.link, move.rate);
-    for (const std::uint32_t other : flows_[move.flow].links)
+    for (const std::uint32_t other : links_of(move.flow))
       if (other != index && other != move.link)
         change_foreign(other, move.rate - before, move.rate);
   }
@@ -283,7 +316,7 @@ void MaxMin::set_level(Seconds now, std::uint32_t index, BytesPerSecond level) {
   link.group.set_rate(now, level);
   mark_changed(index);
   for (const FlowGroup::Member& member : link.group.members())
-    for (const std::uint32_t other : flows_[member.flow].links)
+    for (const std::uint32_t other : links_of(member.flow))
       if (other != index) change_foreign(other, change, level);
 }
 
@@ -300,7 +333,7 @@ void MaxMin::fill_anew(Seconds now) {
       flows_[flow].limit = none;
     }
     link.foreign = BytesPerSecond{0};
-    num_unfilled[i] = link.flows.size();
+    num_unfilled[i] = link.crossings.size();
     link.dirty = num_unfilled[i] > 0;
     link.overtaken = false;
     if (link.dirty)
@@ -321,10 +354,11 @@ void MaxMin::fill_anew(Seconds now) {
     }
     link.level = level;
     link.group.set_rate(now, level);
-    for (const std::uint32_t flow : link.flows) {
+    for (const Crossing crossing : link.crossings) {
+      const std::uint32_t flow = flow_of(crossing);
       if (flows_[flow].limit != none) continue;
       flows_[flow].limit = index;
-      for (const std::uint32_t other : flows_[flow].links) {
+      for (const std::uint32_t other : links_of(flow)) {
         --num_unfilled[other];
         if (other != index) links_[other].foreign += level;
       }

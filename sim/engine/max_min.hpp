@@ -28,6 +28,9 @@ class FlowGroup {
     std::uint64_t number = 0;  ///< of this flow among all asked for: breaks ties
     std::uint32_t flow = 0;
   };
+  /// Where each flow is in its group, by flow.
+  using Places = std::vector<std::uint32_t>;
+
   bool empty() const { return members_.empty(); }
   /// In no order, but the first ends first.
   std::span<const Member> members() const { return members_; }
@@ -41,7 +44,7 @@ class FlowGroup {
     rate_ = rate;
   }
   /// A flow that has `left` bytes to go.
-  void add(Seconds now, Bytes left, Member member) {
+  void add(Seconds now, Bytes left, Member member, Places& places) {
     if (members_.empty()) {
       served_ = Bytes{0};
       since_ = now;
@@ -49,25 +52,23 @@ class FlowGroup {
     serve_until(now);
     member.mark = served_ + left;
     members_.push_back(member);
-    sift_up(members_.size() - 1, member);
+    sift_up(members_.size() - 1, member, places);
   }
   struct Removed {
     Bytes left{};
     std::uint64_t number = 0;
   };
-  /// Most that leave have ended, and are the first.
-  Removed remove(Seconds now, std::uint32_t flow) {
+  Removed remove(Seconds now, std::uint32_t flow, Places& places) {
     serve_until(now);
-    const auto place = static_cast<std::size_t>(std::ranges::find(members_, flow, &Member::flow) -
-                                                members_.begin());
+    const std::size_t place = places[flow];
     const Member gone = members_[place];
     const Member last = members_.back();
     members_.pop_back();
     if (place < members_.size()) {
       if (place > 0 && before(last, members_[(place - 1) / 2])) {
-        sift_up(place, last);
+        sift_up(place, last, places);
       } else {
-        sift_down(place, last);
+        sift_down(place, last, places);
       }
     }
     return {std::max(Bytes{0}, gone.mark - served_), gone.number};
@@ -82,19 +83,23 @@ class FlowGroup {
     served_ += rate_ * (now - since_);
     since_ = now;
   }
-  void sift_up(std::size_t place, const Member& member) {
-    for (; place > 0 && before(member, members_[(place - 1) / 2]); place = (place - 1) / 2)
-      members_[place] = members_[(place - 1) / 2];
+  void put(std::size_t place, const Member& member, Places& places) {
     members_[place] = member;
+    places[member.flow] = static_cast<std::uint32_t>(place);
   }
-  void sift_down(std::size_t place, const Member& member) {
+  void sift_up(std::size_t place, const Member& member, Places& places) {
+    for (; place > 0 && before(member, members_[(place - 1) / 2]); place = (place - 1) / 2)
+      put(place, members_[(place - 1) / 2], places);
+    put(place, member, places);
+  }
+  void sift_down(std::size_t place, const Member& member, Places& places) {
     for (std::size_t child = 2 * place + 1; child < members_.size(); child = 2 * place + 1) {
       if (child + 1 < members_.size() && before(members_[child + 1], members_[child])) ++child;
       if (!before(members_[child], member)) break;
-      members_[place] = members_[child];
+      put(place, members_[child], places);
       place = child;
     }
-    members_[place] = member;
+    put(place, member, places);
   }
 
   std::vector<Member> members_;  ///< a binary heap
@@ -145,8 +150,8 @@ class EarliestLink {
 /// Levels are kept to `precision`, relatively: a link is left alone until what the others did to it sums up to that.
 class MaxMin {
  public:
-  /// After `patience` repairs for each flow all is filled anew.
-  explicit MaxMin(std::span<const Link> links, std::size_t patience = 50);
+  /// `most_links`: of one flow. After `patience` repairs for each flow all is filled anew.
+  MaxMin(std::span<const Link> links, std::size_t most_links, std::size_t patience = 50);
 
   struct NewFlow {
     std::uint32_t flow = 0;    ///< its place, free until now
@@ -174,9 +179,11 @@ class MaxMin {
   static constexpr double precision = 1e-13;
   static constexpr BytesPerSecond unlimited{std::numeric_limits<double>::infinity()};
 
+  /// A flow on a link: the number of the flow times the most links of one, plus which of its links this is.
+  using Crossing = std::uint32_t;
   struct Flow {
     std::uint32_t limit = 0;  ///< the link that limits it
-    std::vector<std::uint32_t> links;
+    std::uint32_t num_links = 0;
   };
   struct LinkState {
     BytesPerSecond bandwidth{};
@@ -188,7 +195,7 @@ class MaxMin {
     /// A flow on it that another link limits may be faster than its level.
     bool overtaken = false;
     bool changed = false;  ///< its next end is to be found again
-    std::vector<std::uint32_t> flows;
+    std::vector<Crossing> crossings;
     FlowGroup group;  ///< the flows that it limits
   };
   /// A flow that may move to another link.
@@ -198,6 +205,13 @@ class MaxMin {
     BytesPerSecond rate{};   ///< the level there
   };
 
+  std::uint32_t flow_of(Crossing crossing) const { return crossing >> shift_; }
+  std::span<const std::uint32_t> links_of(std::uint32_t flow) const {
+    return {&link_of_[std::size_t{flow} << shift_], flows_[flow].num_links};
+  }
+  void make_room(std::uint32_t flow);
+  void put_on_links(std::uint32_t flow, std::span<const LinkId> up, std::span<const LinkId> down);
+  void take_off_link(Crossing crossing);
   std::uint32_t likely_limit(std::uint32_t flow) const;
 
   void mark_dirty(std::uint32_t link, BytesPerSecond level);
@@ -223,8 +237,12 @@ class MaxMin {
 
   std::vector<LinkState> links_;
   EarliestLink earliest_;
+  unsigned shift_ = 0;  ///< 2^shift: room for the links of one flow
   std::size_t patience_;
   std::vector<Flow> flows_;
+  std::vector<std::uint32_t> link_of_;  ///< by crossing
+  std::vector<std::uint32_t> place_;    ///< by crossing: in LinkState::crossings
+  FlowGroup::Places group_places_;
   std::size_t num_flows_ = 0;
   std::uint64_t num_repairs_ = 0;
   using Dirty = std::pair<BytesPerSecond, std::uint32_t>;

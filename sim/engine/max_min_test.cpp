@@ -24,7 +24,7 @@ std::vector<Link> links_of(const std::vector<BytesPerSecond>& bandwidths) {
 TEST_CASE("a flow that leaves gives its share to those that it limited, and takes from theirs") {
   const std::vector<Link> links = links_of({10_GBps, 4_GBps});
   const std::vector<LinkId> wide{LinkId{0}}, both{LinkId{0}, LinkId{1}}, narrow{LinkId{1}};
-  MaxMin shared(links);
+  MaxMin shared(links, 2);
   shared.enter(0_s, {0, 0, 8_GB}, wide, {});
   shared.enter(0_s, {1, 1, 4_GB}, both, {});
   shared.enter(0_s, {2, 2, 2_GB}, {}, narrow);
@@ -46,7 +46,7 @@ TEST_CASE("links whose level stays are not looked at") {
   std::vector<BytesPerSecond> bandwidths;
   for (int i = 1; i <= 1000; ++i) bandwidths.push_back(1_GBps * i);
   const std::vector<Link> links = links_of(bandwidths);
-  MaxMin shared(links);
+  MaxMin shared(links, 2);
   const auto on = [](std::size_t link) { return std::vector<LinkId>{LinkId{link}}; };
   std::uint32_t flow = 0;
   for (std::size_t i = 0; i < 1000; ++i) {
@@ -67,7 +67,7 @@ TEST_CASE("links whose level stays are not looked at") {
 class DrawnSharing {
  public:
   DrawnSharing(unsigned seed, std::size_t patience)
-      : random_(seed), links_(draw_links()), shared_(links_, patience) {}
+      : random_(seed), links_(draw_links()), shared_(links_, 2 * most_links, patience) {}
 
   void step() {
     const Seconds now = 1_ms * ++steps_;

@@ -27,10 +27,18 @@ struct LinkUse {
   std::uint32_t num_shared = 0;
 };
 
+std::size_t most_links(const std::vector<std::vector<LinkId>>& paths) {
+  std::size_t most = 0;
+  for (const std::vector<LinkId>& path : paths) most = std::max(most, path.size());
+  return 2 * most;  // up and down
+}
+
 class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
  public:
   explicit NativeEngine(const Network& network)
-      : FlowEngine(network), use_(network.links().size()), shared_(network.links()) {}
+      : FlowEngine(network),
+        use_(network.links().size()),
+        shared_(network.links(), most_links(links_)) {}
   std::string_view name() const override { return "native"; }
   void run(EventHandler& handler) override {
     handler_ = &handler;

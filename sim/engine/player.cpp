@@ -143,13 +143,12 @@ inline std::uint64_t token(EventKind kind, std::uint32_t index) {
 /// other: no recursion, however long a chain of ops that take no time.
 class ProgramPlayer final : public EventHandler {
  public:
-  ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance* disturbance,
+  ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance& disturbance,
                 PlayListener& listener)
       : set_(set), engine_(engine), disturbance_(disturbance), listener_(listener) {
     expect_well_formed(set);
     WT_EXPECT(engine.now() == Seconds{0});
     for (std::size_t d = 0; d < set.devices.size(); ++d) add_device(d);
-    for (const Work& work : set.work) durations_.push_back(work.duration);
     for (const Channel& channel : set.channels) add_channel(channel);
     state_.collectives.resize(set.collectives.size());
     last_instance_.resize(set.devices.size());
@@ -281,11 +280,10 @@ class ProgramPlayer final : public EventHandler {
   }
 
   bool begin_compute(std::uint32_t index, StreamState& stream) {
-    Seconds duration = durations_[set_.row_of(stream.tables.work, *stream.next)];
-    if (label_of(*stream.next) == Label::launch_floor)
-      duration = wait_for_launches(stream.device, work_of(stream).floor);
-    else if (disturbance_ != nullptr)
-      duration = disturbance_->duration(stream.device, stream.kind, work_of(stream), now_);
+    const Work& work = work_of(stream);
+    const Seconds duration = label_of(*stream.next) == Label::launch_floor
+                                 ? wait_for_launches(stream.device, work.floor)
+                                 : disturbance_.duration(stream.device, stream.kind, work, now_);
     stream.begin = now_;
     if (duration == Seconds{0}) {
       end_compute(stream);
@@ -298,9 +296,8 @@ class ProgramPlayer final : public EventHandler {
   /// The CPU launches on while the pass waits for others, so that the floor holds for all of the time that the pass has taken.
   Seconds wait_for_launches(DeviceId device, const LaunchFloor& floor) const {
     const Seconds taken = now_ - pass_begin_[device.index()];
-    const Seconds launch =
-        disturbance_ == nullptr ? floor.launch : disturbance_->launches(device, floor.launch);
-    return with_launch_floor(taken, launch, floor.sharpness) - taken;
+    return with_launch_floor(taken, disturbance_.launches(device, floor.launch), floor.sharpness) -
+           taken;
   }
 
   void end_compute(StreamState& stream) {
@@ -589,7 +586,7 @@ class ProgramPlayer final : public EventHandler {
   }
 
   Seconds latency_from(DeviceId device, Seconds usual) const {
-    return disturbance_ == nullptr ? usual : disturbance_->latency(device, usual);
+    return disturbance_.latency(device, usual);
   }
 
   /// The longest wait of a stream for peers since the device's compute stream, which may wait for it, has reached its op.
@@ -608,9 +605,8 @@ class ProgramPlayer final : public EventHandler {
 
   const ProgramSet& set_;
   Engine& engine_;
-  Disturbance* disturbance_;  ///< may be none
+  Disturbance& disturbance_;
   PlayListener& listener_;
-  std::vector<Seconds> durations_;  ///< by row of the work table, close together
   PlayState state_;
   Played played_;
   Seconds now_{};
@@ -627,15 +623,14 @@ class ProgramPlayer final : public EventHandler {
 }  // namespace detail
 
 Played play(const ProgramSet& programs, Engine& engine, PlayListener* listener) {
-  PlayListener nobody;
-  return detail::ProgramPlayer(programs, engine, nullptr, listener == nullptr ? nobody : *listener)
-      .play();
+  Disturbance nothing;
+  return play(programs, engine, nothing, listener);
 }
 
 Played play(const ProgramSet& programs, Engine& engine, Disturbance& disturbance,
             PlayListener* listener) {
   PlayListener nobody;
-  return detail::ProgramPlayer(programs, engine, &disturbance,
+  return detail::ProgramPlayer(programs, engine, disturbance,
                                listener == nullptr ? nobody : *listener)
       .play();
 }

@@ -126,7 +126,7 @@ SimGridEngine* the_engine = nullptr;
 class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
  public:
   explicit SimGridEngine(const Network& network)
-      : FlowEngine(network), flows_on_(network.links().size()) {
+      : FlowEngine(network), network_(network), flows_on_(network.links().size()) {
     static bool was_made = false;
     WT_EXPECT(!was_made);  // SimGrid's clock is never reset: one in a process, ever
     was_made = true;
@@ -296,6 +296,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
     waiting_.clear();
   }
 
+  const Network& network_;
   std::unique_ptr<SimGridNetwork> simgrid_;
   LinkFlows flows_on_;
   std::exception_ptr failure_;
