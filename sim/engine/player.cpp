@@ -27,12 +27,6 @@ struct Cause {
   bool known = false;  ///< false: nothing was waited for yet
 };
 
-/// Since a device had entered a collective, until the last of the others had.
-struct PeerWait {
-  Seconds entered{}, sent{};
-  Seconds duration() const { return sent - entered; }
-};
-
 /// Where a device's part of each table begins.
 struct DeviceTables {
   std::uint32_t work = 0, slots = 0, events = 0, channels = 0;
@@ -42,10 +36,8 @@ struct DeviceTables {
 struct StreamState {
   const Op* next = nullptr;  ///< the op under way, or waited in
   const Op* end = nullptr;
-  Seconds begin{};     ///< `next` was reached
-  Cause cause;         ///< of the last wait that ended, or of what has come so far in this one
-  Seconds entered{};   ///< Waiting::entered
-  PeerWait peer_wait;  ///< the longest of its last collectives
+  Seconds begin{};  ///< `next` was reached
+  Cause cause;      ///< of the last wait that ended, or of what has come so far in this one
   std::uint32_t pending = 0;  ///< things still to come before `next` ends
   std::uint32_t next_waiter =
       none;             ///< the stream that waits behind this one for the same event or collective
@@ -69,7 +61,6 @@ struct SlotState {
   };
   Kind kind = Kind::idle;
   std::uint32_t index = 0;
-  Seconds sent{};  ///< of what has arrived
 };
 
 /// A message from its posting to its arrival.
@@ -105,8 +96,6 @@ struct CollectiveState {
 struct EventState {
   bool happened = false;
   WaiterList waiters;
-  Cause cause;
-  Seconds entered{};
 };
 
 /// All that changes while a program set is played.
@@ -115,6 +104,7 @@ struct PlayState {
       streams;  ///< those of a device one after the other, in the order of Stream
   std::vector<std::uint32_t> first_stream;  ///< by device; of the next device if it has none
   std::vector<DeviceTables> tables;         ///< by device
+  std::vector<Seconds> durations;           ///< by row of the work table
   std::vector<SlotState> slots;             ///< of all devices
   std::vector<EventState> events;           ///< of all devices
   std::vector<ChannelId> channel_of;        ///< of all devices, by Op::peer of send
@@ -143,16 +133,24 @@ inline std::uint64_t token(EventKind kind, std::uint32_t index) {
 /// other: no recursion, however long a chain of ops that take no time.
 class ProgramPlayer final : public EventHandler {
  public:
-  ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance& disturbance,
-                PlayListener& listener)
+  /// Neither disturbance nor listener need be there.
+  ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance* disturbance,
+                PlayListener* listener)
       : set_(set), engine_(engine), disturbance_(disturbance), listener_(listener) {
     expect_well_formed(set);
     WT_EXPECT(engine.now() == Seconds{0});
     for (std::size_t d = 0; d < set.devices.size(); ++d) add_device(d);
+    for (const Work& work : set.work) state_.durations.push_back(work.duration);
     for (const Channel& channel : set.channels) add_channel(channel);
     state_.collectives.resize(set.collectives.size());
     last_instance_.resize(set.devices.size());
     pass_begin_.resize(set.devices.size());
+    if (listener_ != nullptr) {
+      slot_sent_.resize(state_.slots.size());
+      event_cause_.resize(state_.events.size());
+      entered_.resize(state_.streams.size());
+      peer_waits_.resize(state_.streams.size());
+    }
     played_.device_end.resize(set.devices.size());
     played_.engine = engine.name();
     devices_left_ = set.devices.size();
@@ -162,7 +160,7 @@ class ProgramPlayer final : public EventHandler {
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
       if (streams_left_[d] > 0) continue;  // a device with something to do
       --devices_left_;
-      listener_.on_device_end(DeviceId{d}, now_);
+      if (listener_ != nullptr) listener_->on_device_end(DeviceId{d}, now_);
     }
     for (std::uint32_t i = 0; i < state_.streams.size(); ++i) advance(i);
     work_off_ready();
@@ -181,7 +179,7 @@ class ProgramPlayer final : public EventHandler {
     const auto index = static_cast<std::uint32_t>(token >> event_kind_bits);
     switch (static_cast<EventKind>(token & event_kind_mask)) {
       case EventKind::compute_end:
-        end_compute(state_.streams[index]);
+        end_compute(index, state_.streams[index]);
         advance(index);
         break;
       case EventKind::message_launched:
@@ -239,7 +237,7 @@ class ProgramPlayer final : public EventHandler {
     std::size_t next = 0;
     while (next < ready_.size()) {  // grows meanwhile
       const std::uint32_t index = ready_[next++];
-      end_wait(state_.streams[index]);
+      end_wait(index, state_.streams[index]);
       advance(index);
     }
     ready_.clear();
@@ -268,7 +266,7 @@ class ProgramPlayer final : public EventHandler {
         post_send(index, stream, *stream.next++, Posting::eager);
         return true;
       case OpKind::record:
-        record(stream);
+        record(index, stream);
         ++stream.next;
         return true;
       case OpKind::collective:
@@ -280,13 +278,15 @@ class ProgramPlayer final : public EventHandler {
   }
 
   bool begin_compute(std::uint32_t index, StreamState& stream) {
-    const Work& work = work_of(stream);
-    const Seconds duration = label_of(*stream.next) == Label::launch_floor
-                                 ? wait_for_launches(stream.device, work.floor)
-                                 : disturbance_.duration(stream.device, stream.kind, work, now_);
+    const std::uint32_t row = set_.row_of(stream.tables.work, *stream.next);
+    Seconds duration = state_.durations[row];
+    if (label_of(*stream.next) == Label::launch_floor)
+      duration = wait_for_launches(stream.device, set_.work[row].floor);
+    else if (disturbance_ != nullptr)
+      duration = disturbance_->duration(stream.device, stream.kind, set_.work[row], now_);
     stream.begin = now_;
     if (duration == Seconds{0}) {
-      end_compute(stream);
+      end_compute(index, stream);
       return true;
     }
     engine_.after(duration, token(EventKind::compute_end, index));
@@ -296,20 +296,23 @@ class ProgramPlayer final : public EventHandler {
   /// The CPU launches on while the pass waits for others, so that the floor holds for all of the time that the pass has taken.
   Seconds wait_for_launches(DeviceId device, const LaunchFloor& floor) const {
     const Seconds taken = now_ - pass_begin_[device.index()];
-    return with_launch_floor(taken, disturbance_.launches(device, floor.launch), floor.sharpness) -
-           taken;
+    const Seconds launch =
+        disturbance_ == nullptr ? floor.launch : disturbance_->launches(device, floor.launch);
+    return with_launch_floor(taken, launch, floor.sharpness) - taken;
   }
 
-  void end_compute(StreamState& stream) {
+  void end_compute(std::uint32_t index, StreamState& stream) {
     count_done(++played_.activities);
-    listener_.on_compute(stream.device, stream.kind, *stream.next, work_of(stream), stream.begin,
-                         now_);
+    if (listener_ != nullptr) {
+      const Work& work = set_.work[set_.row_of(stream.tables.work, *stream.next)];
+      listener_->on_compute(stream.device, stream.kind, *stream.next, work, stream.begin, now_);
+    }
     const Label label = label_of(*stream.next);
     if (label == Label::batch_read) pass_begin_[stream.device.index()] = now_;
     if (label != Label::whole_pass &&
         stream.kind != Stream::compute) {  // who waits for a collective waits for it
       stream.cause = {stream.begin, stream.next->phase, stream.next->traffic, true};
-      stream.entered = stream.begin;
+      if (listener_ != nullptr) entered_[index] = stream.begin;
     }
     ++stream.next;
   }
@@ -318,7 +321,7 @@ class ProgramPlayer final : public EventHandler {
     stream.begin = now_;
     post_receive(index, stream, *stream.next);
     if (stream.pending > 0) return false;
-    end_wait(stream);
+    end_wait(index, stream);
     return true;
   }
 
@@ -336,7 +339,7 @@ class ProgramPlayer final : public EventHandler {
       }
     }
     if (stream.pending > 0) return false;
-    end_wait(stream);
+    end_wait(index, stream);
     return true;
   }
 
@@ -349,18 +352,23 @@ class ProgramPlayer final : public EventHandler {
       add_waiter(event.waiters, index);
       return false;
     }
-    stream.cause = event.cause;
-    stream.entered = event.entered;
-    end_wait(stream);
+    if (listener_ != nullptr) {
+      stream.cause = event_cause_[number].cause;
+      entered_[index] = event_cause_[number].entered;
+    }
+    end_wait(index, stream);
     return true;
   }
 
-  void end_wait(StreamState& stream) {
+  void end_wait(std::uint32_t index, StreamState& stream) {
     const Op& op = *stream.next;
-    const Cause cause =
-        stream.cause.known ? stream.cause : Cause{now_, op.phase, op.traffic, false};
-    listener_.on_wait(stream.device, stream.kind, op,
-                      {stream.begin, stream.entered, cause.sent, now_, cause.phase, cause.traffic});
+    if (listener_ != nullptr) {
+      const Cause cause =
+          stream.cause.known ? stream.cause : Cause{now_, op.phase, op.traffic, false};
+      const Waiting waiting{stream.begin, entered_[index], cause.sent,
+                            now_,         cause.phase,     cause.traffic};
+      listener_->on_wait(stream.device, stream.kind, op, waiting);
+    }
     stream.next += op.kind == OpKind::exchange ? 1 + op.slot : 1;
   }
 
@@ -369,24 +377,28 @@ class ProgramPlayer final : public EventHandler {
     if (--streams_left_[device.index()] > 0) return;
     played_.device_end[device.index()] = now_;
     --devices_left_;
-    listener_.on_device_end(device, now_);
+    if (listener_ != nullptr) listener_->on_device_end(device, now_);
   }
 
   /// The event takes over what the recording stream waited for last: whoever waits for the event waited for that, and for the peers that
   /// the collectives before it on its stream waited for.
-  void record(const StreamState& stream) {
-    EventState& event = state_.events[event_index(stream)];
+  void record(std::uint32_t index, const StreamState& stream) {
+    const std::uint32_t number = event_index(stream);
+    EventState& event = state_.events[number];
     event.happened = true;
-    event.cause = stream.cause;
-    event.entered = stream.entered;
-    if (const PeerWait longest = longest_peer_wait(stream); longest.duration() > Seconds{0}) {
-      event.entered = longest.entered;
-      event.cause.sent = longest.sent;
+    EventCause known{stream.cause, {}};
+    if (listener_ != nullptr) {
+      known.entered = entered_[index];
+      if (const PeerWait longest = longest_peer_wait(index); longest.duration() > Seconds{0}) {
+        known.entered = longest.entered;
+        known.cause.sent = longest.sent;
+      }
+      event_cause_[number] = known;
     }
     for (std::uint32_t waiter = event.waiters.first; waiter != none;) {
       StreamState& waiting = state_.streams[waiter];
-      waiting.cause = event.cause;
-      waiting.entered = event.entered;
+      waiting.cause = known.cause;
+      if (listener_ != nullptr) entered_[waiter] = known.entered;
       --waiting.pending;
       ready_.push_back(waiter);
       waiter = waiting.next_waiter;
@@ -412,7 +424,8 @@ class ProgramPlayer final : public EventHandler {
     const std::uint32_t number = stream.tables.slots + op.slot;
     SlotState& slot = state_.slots[number];
     if (slot.kind == SlotState::Kind::arrived) {
-      if (stream.pending == 0) stream.cause = {slot.sent, op.phase, op.traffic, true};
+      if (listener_ == nullptr) return;
+      if (stream.pending == 0) stream.cause = {slot_sent_[number], op.phase, op.traffic, true};
       return;
     }
     WT_EXPECT(slot.kind != SlotState::Kind::awaited);  // one stream waits for a message
@@ -481,7 +494,10 @@ class ProgramPlayer final : public EventHandler {
     channel.first = message.next;
     if (channel.first != none) begin_transfer(id);
     count_done(++played_.activities);
-    listener_.on_message(id, *message.send, bytes_of(message), message.posted, message.begin, now_);
+    if (listener_ != nullptr) {
+      listener_->on_message(id, *message.send, bytes_of(message), message.posted, message.begin,
+                            now_);
+    }
     deliver(message);
   }
 
@@ -489,8 +505,11 @@ class ProgramPlayer final : public EventHandler {
     const std::uint32_t number = state_.channels[message.channel].slot_base + message.send->slot;
     SlotState& slot = state_.slots[number];
     WT_ENSURE(slot.kind == SlotState::Kind::idle || slot.kind == SlotState::Kind::awaited);
+    if (listener_ != nullptr) {
+      slot_sent_[number] = message.sent;
+    }
     const SlotState before = slot;
-    slot = {SlotState::Kind::arrived, 0, message.sent};
+    slot = {SlotState::Kind::arrived};
     if (before.kind == SlotState::Kind::awaited)
       note_arrival(before.index, *message.send, message.sent);
     if (message.sender != none) note_arrival(message.sender, *message.send, message.sent);
@@ -553,16 +572,19 @@ class ProgramPlayer final : public EventHandler {
   void end_collective(CollectiveId id) {
     CollectiveState& state = state_.collectives[id.index()];
     count_done(++played_.activities);
-    listener_.on_collective(id, *state_.streams[state.waiters.first].next, state.begin, now_);
+    if (listener_ != nullptr) {
+      listener_->on_collective(id, *state_.streams[state.waiters.first].next, state.begin, now_);
+    }
     const WaiterList waiters = state.waiters;
     state.waiters = {};
     for (std::uint32_t waiter = waiters.first; waiter != none;
          waiter = state_.streams[waiter].next_waiter) {
-      StreamState& stream = state_.streams[waiter];
-      stream.entered = stream.begin;
-      const PeerWait wait{stream.begin, state.begin};
-      if (wait.duration() >= longest_peer_wait(stream).duration()) stream.peer_wait = wait;
-      note_arrival(waiter, *stream.next, state.begin);
+      if (listener_ != nullptr) {
+        entered_[waiter] = state_.streams[waiter].begin;
+        const PeerWait wait{entered_[waiter], state.begin};
+        if (wait.duration() >= longest_peer_wait(waiter).duration()) peer_waits_[waiter] = wait;
+      }
+      note_arrival(waiter, *state_.streams[waiter].next, state.begin);
     }
   }
 
@@ -586,27 +608,15 @@ class ProgramPlayer final : public EventHandler {
   }
 
   Seconds latency_from(DeviceId device, Seconds usual) const {
-    return disturbance_.latency(device, usual);
-  }
-
-  /// The longest wait of a stream for peers since the device's compute stream, which may wait for it, has reached its op.
-  PeerWait longest_peer_wait(const StreamState& stream) const {
-    const StreamState& first = state_.streams[state_.first_stream[stream.device.index()]];
-    const Seconds reached = first.kind == Stream::compute ? first.begin : Seconds{0};
-    const PeerWait& wait = stream.peer_wait;
-    return wait.sent > reached ? PeerWait{std::max(wait.entered, reached), wait.sent} : PeerWait{};
-  }
-
-  const Work& work_of(const StreamState& stream) const {
-    return set_.work[set_.row_of(stream.tables.work, *stream.next)];
+    return disturbance_ == nullptr ? usual : disturbance_->latency(device, usual);
   }
 
   Bytes bytes_of(const Message& message) const { return set_.message_bytes[message.send->work]; }
 
   const ProgramSet& set_;
   Engine& engine_;
-  Disturbance& disturbance_;
-  PlayListener& listener_;
+  Disturbance* disturbance_;
+  PlayListener* listener_;
   PlayState state_;
   Played played_;
   Seconds now_{};
@@ -615,6 +625,28 @@ class ProgramPlayer final : public EventHandler {
   std::vector<std::uint32_t> streams_left_;  ///< by device
   std::vector<Seconds> pass_begin_;  ///< by device: of its pass that is played by operations
   std::vector<std::uint64_t> last_instance_;  ///< by device: the collective it entered last
+  std::vector<Seconds> slot_sent_;            ///< of arrived messages; only for a listener
+  std::vector<Seconds> entered_;              ///< Waiting::entered, by stream; only for a listener
+  /// Since a device had entered a collective, until the last of the others had.
+  struct PeerWait {
+    Seconds entered{}, sent{};
+    Seconds duration() const { return sent - entered; }
+  };
+  std::vector<PeerWait> peer_waits_;  ///< by stream; only for a listener
+  /// The longest wait of a stream for peers since the device's compute stream, which may wait for it, has reached its op.
+  PeerWait longest_peer_wait(std::uint32_t stream) const {
+    const StreamState& first =
+        state_.streams[state_.first_stream[state_.streams[stream].device.index()]];
+    const Seconds reached = first.kind == Stream::compute ? first.begin : Seconds{0};
+    const PeerWait& wait = peer_waits_[stream];
+    return wait.sent > reached ? PeerWait{std::max(wait.entered, reached), wait.sent} : PeerWait{};
+  }
+
+  struct EventCause {
+    Cause cause;
+    Seconds entered{};
+  };
+  std::vector<EventCause> event_cause_;  ///< only for a listener
   std::uint64_t num_instances_ = 0;
   std::size_t devices_left_ = 0;
 };
@@ -623,16 +655,12 @@ class ProgramPlayer final : public EventHandler {
 }  // namespace detail
 
 Played play(const ProgramSet& programs, Engine& engine, PlayListener* listener) {
-  Disturbance nothing;
-  return play(programs, engine, nothing, listener);
+  return detail::ProgramPlayer(programs, engine, nullptr, listener).play();
 }
 
 Played play(const ProgramSet& programs, Engine& engine, Disturbance& disturbance,
             PlayListener* listener) {
-  PlayListener nobody;
-  return detail::ProgramPlayer(programs, engine, disturbance,
-                               listener == nullptr ? nobody : *listener)
-      .play();
+  return detail::ProgramPlayer(programs, engine, &disturbance, listener).play();
 }
 
 }  // namespace windtunnel

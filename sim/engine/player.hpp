@@ -69,19 +69,17 @@ struct Played {
 /// Plays every device's streams on the engine. Throws DeadlockError when ops are left and nothing can happen.
 Played play(const ProgramSet& programs, Engine& engine, PlayListener* listener = nullptr);
 
-/// Differences between iterations, here none: the player asks it how long ops take this time. Every device asks in the order of its own
+/// Differences between iterations: the player asks it how long ops take this time. Every device asks in the order of its own
 /// ops, so that an answer that depends on the device and its earlier questions alone does not depend on the engine.
 class Disturbance {
  public:
   virtual ~Disturbance() = default;
   /// How long a compute op that begins now takes. `usual`: its row of the work table.
-  virtual Seconds duration(DeviceId, Stream, const Work& usual, Seconds /*now*/) {
-    return usual.duration;
-  }
+  virtual Seconds duration(DeviceId, Stream, const Work& usual, Seconds now) = 0;
   /// How long the CPU takes for launches of a pass that usually take so long.
-  virtual Seconds launches(DeviceId, Seconds usual) { return usual; }
+  virtual Seconds launches(DeviceId, Seconds usual) = 0;
   /// The latency of a message on its way from `from`, or of a collective whose first member is `from`.
-  virtual Seconds latency(DeviceId /*from*/, Seconds usual) { return usual; }
+  virtual Seconds latency(DeviceId from, Seconds usual) = 0;
 };
 
 /// Plays every device's streams on the engine, disturbed.
