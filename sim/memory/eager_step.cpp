@@ -100,8 +100,8 @@ class EagerStep {
   /// the longer the more ranks it has, in each collective. Meanwhile the GPU catches up, unless it has more to do than the host.
   static int lead(const EagerStage& stage) {
     const Parallel& parallel = stage.plan.parallel;
-    const bool waits = parallel.pipeline > 1 ? stage.in_flight < 3
-                                             : stage.software.launch.per_rank_in_all_jobs;
+    const bool waits =
+        parallel.pipeline > 1 ? stage.in_flight < 3 : stage.software.launch.per_rank_in_all_jobs;
     const bool catches_up = waits && stage.is_launch_bound;
     return parallel.tensor == 1 || catches_up
                ? 0
