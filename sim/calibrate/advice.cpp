@@ -231,10 +231,7 @@ Candidate* best_of(std::vector<Candidate>& candidates, const LinearBelief& belie
 double width_of(double variance) { return std::sqrt(variance + row_noise * row_noise); }
 
 /// Ends of the 90 % interval that `run` states, over the time.
-std::optional<std::pair<double, double>> interval_of_run(const Scenario& plan,
-                                                         const Library& library) {
-  Report report = simulate_key_figures(plan, build(plan));
-  add_interval(plan, library, report);
+std::optional<std::pair<double, double>> interval_of_run(const Report& report) {
   if (!report.iteration_time_interval) return std::nullopt;
   return std::pair(report.iteration_time_interval->first / report.iteration_time,
                    report.iteration_time_interval->second / report.iteration_time);
@@ -446,7 +443,9 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   }
   const LinearTime* const asked = &times.front();
   advice.width_of_run = width_of(belief.variance(asked->gradient));
-  advice.run_interval = interval_of_run(plan, library);
+  Report report = simulate_key_figures(plan, build(plan));
+  add_interval(plan, library, report);
+  advice.run_interval = interval_of_run(report);
   // The runs shall make this surer: the plan's time, or that of the other over it.
   std::vector<double> gradient = asked->gradient;
   double gain = 0;
@@ -456,10 +455,11 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
       gradient[j] = times[1].gradient[j] - asked->gradient[j];
   }
   learn(belief, linearizer, sets, request, library, advice);
-  const auto moved = [&](const LinearTime& time) {
-    return time.figures.time * std::exp(belief.expected(time.gradient));
+  const auto moved = [&](Seconds time, const std::vector<double>& by) {
+    return time * std::exp(belief.expected(by));
   };
-  advice.iteration_time = moved(*asked);
+  // Of run's own time: the linearizer starts constants that are 0 a little above it.
+  advice.iteration_time = moved(report.iteration_time, asked->gradient);
   advice.width = width_of(belief.variance(asked->gradient));
   if (times.size() == 2) advice.decision = decision_of(gain, gradient, belief);
   for (std::size_t j = 0; j < asked->gradient.size(); ++j)
@@ -484,7 +484,8 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
                                    {.overrides = overrides})
                          .plan;
     advice.runs.push_back({overrides, detail::plan_text(run.training, run.parallel),
-                           best->time.figures.gpus, moved(best->time),
+                           best->time.figures.gpus,
+                           moved(best->time.figures.time, best->time.gradient),
                            width_of(belief.variance(asked->gradient)),
                            advice.decision ? decision_of(gain, gradient, belief).sure : 0});
   }

@@ -1,10 +1,9 @@
-#include "search/search_space.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string>
 
+#include "search/search_space.hpp"
 #include "search/testing.hpp"
 
 namespace windtunnel {
