@@ -503,6 +503,16 @@ bool overlaps_passes(const Plan& plan) {
   return plan.parallel.schedule->overlaps_passes && plan.nodes_per_tensor_group == 1;
 }
 
+Seconds launch_delay(const Plan& plan, const SoftwareProfile& software) {
+  const SoftwareProfile::LaunchFloor& launch = software.launch;
+  const bool crosses_nodes = std::ranges::any_of(plan.devices, [&](const PlanDevice& device) {
+    const bool is_in_pipeline = device.replica == 0 && device.group_node == 0;
+    return (launch.per_rank_in_all_jobs || is_in_pipeline) &&
+           device.node != plan.devices.front().node;
+  });
+  return crosses_nodes ? launch.collective_per_rank * (plan.parallel.tensor - 1.0) : Seconds{};
+}
+
 StageOperations operations_of(const StageCost& cost) {
   StageOperations operations;
   for (const ChunkCost& chunk : cost.chunks) operations.push_back(chunk.operations);
@@ -523,16 +533,8 @@ Bytes mask_size(const Transformer& model) {
 
 /// CPU time to launch a tensor collective.
 Seconds collective_launch(const StageCostInputs& in) {
-  const SoftwareProfile::LaunchFloor& launch = in.software->launch;
-  const std::vector<PlanDevice>& devices = in.plan->devices;
-  const bool crosses_nodes =
-      std::any_of(devices.begin(), devices.end(), [&](const PlanDevice& device) {
-        const bool is_in_pipeline = device.replica == 0 && device.group_node == 0;
-        return (launch.per_rank_in_all_jobs || is_in_pipeline) &&
-               device.node != devices.front().node;
-      });
-  const double others = crosses_nodes ? in.plan->parallel.tensor - 1.0 : 0.0;
-  return (launch.collective + launch.collective_per_rank * others) * in.node->launch_slowdown;
+  return (in.software->launch.collective + launch_delay(*in.plan, *in.software)) *
+         in.node->launch_slowdown;
 }
 
 double taken_by_collectives(const StageCostInputs& in) {

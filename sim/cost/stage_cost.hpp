@@ -123,6 +123,9 @@ ChunkOperations chunk_operations(const StageCostInputs& inputs, const ChunkRole&
 /// the pace of the slowest. [own] Limits: stages are alike but for their nodes; noise of the scenario adds to it.
 double slowest_node_factor(const NodeType& node, const Plan& plan);
 
+/// What launching a tensor collective takes the host longer because the job is on several nodes (`LaunchFloor::collective_per_rank`).
+Seconds launch_delay(const Plan& plan, const SoftwareProfile& software);
+
 /// Costs of the stage's chunks: sums over chunk_operations(). A pass takes what its operations
 /// take alone, or longer where the CPU cannot launch them as fast.
 ///  - Tensor collectives in the node take the platform's time for them, times the stack's and the node's slowdown; those of groups

@@ -444,7 +444,7 @@ TEST_CASE("tensor collectives may take the host longer where stages are on sever
   }
 }
 
-TEST_CASE("they may take it longer in all jobs on several nodes") {
+TEST_CASE("tensor collectives may take the host longer in all jobs on several nodes") {
   World world;
   world.plan.parallel.tensor = 4;
   world.software.launch.collective_per_rank = 1_s;

@@ -44,7 +44,7 @@ std::optional<DeviceClasses> find_device_classes(const ProgramSet& programs, con
 /// Whether every replica is played, or one for all that provably do the same.
 enum class Replicas { each, collapsed_when_exact };
 
-/// Programs of which one device of each class is played for all that provably do the same (engine/device_classes.hpp): in a job of identical
+/// Programs of which one device of each class is played for all that provably do the same (DeviceClasses): in a job of identical
 /// replicas that share no link, one replica.
 ///
 /// Times are those of playing every device, on either engine: the same bits, unless SimGrid solves for flows that contend, where they may

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost/stage_cost.hpp"
 #include "memory/caching_allocator.hpp"
 #include "plan/plan.hpp"
 
@@ -96,12 +97,12 @@ class EagerStep {
   }
 
  private:
-  /// With two microbatches in flight a rank waits in each for the gradient of what it has just sent, and where launching a collective takes
-  /// the longer the more ranks it has, in each collective. Meanwhile the GPU catches up, unless it has more to do than the host.
+  /// With two microbatches in flight a rank waits in each for the gradient of what it has just sent; without a pipeline, in each collective
+  /// whose launch is delayed. Meanwhile the GPU catches up, unless it has more to do than the host.
   static int lead(const EagerStage& stage) {
     const Parallel& parallel = stage.plan.parallel;
-    const bool waits =
-        parallel.pipeline > 1 ? stage.in_flight < 3 : stage.software.launch.per_rank_in_all_jobs;
+    const bool waits = parallel.pipeline > 1 ? stage.in_flight < 3
+                                             : launch_delay(stage.plan, stage.software) > Seconds{};
     const bool catches_up = waits && stage.is_launch_bound;
     return parallel.tensor == 1 || catches_up
                ? 0

@@ -169,10 +169,13 @@ TEST_CASE("sequences that are not divided cost each rank of a tensor group whole
   CHECK(kept(false) - kept(true) == doctest::Approx(4 * 8).epsilon(0.2));
 }
 
-TEST_CASE("blocks wait where the host could wait too if the GPU has more to do than the host") {
-  const auto waiting = [](int pipeline, bool per_rank_in_all_jobs) {
+TEST_CASE("blocks of collectives wait if the GPU has more to do than the host") {
+  const auto waiting = [](int pipeline, int nodes = 1, Seconds per_rank = 1_ms) {
     fixtures::World world = eager_world(2, pipeline, 1);
-    world.software.launch.per_rank_in_all_jobs = per_rank_in_all_jobs;
+    world.software.launch.per_rank_in_all_jobs = true;
+    world.software.launch.collective_per_rank = per_rank;
+    world.plan.devices.assign(2, {});
+    world.plan.devices[1].node = NodeId{nodes - 1};
     const ChunkRole role{.layers = 4, .first = true, .last = pipeline == 1};
     const auto reserved = [&](bool is_launch_bound) {
       return reserved_by_eager_step({world.model, world.plan, world.software, role,
@@ -182,11 +185,10 @@ TEST_CASE("blocks wait where the host could wait too if the GPU has more to do t
     };
     return reserved(false) - reserved(true);
   };
-  SUBCASE("with two microbatches in flight") { CHECK(waiting(2, false) > 8 * 16); }
-  SUBCASE("without a pipeline") { CHECK(waiting(1, false) == 0); }
-  SUBCASE("without a pipeline, where collectives are slow to launch") {
-    CHECK(waiting(1, true) > 8 * 16);
-  }
+  SUBCASE("with two microbatches in flight") { CHECK(waiting(2) > 8 * 16); }
+  SUBCASE("without a pipeline, on one node") { CHECK(waiting(1) == 0); }
+  SUBCASE("on several, where launches are delayed") { CHECK(waiting(1, 2) > 8 * 16); }
+  SUBCASE("on several without delay") { CHECK(waiting(1, 2, 0_s) == 0); }
 }
 
 }  // namespace

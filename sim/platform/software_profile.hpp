@@ -137,7 +137,7 @@ struct SoftwareProfile {
   struct LaunchFloor {
     Seconds kernel{};      ///< one kernel, as many as the workload counts
     Seconds collective{};  ///< one tensor-parallel collective
-    /// Of it, for each other rank of its group, in pipelines whose messages cross nodes, or in all jobs on several nodes.
+    /// The part of it for each other rank of its group, in pipelines whose messages cross nodes, or in all jobs on several nodes.
     Seconds collective_per_rank{};
     bool per_rank_in_all_jobs = false;
     /// q of (gpu^q + cpu^q)^(1/q); 1 where the host waits for each kernel before it launches the next.

@@ -1,4 +1,3 @@
-
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>

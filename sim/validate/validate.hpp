@@ -84,9 +84,9 @@ std::vector<double> memory_errors(const std::vector<MemoryComparison>& compariso
 /// Runs that ended out of memory or ran, against the verdict "fits". Ids, in the order of the file.
 struct CapacityVerdicts {
   std::vector<std::string> caught;            ///< ended out of memory, and was refused
-  std::vector<std::string> missed;            ///< ended out of memory, and would have been let run
+  std::vector<std::string> missed;            ///< ended out of memory, and would have been accepted
   std::vector<std::string> refused_that_ran;  ///< ran, and was refused
-  std::vector<std::string> ran;               ///< ran, and was let run
+  std::vector<std::string> ran;               ///< ran, and was accepted
 
   /// By verdict, in their order: how many ran, and how many ended out of memory.
   struct Ends {

@@ -150,7 +150,7 @@ std::string capacity_text(const CapacityVerdicts& verdicts) {
     if (!ids.empty()) text += std::string("  ") + what + ": " + listed(ids) + "\n";
   };
   add("ended out of memory, and refused", verdicts.caught);
-  add("ended out of memory, but let run", verdicts.missed);
+  add("ended out of memory, but accepted", verdicts.missed);
   add("ran, but refused for want of memory", verdicts.refused_that_ran);
   return text.empty() ? text : "\n" + text;
 }

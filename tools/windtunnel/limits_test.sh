@@ -120,7 +120,7 @@ documented "1,048,576"
 exits_within 10 1 validate ./collective.json --details; prints "a collective on 200000 nodes of 1 GPUs has more than the 131072 flows"
 documented "131,072 GPUs"
 refuses 2 "more than 10000000 forward passes" schedule check 1f1b --stages 4000 --microbatches 4750
-documented "| 10 million |"
+documented ': 10 million; a kilobyte each'
 [[ $size = small ]] || refuses 3 "a schedule of 10000000 forward passes would take about 10.0 GB of memory" schedule check 1f1b --stages 4000 --microbatches 2500
 
 # Less memory than a plan needs is found out before it is taken.
