@@ -1,6 +1,6 @@
-#include "validate/validate.hpp"
-
 #include <doctest/doctest.h>
+
+#include "validate/validate.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,11 +1,10 @@
-#include "validate/validate.hpp"
-
 #include <doctest/doctest.h>
 
 #include <memory>
 
 #include "core/contracts.hpp"
 #include "core/testing.hpp"
+#include "validate/validate.hpp"
 
 namespace windtunnel {
 namespace {

@@ -1,6 +1,6 @@
-#include "validate/validation_report.hpp"
-
 #include <doctest/doctest.h>
+
+#include "validate/validation_report.hpp"
 
 namespace windtunnel {
 namespace {

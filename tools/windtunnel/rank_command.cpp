@@ -1,7 +1,8 @@
+#include "search/rank_command.hpp"
+
 #include <optional>
 #include <tuple>
 
-#include "search/rank_command.hpp"
 #include "search/search_space.hpp"
 #include "simulate/neighbours.hpp"
 #include "studies/method_command.hpp"
