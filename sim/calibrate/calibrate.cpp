@@ -17,9 +17,6 @@
 namespace windtunnel {
 namespace {
 
-/// Values count as the same to nine digits: they differ by rounding of a logarithm.
-constexpr int digits = 9;
-
 using Indices = std::vector<std::size_t>;
 
 constexpr std::size_t num_folds = 5;
@@ -162,8 +159,8 @@ Overrides PointPredictor::overrides_for(const CalibrationPoint& point,
 
 std::vector<Seconds> PointPredictor::predict(const std::vector<double>& exact_values,
                                              const std::vector<std::size_t>& indices) {
-  const std::vector<double> values =
-      mapped(exact_values, [](double value) { return rounded_to(value, digits); });
+  constexpr int digits = 9;  // values that agree so far differ by rounding of a logarithm
+  const auto values = mapped(exact_values, [](double value) { return rounded_to(value, digits); });
   std::map<std::size_t, Seconds>& known = known_[values];
   std::vector<std::size_t> missing;
   for (const std::size_t index : indices)

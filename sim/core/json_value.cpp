@@ -32,7 +32,7 @@ std::optional<std::pair<std::string, std::string_view>> split_pointer(std::strin
 JsonValue* element_at(JsonValue::Array& array, std::string_view key) {
   if (key.empty() || (key.size() > 1 && key.front() == '0')) return nullptr;
   const auto index = number_in<std::size_t>(key);
-  return index < array.size() && index ? &array[*index] : nullptr;
+  return index && *index < array.size() ? &array[*index] : nullptr;
 }
 
 }  // namespace

@@ -507,7 +507,7 @@ Seconds launch_delay(const Plan& plan, const SoftwareProfile& software) {
   const SoftwareProfile::LaunchFloor& launch = software.launch;
   const bool crosses_nodes = std::ranges::any_of(plan.devices, [&](const PlanDevice& device) {
     const bool is_in_pipeline = device.replica == 0 && device.group_node == 0;
-    return (launch.per_rank_in_all_jobs || is_in_pipeline) &&
+    return (is_in_pipeline || launch.per_rank_in == DelayedLaunches::jobs) &&
            device.node != plan.devices.front().node;
   });
   return crosses_nodes ? launch.collective_per_rank * (plan.parallel.tensor - 1.0) : Seconds{};

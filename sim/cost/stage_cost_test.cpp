@@ -455,7 +455,7 @@ TEST_CASE("tensor collectives may take the host longer in all jobs on several no
     return world.cost(0, {0, 1, 2, 3}).chunks[0].forward.floor.launch;
   };
   CHECK(launch() == 0_s);
-  world.software.launch.per_rank_in_all_jobs = true;
+  world.software.launch.per_rank_in = DelayedLaunches::jobs;
   CHECK(launch() == Seconds{9.0});  // as above
 }
 

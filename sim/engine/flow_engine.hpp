@@ -77,7 +77,7 @@ class FlowEngine : public Engine {
     flow.state = Flow::State::alone;
     flow.rate = rate;
     flow.end = now_ + bytes / rate;
-    queue_.push(flow.end, {token, index, flow.generation});
+    queue_.push(flow.end, {.flow = index, .generation = flow.generation});
   }
 
  protected:

@@ -99,7 +99,8 @@ void add_launch(const SoftwareProfile::LaunchFloor& launch, const Parallel& para
              parallel.tensor > 1);
   values.add("launch/collective_per_rank", "launching a collective, for each rank", weak,
              launch.collective_per_rank,
-             parallel.tensor > 1 && (parallel.pipeline > 1 || launch.per_rank_in_all_jobs));
+             parallel.tensor > 1 &&
+                 (parallel.pipeline > 1 || launch.per_rank_in == DelayedLaunches::jobs));
   values.add("launch/sharpness", "sharpness of the launch floor", weak, launch.sharpness);
 }
 

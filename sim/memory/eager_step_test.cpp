@@ -172,7 +172,7 @@ TEST_CASE("sequences that are not divided cost each rank of a tensor group whole
 TEST_CASE("blocks of collectives wait if the GPU has more to do than the host") {
   const auto waiting = [](int pipeline, int nodes = 1, Seconds per_rank = 1_ms) {
     fixtures::World world = eager_world(2, pipeline, 1);
-    world.software.launch.per_rank_in_all_jobs = true;
+    world.software.launch.per_rank_in = DelayedLaunches::jobs;
     world.software.launch.collective_per_rank = per_rank;
     world.plan.devices.assign(2, {});
     world.plan.devices[1].node = NodeId{nodes - 1};

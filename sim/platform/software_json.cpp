@@ -357,8 +357,7 @@ SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Prob
   required(launch, "kernel", profile.launch.kernel);
   required(launch, "collective", profile.launch.collective);
   defaulted(launch, "collective_per_rank", profile.launch.collective_per_rank);
-  profile.launch.per_rank_in_all_jobs = launch.optional_enum<bool>(
-      "collective_per_rank_in", false, {{"pipelines", false}, {"jobs", true}});
+  defaulted(launch, "collective_per_rank_in", profile.launch.per_rank_in);
   defaulted(launch, "sharpness", profile.launch.sharpness, 1, 100);
   end_object(launch, "launch/", profile.sources);
   if (auto child = reader.optional_child("layer_traffic"))

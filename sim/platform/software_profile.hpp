@@ -129,17 +129,19 @@ struct KeptCopies {
   bool keeps_norms = false;
 };
 
+/// Jobs on several nodes in which launching a collective takes longer: pipelines whose messages cross nodes, or all.
+enum class DelayedLaunches { pipelines, jobs };
+
 /// A training software stack: what differs between stacks lives here and nowhere else. A file of platforms/software/.
 struct SoftwareProfile {
   std::string name;
 
   /// CPU time to launch what a pass does: the GPU waits for it when its own work is shorter.
   struct LaunchFloor {
-    Seconds kernel{};      ///< one kernel, as many as the workload counts
-    Seconds collective{};  ///< one tensor-parallel collective
-    /// The part of it for each other rank of its group, in pipelines whose messages cross nodes, or in all jobs on several nodes.
-    Seconds collective_per_rank{};
-    bool per_rank_in_all_jobs = false;
+    Seconds kernel{};               ///< one kernel, as many as the workload counts
+    Seconds collective{};           ///< one tensor-parallel collective
+    Seconds collective_per_rank{};  ///< of it, for each other rank of its group, in `per_rank_in`
+    DelayedLaunches per_rank_in = DelayedLaunches::pipelines;
     /// q of (gpu^q + cpu^q)^(1/q); 1 where the host waits for each kernel before it launches the next.
     double sharpness = 4;
   } launch;

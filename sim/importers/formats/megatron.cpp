@@ -318,8 +318,8 @@ void set_edge_stages(LaunchScenario& scenario) {
 constexpr const char* megatron_core = "megatron-core-2026@0";
 constexpr const char* megatron_deepspeed = "megatron-deepspeed-2022";
 
-/// Settings of recipes which that release still has, and which a script must ask for (megatron/training/arguments.py): CUDA graphs, scales of fp8 from the tensor
-/// itself, and parameters kept in fp8.
+/// Settings of recipes which that release still has, and which a script must ask for (megatron/training/arguments.py): CUDA graphs, scales
+/// of fp8 from the tensor itself, and parameters kept in fp8.
 void set_stack(LaunchScenario& scenario) {
   const std::string graphs = scenario.text("cuda-graph-impl");
   const bool has_graphs = scenario.is_on("enable-cuda-graph") ||
