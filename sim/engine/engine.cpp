@@ -31,7 +31,7 @@ namespace {
 
 class HeapEngine final : public Engine {
  public:
-  explicit HeapEngine(const Network& network) : rates_(network) {}
+  explicit HeapEngine(const Network& network) : paths_(network) {}
   std::string_view name() const override { return "heap"; }
   Seconds now() const override { return now_; }
   std::uint64_t num_activities() const override { return queue_.num_pushed(); }
@@ -44,7 +44,7 @@ class HeapEngine final : public Engine {
   void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) override {
     WT_EXPECT(bytes >= Bytes{0});
     ++num_flows_;
-    queue_.push(now_ + bytes / rates_.rate(up, down), token);
+    queue_.push(now_ + bytes / paths_.rate(up, down), token);
   }
   void run(EventHandler& handler) override {
     while (!queue_.empty()) {
@@ -55,7 +55,7 @@ class HeapEngine final : public Engine {
   }
 
  private:
-  detail::PathRates rates_;
+  detail::PathTable paths_;
   detail::EventQueue<std::uint64_t> queue_;
   Seconds now_{};
   std::uint64_t num_flows_ = 0;

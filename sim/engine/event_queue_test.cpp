@@ -74,5 +74,23 @@ TEST_CASE("events come in the order of their times, those of one time in the ord
     }
 }
 
+TEST_CASE(
+    "an event asked for before the last one taken gets its time, and comes after those of that "
+    "time") {
+  EventQueue<int> queue;
+  for (const int i : {0, 1}) queue.push(2_s, i);
+  queue.push(3_s, 2);
+  CHECK(queue.pop().payload == 0);
+  queue.push(1_s, 3);
+  CHECK(queue.next_time() == 2_s);
+  CHECK(queue.pop().payload == 1);
+  CHECK(queue.next_time() == 2_s);
+  const auto late = queue.pop();
+  CHECK(late.payload == 3);
+  CHECK(late.time == 2_s);
+  CHECK(queue.pop().payload == 2);
+  CHECK(queue.empty());
+}
+
 }  // namespace
 }  // namespace windtunnel::detail

@@ -60,7 +60,7 @@ class FlowEngine : public Engine {
   void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) override {
     WT_EXPECT(bytes >= Bytes{0});
     ++num_flows_;
-    const BytesPerSecond rate = rates_.rate(up, down);
+    const BytesPerSecond rate = paths_.rate(up, down);
     const bool no_links = rate == BytesPerSecond{std::numeric_limits<double>::infinity()};
     if (bytes == Bytes{0} || no_links) {  // ends at once; no engine shares nothing out
       queue_.push(now_, {token});
@@ -81,7 +81,7 @@ class FlowEngine : public Engine {
   }
 
  protected:
-  explicit FlowEngine(const Network& network) : rates_(network), links_(binding_links(network)) {}
+  explicit FlowEngine(const Network& network) : paths_(network) {}
 
   /// Its place can be taken, and events of the queue for it are void.
   void free_flow(std::uint32_t index) {
@@ -91,8 +91,7 @@ class FlowEngine : public Engine {
     free_flows_.push_back(index);
   }
 
-  PathRates rates_;
-  std::vector<std::vector<LinkId>> links_;  ///< by path: those that can limit a flow
+  PathTable paths_;
   EventQueue<Due> queue_;
   std::vector<Flow> flows_;
   EventHandler* handler_ = nullptr;

@@ -14,12 +14,20 @@ void LinkFlows::leave(LinkId link, std::uint32_t flow) {
   flows.erase(place);
 }
 
-PathRates::PathRates(const Network& network) {
-  by_path_.reserve(network.paths().size());
-  for (std::size_t path = 0; path < network.paths().size(); ++path) {
-    by_path_.push_back(network.rate_alone({PathId(path)}));
-    WT_EXPECT(by_path_.back() > BytesPerSecond{0});
+PathTable::PathTable(const Network& network) {
+  for (const std::vector<LinkId>& links : binding_links(network)) {
+    const BytesPerSecond rate = network.rate_alone({PathId(rows_.size())});
+    WT_EXPECT(rate > BytesPerSecond{0});
+    rows_.push_back({rate, static_cast<std::uint32_t>(links_.size()),
+                     static_cast<std::uint32_t>(links.size())});
+    links_.insert(links_.end(), links.begin(), links.end());
   }
+}
+
+std::size_t PathTable::most_links() const {
+  std::uint32_t most = 0;
+  for (const Row& row : rows_) most = std::max(most, row.num_links);
+  return 2 * std::size_t{most};  // up and down
 }
 
 }  // namespace windtunnel::detail

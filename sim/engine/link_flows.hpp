@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/contracts.hpp"
@@ -23,20 +24,6 @@ class LinkFlows {
   std::vector<std::vector<std::uint32_t>> flows_;
 };
 
-/// The rate of a flow that has its links to itself: that of the slowest link on its way.
-class PathRates {
- public:
-  explicit PathRates(const Network& network);
-  /// Infinite when neither path has a link.
-  BytesPerSecond rate(PathId up, PathId down) const {
-    WT_EXPECT(up.index() < by_path_.size() && down.index() < by_path_.size());
-    return std::min(by_path_[up.index()], by_path_[down.index()]);
-  }
-
- private:
-  std::vector<BytesPerSecond> by_path_;
-};
-
 }  // namespace windtunnel::detail
 
 namespace windtunnel {
@@ -50,4 +37,36 @@ namespace windtunnel {
 /// Sums may be off by 1e-12 of themselves, their rounding.
 std::vector<std::vector<LinkId>> binding_links(const Network& network);
 
+namespace detail {
+
+/// What every start and end of a flow asks of its paths, close together in memory.
+class PathTable {
+ public:
+  explicit PathTable(const Network& network);
+  /// Of a flow that has its links to itself: that of the slowest. Infinite when neither path has a link.
+  BytesPerSecond rate(PathId up, PathId down) const {
+    return std::min(row(up).rate, row(down).rate);
+  }
+  /// Those that can limit a flow.
+  std::span<const LinkId> links(PathId path) const {
+    return {links_.data() + row(path).first, row(path).num_links};
+  }
+  /// The most links of a flow.
+  std::size_t most_links() const;
+
+ private:
+  struct Row {
+    BytesPerSecond rate{};
+    std::uint32_t first = 0, num_links = 0;  ///< in links_
+  };
+  const Row& row(PathId path) const {
+    WT_EXPECT(path.index() < rows_.size());
+    return rows_[path.index()];
+  }
+
+  std::vector<Row> rows_;  ///< by path
+  std::vector<LinkId> links_;
+};
+
+}  // namespace detail
 }  // namespace windtunnel

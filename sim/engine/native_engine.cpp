@@ -27,18 +27,12 @@ struct LinkUse {
   std::uint32_t num_shared = 0;
 };
 
-std::size_t most_links(const std::vector<std::vector<LinkId>>& paths) {
-  std::size_t most = 0;
-  for (const std::vector<LinkId>& path : paths) most = std::max(most, path.size());
-  return 2 * most;  // up and down
-}
-
 class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
  public:
   explicit NativeEngine(const Network& network)
       : FlowEngine(network),
         use_(network.links().size()),
-        shared_(network.links(), most_links(links_)) {}
+        shared_(network.links(), paths_.most_links()) {}
   std::string_view name() const override { return "native"; }
   void run(EventHandler& handler) override {
     handler_ = &handler;
@@ -62,7 +56,7 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
   template <class Visit>
   void for_each_link(PathId up, PathId down, const Visit& visit) {
     for (const PathId path : {up, down})
-      for (const LinkId link : links_[path.index()]) visit(use_[link.index()], link);
+      for (const LinkId link : paths_.links(path)) visit(use_[link.index()], link);
   }
 
   bool meet_others(PathId up, PathId down) {
@@ -95,8 +89,8 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
       ++use.num_shared;
     });
     if (shared_.settled()) unsettled_since_ = now_;
-    shared_.enter(now_, {index, flow.number, bytes}, links_[flow.up.index()],
-                  links_[flow.down.index()]);
+    shared_.enter(now_, {index, flow.number, bytes}, paths_.links(flow.up),
+                  paths_.links(flow.down));
   }
 
   void settle_before(Seconds next) {

@@ -53,14 +53,20 @@ struct WaiterList {
 
 /// A message that a device receives.
 struct SlotState {
-  enum class Kind : std::uint8_t {
+  enum class Kind : std::uint32_t {
     idle,          ///< not arrived, and nobody waits for it
     awaited,       ///< stream `index` waits for it
     sender_ready,  ///< message `index` was posted in an exchange and waits for its receiver
     arrived,
   };
-  Kind kind = Kind::idle;
-  std::uint32_t index = 0;
+  SlotState() = default;
+  explicit SlotState(Kind new_kind, std::uint32_t new_index = 0)
+      : kind(new_kind), index(new_index & max_index) {
+    WT_EXPECT(new_index <= max_index);
+  }
+  static constexpr std::uint32_t max_index = (1U << 30) - 1;
+  Kind kind : 2 = Kind::idle;
+  std::uint32_t index : 30 = 0;
 };
 
 /// A message from its posting to its arrival.
@@ -416,7 +422,7 @@ class ProgramPlayer final : public EventHandler {
     SlotState& slot = state_.slots[state_.channels[channel.index()].slot_base + op.slot];
     if (slot.kind == SlotState::Kind::awaited) return enqueue(number);
     WT_EXPECT(slot.kind == SlotState::Kind::idle);  // a message is sent once
-    slot = {SlotState::Kind::sender_ready, number};
+    slot = SlotState(SlotState::Kind::sender_ready, number);
   }
 
   /// Leaves the stream with one more thing pending, unless the message has arrived already.
@@ -431,7 +437,7 @@ class ProgramPlayer final : public EventHandler {
     WT_EXPECT(slot.kind != SlotState::Kind::awaited);  // one stream waits for a message
     ++stream.pending;
     const SlotState before = slot;
-    slot = {SlotState::Kind::awaited, index};
+    slot = SlotState(SlotState::Kind::awaited, index);
     if (before.kind == SlotState::Kind::sender_ready) {
       state_.messages[before.index].sent = now_;
       enqueue(before.index);
@@ -509,7 +515,7 @@ class ProgramPlayer final : public EventHandler {
       slot_sent_[number] = message.sent;
     }
     const SlotState before = slot;
-    slot = {SlotState::Kind::arrived};
+    slot = SlotState(SlotState::Kind::arrived);
     if (before.kind == SlotState::Kind::awaited)
       note_arrival(before.index, *message.send, message.sent);
     if (message.sender != none) note_arrival(message.sender, *message.send, message.sent);

@@ -194,7 +194,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
   bool meet_others(PathId up, PathId down) {
     bool met = false;
     for (const PathId path : {up, down})
-      for (const LinkId link : links_[path.index()])
+      for (const LinkId link : paths_.links(path))
         if (meet_others(link)) met = true;
     return met;
   }
@@ -217,7 +217,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
   void enter_links(std::uint32_t index, bool) {
     const Flow& flow = flows_[index];
     for (const PathId path : {flow.up, flow.down})
-      for (const LinkId link : links_[path.index()]) flows_on_.enter(link, index);
+      for (const LinkId link : paths_.links(path)) flows_on_.enter(link, index);
   }
 
   /// SimGrid starts flows at its clock, which stands still while events are played ahead of it.
@@ -273,7 +273,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
   void end_flow(std::uint32_t index) {
     const Flow& flow = flows_[index];
     for (const PathId path : {flow.up, flow.down})
-      for (const LinkId link : links_[path.index()]) flows_on_.leave(link, index);
+      for (const LinkId link : paths_.links(path)) flows_on_.leave(link, index);
     free_flow(index);
     tell_handler(flow.token);
   }
