@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 constexpr double worth_asking = 64e6;  ///< bytes; what any machine has
 
 /// The number that a file of the kernel begins with; nothing where it says "max", or is not there.
-std::optional<std::uint64_t> number_in(const fs::path& file) {
+std::optional<std::uint64_t> number_of_file(const fs::path& file) {
   std::ifstream stream(file);
   std::uint64_t number = 0;
   return stream >> number ? std::optional(number) : std::nullopt;
@@ -40,7 +40,7 @@ std::optional<std::uint64_t> number_of(const std::string& name, const fs::path& 
 std::uint64_t free_of_machine() {
   constexpr std::uint64_t bytes_of_kb = 1024;
   const auto available = number_of("MemAvailable:", "/proc/meminfo");
-  return available ? *available * bytes_of_kb : no_limit;
+  return available ? *available * bytes_of_kb : unlimited;
 }
 
 /// The path of this process's control group in the hierarchy whose line in /proc/self/cgroup has these controllers; version 2 has none.
@@ -68,8 +68,9 @@ constexpr std::array<GroupFiles, 3> group_versions{{
 }};
 
 std::uint64_t free_of(const fs::path& folder, const GroupFiles& files) {
-  const auto most = number_in(folder / files.most), taken = number_in(folder / files.taken);
-  if (!most || !taken) return no_limit;
+  const auto most = number_of_file(folder / files.most),
+             taken = number_of_file(folder / files.taken);
+  if (!most || !taken) return unlimited;
   // Files that the kernel keeps count as taken, but make room when it is needed.
   const std::uint64_t cached = number_of(files.cached, folder / "memory.stat").value_or(0);
   const std::uint64_t held = *taken - std::min(*taken, cached);
@@ -79,7 +80,7 @@ std::uint64_t free_of(const fs::path& folder, const GroupFiles& files) {
 }  // namespace
 
 std::uint64_t free_of_control_groups(const fs::path& root) {
-  std::uint64_t least = no_limit;
+  std::uint64_t least = unlimited;
   for (const GroupFiles& files : group_versions) {
     const auto group = control_group(root, files.controllers);
     if (!group) continue;
@@ -99,7 +100,7 @@ namespace {
 
 /// What is left of a limit of this process. `field` is the place in /proc/self/statm of what counts against it.
 std::uint64_t left_of(const rlimit& limit, std::size_t field) {
-  if (limit.rlim_cur == RLIM_INFINITY) return no_limit;
+  if (limit.rlim_cur == RLIM_INFINITY) return unlimited;
   std::ifstream stream("/proc/self/statm");
   std::array<std::uint64_t, 7> pages{};
   for (std::uint64_t& each : pages) stream >> each;

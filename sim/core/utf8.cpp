@@ -5,7 +5,7 @@
 namespace windtunnel {
 namespace {
 
-unsigned byte_at(std::string_view text, std::size_t at) {
+unsigned byte_or_zero(std::string_view text, std::size_t at) {
   return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
 }
 
@@ -32,11 +32,11 @@ std::size_t length_promised(unsigned lead) {
 
 std::size_t utf8_length_at(std::string_view text, std::size_t at) {
   if (at >= text.size()) return 0;
-  const unsigned lead = byte_at(text, at);
+  const unsigned lead = byte_or_zero(text, at);
   const std::size_t length = length_promised(lead);
-  if (length >= 2 && !second_byte_fits(lead, byte_at(text, at + 1))) return 0;
+  if (length >= 2 && !second_byte_fits(lead, byte_or_zero(text, at + 1))) return 0;
   for (std::size_t i = 2; i < length; ++i)
-    if (!is_continuation(byte_at(text, at + i))) return 0;
+    if (!is_continuation(byte_or_zero(text, at + i))) return 0;
   return length;
 }
 

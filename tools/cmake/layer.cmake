@@ -52,10 +52,10 @@ if(WINDTUNNEL_PRECOMPILED_HEADERS)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
 endif()
-# Compiling sixteen files of a layer as one parses our own headers once for all of them, which halves a first build; each change then compiles
-# eight. So that is off where ccache is there, as on a machine where things are changed.
+# Compiling all files of a layer as one parses our own headers once, which halves a first build; each change then compiles
+# all. So that is off where ccache is there, as on a machine where things are changed.
 option(WINDTUNNEL_UNITY "Compile files of a layer together" ${precompile_by_default})
-set(files_at_once 16)
+set(files_at_once 32)
 if(WINDTUNNEL_UNITY)
   # Names of one file may be those of another's variables.
   target_compile_options(windtunnel_build_options INTERFACE $<$<CXX_COMPILER_ID:GNU,Clang>:-Wno-shadow> $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>)
