@@ -163,6 +163,7 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task) {
   const Bytes in_ring = ring_all_reduce_volume(payload, task.members) * share;
   const double per_node = static_cast<double>(task.members) / task.nodes;
   const double up_and_down = 2 * std::ceil(std::log2(task.nodes));
+  // Payloads that leave a node, half of them on the way up, half on the way down.
   const double sent = task.nodes == 2 ? 1 : task.nodes == 3 ? 1.5 : 2;
   // A hop of Simple takes 14 us on InfiniBand; networks that take longer tell NCCL so.
   constexpr Seconds usual_hop{14e-6};
@@ -191,7 +192,7 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task) {
     } else if (choice.algorithm == "tree") {
       const Bytes chunk = tree_chunk(task.nics);
       crossing.volume = payload * sent;
-      crossing.latency = (task.hop + chunk / task.rate) * up_and_down;
+      crossing.latency = (task.hop + chunk * (sent / 2) / task.rate) * up_and_down;
       if (per_node > 1) {
         // What the node's wires carry from one member to the next, by a payload of many chunks.
         const Seconds chunk_in_node =
@@ -207,7 +208,8 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task) {
       crossing.volume = payload * sent;
       // An inner node of more than two waits for both of its children.
       if (task.nodes > 2) crossing.volume += task.rate * (handshakes * (payload / chunks));
-      crossing.latency = (task.hop + chunks / task.rate) * up_and_down + in_switch.fill;
+      crossing.latency =
+          (task.hop + chunks * (sent / 2) / task.rate) * up_and_down + in_switch.fill;
       crossing.in_node = in_switch.rounds;
     }
     ways.push_back(crossing);

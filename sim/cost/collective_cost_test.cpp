@@ -187,8 +187,8 @@ TEST_CASE("over two nodes a tree sends the payload once out of each node") {
   CHECK(crossing_by(task, "ring").latency.value() == doctest::Approx(37.5e-6));
   const NodeCrossing tree = crossing_by(task, "tree");
   CHECK(tree.volume == Bytes{1e9});
-  // 16 channels of eight NICs: chunks of 8 MiB, up and down between the nodes at 40 GB/s, 7 hops up and 7 down inside at 100.
-  const double fill = 2 * (10e-6 + 8388608 / 40e9) + 14 * 8388608 / 100e9;
+  // 16 channels of eight NICs: chunks of 8 MiB, half of them up and half down between the nodes at 40 GB/s; 7 hops up and 7 down inside at 100.
+  const double fill = 2 * (10e-6 + 4194304 / 40e9) + 14 * 8388608 / 100e9;
   CHECK(tree.latency.value() == doctest::Approx(fill));
   CHECK(tree.in_node.value() == doctest::Approx(0.02));
   CHECK(time_alone(task, tree).value() == doctest::Approx(fill + 0.025));
@@ -243,8 +243,8 @@ TEST_CASE(
     "where switches reduce, nodes form a tree, and inner nodes of more than two pay handshakes") {
   const NodeCrossing tree = crossing_by(task_of(16, 2, 20_GBps, true), "NVLS tree");
   CHECK(tree.volume == Bytes{1e9});
-  // 16 channels deal a chunk of 128 KiB to each of 8 GPUs: rounds of 16 MiB.
-  CHECK(tree.latency.value() == doctest::Approx(2 * (10e-6 + 16777216 / 20e9) + 3e-6));
+  // 16 channels deal a chunk of 128 KiB to each of 8 GPUs: rounds of 16 MiB, half of which a node sends up and half down.
+  CHECK(tree.latency.value() == doctest::Approx(2 * (10e-6 + 8388608 / 20e9) + 3e-6));
   CHECK(tree.in_node.value() == doctest::Approx(0.0175));  // what rounds take in the node
   // Six levels up and down, with chunks of half the size, which are sent twice, and for each round 4.5 us at 20 GB/s.
   const NodeCrossing of_64 = crossing(task_of(512, 64, 20_GBps, true), "NVLS tree");

@@ -67,8 +67,8 @@ void check_flows(const Collective& collective, Bytes each) {
 TEST_CASE("over two nodes a flat all-reduce is NCCL's tree, inside and between as a pipeline") {
   const Collective tree = World("flat").ring(RingKind::all_reduce, 960_MB);
   // Inside: 2 * 960 MB at 100 GB/s. Between nodes: 960 MB on two lanes, up and down.
-  // First a chunk of two channels of 512 KiB goes up and down, at 10 GB/s between the nodes and 100 inside.
-  const double fill = 2 * (5e-6 + 1048576 / 10e9) + 2 * 1048576 / 100e9;
+  // First a chunk of two channels of 512 KiB goes up and down, at 100 GB/s inside and half of it at 10 GB/s between the nodes.
+  const double fill = 2 * (5e-6 + 524288 / 10e9) + 2 * 1048576 / 100e9;
   CHECK(tree.latency.value() == doctest::Approx(fill).epsilon(1e-12));
   CHECK(tree.fixed.value() == doctest::Approx(fill + 19.2e-3).epsilon(1e-12));
   check_flows(tree, 480_MB);
