@@ -28,7 +28,7 @@ std::string beside(const std::string& other, int first_node) {
          std::to_string(first_node) + "}]";
 }
 
-Scenario read(const std::string& text, const Overrides& overrides = {}) {
+Scenario scenario_from(const std::string& text, const Overrides& overrides = {}) {
   return testing::read_text_with({overrides, 0, LeftToCaller::neighbours}, text);
 }
 
@@ -50,11 +50,11 @@ std::string over_leaf1(const std::vector<NeighbourFlow>& flows) {
 
 TEST_CASE("two jobs that meet on a leaf's uplinks slow each other by their mean traffic") {
   // Nodes 0 to 3 and 4 to 7: both cross between leaf1 (nodes 3 to 5) and another leaf.
-  const Scenario scenario = beside_neighbours(read(job_on(4, beside(job_on(4), 4))));
+  const Scenario scenario = beside_neighbours(scenario_from(job_on(4, beside(job_on(4), 4))));
   CHECK(scenario.neighbour_jobs.empty());
   REQUIRE(scenario.neighbour_costs.size() == 1);
   const NeighbourCost& other = scenario.neighbour_costs.front();
-  const Report alone = simulate(read(job_on(4))).report;
+  const Report alone = simulate(scenario_from(job_on(4))).report;
   const Report report = simulate(scenario).report;
   CHECK(scenario.time_alone == alone.iteration_time);
   CHECK(time_alone(scenario) == alone.iteration_time);
@@ -66,18 +66,18 @@ TEST_CASE("two jobs that meet on a leaf's uplinks slow each other by their mean 
 
   // By hand, as flows: what the other sends slows this one, and is less than what this one sends alone.
   const std::string sent = over_leaf1(scenario.platform.neighbours);
-  const Report by_hand = simulate(read(job_on(4), {{"/neighbours", sent}})).report;
+  const Report by_hand = simulate(scenario_from(job_on(4), {{"/neighbours", sent}})).report;
   CHECK(report.iteration_time == by_hand.iteration_time);
   // Over a leaf's links a ring over two leaves carries as much for a job of two and two nodes as for one of three and one.
   CHECK(other.alone == alone.iteration_time);
   const BytesPerSecond own = rate_over(alone, "leaf1 up");
   const std::string more = over_leaf1({{"leaf1 up", own}, {"leaf1 down", own}});
-  const Report slowed = simulate(read(job_on(4), {{"/neighbours", more}})).report;
+  const Report slowed = simulate(scenario_from(job_on(4), {{"/neighbours", more}})).report;
   CHECK(slowed.iteration_time > report.iteration_time);
 }
 
 TEST_CASE("jobs that share no link cost each other nothing") {
-  const Scenario scenario = beside_neighbours(read(job_on(3, beside(job_on(3), 3))));
+  const Scenario scenario = beside_neighbours(scenario_from(job_on(3, beside(job_on(3), 3))));
   REQUIRE(scenario.neighbour_costs.size() == 1);
   CHECK(scenario.neighbour_costs.front().shared_links == 0);
   CHECK(scenario.neighbour_costs.front().alone == scenario.neighbour_costs.front().beside);
@@ -85,7 +85,7 @@ TEST_CASE("jobs that share no link cost each other nothing") {
 }
 
 TEST_CASE("a scenario beside its neighbours reads again as flows, and takes as long") {
-  const Scenario scenario = beside_neighbours(read(job_on(4, beside(job_on(4), 4))));
+  const Scenario scenario = beside_neighbours(scenario_from(job_on(4, beside(job_on(4), 4))));
   const Scenario again = read_scenario(scenario.resolved, {}, Library{source_dir()});
   CHECK(again.neighbour_jobs.empty());
   CHECK(simulate(again).report.iteration_time == simulate(scenario).report.iteration_time);
@@ -94,7 +94,7 @@ TEST_CASE("a scenario beside its neighbours reads again as flows, and takes as l
 TEST_CASE("a second job is refused on nodes that it cannot have") {
   const auto problem = [](const std::string& text) {
     try {
-      read(text);
+      scenario_from(text);
     } catch (const InputError& error) {
       return std::string(error.what());
     }
