@@ -92,24 +92,27 @@ bool FittedNumber::is_fitted_on(const std::string& set) const {
 }
 
 std::vector<FittedNumber> fitted_numbers(const std::map<std::string, Source>& sources,
-                                         const std::string& file) {
+                                         const std::string& kind) {
   std::vector<FittedNumber> numbers;
   for (const auto& [key, source] : sources)
-    if (source.evidence == Evidence::fitted) numbers.push_back({file + ": " + key, source.text});
+    if (source.evidence == Evidence::fitted)
+      numbers.push_back(
+          {kind + " " + std::filesystem::path(source.file).stem().string() + ": " + key,
+           source.text});
   return numbers;
 }
 
 std::vector<FittedNumber> fitted_numbers(const Scenario& scenario) {
   std::vector<FittedNumber> numbers;
-  const auto add = [&](const std::map<std::string, Source>& sources, const std::string& file) {
-    std::ranges::copy(fitted_numbers(sources, file), std::back_inserter(numbers));
+  const auto add = [&](const std::map<std::string, Source>& sources, const std::string& kind) {
+    std::ranges::copy(fitted_numbers(sources, kind), std::back_inserter(numbers));
   };
   std::set<std::string> devices;
   for (const NodeType& node : scenario.nodes) devices.insert(node.device.name);
   for (const NodeType& type : scenario.platform.node_types)  // nodes do not carry sources
-    if (devices.erase(type.device.name) > 0) add(type.device.sources, "device " + type.device.name);
-  add(scenario.platform.sources, "platform " + scenario.platform.name);
-  add(scenario.software.sources, "software " + scenario.software.name);
+    if (devices.erase(type.device.name) > 0) add(type.device.sources, "device");
+  add(scenario.platform.sources, "platform");
+  add(scenario.software.sources, "software");
   return numbers;
 }
 

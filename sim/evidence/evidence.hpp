@@ -51,9 +51,9 @@ struct FittedNumber {
   /// Whether the source names the set among those it was fitted on: before any "never fitted on".
   bool is_fitted_on(const std::string& set) const;
 };
-/// Those of one file, which is called `file`, and of all files of a scenario.
+/// Those of a file of a kind ("platform") and of what it extends, and of all files of a scenario.
 std::vector<FittedNumber> fitted_numbers(const std::map<std::string, Source>& sources,
-                                         const std::string& file);
+                                         const std::string& kind);
 std::vector<FittedNumber> fitted_numbers(const Scenario& scenario);
 
 /// "a100" of "a100-sxm-80gb"; of a mixed job every family, as "t4+v100".

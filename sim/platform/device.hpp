@@ -18,6 +18,8 @@ enum class Evidence { measured, datasheet, fitted, assumed };
 struct Source {
   Evidence evidence = Evidence::assumed;
   std::string text;
+  std::string
+      file;  ///< path of that which says so, as it was read; of a file that extends it the same
 };
 
 /// Smooth efficiency of a matrix product on this GPU (sim/cost/kernel_cost.hpp has the formula).

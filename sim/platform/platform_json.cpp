@@ -424,7 +424,7 @@ std::optional<Source> parse_source(std::string_view text) {
   const auto evidence = enumerator_named<Evidence>(text.substr(0, colon));
   const std::size_t start = text.find_first_not_of(' ', colon + 1);
   if (!evidence || start == std::string_view::npos) return std::nullopt;
-  return Source{*evidence, std::string(text.substr(start))};
+  return Source{*evidence, std::string(text.substr(start)), {}};
 }
 
 /// The entries of "source" as written, key -> Source; a single text stands under the wildcard.
@@ -441,6 +441,7 @@ Sources read_entries(ObjectReader& reader) {
                              "\"assumed: \""});
       source = Source{};
     }
+    if (text.origin.source != nullptr) source->file = text.origin.source->name;
     entries.emplace(key, *source);
   };
   const std::string pointer = pointer_join(reader.pointer(), "source");
@@ -462,7 +463,7 @@ Sources read_entries(ObjectReader& reader) {
 
 std::optional<Source> source_of(const JsonValue::Member& member, const Sources& entries) {
   if (member.value.origin.kind == OriginKind::command_line)
-    return Source{Evidence::assumed, "given on the command line"};
+    return Source{Evidence::assumed, "given on the command line", {}};
   if (const auto own = entries.find(member.key); own != entries.end()) return own->second;
   if (const auto rest = entries.find(std::string(wildcard)); rest != entries.end())
     return rest->second;

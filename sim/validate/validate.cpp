@@ -76,7 +76,7 @@ PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& sc
   PointPrediction prediction;
   prediction.time = play_collective(run, machine).time;
   prediction.ideal_work = Flops{bus_bandwidth(run, Seconds{1}).value()};
-  prediction.fitted = fitted_numbers(machine.sources, "platform " + machine.name);
+  prediction.fitted = fitted_numbers(machine.sources, "platform");
   return prediction;
 }
 
