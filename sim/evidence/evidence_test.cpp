@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <set>
+#include <string>
 
 #include "core/file_io.hpp"
 #include "core/testing.hpp"
@@ -50,6 +52,21 @@ TEST_CASE("the traits of a scenario are its stack, its GPUs, its amounts and its
   CHECK(traits.choices.at("compression") == "none");
   CHECK(traits.values[1].numbers.at("peak").high == doctest::Approx(312e12));
   CHECK(traits.values[2].numbers.at("nic_rate").low == doctest::Approx(0.85 * 25e9));
+}
+
+TEST_CASE("a fitted number belongs to the file that states it, also where another extends that") {
+  const auto names_of = [](const char* software) {
+    const Scenario scenario =
+        read_scenario(library().root / "scenarios" / "gpt3-175b-512xa100.json", library(),
+                      {{{"/software", software}}, 0});
+    std::set<std::string> names;
+    for (const FittedNumber& number : fitted_numbers(scenario))
+      if (number.name.starts_with("software ")) names.insert(number.name);
+    return names;
+  };
+  const std::set<std::string> own = names_of("nanotron-2024");
+  CHECK(own.contains("software nanotron-2024: launch/collective_per_rank"));
+  CHECK(names_of("nanotron-2024-slow-launches") == own);
 }
 
 TEST_CASE("a regime says what of a scenario lies beyond it") {
