@@ -122,5 +122,14 @@ TEST_CASE("a file of residuals that cannot be right is refused with its place") 
   CHECK_THROWS_AS(read_evidence("/no/such/file"), EnvironmentError);
 }
 
+TEST_CASE(
+    "a source names the sets it was fitted on, and those it was never fitted on do not count") {
+  const FittedNumber number{"",
+                            "vtrain-a100-multi-node (0.85 of HDR); never fitted on "
+                            "megatron-sc21-table1"};
+  CHECK(number.is_fitted_on("vtrain-a100-multi-node"));
+  CHECK_FALSE(number.is_fitted_on("megatron-sc21-table1"));
+}
+
 }  // namespace
 }  // namespace windtunnel

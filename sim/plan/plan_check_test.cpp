@@ -1,4 +1,4 @@
-// Bytes of states have their tests with the memory account (sim/memory/fitting_test.cpp); here stand the combinations that are refused.
+// Bytes of states have their tests with the memory account (sim/memory/memory_savings_test.cpp); here stand the combinations that are refused.
 #include "plan/plan_check.hpp"
 
 #include <doctest/doctest.h>

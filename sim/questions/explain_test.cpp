@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "core/json_value.hpp"
 #include "core/testing.hpp"
+#include "evidence/interval.hpp"
 #include "lower/program_builder.hpp"
 #include "report/report_json.hpp"
 #include "simulate/forked.hpp"
@@ -481,6 +483,21 @@ TEST_CASE("one GPU alone raises few questions, and none of the network") {
   for (const WhatIf& what_if : what_ifs(scenario, library())) {
     CHECK(what_if.what.find("NIC") == std::string::npos);
     CHECK(what_if.what.find("nodes") == std::string::npos);
+  }
+}
+
+TEST_CASE("what-ifs about GPUs, links and NICs leave what was measured") {
+  const Library shipped{source_dir()};
+  const std::filesystem::path file = shipped.root / "scenarios" / "gpt3-175b-512xa100.json";
+  for (const WhatIf& change : what_ifs(read_scenario(file, shipped), shipped)) {
+    if (change.kind != WhatIfKind::gpu && change.kind != WhatIfKind::link &&
+        change.kind != WhatIfKind::nic)
+      continue;
+    CAPTURE(change.what);
+    Report report;
+    report.iteration_time = Seconds{10};
+    add_interval(read_scenario(file, shipped, {change.overrides}), shipped, report);
+    CHECK(report.warnings.size() == 1);
   }
 }
 

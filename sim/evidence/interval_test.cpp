@@ -11,7 +11,8 @@
 #include "core/file_io.hpp"
 #include "core/testing.hpp"
 #include "evidence/measurement_set.hpp"
-#include "questions/explain.hpp"
+#include "report/report.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {
@@ -430,19 +431,6 @@ TEST_CASE("files of one's own and inline objects are compared as --set is") {
   add_interval(extended, shipped, report);
   REQUIRE(report.warnings.size() == 1);
   CHECK(report.warnings[0].find("peak rate 2.50 PFLOP/s") != std::string::npos);
-}
-
-TEST_CASE("what-ifs about GPUs, links and NICs leave what was measured") {
-  const Library shipped{source_dir()};
-  const Scenario scenario =
-      read_scenario(shipped.root / "scenarios" / "gpt3-175b-512xa100.json", shipped);
-  for (const WhatIf& change : what_ifs(scenario, shipped)) {
-    if (change.kind != WhatIfKind::gpu && change.kind != WhatIfKind::link &&
-        change.kind != WhatIfKind::nic)
-      continue;
-    CAPTURE(change.what);
-    CHECK(report_with(change.overrides).warnings.size() == 1);
-  }
 }
 
 TEST_CASE("every run behind the shipped residuals lies within what they were measured on") {
