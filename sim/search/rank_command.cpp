@@ -172,75 +172,6 @@ std::string launch_text(const Scenario& base, const RankRequest& request, const 
   return is_megatron ? joined(launch.arguments, " \\\n") + "\n" : launch.arguments.front();
 }
 
-}  // namespace
-
-void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult& result) {
-  std::optional<JudgedRun> best, leader;  // of all, and of the last place begun
-  std::size_t last_place = 1;
-  for (std::size_t i = 0; i < result.plans.size(); ++i) {
-    RankedPlan& plan = result.plans[i];
-    if (plan.method != RankMethod::simulated) continue;
-    const Scenario scenario = with_plan(base, result.space, plan.choice);
-    if (!errors.regimes.empty()) {
-      const Interval interval = interval_from(errors, traits_of(scenario), plan.time,
-                                              share_outside_kernels(plan.breakdown));
-      plan.interval = {interval.low, interval.high};
-      if (i == 0) result.interval_warning = interval_warning(interval);
-    }
-    if (result.objective != Objective::time || errors.pairs.sets.empty()) continue;
-    const JudgedRun judged = judged_run(scenario, plan.time, plan.breakdown, plan.interval);
-    if (!best) best = judged;
-    const auto is_behind = [&](const JudgedRun& other) {
-      const std::optional<Ordering> ordering = order(other, judged, errors.pairs);
-      return ordering && ordering->is_known();
-    };
-    if (i > 0) plan.against_best = order(*best, judged, errors.pairs);
-    plan.place = 1;
-    if (!is_behind(*best)) continue;
-    if (!leader || is_behind(*leader)) {
-      leader = judged;
-      last_place = i + 1;
-    }
-    plan.place = last_place;
-  }
-}
-
-PlanChoice read_plan_text(const std::string& text, const Scenario& base, const SearchSpace& space) {
-  return PlanTextReader(text, base, space).read();
-}
-
-RankOptions rank_options(const RankRequest& request, ProgressLine& line) {
-  return {request.top, request.budget, request.jobs == 0 ? default_at_once() : request.jobs,
-          [&line](const RankProgress& progress) { line.show(progress_text(progress)); }};
-}
-
-RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostream& messages) {
-  std::optional<PlanChoice> question;
-  if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
-  const auto search = [&](const Scenario& around) {
-    ProgressLine line(messages, request.progress);
-    RankResult found = rank_plans(around, rank_options(request, line));
-    place_ranked_plans(around, found);
-    return found;
-  };
-  RankResult result = search(base);
-  judge_plans(base, request.evidence, result);
-  if (question) {
-    const PlanExplanation explanation = explain_plan(base, *question, result);
-    return {why_document(base, explanation), !explanation.is_rejected()};
-  }
-  result.avoided = request.avoided;
-  if (result.avoided && request.emit == LaunchFormat::none)
-    if (const auto all = search(*request.with_nothing_avoided).plans; !all.empty())
-      result.avoided->best_of_all = all.front().time;
-  RankAnswer answer{rank_document(base, result), !result.plans.empty()};
-  if (request.emit != LaunchFormat::none && answer.is_positive)
-    answer.launch = launch_text(base, request, result, messages);
-  return answer;
-}
-
-namespace {
-
 /// Nodes and the fabric's switches: {"node", 1} is node0 with node 0, {"leaf", 16} is leaf0 with nodes 0 to 15.
 std::vector<SwitchTier> named_things(const Fabric& fabric) {
   std::vector<SwitchTier> things{{"node", 1}};
@@ -307,7 +238,8 @@ std::string smaller_plan(const Scenario& base, const std::vector<NodeId>& kept) 
 
 }  // namespace
 
-std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std::string>& names) {
+std::pair<Scenario, AvoidedNodes> avoid_nodes(Scenario base,
+                                              const std::vector<std::string>& names) {
   const auto refused = [&](const std::string& why, const std::string& suggestion) {
     return option_error("--avoid", joined(names, ","), why, suggestion);
   };
@@ -347,6 +279,71 @@ std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std:
         "write another plan with --set /parallel=…");
   const std::set<std::string> once(names.begin(), names.end());
   return {std::move(base), {{once.begin(), once.end()}, {avoided.begin(), avoided.end()}, {}}};
+}
+
+void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult& result) {
+  std::optional<JudgedRun> best, leader;  // of all, and of the last place begun
+  std::size_t last_place = 1;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    RankedPlan& plan = result.plans[i];
+    if (plan.method != RankMethod::simulated) continue;
+    const Scenario scenario = with_plan(base, result.space, plan.choice);
+    if (!errors.regimes.empty()) {
+      const Interval interval = interval_from(errors, traits_of(scenario), plan.time,
+                                              share_outside_kernels(plan.breakdown));
+      plan.interval = {interval.low, interval.high};
+      if (i == 0) result.interval_warning = interval_warning(interval);
+    }
+    if (result.objective != Objective::time || errors.pairs.sets.empty()) continue;
+    const JudgedRun judged = judged_run(scenario, plan.time, plan.breakdown, plan.interval);
+    if (!best) best = judged;
+    const auto is_behind = [&](const JudgedRun& other) {
+      const std::optional<Ordering> ordering = order(other, judged, errors.pairs);
+      return ordering && ordering->is_known();
+    };
+    if (i > 0) plan.against_best = order(*best, judged, errors.pairs);
+    plan.place = 1;
+    if (!is_behind(*best)) continue;
+    if (!leader || is_behind(*leader)) {
+      leader = judged;
+      last_place = i + 1;
+    }
+    plan.place = last_place;
+  }
+}
+
+PlanChoice read_plan_text(const std::string& text, const Scenario& base, const SearchSpace& space) {
+  return PlanTextReader(text, base, space).read();
+}
+
+RankOptions rank_options(const RankRequest& request, ProgressLine& line) {
+  return {request.top, request.budget, request.jobs == 0 ? default_at_once() : request.jobs,
+          [&line](const RankProgress& progress) { line.show(progress_text(progress)); }};
+}
+
+RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostream& messages) {
+  std::optional<PlanChoice> question;
+  if (!request.why.empty()) question = read_plan_text(request.why, base, search_space(base));
+  const auto search = [&](const Scenario& around) {
+    ProgressLine line(messages, request.progress);
+    RankResult found = rank_plans(around, rank_options(request, line));
+    place_ranked_plans(around, found);
+    return found;
+  };
+  RankResult result = search(base);
+  judge_plans(base, request.evidence, result);
+  if (question) {
+    const PlanExplanation explanation = explain_plan(base, *question, result);
+    return {why_document(base, explanation), !explanation.is_rejected()};
+  }
+  result.avoided = request.avoided;
+  if (result.avoided && request.emit == LaunchFormat::none)
+    if (const auto all = search(*request.with_nothing_avoided).plans; !all.empty())
+      result.avoided->best_of_all = all.front().time;
+  RankAnswer answer{rank_document(base, result), !result.plans.empty()};
+  if (request.emit != LaunchFormat::none && answer.is_positive)
+    answer.launch = launch_text(base, request, result, messages);
+  return answer;
 }
 
 }  // namespace windtunnel

@@ -35,7 +35,7 @@ std::vector<int> nodes_of(const Scenario& scenario) {
 
 std::string refusal(const Scenario& base, const std::vector<std::string>& names) {
   try {
-    avoiding(base, names);
+    avoid_nodes(base, names);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -49,15 +49,15 @@ bool says(const std::string& text, const std::string& part) {
 
 TEST_CASE("a job takes the next nodes in place of those that it avoids") {
   const Scenario base = with_slow_node();
-  const auto [job, avoided] = avoiding(base, {"node1"});
+  const auto [job, avoided] = avoid_nodes(base, {"node1"});
   CHECK(nodes_of(job) == std::vector{0, 2});
   CHECK(avoided.nodes == std::vector{1});
   CHECK(job.platform.faults.empty());
   CHECK(job.plan.num_ranks() == 4);
-  CHECK(avoiding(base, {"node1", "node1"}).second.names == std::vector<std::string>{"node1"});
+  CHECK(avoid_nodes(base, {"node1", "node1"}).second.names == std::vector<std::string>{"node1"});
   // A switch stands for the nodes below it.
-  CHECK(nodes_of(avoiding(base, {"leaf0"}).first) == std::vector{2, 3});
-  CHECK(nodes_of(avoiding(base, {"leaf0", "node3"}).first) == std::vector{2, 4});
+  CHECK(nodes_of(avoid_nodes(base, {"leaf0"}).first) == std::vector{2, 3});
+  CHECK(nodes_of(avoid_nodes(base, {"leaf0", "node3"}).first) == std::vector{2, 4});
 }
 
 TEST_CASE("with the slow node avoided, the best plan is that of a cluster without faults") {
@@ -68,7 +68,7 @@ TEST_CASE("with the slow node avoided, the best plan is that of a cluster withou
   request.jobs = 1;
   request.with_nothing_avoided = &base;
   std::ostringstream messages;
-  const auto [job, avoided] = avoiding(base, {"node1"});
+  const auto [job, avoided] = avoid_nodes(base, {"node1"});
   request.avoided = avoided;
   Overrides sound = even;
   sound.emplace_back("/platform/faults", "null");
@@ -101,7 +101,7 @@ TEST_CASE("names that are not known, and too few GPUs, are told") {
   const std::string text = refusal(three, {"node0", "node1"});
   CHECK(says(text, "2 GPUs on 1 node are left, and the plan of the file takes 4"));
   CHECK(says(text, "write --set /nodes=1 --set /parallel/data=2"));
-  CHECK(nodes_of(avoiding(three, {"node0"}).first) == std::vector{1, 2});
+  CHECK(nodes_of(avoid_nodes(three, {"node0"}).first) == std::vector{1, 2});
   CHECK(says(refusal(with_slow_node({{"/parallel/placement", R"(["1:1", "1:0", "0:1", "0:0"])"}}),
                      {"node1"}),
              "placement lists the GPU of each rank"));

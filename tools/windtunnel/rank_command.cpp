@@ -20,7 +20,7 @@ ExitCode rank_command(const CommandLine& line) {
   RankRequest request = line.rank;
   std::optional<Scenario> elsewhere;  // with nodes avoided
   if (!request.avoid.empty()) {
-    std::tie(elsewhere, request.avoided) = avoiding(asked, request.avoid);
+    std::tie(elsewhere, request.avoided) = avoid_nodes(asked, request.avoid);
     request.with_nothing_avoided = &asked;
     warn_of_absent_nodes(line, *elsewhere);
   }
