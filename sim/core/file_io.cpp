@@ -22,7 +22,7 @@ using detail::last_error;
 using detail::OpenFile;
 using detail::refuse;
 
-/// Whether `path` is a link out of its folder: who named it did not name what it leads to. Links of the system are trusted.
+/// True if `path` is a link out of its folder: who named it did not name what it leads to. Links of the system are trusted.
 bool leads_elsewhere(const fs::path& path) {
   std::error_code error;
   if (!fs::is_symlink(fs::symlink_status(path, error)) || path.string().starts_with("/dev/") ||

@@ -155,7 +155,7 @@ class FileStream final : public std::streambuf {
   int error_ = 0;
 };
 
-/// Whether all was written.
+/// True if all was written.
 bool write_all(OpenFile& file, const std::function<void(std::ostream&)>& write, bool packed) {
   FileStream stream(file, packed);
   std::ostream out(&stream);

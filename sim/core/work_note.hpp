@@ -38,7 +38,7 @@ class Doing {
   std::uint64_t done_;
 };
 
-/// How much of it is done. Costs no more than a store; throws where the work is to end.
+/// Reports progress. Costs no more than a store; throws if the work is to end.
 inline void count_done(std::uint64_t done) {
   constexpr std::uint64_t between_checks = 64;
   work_note.done.store(done, std::memory_order_relaxed);

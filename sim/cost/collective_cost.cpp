@@ -193,7 +193,7 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task) {
       crossing.volume = payload * sent;
       crossing.latency = (task.hop + chunk / task.rate) * up_and_down;
       if (per_node > 1) {
-        // What the node's wires carry from one member to the next, by a payload of many chunks.
+        // Time of a chunk from one member to the next over the node's wires, measured with a payload of many chunks.
         const Seconds chunk_in_node =
             task.in_node(1_GiB) * (chunk / 1_GiB * per_node / (2 * (per_node - 1)));
         crossing.latency += (task.hop_in_node + chunk_in_node) * (2 * (std::ceil(per_node) - 1));

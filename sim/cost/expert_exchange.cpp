@@ -15,7 +15,7 @@
 namespace windtunnel {
 namespace {
 
-/// Whether at least one of `chosen` among `pool` experts is one of `here`: its probability.
+/// Probability that at least one of `chosen` experts, drawn from `pool`, is one of the `here` experts of this rank or node.
 double visits(double pool, double here, int chosen) {
   double none = 1;
   for (int i = 0; i < chosen; ++i) none *= std::max(0.0, pool - here - i) / std::max(1.0, pool - i);

@@ -10,7 +10,8 @@
 namespace windtunnel {
 namespace {
 
-/// What the ranks that cut an expert gather or scatter: they are neighbours, in one node or filling several.
+/// Times in which the ranks of an expert tensor group gather or scatter `payload`, inside nodes and between them. They are neighbours, in
+/// one node or filling several.
 std::array<Seconds, 2> cut_expert_times(const StageCostInputs& in, Bytes payload) {
   const int ways = in.plan->parallel.expert_tensor;
   std::vector<int> gpus(static_cast<std::size_t>(std::min(ways, in.node->gpus)));

@@ -6,7 +6,8 @@
 
 namespace windtunnel {
 
-/// What one chunk of the model does on one rank, before anything is split: kernels with their times, launches and FLOPs, and what they hold.
+/// Operations of one chunk of the model on one rank, before anything is split: kernels with their times, launches and FLOPs, and the memory
+/// they hold.
 ///  - Layer: attention and feed-forward network; backward twice the products, and gradient accumulation with the weight gradients.
 ///  - First chunk of the model: embedding. Last chunk: head and cross-entropy.
 ///  - Launches: those of a layer with its first kernel; embedding and head take shares of a layer's. Of a split backward pass each

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int steps = 5;
 
-/// Of a layer's attention.
+/// The matrices of a layer's attention.
 std::vector<MatrixShape> split_attention_shapes(const Transformer& model) {
   if (model.mla) return attention_shapes(model, 1);
   using enum LoraTarget;

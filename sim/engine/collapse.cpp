@@ -23,7 +23,7 @@ namespace {
 using Numbers = DeviceClasses::Numbers;
 using Lists = std::vector<std::vector<std::uint32_t>>;
 
-/// What tells things apart, as a list of words.
+/// The properties that distinguish things, as a list of words: equal lists mean the same class.
 using Words = std::vector<std::uint64_t>;
 
 /// Gives equal lists equal numbers: from 0, in order of first appearance.
@@ -45,7 +45,7 @@ void sort_from(std::size_t first, Words& words) {
   std::sort(words.begin() + static_cast<std::ptrdiff_t>(first), words.end());
 }
 
-/// Which program and which times of work each device has, as a number.
+/// Number of each device's role: its program and its durations of work.
 Numbers roles_of(const ProgramSet& set) {
   std::vector<std::size_t> num_rows;  // of work, by program
   for (const StageProgram& program : set.programs) {
@@ -121,7 +121,7 @@ class ClassFinder {
                                           static_cast<std::uint32_t>(is_down));
   }
 
-  /// Where its device has each channel, and its members each collective.
+  /// The index of each channel on its device, and of each collective on its members.
   std::pair<Numbers, Numbers> places() const {
     Numbers peers(set_.channels.size()), slots(set_.collectives.size());
     for (const ProgramDevice& device : set_.devices) {
@@ -274,7 +274,7 @@ class ClassFinder {
     });
   }
 
-  /// Whether no link has two of a class over it, and no device two incoming channels of a class.
+  /// True if no link is crossed by two channels or flows of one class, and no device has two incoming channels of one class.
   bool is_one_for_all() const {
     const auto has_no_twins = [](const std::vector<std::uint32_t>& things, const auto& class_of) {
       Words seen;
@@ -453,7 +453,7 @@ class Collapser {
   const std::vector<std::vector<LinkId>>& paths_;
   const DeviceClasses& classes_;
   CollapsedPrograms result_;
-  // What is played, by class of the whole; nothing: not made yet.
+  // Index in the collapsed programs, by class of the whole; nothing: not made yet.
   std::vector<std::optional<DeviceId>> device_;
   std::vector<std::optional<CollectiveId>> collective_;
   std::vector<std::optional<LinkId>> link_;
@@ -462,7 +462,7 @@ class Collapser {
   std::vector<std::size_t> first_flow_;  ///< by collective of the whole
 };
 
-/// What one device's program does: everything but flows depends on the program alone.
+/// Activities and messages of one device's program: everything but flows depends on the program alone.
 struct ProgramCounts {
   std::uint64_t activities = 0;  ///< collectives left out
   std::array<std::uint64_t, std::numeric_limits<std::uint8_t>::max() + 1>

@@ -1,4 +1,4 @@
-// How fast programs are played. Every repetition is a process of its own (SimGrid: one engine in a
+// Speed of simulating programs. Every repetition is a process of its own (SimGrid: one engine in a
 // process); its CPU time and peak memory are measured there, from the empty engine to the last event.
 //
 //   windtunnel_engine_bench --benchmark_repetitions=5 --benchmark_report_aggregates_only=true

@@ -20,7 +20,7 @@ struct Load {
   std::vector<Seconds> delays;
 };
 
-/// Whether the queue gives events in the order of time, then of asking: that of the library's heap of pairs.
+/// True if the queue gives events in the order of time, then of asking: that of the library's heap of pairs.
 bool is_in_order(const Load& load, unsigned seed) {
   using Asked = std::pair<Seconds, int>;  // when, and the how manieth
   std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// What holds for every schedule, also for those that nobody would write: drawn by rapidcheck, checked, and played.
+// Properties of every schedule, also of those that nobody would write: drawn by rapidcheck, checked, and simulated.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -275,7 +275,7 @@ ScheduleOrders with_one_dependency_reversed(ScheduleOrders orders) {
   return orders;
 }
 
-/// Whether a pass stands before its input from the same stage.
+/// True if a pass stands before its input from the same stage.
 bool has_turned_stage(const ScheduleOrders& orders) {
   for (std::size_t stage = 0; stage < orders.of_stage.size(); ++stage) {
     std::set<Pass> done;

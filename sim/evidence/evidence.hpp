@@ -48,10 +48,10 @@ ScenarioTraits traits_of(const Scenario& scenario);
 struct FittedNumber {
   std::string name;    ///< "device a100-sxm-80gb: gemm/peak_fraction"
   std::string source;  ///< as written; says on which sets
-  /// Whether the source names the set among those it was fitted on: before any "never fitted on".
+  /// True if the source names the set among those it was fitted on: before any "never fitted on".
   bool is_fitted_on(const std::string& set) const;
 };
-/// Those of one file, which is called `file`, and of all files of a scenario.
+/// Fitted numbers of one file, called `file`, and of all files of a scenario.
 std::vector<FittedNumber> fitted_numbers(const std::map<std::string, Source>& sources,
                                          const std::string& file);
 std::vector<FittedNumber> fitted_numbers(const Scenario& scenario);
@@ -77,8 +77,8 @@ struct EvidenceRegime {
   Beyond beyond(const ScenarioTraits& traits) const;
 };
 
-/// How far predictions of whole measurement sets were off: of those that constants were fitted on, without these, and of those that were
-/// never fitted as shipped. What a stack that nobody measured is judged by.
+/// Prediction errors of whole measurement sets: sets that constants were fitted on, predicted without that set, and sets that were
+/// never fitted, as shipped. A stack that nobody measured is judged by them.
 struct UnseenErrors {
   struct Set {
     std::set<std::string> software;            ///< the stacks that it ran on
@@ -122,7 +122,7 @@ MeasuredErrors read_evidence(const std::filesystem::path& file, ReadFor purpose 
 MeasuredErrors parse_evidence(std::shared_ptr<const SourceText> source);
 /// The residuals' file of a library; nothing where it has none.
 std::optional<std::filesystem::path> residuals_of(const Library& library);
-/// What it holds; nothing where there is no file.
+/// Measured errors of the library's file; empty if there is no file.
 MeasuredErrors read_evidence(const Library& library);
 /// The file's text:
 ///   {"schema": "windtunnel/residuals-v2", "regimes": [{"software": "megatron-deepspeed-2021",

@@ -94,7 +94,7 @@ Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
     near.keep(
         [&](const Neighbour& each) { return each.regime->device_family == traits.device_family; });
   near.keep_those_that_hold(EvidenceAxis::cluster);
-  // What jobs other stacks ran says nothing about this one.
+  // The jobs that other stacks ran say nothing about this one.
   if (near.holds(EvidenceAxis::stack)) near.keep_those_that_hold(EvidenceAxis::job);
   std::ranges::stable_sort(near.nearest, [](const Neighbour& a, const Neighbour& b) {
     return std::pair(num_of_stack(a), num_reasons(a.beyond)) <
@@ -128,7 +128,7 @@ std::pair<double, double> shortest_bounds(const std::vector<std::pair<double, do
 
 std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen,
                                     const std::string& software, double outside_kernels) {
-  // What a fitted stack's own sets say, its regimes say better.
+  // For a fitted stack, its regimes are better evidence than its own sets.
   const std::pair<double, double> of_unseen =
       unseen.bounds(near.holds(EvidenceAxis::stack) ? std::string() : software, outside_kernels);
   // Other stacks on these GPUs say less than how far off such stacks were.
@@ -151,7 +151,7 @@ struct Novelty {
   std::string full;
 };
 
-/// How far off predictions were on average.
+/// Mean of the absolute errors.
 double mean_error(const std::vector<double>& residuals) {
   double sum = 0;
   for (const double residual : residuals) sum += std::abs(std::exp(-residual) - 1);
@@ -247,7 +247,7 @@ Novelty novelty_of(const Neighbourhood& near, const UnseenErrors& unseen, Eviden
   WT_UNREACHABLE();
 }
 
-/// What none of the nearest regimes holds, axis by axis, in a few words and in full.
+/// Traits that none of the nearest regimes contains, axis by axis, in a few words and in full.
 std::pair<std::string, std::string> reason_of(const Neighbourhood& near, const UnseenErrors& unseen,
                                               const ScenarioTraits& traits) {
   std::vector<std::string> items;

@@ -68,7 +68,7 @@ struct Ran {
   GpuTotals totals;
 };
 
-/// What a kind of event is called among those of its stream, and among kernels.
+/// Label of an event among those of its stream, and among kernels.
 std::pair<std::string, std::string> labels_of(const GpuEvent& event, const GpuTrace& trace) {
   const std::string &kind = trace.names[event.kind], &group = trace.names[event.group];
   std::string label = name_of(event.work);

@@ -285,7 +285,7 @@ EnumArray<JobWork, double> ideal_times(const JobTrace& trace) {
   return ideal;
 }
 
-/// How passes scatter about the mean of their worker, and whether the two of a microbatch do so together.
+/// Adds the scatter of passes about their worker's mean, and the correlation of the two passes of a microbatch.
 void add_scatter(StragglerAnalysis& analysis, const JobTrace& trace,
                  const std::array<MeanPassTimes, 2>& times) {
   std::map<std::tuple<int, int, int>, std::array<double, 2>> passes;  // by step, worker, microbatch

@@ -28,13 +28,13 @@ const JobFigure& expense_of(const JobPoint& point, Expense expense) {
 /// Quantiles of a normal distribution: the 90th over the 95th. Ends of intervals are the latter.
 constexpr double of_one_side = normal_90th / normal_95th;
 
-/// How far two spreads reach towards each other in 90 of 100 cases, in logarithms, as if they were independent and normal.
+/// Distance that two spreads reach towards each other in 90 of 100 cases, in logarithms, as if they were independent and normal.
 double reach(const Spread& less, const Spread& more) {
   return of_one_side *
          std::hypot(std::log(less.high / less.median), std::log(more.median / more.low));
 }
 
-/// How far the medians of two points lie apart, and the distance below which their order is not known; both in logarithms.
+/// Distance between the medians of two points, and the distance below which their order is not known; both in logarithms.
 struct Gap {
   double distance = 0, error = 0;
 };

@@ -22,7 +22,7 @@ struct IntervalPoint {
   double mean_seconds = 0;
 };
 
-/// How the length of a job depends on the interval of its checkpoints, played with the same failures for each.
+/// Length of a job over the interval of its checkpoints, simulated with the same failures for each.
 struct IntervalCurve {
   std::vector<IntervalPoint> points;  ///< by number of steps
   double best_steps = 0;  ///< where the curve c + a t + b / t through the points is lowest

@@ -324,14 +324,14 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int bucket
 
 namespace {
 
-/// What the layers of a pass meet.
+/// Fullness that the layers of a pass meet.
 FullnessOf by_layer(const std::vector<double>& fullness) {
   return [&fullness](const PlacedOperation& operation) {
     return operation.layer == 0 ? 1 : fullness[operation.layer - 1U];
   };
 }
 
-/// What a pass takes that is drawn, with the wait for launches that this draw has in place of the mean draw's.
+/// Work of a pass under one draw of tokens, with the wait for launches of this draw instead of the mean draw's.
 Work work_of_draw(const PassOperations& pass, const PassTimes& times, LaunchFloor floor) {
   Work work = work_of(times);
   Seconds& host = work.parts[Part::other];

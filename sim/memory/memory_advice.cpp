@@ -81,7 +81,7 @@ void halve_replicas(Change& change) {
   change.text += " and data " + std::to_string(data);
 }
 
-/// Where the file does not say which layers its stages have.
+/// Adds changes of the number of stages, if the file does not say which layers its stages have.
 void add_pipeline(const Plan& plan, std::vector<Change>& changes) {
   const Parallel& parallel = plan.parallel;
   if (parallel.schedule->is_both_ways() || !parallel.stage_layers.empty() ||

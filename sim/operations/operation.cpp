@@ -114,7 +114,7 @@ class Placer {
     return operation;
   }
 
-  /// What the next operation in line waits for.
+  /// Operations that the next one in line waits for.
   std::array<int, 2> awaited() {
     std::erase(awaited_, PlacedOperation::nothing);
     WT_EXPECT(awaited_.size() <= 2);
@@ -352,7 +352,7 @@ Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& 
 
 namespace {
 
-/// What is frozen has neither gradients nor optimizer states. Adapters beside it are no matrices of the layer.
+/// Frozen parameters have neither gradients nor optimizer states. Adapters do not count as matrices of the layer.
 void add_kinds(ParameterCounts& sum, const Held& held, double times) {
   const double frozen = held.frozen.sum() * times, matrices = held.matrices.sum() * times;
   const StateWays& ways = held.ways;

@@ -8,7 +8,8 @@
 namespace windtunnel {
 namespace {
 
-/// What the model itself computes in a layer, and has a weight gradient: ModelWriter in cost/model_operations.cpp writes one for each.
+/// True for the model's own computations in a layer that have a weight gradient: ModelWriter in cost/model_operations.cpp writes one for
+/// each.
 bool has_weight_gradient(Label label) {
   switch (label) {
     case Label::attention:

@@ -104,7 +104,7 @@ void check_size(const PlanInputs& plan, PlanFindings& findings) {
                    "use a smaller global_batch, or a larger micro_batch or data"});
 }
 
-/// What several chunks per device ask of schedule and pipeline alone.
+/// Checks what several chunks per device require of the schedule and the number of stages.
 void check_chunked_schedule(const PlanInputs& plan, PlanFindings& findings) {
   const int v = plan.parallel.virtual_pipeline;
   if (!findings.are_sound({chunks, schedule})) return;
@@ -270,7 +270,7 @@ void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
                      "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025"});
 }
 
-/// What asks for experts in a model that has none.
+/// Rejects keys about experts for a model that has none.
 void check_dense(const PlanInputs& plan, PlanFindings& findings) {
   for (const auto& [key, degree, name] :
        {std::tuple{expert, plan.parallel.expert, "expert "},
@@ -349,7 +349,7 @@ void check_main_parameters(const PlanInputs& plan, PlanFindings& findings) {
                      R"(leave it out, or write "none" for pure 16-bit training)"});
 }
 
-/// What of the model or the precision has no adapters here.
+/// The feature of model or precision that this version does not simulate with adapters; empty: none.
 std::string why_no_adapters(const PlanInputs& plan) {
   if (plan.model.moe) return "a model with experts";
   if (plan.model.mla) return "latent attention";

@@ -32,7 +32,7 @@ Arcs arcs_between(const Interconnect& interconnect, const std::vector<int>& gpus
   return arcs;
 }
 
-/// Whether so many cycles that share no arc can be packed into a group. All of them leave the GPU with the fewest lanes, each by
+/// Decides if a given number of arc-disjoint cycles can be packed into a group. All of them leave the GPU with the fewest lanes, each by
 /// another arc, so the search goes over its arcs.
 class CyclePacking {
  public:
@@ -102,7 +102,7 @@ class CyclePacking {
   int most_ = 0;
 };
 
-/// Of the names of links, by direction.
+/// Endings of link names, by direction.
 constexpr std::array ends{" up", " down"};
 
 bool are_neighbours(const std::vector<int>& members) {

@@ -48,7 +48,7 @@ BytesPerSecond message_bandwidth(const Bare& bare) {
   return slowest.value_or(BytesPerSecond{});
 }
 
-/// How long a collective's transfers take when nothing else runs: the part in the node, or the most loaded link.
+/// Time of a collective's transfers on an idle network: the part in the node, or the most loaded link.
 Seconds transfer_alone(const Network& network, const Collective& collective) {
   std::map<LinkId, Bytes> load;
   for (const CollectiveFlow& flow : collective.flows)

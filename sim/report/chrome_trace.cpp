@@ -71,7 +71,7 @@ ObjectText args_of(const Op& op) {
   return args;
 }
 
-/// What the profiler says of a communicating kernel. A group is named by its lowest rank.
+/// Adds the profiler's description of a communicating kernel. A group is named by its lowest rank.
 ObjectText& add_group(ObjectText& args, const char* collective, const char* group,
                       std::size_t lowest_rank) {
   return args.text("Collective name", collective)
@@ -79,7 +79,7 @@ ObjectText& add_group(ObjectText& args, const char* collective, const char* grou
       .text("Process Group Description", group);
 }
 
-/// What each rank puts in and gets out. Codecs and precisions differ, so that elements are bytes.
+/// Adds the sizes of each rank's input and output. Codecs and precisions differ, so elements are bytes.
 ObjectText& add_sizes(ObjectText& args, Bytes in, Bytes out) {
   const auto count = [](Bytes bytes) { return std::int64_t{std::llround(bytes / Bytes{1})}; };
   return args.number("In msg nelems", count(in))

@@ -362,7 +362,7 @@ KeyValue placement_words() {
           .set = [](PlanChoice&, int) {}};
 }
 
-/// Where weights are stepped themselves, moments are made as wide as they are.
+/// Default type of the moments. If the weights themselves are stepped, moments are as wide as they are.
 MomentType usual_moment(const Training& training) {
   if (training.main_parameters != MainParameters::none) return MomentType::fp32;
   return training.precision == Precision::fp16 ? MomentType::fp16 : MomentType::bf16;

@@ -136,7 +136,7 @@ std::optional<Compressor> read_class(ObjectReader& block, const char* name,
   return compressor;
 }
 
-/// Where `column` of a string stands, if the string was written without escapes.
+/// Origin of `column` of a string, if the string was written without escapes.
 Origin origin_in(const JsonValue& string, std::size_t column) {
   Origin origin = string.origin;
   const int quotes = origin.kind == OriginKind::file ? 2 : 0;

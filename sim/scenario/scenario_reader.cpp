@@ -106,7 +106,7 @@ std::string node_type_pointer(std::size_t type) {
   return "/platform/node_types/" + std::to_string(type);
 }
 
-/// Where the value at `pointer` was written, or the nearest thing around it that was.
+/// Origin of the value at `pointer`, or of the nearest enclosing value that was written.
 Origin origin_near(const JsonValue& tree, std::string pointer) {
   for (;; pointer.erase(pointer.rfind('/'))) {
     const JsonValue* value = find_at(tree, pointer);
@@ -237,7 +237,7 @@ class PlanReader {
                       {}});
   }
 
-  /// Where `data` is not given, it is what the nodes leave.
+  /// Without a given `data`, derives it from the nodes.
   void settle_data() {
     if (block_.gives_data) return;
     if (!knows_product() || (nodes_ && !knows_gpus())) return findings_.forget_data();

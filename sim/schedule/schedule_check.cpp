@@ -41,7 +41,7 @@ class Examination {
 
   bool splits() const { return splits_; }
   std::vector<ScheduleFault> take_faults() { return std::move(faults_); }
-  /// Of a pass in the order of its stage; `nowhere` until it is found.
+  /// Position of a pass in the order of its stage; `nowhere` until it is found.
   std::size_t& position(std::size_t stage, const Step& step) {
     return positions_[stage * passes_of_stage() + number(step)];
   }
@@ -117,7 +117,7 @@ class Examination {
                : "";
   }
 
-  /// Where what a pass needs comes from: the same pass of the part of the model before it, for a backward pass behind it.
+  /// Source of a pass's input: the same pass of the preceding part of the model, for a backward pass the following one.
   std::optional<ChunkPlace> source(const ChunkPlace& here, Phase phase) const {
     if (phase == Phase::weight_gradient) return std::nullopt;
     return phase == Phase::forward ? map_.previous(here) : map_.next(here);

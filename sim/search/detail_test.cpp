@@ -8,7 +8,7 @@
 namespace windtunnel {
 namespace {
 
-// Where transfers of a pass (tokens on their way to experts, parts of sequences, gathered weights) meet messages or one another on a link,
+// If transfers of a pass (tokens sent to experts, parts of sequences, gathered weights) meet messages or each other on a link,
 // a pass that is one number does not see it: docs/limits.md says by how much.
 TEST_CASE("passes as one number take as long as operation by operation where no transfers meet") {
   constexpr double same = 1e-9, most_when_they_meet = 0.1, most_when_they_fill_the_links = 0.3;

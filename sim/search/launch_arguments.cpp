@@ -38,7 +38,7 @@ std::string megatron_deepspeed_arguments(const Plan& plan) {
   return arguments;
 }
 
-/// What DeepSpeed does otherwise than the plan, or not at all.
+/// Features of the plan that DeepSpeed does differently, or not at all.
 std::vector<std::string> deepspeed_lacks(const Plan& plan) {
   const Parallel& parallel = plan.parallel;
   const Training& training = plan.training;
@@ -101,7 +101,7 @@ std::optional<std::string> schedule_of(const Schedule& schedule) {
   return std::nullopt;
 }
 
-/// Replicas that hold a whole copy, and those that share one: data parallel ways alone, context is counted apart.
+/// Replicas that hold a whole copy, and those that share one: the data-parallel degree alone, without context.
 std::pair<int, int> replicated_and_sharded(const Parallel& parallel) {
   if (parallel.zero_stage == 0) return {parallel.data, 1};
   if (parallel.zero_group == 0) return {1, parallel.data};

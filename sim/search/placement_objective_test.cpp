@@ -373,7 +373,7 @@ CompressedTraffic drawn_traffic(std::mt19937& random) {
   return traffic;
 }
 
-/// Whether activations and gradients leave from different streams.
+/// True if activations and gradients leave from different streams.
 bool leaves_from_two_streams(const CompressedTraffic& traffic) {
   const auto stream = [](CodecParts parts, CodecStream encoder) {
     return parts == CodecParts::none ? CodecStream::compute : encoder;

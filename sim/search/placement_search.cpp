@@ -24,7 +24,7 @@ constexpr int falls = 4;
 constexpr double last_temperature = 1e-3;
 constexpr int sampled_moves = 64;
 
-/// What a random move costs on average, those that gain apart.
+/// Mean cost of a random move, without moves that gain.
 Seconds mean_loss(PlacementObjective& objective, PlacementMoves& moves) {
   const Seconds start = objective.value();
   Seconds sum{};

@@ -34,7 +34,7 @@ void place(const Scenario& base, const RankResult& result, RankedPlan& plan) {
   plan.time = found.simulated_after;
 }
 
-/// Who waits and who communicates is that of ranks in order.
+/// Penalty of a plan. The shares of waiting and communication are those of ranks on the GPUs in order.
 double penalty_of(const ObjectiveValue& objective, const RankedPlan& plan) {
   return plan.method == RankMethod::simulated
              ? objective.penalty(plan.time, shares_of(plan.breakdown))
@@ -109,7 +109,7 @@ class Ranking {
     Key key() const { return {plan.least_penalty, order}; }
   };
 
-  /// What is known of plans that are not played.
+  /// Bounds and counts of plans that are not simulated.
   struct Considered {
     std::size_t plans = 0, rejected_shape = 0, rejected_memory = 0;
     std::vector<Rough> legal;
@@ -182,7 +182,7 @@ class Ranking {
   }
 
   bool is_full() const { return best_.size() >= static_cast<std::size_t>(options_.top); }
-  /// What a plan must come below to enter the table, where that is full.
+  /// Penalty below which a plan enters the table once it is full.
   double last_penalty() const { return best_[static_cast<std::size_t>(options_.top) - 1].penalty; }
 
   /// The last plan of the table is as fast as the next that could be simulated.
@@ -236,8 +236,8 @@ class Ranking {
     return static_cast<std::size_t>(std::distance(bounded_.begin(), worse));
   }
 
-  /// What fills the table, then what may enter it: the more at once, the less cores wait for the slowest, but the later is known
-  /// what need not be simulated.
+  /// Number of plans to simulate next: enough to fill the table, then those that may enter it. With more at once, cores wait less for the
+  /// slowest, but it is known later which plans need no simulation.
   std::size_t batch_size() const {
     constexpr std::size_t most_rounds = 5;  // between two reports of progress
     const auto top = static_cast<std::size_t>(options_.top);
@@ -389,7 +389,7 @@ MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMar
   const MemoryInputs inputs = memory_inputs(base, plan, in_flight);
   MemoryCheck check;
   for (int s = 0; s < plan.parallel.pipeline; ++s) {
-    // Of a plan that does not fit, nobody asks what the other stages reserve.
+    // If a plan does not fit, the reserved memory of the other stages does not matter.
     const bool is_lost = check.verdict == MemoryVerdict::does_not_fit;
     const StageMemory stage =
         is_lost ? account_required(inputs, StageId{s}) : account_stage(inputs, StageId{s});

@@ -99,7 +99,7 @@ class PlanTextReader {
     refuse(key.name() + " is \"" + text + "\"", wanted);
   }
 
-  /// What follows from the rest: data, the schedule of several chunks, stages of another number.
+  /// Derives values that follow from the rest: data, the schedule of several chunks, and the layers of another number of stages.
   void finish() {
     Parallel& parallel = choice_.parallel;
     const std::int64_t ways = parallel.ranks_of_replica();
@@ -130,7 +130,7 @@ std::string progress_text(const RankProgress& progress) {
          (progress.best ? ", best " + to_text(*progress.best) : "");
 }
 
-/// Which GPU plays which rank, in the file that was named for it.
+/// Writes the GPU of each rank to the file named for it.
 void write_host_map(const std::string& file, const Plan& plan, const Platform& platform,
                     std::ostream& messages) {
   if (file.empty()) {
@@ -180,12 +180,12 @@ std::vector<SwitchTier> named_things(const Fabric& fabric) {
   return things;
 }
 
-/// Whether neither the platform nor its fabric says how many nodes there are.
+/// True if neither the platform nor its fabric limits the number of nodes.
 bool has_any_number_of_nodes(const Platform& platform) {
   return platform.available_nodes() == 0 && most_nodes(platform) == most_nodes_in_use;
 }
 
-/// Those that the name stands for; none where it is unknown.
+/// Nodes that the name stands for; empty if it is unknown.
 std::vector<int> nodes_called(std::string_view name, const Platform& platform) {
   std::vector<int> nodes;
   const std::int64_t end_of_nodes = most_nodes(platform);

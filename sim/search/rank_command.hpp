@@ -40,10 +40,10 @@ struct RankRequest {
 /// "group0"), which stand for all nodes below them. InputError, of --avoid, where a name is unknown or too few GPUs are left.
 std::pair<Scenario, AvoidedNodes> avoid_nodes(Scenario base, const std::vector<std::string>& names);
 
-/// What the request asks of the search, its progress shown on `line`.
+/// Options of the search for a request, whose progress is shown on `line`.
 RankOptions rank_options(const RankRequest& request, ProgressLine& line);
 
-/// What `rank` answers.
+/// Answer of `rank`.
 struct RankAnswer {
   document::Document document;
   bool is_positive =

@@ -1,4 +1,4 @@
-// What is simulated once for all replicas equals what is simulated for each of them: hand-made scenarios, then drawn ones, on both engines.
+// Simulating one replica for all gives the same as simulating each: hand-made scenarios, then drawn ones, on both engines.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 

@@ -1,4 +1,4 @@
-// What overlapping the gradient reduction saves, worked out by hand.
+// Savings of overlapping the gradient reduction, worked out by hand.
 #include <doctest/doctest.h>
 
 #include <memory>

@@ -288,7 +288,7 @@ class InputReader {
   Bytes message_{};
 };
 
-/// What is counted as in flight when asking whether a plan fits.
+/// Microbatches counted as in flight when asking if a plan fits.
 enum class Counted { schedule, one_microbatch };
 
 bool fits(const Scenario& scenario, Counted counted) {

@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// Earlier ways to pick a parallel plan without simulating the network. Each stands here to be compared with, flaws included.
+/// Earlier methods of picking a parallel plan without simulating the network, for comparison, flaws included.
 enum class Baseline {
   amp,       ///< Li et al., NeurIPS 2022, arXiv:2210.07297: formula; blind to memory
   varuna,    ///< Athlur et al., EuroSys 2022, arXiv:2111.04007: replayed pipeline; no tensor ways
@@ -58,7 +58,7 @@ enum class GradientCount { account, released };
 /// of each rank and for whole messages between stages.
 enum class LinkRate { node, card };
 
-/// Which of the published code's habits to follow. The defaults are those of the released code where it decides what it picks.
+/// Habits of the published code to follow. The defaults are those of the released code wherever they affect its choice.
 struct BaselineOptions {
   Rounds rounds = Rounds::truncated;
   RingPace ring_pace = RingPace::slowest_edge;
@@ -97,8 +97,8 @@ Seconds baseline_estimate(Baseline baseline, const BaselineInputs& inputs,
 Bytes released_gradients(const Transformer& model, int stage_layers, int tensor_ways,
                          Bytes element);
 
-/// What the formulas need of a scenario, from the tables that its simulation would use: times of passes, nominal or measured rates
-/// of links. Where replicas or kinds of GPUs differ, a stage is as slow as its slowest device.
+/// Inputs of the formulas, from the tables that the scenario's simulation would use: times of passes, nominal or measured rates
+/// of links. If replicas or kinds of GPUs differ, a stage is as slow as its slowest device.
 BaselineInputs baseline_inputs(const Scenario& scenario,
                                GradientCount gradients = GradientCount::account,
                                LinkRate links = LinkRate::node);
@@ -107,7 +107,7 @@ BaselineInputs baseline_inputs(const Scenario& scenario,
 Seconds baseline_estimate(Baseline baseline, const Scenario& scenario,
                           const BaselineOptions& options = {});
 
-/// How much a baseline likes a plan: the smaller comes first.
+/// Sort key of a plan for a baseline: the smallest comes first.
 struct BaselinePreference {
   int model_ways = 0;    ///< Megatron only: tensor times pipeline ways, as few as fit
   int fewer_tensor = 0;  ///< Megatron only: of these as many tensor ways as possible, so minus them
@@ -117,8 +117,8 @@ struct BaselinePreference {
 
 /// The place of the scenario's plan in the order of `baseline`; nothing where the method leaves the plan out.
 ///  - amp: every plan, whether it fits in memory or not.
-///  - varuna: no tensor ways; what fits with the activations of a single microbatch in flight, as its profile counts.
-///  - pipette: what its loops try (1, 2, 4 or 8 tensor ways and samples at a time, stages of whole nodes), and of these what fits by the
+///  - varuna: no tensor parallelism; what fits with the activations of a single microbatch in flight, as its profile counts.
+///  - pipette: what its loops try (1, 2, 4 or 8 as tensor degree and as microbatch, stages of whole nodes), and of these what fits by the
 ///    memory account (its own estimator is a network trained on runs that were never published), tensor groups inside a node.
 ///  - megatron: what fits, tensor groups inside a node (takeaway 1); the smallest model-parallel size, and within it tensor before
 ///    pipeline (takeaways 1 and 2); then equation 1, which chooses the microbatch (takeaway 3).

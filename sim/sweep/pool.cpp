@@ -104,7 +104,7 @@ class Orders {
 
 /// Points that a worker has before it: one under way and one more, so that it never waits for its next.
 constexpr std::size_t most_ahead = 2;
-/// How often a point is tried when its worker dies.
+/// Attempts for a point whose worker dies.
 constexpr int most_attempts = 2;
 constexpr std::array stopping_signals{SIGINT, SIGTERM, SIGHUP};
 
@@ -127,7 +127,7 @@ class SignalGuard {
       struct sigaction action {};
       action.sa_handler = ask_for_stop;
       sigaction(stopping_signals[i], nullptr, &before_[i]);
-      // What whoever started us has turned off stays off: nohup.
+      // Signals that our parent ignores stay ignored: nohup.
       if (before_[i].sa_handler != SIG_IGN) sigaction(stopping_signals[i], &action, nullptr);
     }
     sigprocmask(SIG_BLOCK, &blocked, &mask_);

@@ -74,7 +74,7 @@ Operation part_of(Operation& forward, const PartAgain& part) {
   return again;
 }
 
-/// Whether a module that runs again whole has the operation. Tensor collectives of an MLP stand behind it [limit: they do
+/// True if the operation belongs to a module that is recomputed whole. Tensor collectives of an MLP come behind it [limit: they do
 /// not run again where the chunk has experts too].
 bool runs_again(const std::vector<Operation>& forward, std::size_t i, const PassContext& in) {
   const RecomputedModules& modules = in.plan->training.recompute_modules;
@@ -165,7 +165,7 @@ std::vector<Operation> layer_around_saved(std::vector<Operation>& forward, const
   return again;
 }
 
-/// What the backward pass of a layer begins with; the forward pass keeps less.
+/// Moves the operations that are recomputed to the beginning of a layer's backward pass; the forward pass keeps less.
 std::vector<Operation> operations_again(std::vector<Operation>& forward, const PassContext& in) {
   const bool by_operation = in.software->recomputed_unit == RecomputedUnit::operations;
   switch (in.plan->training.recompute) {
@@ -179,8 +179,8 @@ std::vector<Operation> operations_again(std::vector<Operation>& forward, const P
   WT_UNREACHABLE();
 }
 
-/// Of some layers alone. Numbers of a layer's operations are means over the layers. What runs again adds nothing to the peak where a layer
-/// that does not has been through its backward pass before: that freed as much.
+/// Recomputes some layers only. Numbers of a layer's operations are means over the layers. Recomputation adds nothing to the peak if a
+/// layer that is not recomputed has finished its backward pass before: that freed as much.
 void recompute_some(std::vector<Operation>& forward, std::vector<Operation>& again,
                     const std::vector<Operation>& all_kept, const ChunkRole& chunk) {
   const double left_out = chunk.not_recomputed / static_cast<double>(chunk.layers);

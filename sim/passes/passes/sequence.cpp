@@ -5,7 +5,7 @@
 namespace windtunnel {
 namespace {
 
-/// What is gathered of a tensor, over the whole of it.
+/// Bytes of a tensor that are gathered, as a share of the whole tensor.
 double gathered_share(const PassContext& in) {
   const Precision precision = in.plan->training.precision;
   return in.software->fp8_tensor_gathers && !in.plan->training.scales_rows()

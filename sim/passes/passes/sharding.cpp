@@ -38,7 +38,7 @@ double shared_out_experts(const PassContext& in, const std::vector<Operation>& f
   return count_parameters({{}, forward_layer, {}, 1}).experts;
 }
 
-/// What a pass with sharded layers is, before it gathers and scatters any.
+/// Prepares a pass with sharded layers, before gathers and scatters are added.
 void run_sharded(PassOperations& pass, const PassContext& in) {
   move_edges_forward(pass);
   pass.prefetch = std::max(1, layers_ahead(in));
@@ -62,7 +62,7 @@ void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap,
 
 constexpr int edge_tensors = 2;  ///< word embedding and positions
 
-/// Where the host gathers, a layer that is recomputed is gathered for that too.
+/// True if a layer is gathered once more for recomputation, as stacks do whose host drives the gathers.
 bool gathers_again(const PassContext& in) {
   return in.software->host_gathers && in.plan->training.recompute == Recompute::full &&
          in.plan->parallel.reshard_after_forward;
@@ -94,7 +94,7 @@ double most_words(const PassOperations& forward) {
   return words;
 }
 
-/// Of a layer; experts that nobody else has are no other rank's.
+/// Parameters of a layer that are gathered; experts that only this rank holds are not.
 double gathered_parameters(const PassContext& in, const std::vector<Operation>& forward_layer) {
   const ParameterCounts counts = count_parameters({{}, forward_layer, {}, 1});
   return counts.all - (expert_copies(in.plan->parallel) == 1 ? counts.experts : 0);
@@ -150,7 +150,7 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
 /// With `zero_prefetch` 0 nothing runs beside kernels. With `zero_group` the states are shared out in groups of neighbouring replicas,
 /// and each shard of gradients is then all-reduced among the groups, on every microbatch: hybrid sharding, _reduce_grad in
 /// torch/distributed/fsdp/_runtime_utils.py, PyTorch 2.1 (Zhao et al., VLDB 2023, section 3.2.2).
-/// Where the host drives the gathers (SoftwareProfile::host_gathers), nothing is prefetched, and recomputation gathers a third time:
+/// If the host drives the gathers (SoftwareProfile::host_gathers), nothing is prefetched, and recomputation gathers a third time:
 /// DeepSpeed 0.4, all_gather in runtime/zero/partition_parameters.py, one parameter after another, each with a buffer that is filled, a
 /// synchronisation of the device and a loop over the ranks (its issue 1174, pull request 1188).
 /// Experts are gathered and scattered among the ranks that hold the same ones, in the same places: DeepSpeed 0.16.5, expert_dp_process_group
