@@ -42,7 +42,7 @@ std::uintmax_t size_if_known(const fs::path& path) {
 
 void expect_not_larger(const std::string& name, std::uintmax_t size, const Reading& reading) {
   if (size > reading.largest)
-    throw TooLarge(
+    throw FileTooLargeError(
         {{{},
           "",
           "cannot read " + name + ": it is larger than " + std::to_string(reading.largest >> 20U) +
@@ -82,7 +82,7 @@ std::shared_ptr<const SourceText> read_whole(const fs::path& path, const std::st
 }  // namespace
 
 std::shared_ptr<const SourceText> read_source(const fs::path& path, const Reading& reading) {
-  const Doing waiting(reading_note(file_name_of(path)), "bytes");
+  const WorkNoteScope waiting(reading_note(file_name_of(path)), "bytes");
   return read_whole(path, path.string(), reading);
 }
 
@@ -99,7 +99,7 @@ bool is_stdin(const fs::path& path) { return path == "-"; }
 std::shared_ptr<const SourceText> read_source_or_stdin(const fs::path& path) {
   if (!is_stdin(path)) return read_source(path);
   static const std::shared_ptr<const SourceText> source = [] {
-    const Doing waiting("reading standard input", "bytes");
+    const WorkNoteScope waiting("reading standard input", "bytes");
     return read_whole("/dev/stdin", file_name_of("-"), {});
   }();
   return source;

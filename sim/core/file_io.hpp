@@ -22,7 +22,7 @@ struct Reading {
 };
 
 /// A file with more in it than is read.
-class TooLarge final : public InputError {
+class FileTooLargeError final : public InputError {
  public:
   using InputError::InputError;
 };

@@ -17,15 +17,15 @@ struct WorkNote {
 inline WorkNote work_note;
 
 /// Says what is being done until the end of its scope. Both texts live for ever.
-class Doing {
+class WorkNoteScope {
  public:
-  explicit Doing(const char* what, const char* unit = nullptr)
+  explicit WorkNoteScope(const char* what, const char* unit = nullptr)
       : what_(work_note.doing), unit_(work_note.unit), done_(work_note.done) {
     note(what, unit, 0);
   }
-  ~Doing() { note(what_, unit_, done_); }
-  Doing(const Doing&) = delete;
-  Doing& operator=(const Doing&) = delete;
+  ~WorkNoteScope() { note(what_, unit_, done_); }
+  WorkNoteScope(const WorkNoteScope&) = delete;
+  WorkNoteScope& operator=(const WorkNoteScope&) = delete;
 
  private:
   static void note(const char* what, const char* unit, std::uint64_t done) {

@@ -21,9 +21,10 @@ void add_gradient_reduction(const EndInputs& in, std::vector<Operation>& to) {
   to.push_back(
       collective(in.plan->scatters_gradients() ? Label::scatter_gradients : Label::reduce_gradients,
                  gradients, overlap));
-  const int ways = in.plan->reducing_replicas();
-  if (ways < parallel.replicas())
-    to.push_back(collective(Label::reduce_shards, gradients / static_cast<double>(ways), overlap));
+  const int replicas = in.plan->reducing_replicas();
+  if (replicas < parallel.replicas())
+    to.push_back(
+        collective(Label::reduce_shards, gradients / static_cast<double>(replicas), overlap));
 }
 
 /// Memory that the codec keeps for the gradients of chunks [first, last), or for those of their experts, which have process groups of their
@@ -60,10 +61,12 @@ KeptByCodec kept_of_gather(const EndInputs& in, bool of_experts) {
   const Plan& plan = *in.plan;
   if (!plan.compression.zero_gather) return {};
   const Bytes element = element_size(plan.training.precision);
-  const double parameters = of_experts ? expert_parameters(*in.model) / expert_ways(plan.parallel)
-                                       : layer_matrix_parameters(*in.model, plan.parallel.tensor);
-  return kept_of_ring(*plan.compression.zero_gather, element * parameters, element,
-                      of_experts ? expert_copies(plan.parallel) : sharding_ways(plan.parallel));
+  const double parameters = of_experts
+                                ? expert_parameters(*in.model) / expert_group_size(plan.parallel)
+                                : layer_matrix_parameters(*in.model, plan.parallel.tensor);
+  return kept_of_ring(
+      *plan.compression.zero_gather, element * parameters, element,
+      of_experts ? expert_copies(plan.parallel) : sharding_group_size(plan.parallel));
 }
 
 void add_reductions(const EndInputs& in, std::vector<Operation>& end) {

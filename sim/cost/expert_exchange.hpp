@@ -58,7 +58,7 @@ ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
 /// Tokens of the fullest of `ranks` ranks over those of the mean one, where they are not spread evenly: one value for each of 256 draws of
 /// sharing out busy experts among ranks, drawn from a fixed seed. All ranks of a group wait for the fullest. Where tokens are spread evenly,
 /// one value if experts drop some of them (`capacity` below 1), and none otherwise. The mean is of all tokens, before any is dropped.
-std::vector<double> expert_loads(const Transformer::Experts& moe, int ways);
+std::vector<double> expert_loads(const Transformer::Experts& moe, int ranks);
 
 /// The same of what an exchange moves: an all-gather sends all tokens to all ranks, however full these are.
 double exchanged_load(ExpertDispatch dispatch, double load);
@@ -71,6 +71,6 @@ struct ExpertLoad {
   double slowest = 1;  ///< the mean of the draws
   double fullest = 1;  ///< the most of all
 };
-ExpertLoad expert_load(const Transformer::Experts& moe, int ways);
+ExpertLoad expert_load(const Transformer::Experts& moe, int ranks);
 
 }  // namespace windtunnel

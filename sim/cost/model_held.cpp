@@ -14,8 +14,8 @@ constexpr Bytes single{4};  // of an fp32 value
 /// recipes of Megatron-LM, NeMo and torchtitan].
 bool has_dropout(const Transformer& model) { return model.family != "llama"; }
 
-/// Of one value of the output head, `element` wide, on one of `ways` ranks that share out the vocabulary.
-Bytes logit_bytes(CrossEntropy kind, Bytes element, int ways) {
+/// Bytes per logit of the output head, `element` wide, on one of `ranks` ranks that share out the vocabulary.
+Bytes logit_bytes(CrossEntropy kind, Bytes element, int ranks) {
   const bool is_half = element < single;
   switch (kind) {
     case CrossEntropy::in_place:
@@ -29,7 +29,7 @@ Bytes logit_bytes(CrossEntropy kind, Bytes element, int ways) {
     case CrossEntropy::vocab_parallel_copied:
       return single * 2.0;
     case CrossEntropy::plain:
-      return single * (ways > 1 ? 4.0 : 3.0);
+      return single * (ranks > 1 ? 4.0 : 3.0);
     case CrossEntropy::chunked:
       break;
   }
@@ -39,10 +39,10 @@ Bytes logit_bytes(CrossEntropy kind, Bytes element, int ways) {
 /// The same of a plan.
 Bytes logit_bytes(const Training& training, Bytes element, int tensor) {
   constexpr double chunks = 8;
-  const int ways = training.loss_parallel ? tensor : 1;
+  const int ranks = training.loss_parallel ? tensor : 1;
   if (training.cross_entropy != CrossEntropy::chunked)
-    return logit_bytes(training.cross_entropy, element, ways);
-  return logit_bytes(training.compile ? CrossEntropy::fused : CrossEntropy::plain, element, ways) /
+    return logit_bytes(training.cross_entropy, element, ranks);
+  return logit_bytes(training.compile ? CrossEntropy::fused : CrossEntropy::plain, element, ranks) /
          chunks;
 }
 

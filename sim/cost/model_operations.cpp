@@ -288,14 +288,15 @@ class ModelWriter {
     for (Divisible<Bytes>& tensor : ahead.held.tensors) tensor = tensor * share;
   }
 
-  /// A kernel of a layer with experts, both ways.
-  struct BothWays {
+  /// A kernel of a layer with experts, forward and backward.
+  struct ForwardAndBackward {
     Operation ahead;
     Backward back;
   };
-  BothWays expert_part(Label label, const Held& held, const Held& held_back,
-                       const KernelWork& ahead, const KernelWork& back, double share) const {
-    BothWays part{kernel(label, {}), backward_of(label, held_back)};
+  ForwardAndBackward expert_part(Label label, const Held& held, const Held& held_back,
+                                 const KernelWork& ahead, const KernelWork& back,
+                                 double share) const {
+    ForwardAndBackward part{kernel(label, {}), backward_of(label, held_back)};
     part.ahead.held = held;
     if (is_timed()) {
       part.ahead.time = kernel_time(ahead, context_);
@@ -313,7 +314,7 @@ class ModelWriter {
     return part;
   }
 
-  void add_loops(BothWays& part, const KernelWork& ahead, const KernelWork& back) const {
+  void add_loops(ForwardAndBackward& part, const KernelWork& ahead, const KernelWork& back) const {
     part.ahead.launch += loop_time(in_, ahead);
     add_launch(part.back, loop_time(in_, back));
   }
@@ -325,14 +326,15 @@ class ModelWriter {
       ahead = experts_forward(*in_.model, shape_);
       back = experts_backward(*in_.model, shape_);
     }
-    const BothWays routing = expert_part(Label::routing, held_.routing(), {}, ahead.routing,
-                                         back.routing, share),
-                   shared = expert_part(Label::shared_experts, held_.shared_experts(), {},
-                                        ahead.shared, back.shared, share),
-                   experts = expert_part(Label::experts, held_.experts(), held_.experts_backward(),
-                                         ahead.experts, back.experts, share),
-                   merging =
-                       expert_part(Label::merging, {}, {}, ahead.merging, back.merging, share);
+    const ForwardAndBackward routing = expert_part(Label::routing, held_.routing(), {},
+                                                   ahead.routing, back.routing, share),
+                             shared = expert_part(Label::shared_experts, held_.shared_experts(), {},
+                                                  ahead.shared, back.shared, share),
+                             experts = expert_part(Label::experts, held_.experts(),
+                                                   held_.experts_backward(), ahead.experts,
+                                                   back.experts, share),
+                             merging = expert_part(Label::merging, {}, {}, ahead.merging,
+                                                   back.merging, share);
     const bool has_shared = in_.model->moe->shared_ffn_hidden > 0;
     add_ahead(routing.ahead);
     if (has_shared) add_ahead(shared.ahead);
@@ -517,10 +519,10 @@ Operation attention_core(const StageCostInputs& in) {
   return core;
 }
 
-std::vector<PartAgain> parts_again(const StageCostInputs& in) {
+std::vector<RecomputedPart> recomputed_parts(const StageCostInputs& in) {
   using Module = RecomputedModule;
   const RecomputedModules& modules = in.plan->training.recompute_modules;
-  std::vector<PartAgain> parts;
+  std::vector<RecomputedPart> parts;
   if (modules.has(Module::norms) && in.model->mla)
     parts.push_back(
         {Label::attention, part_again(in, Label::recomputed_attention, norm_forward), Kept::norm});

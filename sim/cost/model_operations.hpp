@@ -19,7 +19,7 @@ Operation flash_core_backward(const StageCostInputs& inputs);
 /// The attention core, forward.
 Operation attention_core(const StageCostInputs& inputs);
 /// Parts of a layer's operations that run again where the plan recomputes modules, in the order of the forward pass.
-std::vector<PartAgain> parts_again(const StageCostInputs& in);
+std::vector<RecomputedPart> recomputed_parts(const StageCostInputs& in);
 
 /// A half of a layer, forward, as far as a stack runs it again that recomputes operations.
 Operation half_again(const StageCostInputs& inputs, LayerHalf half);

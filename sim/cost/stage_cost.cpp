@@ -90,16 +90,16 @@ CompressedRing compressed_ring(const StageCostInputs& in, Label label) {
   const Bytes element = element_size(in.plan->training.precision);
   if (row.group == GroupKind::tensor && label != Label::gather_message)
     return {compression.tensor_activations, RingKind::all_reduce, element, parallel.tensor};
-  const int ways =
-      row.group == GroupKind::expert_data ? expert_data_ways(parallel) : sharding_ways(parallel);
+  const int members = row.group == GroupKind::expert_data ? expert_data_parallel_size(parallel)
+                                                          : sharding_group_size(parallel);
   if (row.kind == OperationKind::all_gather && row.traffic == Traffic::zero_gather)
-    return {compression.zero_gather, RingKind::all_gather, element, ways};
+    return {compression.zero_gather, RingKind::all_gather, element, members};
   if (row.kind != OperationKind::reduce_scatter ||
       (row.traffic != Traffic::data_gradients && row.traffic != Traffic::zero_scatter))
     return {none, RingKind::all_reduce, element, 1};
   const bool chosen = compresses_gradients(compression, static_cast<int>(in.stage.index()));
   return {chosen ? compression.data_gradients : none, RingKind::reduce_scatter,
-          element_size(in.plan->training.gradient_type), ways};
+          element_size(in.plan->training.gradient_type), members};
 }
 
 /// Without a device as it was.
@@ -562,7 +562,8 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
       in.plan->parallel.context > 1 && in.plan->parallel.context_method == ContextMethod::ring;
   if (in.plan->training.recompute == Recompute::selective || cuts_attention)
     context.attention_core = attention_core(in);
-  if (in.plan->training.recompute == Recompute::selective) context.parts_again = parts_again(in);
+  if (in.plan->training.recompute == Recompute::selective)
+    context.recomputed_parts = recomputed_parts(in);
   if (cuts_attention) context.core_backward = flash_core_backward(in);
   if (recomputes_operations(*in.plan, *in.software)) {
     context.attention_again = half_again(in, LayerHalf::attention);

@@ -164,7 +164,7 @@ class ClassFinder {
   struct Kind {
     std::size_t count = 0;  ///< of classes
     /// Number of classes of other kinds when they were last split.
-    std::size_t told_apart_by = std::numeric_limits<std::size_t>::max();
+    std::size_t seen_classes = std::numeric_limits<std::size_t>::max();
   };
 
   static void add(Words& words, std::initializer_list<std::uint64_t> more) {
@@ -194,16 +194,16 @@ class ClassFinder {
   /// One round. Where a kind has as many classes as before they are the same ones, and what only they tell apart need not be looked at
   /// again.
   void split() {
-    if (has_news(path_kind_, link_kind_.count)) split_paths();
-    if (has_news(channel_kind_, device_kind_.count + path_kind_.count)) split_channels();
-    if (has_news(collective_kind_, device_kind_.count + flow_kind_.count)) split_collectives();
-    if (has_news(flow_kind_, collective_kind_.count + path_kind_.count)) split_flows();
-    if (has_news(device_kind_, channel_kind_.count + collective_kind_.count)) split_devices();
-    if (has_news(link_kind_, channel_kind_.count + flow_kind_.count)) split_links();
+    if (has_changed(path_kind_, link_kind_.count)) split_paths();
+    if (has_changed(channel_kind_, device_kind_.count + path_kind_.count)) split_channels();
+    if (has_changed(collective_kind_, device_kind_.count + flow_kind_.count)) split_collectives();
+    if (has_changed(flow_kind_, collective_kind_.count + path_kind_.count)) split_flows();
+    if (has_changed(device_kind_, channel_kind_.count + collective_kind_.count)) split_devices();
+    if (has_changed(link_kind_, channel_kind_.count + flow_kind_.count)) split_links();
   }
-  /// Whether the classes of other kinds that tell this one apart have split since the last time.
-  static bool has_news(Kind& kind, std::size_t num_other_classes) {
-    return std::exchange(kind.told_apart_by, num_other_classes) != num_other_classes;
+  /// True if the classes of other kinds that this one depends on have split since the last call.
+  static bool has_changed(Kind& kind, std::size_t num_other_classes) {
+    return std::exchange(kind.seen_classes, num_other_classes) != num_other_classes;
   }
 
   void split_paths() {

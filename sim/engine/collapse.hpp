@@ -52,11 +52,11 @@ enum class Replicas { each, collapsed_when_exact };
 /// Times are those of simulating every device, on either engine: the same bits, unless SimGrid solves for flows that contend, where they
 /// may round differently. A collective's flows come once for each of their classes.
 struct CollapsedPrograms {
-  ProgramSet programs;               ///< of the devices that are played
+  ProgramSet programs;               ///< of the devices that are simulated
   Network network;                   ///< the links they use
-  std::vector<DeviceId> stands_for;  ///< by device of `programs`: the first device of its class
+  std::vector<DeviceId> stands_for;  ///< maps each device of `programs` to the first of its class
   std::vector<DeviceId>
-      played_as;                 ///< by device of the whole: the device of `programs` of its class
+      played_as;  ///< maps each device of the whole to the one simulated on its behalf
   std::uint64_t activities = 0;  ///< of the whole
   std::uint64_t flows = 0;       ///< of the whole
 };

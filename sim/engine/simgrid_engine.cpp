@@ -260,7 +260,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
 
   /// True if SimGrid has nothing under way, so that queued events can be handled ahead of its clock.
   bool may_run_ahead() const { return num_parts_ == 0 && waiting_.empty(); }
-  void on_due(Seconds time, Due due) {
+  void on_due(Seconds time, DueEvent due) {
     if (!due.is_flow()) {
       now_ = std::max(now_, time);
       tell_handler(due.token);

@@ -24,7 +24,7 @@ inline constexpr std::size_t num_evidence_axes = 4;
 inline constexpr std::size_t num_valued_axes = 3;
 
 /// Traits of a scenario outside the measured range, by axis: "gpus 128, measured 8 to 64". Refers to both.
-struct Beyond {
+struct Extrapolation {
   std::array<std::vector<Difference>, num_evidence_axes> reasons;
   std::size_t unused_of_stack =
       0;  ///< values of the stack that differ and that this job does not use
@@ -73,8 +73,8 @@ struct EvidenceRegime {
 
   /// Widens ranges, choices, values and platforms so that they hold `traits`.
   void include(const ScenarioTraits& traits);
-  /// What of `traits` lies outside what was measured; refers to both.
-  Beyond beyond(const ScenarioTraits& traits) const;
+  /// The traits that lie outside the measured range; refers to both.
+  Extrapolation extrapolation(const ScenarioTraits& traits) const;
 };
 
 /// Prediction errors of whole measurement sets: sets that constants were fitted on, predicted without that set, and sets that were

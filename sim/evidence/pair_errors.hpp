@@ -72,7 +72,7 @@ struct MeasuredRun {
 /// |ln(measured / predicted) of one - of the other|, in which is cancelled what both share.
 struct PairErrors {
   Allowance
-      allowance;  ///< by share_moved(): of errors of time that goes the same ways little is left
+      allowance;  ///< by share_moved(): between runs with equal breakdowns most of the error cancels
   /// By set, the errors of its pairs over their allowances; sorted. At most 20, which stand for as many parts of a larger number.
   std::map<std::string, std::vector<double>> sets;
 

@@ -148,7 +148,7 @@ enum class Expense { days, cost };
 ///   sqrt(u^2 + v^2) < g
 /// u is what measured pairs say where the points share stack, GPUs and model (least_known_gain()); else, as v, that of two
 /// independent spreads.
-bool told_apart(const JobPoint& one, const JobPoint& other, Expense expense);
+bool is_order_known(const JobPoint& one, const JobPoint& other, Expense expense);
 
 /// Marks the points on the Pareto front of median days against median cost, and where their errors leave that open.
 void mark_front(std::vector<JobPoint>& points);

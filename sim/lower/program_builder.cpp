@@ -36,7 +36,7 @@ class ProgramBuilder {
         costs_(in_, built_.plays_operations, codecs_, draws_, built_.network, built_.programs) {}
 
   BuiltPrograms build() {
-    const Doing building("building the programs");
+    const WorkNoteScope building("building the programs");
     expect_memory();
     add_stage_programs();
     for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
@@ -243,7 +243,7 @@ BuiltPrograms build_programs(const BuildInputs& inputs) {
 }
 
 Played play(const BuiltPrograms& built, MakeEngine make_engine, PlayListener* listener) {
-  const Doing simulating("simulating", "activities");
+  const WorkNoteScope simulating("simulating", "activities");
   const std::unique_ptr<Engine> engine = make_engine(built.network_to_play());
   if (!built.collapsed) return play(built.programs, *engine, listener);
   try {

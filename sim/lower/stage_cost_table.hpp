@@ -75,10 +75,11 @@ class StageCostTable {
   DataGroup described(const PlanDevice& device, GroupKind kind, AxisName axis) const;
   ExpertGroup described_experts(const PlanDevice& device) const;
   /// Bandwidth of the slowest route to one of these stages; zero unless messages are sent in chunks.
-  BytesPerSecond slowest_way(const PlanDevice& device, const std::vector<StageId>& stages) const;
-  BytesPerSecond way_to_next(const PlanDevice& device) const;
-  BytesPerSecond way_to_previous(const PlanDevice& device) const;
-  BytesPerSecond way_to(const PlanDevice& device, StageId stage) const;
+  BytesPerSecond slowest_bandwidth(const PlanDevice& device,
+                                   const std::vector<StageId>& stages) const;
+  BytesPerSecond bandwidth_to_next(const PlanDevice& device) const;
+  BytesPerSecond bandwidth_to_previous(const PlanDevice& device) const;
+  BytesPerSecond bandwidth_to(const PlanDevice& device, StageId stage) const;
   std::vector<ChunkRole> roles_of(StageId stage) const;
   void write_rows(const PlanDevice& device, Entry& entry);
   /// Writes what a piece of a pass takes longer while the bucket before it is reduced. Limit: passes behind the one that reduces, which run

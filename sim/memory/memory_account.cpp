@@ -125,8 +125,8 @@ Stage stage_of(const MemoryInputs& inputs, StageId id) {
 /// A layer's output.
 Bytes boundary(const Stage& stage) { return stage.operations.message.held.at(Kept::tensors).sum(); }
 
-/// What operations keep, and what it is on the list.
-struct KeptAs {
+/// A kind of memory that operations keep, and its name on the list.
+struct KeptKind {
   Kept kept;
   HeldKind kind;
   Moments held;
@@ -143,7 +143,7 @@ Label label_of(const Operation& operation, HeldKind kind) {
 }
 
 void add_kept(std::vector<HeldTensor>& tensors, const std::vector<Operation>& operations,
-              double times, const KeptAs& as) {
+              double times, const KeptKind& as) {
   for (const Operation& operation : operations) {
     const Bytes bytes = operation.held.at(as.kept).sum() * times;
     if (bytes > Bytes{})
@@ -156,7 +156,7 @@ void add_kept(std::vector<HeldTensor>& tensors, const std::vector<Operation>& op
 
 /// Adds the tensors that a pass with `layers` layers keeps.
 void add_kept(std::vector<HeldTensor>& tensors, const PassOperations& pass, int layers,
-              const KeptAs& as) {
+              const KeptKind& as) {
   add_kept(tensors, pass.layer, layers, as);
   add_kept(tensors, pass.before, 1, as);
   add_kept(tensors, pass.after, 1, as);

@@ -32,8 +32,8 @@ enum class Kept : std::uint8_t {
   reloaded,  ///< backward: activations that the host had, of this layer and the next
 };
 
-/// Over how many ranks the states of an operation's parameters are sharded.
-struct StateWays {
+/// Number of ranks over which each state of an operation's parameters is sharded.
+struct StateShards {
   double weights = 1, gradients = 1, optimizer = 1;
 };
 
@@ -52,7 +52,7 @@ struct Held {
   Divisible<double> parameters;
   Divisible<double> frozen = {};    ///< how many of `parameters` are not trained
   Divisible<double> matrices = {};  ///< how many of `parameters` are of weight matrices of a layer
-  StateWays ways;
+  StateShards shards;
   EnumArray<Kept, Divisible<Bytes>> tensors{};
   KeptByCodec codec = {};
 

@@ -95,7 +95,7 @@ void append(std::vector<Operation>& result, const Piece& piece) {
 
 }  // namespace
 
-PassOperations overlapped(const TwoPasses& passes, double slowdown) {
+PassOperations overlapped(const ForwardBackwardPair& passes, double slowdown) {
   WT_EXPECT(slowdown >= 1);
   const std::vector<Piece> back = PassCutter(passes.input_gradient, PassOfBlock::input_gradient)
                                       .cut(&passes.weight_gradient),

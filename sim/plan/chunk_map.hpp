@@ -20,7 +20,7 @@ enum class ChunkPath : std::uint8_t {
   /// From both ends: each stage holds two of p parts of the model, chunk 0 part s and chunk 1 part p - 1 - s, so that each part is on
   /// two stages. Microbatches with an even number go up through chunks 0, those with an odd one down through chunks 1 (DeepSeek-V3,
   /// arXiv:2412.19437, section 3.2.1).
-  both_ways,
+  bidirectional,
 };
 /// The names under which schedule files write them; none for bidirectional, which no file may ask for.
 const std::vector<std::pair<std::string, ChunkPath>>& chunk_paths_by_name();
@@ -42,7 +42,7 @@ class ChunkMap {
  public:
   ChunkMap(int stages, int chunks, ChunkPath path);
 
-  int num_positions() const { return is_both_ways() ? stages_ : stages_ * chunks_; }
+  int num_positions() const { return is_bidirectional() ? stages_ : stages_ * chunks_; }
   int position(const ChunkPlace& place) const;
   /// The chunk at a position; of two, the one that microbatch 0 goes through.
   ChunkPlace at(int position) const;
@@ -56,14 +56,14 @@ class ChunkMap {
   std::optional<ChunkPlace> next(const ChunkPlace& place) const;
   std::optional<ChunkPlace> previous(const ChunkPlace& place) const;
 
-  bool is_both_ways() const { return path_ == ChunkPath::both_ways; }
-  /// How many stages hold each part of the model.
-  int copies() const { return is_both_ways() ? 2 : 1; }
+  bool is_bidirectional() const { return path_ == ChunkPath::bidirectional; }
+  /// Number of stages that hold each part of the model.
+  int copies() const { return is_bidirectional() ? 2 : 1; }
   /// The stages that hold the parts that `stage` holds, in order: itself alone, but where the model is taken from both ends.
   std::vector<StageId> holders(StageId stage) const;
   /// True if a microbatch goes through a chunk.
   bool takes(int chunk, std::uint32_t microbatch) const {
-    return !is_both_ways() || static_cast<int>(microbatch % 2) == chunk;
+    return !is_bidirectional() || static_cast<int>(microbatch % 2) == chunk;
   }
 
   /// True if the positions of this chunk number increase with the stage.

@@ -211,7 +211,7 @@ struct Parallel {
   }
 
   /// Ranks of one pipeline that hold the same parameters.
-  int copies_of_stage() const { return schedule->is_both_ways() ? 2 : 1; }
+  int copies_of_stage() const { return schedule->is_bidirectional() ? 2 : 1; }
   /// Ranks that reduce the gradients of the same parameters among them.
   int gradient_replicas() const { return replicas() * copies_of_stage(); }
 
@@ -242,24 +242,25 @@ std::vector<AxisName> cut_axes(const Parallel& parallel);
 
 /// Ranks of a stage among which the tokens of a layer are exchanged, those that share an expert included. Experts fold the ranks of
 /// a stage anew: expert_tensor x expert x their copies, the first counts fastest (Megatron-Core's parallel folding, arXiv:2504.14960).
-inline int expert_ways(const Parallel& parallel) {
+/// Megatron-Core calls it the expert tensor and model parallel size.
+inline int expert_group_size(const Parallel& parallel) {
   return parallel.expert * parallel.expert_tensor;
 }
 /// Ranks of a stage that hold the same experts.
-inline int expert_data_ways(const Parallel& parallel) {
-  return static_cast<int>(parallel.ranks_of_stage()) / expert_ways(parallel);
+inline int expert_data_parallel_size(const Parallel& parallel) {
+  return static_cast<int>(parallel.ranks_of_stage()) / expert_group_size(parallel);
 }
 /// Copies of each expert, which reduce its gradients.
 inline int expert_copies(const Parallel& parallel) {
-  return expert_data_ways(parallel) * parallel.copies_of_stage();
+  return expert_data_parallel_size(parallel) * parallel.copies_of_stage();
 }
 /// Neighbouring replicas, whole tensor groups each, that hold whole groups of ranks that exchange tokens.
 inline int replicas_of_experts(const Parallel& parallel) {
-  return std::lcm(expert_ways(parallel), parallel.tensor) / parallel.tensor;
+  return std::lcm(expert_group_size(parallel), parallel.tensor) / parallel.tensor;
 }
 /// Ranks of one tensor group that hold the same experts, on average.
 inline double expert_copies_in_tensor_group(const Parallel& parallel) {
-  return std::max(1.0, parallel.tensor / static_cast<double>(expert_ways(parallel)));
+  return std::max(1.0, parallel.tensor / static_cast<double>(expert_group_size(parallel)));
 }
 
 /// The most replicas that a smaller cluster can train with, no more than the plan's: their experts are held whole, and so are the
@@ -275,7 +276,7 @@ inline int microbatches_of(const Training& training, const Parallel& parallel) {
 ChunkMap chunk_map_of(const Parallel& parallel);
 
 /// Replicas among which states are sharded, where ZeRO shards any.
-inline int sharding_ways(const Parallel& parallel) {
+inline int sharding_group_size(const Parallel& parallel) {
   return parallel.zero_group > 0 ? parallel.zero_group : parallel.gradient_replicas();
 }
 

@@ -126,10 +126,10 @@ struct Schedule {
     return chunks_per_device == 1 || chunks != ChunksPerDevice::one;
   }
   /// Microbatches and stages are halves of either way through the model.
-  bool is_both_ways() const { return chunk_path == ChunkPath::both_ways; }
+  bool is_bidirectional() const { return chunk_path == ChunkPath::bidirectional; }
   /// The microbatches of a plan must be a multiple of this.
   int microbatch_group(int stages, int chunks_per_device) const {
-    if (is_both_ways()) return 2;
+    if (is_bidirectional()) return 2;
     return chunks_per_device > 1 && chunks == ChunksPerDevice::any_in_groups ? stages : 1;
   }
   /// The fewest microbatches that a plan may have.

@@ -316,7 +316,7 @@ TEST_CASE("every schedule runs each pass once, forward before backward before we
             if (step.phase == Phase::weight_gradient) CHECK(before(Phase::backward, step));
           }
           const int passes = schedule->splits_backward ? 3 : 2;
-          const int copies = schedule->is_both_ways() ? 2 : 1;
+          const int copies = schedule->is_bidirectional() ? 2 : 1;
           CHECK(done.size() == static_cast<std::size_t>(passes * m * v / copies));
         }
       }

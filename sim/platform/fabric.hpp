@@ -99,8 +99,8 @@ struct FabricKind {
       relay = {};
   /// True if a GPU reaches the GPUs of other local ranks over other links than the one of its own local rank, so that tokens for those are
   /// flows of their own (exchange_flows()). None: no.
-  std::function<bool(const Fabric&)> tells_rails_apart = {};
-  /// What is wrong with the values of keys, together or with the nodes (none: they are not known), and at which key; none: nothing can be.
+  std::function<bool(const Fabric&)> separates_rails = {};
+  /// The fault in the values of keys, together or with the nodes (none: they are not known), and its key. None: no fault is possible.
   std::function<std::pair<std::string, std::string>(const Platform&)> problem = {};
   /// Number of nodes (or NVLink domains, if there are any) that it can join in one job; none, or nothing: any number.
   std::function<std::optional<int>(const Platform&)> most_nodes = {};
@@ -136,9 +136,7 @@ struct Fabric {
     return std::get<std::vector<FabricCable>>(value(key));
   }
 
-  bool tells_rails_apart() const {
-    return kind->tells_rails_apart && kind->tells_rails_apart(*this);
-  }
+  bool separates_rails() const { return kind->separates_rails && kind->separates_rails(*this); }
   /// Multiplies what counts nodes: from nodes of the machine to domains, and back.
   void scale_nodes(double factor);
   /// The first key that counts nodes and is no multiple of `nodes`; empty where all are.

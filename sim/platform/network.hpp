@@ -117,14 +117,14 @@ class Network {
   Network() = default;
 
  private:
-  /// Some NICs of a node, one way.
-  struct Way {
+  /// The links out of, or into, some NICs of a node.
+  struct PortDirection {
     std::vector<LinkId> links;   ///< as messages pass them; empty until the first route
     std::optional<PathId> path;  ///< over these links alone, where a route has no others
   };
   struct Port {
     std::vector<int> nics;
-    std::array<Way, 2> ways;
+    std::array<PortDirection, 2> directions;
   };
   struct NodePorts {
     std::array<std::optional<LinkId>, 2> all_nics;
@@ -142,9 +142,9 @@ class Network {
   Attachment relayed(const Attachment& from, const Attachment& to);
   PathId shared_path(std::vector<LinkId> links);
   /// The NICs of a port as one link, and the node's link when those are not all of its NICs.
-  Way& way(const Attachment& at, Direction direction);
+  PortDirection& port_direction(const Attachment& at, Direction direction);
   std::vector<LinkId> new_links(const Attachment& at, Direction direction);
-  PathId path_of(Way& way);
+  PathId path_of(PortDirection& port);
   LinkId node_link(NodeId node, Direction direction);
   /// The link that only this pair of nodes has, where the platform gives it one.
   std::optional<LinkId> own_link(NodeId from, NodeId to);

@@ -80,7 +80,7 @@ void require_size(const CollectiveRun& run, const Fabric& fabric) {
   constexpr std::int64_t most_flows = 131'072;
   const std::int64_t gpus = std::int64_t{run.gpus} * run.nodes;
   const bool is_exchange = run.operation == CollectiveOperation::all_to_all;
-  const int to_a_node = fabric.tells_rails_apart() ? 2 : 1;
+  const int to_a_node = fabric.separates_rails() ? 2 : 1;
   if (gpus * (is_exchange ? (run.nodes - 1) * to_a_node : 1) <= most_flows) return;
   throw refused(std::string(is_exchange ? "an all-to-all" : "a collective") + " on " +
                 std::to_string(run.nodes) + " nodes of " + std::to_string(run.gpus) +

@@ -375,7 +375,7 @@ CompareInput read_compare_input(const std::filesystem::path& file, const Library
   }
   // The scenario's own reader reports its problems.
   options.left = LeftToCaller::neighbours;
-  return {file.string(), beside_neighbours(read_scenario(file, library, options))};
+  return {file.string(), with_neighbours(read_scenario(file, library, options))};
 }
 
 std::string toggled_pointer(const std::string& pointer) {
@@ -403,9 +403,9 @@ std::vector<CompareInput> toggle_inputs(Scenario without, Scenario with, const s
 std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const Library& library,
                                         ReadOptions options, const std::string& pointer) {
   options.left = LeftToCaller::neighbours;
-  Scenario with = beside_neighbours(read_scenario(file, library, options));
+  Scenario with = with_neighbours(read_scenario(file, library, options));
   options.overrides.emplace_back(toggled_pointer(pointer), "null");
-  return toggle_inputs(beside_neighbours(read_scenario(file, library, options)), std::move(with),
+  return toggle_inputs(with_neighbours(read_scenario(file, library, options)), std::move(with),
                        file.string(), pointer);
 }
 

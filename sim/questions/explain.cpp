@@ -460,7 +460,7 @@ bool is_in_use(std::string_view name, const Scenario& scenario) {
   if (name.starts_with("pipeline")) return parallel.pipeline > 1;
   if (name == "tensor_activations") return parallel.tensor > 1;
   if (name == "zero_gather") return parallel.replicas() > 1 && parallel.zero_stage > 0;
-  return parallel.replicas() > 1 && !parallel.schedule->is_both_ways();  // which refuses it
+  return parallel.replicas() > 1 && !parallel.schedule->is_bidirectional();  // which refuses it
 }
 
 /// The questions that a scenario raises, in the order in which they are added.
@@ -707,7 +707,7 @@ class Questions {
 
   /// Adds what-ifs about uneven tokens, and about sending one copy of a token per node.
   void add_experts() {
-    if (!scenario_.model.moe || expert_ways(plan_.parallel) == 1) return;
+    if (!scenario_.model.moe || expert_group_size(plan_.parallel) == 1) return;
     if (!scenario_.model.moe->balance.is_even())
       add(WhatIfKind::training, "tokens spread evenly over experts",
           {{"/model/moe/balance", "balanced"}});
@@ -773,13 +773,13 @@ class Questions {
   }
   bool fits_two_chunks(const Schedule& schedule) const {
     const Parallel& parallel = plan_.parallel;
-    const int cuts = schedule.is_both_ways() ? 1 : 2;  // of what a stage has
-    const int held = parallel.schedule->is_both_ways() ? 2 : 1;
+    const int cuts = schedule.is_bidirectional() ? 1 : 2;  // of what a stage has
+    const int held = parallel.schedule->is_bidirectional() ? 2 : 1;
     const bool even = std::ranges::all_of(plan_.stage_layers, [&](int layers) {
       return layers % (cuts * held) == 0 && layers == plan_.stage_layers.front();
     });
-    const bool sums =
-        schedule.is_both_ways() && (parallel.zero_stage == 2 || parallel.overlap_gradient_reduce);
+    const bool sums = schedule.is_bidirectional() &&
+                      (parallel.zero_stage == 2 || parallel.overlap_gradient_reduce);
     return even && !sums &&
            schedule.misfit({parallel.pipeline, plan_.microbatches, 2, schedule.chunk_path}).empty();
   }

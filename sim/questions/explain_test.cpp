@@ -90,8 +90,8 @@ void check_paths(const std::vector<std::pair<std::string, Scenario>>& scenarios,
   }
 }
 
-/// Every way of dividing and sending that the program knows, on a small model.
-std::vector<std::pair<std::string, Scenario>> all_ways() {
+/// Plans with every kind of division and sending that the program knows, on a small model.
+std::vector<std::pair<std::string, Scenario>> all_plans() {
   std::vector<std::pair<std::string, Scenario>> list;
   for (
       const char* settings :
@@ -140,10 +140,10 @@ std::vector<std::pair<std::string, Scenario>> shipped() {
 }
 
 TEST_CASE("the critical path adds up to the iteration time, whatever the schedule") {
-  check_paths(all_ways(), make_heap_engine);
+  check_paths(all_plans(), make_heap_engine);
 }
 TEST_CASE("the critical path adds up where links are shared, whatever the schedule") {
-  check_paths(all_ways(), make_native_engine);
+  check_paths(all_plans(), make_native_engine);
 }
 TEST_CASE("the critical path of every shipped scenario adds up to its iteration time") {
   REQUIRE(shipped().size() >= 20);

@@ -449,7 +449,7 @@ std::vector<DeviceId> devices_that_viewers_load(const Timeline& timeline,
 void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                         const Report& report, const std::vector<DeviceId>& devices,
                         std::ostream& out) {
-  const Doing writing("writing the trace", "events");
+  const WorkNoteScope writing("writing the trace", "events");
   TraceWriter(timeline, programs, plan, report, out).write(devices);
 }
 

@@ -636,7 +636,7 @@ JsonValue explanation_value(const Explanation& e) {
 std::string spoken_share(const PathShare& share) {
   if (share.kind != Activity::Kind::message) return share.what;
   std::string text = share.what;
-  const std::size_t end = text.rfind(" (");  // none where several ways are one
+  const std::size_t end = text.rfind(" (");  // none if several paths are one
   text.insert(end == std::string::npos ? text.size() : end, " at " + to_text(share.rate()));
   return "waiting for " + text;
 }

@@ -59,7 +59,7 @@ struct Scenario {
   std::vector<NodeType> nodes;  ///< the type of each node in use, in order
   SoftwareProfile software;
   Plan plan;
-  std::vector<NeighbourJob> neighbour_jobs;    ///< to be simulated, by beside_neighbours()
+  std::vector<NeighbourJob> neighbour_jobs;    ///< to be simulated, by with_neighbours()
   std::vector<NeighbourCost> neighbour_costs;  ///< of those that were
   Seconds time_alone{};                        ///< of an iteration, where any were
   PlacementRequest placement_request = PlacementRequest::as_planned;
@@ -75,8 +75,8 @@ struct Scenario {
 /// UnsupportedError.
 enum class LeftToCaller {
   nothing,
-  neighbours,                ///< Scenario::neighbour_jobs, for beside_neighbours()
-  neighbours_and_placement,  ///< also "placement": "search", for settled()
+  neighbours,                ///< Scenario::neighbour_jobs, for with_neighbours()
+  neighbours_and_placement,  ///< also "placement": "search", for prepare_scenario()
 };
 
 /// Values of `--set`, pointer and text, in the order in which they apply.

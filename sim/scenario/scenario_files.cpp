@@ -355,7 +355,7 @@ JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,
     if (why.empty()) source = read_source(path);
   } catch (const EnvironmentError& error) {
     why = error.what();
-  } catch (const TooLarge& error) {
+  } catch (const FileTooLargeError& error) {
     why = error.problems().front().message;
   }
   if (source && (num_bytes_ += source->text.size()) > max_bytes) {

@@ -347,7 +347,7 @@ class PlanReader {
     constexpr double most_steps = 1e9;  // of the search; a second
     const int stages = block_.parallel.pipeline, count = scenario_->model.layers;
     const auto& moe = scenario_->model.moe;
-    if (block_.parallel.schedule->is_both_ways())
+    if (block_.parallel.schedule->is_bidirectional())
       reader_.problem("stage_layers",
                       "layers are not balanced under schedule " + block_.parallel.schedule->name +
                           ", where each stage holds two parts of the model",
@@ -419,7 +419,7 @@ class PlanReader {
     }
     scenario_->plan = std::move(std::get<Plan>(made));
     const Plan& made_plan = scenario_->plan;
-    const bool by_part = made_plan.parallel.schedule->is_both_ways();
+    const bool by_part = made_plan.parallel.schedule->is_bidirectional();
     const bool by_chunk = !by_part && !made_plan.position_layers.empty();
     JsonValue::Array by_stage =
         values_of(by_part ? made_plan.position_layers : made_plan.stage_layers);

@@ -24,7 +24,7 @@ struct WaitStep {
 
 /// A stream that never ends.
 struct StuckStream {
-  struct Giver {
+  struct Provider {
     DeviceId device;
     Stream stream;
     const Op* op;
@@ -36,7 +36,7 @@ struct StuckStream {
   const Op* awaited;
   /// The device that should give what is awaited, and its op; nothing where there is none.
   std::optional<DeviceId> from;
-  std::optional<Giver> giver;
+  std::optional<Provider> provider;
   std::size_t entered = 0;  ///< of a collective: how many members have
 };
 

@@ -21,14 +21,14 @@ std::string megatron_deepspeed_arguments(const Plan& plan) {
   const auto add = [&](bool is_needed, const std::string& argument) {
     if (is_needed) arguments += (arguments.empty() ? "" : " ") + argument;
   };
-  const auto add_ways = [&](const char* name, int ways) {
-    add(ways > 1, std::string(name) + " " + std::to_string(ways));
+  const auto add_degree = [&](const char* name, int degree) {
+    add(degree > 1, std::string(name) + " " + std::to_string(degree));
   };
-  add_ways("--tensor-model-parallel-size", parallel.tensor);
-  add_ways("--pipeline-model-parallel-size", parallel.pipeline);
-  add_ways("--moe-expert-parallel-size", parallel.expert);
+  add_degree("--tensor-model-parallel-size", parallel.tensor);
+  add_degree("--pipeline-model-parallel-size", parallel.pipeline);
+  add_degree("--moe-expert-parallel-size", parallel.expert);
   if (parallel.context_method == ContextMethod::all_to_all)
-    add_ways("--ds-sequence-parallel-size", parallel.context);
+    add_degree("--ds-sequence-parallel-size", parallel.context);
   add(parallel.tensor > 1 && parallel.sequence_parallel, "--sequence-parallel");
   add(training.recompute == Recompute::full,
       "--checkpoint-activations --deepspeed-activation-checkpointing");

@@ -434,7 +434,8 @@ class Bound {
     const int p = plan_.parallel.pipeline;
     const auto device = [&](int stage) { return plan_.device(replica, StageId{stage}, part); };
     std::vector<Seconds> fill(static_cast<std::size_t>(p));
-    const bool from_both_ends = plan_.parallel.schedule->is_both_ways();  // then no end is empty
+    const bool from_both_ends =
+        plan_.parallel.schedule->is_bidirectional();  // then no end is empty
     for (int s = 0; !from_both_ends && s + 1 < p; ++s)
       fill[static_cast<std::size_t>(s) + 1] =
           fill[static_cast<std::size_t>(s)] + least_.forward(device(s), 0) +
@@ -583,7 +584,7 @@ class KernelBound {
   Seconds seconds() const {
     const auto p = stages_.size();
     std::vector<Seconds> fill(p);
-    for (std::size_t s = 0; !plan_.parallel.schedule->is_both_ways() && s + 1 < p; ++s)
+    for (std::size_t s = 0; !plan_.parallel.schedule->is_bidirectional() && s + 1 < p; ++s)
       fill[s + 1] = fill[s] + forward(s, 0);
     Seconds last{}, drained{};
     for (std::size_t s = p; s-- > 0;) {

@@ -94,8 +94,9 @@ PlacementResult search_placement(const Scenario& scenario, const PlacementOption
 /// search"), and what the report says of it. The hash stays, which stands for the wish and the seed.
 Scenario with_placement(const Scenario& scenario, const PlacementResult& result);
 
-/// What a command does with a scenario: simulates its neighbours, searches a placement where it asks for one, and gives back what to simulate.
-Scenario settled(Scenario scenario);
+/// Prepares a scenario for a command: simulates its neighbours, searches a placement if it asks for one, and returns the scenario to
+/// simulate.
+Scenario prepare_scenario(Scenario scenario);
 
 /// The reason why one placement is better than another, in one line:
 ///   "stage 3→4 leaves the 6.2 GB/s link node3->node7; its slowest is now 18.6 GB/s"

@@ -87,8 +87,8 @@ class Ranking {
     run_on_threads(heads.size(), options_.at_once,
                    [&](std::size_t i) { considered[i] = consider_plans_of(heads[i]); }, {});
     for (Considered& each : considered) add(std::move(each));
-    for (std::size_t i = 0; i < rough_.size(); ++i) rough_[i].order = i;
-    std::ranges::sort(rough_, {}, &Rough::key);
+    for (std::size_t i = 0; i < kernel_bounded_.size(); ++i) kernel_bounded_[i].order = i;
+    std::ranges::sort(kernel_bounded_, {}, &KernelBoundedPlan::key);
     while (simulations_left() > 0) {
       bound_first(1);
       if (bounded_.empty() || is_decided()) break;
@@ -103,7 +103,7 @@ class Ranking {
   using Key = std::pair<double, std::size_t>;
 
   /// A plan that fits, of which only the bound by its kernels is known.
-  struct Rough {
+  struct KernelBoundedPlan {
     RankedPlan plan;
     std::size_t order = 0;
     Key key() const { return {plan.least_penalty, order}; }
@@ -112,7 +112,7 @@ class Ranking {
   /// Bounds and counts of plans that are not simulated.
   struct Considered {
     std::size_t plans = 0, rejected_shape = 0, rejected_memory = 0;
-    std::vector<Rough> legal;
+    std::vector<KernelBoundedPlan> legal;
     std::optional<RejectedPlan> nearest;
   };
 
@@ -167,7 +167,8 @@ class Ranking {
     result_.considered += considered.plans;
     result_.rejected_shape += considered.rejected_shape;
     result_.rejected_memory += considered.rejected_memory;
-    std::move(considered.legal.begin(), considered.legal.end(), std::back_inserter(rough_));
+    std::move(considered.legal.begin(), considered.legal.end(),
+              std::back_inserter(kernel_bounded_));
     if (considered.nearest) keep_nearest(nearest_, std::move(*considered.nearest));
   }
 
@@ -189,8 +190,8 @@ class Ranking {
   bool is_decided() const {
     return is_full() &&
            (bounded_.empty() || bounded_.begin()->second.least_penalty >= last_penalty()) &&
-           (next_rough_ == rough_.size() ||
-            rough_[next_rough_].plan.least_penalty >= last_penalty());
+           (next_kernel_bounded_ == kernel_bounded_.size() ||
+            kernel_bounded_[next_kernel_bounded_].plan.least_penalty >= last_penalty());
   }
 
   /// Bounds plans with all that lower_bound() knows, best first, until the first `count` of those that are left are known, or none that is
@@ -198,18 +199,19 @@ class Ranking {
   void bound_first(std::size_t count) {
     constexpr std::size_t plans_of_thread = 4;  // between two looks at what is known
     const auto is_known = [&] {
-      const Key next = rough_[next_rough_].key();
+      const Key next = kernel_bounded_[next_kernel_bounded_].key();
       if (is_full() && next.first >= last_penalty()) return true;
       return bounded_.size() >= count &&
              std::next(bounded_.begin(), static_cast<std::ptrdiff_t>(count) - 1)->first < next;
     };
-    while (next_rough_ < rough_.size() && !is_known()) {
-      const std::size_t batch =
-          std::min(plans_of_thread * options_.at_once, rough_.size() - next_rough_);
-      run_on_threads(batch, options_.at_once,
-                     [&](std::size_t i) { bound_anew(rough_[next_rough_ + i].plan); }, {});
-      for (std::size_t i = 0; i < batch; ++i, ++next_rough_) {
-        Rough& each = rough_[next_rough_];
+    while (next_kernel_bounded_ < kernel_bounded_.size() && !is_known()) {
+      const std::size_t batch = std::min(plans_of_thread * options_.at_once,
+                                         kernel_bounded_.size() - next_kernel_bounded_);
+      run_on_threads(
+          batch, options_.at_once,
+          [&](std::size_t i) { bound_anew(kernel_bounded_[next_kernel_bounded_ + i].plan); }, {});
+      for (std::size_t i = 0; i < batch; ++i, ++next_kernel_bounded_) {
+        KernelBoundedPlan& each = kernel_bounded_[next_kernel_bounded_];
         bounded_.emplace(each.key(), std::move(each.plan));
       }
     }
@@ -224,12 +226,13 @@ class Ranking {
 
   std::size_t simulations_left() const {
     return options_.budget ? *options_.budget - std::min(*options_.budget, result_.simulated)
-                           : bounded_.size() + rough_.size();
+                           : bounded_.size() + kernel_bounded_.size();
   }
 
   /// Plans that are to be simulated as the table is now: all that may enter it.
   std::size_t num_left() const {
-    const auto rough = static_cast<std::size_t>(rough_.end() - rough_.begin()) - next_rough_;
+    const auto rough = static_cast<std::size_t>(kernel_bounded_.end() - kernel_bounded_.begin()) -
+                       next_kernel_bounded_;
     if (!is_full()) return bounded_.size() + rough;
     const auto worse = std::ranges::find_if(
         bounded_, [&](const auto& each) { return each.first.first >= last_penalty(); });
@@ -292,7 +295,8 @@ class Ranking {
       result_.nearest = std::move(nearest_);
       return;
     }
-    result_.table_is_proven = (bounded_.empty() && next_rough_ == rough_.size()) || is_decided();
+    result_.table_is_proven =
+        (bounded_.empty() && next_kernel_bounded_ == kernel_bounded_.size()) || is_decided();
     if (!best_.empty()) {
       const RankedPlan& best = best_.front();
       const bool is_proven =
@@ -318,8 +322,9 @@ class Ranking {
   const RankOptions& options_;
   ObjectiveValue objective_;
   RankResult result_;
-  std::vector<Rough> rough_;  ///< by key; those before next_rough_ are bounded
-  std::size_t next_rough_ = 0;
+  std::vector<KernelBoundedPlan>
+      kernel_bounded_;  ///< by key; those before next_kernel_bounded_ are bounded
+  std::size_t next_kernel_bounded_ = 0;
   std::map<Key, RankedPlan> bounded_;  ///< and not simulated
   std::vector<RankedPlan> best_;       ///< simulated, by time
   std::optional<RejectedPlan> nearest_;

@@ -102,9 +102,9 @@ class PlanTextReader {
   /// Derives values that follow from the rest: data, the schedule of several chunks, and the layers of another number of stages.
   void finish() {
     Parallel& parallel = choice_.parallel;
-    const std::int64_t ways = parallel.ranks_of_replica();
-    if (parallel.data == 0 && space_.gpus % ways == 0)
-      parallel.data = static_cast<int>(space_.gpus / ways);
+    const std::int64_t replica = parallel.ranks_of_replica();
+    if (parallel.data == 0 && space_.gpus % replica == 0)
+      parallel.data = static_cast<int>(space_.gpus / replica);
     if (!has_schedule_ && !parallel.schedule->takes(parallel.virtual_pipeline))
       parallel.schedule = default_schedule(parallel.virtual_pipeline);
     if (static_cast<int>(parallel.stage_layers.size()) != parallel.pipeline)

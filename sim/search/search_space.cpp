@@ -25,12 +25,12 @@ constexpr const char* segment_pointer = "/platform/segment";
 std::vector<Parallel> groupings(const Scenario& base) {
   const SearchSpace space = search_space(base);
   std::vector<Parallel> all{base.plan.parallel};
-  const auto vary = [&](const char* key, int Parallel::*ways) {
+  const auto vary = [&](const char* key, int Parallel::*degree) {
     std::vector<Parallel> varied;
     for (const Parallel& each : all)
       for (const int value : space.of(key)) {
         varied.push_back(each);
-        varied.back().*ways = value;
+        varied.back().*degree = value;
       }
     if (!varied.empty()) all = std::move(varied);
   };
@@ -383,7 +383,7 @@ class Enumeration {
     if (pointer == plan_keys::expert) return ranks % parallel.expert == 0;
     if (pointer == plan_keys::expert_tensor)
       return (parallel.expert_tensor == 1 || parallel.expert_tensor == parallel.tensor) &&
-             ranks % expert_ways(parallel) == 0;
+             ranks % expert_group_size(parallel) == 0;
     return true;
   }
 
@@ -394,7 +394,7 @@ class Enumeration {
         is_for_several != (parallel.virtual_pipeline > 1))
       return false;
     if (parallel.pipeline == 1) return schedule.is_default;
-    return !schedule.is_both_ways() || parallel.pipeline % 2 == 0;
+    return !schedule.is_bidirectional() || parallel.pipeline % 2 == 0;
   }
 
   /// The file's own stage_layers are for its own number of stages; others are laid out evenly.
@@ -410,8 +410,8 @@ class Enumeration {
   /// Derives values that are not searched from those that have been chosen.
   void derive(const std::string& pointer, Parallel& parallel) const {
     if (pointer == plan_keys::data) {
-      const std::int64_t ways = parallel.ranks_of_replica();
-      parallel.data = space_.gpus % ways == 0 ? static_cast<int>(space_.gpus / ways) : 0;
+      const std::int64_t replica = parallel.ranks_of_replica();
+      parallel.data = space_.gpus % replica == 0 ? static_cast<int>(space_.gpus / replica) : 0;
     } else if (pointer == plan_keys::schedule) {
       parallel.schedule = schedule_of_chunks(base_, parallel.virtual_pipeline);
     }
@@ -454,17 +454,18 @@ const Device* device_without(const Scenario& base, const SearchSpace& space, Pre
 std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpace& space,
                                            const PlanChoice& choice) {
   const Parallel& parallel = choice.parallel;
-  const std::int64_t ways = parallel.ranks_of_replica();
+  const std::int64_t replica = parallel.ranks_of_replica();
   const std::vector<Factor> factors = factors_of_replica(parallel);
   if (parallel.data == 0)
     return {{"/parallel",
              product_text(factors) + " does not divide the " + text(space.gpus) + " GPUs",
              {}}};
-  if (ways > space.gpus || ways * parallel.data != space.gpus) {
+  if (replica > space.gpus || replica * parallel.data != space.gpus) {
     return {{"/parallel",
              product_text(parallel, false) + " is not " + text(space.gpus) + ", the number of GPUs",
-             space.gpus % ways == 0 ? "data " + text(space.gpus / ways) + " would use them all"
-                                    : std::string{}}};
+             space.gpus % replica == 0
+                 ? "data " + text(space.gpus / replica) + " would use them all"
+                 : std::string{}}};
   }
   const Precision precision = choice.training.precision;
   if (const Device* device = device_without(base, space, precision))

@@ -10,7 +10,7 @@ namespace windtunnel {
 /// The neighbours' traffic stays the same if another plan of this job is tried.
 /// Limits: bursts that meet, or miss each other, are not seen; nor is how a job that was slowed sends less to those that slowed it, beyond the
 /// first step. Placements are taken as planned. The resolved form has the flows, for whoever changes and reads it again; the hash stays.
-Scenario beside_neighbours(Scenario scenario);
+Scenario with_neighbours(Scenario scenario);
 
 /// Time of an iteration without the second jobs, whose flows the scenario has: for a placement that with_neighbours() did not know.
 Seconds time_alone(Scenario scenario);

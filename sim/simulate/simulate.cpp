@@ -113,14 +113,14 @@ EnumArray<Traffic, Bytes> count_traffic(const Outcome& o) {
                               static_cast<double>(collective.members.size());
     }
   }
-  const int ways = sharding_ways(plan.parallel);
+  const int group = sharding_group_size(plan.parallel);
   GroupSizes sizes{{}, replica_layout(plan.parallel)};
   sizes.members[GroupKind::tensor] = plan.parallel.tensor;
-  sizes.members[GroupKind::sharding] = ways;
-  sizes.members[GroupKind::copies] = plan.parallel.gradient_replicas() / ways;
+  sizes.members[GroupKind::sharding] = group;
+  sizes.members[GroupKind::copies] = plan.parallel.gradient_replicas() / group;
   sizes.members[GroupKind::experts] = plan.parallel.expert;
   sizes.members[GroupKind::expert_tensor] = plan.parallel.expert_tensor;
-  sizes.members[GroupKind::expert_data] = expert_data_ways(plan.parallel);
+  sizes.members[GroupKind::expert_data] = expert_data_parallel_size(plan.parallel);
   std::vector<Traffic> kinds{Traffic::tensor_activations, Traffic::context,
                              Traffic::expert_dispatch, Traffic::expert_combine};
   if (!o.built->plays_operations)

@@ -87,7 +87,7 @@ TEST_CASE("Pipette's shipped job: a traversal takes 4.03 ms and the flat ring 14
   // 2 (p-1) 50.33 MB / 25 GB/s = 4.027 ms;  2 (3/4) 2.493 GB / 25 GB/s = 149.6 ms
   const BaselineInputs in = shipped_job();
   BaselineOptions options;
-  options.amp_hops = AmpHops::both_ways;
+  options.amp_hops = AmpHops::forward_and_backward;
   options.pipette_ring = RingLevels::one;
   BaselineInputs no_messages = in, no_gradients = in;
   no_messages.message = Bytes{0};
@@ -138,7 +138,7 @@ TEST_CASE("AMP's own row: 2 microbatches on 16 T4, 1.2443 s in its log") {
 TEST_CASE("the published formulas have the published values") {
   // p = 4, m = 16, F = 1, B = 2, c = 0.1 -> Pipette 59.4, AMP as Pipette states it 57.6
   BaselineOptions both;
-  both.amp_hops = AmpHops::both_ways;
+  both.amp_hops = AmpHops::forward_and_backward;
   const BaselineInputs in = uniform(4, 16, 1_s, 2_s, 0.1_s);
   CHECK(pipette_estimate(in) / 1_s == Approx(59.4));
   CHECK(amp_estimate(in, both) / 1_s == Approx(57.6));
@@ -162,7 +162,7 @@ TEST_CASE("AMP hides the steady state's messages, Pipette almost none") {
   // 226.9. AMP 214.4: 4.9 % and 5.5 % too fast. Pipette 8 (24 + 1.4) + 21 = 224.2: 0.5 % and 1.2 %.
   const BaselineInputs in = uniform(8, 64, 1_s, 2_s, 0.1_s);
   BaselineOptions both;
-  both.amp_hops = AmpHops::both_ways;
+  both.amp_hops = AmpHops::forward_and_backward;
   const Seconds eager = simulated(in, testing::Sends::eager);
   const Seconds blocking = simulated(in, testing::Sends::blocking_pairs);
   CHECK(too_fast_by(amp_estimate(in, both), eager) >= 0.045);
@@ -208,8 +208,9 @@ TEST_CASE("AMP averages where the others take the slowest") {
   BaselineInputs in = uniform(2, 1, 2_s, 4_s, 1_s);
   in.hops.push_back({in.message / 3_s});
   for (BaselineStage& stage : in.stages) stage.mean_forward = 1_s;
-  CHECK(amp_estimate(in) / 1_s == Approx(3 + 3 + 2));          // 3F twice, and (1 + 3) / 2
-  CHECK(pipette_estimate(in) / 1_s == Approx(6 * 2 + 2 * 3));  // one traversal, both ways
+  CHECK(amp_estimate(in) / 1_s == Approx(3 + 3 + 2));  // 3F twice, and (1 + 3) / 2
+  CHECK(pipette_estimate(in) / 1_s ==
+        Approx(6 * 2 + 2 * 3));  // one traversal, forward and backward
   CHECK(varuna_estimate(in) / 1_s ==
         Approx(2 + 3 + 6 + 3 + 4));  // there and back over the slower hop
 }

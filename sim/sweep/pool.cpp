@@ -28,11 +28,11 @@ namespace {
 
 constexpr int exit_worker_done = 0, exit_environment = 3;
 
-/// Who asked is gone when nobody reads the answer: then there is nothing more to do.
-class Gone {};
+/// Thrown if nobody reads the answer: the parent is gone, so there is nothing more to do.
+class ReaderGone {};
 
 void say(int descriptor, const std::string& line) {
-  if (!detail::write_whole(descriptor, line + "\n")) throw Gone();
+  if (!detail::write_whole(descriptor, line + "\n")) throw ReaderGone();
 }
 
 /// "16 4" as {16, 4}.
@@ -324,7 +324,7 @@ int serve_points(const Sweep& sweep, const WorkerTask& task) {
       say(task.out, std::string("! ") + error.what());
       return exit_environment;
     }
-  } catch (const Gone&) {
+  } catch (const ReaderGone&) {
     return exit_environment;
   }
   return exit_worker_done;

@@ -168,7 +168,7 @@ class SweepRun {
   }
 
   int list_points() {
-    const Doing listing("listing the points", "points");
+    const WorkNoteScope listing("listing the points", "points");
     out_ << (request_.format == ResultFormat::json ? points_json(sweep_) : points_text(sweep_));
     return exit_done;
   }

@@ -276,8 +276,8 @@ double Transformer::seen_share(int first, int count) const {
   return 1 - (1 - inside) / window->every * windowed / count;
 }
 
-int padded_vocab(const Transformer& model, int tensor_ways) {
-  const int multiple = model.vocab_divisor * tensor_ways;
+int padded_vocab(const Transformer& model, int tensor_parallel) {
+  const int multiple = model.vocab_divisor * tensor_parallel;
   return (model.vocab + multiple - 1) / multiple * multiple;
 }
 
@@ -325,18 +325,19 @@ double shared_expert_matrices(const Transformer& model) {
   return elements(mlp_shapes(model, model.moe->shared_ffn_hidden, 1));
 }
 
-double layer_matrix_parameters(const Transformer& model, int tensor_ways) {
+double layer_matrix_parameters(const Transformer& model, int tensor_parallel) {
   return layer_matrix_parameters(
-      model, tensor_ways, model.expert_layers(0, model.layers) / static_cast<double>(model.layers));
+      model, tensor_parallel,
+      model.expert_layers(0, model.layers) / static_cast<double>(model.layers));
 }
 
-double layer_matrix_parameters(const Transformer& model, int tensor_ways, double with_experts) {
+double layer_matrix_parameters(const Transformer& model, int tensor_parallel, double with_experts) {
   const Divisible<double> attention = attention_matrices(model);
   const double feed_forward = feed_forward_matrices(model).divided;
-  if (!model.moe && !model.mla) return (attention.divided + feed_forward) / tensor_ways;
-  return attention.on_rank(tensor_ways) +
+  if (!model.moe && !model.mla) return (attention.divided + feed_forward) / tensor_parallel;
+  return attention.on_rank(tensor_parallel) +
          (feed_forward * (1 - with_experts) + shared_expert_parameters(model) * with_experts) /
-             tensor_ways;
+             tensor_parallel;
 }
 
 double router_parameters(const Transformer& model) {
@@ -356,8 +357,8 @@ double shared_expert_parameters(const Transformer& model) {
   return shared_expert_matrices(model) + expert_biases(model, model.moe->shared_ffn_hidden);
 }
 
-std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_ways) {
-  const double h = model.hidden, t = tensor_ways;
+std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_parallel) {
+  const double h = model.hidden, t = tensor_parallel;
   const MatrixShape projection{h, model.heads_width() / t};
   if (!model.mla) return {{model.qkv_width() / t, h}, projection};
   const Transformer::LatentAttention& latent = *model.mla;
@@ -373,8 +374,8 @@ std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_w
   return shapes;
 }
 
-std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int ways) {
-  const double h = model.hidden, columns = static_cast<double>(width) / ways;
+std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int tensor_parallel) {
+  const double h = model.hidden, columns = static_cast<double>(width) / tensor_parallel;
   return {{(model.gated_mlp ? 2 : 1) * columns, h}, {h, columns}};
 }
 
@@ -405,29 +406,29 @@ Divisible<double> feed_forward_parameters(const Transformer& model) {
 
 namespace {
 /// All of the word embedding, padded.
-double padded_words(const Transformer& model, int tensor_ways) {
-  return static_cast<double>(padded_vocab(model, tensor_ways)) * model.hidden;
+double padded_words(const Transformer& model, int tensor_parallel) {
+  return static_cast<double>(padded_vocab(model, tensor_parallel)) * model.hidden;
 }
 }  // namespace
 
-double word_embedding_parameters(const Transformer& model, int tensor_ways) {
-  return padded_words(model, tensor_ways) / tensor_ways;
+double word_embedding_parameters(const Transformer& model, int tensor_parallel) {
+  return padded_words(model, tensor_parallel) / tensor_parallel;
 }
 
-Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways) {
+Divisible<double> embedding_parameters(const Transformer& model, int tensor_parallel) {
   const double h = model.hidden;
   return {(model.has_learned_positions() ? model.sequence * h : 0) +
               (model.has_embedding_norm() ? 2 * h : 0),
-          padded_words(model, tensor_ways)};
+          padded_words(model, tensor_parallel)};
 }
 
-Divisible<double> head_parameters(const Transformer& model, int tensor_ways, HeadPlace place) {
+Divisible<double> head_parameters(const Transformer& model, int tensor_parallel, HeadPlace place) {
   const bool copies = place == HeadPlace::on_another_stage;
   const int words = model.tied_embeddings ? copies : 1 + (copies && model.mtp_layers > 0);
   constexpr double norms = 3, joined = 2;  // of what is embedded and of what is joined, and behind
   const double h = model.hidden, depths = model.mtp_layers;
   return {model.norm_parameters() * (1 + norms * depths),
-          words * padded_words(model, tensor_ways) + joined * h * h * depths};
+          words * padded_words(model, tensor_parallel) + joined * h * h * depths};
 }
 
 double total_parameters(const Transformer& model) {

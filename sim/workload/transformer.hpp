@@ -99,7 +99,7 @@ struct Transformer {
   bool gated_mlp = false;       ///< SwiGLU: three MLP matrices in place of two
   bool tied_embeddings = true;  ///< output head shares the word embedding
   bool rotary = false;          ///< no learned position table
-  int vocab_divisor = 128;  ///< vocabulary is padded to a multiple of this times the tensor ways
+  int vocab_divisor = 128;  ///< vocabulary is padded to a multiple of this times the tensor degree
   int given_head_size = 0;  ///< where it is not h / a
   bool qkv_bias = false;  ///< on queries, keys and values, where the family has no biases (Qwen 2)
   std::optional<bool> projection_bias =
@@ -200,7 +200,7 @@ struct Transformer {
 
 /// Vocabulary padded to a multiple of vocab_divisor * tensor_parallel (_vocab_size_with_padding in
 /// megatron/tokenizer/tokenizer.py, Megatron-LM v2.5).
-int padded_vocab(const Transformer& model, int tensor_ways);
+int padded_vocab(const Transformer& model, int tensor_parallel);
 
 /// Parameters of a layer's halves: matrices and column biases divided among a tensor group, row biases and norms whole.
 ///   together  N = 12 h^2 + 7 h divided, 6 h whole  for a plain GPT layer (docs/memory.md)
@@ -219,9 +219,9 @@ double expert_matrices(const Transformer& model);
 double shared_expert_matrices(const Transformer& model);
 /// The matrix weights of one layer on one rank of `tensor_parallel` (what the gradient accumulation touches), on average over the layers;
 /// without experts and routers.
-double layer_matrix_parameters(const Transformer& model, int tensor_ways);
+double layer_matrix_parameters(const Transformer& model, int tensor_parallel);
 /// The same on average over layers of which this share has experts.
-double layer_matrix_parameters(const Transformer& model, int tensor_ways, double with_experts);
+double layer_matrix_parameters(const Transformer& model, int tensor_parallel, double with_experts);
 /// A weight matrix on one rank: rows give the output, columns the input.
 struct MatrixShape {
   double rows = 0, columns = 0;
@@ -229,19 +229,19 @@ struct MatrixShape {
 };
 /// The weight matrices of a layer's attention on one rank: QKV and projection; of latent attention those into the latent vectors, out of
 /// them, and the projection.
-std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_ways);
-/// The two matrices (gated: wider first) of an MLP of so many columns, cut `ways` ways: of a layer, of what every token takes beside its
-/// experts, or of an expert.
-std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int ways);
-/// Word embedding, padded for a tensor group of `tensor_ways` and divided among it, and learned positions: of the first stage.
-Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways);
+std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_parallel);
+/// The two matrices (gated: wider first) of an MLP of `width` columns on one of `tensor_parallel` ranks: a layer's own MLP, its shared
+/// expert, or one of its experts.
+std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int tensor_parallel);
+/// Word embedding, padded for a tensor group of `tensor_parallel` and divided among it, and learned positions: of the first stage.
+Divisible<double> embedding_parameters(const Transformer& model, int tensor_parallel);
 /// Word embedding shard alone: V' h / t.
-double word_embedding_parameters(const Transformer& model, int tensor_ways);
-/// Where the output head is: beside the word embedding, which it may then share, or on another stage, which needs a copy.
+double word_embedding_parameters(const Transformer& model, int tensor_parallel);
+/// Place of the output head: on the stage of the word embedding, which it may then share, or on another stage, which needs a copy.
 enum class HeadPlace { with_embedding, on_another_stage };
 /// Final norm, and the second copy of tied words or the untied head, divided: of the stage that holds the head. With multi-token
 /// prediction also its projections and norms and, on another stage, a copy of the words; its layers are counted as layers.
-Divisible<double> head_parameters(const Transformer& model, int tensor_ways, HeadPlace place);
+Divisible<double> head_parameters(const Transformer& model, int tensor_parallel, HeadPlace place);
 /// All parameters of the model, counted once, vocabulary as given (the published count, without multi-token prediction).
 double total_parameters(const Transformer& model);
 /// Parameters that work on one token: all but the experts that it does not take.
@@ -324,7 +324,7 @@ enum class RingMerging {
 /// The shape of one execution: how much of the model one rank sees at once.
 struct LayerShape {
   int microbatch = 1;  ///< samples
-  int tensor = 1;      ///< tensor-parallel ways
+  int tensor = 1;      ///< tensor-parallel degree
   int context = 1;     ///< parts of each sequence, of which the rank has one
   /// True for a ring, in which each rank attends to the keys of one part of the sequence after another; false if each rank attends with
   /// some of the heads to the whole sequence at once.
@@ -346,7 +346,7 @@ struct LayerShape {
   bool scales_fp8_blocks = false;  ///< precision fp8 has a scale for each block (Fp8Recipe::block)
   /// Share of the memory rate that casts with one scale per row attain. 0: operands have one scale.
   double row_cast_efficiency = 0;
-  int expert = 1, expert_tensor = 1;  ///< ways that experts are shared out, and each is cut
+  int expert = 1, expert_tensor = 1;  ///< degrees of expert and expert tensor parallelism
   double expert_load = 1;             ///< tokens of the rank that has most of them, over the mean
   ExpertKernels expert_kernels = ExpertKernels::each_expert;
   ExpertActivation expert_activation = ExpertActivation::fused;

@@ -13,7 +13,7 @@
 
 namespace windtunnel {
 ExitCode rank_command(const CommandLine& line) {
-  const Scenario asked = beside_neighbours(
+  const Scenario asked = with_neighbours(
       on_segment_of_search(read_scenario_argument(line, LeftToCaller::neighbours_and_placement)));
   note_noise(line, asked);
   note_neighbours(line, asked);

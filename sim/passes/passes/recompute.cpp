@@ -65,7 +65,7 @@ Operation whole_again(Operation& forward) {
 }
 
 /// A part of `forward` again, which keeps less for it.
-Operation part_of(Operation& forward, const PartAgain& part) {
+Operation part_of(Operation& forward, const RecomputedPart& part) {
   Operation again = part.operation;
   again.share = 1;
   scale(again, forward.share);
@@ -103,7 +103,7 @@ std::vector<Operation> modules_again(std::vector<Operation>& forward, const Pass
   for (std::size_t i = 0; i < forward.size(); ++i) {
     std::optional<Operation> whole;
     if (runs_again(forward, i, in)) whole = whole_again(forward[i]);
-    for (const PartAgain& part : in.parts_again)
+    for (const RecomputedPart& part : in.recomputed_parts)
       // The norm before the router is no part of the experts' module.
       if (part.of == forward[i].label && (!whole || part.freed == Kept::norm))
         again.push_back(part_of(forward[i], part));
