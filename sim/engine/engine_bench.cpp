@@ -192,7 +192,7 @@ class AllToAll final : public EventHandler {
   std::vector<PathId> up_, down_;
 };
 
-/// What the child process that plays says, and the memory it took.
+/// Result of the child process that simulates, and the memory it took.
 Measured measure(const std::function<std::array<double, 4>()>& measure_in_child) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw std::runtime_error("pipe failed");

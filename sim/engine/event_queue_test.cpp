@@ -12,7 +12,7 @@
 namespace windtunnel::detail {
 namespace {
 
-/// How events are asked for: each that comes asks for `children`, the delays drawn from `delays`.
+/// Load on the queue: each event asks for `children` more, with delays drawn from `delays`.
 struct Load {
   int begin = 1;       ///< events at the beginning
   int events = 5'000;  ///< in all

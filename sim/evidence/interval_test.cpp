@@ -319,7 +319,7 @@ TEST_CASE("a library without residuals gives no interval, one with them writes i
   CHECK(report.warnings[0].find("platform selene-a100") != std::string::npos);
 }
 
-/// What the shipped residuals say of a shipped scenario after some changes.
+/// Report of a shipped scenario after some changes, with the shipped residuals.
 using Overrides = std::vector<std::pair<std::string, std::string>>;
 Report report_with(const Overrides& overrides) {
   const Library shipped{source_dir()};

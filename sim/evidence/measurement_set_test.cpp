@@ -33,7 +33,7 @@ std::string set_with(const std::string& points, const std::string& kind = "itera
          points + "}";
 }
 
-/// What the reader says against a set.
+/// The reader's complaint about a set.
 std::string complaint(const std::string& text) {
   try {
     read(text);

@@ -303,7 +303,7 @@ TEST_CASE("keys and values go round a context group beside all steps of attentio
         "feed-forward, attention, all-gather of keys and values (beside), reduce-scatter of their "
         "gradients (beside), attention core, attention core");
   CHECK(world.last.layer_kernels() == Seconds{8});
-  // What has come in and what comes next, a quarter each.
+  // The part that has arrived and the next one, a quarter each.
   CHECK(world.last.layer[1].held.at(Kept::passing).sum() == Bytes{40});
 }
 
@@ -391,7 +391,7 @@ TEST_CASE("where operations are recomputed, the forward pass keeps what is saved
   CHECK(kept(world, Kept::tensors) == 48);
 }
 
-/// Of a layer with experts, 16 bytes kept by each operation.
+/// A layer with experts, in which each operation keeps 16 bytes.
 World world_with_experts(std::initializer_list<RecomputedModule> modules) {
   World world;
   std::vector<Operation>& layer = world.chunk.at(Direction::forward).layer;

@@ -24,7 +24,7 @@ struct World {
     training.precision = Precision::bf16;
     software.name = "stack";
   }
-  /// What is refused, "key: message"; several one after the other.
+  /// Rejections as "key: message", one after the other.
   std::string refused() const {
     RejectionList found;
     check_states({model, training, parallel, software}, found);

@@ -112,7 +112,7 @@ TEST_CASE("zero-bubble V runs the passes of PyTorch's loops in their order") {
   }
 }
 
-/// What the loops of github.com/deepseek-ai/DualPipe at 3da1bbe call, in the words of their methods: chunks count from 0 in each phase,
+/// Calls of the loops of github.com/deepseek-ai/DualPipe at 3da1bbe, in the words of their methods: chunks count from 0 in each phase,
 /// `enable_zb` puts weight gradients off, which are taken up first in, first out.
 class PublishedCalls {
  public:

@@ -128,7 +128,7 @@ CodecBreakEven only_class(const Scenario& scenario) {
   return found.front();
 }
 
-/// What a rank attains where simulating with and without compression takes the same time.
+/// Bandwidth of a rank at which simulations with and without compression take the same time.
 BytesPerSecond simulated_break_even(const Scenario& scenario) {
   const Scenario bare = without_compression(scenario);
   const auto found = find_break_evens({{"compression", bare.resolved, scenario.resolved,

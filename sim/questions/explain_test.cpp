@@ -50,7 +50,7 @@ double number_at(const JsonValue& value, const char* key) {
   return std::get<double>(found->content);
 }
 
-/// How far the critical path is from the iteration time, as a share of it: of the shares' sum, of the largest gap or overlap of its
+/// Distance of the critical path from the iteration time, as a share of it: of the shares' sum, of the largest gap or overlap of its
 /// steps, of the longest negative slack.
 double distance(const Scenario& scenario, const Simulation& simulation, Seconds whole) {
   const Explanation e =
@@ -163,7 +163,7 @@ TEST_CASE("the critical path of every shipped scenario adds up where links are s
   check_paths(shipped(), make_native_engine);
 }
 
-/// What a run of a file says that has the changes written in.
+/// Result of running a file with the changes written in.
 JsonValue run_of_changed_file(const std::string& text, const WhatIf& change,
                               const TemporaryFolder& folder) {
   ReadOptions options;
@@ -199,7 +199,7 @@ std::set<WhatIfKind> check_what_ifs(const std::string& text) {
   return kinds;
 }
 
-/// What explain asks of a scenario.
+/// Questions that explain asks about a scenario.
 std::set<std::string> questions_of(const Scenario& scenario) {
   std::set<std::string> asked;
   for (const WhatIf& change : what_ifs(scenario, library())) asked.insert(change.what);

@@ -52,7 +52,7 @@ std::string text_of(const std::filesystem::path& file) {
   return text.str();
 }
 
-/// What a golden scenario's simulation is judged by.
+/// Outputs by which a golden scenario's simulation is judged.
 struct Judged {
   std::string report;  ///< without wall time
   std::string faults;  ///< what else is wrong; empty when nothing is

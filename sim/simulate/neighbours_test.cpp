@@ -38,7 +38,7 @@ BytesPerSecond rate_over(const Report& report, const std::string& link) {
   return {};
 }
 
-/// What a neighbour sends over leaf1, as a scenario writes it.
+/// A neighbour's traffic over leaf1, as a scenario writes it.
 std::string over_leaf1(const std::vector<NeighbourFlow>& flows) {
   std::string text;
   for (const NeighbourFlow& flow : flows)

@@ -73,7 +73,7 @@ std::vector<std::string> jobs() {
   };
 }
 
-/// What a run finds out: time and its parts, traffic, memory. Null: the scenario is refused.
+/// Figures of a run: time and its parts, traffic, memory. Null: the scenario is refused.
 std::optional<std::vector<double>> outcome(const std::string& job, const Overrides& overrides) {
   try {
     SimulateOptions heap;
