@@ -82,12 +82,12 @@ def gpus(row):
     return number(row, "nodes") * number(row, "gpus_per_node", 8)
 
 
-def data_ways(row):
+def data_parallel(row):
     return gpus(row) // (number(row, "tensor_model_parallel_size") * number(row, "pipeline_model_parallel_size") * number(row, "context_parallel_size"))
 
 
 def microbatches(row):
-    return number(row, "global_batch_size") // number(row, "micro_batch_size") // data_ways(row)
+    return number(row, "global_batch_size") // number(row, "micro_batch_size") // data_parallel(row)
 
 
 def model_of(row):
@@ -112,10 +112,10 @@ def model_of(row):
 
 def parallel_of(row):
     tensor, pipeline = number(row, "tensor_model_parallel_size"), number(row, "pipeline_model_parallel_size")
-    parallel = {"tensor": tensor, "pipeline": pipeline, "context": number(row, "context_parallel_size"), "data": data_ways(row),
+    parallel = {"tensor": tensor, "pipeline": pipeline, "context": number(row, "context_parallel_size"), "data": data_parallel(row),
                 "sequence_parallel": bool(row["sequence_parallel"]) and tensor > 1, "zero_stage": 1 if row["use_distributed_optimizer"] else 0}
     if "multi_dist_optimizer_instances" in row["test"]:  # --num-distributed-optimizer-instances 2, which has no column
-        group = data_ways(row) // 2
+        group = data_parallel(row) // 2
         parallel |= {"zero_group": group} if group > 1 else {"zero_stage": 0}  # one replica shards nothing
     if row["num_experts"]:
         parallel["expert"] = number(row, "expert_model_parallel_size")

@@ -18,7 +18,7 @@ from scenario_reference import ROOT, read_reference  # noqa: E402
 sys.path.insert(0, str(ROOT / "validation" / "oracles"))
 from program import Program  # noqa: E402
 
-# Some layers on one GPU, since the ways are 1 by default; a codec of every kind of key; and blocks for a search, a job and noise.
+# Some layers on one GPU, since the degrees are 1 by default; a codec of every kind of key; and blocks for a search, a job and noise.
 BASE = ["gpt-8.3b-128xa100", "--set", "/nodes=null", "--set", '/parallel={"edge_layers": {}}', "--set", "/training/global_batch=64",
         "--set", "/model/layers=16", "--set", "/search/tensor=[8]",
         "--set", '/job={"steps": 1000, "price": {"gpu_hour": 2}, "power": {"computing": 600, "communicating": 300, "idle": 100}}', "--set", '/noise={"stalls": {"per_gpu_hour": 1}}', "--set", "/platform/node_types/0/count=1",
@@ -91,7 +91,7 @@ def check_experts(defaults, failures):
 def main():
     defaults = {pointer: value for pointer, value in read_reference().defaults.items() if belongs(pointer)}
     document = with_plain_sources(resolved(*BASE, "--set", "/compression=" + json.dumps(CODECS)))
-    for key in ("stage_layers", "data"):  # follow from the ways
+    for key in ("stage_layers", "data"):  # follow from the degrees
         document["parallel"].pop(key, None)
     for key in ("attention_kernel", "cross_entropy"):  # follow from the software
         document["training"].pop(key, None)

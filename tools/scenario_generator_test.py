@@ -141,9 +141,9 @@ class Promised(unittest.TestCase):
         self.assertEqual(self.broken(f"case $2 in faster.json) echo '{slow}';; *) cat $report;; esac", number=3), "slower with a faster links in a node")
 
     def test_jobs_of_replicas_that_are_cut_otherwise(self):
-        script = """case $1 in job) case $(cat ways.json) in *'"parallel": {"context": 4'*) echo '{"days": 2}';; *) echo '{"days": DAYS}';; esac;;
+        script = """case $1 in job) case $(cat degrees.json) in *'"parallel": {"context": 4'*) echo '{"days": 2}';; *) echo '{"days": DAYS}';; esac;;
                     *) cat $report;; esac"""
-        number = IN_PROCESS * (CHECKS_IN_PROCESS.index("check_ways") + 1) - 1
+        number = IN_PROCESS * (CHECKS_IN_PROCESS.index("check_degrees") + 1) - 1
         broken = lambda days: self.broken(script.replace("DAYS", days), number=number, parallel={"pipeline": 2, "context": 2})  # noqa: E731
         self.assertIsNone(broken("2"))
         self.assertEqual(broken("3"), "job: other days with context in place of pipeline")

@@ -153,7 +153,7 @@ std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, cons
                                               std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
     std::shared_ptr<ReportHandle> result(new ReportHandle, free_beside_others);
-    result->scenario = beside_neighbours(handle.read(settings, seed, LeftToCaller::neighbours));
+    result->scenario = with_neighbours(handle.read(settings, seed, LeftToCaller::neighbours));
     result->simulation = simulate(result->scenario,
                                   {.make_engine = engine_named(engine), .keep_timeline = timeline});
     if (!handle.library().errors.regimes.empty())
@@ -275,7 +275,7 @@ py::dict timeline(const py::object& self) {
 std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, int top,
                          std::size_t threads, std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
-    const Scenario base = beside_neighbours(
+    const Scenario base = with_neighbours(
         on_segment_of_search(handle.read(settings, seed, LeftToCaller::neighbours_and_placement)));
     RankResult result = rank_plans(base, {.top = top, .at_once = at_once(threads)});
     place_ranked_plans(base, result);
@@ -288,7 +288,7 @@ std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values
                             std::size_t threads, std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
     const Scenario scenario =
-        settled(handle.read(settings, seed, LeftToCaller::neighbours_and_placement));
+        prepare_scenario(handle.read(settings, seed, LeftToCaller::neighbours_and_placement));
     const Explained explained = explain(scenario, handle.library(), {at_once(threads)});
     return pretty_text(explanation_value(explained.explanation));
   });
@@ -325,7 +325,7 @@ std::string job_text(const ScenarioHandle& handle, const py::dict& values, std::
       return json_of(job_points_document(points.name(), run_job_points(points, options, errors)));
     }
     const Scenario scenario =
-        settled(handle.read(settings, seed, LeftToCaller::neighbours_and_placement));
+        prepare_scenario(handle.read(settings, seed, LeftToCaller::neighbours_and_placement));
     return json_of(job_document(run_job(scenario, options, errors).result));
   });
 }
@@ -357,7 +357,7 @@ std::string compare_text(const std::shared_ptr<const Shelf>& library,
       return ReadOptions{overrides_of(side.settings), seed};
     };
     const auto scenario_of = [&](const ScenarioHandle& handle, const Settings& settings) {
-      return beside_neighbours(handle.read(settings, seed, LeftToCaller::neighbours));
+      return with_neighbours(handle.read(settings, seed, LeftToCaller::neighbours));
     };
     std::vector<CompareInput> inputs;
     std::vector<TimelineInput> timelines;

@@ -260,7 +260,7 @@ AdvisedDecision decision_of(double gain, const std::vector<double>& gradient,
 
 std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-/// Those with so many layers per stage that fit in memory; `advice` counts the others.
+/// Candidates with this many layers per stage that fit in memory; `advice` counts the others.
 std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& plan,
                                      const Configuration& asked, int layers_of_stage,
                                      Advice& advice) {
@@ -288,7 +288,7 @@ std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& pla
   return found;
 }
 
-/// Those with as many layers per stage as the plan has, or with a half, a quarter and so on where none of them fits.
+/// Candidates with as many layers per stage as the plan, or a half, a quarter and so on if none of them fits.
 std::vector<Candidate> candidates_of(Linearizer& linearizer, const Scenario& plan,
                                      const Configuration& asked, Advice& advice) {
   std::vector<Candidate> found;
@@ -458,7 +458,7 @@ Advice advise(const AdviceRequest& request, const std::vector<MeasurementSet>& s
   const auto moved = [&](Seconds time, const std::vector<double>& by) {
     return time * std::exp(belief.expected(by));
   };
-  // Of run's own time: the linearizer starts constants that are 0 a little above it.
+  // The time as `run` has it: the linearizer starts constants that are 0 a little above 0.
   advice.iteration_time = moved(report.iteration_time, asked->gradient);
   advice.width = width_of(belief.variance(asked->gradient));
   if (times.size() == 2) advice.decision = decision_of(gain, gradient, belief);

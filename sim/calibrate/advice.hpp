@@ -24,15 +24,15 @@ class LinearBelief {
   /// Independent constants with these standard deviations.
   explicit LinearBelief(const std::vector<double>& spreads);
 
-  /// Of ln t: the part that the constants leave open.
+  /// Variance of ln t: the part that the uncertainty of the constants causes.
   double variance(const std::vector<double>& gradient) const;
   /// variance(`asked`) if a time with `gradient` were measured, whose logarithm has errors of standard deviation `noise`.
   double variance_after(const std::vector<double>& asked, const std::vector<double>& gradient,
                         double noise) const;
-  /// What a time with `gradient` turned out to be; without `residual`, ln(measured / predicted), what it says is not known yet.
+  /// Records that a time with `gradient` was measured; without `residual`, ln(measured / predicted), its result is not known yet.
   void measure(const std::vector<double>& gradient, double noise,
                std::optional<double> residual = {});
-  /// Of ln(t / t0), by what was measured.
+  /// Expected ln(t / t0), given the measurements.
   double expected(const std::vector<double>& gradient) const;
   /// Standard deviation of one constant.
   double spread(std::size_t constant) const;
@@ -70,7 +70,7 @@ struct AdvisedRun {
   double sure_after = 0;   ///< as AdvisedDecision::sure, should it take as long as predicted
 };
 
-/// Which of two plans is the faster one.
+/// Decision between two plans: which is the faster one.
 struct AdvisedDecision {
   double gain = 0;  ///< ln(time of the other / time of the plan), moved by what the rows missed
   double width =

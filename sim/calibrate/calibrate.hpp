@@ -28,7 +28,7 @@ class PointPredictor {
                  const std::vector<FitConstant>& constants, Predict predict,
                  OnProgress on_progress = {});
 
-  /// Of the points at `indices`, in their order; without values, as their files have them. A point
+  /// Predicted times of the points at `indices`, in their order; without values, as their files have them. A point
   /// that fails throws what its prediction threw.
   std::vector<Seconds> predict(const std::vector<double>& values,
                                const std::vector<std::size_t>& indices);
@@ -48,7 +48,7 @@ class PointPredictor {
 /// Predicts by simulation. `overrides` (--set) come before those of the constants.
 PointPredictor::Predict predict_by_simulation(const Library& library, Overrides overrides);
 
-/// How firmly the measurements hold a constant.
+/// Identifiability of a constant, given the measurements.
 enum class Identification {
   good,
   weak,          ///< refits without some rows give values more than 10 % away to either side
@@ -61,7 +61,7 @@ enum class Identification {
   contradicted,  ///< the fitted values make too many rows worse: the given ones are kept
 };
 
-/// Where in its bounds a value lies.
+/// Position of a value within its bounds.
 enum class BoundSide { inside, lower, upper };
 
 /// One constant after the fit.
@@ -109,7 +109,7 @@ enum class PriorKind {
             ///< the given one was itself fitted to these rows
 };
 
-/// How to calibrate.
+/// Options of a calibration.
 struct CalibrationPlan {
   std::vector<FitConstant> constants;  ///< none: everything is scored as given
   std::uint64_t seed = 0;              ///< of the folds
@@ -127,7 +127,7 @@ Calibration calibrate(const std::vector<CalibrationPoint>& points, const Calibra
 std::vector<ScoredRow> all_of(const std::vector<HeldOut>& groups,
                               std::vector<ScoredRow> HeldOut::*rows = &HeldOut::comparisons);
 
-/// What measured rows and their predictions say of predictions near them.
+/// Residuals of measured rows, from which predictions near them are corrected.
 AnchoredResiduals anchors_of(const std::vector<CalibrationPoint>& points,
                              const std::vector<std::size_t>& rows,
                              const std::vector<ScoredRow>& comparisons);

@@ -277,7 +277,7 @@ std::string prediction_text(const JsonValue& prediction, const std::string& file
 
 constexpr int written_digits = 4;
 
-/// Where a kind of file stands in a scenario, and the option that names one.
+/// Place of a kind of file in a scenario, and the option that names one.
 struct PartPlace {
   const char* option;
   std::string_view prefix;
@@ -346,7 +346,7 @@ void check(const CalibrateRequest& request, const std::vector<FitConstant>& cons
     throw option_error("--fit", "", "calibrate needs to be told what to fit", "such as --fit emax");
   const auto stands = [&](const FitConstant& each) { return stands_in(each, *request.file); };
   if (!request.file || std::ranges::any_of(constants, stands)) return;
-  // Which option names the kind of file that holds the first constant.
+  // The option that names the kind of file with the first constant.
   const PartPlace* const place = constants.empty() ? nullptr : place_of(constants.front());
   throw option_error(request.file->option, request.file->name,
                      "none of the constants to fit stands in such a file",

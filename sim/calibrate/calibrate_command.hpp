@@ -49,7 +49,7 @@ std::string width_text(double width);
 /// "well identified", or what is wrong with the constant.
 std::string identification_text(const FittedConstant& fitted);
 
-/// What a constant at its bound is, and what that means: "emax ends at the upper bound of its range, 1 (range 0.3 to 1, …".
+/// Explanation of a constant that ends at its bound: "emax ends at the upper bound of its range, 1 (range 0.3 to 1, …".
 std::string bound_text(const FittedConstant& fitted);
 
 /// The names of the sets, in the order of the points.
@@ -86,7 +86,7 @@ struct CalibrateRequest {
   std::optional<DrawPlan> draws;    ///< --draws: how well fits to a few rows predict the others
   std::filesystem::path residuals;  ///< --residuals: where held-out residuals go; empty: nowhere
   Overrides overrides;              ///< --set
-  /// Of the fit; none where --residuals is given: the shipped values may have been fitted to these
+  /// Prior of the fit; none with --residuals, as the shipped values may have been fitted to these
   /// very rows, and nothing would be held out.
   std::optional<PriorKind> prior;
   std::uint64_t seed = 0;  ///< of the random folds and draws

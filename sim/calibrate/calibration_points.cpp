@@ -25,7 +25,7 @@ namespace {
 constexpr double shared_spread = row_noise;
 /// The rms of the medians of twelve sets on GPUs up to the A100, their constants left out (`unseen` in validation/residuals.json).
 constexpr double stack_spread = 0.08;
-/// How often an end of the interval behind agreed_shift() may lie on the wrong side of the median.
+/// Probability that an end of the interval behind agreed_shift() is on the wrong side of the median.
 constexpr double most_wrong = 0.125;
 /// In logarithms of sizes: at a factor e in one of them, 61 % of the shift is left; at 4 in each of two, 15 %. Leave-one-row-out
 /// errors on the A100 sets are flat between 0.7 and 1.5.

@@ -14,14 +14,14 @@
 
 namespace windtunnel {
 
-/// Of ln(time): rows of measured stacks, held out, miss by 5 %.
+/// Standard deviation of ln(time): held-out rows of measured stacks miss by 5 %.
 inline constexpr double row_noise = 0.05;
 /// The same about their own mean in sets of which nothing was fitted: the rms of the standard deviations of the twelve sets on
 /// GPUs up to the A100, their constants left out (`unseen` in validation/residuals.json).
 inline constexpr double unmeasured_row_noise = 0.11;
 
-/// Which rows say something about each other beyond what constants explain: those of one stack, GPU, model and tensor width, and
-/// where nobody measured the stack, all that share it and the GPU.
+/// Rows that are informative about each other beyond the constants: those of one stack, GPU, model and tensor width, and
+/// if nobody measured the stack, all that share it and the GPU.
 struct AnchorPlace {
   std::string stack;  ///< and GPU; empty where the stack was measured
   std::string kin;    ///< equal for rows of one stack, GPU, model and tensor width
@@ -42,7 +42,7 @@ struct AnchoredShift {
   double left_open = 1;  ///< share of the variance of ln(measured / predicted) that remains
 };
 
-/// What all rows agree on: the end nearest to 0 of a confidence interval of their median, 0 where the interval holds it. Each end
+/// Shift that all rows agree on: the end nearest to 0 of a confidence interval of their median, 0 if the interval contains it. Each end
 /// errs in at most one of eight cases, whatever the distribution, so that three rows agree on the least of what they missed, if
 /// they missed to one side (sign test; Conover, Practical Nonparametric Statistics, 3rd edition, 1999, section 3.2).
 double agreed_shift(std::vector<double> residuals);
@@ -58,7 +58,7 @@ class AnchoredResiduals {
   explicit AnchoredResiduals(std::vector<Anchor> anchors) : anchors_(std::move(anchors)) {}
 
   AnchoredShift at(const AnchorPlace& place) const;
-  /// Of the anchors that move it.
+  /// Number of anchors that shift a prediction at this place.
   std::size_t num_near(const AnchorPlace& place) const;
 
  private:
@@ -78,7 +78,7 @@ struct FitConstant {
   std::optional<FitBounds> bounds;  ///< none: a tenth of the start to ten times
 };
 
-/// How far ln(constant) of a stack or cluster that was not measured lies from the shipped value: the
+/// Distance of ln(constant) of an unmeasured stack or cluster from the shipped value: the
 /// standard deviation of the prior. Constants of a stack with a profile are `known`: the profile's
 /// measurements hold them.
 enum class StackKnowledge { unmeasured, known };
@@ -90,7 +90,7 @@ struct NumberWithUnit {
   std::string unit;
 };
 
-/// What --fit says: "emax", "/platform/node_types/0/nic_efficiency", or with bounds "emax=0.6..1".
+/// Parses the argument of --fit: "emax", "/platform/node_types/0/nic_efficiency", or with bounds "emax=0.6..1".
 /// Short names:
 ///   device    emax, memory_efficiency
 ///   software  compute_efficiency, tensor_collective_overhead, kernel_launch, flash_forward, flash_backward

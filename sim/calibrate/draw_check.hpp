@@ -7,7 +7,7 @@
 
 namespace windtunnel {
 
-/// How often and on how many rows to try a calibration.
+/// Number of trial calibrations, and of rows in each.
 struct DrawPlan {
   int draws = 0;
   std::size_t rows = 3;  ///< what a user measures in an afternoon
@@ -28,7 +28,7 @@ std::vector<Draw> draw_calibrations(const std::vector<CalibrationPoint>& points,
                                     const CalibrationPlan& plan, const DrawPlan& draws,
                                     PointPredictor& predictor);
 
-/// What they did to the errors, as one JSON document, windtunnel/calibration-draws-v1.
+/// Effect of the draws on the errors, as one JSON document, windtunnel/calibration-draws-v1.
 JsonValue draws_value(const std::vector<Draw>& draws, const DrawPlan& plan, std::size_t rows);
 /// The same for people:
 ///

@@ -10,7 +10,7 @@
 namespace windtunnel {
 namespace {
 
-/// What calibrations of `constant` on three drawn rows of a shipped set do to its other rows, 200 for each of `seeds` seeds.
+/// Effect of calibrating `constant` on three drawn rows of a shipped set on its other rows, 200 draws for each of `seeds` seeds.
 std::vector<Draw> try_draws(const char* set, const char* constant, const Overrides& overrides = {},
                             std::uint64_t seeds = 1) {
   const Library library{source_dir()};

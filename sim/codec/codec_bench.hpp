@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// How fast a codec ran here, on one core of this machine, in bytes of the uncompressed message: real time, differs from run to run.
+/// Measured speed of a codec on one core of this machine, in bytes of the uncompressed message: real time, differs from run to run.
 struct CodecSpeed {
   BytesPerSecond encode{}, decode{};
 };
@@ -31,7 +31,7 @@ struct CodecMeasurement {
 /// much like this one, so what it does to a run's own sequence lies between its first error and this.
 inline constexpr int settling_messages = 10;
 
-/// Whether each message of the codec starts from what the one before it left (PowerSGD's factors).
+/// True if each message of the codec starts from the state that the one before it left (PowerSGD's factors).
 bool starts_warm(const CodecChoice& choice);
 
 /// Encodes and decodes the tensor and compares. The measurement is exact and repeats, but for the speed: the fastest of at least

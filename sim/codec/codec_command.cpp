@@ -120,7 +120,7 @@ std::vector<FeedbackMeasurement> feedback_of(const std::vector<CodecChoice>& cho
 }  // namespace
 
 document::Document run_codec(const CodecRequest& request, std::ostream& messages) {
-  const Doing measuring("measuring codecs");
+  const WorkNoteScope measuring("measuring codecs");
   const std::vector<CodecChoice> choices = choices_of(request, messages);
   CodecReport report;
   report.seed = request.seed;

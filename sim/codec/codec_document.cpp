@@ -121,7 +121,7 @@ std::string error_text(double error) { return significant_text(error, 3); }
 std::string ratio_text(double ratio) { return fixed_text(ratio, 2); }
 std::string speed_text(double bytes_per_s) { return to_text(BytesPerSecond{bytes_per_s}); }
 
-/// What each codec saves against what it loses; one that loses nothing has no place on an axis of errors.
+/// Chart of saving against error; a lossless codec has no place on an axis of errors.
 std::vector<document::Part> error_chart(const std::vector<CodecMeasurement>& codecs) {
   Chart chart{"Relative error over compression ratio", Chart::Shape::dots, {}, {}};
   std::vector<double> ratios, errors;

@@ -8,7 +8,7 @@
 
 namespace windtunnel {
 
-/// Whether a sender keeps what its codec lost and adds it to the next message. Karimireddy et al. 2019 (arXiv:1901.09847) call it
+/// Error compensation: a sender keeps what its codec lost and adds it to the next message. Karimireddy et al. 2019 (arXiv:1901.09847) call it
 /// error feedback; Optimus-CC (arXiv:2301.09830) does it from one microbatch to the next and calls it lazy error propagation.
 enum class ErrorFeedback { off, on };
 
@@ -22,7 +22,7 @@ struct FeedbackResult {
   double residual = 0;   ///< norm of e_N over that of sum m_t; 0 without feedback
   /// Largest |sum d_t - (sum m_t - e_N)| of a number, over what float32 allows it: u sum_t (|c_t| + |e_t|), u = 2^-24, since c_t
   /// and e_t are each rounded once by at most u of their magnitude; sums are kept in float64, whose rounding is smaller by 2^-29.
-  /// Where the identity holds this is at most 1; 0 without feedback.
+  /// At most 1 if the identity holds; 0 without feedback.
   double telescoping = 0;
 };
 

@@ -20,7 +20,7 @@ struct MeasuredRates {
 /// A codec that can be run on real numbers: one file of sim/codec/measured/ each, and one line of sim/codec/measured.def. Its setting is
 /// the first key of its entry in sim/cost/codecs/ that is a choice.
 struct MeasuredCodec {
-  /// Whether a message depends on those before it.
+  /// State that a message starts from: none, or that of the messages before it.
   enum class Start {
     cold,
     warm,  ///< it starts from what the message before left

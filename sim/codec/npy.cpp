@@ -23,7 +23,7 @@ constexpr std::size_t most_axes = 32;  ///< NumPy's own limit
 /// Bytes of a file with as many numbers as a tensor may have, of eight bytes each, and its header.
 constexpr std::size_t largest_npy = most_tensor_values * 8 + (std::size_t{1} << 20);
 
-/// What the header says.
+/// Content of the header.
 struct Header {
   std::string type;  ///< "<f4"
   std::vector<std::size_t> shape;

@@ -27,7 +27,7 @@ struct Tensor {
   Bytes bytes() const { return size_of(element) * static_cast<double>(size()); }
 };
 
-/// How far `values` are from the tensor's. InputError where one of them has left the range of float32.
+/// Errors of `values` relative to the tensor's. InputError if one of them has left the range of float32.
 struct TensorError {
   double relative =
       0;  ///< Frobenius norm of the difference over that of the tensor; 0 where there is no difference

@@ -22,7 +22,7 @@ class TensorCodec {
   virtual void encode(const Tensor& tensor) = 0;
   /// The encoded message's size on the wire.
   virtual Bytes size() const = 0;
-  /// What the receiver makes of it, row after row; valid until the next call.
+  /// The receiver's values, row after row; valid until the next call.
   virtual const std::vector<float>& decode() = 0;
 };
 

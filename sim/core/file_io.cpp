@@ -22,7 +22,7 @@ using detail::last_error;
 using detail::OpenFile;
 using detail::refuse;
 
-/// Whether `path` is a link out of its folder: who named it did not name what it leads to. Links of the system are trusted.
+/// True if `path` is a link out of its folder: who named it did not name what it leads to. Links of the system are trusted.
 bool leads_elsewhere(const fs::path& path) {
   std::error_code error;
   if (!fs::is_symlink(fs::symlink_status(path, error)) || path.string().starts_with("/dev/") ||
@@ -42,7 +42,7 @@ std::uintmax_t size_if_known(const fs::path& path) {
 
 void expect_not_larger(const std::string& name, std::uintmax_t size, const Reading& reading) {
   if (size > reading.largest)
-    throw TooLarge(
+    throw FileTooLargeError(
         {{{},
           "",
           "cannot read " + name + ": it is larger than " + std::to_string(reading.largest >> 20U) +
@@ -82,7 +82,7 @@ std::shared_ptr<const SourceText> read_whole(const fs::path& path, const std::st
 }  // namespace
 
 std::shared_ptr<const SourceText> read_source(const fs::path& path, const Reading& reading) {
-  const Doing waiting(reading_note(file_name_of(path)), "bytes");
+  const WorkNoteScope waiting(reading_note(file_name_of(path)), "bytes");
   return read_whole(path, path.string(), reading);
 }
 
@@ -99,7 +99,7 @@ bool is_stdin(const fs::path& path) { return path == "-"; }
 std::shared_ptr<const SourceText> read_source_or_stdin(const fs::path& path) {
   if (!is_stdin(path)) return read_source(path);
   static const std::shared_ptr<const SourceText> source = [] {
-    const Doing waiting("reading standard input", "bytes");
+    const WorkNoteScope waiting("reading standard input", "bytes");
     return read_whole("/dev/stdin", file_name_of("-"), {});
   }();
   return source;

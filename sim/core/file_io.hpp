@@ -14,7 +14,7 @@ namespace windtunnel {
 /// Most bytes of a file, and of what has no end (/dev/stdin, a pipe), that are read as a whole.
 inline constexpr std::size_t largest_file = std::size_t{256} << 20;
 
-/// How a file is read.
+/// Options for reading a file.
 struct Reading {
   ReadFor purpose = ReadFor::use;
   std::size_t largest = largest_file;
@@ -22,13 +22,13 @@ struct Reading {
 };
 
 /// A file with more in it than is read.
-class TooLarge final : public InputError {
+class FileTooLargeError final : public InputError {
  public:
   using InputError::InputError;
 };
 
 /// The whole of a file, named as the path was written; EnvironmentError with the reason when it cannot be read,
-/// TooLarge when it is larger than it may be, InputError when it is an announced output.
+/// FileTooLargeError when it is larger than it may be, InputError when it is an announced output.
 std::shared_ptr<const SourceText> read_source(const std::filesystem::path& path,
                                               const Reading& reading = {});
 
@@ -43,7 +43,7 @@ std::shared_ptr<const SourceText> read_source_or_stdin(const std::filesystem::pa
 
 /// The file's name without its folder, or "<stdin>".
 std::string file_name_of(const std::filesystem::path& path);
-/// What a scenario or schedule without a name of its own is called: the file's name without its ending, or "stdin".
+/// Default name of a scenario or schedule: the file's name without its extension, or "stdin".
 std::string name_of_source(const std::filesystem::path& path);
 
 /// Writes one file as StagedFiles does, whole or not at all.

@@ -9,14 +9,14 @@ namespace windtunnel {
 
 inline JsonValue empty_object() { return JsonValue(JsonValue::Object{}); }
 
-/// What `to_value` makes of each item, a JsonValue or what one is made of.
+/// JSON array of `to_value(item)` for each item; `to_value` returns a JsonValue or a type that converts to one.
 template <class List, class ToValue>
 JsonValue array_of(const List& list, const ToValue& to_value) {
   JsonValue::Array array;
   for (const auto& item : list) array.emplace_back(to_value(item));
   return JsonValue(std::move(array));
 }
-/// Of texts or numbers.
+/// JSON array of strings or numbers.
 template <class List>
 JsonValue array_of(const List& list) {
   return array_of(list, [](const auto& item) { return item; });

@@ -104,7 +104,7 @@ class TextDrawer {
   Blanks blanks_;
 };
 
-class Deaf final : public JsonListener {
+class IgnoringListener final : public JsonListener {
   void on_object_begin() override {}
   void on_object_end() override {}
   void on_array_begin() override {}
@@ -117,7 +117,7 @@ class Deaf final : public JsonListener {
 
 bool is_streamed(const std::string& text) {
   TextInput input("t.json", text);
-  Deaf listener;
+  IgnoringListener listener;
   try {
     stream_json(input, listener);
     return true;

@@ -265,7 +265,7 @@ class ValueBuilder final : public detail::JsonSax {
 
 JsonValue built(std::string_view text, std::shared_ptr<const SourceText> source, OriginKind kind,
                 Problems& problems, std::size_t most_keys, detail::Comments comments) {
-  const Doing reading("reading JSON", "values");
+  const WorkNoteScope reading("reading JSON", "values");
   TextInput input(source->name, text);
   return ValueBuilder(input, std::move(source), kind, problems, most_keys, comments).build();
 }

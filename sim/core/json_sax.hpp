@@ -30,8 +30,8 @@ struct ByteIterator {
   bool operator!=(const ByteIterator&) const { return !text->at_end(); }
 };
 
-/// What the readers of JSON share: nlohmann_json calls them with values, and this finds the tokens of the values in the text. When it
-/// calls it has read that token, and of a number one byte more unless the text ends there.
+/// Common base of our JSON readers: nlohmann_json calls them with values, and this class finds the tokens of those values in the text. When
+/// it calls it has read that token, and of a number one byte more unless the text ends there.
 class JsonSax {
  public:
   bool binary(nlohmann::json::binary_t&) { return false; }  // which no text holds
@@ -79,7 +79,7 @@ class JsonSax {
     take_word(0);
     token_size_ = std::min(text_.kept().find_first_not_of("0123456789", 1), text_.kept().size());
   }
-  /// Of the string that has just been read: no quote inside goes without a backslash, and no string stands behind one.
+  /// The opening quote of the string that has just been read. Every quote inside it is escaped, and no string is preceded by a backslash.
   const char* opening_quote() const {
     const char* quote = text_.next() - 2;
     const auto is_escaped = [&] {
@@ -108,7 +108,7 @@ class JsonSax {
       if (*place != JsonSyntaxError::at_open_bracket) *place += skipped;
     return error;
   }
-  /// Whether the text ended before its value did.
+  /// True if the text ended before its value did.
   bool is_cut_off(const JsonSyntaxError& error) {
     return expected_ != Expected::nothing && error.end == text_.kept().size() && !text_.read_on();
   }

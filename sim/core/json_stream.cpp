@@ -19,12 +19,12 @@ InputError problem_at(const std::string& name, const TextInput::Position& place,
 }
 
 /// Tells a listener what nlohmann_json reads.
-class Teller final : public detail::JsonSax {
+class JsonStreamReader final : public detail::JsonSax {
  public:
-  Teller(TextInput& input, JsonListener& listener)
+  JsonStreamReader(TextInput& input, JsonListener& listener)
       : JsonSax(input, detail::Comments::refused), listener_(listener) {}
 
-  void tell() {
+  void read() {
     // A byte 0 ends the text for nlohmann_json.
     if (parse(*this) && text_.next() > text_.kept().data() && text_.next()[-1] == '\0') refuse();
   }
@@ -119,6 +119,8 @@ class Teller final : public detail::JsonSax {
 
 }  // namespace
 
-void stream_json(TextInput& input, JsonListener& listener) { Teller(input, listener).tell(); }
+void stream_json(TextInput& input, JsonListener& listener) {
+  JsonStreamReader(input, listener).read();
+}
 
 }  // namespace windtunnel

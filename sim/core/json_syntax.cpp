@@ -155,7 +155,7 @@ JsonSyntaxError at(const Token& token, std::string message, std::string suggesti
           std::move(suggestion)};
 }
 
-/// Whether `word` is true, false, null or a number as RFC 8259 writes it.
+/// True if `word` is true, false, null or a number as RFC 8259 writes it.
 bool is_json_word(std::string_view word) {
   if (word == "true" || word == "false" || word == "null") return true;
   const auto skip_digits = [&word] {

@@ -7,13 +7,13 @@
 
 namespace windtunnel::detail {
 
-/// Whether // and /* */ are skipped like blanks, or are errors.
+/// Treatment of // and /* */: skipped like blanks, or errors.
 enum class Comments { skipped, refused };
 
 /// Token that may come next in a JSON text, beside the end of an array or object.
 enum class Expected { value, key, colon, comma, nothing };
 
-/// Where nlohmann_json stopped reading, for it says so in words that are not ours.
+/// Position at which nlohmann_json stopped reading. Its own message would not be in our words.
 struct JsonStop {
   /// The text behind the last token that it took; where that is a number, true, false or null, the text from its beginning,
   /// for 80GB is a number to it, and a mistake behind it.

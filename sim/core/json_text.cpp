@@ -43,7 +43,7 @@ std::string pretty_number(double number) {
          ".0";
 }
 
-/// Whether JSON writes a character as it is, and a terminal only shows it.
+/// True if JSON writes a character as it is, and a terminal only shows it.
 bool is_plain(char c) { return c >= ' ' && c < '\x7F' && c != '"' && c != '\\'; }
 
 /// `text` in double quotes; bytes that are not UTF-8 become U+FFFD, for JSON cannot say them. What would act on a terminal is escaped.

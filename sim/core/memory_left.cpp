@@ -98,7 +98,7 @@ std::uint64_t free_of_control_groups(const fs::path& root) {
 
 namespace {
 
-/// What is left of a limit of this process. `field` is the place in /proc/self/statm of what counts against it.
+/// Memory left under a limit of this process. `field` is the column of /proc/self/statm that counts against it.
 std::uint64_t left_of(const rlimit& limit, std::size_t field) {
   if (limit.rlim_cur == RLIM_INFINITY) return unlimited;
   std::ifstream stream("/proc/self/statm");

@@ -79,7 +79,7 @@ class ObjectReader {
   /// Writes a default for `key` so that the resolved file shows it; a key that is there stays as it
   /// is.
   void set_default(std::string_view key, JsonValue::Content content);
-  /// Whether the members, which have been read, are what was meant, as far as is known by now.
+  /// True if no problem has been found so far with these members, all of which have been read.
   bool are_sound(std::initializer_list<std::string_view> keys) const;
   /// Reports a problem at member `key` (or at the object itself when the key is absent); nothing
   /// when the object was none in the first place, or when something is wrong with the member already.
@@ -124,7 +124,7 @@ class ObjectReader {
   /// A problem of the value at `pointer`, unless it has one.
   void report_value(const Origin& origin, const std::string& pointer, std::string message,
                     std::string suggestion);
-  /// Whether the member is not in the file: absent, null, or defaulted.
+  /// True if the member is not in the file: absent, null, or defaulted.
   bool is_absent(std::string_view key) const;
   std::optional<int> int_from(const JsonValue& value, const std::string& pointer,
                               std::string_view name, std::int64_t min, std::int64_t max);

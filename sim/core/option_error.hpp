@@ -6,10 +6,10 @@
 
 namespace windtunnel {
 
-/// Where `text` stands, given for `option` ("--fit") on the command line.
+/// Origin of `text`, given for `option` ("--fit") on the command line.
 Origin option_origin(const std::string& option, const std::string& text);
 
-/// What is wrong with `text`, given for `option` ("--fit") on the command line, and what to write.
+/// Error about `text`, given for `option` ("--fit") on the command line: why it is wrong and what to write instead.
 InputError option_error(const std::string& option, const std::string& text, std::string why,
                         std::string suggestion);
 

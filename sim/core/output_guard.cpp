@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 using FileId = std::pair<dev_t, ino_t>;
 
-/// Of a regular file. Terminals and pipes may well be read and written by one process.
+/// Identity of a regular file; nothing for terminals and pipes, which one process may well read and write.
 std::optional<FileId> id_of(const fs::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
@@ -89,7 +89,7 @@ void expect_no_output(const fs::path& input) {
 void expect_not_read(const fs::path& path) {
   for (const GuardedOutput& output : guarded_outputs())
     if (output.path == path) refuse_if_read(output);
-  // What it was is replaced now, and another file may be given its number.
+  // The old file has been replaced, and another file may get its inode number.
   std::erase_if(guarded_outputs(),
                 [&](const GuardedOutput& output) { return output.path == path; });
 }

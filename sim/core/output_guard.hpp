@@ -12,7 +12,7 @@ namespace windtunnel {
 /// read all the same. InputError when two of them are the same file. State of the process, like the files themselves: no reader and no command can then forget the question.
 void announce_outputs(const std::vector<std::filesystem::path>& outputs);
 
-/// Of two outputs that are one file, as they were named.
+/// Error for two outputs that are the same file, given as the user named them.
 InputError same_outputs(const std::filesystem::path& first, const std::filesystem::path& second);
 
 /// Why a file is read: to use what it says, or to write it anew with some of it kept.

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// Whether a message may show what a file holds. A file that only another file names may be anything that the user can read,
+/// Permission to quote a file's content in messages. A file that only another file names may be anything that the user can read,
 /// such as a password, and messages end up in logs.
 enum class Quoting {
   allowed,
@@ -28,7 +28,7 @@ struct SourceText {
   std::string_view line(std::int64_t line) const;
 };
 
-/// Where a value came from.
+/// Kind of place that a value came from.
 enum class OriginKind {
   file,          ///< read from `source` at line:column
   command_line,  ///< given by --set; `source` holds the option's text
@@ -104,11 +104,11 @@ class Problems {
   /// Takes back what was said of the value at `pointer`, and of what is in it: it follows from another mistake.
   void withdraw(std::string_view pointer);
 
-  /// Whether the value at `pointer` is what was meant: nothing spoils it, a part of it, or what it is part of.
+  /// True if no problem spoils the value at `pointer`, anything inside it, or anything around it.
   bool is_sound(std::string_view pointer) const;
-  /// Whether a problem spoils the very value at `pointer`.
+  /// True if a problem spoils the very value at `pointer`.
   bool is_spoiled(std::string_view pointer) const;
-  /// Whether a problem of the same file or option spoils the very value at `pointer`.
+  /// True if a problem of the same file or option spoils the very value at `pointer`.
   bool is_spoiled(std::string_view pointer, const Origin& of_value) const;
 
   bool empty() const { return problems_.empty(); }

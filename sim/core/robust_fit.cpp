@@ -88,7 +88,7 @@ class RobustFitter {
            (stiffness_.array() * (point - centre_).array().square()).sum();
   }
 
-  /// What makes weighted least squares have the gradient of the soft-L1 loss.
+  /// Weights with which weighted least squares has the gradient of the soft-L1 loss.
   VectorXd robust_weights() const {
     return weights_.array() / (1 + (residuals_.array() / loss_scale).square()).sqrt();
   }
@@ -150,7 +150,7 @@ class RobustFitter {
     return covariance.array() / (deviations * deviations.transpose()).array();
   }
 
-  /// Of the posterior; nothing without a prior.
+  /// Standard deviations of the posterior; empty without a prior.
   std::vector<double> widths() const {
     if (!problem_->prior) return {};
     constexpr double known = 1e12;  ///< inverse variance of a constant that cannot move

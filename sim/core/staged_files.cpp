@@ -97,16 +97,16 @@ fs::path link_beside(const fs::path& path) {
 }
 
 /// While it lives, no signal ends this process between two renames.
-class SignalsHeldBack {
+class BlockedSignals {
  public:
-  SignalsHeldBack() {
+  BlockedSignals() {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
-  ~SignalsHeldBack() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsHeldBack(const SignalsHeldBack&) = delete;
-  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
 
  private:
   sigset_t before_{};
@@ -155,7 +155,7 @@ class FileStream final : public std::streambuf {
   int error_ = 0;
 };
 
-/// Whether all was written.
+/// True if all was written.
 bool write_all(OpenFile& file, const std::function<void(std::ostream&)>& write, bool packed) {
   FileStream stream(file, packed);
   std::ostream out(&stream);
@@ -204,7 +204,7 @@ void StagedFiles::stage(const fs::path& path, const std::function<void(std::ostr
 }
 
 void StagedFiles::commit() {
-  const SignalsHeldBack held_back;
+  const BlockedSignals blocked;
   std::size_t placed = 0;
   try {
     for (; placed < staged_.size(); ++placed) place(staged_[placed]);

@@ -56,7 +56,7 @@ std::string hexadecimal(char32_t code, unsigned count) {
   return text;
 }
 
-/// What stands in place of ESC. It begins with a byte that UTF-8 has not.
+/// Marker that stands in for ESC. It begins with a byte that never occurs in UTF-8.
 const std::string& own_mark() {
   static const std::string mark = [] {
     std::random_device random;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-/// What may be printed. Names and texts come from files that strangers wrote, and a terminal obeys more than it shows.
+/// Makes text safe to print. Names and texts come from files that strangers wrote, and a terminal obeys more than it shows.
 namespace windtunnel {
 
 /// A control sequence that this program sends itself (colours, a line written over itself), on its way to for_terminal(): "[1m" stands
@@ -12,7 +12,7 @@ namespace windtunnel {
 /// name of a file, can hold such a sequence.
 std::string own_sequence(std::string_view code);
 
-/// Whether the character at `text[at]` does something to a terminal or to the order of a line instead of being shown: control
+/// True if the character at `text[at]` does something to a terminal or to the order of a line instead of being shown: control
 /// characters (C0 without line end and tab, DEL, C1), marks of direction and of line ends, and bytes that are not UTF-8.
 bool acts_on_terminal(std::string_view text, std::size_t at);
 

@@ -42,7 +42,7 @@ class TemporaryFolder {
     write_file_atomically(path_ / name, text);
     return path_ / name;
   }
-  /// How many files and folders are in it.
+  /// Number of files and folders in it.
   long entries() const {
     return std::distance(std::filesystem::directory_iterator(path_),
                          std::filesystem::directory_iterator{});

@@ -29,7 +29,7 @@ class TextInput {
     std::int64_t column = 1;  ///< from 1, in characters; a byte order mark has no width
   };
   const std::string& name() const { return name_; }
-  /// What comes first, without taking it.
+  /// The beginning of the input, without consuming it.
   std::string_view beginning();
 
   bool at_end() { return next_ == end_ && !read_on(); }
@@ -37,7 +37,7 @@ class TextInput {
   /// Points at the next byte, until more is read.
   const char* next() const { return next_; }
 
-  /// What stands before `from` is no longer needed.
+  /// Releases the text before `from`.
   void keep(const char* from) { kept_ = from; }
   /// Since keep(), and as far as was read ahead.
   std::string_view kept() const { return {kept_, static_cast<std::size_t>(end_ - kept_)}; }
@@ -49,7 +49,7 @@ class TextInput {
 
   /// Number of bytes before the next one.
   std::uint64_t byte() const { return at_.byte + static_cast<std::uint64_t>(next_ - counted_); }
-  /// Of the next byte, or of one that is kept.
+  /// Position of the next byte, or of one that is kept.
   Position position() { return position(next_); }
   Position position(const char* of);
 

@@ -8,7 +8,7 @@
 
 namespace windtunnel {
 
-/// What `to_text` makes of each item, with the separator between them: joined(words, " ").
+/// Joins `to_text(item)` of all items with the separator: joined(words, " ").
 template <class Items, class ToText = std::identity>
 std::string joined(const Items& items, const std::string& separator, const ToText& to_text = {}) {
   std::string text;

@@ -17,15 +17,15 @@ struct WorkNote {
 inline WorkNote work_note;
 
 /// Says what is being done until the end of its scope. Both texts live for ever.
-class Doing {
+class WorkNoteScope {
  public:
-  explicit Doing(const char* what, const char* unit = nullptr)
+  explicit WorkNoteScope(const char* what, const char* unit = nullptr)
       : what_(work_note.doing), unit_(work_note.unit), done_(work_note.done) {
     note(what, unit, 0);
   }
-  ~Doing() { note(what_, unit_, done_); }
-  Doing(const Doing&) = delete;
-  Doing& operator=(const Doing&) = delete;
+  ~WorkNoteScope() { note(what_, unit_, done_); }
+  WorkNoteScope(const WorkNoteScope&) = delete;
+  WorkNoteScope& operator=(const WorkNoteScope&) = delete;
 
  private:
   static void note(const char* what, const char* unit, std::uint64_t done) {
@@ -38,7 +38,7 @@ class Doing {
   std::uint64_t done_;
 };
 
-/// How much of it is done. Costs no more than a store; throws where the work is to end.
+/// Reports progress. Costs no more than a store; throws if the work is to end.
 inline void count_done(std::uint64_t done) {
   constexpr std::uint64_t between_checks = 64;
   work_note.done.store(done, std::memory_order_relaxed);

@@ -10,7 +10,7 @@ bool is_of(LoraTarget target, LayerHalf half) {
   return in_attention == (half == LayerHalf::attention);
 }
 
-/// What the matrix reads is divided among a tensor group, and not what it gives.
+/// True for row-parallel matrices: their input is divided among the tensor group, their output is not.
 bool is_row_parallel(LoraTarget target) {
   return target == LoraTarget::o_proj || target == LoraTarget::down_proj;
 }
@@ -22,7 +22,7 @@ std::vector<LoraTarget> targets_of(const Lora& lora, LayerHalf half) {
   return targets;
 }
 
-/// Of one adapter, forward: into its r values, and out of them.
+/// Forward products of one adapter: into its r values, and out of them.
 struct AdapterProducts {
   Gemm into, out_of;
 };

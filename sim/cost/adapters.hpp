@@ -21,11 +21,11 @@ std::vector<MatrixShape> adapted_matrices(const Transformer& model, const Lora& 
 /// both matrices).
 double adapter_parameters(const Transformer& model, const Lora& lora, LayerHalf half);
 
-/// What a half's adapters do forward, T tokens on a rank, beside the frozen products: two products each, T r in and T out r, and
-/// a multiplication and an addition of what they give, fused in one kernel, 3 e T out (LoRALinear.forward in torchtune/modules/peft/lora.py,
-/// torchtune at bd2a0fc; Linear.forward in peft/tuners/lora/layer.py, PEFT at 5d602fd). Backward each product has its two, and the
-/// gradient of the half's input is added to that of the frozen product, 3 e T in. Limit: of a tensor group's adapters, r values a token
-/// travel for each, which is not counted.
+/// Forward work of the adapters of one half of a layer, on top of the frozen products, for T tokens on a rank: two products each, T r in
+/// and T out r, and a multiplication and an addition of what they give, fused in one kernel, 3 e T out (LoRALinear.forward in
+/// torchtune/modules/peft/lora.py, torchtune at bd2a0fc; Linear.forward in peft/tuners/lora/layer.py, PEFT at 5d602fd). Backward each
+/// product has its two, and the gradient of the half's input is added to that of the frozen product, 3 e T in. Limit: of a tensor group's
+/// adapters, r values a token travel for each, which is not counted.
 KernelWork adapters_forward(const Transformer& model, const Lora& lora, LayerHalf half,
                             const LayerShape& shape);
 KernelWork adapters_backward(const Transformer& model, const Lora& lora, LayerHalf half,

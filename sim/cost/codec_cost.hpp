@@ -13,7 +13,7 @@
 
 namespace windtunnel {
 
-/// Whether a message of this size is compressed at all.
+/// True if a message of this size is compressed.
 inline bool is_compressed(const Compressor& compressor, Bytes size) {
   return size >= compressor.threshold;
 }
@@ -31,28 +31,29 @@ EncodedCollective encode_ring(const Compressor& compressor, const Device& device
 EncodedCollective encode_powersgd(const Compressor& compressor, const Device& device,
                                   const std::vector<CodecMatrix>& matrices, Bytes rest);
 
-/// What is left to wait for of a message's codec work when it goes in Q equal pieces, one behind the other through three machines:
+/// The exposed part of a message's codec work if it goes in Q equal pieces, one after the other, through a pipeline of three machines:
 /// the encoder (E in all), the wire (x = bytes / bandwidth) and the decoder (D).
 ///   whole = max(E, x, D) + (E + x + D - max(E, x, D)) / Q;   left of E + D: whole - x, shared between both ends in proportion
 /// A flow shop of equal jobs in series: the first piece passes all three, the others follow as fast as the slowest allows. The latency
-/// of the way is not in x: pieces are on the way at the same time, so the last one pays it once, after its bytes.
+/// of the path is not in x: pieces are in flight at the same time, so the last one pays it once, after its bytes.
 EncodedMessage in_chunks(const EncodedMessage& message, int chunks, Seconds wire);
 
 /// Why the codec cannot run on this device; nothing when it can.
 std::optional<std::string> missing_speed(const Compressor& compressor, const Device& device);
 
-/// What a codec keeps on one rank. A library's buffer bounds what is encoded at once; a codec that is only for what-ifs keeps nothing.
+/// Memory that a codec keeps on one rank. A library's buffer bounds how much is encoded at once; a codec that is only for what-ifs keeps
+/// nothing.
 
 /// At each end of a message between stages: the encoded message, or its factors. At the sender also the residual, 4 bytes a value.
 KeptByCodec kept_of_message(const Compressor& compressor, const CodecMessage& message);
 
-/// Of a ring: two encoded blocks, one sent, one received.
+/// Kept for a ring: two encoded blocks, one sent, one received.
 KeptByCodec kept_of_ring(const Compressor& compressor, Bytes payload, Bytes element, int members);
 
-/// Of gradients: the blocks of their ring where they are sent as values, and with error feedback a residual of 4 bytes a value.
+/// Kept for gradients: the blocks of their ring if they are sent as values, and with error feedback a residual of 4 bytes per value.
 KeptByCodec kept_of_gradients(const Compressor& compressor, Bytes payload, Bytes element,
                               int members);
-/// Of gradients with these matrices, which may be sent as factors of each.
+/// Kept for gradients with these matrices, each of which may be sent as factors.
 KeptByCodec kept_of_gradients(const Compressor& compressor,
                               const std::vector<CodecMatrix>& matrices, Bytes element, int members);
 
@@ -72,10 +73,10 @@ std::vector<CodecMatrix> gradient_matrices(const Transformer& model, const Plan&
 std::vector<CodecMatrix> expert_gradient_matrices(const Transformer& model, const Plan& plan,
                                                   StageId stage, int chunk);
 
-/// Whether the word embedding of tied first and last stages is synchronised over both and all replicas at once.
+/// True if the tied word embedding of first and last stage is synchronised over both stages and all replicas in one collective.
 bool fuses_embedding_sync(const Transformer& model, const Plan& plan);
 
-/// Whether a chunk holds a copy of the word embedding that is synchronised apart from the other gradients.
+/// True if a chunk holds a copy of the word embedding that is synchronised separately from the other gradients.
 bool holds_fused_embedding(const Transformer& model, const Plan& plan, StageId stage, int chunk);
 
 }  // namespace windtunnel

@@ -31,7 +31,7 @@ struct RingLayout {
   int num_members() const;
 };
 
-/// How a ring through members on these nodes runs: node after node, each edge spread over the members at its ends (NCCL's
+/// The edges of a ring through members on these nodes: node after node, each edge spread over the members at its ends (NCCL's
 /// channels leave a node through all its NICs).
 RingLayout ring_layout(const std::vector<NodeId>& node_of_member);
 
@@ -49,17 +49,17 @@ struct NodeExit {
   int nics = 0;
   bool operator==(const NodeExit&) const = default;
 };
-/// Of these GPUs of `node`, whatever node comes next.
+/// The exit of these GPUs of `node`, whichever node comes next.
 NodeExit exit_of(const Platform& platform, NodeId node, const NodeType& type,
                  const std::vector<int>& gpus);
 /// The same to the node `next`.
 NodeExit exit_to(const Platform& platform, NodeId node, NodeId next, NodeExit exit);
-/// Of the node whose ring step, alone on its links, is the slowest.
+/// The exit of the node whose ring step, alone on its links, is the slowest.
 NodeExit slowest_exit(const Platform& platform, const CollectiveMembers& members);
 
 /// The part of an all-reduce's volume and steps that a collective has: all of them, or half.
 double share_of(RingKind work);
-/// Of a label whose collective is a ring.
+/// The kind of ring of a label whose collective is one.
 RingKind ring_kind_of(Label label);
 
 /// A collective to be split into steps.
@@ -90,7 +90,7 @@ struct MemberFlow {
   Bytes bytes{};
 };
 
-/// What is played: first the latency, then the flows, beside them the fixed part.
+/// Steps that the engine simulates: first the latency, then the flows, overlapped with the fixed part.
 struct CollectiveSteps {
   std::string algorithm =
       "ring";  ///< NodeCrossing::algorithm; in one node "NVLS" where the switch reduces
@@ -99,7 +99,7 @@ struct CollectiveSteps {
   std::vector<MemberFlow> flows;
 };
 
-/// What all members of a ring send together: 2 (N-1)/N * payload from each rank (all-reduce; half of it otherwise).
+/// Bytes that all members of a ring send together: 2 (N-1)/N * payload from each rank (all-reduce; half of it otherwise).
 Bytes ring_traffic(const CollectiveTask& task);
 /// `volume` over each edge between nodes.
 std::vector<MemberFlow> edge_flows(const RingLayout& layout, Bytes volume);
@@ -119,7 +119,7 @@ struct CollectiveAlgorithm {
 
 /// The table. The first is the default.
 const std::vector<CollectiveAlgorithm>& collective_algorithms();
-/// Of a name that the table has.
+/// The algorithm of a name that the table has.
 const CollectiveAlgorithm& collective_algorithm(std::string_view name);
 
 /// One collective through one rank of each member, once for every rank of a member. Inside and between nodes as in a pipeline: by the

@@ -168,7 +168,7 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task) {
   // A hop of Simple takes 14 us on InfiniBand; networks that take longer tell NCCL so.
   constexpr Seconds usual_hop{14e-6};
   const BytesPerSecond line = task.rate * (task.sharing * task.links.step_over_rate);
-  std::vector<NodeCrossing> ways;
+  std::vector<NodeCrossing> candidates;
   for (const TunerChoice& choice :
        tuner_choices({payload, task.members, task.nodes, line, task.links.wires,
                       std::clamp(task.nics, 1, static_cast<int>(std::ceil(per_node))),
@@ -194,7 +194,7 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task) {
       crossing.volume = payload * sent;
       crossing.latency = (task.hop + chunk * (sent / 2) / task.rate) * up_and_down;
       if (per_node > 1) {
-        // What the node's wires carry from one member to the next, by a payload of many chunks.
+        // Time of a chunk from one member to the next over the node's wires, measured with a payload of many chunks.
         const Seconds chunk_in_node =
             task.in_node(1_GiB) * (chunk / 1_GiB * per_node / (2 * (per_node - 1)));
         crossing.latency += (task.hop_in_node + chunk_in_node) * (2 * (std::ceil(per_node) - 1));
@@ -212,9 +212,9 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task) {
           (task.hop + chunks * (sent / 2) / task.rate) * up_and_down + in_switch.fill;
       crossing.in_node = in_switch.rounds;
     }
-    ways.push_back(crossing);
+    candidates.push_back(crossing);
   }
-  return ways;
+  return candidates;
 }
 
 Seconds time_alone(const CrossingTask& task, const NodeCrossing& crossing) {
@@ -222,11 +222,12 @@ Seconds time_alone(const CrossingTask& task, const NodeCrossing& crossing) {
 }
 
 NodeCrossing crossing(const CrossingTask& task, std::string_view algorithm) {
-  std::vector<NodeCrossing> ways = crossings(task);
+  std::vector<NodeCrossing> candidates = crossings(task);
   const auto is_other = [&](const NodeCrossing& each) { return each.algorithm != algorithm; };
-  if (!std::all_of(ways.begin(), ways.end(), is_other)) std::erase_if(ways, is_other);
+  if (!std::all_of(candidates.begin(), candidates.end(), is_other))
+    std::erase_if(candidates, is_other);
   return *std::min_element(
-      ways.begin(), ways.end(),
+      candidates.begin(), candidates.end(),
       [](const NodeCrossing& a, const NodeCrossing& b) { return a.reckoned < b.reckoned; });
 }
 

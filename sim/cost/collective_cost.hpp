@@ -15,17 +15,17 @@ namespace windtunnel {
 /// the whole reduced or gathered tensor:
 ///   T = max( T0(n), S/n * (k (n-1) + l) / B + 2 S (n-1)/n / B * (S0(n)/S)^g ),   k = 2 in an all-reduce, 1 in its halves
 /// or, where the floor is added,  T0(n) + ...
-/// B: what NVLink carries one way. l: a block of NCCL's kernels goes through the steps of a ring one after the other, and the last of a
-/// scatter (recvReduceCopy) and of a gather (recv) send nothing (src/device/reduce_scatter.h and all_gather.h, NCCL 2.8 to 2.30); they last as
-/// long as l steps that send, of which a reduce-scatter has 0.69, an all-gather 0.31 and an all-reduce all (fitted on 2 and 8 H100, 60
-/// rows). S0, g: what is lost to launches and small chunks, in a gather as much as in an all-reduce of the same payload
-/// (nccl-tests-a100). Fits to NCCL tables, 1 MiB to 1 GiB (docs/model.md); nothing below 1 MiB is constrained. A mesh has num_rings() of
-/// them. Small messages go by a protocol of less bandwidth: the tables show NCCL change over at 0.28 MiB a GPU and ring on V100, whatever n
-/// is.
+/// B: bandwidth of NVLink in one direction. l: a block of NCCL's kernels goes through the steps
+/// of a ring one after the other, and the last of a scatter (recvReduceCopy) and of a gather (recv) send nothing
+/// (src/device/reduce_scatter.h and all_gather.h, NCCL 2.8 to 2.30); they last as long as l steps that send, of which a reduce-scatter has
+/// 0.69, an all-gather 0.31 and an all-reduce all (fitted on 2 and 8 H100, 60 rows). S0, g: what is lost to launches and small chunks, in a
+/// gather as much as in an all-reduce of the same payload (nccl-tests-a100). Fits to NCCL tables, 1 MiB to 1 GiB (docs/model.md); nothing
+/// below 1 MiB is constrained. A mesh has num_rings() of them. Small messages go by a protocol of less bandwidth: the tables show NCCL
+/// change over at 0.28 MiB a GPU and ring on V100, whatever n is.
 Seconds in_node_ring(const Interconnect& interconnect, const std::vector<int>& gpus, Bytes payload,
                      RingKind kind);
 
-/// Whether NCCL lets the switch reduce (NVLS): among more than 2 GPUs (ncclNvlsInit, src/transport/nvls.cc, NCCL 2.26).
+/// True if NCCL lets the switch reduce (NVLS): among more than 2 GPUs (ncclNvlsInit, src/transport/nvls.cc, NCCL 2.26).
 bool reduces_in_switch(const Interconnect& interconnect, std::size_t gpus);
 
 /// An all-reduce by the switch: until its first chunks are through, and rounds of chunks.
@@ -55,7 +55,7 @@ Seconds in_node_all_reduce(const Interconnect& interconnect, const std::vector<i
 Seconds in_node_collective(const Interconnect& interconnect, const std::vector<int>& gpus,
                            Bytes payload, RingKind kind);
 
-/// What the links of a node are to NCCL's tuner.
+/// The links of a node as NCCL's tuner sees them.
 struct NodeLinks {
   BytesPerSecond wires{};     ///< out of a GPU to the others of its group
   double step_over_rate = 1;  ///< nccl_step() over what a NIC attains
@@ -76,7 +76,7 @@ double ring_all_reduce_crossings(int members, int nodes);
 /// Latency of those 2 (n-1) hops, one after the other, as ncclTopoTuneModel counts it (src/graph/tuning.cc, NCCL 2.8 to 2.30; in
 /// microseconds 3.4 inside a node and 14 between nodes, with large messages). Inside one node it is in the floor.
 Seconds ring_all_reduce_latency(int members, int nodes, Seconds hop, Seconds hop_in_node);
-/// Of one hop among the GPUs of a node: its floor grows by two of them with each GPU.
+/// Latency of one hop between GPUs of a node: the floor grows by two of them with each GPU.
 Seconds hop_in_node(const Interconnect& interconnect);
 
 /// A collective over several nodes.
@@ -96,8 +96,8 @@ struct CrossingTask {
   double sharing = 1;  ///< collectives on the same NICs, of which NCCL does not know
 };
 
-/// What it takes:  latency + max(in_node, volume / rate),  since what NICs send has been reduced in the node before: a pipeline of chunks,
-/// which lasts as long as its slowest part, and before that until its first chunk has come through.
+/// Terms of its time:  latency + max(in_node, volume / rate),  since the data that NICs send has been reduced in the node before: a
+/// pipeline of chunks, which lasts as long as its slowest part, and before that until its first chunk has come through.
 struct NodeCrossing {
   std::string_view algorithm = "ring";   ///< TunerChoice::algorithm
   std::string_view protocol = "Simple";  ///< TunerChoice::protocol
@@ -130,7 +130,7 @@ std::vector<NodeCrossing> crossings(const CrossingTask& task);
 /// The one that NCCL's tuner picks. `algorithm`: of this one alone, as with NCCL_ALGO, where the nodes have it.
 NodeCrossing crossing(const CrossingTask& task, std::string_view algorithm = {});
 
-/// How long `crossing` takes alone on its links.
+/// Time of `crossing` alone on its links.
 Seconds time_alone(const CrossingTask& task, const NodeCrossing& crossing);
 
 }  // namespace windtunnel

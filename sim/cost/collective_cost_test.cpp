@@ -328,10 +328,10 @@ TEST_CASE("faster NICs never make a way of an all-reduce slower") {
       std::vector<Seconds> before(7, Seconds{1e9});
       for (double rate = 1; rate < 2000; rate *= 1.1) {
         const CrossingTask task = task_of(8 * nodes, nodes, BytesPerSecond{rate * 1e9}, in_switch);
-        const std::vector<NodeCrossing> ways = crossings(task);
-        for (std::size_t i = 0; i < ways.size(); ++i) {
-          CHECK(time_alone(task, ways[i]) <= before[i] * (1 + 1e-12));
-          before[i] = time_alone(task, ways[i]);
+        const std::vector<NodeCrossing> candidates = crossings(task);
+        for (std::size_t i = 0; i < candidates.size(); ++i) {
+          CHECK(time_alone(task, candidates[i]) <= before[i] * (1 + 1e-12));
+          before[i] = time_alone(task, candidates[i]);
         }
       }
     }

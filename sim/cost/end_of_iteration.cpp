@@ -21,12 +21,14 @@ void add_gradient_reduction(const EndInputs& in, std::vector<Operation>& to) {
   to.push_back(
       collective(in.plan->scatters_gradients() ? Label::scatter_gradients : Label::reduce_gradients,
                  gradients, overlap));
-  const int ways = in.plan->reducing_replicas();
-  if (ways < parallel.replicas())
-    to.push_back(collective(Label::reduce_shards, gradients / static_cast<double>(ways), overlap));
+  const int replicas = in.plan->reducing_replicas();
+  if (replicas < parallel.replicas())
+    to.push_back(
+        collective(Label::reduce_shards, gradients / static_cast<double>(replicas), overlap));
 }
 
-/// What the codec keeps of the gradients of chunks [first, last), or of those of their experts, which have ranks of their own.
+/// Memory that the codec keeps for the gradients of chunks [first, last), or for those of their experts, which have process groups of their
+/// own.
 KeptByCodec kept_of_gradients(const EndInputs& in, int first, int last, bool of_experts) {
   const Plan& plan = *in.plan;
   if ((!of_experts && plan.parallel.replicas() == 1) ||
@@ -54,15 +56,17 @@ Operation expert_reduction_of(const EndInputs& in) {
                     element_size(in.plan->training.gradient_type) * in.parameters.experts);
 }
 
-/// What the codec keeps of the gather of parameters, layer by layer, or of those of experts.
+/// Memory that the codec keeps for the gather of parameters, layer by layer, or for that of experts' parameters.
 KeptByCodec kept_of_gather(const EndInputs& in, bool of_experts) {
   const Plan& plan = *in.plan;
   if (!plan.compression.zero_gather) return {};
   const Bytes element = element_size(plan.training.precision);
-  const double parameters = of_experts ? expert_parameters(*in.model) / expert_ways(plan.parallel)
-                                       : layer_matrix_parameters(*in.model, plan.parallel.tensor);
-  return kept_of_ring(*plan.compression.zero_gather, element * parameters, element,
-                      of_experts ? expert_copies(plan.parallel) : sharding_ways(plan.parallel));
+  const double parameters = of_experts
+                                ? expert_parameters(*in.model) / expert_group_size(plan.parallel)
+                                : layer_matrix_parameters(*in.model, plan.parallel.tensor);
+  return kept_of_ring(
+      *plan.compression.zero_gather, element * parameters, element,
+      of_experts ? expert_copies(plan.parallel) : sharding_group_size(plan.parallel));
 }
 
 void add_reductions(const EndInputs& in, std::vector<Operation>& end) {
@@ -136,15 +140,15 @@ Seconds muon_time(const EndInputs& in) {
   return orthogonalisation_time(muon_matrices(*in.model, *in.plan, in.stage), context);
 }
 
-/// What the step moves on the GPU, of `stepped` parameters.
+/// Bytes that the step of `stepped` parameters moves on the GPU.
 Bytes step_traffic(const EndInputs& in, double stepped) {
   const Training& training = in.plan->training;
   const double saved = 2 * (moment_bytes(training) - matrix_moment_bytes(training));
   return Bytes{step_bytes(training, *in.software) * stepped - saved * in.parameters.matrices};
 }
 
-/// Of the parameters that the host steps. Gradients are copied to it as they are reduced, and weights back as the passes use them; it steps
-/// at the rate of its memory, which reads and writes main parameters and moments and reads the gradients:
+/// Time of the step of the parameters that the host steps. Gradients are copied to it as they are reduced, and weights back as the passes
+/// use them; it steps at the rate of its memory, which reads and writes main parameters and moments and reads the gradients:
 ///   copies beside the step (pinned buffers, parameter by parameter)  max(to, step, back),   else their sum
 /// HybridDeviceOptimizer.step in megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py, Megatron-LM at d98e8a6, with
 /// --overlap-cpu-optimizer-d2h-h2d or without it. Limits: the host's launches, and the first and last copies that nothing hides, are not counted.

@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// What the end of an iteration is made for: one stage on one kind of node.
+/// Inputs of the end of an iteration: one stage on one kind of node.
 struct EndInputs {
   const Transformer* model = nullptr;
   const Plan* plan = nullptr;
@@ -19,7 +19,7 @@ struct EndInputs {
   ParameterCounts parameters;  ///< of one rank; chunk_reductions(): of one of its chunks
 };
 
-/// What a stage does when its passes have ended, in order, payloads uncompressed: reduces its gradients, unless that was part of the
+/// Operations of a stage after its passes, in order, payloads uncompressed: it reduces its gradients, unless that was part of the
 /// passes; synchronises tied words where they are on two stages; steps the optimizer; gathers parameters of which it stepped a shard.
 /// Traffic classes, times and programs come from this list. Source: train_step in megatron/training.py, Megatron-LM v2.5:
 /// allreduce_gradients, then the word embeddings over the embedding group, then optimizer.step; parameters are gathered behind it as by
@@ -31,14 +31,14 @@ struct EndInputs {
 /// A reduction that overlaps the backward pass is `trailing`: the end waits for what is left of it.
 std::vector<Operation> end_of_iteration(const EndInputs& inputs);
 
-/// What a pass that reduces the gradients of its chunk does with them, payloads uncompressed: nothing where the stage's are reduced at once
-/// at the end (reduces_by_chunk). Where it overlaps the pass it does so piece by piece (gradient_buckets).
+/// Operations with which a pass reduces the gradients of its chunk, payloads uncompressed: none if all of the stage's are reduced together
+/// at the end (reduces_by_chunk). If the reduction overlaps the pass, it goes bucket by bucket (gradient_buckets).
 std::vector<Operation> chunk_reductions(const EndInputs& inputs, int chunk);
 
 /// Gradients of so many parameters as reduced, without those of experts.
 Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters);
 
-/// Whether linear weights are kept, and gathered, as operands. Those of nvfp4 stay bf16: "fp4_param and fp4_param_gather are not supported
+/// True if linear weights are kept, and gathered, as operands. Those of nvfp4 stay bf16: "fp4_param and fp4_param_gather are not supported
 /// for now" (MixedPrecisionConfig.finalize in megatron/bridge/training/mixed_precision.py, Megatron-Bridge at 0509780), and
 /// FP8_PARAM_GATHER=False in config_common_fp4.sh of NVIDIA's submissions to MLPerf Training 5.1. So do those with a scale for each row
 /// (Float8LinearConfig.__post_init__ in torchao/float8/config.py, torchao at 6243040).
@@ -54,7 +54,7 @@ Bytes linear_weight_size(const Plan& plan, const SoftwareProfile& software);
 
 /// The operation with this label; null: there is none.
 const Operation* find(const std::vector<Operation>& operations, Label label);
-/// Of the end of an iteration: what gathers or broadcasts the parameters of a sharded step; null: nothing does.
+/// The operation, at the end of an iteration, that gathers or broadcasts the parameters of a sharded step; null: there is none.
 const Operation* find_parameter_gather(const std::vector<Operation>& end);
 
 }  // namespace windtunnel

@@ -15,7 +15,7 @@
 namespace windtunnel {
 namespace {
 
-/// Whether at least one of `chosen` among `pool` experts is one of `here`: its probability.
+/// Probability that at least one of `chosen` experts, drawn from `pool`, is one of the `here` experts of this rank or node.
 double visits(double pool, double here, int chosen) {
   double none = 1;
   for (int i = 0; i < chosen; ++i) none *= std::max(0.0, pool - here - i) / std::max(1.0, pool - i);
@@ -51,15 +51,15 @@ std::vector<double> kept_shares(const Transformer::Experts& moe) {
   return shares;
 }
 
-/// The tokens of the fullest of `ways` ranks, over the mean.
-double fullest_rank(const std::vector<double>& shares, int ways) {
-  const std::size_t each = shares.size() / static_cast<std::size_t>(ways);
+/// The tokens of the fullest of `ranks` ranks, over the mean.
+double fullest_rank(const std::vector<double>& shares, int ranks) {
+  const std::size_t each = shares.size() / static_cast<std::size_t>(ranks);
   double most = 0;
   for (std::size_t first = 0; first < shares.size(); first += each) {
     const auto begin = shares.begin() + static_cast<std::ptrdiff_t>(first);
     most = std::max(most, std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(each), 0.0));
   }
-  return most * ways;
+  return most * ranks;
 }
 
 /// The same on every platform, as std::shuffle is not.
@@ -119,7 +119,7 @@ ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
   return time;
 }
 
-std::vector<double> expert_loads(const Transformer::Experts& moe, int ways) {
+std::vector<double> expert_loads(const Transformer::Experts& moe, int ranks) {
   if (moe.balance.is_even())
     return moe.capacity > 0 && moe.capacity < 1 ? std::vector{moe.capacity} : std::vector<double>{};
   constexpr int draws = 256;
@@ -127,17 +127,17 @@ std::vector<double> expert_loads(const Transformer::Experts& moe, int ways) {
   const std::vector<double> shares = kept_shares(moe);
   // One simulation asks many times: for its memory, its operations and their times.
   struct Answer {
-    int ways = 0;
+    int ranks = 0;
     std::vector<double> shares, loads;
   };
   thread_local Answer last;
-  if (ways == last.ways && shares == last.shares) return last.loads;
-  Answer answer{ways, shares, {}};
+  if (ranks == last.ranks && shares == last.shares) return last.loads;
+  Answer answer{ranks, shares, {}};
   std::vector<double> drawn = shares;
   std::mt19937_64 random(seed);
   for (int draw = 0; draw < draws; ++draw) {
     shuffle(drawn, random);
-    answer.loads.push_back(fullest_rank(drawn, ways));
+    answer.loads.push_back(fullest_rank(drawn, ranks));
   }
   last = std::move(answer);
   return last.loads;
@@ -153,8 +153,8 @@ double kept_share(const Transformer::Experts& moe) {
   return std::accumulate(shares.begin(), shares.end(), 0.0);
 }
 
-ExpertLoad expert_load(const Transformer::Experts& moe, int ways) {
-  const std::vector<double> loads = expert_loads(moe, ways);
+ExpertLoad expert_load(const Transformer::Experts& moe, int ranks) {
+  const std::vector<double> loads = expert_loads(moe, ranks);
   if (loads.empty()) return {};
   ExpertLoad load{0, 0};
   for (const double each : loads) {

@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// How the ranks that exchange the tokens of a layer lie on nodes. NVLink domains are nodes (in_domains).
+/// The ranks that exchange the tokens of a layer, and the nodes they are on. NVLink domains count as nodes (in_domains).
 struct ExpertGroup {
   int ranks = 1, nodes = 1;
   int most_in_node = 1, fewest_in_node = 1;
@@ -55,10 +55,10 @@ struct ExchangeTime {
 ExchangeTime exchange_time(const ExchangeBytes& bytes, const ExpertGroup& group,
                            const NodeType& node, const Fabric& fabric);
 
-/// Tokens of the fullest of `ways` ranks over those of the mean one, where they are not spread evenly: one value for each of 256 ways of
+/// Tokens of the fullest of `ranks` ranks over those of the mean one, where they are not spread evenly: one value for each of 256 draws of
 /// sharing out busy experts among ranks, drawn from a fixed seed. All ranks of a group wait for the fullest. Where tokens are spread evenly,
 /// one value if experts drop some of them (`capacity` below 1), and none otherwise. The mean is of all tokens, before any is dropped.
-std::vector<double> expert_loads(const Transformer::Experts& moe, int ways);
+std::vector<double> expert_loads(const Transformer::Experts& moe, int ranks);
 
 /// The same of what an exchange moves: an all-gather sends all tokens to all ranks, however full these are.
 double exchanged_load(ExpertDispatch dispatch, double load);
@@ -71,6 +71,6 @@ struct ExpertLoad {
   double slowest = 1;  ///< the mean of the draws
   double fullest = 1;  ///< the most of all
 };
-ExpertLoad expert_load(const Transformer::Experts& moe, int ways);
+ExpertLoad expert_load(const Transformer::Experts& moe, int ranks);
 
 }  // namespace windtunnel

@@ -10,14 +10,15 @@
 namespace windtunnel {
 namespace {
 
-/// What the ranks that cut an expert gather or scatter: they are neighbours, in one node or filling several.
+/// Times in which the ranks of an expert tensor group gather or scatter `payload`, inside nodes and between them. They are neighbours, in
+/// one node or filling several.
 std::array<Seconds, 2> cut_expert_times(const StageCostInputs& in, Bytes payload) {
-  const int ways = in.plan->parallel.expert_tensor;
-  std::vector<int> gpus(static_cast<std::size_t>(std::min(ways, in.node->gpus)));
+  const int ranks = in.plan->parallel.expert_tensor;
+  std::vector<int> gpus(static_cast<std::size_t>(std::min(ranks, in.node->gpus)));
   std::iota(gpus.begin(), gpus.end(), 0);
   const Seconds inside = in_node_ring(in.node->interconnect, gpus, payload, RingKind::all_gather);
-  if (ways <= in.node->gpus) return {inside, Seconds{0}};
-  const double share = static_cast<double>(ways - 1) / ways;
+  if (ranks <= in.node->gpus) return {inside, Seconds{0}};
+  const double share = static_cast<double>(ranks - 1) / ranks;
   return {inside, payload * (share * in.node->gpus) /
                           (in.node->effective_nic_rate() * static_cast<double>(in.node->nics)) +
                       in.fabric->latency + in.fabric->collective_latency};

@@ -18,7 +18,7 @@ std::array<Seconds, 2> expert_collective_times(const StageCostInputs& in,
 /// The loads at which operations are timed where tokens are not spread evenly: the mean of all draws, and the two ends.
 struct TimedLoads {
   double mean = 1, least = 1, most = 1;
-  /// Whether one draw differs from another.
+  /// True if one draw differs from another.
   bool differ() const;
 };
 TimedLoads timed_loads(const StageCostInputs& in);

@@ -59,7 +59,7 @@ Seconds memory_time(Bytes traffic, const Device& device);
 /// close to max(gpu, cpu); the CPU runs ahead, so the floor holds for a whole pass of a stage, not
 /// kernel by kernel (docs/model.md).
 Seconds with_launch_floor(Seconds gpu, Seconds cpu, double sharpness);
-/// How long `work` takes of all that the CPU launches, and no less than itself.
+/// Duration of `work` whose launches take the CPU that long; never less than `work`.
 Seconds with_launch_floor(Seconds work, const LaunchFloor& floor);
 
 }  // namespace windtunnel

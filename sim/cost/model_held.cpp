@@ -14,8 +14,8 @@ constexpr Bytes single{4};  // of an fp32 value
 /// recipes of Megatron-LM, NeMo and torchtitan].
 bool has_dropout(const Transformer& model) { return model.family != "llama"; }
 
-/// Of one value of the output head, `element` wide, on one of `ways` ranks that share out the vocabulary.
-Bytes logit_bytes(CrossEntropy kind, Bytes element, int ways) {
+/// Bytes per logit of the output head, `element` wide, on one of `ranks` ranks that share out the vocabulary.
+Bytes logit_bytes(CrossEntropy kind, Bytes element, int ranks) {
   const bool is_half = element < single;
   switch (kind) {
     case CrossEntropy::in_place:
@@ -29,7 +29,7 @@ Bytes logit_bytes(CrossEntropy kind, Bytes element, int ways) {
     case CrossEntropy::vocab_parallel_copied:
       return single * 2.0;
     case CrossEntropy::plain:
-      return single * (ways > 1 ? 4.0 : 3.0);
+      return single * (ranks > 1 ? 4.0 : 3.0);
     case CrossEntropy::chunked:
       break;
   }
@@ -39,10 +39,10 @@ Bytes logit_bytes(CrossEntropy kind, Bytes element, int ways) {
 /// The same of a plan.
 Bytes logit_bytes(const Training& training, Bytes element, int tensor) {
   constexpr double chunks = 8;
-  const int ways = training.loss_parallel ? tensor : 1;
+  const int ranks = training.loss_parallel ? tensor : 1;
   if (training.cross_entropy != CrossEntropy::chunked)
-    return logit_bytes(training.cross_entropy, element, ways);
-  return logit_bytes(training.compile ? CrossEntropy::fused : CrossEntropy::plain, element, ways) /
+    return logit_bytes(training.cross_entropy, element, ranks);
+  return logit_bytes(training.compile ? CrossEntropy::fused : CrossEntropy::plain, element, ranks) /
          chunks;
 }
 
@@ -112,7 +112,7 @@ Divisible<Bytes> ModelHeld::attention_tensors() const {
     return {elements(inputs + 1 + into) + tokens(d_), elements(keys + (1 + outputs) * values)};
   }
   const double groups = model_.kv_heads / static_cast<double>(model_.heads);
-  // Of all heads together, in hidden sizes.
+  // Width of all heads together, in hidden sizes.
   const double width = model_.given_head_size > 0 ? model_.heads_width() / h_ : 1;
   // Norms of queries and keys read what the projection gave.
   const double normed = model_.qk_norm == QueryKeyNorm::none ? 0 : n_ * (1 + groups);
@@ -122,7 +122,7 @@ Divisible<Bytes> ModelHeld::attention_tensors() const {
   const bool is_read =
       keeps_input_of({LoraTarget::q_proj, LoraTarget::k_proj, LoraTarget::v_proj}) ||
       (model_.norms == 1 && keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}));
-  // Of keys and values once more, or of those that are repeated.
+  // A second copy of keys and values, or the repeated ones.
   const double copies = copies_.copies_heads && groups == 1 ? 2
                         : copies_.repeats_heads             ? 2 - 2 * groups
                                                             : 0;
@@ -159,7 +159,7 @@ Held ModelHeld::attention() const {
 }
 
 Held ModelHeld::feed_forward() const {
-  // What norms read and give; attention has kept the layer's input where both halves read it, and a norm's output where they share it.
+  // Inputs and outputs of norms. Attention has kept the layer's input if both halves read it, and the norm's output if they share it.
   const double normed = model_.norms == 1 ? 0 : 1;
   const double inputs = n_ * ((model_.parallel_residual ? 0 : 1) + (model_.norms > 2 ? 1 : 0));
   Held held;
@@ -168,7 +168,7 @@ Held ModelHeld::feed_forward() const {
   freeze(held, LayerHalf::feed_forward);
   held.at(Kept::saved).divided = elements(f_);
   held.at(Kept::module_input).whole = elements(normed);
-  // Of the inner width: what the nonlinearity reads, and gives to a product with the gate, and what the last matrix reads.
+  // Tensors of the inner width: the input of the nonlinearity, its output for the product with the gate, and the last matrix's input.
   const double nonlinear = model_.gated_mlp ? (copies_.keeps_gate ? 3 : 2) : 1;
   const double last = keeps_input_of({LoraTarget::down_proj}) ? 1 : 0;
   const double first = keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}) ? normed : 0;
@@ -239,7 +239,7 @@ Held ModelHeld::head() const {
   Held held;
   held.parameters = head_parameters(model_, plan_.parallel.tensor, plan_.head_place());
   if (plan_.training.lora.is_used()) held.frozen = held.parameters;
-  // Of each depth of multi-token prediction what its norms read, and both hidden states joined.
+  // For each depth of multi-token prediction: the inputs of its norms, and both hidden states concatenated.
   const bool casts = is_quantized(plan_.training.precision);
   const Bytes joined = casts ? operands(2) : elements(2);
   held.at(Kept::tensors).whole = (elements(3) + joined) * model_.mtp_layers;

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// What the operations of a model hold before anything is split.
+/// Memory that the operations of a model hold before anything is split.
 ///
 /// Symbols: s the rank's part of a sequence, b microbatch, h hidden, a heads, g = kv_heads/a, f = ffn_hidden/h, e bytes of an element, d bytes of an element of a
 /// dropout mask, V' padded vocabulary; | stands between what a tensor group has whole and what it divides.
@@ -33,10 +33,11 @@ class ModelHeld {
   /// With `copies_heads`, where each query has keys and values of its own, 5 for the 3 of Q, K and V.
   Held attention() const;
   Held feed_forward() const;
-  /// Of a layer with experts. Tokens of a rank: the norm's input and the router's, and fp32 probabilities; each token's copies as the
-  /// experts' inputs, and the inputs of nonlinearity and second matrix, which are not kept by token but by copy. What a nonlinearity without
-  /// a gate gives is kept before and after it is weighted by the router (TEGroupedMLP.forward in megatron/core/transformer/moe/experts.py,
-  /// Megatron-Core 0.13; with a gate one kernel does both). Parameters of experts stand as undivided: the tensor group does not divide them.
+  /// Held by a layer with experts. Tokens of a rank: the norm's input and the router's, and fp32 probabilities; each token's copies as the
+  /// experts' inputs, and the inputs of nonlinearity and second matrix, which are not kept by token but by copy. The output of a
+  /// nonlinearity without a gate is kept before and after it is weighted by the router (TEGroupedMLP.forward in
+  /// megatron/core/transformer/moe/experts.py, Megatron-Core 0.13; with a gate one kernel does both). Parameters of experts stand as
+  /// undivided: the tensor group does not divide them.
   Held routing() const;
   Held experts() const;
   Held shared_experts() const;
@@ -57,22 +58,22 @@ class ModelHeld {
   Bytes tokens(double bytes) const { return Bytes{bytes * s_ * b_ * h_}; }
   Bytes elements(double count) const { return e_ * (count * s_ * b_ * h_); }
   Bytes operands(double count) const { return q_ * (count * s_ * b_ * h_); }
-  /// Of a matrix with this many rows and the hidden size as columns. Megatron-LM keeps Q, K and V in one matrix and, when gated, both halves
-  /// of the first MLP matrix in one. With adapters, of the largest matrix of theirs.
+  /// Weight gradient of a matrix with this many rows and the hidden size as columns. Megatron-LM keeps Q, K and V in one matrix and, when
+  /// gated, both halves of the first MLP matrix in one. With adapters, of the largest matrix of theirs.
   Divisible<Bytes> weight_gradient(double rows, LayerHalf half) const;
 
   /// Freezes the half, where there are adapters, and adds theirs.
   void freeze(Held& held, LayerHalf half) const;
-  /// What the first matrix of each adapter gives the second, for its gradient:  e r s b.
+  /// Output of each adapter's first matrix, kept for the gradient of the second:  e r s b.
   Bytes between_adapters(LayerHalf half) const;
-  /// Whether the input of one of these products is kept for a weight gradient: of a frozen product without an adapter it is not.
+  /// True if the input of one of these products is kept for a weight gradient; that of a frozen product without an adapter is not.
   bool keeps_input_of(std::initializer_list<LoraTarget> products) const;
 
-  /// What the router gives each token for each expert, in fp32.
+  /// The router's probabilities of each token for each expert, in fp32.
   Bytes probabilities() const;
   Divisible<Bytes> attention_tensors() const;
-  /// Where operations are recomputed: the layer's input, attention's output, queries and values, and the sum over the tensor group. Of the
-  /// MLP the first of its products.
+  /// Kept if operations are recomputed: the layer's input, attention's output, queries and values, and the sum over the tensor group; of
+  /// the MLP the first of its products.
   Divisible<Bytes> attention_saved() const;
 
   const Transformer& model_;

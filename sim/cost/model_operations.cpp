@@ -12,7 +12,7 @@
 namespace windtunnel {
 namespace {
 
-/// What computes fused attention in a layer of this precision: fp8 needs the scales of quantised linear layers.
+/// The kernel of fused attention in a layer of this precision: fp8 needs the scales of quantised linear layers.
 FlashKernel flash_kernel(const StageCostInputs& in, Precision precision) {
   const FlashKernel kernel = in.plan->training.attention_kernel;
   return kernel == FlashKernel::fp8 && !is_quantized(precision) ? FlashKernel::cudnn : kernel;
@@ -76,8 +76,8 @@ LayerShape shape_of(const StageCostInputs& in, Precision precision) {
 
 FlopCounts all(Flops flops) { return {flops, flops, flops, flops}; }
 
-/// Of the attention core: two products forward, four backward. Flash attention leaves out what the causal mask hides, and backward makes the
-/// scores a second time: five products (Dao 2023, arXiv:2307.08691, 3.1).
+/// FLOPs of the attention core: two products forward, four backward. Flash attention skips what the causal mask hides, and backward
+/// computes the scores a second time: five products (Dao 2023, arXiv:2307.08691, 3.1).
 FlopCounts core_flops(const Transformer& model, const LayerShape& shape, double products,
                       double with_scores) {
   constexpr double half = 0.5, in_forward = 2;
@@ -109,8 +109,8 @@ Seconds launch_time(const StageCostInputs& in, const KernelWork& work) {
   return in.software->launch.kernel * (kernels * in.node->launch_slowdown);
 }
 
-/// What the CPU launches for one expert after another takes longer than launch_time() has it. Not where each expert takes a fixed number
-/// of tokens (`capacity`): the host need not wait for the device to learn how many came, and launches ahead
+/// Extra launch time of work that is launched for one expert after another, on top of launch_time(). None if each expert takes a fixed
+/// number of tokens (`capacity`): the host need not wait for the device to learn how many came, and launches ahead
 /// (moe_pad_expert_input_to_capacity: token_dispatcher.py in megatron/core/transformer/moe, drop_and_pad, Megatron-Core 0.14).
 Seconds loop_time(const StageCostInputs& in, const KernelWork& work) {
   const SoftwareProfile::Experts& stack = experts_of(in);
@@ -165,7 +165,7 @@ class ModelWriter {
     return result;
   }
 
-  /// Where the weights are frozen, gradients only pass through them.
+  /// Sets the times of a layer's backward pass. Gradients only pass through frozen weights.
   void time_layer(Backward& operation, const KernelWork& given, Seconds accumulation) const {
     const KernelWork work = is_frozen() ? without_weight_gradients(given) : given;
     auto& [whole, inputs, weights] = operation;
@@ -279,7 +279,8 @@ class ModelWriter {
     weight_gradient().layer.push_back(operation.weights);
   }
 
-  /// Of an operation that some of the layers have, the mean over all of them. What the backward pass of one layer holds is whole.
+  /// Scales an operation that a share of the layers has to the mean over all layers. The memory that one layer's backward pass holds stays
+  /// whole.
   static void scale_both(Operation& ahead, Backward& back, double share) {
     for (Operation* operation : {&ahead, &back.whole, &back.inputs, &back.weights})
       scale(*operation, share);
@@ -287,14 +288,15 @@ class ModelWriter {
     for (Divisible<Bytes>& tensor : ahead.held.tensors) tensor = tensor * share;
   }
 
-  /// A kernel of a layer with experts, both ways.
-  struct BothWays {
+  /// A kernel of a layer with experts, forward and backward.
+  struct ForwardAndBackward {
     Operation ahead;
     Backward back;
   };
-  BothWays expert_part(Label label, const Held& held, const Held& held_back,
-                       const KernelWork& ahead, const KernelWork& back, double share) const {
-    BothWays part{kernel(label, {}), backward_of(label, held_back)};
+  ForwardAndBackward expert_part(Label label, const Held& held, const Held& held_back,
+                                 const KernelWork& ahead, const KernelWork& back,
+                                 double share) const {
+    ForwardAndBackward part{kernel(label, {}), backward_of(label, held_back)};
     part.ahead.held = held;
     if (is_timed()) {
       part.ahead.time = kernel_time(ahead, context_);
@@ -312,7 +314,7 @@ class ModelWriter {
     return part;
   }
 
-  void add_loops(BothWays& part, const KernelWork& ahead, const KernelWork& back) const {
+  void add_loops(ForwardAndBackward& part, const KernelWork& ahead, const KernelWork& back) const {
     part.ahead.launch += loop_time(in_, ahead);
     add_launch(part.back, loop_time(in_, back));
   }
@@ -324,14 +326,15 @@ class ModelWriter {
       ahead = experts_forward(*in_.model, shape_);
       back = experts_backward(*in_.model, shape_);
     }
-    const BothWays routing = expert_part(Label::routing, held_.routing(), {}, ahead.routing,
-                                         back.routing, share),
-                   shared = expert_part(Label::shared_experts, held_.shared_experts(), {},
-                                        ahead.shared, back.shared, share),
-                   experts = expert_part(Label::experts, held_.experts(), held_.experts_backward(),
-                                         ahead.experts, back.experts, share),
-                   merging =
-                       expert_part(Label::merging, {}, {}, ahead.merging, back.merging, share);
+    const ForwardAndBackward routing = expert_part(Label::routing, held_.routing(), {},
+                                                   ahead.routing, back.routing, share),
+                             shared = expert_part(Label::shared_experts, held_.shared_experts(), {},
+                                                  ahead.shared, back.shared, share),
+                             experts = expert_part(Label::experts, held_.experts(),
+                                                   held_.experts_backward(), ahead.experts,
+                                                   back.experts, share),
+                             merging = expert_part(Label::merging, {}, {}, ahead.merging,
+                                                   back.merging, share);
     const bool has_shared = in_.model->moe->shared_ffn_hidden > 0;
     add_ahead(routing.ahead);
     if (has_shared) add_ahead(shared.ahead);
@@ -410,7 +413,7 @@ class ModelWriter {
 
   void time_head(Operation& ahead, Backward& back) const {
     const double factor = in_.node->device.gemm.head_factor;
-    // Of each logit that the rank's own head gives.
+    // Traffic per logit of the rank's own head.
     const double traffic = in_.software->cross_entropy_bytes *
                            (in_.plan->training.loss_parallel ? 1 : in_.plan->parallel.tensor);
     const KernelContext context = base_context(context_);
@@ -516,10 +519,10 @@ Operation attention_core(const StageCostInputs& in) {
   return core;
 }
 
-std::vector<PartAgain> parts_again(const StageCostInputs& in) {
+std::vector<RecomputedPart> recomputed_parts(const StageCostInputs& in) {
   using Module = RecomputedModule;
   const RecomputedModules& modules = in.plan->training.recompute_modules;
-  std::vector<PartAgain> parts;
+  std::vector<RecomputedPart> parts;
   if (modules.has(Module::norms) && in.model->mla)
     parts.push_back(
         {Label::attention, part_again(in, Label::recomputed_attention, norm_forward), Kept::norm});

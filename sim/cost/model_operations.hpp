@@ -6,7 +6,8 @@
 
 namespace windtunnel {
 
-/// What one chunk of the model does on one rank, before anything is split: kernels with their times, launches and FLOPs, and what they hold.
+/// Operations of one chunk of the model on one rank, before anything is split: kernels with their times, launches and FLOPs, and the memory
+/// they hold.
 ///  - Layer: attention and feed-forward network; backward twice the products, and gradient accumulation with the weight gradients.
 ///  - First chunk of the model: embedding. Last chunk: head and cross-entropy.
 ///  - Launches: those of a layer with its first kernel; embedding and head take shares of a layer's. Of a split backward pass each
@@ -18,7 +19,7 @@ Operation flash_core_backward(const StageCostInputs& inputs);
 /// The attention core, forward.
 Operation attention_core(const StageCostInputs& inputs);
 /// Parts of a layer's operations that run again where the plan recomputes modules, in the order of the forward pass.
-std::vector<PartAgain> parts_again(const StageCostInputs& in);
+std::vector<RecomputedPart> recomputed_parts(const StageCostInputs& in);
 
 /// A half of a layer, forward, as far as a stack runs it again that recomputes operations.
 Operation half_again(const StageCostInputs& inputs, LayerHalf half);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int steps = 5;
 
-/// Of a layer's attention.
+/// The matrices of a layer's attention.
 std::vector<MatrixShape> split_attention_shapes(const Transformer& model) {
   if (model.mla) return attention_shapes(model, 1);
   using enum LoraTarget;
@@ -31,7 +31,7 @@ std::vector<EqualMatrices> muon_matrices(const Transformer& model, const Plan& p
   const Parallel& parallel = plan.parallel;
   const ChunkRole role = stage_role(model, plan, stage);
   const bool shares = parallel.zero_stage > 0;
-  const double owners = shares ? sharding_ways(parallel) : 1, layers = role.layers,
+  const double owners = shares ? sharding_group_size(parallel) : 1, layers = role.layers,
                with_experts = role.expert_layers;
   std::vector<EqualMatrices> matrices;
   const auto add = [&matrices](const std::vector<MatrixShape>& shapes, double count) {

@@ -28,11 +28,11 @@ std::vector<EqualMatrices> muon_matrices(const Transformer& model, const Plan& p
 /// and muon_fp32_matmul_prec "medium", the defaults of Megatron-LM. Jordan et al. 2024 (kellerjordan.github.io/posts/muon).
 std::vector<Gemm> newton_schulz_products(const MatrixShape& matrix);
 
-/// Of all matrices of the rank. `context`: of the stack's products in bf16.
+/// Time for all matrices of the rank. `context`: that of the stack's products in bf16.
 Seconds orthogonalisation_time(const std::vector<EqualMatrices>& matrices,
                                const KernelContext& context);
 
-/// What the step holds while it works on the largest of them: the update in fp32, X twice and A and B in bf16.
+/// Memory of the step while it works on the largest matrix: the update in fp32, X twice and A and B in bf16.
 Bytes orthogonalisation_memory(const std::vector<EqualMatrices>& matrices);
 
 }  // namespace windtunnel

@@ -149,7 +149,7 @@ std::vector<TunerChoice> tuner_choices(const TunerInput& input) {
 }
 
 bool tuner_picks_switch(Bytes payload, int gpus, BytesPerSecond wires) {
-  // Of a channel for each GPU that reduces, beside which its links carry another: Hopper's speedArrayIntra (src/graph/search.cc)
+  // Rates of a channel per reducing GPU, whose links carry another channel too: Hopper's speedArrayIntra (src/graph/search.cc)
   constexpr std::array<double, 11> steps_inside{60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
   const double heads = std::min(gpus, most_nvls_heads);
   const auto* const step = std::find_if(steps_inside.begin(), steps_inside.end(), [&](double each) {

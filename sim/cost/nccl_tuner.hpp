@@ -10,10 +10,10 @@ namespace windtunnel {
 
 /// GPUs as NCCL's tables tell them apart (compCapIndex).
 enum class NcclGpu { volta, ampere, hopper, blackwell };
-/// By the number formats that it multiplies.
+/// Generation of the device, told by the number formats that it multiplies.
 NcclGpu nccl_gpu(const Device& device);
 
-/// What NCCL's search takes a NIC of this rate for: channels of the next lower of its steps (speedArrayInter, src/graph/search.cc).
+/// The rate that NCCL's search assigns to a NIC of this rate: the next lower one of its steps (speedArrayInter, src/graph/search.cc).
 BytesPerSecond nccl_step(BytesPerSecond nic);
 
 /// A collective over several nodes as NCCL's tuner sees it.
@@ -34,12 +34,12 @@ struct TunerInput {
 /// Most GPUs of a node that each reduce a part in the switch (NCCL_MAX_NVLS_ARITY).
 inline constexpr int most_nvls_heads = 32;
 
-/// What PAT attains of a ring's rate.
+/// Rate of PAT as a share of a ring's.
 inline constexpr double pat_share = 0.75;
-/// Of PAT among so many members, one a node.
+/// Latency of PAT among `members`, one per node.
 Seconds pat_latency(int members, Seconds hop);
 
-/// A way that it may take.
+/// One combination of algorithm and protocol that NCCL's tuner may choose for a collective.
 struct TunerChoice {
   std::string_view algorithm = "ring";   ///< "ring", "tree", "NVLS tree", "PAT"
   std::string_view protocol = "Simple";  ///< "Simple", "LL", "LL128"
@@ -48,16 +48,16 @@ struct TunerChoice {
   Seconds time(Bytes payload) const { return latency + payload / rate; }
 };
 
-/// What NCCL reckons that its ways take, of which it picks the least: ncclTopoTuneModel() and ncclTopoGetAlgoTime() (src/graph/tuning.cc, NCCL
-/// 2.26; Blackwell's limits of a channel are those of 2.28, the first that are not twice Hopper's). Inside nodes links have the rates of the
-/// platform, not steps. Of LL and LL128, whose tables NVIDIA measured, it is also what they take. With one member a node each hop is exposed:
-/// rings take the latency of a tree's hops, and halves of an all-reduce may go by PAT (Jeaugey, arXiv:2506.20252; ncclPatEnable()).
-/// Limits: hosts are Intel's; Blackwell's switches are reckoned with as Hopper's; the steps of NICs are Hopper's with the 10 and 5 GB/s of older
-/// GPUs; halves with several members a node have no LL and LL128, and reductions are sums (averages have no PAT); NVLink SHARP with in-network reduction and plugins'
-/// own tuners are not here.
+/// Times that NCCL's tuner estimates for each algorithm and protocol, of which it picks the least: ncclTopoTuneModel() and
+/// ncclTopoGetAlgoTime() (src/graph/tuning.cc, NCCL 2.26; Blackwell's limits of a channel are those of 2.28, the first that are not twice
+/// Hopper's). Inside nodes links have the rates of the platform, not steps. For LL and LL128, whose tables NVIDIA measured, the estimate
+/// is also our prediction. With one member per node each hop is exposed: rings take the latency of a tree's hops, and halves of an
+/// all-reduce may use PAT (Jeaugey, arXiv:2506.20252; ncclPatEnable()). Limits: hosts are Intel's; Blackwell's switches are modelled as
+/// Hopper's; the steps of NICs are Hopper's with the 10 and 5 GB/s of older GPUs; halves with several members per node have no LL and
+/// LL128, and reductions are sums (averages have no PAT); NVLink SHARP with in-network reduction and plugins' own tuners are not here.
 std::vector<TunerChoice> tuner_choices(const TunerInput& input);
 
-/// Whether in one node the switch is reckoned to be faster than rings by any protocol, among n GPUs of `wires`.
+/// True if the tuner estimates the switch to be faster than a ring of any protocol, inside one node, among n GPUs of `wires`.
 bool tuner_picks_switch(Bytes payload, int gpus, BytesPerSecond wires);
 
 }  // namespace windtunnel

@@ -84,7 +84,7 @@ TEST_CASE("with one GPU a node each hop is exposed") {
   const TunerInput each{1_MiB, 16, 16, 48_GBps, 370.8_GBps, 1, NcclGpu::hopper};
   CHECK(choice_of(each, "ring LL").latency.value() == doctest::Approx(156.6e-6));
   CHECK(choice_of(each, "ring LL").rate.value() == doctest::Approx(20.4e9 * 16 / 30));
-  // 14 + 8 * 8.5 us; two channels of 24 GB/s, less than their limits, at 0.92 * 120/128, a half of it for both ways, of which 0.6 at 1 MiB, and
+  // 14 + 8 * 8.5 us; two channels of 24 GB/s, less than their limits, at 0.92 * 120/128, a half of it for both directions, of which 0.6 at 1 MiB, and
   // 0.85 for a GPU that is parent, child and leaf at once.
   CHECK(choice_of(each, "tree LL128").latency.value() == doctest::Approx(82e-6));
   CHECK(choice_of(each, "tree LL128").rate.value() ==

@@ -37,7 +37,7 @@ void add_exchanges(const StageCostInputs& in, PassBytes& bytes) {
   bytes.expert_inputs = element * (values * gathered * in.plan->parallel.expert_tensor);
 }
 
-/// Of one rank.
+/// Adapter parameters of a layer on one rank.
 double layer_adapter_parameters(const Transformer& model, const Plan& plan) {
   const Lora& lora = plan.training.lora;
   return (adapter_parameters(model, lora, LayerHalf::attention) +
@@ -64,7 +64,8 @@ PassBytes pass_bytes(const StageCostInputs& in) {
   return bytes;
 }
 
-/// What a rank sends of an exchange's payload, which has a copy of each token for each GPU, without the tokens that experts drop.
+/// Share of an exchange's payload that a rank sends. The payload has a copy of each token for each GPU, without the tokens that experts
+/// drop.
 double exchanged_share(const StageCostInputs& in) {
   const Transformer::Experts& moe = *in.model->moe;
   const ExpertDispatch dispatch = experts_of(in).dispatch;
@@ -73,7 +74,7 @@ double exchanged_share(const StageCostInputs& in) {
          Bytes{1} * exchanged_load(dispatch, kept_share(moe));
 }
 
-/// How a ring inside a pass is compressed.
+/// Compression of a ring inside a pass.
 struct CompressedRing {
   const std::optional<Compressor>& compressor;
   RingKind kind;
@@ -89,16 +90,16 @@ CompressedRing compressed_ring(const StageCostInputs& in, Label label) {
   const Bytes element = element_size(in.plan->training.precision);
   if (row.group == GroupKind::tensor && label != Label::gather_message)
     return {compression.tensor_activations, RingKind::all_reduce, element, parallel.tensor};
-  const int ways =
-      row.group == GroupKind::expert_data ? expert_data_ways(parallel) : sharding_ways(parallel);
+  const int members = row.group == GroupKind::expert_data ? expert_data_parallel_size(parallel)
+                                                          : sharding_group_size(parallel);
   if (row.kind == OperationKind::all_gather && row.traffic == Traffic::zero_gather)
-    return {compression.zero_gather, RingKind::all_gather, element, ways};
+    return {compression.zero_gather, RingKind::all_gather, element, members};
   if (row.kind != OperationKind::reduce_scatter ||
       (row.traffic != Traffic::data_gradients && row.traffic != Traffic::zero_scatter))
     return {none, RingKind::all_reduce, element, 1};
   const bool chosen = compresses_gradients(compression, static_cast<int>(in.stage.index()));
   return {chosen ? compression.data_gradients : none, RingKind::reduce_scatter,
-          element_size(in.plan->training.gradient_type), ways};
+          element_size(in.plan->training.gradient_type), members};
 }
 
 /// Without a device as it was.
@@ -189,7 +190,7 @@ Seconds expert_time(const StageCostInputs& in, const Operation& operation) {
   return std::max(inside, between);
 }
 
-/// Of a tensor that a stack reads and writes once more around its gather or scatter.
+/// Time to copy a tensor that the stack reads and writes once more around its gather or scatter.
 Seconds copy_time(const StageCostInputs& in, Bytes payload) {
   if (!in.software->copies_tensor_collectives) return {};
   return memory_time(payload * 2.0, in.node->device);
@@ -216,7 +217,7 @@ Seconds crossing_time(const StageCostInputs& in, const Operation& operation) {
   return operation.label == Label::reduce_activation ? whole : whole / 2;
 }
 
-/// Of a collective while nobody else is on the network; nothing for tensor groups across nodes. A scattered message is gathered as
+/// Time of a collective on an idle network; zero for tensor groups across nodes. A scattered message is gathered as
 /// it was, whatever the codec of activations.
 Seconds collective_time(const StageCostInputs& in, const Operation& operation) {
   switch (group_of(operation.label)) {
@@ -311,7 +312,7 @@ PassCost fold(PassOperations& pass, Seconds read, double sharpness) {
   return cost;
 }
 
-/// What the GPU waits for while the host reads a microbatch (SoftwareProfile::BatchRead): launches, and broadcasts of a few bytes over the
+/// Time the GPU waits while the host reads a microbatch (SoftwareProfile::BatchRead): launches, and broadcasts of a few bytes over the
 /// tensor group, half of the least all-reduce each; none of groups across nodes.
 Seconds batch_read(const StageCostInputs& in, const ChunkRole& chunk) {
   const auto& read = in.software->batch_read;
@@ -346,20 +347,20 @@ EndInputs end_inputs(const StageCostInputs& in, const ParameterCounts& parameter
   return {in.model, in.plan, in.software, in.node, in.stage, parameters};
 }
 
-/// How many times as long kernels take while exchanges have multiprocessors of their own.
+/// Factor by which kernels take longer while exchanges occupy multiprocessors of their own.
 double slowdown_beside_exchanges(const StageCostInputs& in) {
   const double all = in.node->device.multiprocessors;
   const double taken = std::min<double>(experts_of(in).exchange_multiprocessors, all - 1);
   return all / (all - taken);
 }
 
-/// Of the whole iteration, whatever part of it is played (Plan::microbatches of a fold).
+/// Microbatches of the whole iteration, even if only a part of it is simulated (Plan::microbatches of a fold).
 double microbatches_of_iteration(const Plan& plan) {
   return microbatches_of(plan.training, plan.parallel);
 }
 
-/// Whether exchanges run beside another microbatch's kernels. With stages, Megatron-Core asks for several chunks on each: __post_init__ in
-/// megatron/core/transformer/transformer_config.py, Megatron-Core 0.15.
+/// True if exchanges overlap with another microbatch's kernels. With stages, Megatron-Core asks for several chunks on each: __post_init__
+/// in megatron/core/transformer/transformer_config.py, Megatron-Core 0.15.
 bool hides_exchanges(const StageCostInputs& in) {
   const Parallel& parallel = in.plan->parallel;
   return experts_of(in).overlap_exchanges && !parallel.schedule->overlaps_passes &&
@@ -381,7 +382,7 @@ double largest_of(double n) {
   return std::sqrt(2.0) * boost::math::erf_inv(2 * (n - alpha) / (n + 1 - 2 * alpha) - 1);
 }
 
-/// What a node does itself, kernels and collectives inside it.
+/// Slows down the work of a node itself: kernels and collectives inside it.
 void slow_passes(const StageCostInputs& in, ChunkOperations& operations) {
   const double factor = slowest_node_factor(*in.node, *in.plan);
   if (factor == 1) return;
@@ -489,7 +490,7 @@ void overlap(const StageCostInputs& in, ChunkCost& ahead, ChunkCost& back) {
     operation.of = PassOfBlock::forward;
     return operation;
   };
-  // What a stream of collectives begins with waits for the first operation, and so for the block's messages.
+  // The first operation of a stream of collectives waits for the block's first operation, and so for its messages.
   add_host(block, of_forward(kernel(Label::batch_read, Seconds{0})),
            of_forward(kernel(Label::launch_floor, floor)));
   const auto operations = std::make_shared<ChunkOperations>(*ahead.operations);
@@ -561,7 +562,8 @@ ChunkOperations operations_at_load(const StageCostInputs& in, const ChunkRole& c
       in.plan->parallel.context > 1 && in.plan->parallel.context_method == ContextMethod::ring;
   if (in.plan->training.recompute == Recompute::selective || cuts_attention)
     context.attention_core = attention_core(in);
-  if (in.plan->training.recompute == Recompute::selective) context.parts_again = parts_again(in);
+  if (in.plan->training.recompute == Recompute::selective)
+    context.recomputed_parts = recomputed_parts(in);
   if (cuts_attention) context.core_backward = flash_core_backward(in);
   if (recomputes_operations(*in.plan, *in.software)) {
     context.attention_again = half_again(in, LayerHalf::attention);

@@ -33,12 +33,12 @@ struct PassCost {
   }
 };
 
-/// What one model chunk of a stage costs.
+/// Cost of one model chunk of a stage: the time of each pass over one microbatch, alone, on one kind of node.
 struct ChunkCost {
   PassCost forward, backward;
   PassCost input_gradient, weight_gradient;  ///< the backward pass where the schedule splits it
-  /// Where passes run at once: a forward pass beside a backward pass of the other chunk, and the halves of a backward pass beside the other
-  /// chunk's forward pass. The three of a block add up to its time.
+  /// Passes that run at once: a forward pass overlapped with a backward pass of the other chunk, and the halves of a backward pass
+  /// overlapped with the other chunk's forward pass. The three of a block add up to its time.
   PassCost overlapped_forward, overlapped_input_gradient, overlapped_weight_gradient;
   std::shared_ptr<const ChunkOperations> operations;  ///< the operations of the same passes
   ParameterCounts parameters;                         ///< one rank's
@@ -47,7 +47,9 @@ struct ChunkCost {
   std::vector<Operation> reductions;
 };
 
-/// What one stage costs on one kind of node.
+/// Cost of one pipeline stage on one kind of node, all of it for one rank: what stage_cost() derives from model, plan, stack and node
+/// without simulating anything. Times are those on an idle network. lower/stage_cost_table.hpp turns it into the work table that the
+/// engine simulates; a search (search/lower_bound.cpp) bounds the iteration time with it.
 struct StageCost {
   std::vector<ChunkCost> chunks;
   std::vector<Operation> end;  ///< what it does when its passes have ended: end_of_iteration()
@@ -60,7 +62,7 @@ struct StageCost {
 
 StageOperations operations_of(const StageCost& cost);
 
-/// Whether passes of one block run at once (Schedule::overlaps_passes). Limit: not where tensor groups span nodes, whose collectives are
+/// True if passes of one block run at once (Schedule::overlaps_passes). Limit: not if tensor groups span nodes, whose collectives are
 /// the engine's; they then run one after the other.
 bool overlaps_passes(const Plan& plan);
 
@@ -92,7 +94,7 @@ struct StageCostInputs {
   double seen_share = 1;  ///< of the chunk's layers (ChunkRole)
 };
 
-/// How the stack treats experts on this kind of node; without a node, on any.
+/// The stack's treatment of experts on this kind of node; without a node, on any.
 const SoftwareProfile::Experts& experts_of(const StageCostInputs& in);
 
 /// One message between stages, an activation or its gradient, as one rank sends it: all of it, or its share where the stack scatters
@@ -101,29 +103,29 @@ const SoftwareProfile::Experts& experts_of(const StageCostInputs& in);
 Bytes stage_message_size(const Transformer& model, const Plan& plan,
                          const SoftwareProfile& software, Label message);
 
-/// Which part of the model a chunk is. The last has the layers of multi-token prediction too.
+/// The part of the model that a chunk is. The last has the layers of multi-token prediction too.
 ChunkRole chunk_role(const Transformer& model, const Plan& plan, const ChunkPlace& place);
 /// All chunks of a stage as if they were one.
 ChunkRole stage_role(const Transformer& model, const Plan& plan, StageId stage);
 /// The matrix weights of a stage's layers on one rank, without experts and routers.
 double stage_matrix_parameters(const Transformer& model, const Plan& plan, StageId stage);
 
-/// How the layers of a plan are executed on one rank.
+/// Shape of the layers of a plan as one rank executes them.
 LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software);
 
-/// What a chunk does on one rank: the operations of the model (model_operations()), rewritten by all passes (operation_passes()), each
-/// collective with the time that it takes while nobody else is on the network. Without a node there are no times, and no payload is
-/// compressed: what operations hold in memory, and what a message weighs, depends on neither.
+/// Operations of a chunk on one rank: those of the model (model_operations()), rewritten by all passes (operation_passes()), each
+/// collective with its time on an idle network. Without a node there are no times, and no payload is
+/// compressed: memory held by operations and message sizes depend on neither.
 ChunkOperations chunk_operations(const StageCostInputs& inputs, const ChunkRole& chunk);
 
-/// How many times as long as on the mean node passes take where they wait for the slowest of equal nodes, in expectation. Of N nodes, r of
+/// Expected factor by which passes take longer than on the mean node because they wait for the slowest of equal nodes. Of N nodes, r of
 /// which hold a pipeline, with e(n) the largest of n standard normal values, and all passes of a microbatch in units of one stage's:
 ///   exp(s ((m - 1) e(N) + (1 + f) e(N/r)/sqrt(r)) / (m + f)),   s = NodeType::pass_spread, f = (p - 1)/v
 /// The first and the last microbatch cross all nodes of a pipeline, between which differences average out; all others follow one another at
 /// the pace of the slowest. [own] Limits: stages are alike but for their nodes; noise of the scenario adds to it.
 double slowest_node_factor(const NodeType& node, const Plan& plan);
 
-/// What launching a tensor collective takes the host longer because the job is on several nodes (`LaunchFloor::collective_per_rank`).
+/// Extra host time to launch a tensor collective because the job is on several nodes (`LaunchFloor::collective_per_rank`).
 Seconds launch_delay(const Plan& plan, const SoftwareProfile& software);
 
 /// Costs of the stage's chunks: sums over chunk_operations(). A pass takes what its operations

@@ -182,7 +182,7 @@ TEST_CASE("experts are shared out, and their gradients reduced among those that 
   REQUIRE(shared_out != nullptr);
   CHECK(shared_out->payload == Bytes{4 * experts});
   CHECK(dense->payload == Bytes{4 * (cost.chunks[0].parameters.all - experts)});
-  // With as many ways as replicas, nobody else has a rank's experts.
+  // With as many expert ranks as replicas, nobody else has a rank's experts.
   world.plan.parallel.expert = 8;
   CHECK(find(world.cost(0).end, Label::reduce_expert_gradients) == nullptr);
   // ZeRO 1: optimizer states of experts among the two that hold them, of all else among eight.

@@ -36,10 +36,10 @@ class ValueCodec : public Codec {
                               Bytes element) const = 0;
   virtual Seconds decode_time(const Compressor& compressor, const Device& device, Bytes size,
                               Bytes element) const = 0;
-  /// What a message has on the wire beside its values.
+  /// Bytes of a message on the wire in addition to its values.
   virtual Bytes header() const { return {}; }
 
-  /// Of pieces of `compressor`'s buffer.
+  /// Launch time for `size` bytes in pieces of `compressor`'s buffer.
   static Seconds launch_time(const Compressor& compressor, const Device& device, Bytes size);
   /// Launches, and `size` bytes at `throughput`.
   static Seconds streaming_time(const Compressor& compressor, const Device& device, Bytes size,

@@ -23,7 +23,7 @@ namespace {
 using Numbers = DeviceClasses::Numbers;
 using Lists = std::vector<std::vector<std::uint32_t>>;
 
-/// What tells things apart, as a list of words.
+/// The properties that distinguish things, as a list of words: equal lists mean the same class.
 using Words = std::vector<std::uint64_t>;
 
 /// Gives equal lists equal numbers: from 0, in order of first appearance.
@@ -45,7 +45,7 @@ void sort_from(std::size_t first, Words& words) {
   std::sort(words.begin() + static_cast<std::ptrdiff_t>(first), words.end());
 }
 
-/// Which program and which times of work each device has, as a number.
+/// Number of each device's role: its program and its durations of work.
 Numbers roles_of(const ProgramSet& set) {
   std::vector<std::size_t> num_rows;  // of work, by program
   for (const StageProgram& program : set.programs) {
@@ -121,7 +121,7 @@ class ClassFinder {
                                           static_cast<std::uint32_t>(is_down));
   }
 
-  /// Where its device has each channel, and its members each collective.
+  /// The index of each channel on its device, and of each collective on its members.
   std::pair<Numbers, Numbers> places() const {
     Numbers peers(set_.channels.size()), slots(set_.collectives.size());
     for (const ProgramDevice& device : set_.devices) {
@@ -164,7 +164,7 @@ class ClassFinder {
   struct Kind {
     std::size_t count = 0;  ///< of classes
     /// Number of classes of other kinds when they were last split.
-    std::size_t told_apart_by = std::numeric_limits<std::size_t>::max();
+    std::size_t seen_classes = std::numeric_limits<std::size_t>::max();
   };
 
   static void add(Words& words, std::initializer_list<std::uint64_t> more) {
@@ -194,16 +194,16 @@ class ClassFinder {
   /// One round. Where a kind has as many classes as before they are the same ones, and what only they tell apart need not be looked at
   /// again.
   void split() {
-    if (has_news(path_kind_, link_kind_.count)) split_paths();
-    if (has_news(channel_kind_, device_kind_.count + path_kind_.count)) split_channels();
-    if (has_news(collective_kind_, device_kind_.count + flow_kind_.count)) split_collectives();
-    if (has_news(flow_kind_, collective_kind_.count + path_kind_.count)) split_flows();
-    if (has_news(device_kind_, channel_kind_.count + collective_kind_.count)) split_devices();
-    if (has_news(link_kind_, channel_kind_.count + flow_kind_.count)) split_links();
+    if (has_changed(path_kind_, link_kind_.count)) split_paths();
+    if (has_changed(channel_kind_, device_kind_.count + path_kind_.count)) split_channels();
+    if (has_changed(collective_kind_, device_kind_.count + flow_kind_.count)) split_collectives();
+    if (has_changed(flow_kind_, collective_kind_.count + path_kind_.count)) split_flows();
+    if (has_changed(device_kind_, channel_kind_.count + collective_kind_.count)) split_devices();
+    if (has_changed(link_kind_, channel_kind_.count + flow_kind_.count)) split_links();
   }
-  /// Whether the classes of other kinds that tell this one apart have split since the last time.
-  static bool has_news(Kind& kind, std::size_t num_other_classes) {
-    return std::exchange(kind.told_apart_by, num_other_classes) != num_other_classes;
+  /// True if the classes of other kinds that this one depends on have split since the last call.
+  static bool has_changed(Kind& kind, std::size_t num_other_classes) {
+    return std::exchange(kind.seen_classes, num_other_classes) != num_other_classes;
   }
 
   void split_paths() {
@@ -274,7 +274,7 @@ class ClassFinder {
     });
   }
 
-  /// Whether no link has two of a class over it, and no device two incoming channels of a class.
+  /// True if no link is crossed by two channels or flows of one class, and no device has two incoming channels of one class.
   bool is_one_for_all() const {
     const auto has_no_twins = [](const std::vector<std::uint32_t>& things, const auto& class_of) {
       Words seen;
@@ -453,7 +453,7 @@ class Collapser {
   const std::vector<std::vector<LinkId>>& paths_;
   const DeviceClasses& classes_;
   CollapsedPrograms result_;
-  // What is played, by class of the whole; nothing: not made yet.
+  // Index in the collapsed programs, by class of the whole; nothing: not made yet.
   std::vector<std::optional<DeviceId>> device_;
   std::vector<std::optional<CollectiveId>> collective_;
   std::vector<std::optional<LinkId>> link_;
@@ -462,7 +462,7 @@ class Collapser {
   std::vector<std::size_t> first_flow_;  ///< by collective of the whole
 };
 
-/// What one device's program does: everything but flows depends on the program alone.
+/// Activities and messages of one device's program: everything but flows depends on the program alone.
 struct ProgramCounts {
   std::uint64_t activities = 0;  ///< collectives left out
   std::array<std::uint64_t, std::numeric_limits<std::uint8_t>::max() + 1>

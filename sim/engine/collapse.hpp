@@ -10,7 +10,9 @@
 
 namespace windtunnel {
 
-/// Which devices of a program set provably do the same at the same times: the class of each device, and of whatever they share.
+/// Equivalence classes of the devices of a program set that provably do the same at the same times, and of the channels, links and
+/// collectives they use. In a job of 64 identical replicas that share no link, each class has the 64 copies of one device, and simulating
+/// one replica gives the times of all.
 ///
 /// Classes are such that
 ///  1. devices of a class play the same program with the same times of work; their channels, in order, are of the same classes, so are
@@ -31,7 +33,7 @@ struct DeviceClasses {
   Numbers of_flow;              ///< of all collectives, one after the other
   std::size_t num_devices = 0;  ///< classes of devices
 
-  /// Of classes, numbered from 0.
+  /// Number of classes, which are numbered from 0.
   static std::size_t count_of(const Numbers& numbers);
 };
 
@@ -41,20 +43,20 @@ struct DeviceClasses {
 std::optional<DeviceClasses> find_device_classes(const ProgramSet& programs, const Network& network,
                                                  const std::vector<std::vector<LinkId>>& paths);
 
-/// Whether every replica is played, or one for all that provably do the same.
+/// The replicas to simulate: each, or one for all that provably do the same.
 enum class Replicas { each, collapsed_when_exact };
 
-/// Programs of which one device of each class is played for all that provably do the same (DeviceClasses): in a job of identical
-/// replicas that share no link, one replica.
+/// Programs in which one device of each class is simulated on behalf of all (DeviceClasses): in a job of identical replicas that share no
+/// link, one replica.
 ///
-/// Times are those of playing every device, on either engine: the same bits, unless SimGrid solves for flows that contend, where they may
-/// round differently. A collective's flows come once for each of their classes.
+/// Times are those of simulating every device, on either engine: the same bits, unless SimGrid solves for flows that contend, where they
+/// may round differently. A collective's flows come once for each of their classes.
 struct CollapsedPrograms {
-  ProgramSet programs;               ///< of the devices that are played
+  ProgramSet programs;               ///< of the devices that are simulated
   Network network;                   ///< the links they use
-  std::vector<DeviceId> stands_for;  ///< by device of `programs`: the first device of its class
+  std::vector<DeviceId> stands_for;  ///< maps each device of `programs` to the first of its class
   std::vector<DeviceId>
-      played_as;                 ///< by device of the whole: the device of `programs` of its class
+      played_as;  ///< maps each device of the whole to the one simulated on its behalf
   std::uint64_t activities = 0;  ///< of the whole
   std::uint64_t flows = 0;       ///< of the whole
 };

@@ -91,7 +91,7 @@ std::vector<double> figures(const Played& played) {
   return all;
 }
 
-/// How many devices were played for all; the results are the same.
+/// Number of devices simulated on behalf of all; the results are the same.
 std::size_t num_played(const ReplicatedStages& world) {
   const auto collapsed = collapse(world.set, world.network);
   if (!collapsed) return world.set.devices.size();
@@ -171,7 +171,7 @@ TEST_CASE("two stages that share their replica's link contend as before") {
 }
 
 TEST_CASE("a collective of some replicas makes classes of those in it and those not") {
-  // Of 4 replicas, the last 2 wait for each other at the end of the second stage.
+  // The last 2 of 4 replicas wait for each other at the end of the second stage.
   ReplicatedStages world = make_world(4, Rings::none);
   world.set.programs.push_back(world.set.programs[1]);
   world.set.programs[2].streams[0].push_back(testing::collective(0));

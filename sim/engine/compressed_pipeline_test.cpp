@@ -1,4 +1,4 @@
-// Where compressing backward messages pays in a 1F1B pipeline: seconds of communication on the critical path.
+// Gain of compressing backward messages in a 1F1B pipeline: seconds of communication on the critical path.
 #include <doctest/doctest.h>
 
 #include "engine/player.hpp"

@@ -32,7 +32,7 @@ class Engine {
   virtual void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) = 0;
   /// Plays until nothing is left to happen.
   virtual void run(EventHandler& handler) = 0;
-  /// How many timers and flows have been asked for so far.
+  /// Number of timers and flows started so far.
   virtual std::uint64_t num_activities() const = 0;
   virtual std::uint64_t num_flows() const = 0;
 };
@@ -54,7 +54,7 @@ std::unique_ptr<Engine> make_simgrid_engine(const Network& network);
 /// Every flow has its links to itself, time = bytes / slowest link: the oracle where nothing contends, and the speed limit.
 std::unique_ptr<Engine> make_heap_engine(const Network& network);
 
-/// Of "native", "simgrid" or "heap", as `--engine` names them.
+/// The engine called "native", "simgrid" or "heap", as in `--engine`.
 MakeEngine engine_named(std::string_view name);
 
 }  // namespace windtunnel

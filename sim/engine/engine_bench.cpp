@@ -1,4 +1,4 @@
-// How fast programs are played. Every repetition is a process of its own (SimGrid: one engine in a
+// Speed of simulating programs. Every repetition is a process of its own (SimGrid: one engine in a
 // process); its CPU time and peak memory are measured there, from the empty engine to the last event.
 //
 //   windtunnel_engine_bench --benchmark_repetitions=5 --benchmark_report_aggregates_only=true
@@ -192,7 +192,7 @@ class AllToAll final : public EventHandler {
   std::vector<PathId> up_, down_;
 };
 
-/// What the child process that plays says, and the memory it took.
+/// Result of the child process that simulates, and the memory it took.
 Measured measure(const std::function<std::array<double, 4>()>& measure_in_child) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) throw std::runtime_error("pipe failed");

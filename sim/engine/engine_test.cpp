@@ -24,7 +24,7 @@ using testing::in_child_process;
 using testing::precision;
 using testing::TimedFlow;
 
-/// Those in which flows share links.
+/// Engines in which flows share links.
 constexpr std::array sharing_engines{make_simgrid_engine, make_native_engine};
 constexpr std::array all_engines{make_simgrid_engine, make_native_engine, make_heap_engine};
 

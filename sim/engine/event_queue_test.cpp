@@ -12,7 +12,7 @@
 namespace windtunnel::detail {
 namespace {
 
-/// How events are asked for: each that comes asks for `children`, the delays drawn from `delays`.
+/// Load on the queue: each event asks for `children` more, with delays drawn from `delays`.
 struct Load {
   int begin = 1;       ///< events at the beginning
   int events = 5'000;  ///< in all
@@ -20,7 +20,7 @@ struct Load {
   std::vector<Seconds> delays;
 };
 
-/// Whether the queue gives events in the order of time, then of asking: that of the library's heap of pairs.
+/// True if the queue gives events in the order of time, then of asking: that of the library's heap of pairs.
 bool is_in_order(const Load& load, unsigned seed) {
   using Asked = std::pair<Seconds, int>;  // when, and the how manieth
   std::mt19937 random(seed);

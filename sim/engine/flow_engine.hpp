@@ -15,8 +15,8 @@ namespace windtunnel::detail {
 /// A flow that ends this soon leaves its links to a newcomer. A thousandth of SimGrid's own precision of time.
 inline constexpr Seconds simultaneous{1e-12};
 
-/// What is due: a timer, or the end of a flow that has its links to itself.
-struct Due {
+/// An event of the queue: the end of a timer, or of a flow that has its links to itself.
+struct DueEvent {
   static constexpr std::uint32_t no_flow = 0xFFFFFFFF;
   std::uint64_t token = 0;                       ///< of a timer
   std::uint32_t flow = no_flow, generation = 0;  ///< of a flow
@@ -92,7 +92,7 @@ class FlowEngine : public Engine {
   }
 
   PathTable paths_;
-  EventQueue<Due> queue_;
+  EventQueue<DueEvent> queue_;
   std::vector<Flow> flows_;
   EventHandler* handler_ = nullptr;
   Seconds now_{};

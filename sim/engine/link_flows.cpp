@@ -37,16 +37,16 @@ namespace {
 
 using Paths = std::vector<std::vector<LinkId>>;
 
-/// Leaves out links of paths, as long as one can go.
-class LinkSifter {
+/// Drops links that can never limit a flow, until none is left.
+class BindingLinkFilter {
  public:
-  explicit LinkSifter(const Network& network)
+  explicit BindingLinkFilter(const Network& network)
       : network_(&network), paths_(network.paths()), paths_over_(network.links().size()) {
     for (std::size_t path = 0; path < paths_.size(); ++path)
       for (const LinkId link : paths_[path]) paths_over_[link.index()].push_back(path);
   }
 
-  Paths sift() {
+  Paths filter() {
     for (std::size_t i = 0; i < paths_over_.size(); ++i) {
       const LinkId link{i};
       if (!never_limits(link)) continue;
@@ -92,7 +92,7 @@ class LinkSifter {
 }  // namespace
 
 std::vector<std::vector<LinkId>> binding_links(const Network& network) {
-  return LinkSifter(network).sift();
+  return BindingLinkFilter(network).filter();
 }
 
 }  // namespace windtunnel

@@ -8,7 +8,7 @@
 namespace windtunnel {
 namespace {
 
-/// How often a program sends each kind of message, and the ops that enter each collective.
+/// Number of messages of each kind that a program sends, and the ops that enter each collective.
 struct FlowCounts {
   using Message = std::tuple<std::uint8_t, std::uint16_t, Traffic>;  ///< peer, size row, class
   using Entry = std::tuple<std::uint32_t, Traffic>;                  ///< slot, class
@@ -28,7 +28,7 @@ FlowCounts count_flows(const StageProgram& program, const Repeats& repeats) {
   return counts;
 }
 
-/// What the paths carry, by path.
+/// Traffic by path.
 class PathTraffic {
  public:
   PathTraffic(const Network& network, const ProgramSet& programs, const Repeats& repeats)

@@ -12,7 +12,7 @@ namespace windtunnel {
 using TrafficBytes = std::array<Bytes, num_traffic_classes>;
 Bytes total_of(const TrafficBytes& bytes);
 
-/// What each link of the network carries when the programs are played, by link: every message between nodes, and every flow of
+/// Traffic of each link of the network in one iteration: every message between nodes, and every flow of
 /// a collective as often as its members enter it, on all links of both its paths. Counted from the programs, since playing
 /// them neither adds nor drops a flow.
 std::vector<TrafficBytes> traffic_of_links(const Network& network, const ProgramSet& programs,

@@ -9,7 +9,7 @@
 namespace windtunnel::detail {
 namespace {
 
-/// What a link carries is summed up afresh after so many repairs, so that rounding does not add up.
+/// After this many repairs a link's load is summed up afresh, so that rounding errors do not accumulate.
 constexpr std::uint32_t repairs_between_recounts = 256;
 
 }  // namespace

@@ -28,7 +28,7 @@ class FlowGroup {
     std::uint64_t number = 0;  ///< of this flow among all asked for: breaks ties
     std::uint32_t flow = 0;
   };
-  /// Where each flow is in its group, by flow.
+  /// Index of each flow in its group, by flow.
   using Places = std::vector<std::uint32_t>;
 
   bool empty() const { return members_.empty(); }
@@ -108,7 +108,7 @@ class FlowGroup {
   BytesPerSecond rate_{};
 };
 
-/// Which link sees the next end of a flow: one entry a link.
+/// Finds the link on which the next flow ends: one entry per link.
 class EarliestLink {
  public:
   explicit EarliestLink(std::size_t num_links) : of_link_(num_links) {}
@@ -166,13 +166,13 @@ class MaxMin {
   bool settled() const { return dirty_.empty(); }
   void settle(Seconds now);
 
-  /// Of the flow that ends next, at the present rates. Infinite when there is none.
+  /// End of the flow that ends next, at the present rates. Infinite if there is none.
   Seconds next_end() const { return earliest_.next_time(); }
   std::uint32_t next_flow() const { return links_[earliest_.next_link()].group.first().flow; }
 
   std::size_t num_flows() const { return num_flows_; }
   BytesPerSecond rate(std::uint32_t flow) const { return links_[flows_[flow].limit].level; }
-  /// How often a link was looked at, so far.
+  /// Number of times a link was repaired so far.
   std::uint64_t num_repairs() const { return num_repairs_; }
 
  private:
@@ -216,7 +216,7 @@ class MaxMin {
 
   void mark_dirty(std::uint32_t link, BytesPerSecond level);
   void mark_changed(std::uint32_t link);
-  /// What is on the link changes by `change`, at a level about `level`, for a flow that another link limits.
+  /// Changes the load of a link by `change`, at about `level`, for a flow that another link limits.
   void change_foreign(std::uint32_t link, BytesPerSecond change, BytesPerSecond level);
   void join(Seconds now, std::uint32_t link, Bytes left, std::uint64_t number, std::uint32_t flow);
   FlowGroup::Removed part(Seconds now, std::uint32_t flow);

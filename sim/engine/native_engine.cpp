@@ -20,7 +20,7 @@ struct alignas(64) Flow : FlowUnderWay {
   std::uint64_t number = 0;  ///< among all asked for
 };
 
-/// Who is on a link.
+/// The flows on a link.
 struct LinkUse {
   static constexpr std::uint32_t nobody = 0xFFFFFFFF;
   std::uint32_t alone = nobody;  ///< the flow that has it to itself

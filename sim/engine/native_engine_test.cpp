@@ -106,7 +106,7 @@ std::vector<double> native_ends(const DrawnFlows& drawn) {
   return FlowPlayer(*engine, drawn.flows).ends();
 }
 
-/// Those of seeds `first` to `last`, played side by side in one process: SimGrid takes longer to load than to play one of them.
+/// Ends for seeds `first` to `last`, simulated side by side in one process: SimGrid takes longer to load than to simulate one of them.
 std::vector<std::vector<double>> simgrid_ends(unsigned first, unsigned last) {
   Network network;
   std::vector<TimedFlow> flows;

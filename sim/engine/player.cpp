@@ -27,12 +27,12 @@ struct Cause {
   bool known = false;  ///< false: nothing was waited for yet
 };
 
-/// Where a device's part of each table begins.
+/// First index of a device's part of each table.
 struct DeviceTables {
   std::uint32_t work = 0, slots = 0, events = 0, channels = 0;
 };
 
-/// Where one stream of one device stands. Streams without ops have none.
+/// Progress of one stream of one device. Streams without ops have none.
 struct StreamState {
   const Op* next = nullptr;  ///< the op under way, or waited in
   const Op* end = nullptr;
@@ -119,7 +119,7 @@ struct PlayState {
   std::vector<Message> messages;  ///< a pool
 };
 
-/// What an engine event means. A token is an index and, in its lowest bits, one of these.
+/// Meaning of an engine event. A token is an index and, in its lowest bits, one of these.
 enum class EventKind : std::uint64_t {
   compute_end,          ///< index: stream
   message_launched,     ///< index: channel; the latency of its first message is paid

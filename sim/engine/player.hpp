@@ -13,8 +13,8 @@ namespace windtunnel {
 /// Why a stream stood still, and from when on the thing it waited for was under way.
 struct Waiting {
   Seconds begin{};  ///< the op was reached
-  /// Of a collective: this device had entered it. Until then its own earlier work on that stream was awaited. Within [begin, sent] or
-  /// before.
+  /// Collectives: the time at which this device entered; until then its own earlier work on that stream was awaited. Within [begin, sent]
+  /// or before.
   Seconds entered{};
   /// The awaited message was handed over, or the awaited collective had all its members; within [begin, end] or before.
   Seconds sent{};
@@ -74,9 +74,9 @@ Played play(const ProgramSet& programs, Engine& engine, PlayListener* listener =
 class Disturbance {
  public:
   virtual ~Disturbance() = default;
-  /// How long a compute op that begins now takes. `usual`: its row of the work table.
+  /// Duration of a compute op that begins now. `usual`: its row of the work table.
   virtual Seconds duration(DeviceId, Stream, const Work& usual, Seconds now) = 0;
-  /// How long the CPU takes for launches of a pass that usually take so long.
+  /// CPU time for launches of a pass that usually take `usual`.
   virtual Seconds launches(DeviceId, Seconds usual) = 0;
   /// The latency of a message on its way from `from`, or of a collective whose first member is `from`.
   virtual Seconds latency(DeviceId from, Seconds usual) = 0;

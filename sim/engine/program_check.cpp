@@ -129,11 +129,11 @@ std::string awaited_by(const StuckStream& stuck, const ProgramSet& set) {
                       : "a message that no device sends";
   if (kind == OpKind::send)
     return name_of_device(*stuck.from) +
-           (stuck.giver ? " to receive its message" : ", which never receives its message");
+           (stuck.provider ? " to receive its message" : ", which never receives its message");
   if (kind == OpKind::wait)
-    return stuck.giver ? std::string("an event that its ") + name_of(stuck.giver->stream) +
-                             " stream has not recorded"
-                       : "an event that no stream records";
+    return stuck.provider ? std::string("an event that its ") + name_of(stuck.provider->stream) +
+                                " stream has not recorded"
+                          : "an event that no stream records";
   const CollectiveId id = set.devices[stuck.device.index()].entered(stuck.awaited->slot);
   return "a collective that " + std::to_string(stuck.entered) + " of " +
          std::to_string(set.collectives[id.index()].members.size()) + " members have entered; " +

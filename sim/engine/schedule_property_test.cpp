@@ -1,4 +1,4 @@
-// What holds for every schedule, also for those that nobody would write: drawn by rapidcheck, checked, and played.
+// Properties of every schedule, also of those that nobody would write: drawn by rapidcheck, checked, and simulated.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -26,7 +26,7 @@ Pass pass_of(std::size_t stage, const Step& step) {
 }
 Step step_of(const Pass& pass) { return {std::get<1>(pass), std::get<2>(pass), std::get<3>(pass)}; }
 
-/// What a pass needs: written here once more, independently of the check.
+/// Inputs of a pass, written here once more, independently of the check.
 std::vector<Pass> inputs_of(const Pass& pass, const OrderShape& shape) {
   const auto [stage, phase, chunk, microbatch] = pass;
   const int part = chunk * shape.stages + static_cast<int>(stage);
@@ -91,7 +91,7 @@ ScheduleOrders draw_legal(const OrderShape& shape, Split split) {
   return orders;
 }
 
-/// How long things take in a drawn world.
+/// Durations in a drawn world.
 struct DrawnTimes {
   Seconds forward{}, input_gradient{}, weight_gradient{}, latency{};
   Seconds backward() const { return input_gradient + weight_gradient; }
@@ -275,7 +275,7 @@ ScheduleOrders with_one_dependency_reversed(ScheduleOrders orders) {
   return orders;
 }
 
-/// Whether a pass stands before its input from the same stage.
+/// True if a pass stands before its input from the same stage.
 bool has_turned_stage(const ScheduleOrders& orders) {
   for (std::size_t stage = 0; stage < orders.of_stage.size(); ++stage) {
     std::set<Pass> done;

@@ -20,7 +20,7 @@
 #include "engine/flow_engine.hpp"
 #include "engine/link_flows.hpp"
 
-// How SimGrid is driven. There are no actors. Our queue holds timers, and the ends of flows that have their links to themselves (bytes /
+// This engine drives SimGrid without actors. Our queue holds timers, and the ends of flows that have their links to themselves (bytes /
 // slowest link, no solver needed); SimGrid's loop plays it as one of its models. When a flow meets another on a link, both become Comms of
 // SimGrid with the bytes they have left, and SimGrid shares the links max-min fairly. While no Comm is under way, the queue is played
 // ahead of SimGrid's clock in one go, up to the next two flows that meet; the clock follows there before they start. Three times faster
@@ -149,7 +149,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
     if (failure_) std::rethrow_exception(failure_);
   }
 
-  /// How long after `clock` the next event of the queue is; negative when it has none.
+  /// Time from `clock` to the next event of the queue; negative if there is none.
   double time_to_next(double clock) const {
     constexpr double nothing = -1;
     if (!waiting_.empty()) return std::max(0.0, waiting_since_.value() - clock);
@@ -258,9 +258,9 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
     return *simgrid_;
   }
 
-  /// Whether SimGrid has nothing under way, and what is due can be played ahead of its clock.
+  /// True if SimGrid has nothing under way, so that queued events can be handled ahead of its clock.
   bool may_run_ahead() const { return num_parts_ == 0 && waiting_.empty(); }
-  void on_due(Seconds time, Due due) {
+  void on_due(Seconds time, DueEvent due) {
     if (!due.is_flow()) {
       now_ = std::max(now_, time);
       tell_handler(due.token);

@@ -18,14 +18,14 @@
 #include "schedule/pipeline_program.hpp"
 #include "schedule/program.hpp"
 
-/// What the tests and the benchmark of this folder share: small programs, and processes to play
+/// Fixtures of the tests and the benchmark of this folder: small programs, and processes to simulate
 /// them in.
 namespace windtunnel::testing {
 
-/// What two engines, or an engine and arithmetic, may differ by.
+/// Largest difference between two engines, or between an engine and arithmetic.
 constexpr double precision = 1e-9;
 
-/// What `body` returns, computed in a child process: SimGrid allows one engine in a process. Throws
+/// Result of `body`, computed in a child process: SimGrid allows one engine per process. Throws
 /// when it throws.
 inline std::vector<double> in_child_process(const std::function<std::vector<double>()>& body) {
   std::array<int, 2> ends{};
@@ -88,7 +88,7 @@ inline Op collective(std::uint32_t slot) {
   return op(OpKind::collective, Phase::gradient_reduce, slot);
 }
 
-/// How stages hand messages to each other.
+/// Way in which stages send messages to each other.
 enum class Sends { eager, blocking_pairs };
 
 /// A 1F1B pipeline, several times side by side.

@@ -144,16 +144,16 @@ void EvidenceRegime::include(const ScenarioTraits& traits) {
     values[axis].include(traits.values[axis]);
 }
 
-Beyond EvidenceRegime::beyond(const ScenarioTraits& traits) const {
-  Beyond beyond;
+Extrapolation EvidenceRegime::extrapolation(const ScenarioTraits& traits) const {
+  Extrapolation extrapolation;
   for (std::size_t axis = 0; axis < num_valued_axes; ++axis) {
     ValueDifferences differences = values[axis].differences(traits.values[axis]);
-    beyond.reasons[axis] = std::move(differences.used);
+    extrapolation.reasons[axis] = std::move(differences.used);
     if (axis == static_cast<std::size_t>(EvidenceAxis::stack))
-      beyond.unused_of_stack = differences.unused;
+      extrapolation.unused_of_stack = differences.unused;
   }
-  beyond.of(EvidenceAxis::job) = job_beyond(*this, traits);
-  return beyond;
+  extrapolation.of(EvidenceAxis::job) = job_beyond(*this, traits);
+  return extrapolation;
 }
 
 namespace {

@@ -24,7 +24,7 @@ inline constexpr std::size_t num_evidence_axes = 4;
 inline constexpr std::size_t num_valued_axes = 3;
 
 /// Traits of a scenario outside the measured range, by axis: "gpus 128, measured 8 to 64". Refers to both.
-struct Beyond {
+struct Extrapolation {
   std::array<std::vector<Difference>, num_evidence_axes> reasons;
   std::size_t unused_of_stack =
       0;  ///< values of the stack that differ and that this job does not use
@@ -48,10 +48,10 @@ ScenarioTraits traits_of(const Scenario& scenario);
 struct FittedNumber {
   std::string name;    ///< "device a100-sxm-80gb: gemm/peak_fraction"
   std::string source;  ///< as written; says on which sets
-  /// Whether the source names the set among those it was fitted on: before any "never fitted on".
+  /// True if the source names the set among those it was fitted on: before any "never fitted on".
   bool is_fitted_on(const std::string& set) const;
 };
-/// Those of a file of a kind ("platform") and of what it extends, and of all files of a scenario.
+/// Fitted numbers of a file of a kind ("platform") and of what it extends, and of all files of a scenario.
 std::vector<FittedNumber> fitted_numbers(const std::map<std::string, Source>& sources,
                                          const std::string& kind);
 std::vector<FittedNumber> fitted_numbers(const Scenario& scenario);
@@ -73,12 +73,12 @@ struct EvidenceRegime {
 
   /// Widens ranges, choices, values and platforms so that they hold `traits`.
   void include(const ScenarioTraits& traits);
-  /// What of `traits` lies outside what was measured; refers to both.
-  Beyond beyond(const ScenarioTraits& traits) const;
+  /// The traits that lie outside the measured range; refers to both.
+  Extrapolation extrapolation(const ScenarioTraits& traits) const;
 };
 
-/// How far predictions of whole measurement sets were off: of those that constants were fitted on, without these, and of those that were
-/// never fitted as shipped. What a stack that nobody measured is judged by.
+/// Prediction errors of whole measurement sets: sets that constants were fitted on, predicted without that set, and sets that were
+/// never fitted, as shipped. A stack that nobody measured is judged by them.
 struct UnseenErrors {
   struct Set {
     std::set<std::string> software;            ///< the stacks that it ran on
@@ -122,7 +122,7 @@ MeasuredErrors read_evidence(const std::filesystem::path& file, ReadFor purpose 
 MeasuredErrors parse_evidence(std::shared_ptr<const SourceText> source);
 /// The residuals' file of a library; nothing where it has none.
 std::optional<std::filesystem::path> residuals_of(const Library& library);
-/// What it holds; nothing where there is no file.
+/// Measured errors of the library's file; empty if there is no file.
 MeasuredErrors read_evidence(const Library& library);
 /// The file's text:
 ///   {"schema": "windtunnel/residuals-v2", "regimes": [{"software": "megatron-deepspeed-2021",

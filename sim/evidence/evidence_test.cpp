@@ -72,7 +72,7 @@ TEST_CASE("a fitted number belongs to the file that states it, also where anothe
 TEST_CASE("a regime says what of a scenario lies beyond it") {
   const EvidenceRegime regime = small_regime();
   ScenarioTraits traits = small_traits(32);
-  for (const auto& reasons : regime.beyond(traits).reasons) CHECK(reasons.empty());
+  for (const auto& reasons : regime.extrapolation(traits).reasons) CHECK(reasons.empty());
   traits.amounts["gpus"] = 128;
   traits.choices["recompute"] = "none";
   traits.values[0].habits["fused"].word = "no";
@@ -80,11 +80,11 @@ TEST_CASE("a regime says what of a scenario lies beyond it") {
   traits.values[2].numbers["nic_rate"].low = 1e9;
   traits.values[2].numbers["taper"] = {"taper", ValueUnit::ratio, 0, true, 2, 2};
   traits.values[2].numbers["pairs"] = {"pairs", ValueUnit::ratio, 0, false, 2, 2};
-  const Beyond beyond = regime.beyond(traits);
+  const Extrapolation extrapolation = regime.extrapolation(traits);
   using Reasons = std::vector<std::string>;
-  const auto reasons_of = [&beyond](EvidenceAxis axis) {
+  const auto reasons_of = [&extrapolation](EvidenceAxis axis) {
     Reasons texts;
-    for (const Difference& difference : beyond.of(axis)) texts.push_back(difference());
+    for (const Difference& difference : extrapolation.of(axis)) texts.push_back(difference());
     return texts;
   };
   CHECK(reasons_of(EvidenceAxis::stack) == Reasons{"fused kernels no, measured yes"});
@@ -100,9 +100,9 @@ TEST_CASE("a number as near to measured ones as such numbers vary is one of them
   ScenarioTraits traits = small_traits(8);
   traits.values[2].numbers["nic_rate"].low = 18.1e9;   // 10 % below 20 is 18
   traits.values[2].numbers["nic_rate"].high = 27.4e9;  // 10 % above 25 is 27.5
-  CHECK(regime.beyond(traits).of(EvidenceAxis::cluster).empty());
+  CHECK(regime.extrapolation(traits).of(EvidenceAxis::cluster).empty());
   traits.values[2].numbers["nic_rate"].high = 27.6e9;
-  CHECK(regime.beyond(traits).of(EvidenceAxis::cluster).size() == 1);
+  CHECK(regime.extrapolation(traits).of(EvidenceAxis::cluster).size() == 1);
 }
 
 TEST_CASE("what is written can be read again") {
@@ -137,6 +137,15 @@ TEST_CASE("a file of residuals that cannot be right is refused with its place") 
   CHECK_THROWS_WITH_AS(read_evidence(file),
                        doctest::Contains("two ends at /regimes/0/values/stack/launch"), InputError);
   CHECK_THROWS_AS(read_evidence("/no/such/file"), EnvironmentError);
+}
+
+TEST_CASE(
+    "a source names the sets it was fitted on, and those it was never fitted on do not count") {
+  const FittedNumber number{"",
+                            "vtrain-a100-multi-node (0.85 of HDR); never fitted on "
+                            "megatron-sc21-table1"};
+  CHECK(number.is_fitted_on("vtrain-a100-multi-node"));
+  CHECK_FALSE(number.is_fitted_on("megatron-sc21-table1"));
 }
 
 }  // namespace

@@ -40,15 +40,17 @@ std::string in_brackets(const std::string& difference) {
 /// A regime, and what of the scenario it does not hold.
 struct Neighbour {
   const EvidenceRegime* regime = nullptr;
-  Beyond beyond;
+  Extrapolation extrapolation;
 };
 
 /// The regimes nearest to a scenario, and the axes of it that none of them holds.
 struct Neighbourhood {
   std::vector<Neighbour> nearest;
-  std::vector<EvidenceAxis> beyond;  ///< in the order of the enumeration
+  std::vector<EvidenceAxis> beyond_axes;  ///< in the order of the enumeration
 
-  bool holds(EvidenceAxis axis) const { return std::ranges::find(beyond, axis) == beyond.end(); }
+  bool holds(EvidenceAxis axis) const {
+    return std::ranges::find(beyond_axes, axis) == beyond_axes.end();
+  }
   /// Keeps the regimes that are as wanted, if there is one.
   template <class Wanted>
   bool keep(const Wanted& wanted) {
@@ -59,27 +61,28 @@ struct Neighbourhood {
   /// Keeps the regimes that hold the axis, if there is one.
   bool keep_those_that_hold(EvidenceAxis axis) {
     const bool one_does =
-        keep([axis](const Neighbour& each) { return each.beyond.of(axis).empty(); });
-    if (!one_does) beyond.push_back(axis);
+        keep([axis](const Neighbour& each) { return each.extrapolation.of(axis).empty(); });
+    if (!one_does) beyond_axes.push_back(axis);
     return one_does;
   }
 };
 
-std::size_t num_reasons(const Beyond& beyond) {
+std::size_t num_reasons(const Extrapolation& extrapolation) {
   std::size_t number = 0;
-  for (const auto& reasons : beyond.reasons) number += reasons.size();
+  for (const auto& reasons : extrapolation.reasons) number += reasons.size();
   return number;
 }
 
 std::size_t num_of_stack(const Neighbour& each) {
-  return each.beyond.of(EvidenceAxis::stack).size();
+  return each.extrapolation.of(EvidenceAxis::stack).size();
 }
 
 /// Stacks may be alike in all that this job uses: then the rest decides, and the name last.
 void keep_likest_stack(Neighbourhood& near, const std::string& name) {
-  std::size_t fewest = near.nearest.front().beyond.unused_of_stack;
-  for (const Neighbour& each : near.nearest) fewest = std::min(fewest, each.beyond.unused_of_stack);
-  near.keep([&](const Neighbour& each) { return each.beyond.unused_of_stack == fewest; });
+  std::size_t fewest = near.nearest.front().extrapolation.unused_of_stack;
+  for (const Neighbour& each : near.nearest)
+    fewest = std::min(fewest, each.extrapolation.unused_of_stack);
+  near.keep([&](const Neighbour& each) { return each.extrapolation.unused_of_stack == fewest; });
   near.keep([&](const Neighbour& each) { return each.regime->software == name; });
 }
 
@@ -88,17 +91,17 @@ Neighbourhood neighbourhood_of(const std::vector<EvidenceRegime>& regimes,
                                const ScenarioTraits& traits) {
   Neighbourhood near;
   for (const EvidenceRegime& regime : regimes)
-    near.nearest.push_back({&regime, regime.beyond(traits)});
+    near.nearest.push_back({&regime, regime.extrapolation(traits)});
   if (near.keep_those_that_hold(EvidenceAxis::stack)) keep_likest_stack(near, traits.software);
   if (!near.keep_those_that_hold(EvidenceAxis::gpu))
     near.keep(
         [&](const Neighbour& each) { return each.regime->device_family == traits.device_family; });
   near.keep_those_that_hold(EvidenceAxis::cluster);
-  // What jobs other stacks ran says nothing about this one.
+  // The jobs that other stacks ran say nothing about this one.
   if (near.holds(EvidenceAxis::stack)) near.keep_those_that_hold(EvidenceAxis::job);
   std::ranges::stable_sort(near.nearest, [](const Neighbour& a, const Neighbour& b) {
-    return std::pair(num_of_stack(a), num_reasons(a.beyond)) <
-           std::pair(num_of_stack(b), num_reasons(b.beyond));
+    return std::pair(num_of_stack(a), num_reasons(a.extrapolation)) <
+           std::pair(num_of_stack(b), num_reasons(b.extrapolation));
   });
   return near;
 }
@@ -128,7 +131,7 @@ std::pair<double, double> shortest_bounds(const std::vector<std::pair<double, do
 
 std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen,
                                     const std::string& software, double outside_kernels) {
-  // What a fitted stack's own sets say, its regimes say better.
+  // For a fitted stack, its regimes are better evidence than its own sets.
   const std::pair<double, double> of_unseen =
       unseen.bounds(near.holds(EvidenceAxis::stack) ? std::string() : software, outside_kernels);
   // Other stacks on these GPUs say less than how far off such stacks were.
@@ -145,13 +148,13 @@ std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenError
   return {std::min(widest.first, of_unseen.first), std::max(widest.second, of_unseen.second)};
 }
 
-/// What of a scenario was never measured, on one axis: items of a list, and in full.
-struct Novelty {
+/// Unmeasured traits of a scenario on one axis: items of a list, and in full.
+struct UnmeasuredTraits {
   std::vector<std::string> items;
   std::string full;
 };
 
-/// How far off predictions were on average.
+/// Mean of the absolute errors.
 double mean_error(const std::vector<double>& residuals) {
   double sum = 0;
   for (const double residual : residuals) sum += std::abs(std::exp(-residual) - 1);
@@ -169,8 +172,8 @@ std::string with_values(const std::string& part, const std::vector<Difference>& 
 }
 
 /// A stack that nothing was fitted on: what sets say that ran it, or that there are none, and how far the nearest fitted one is.
-Novelty novelty_of_stack(const Neighbourhood& near, const UnseenErrors& unseen,
-                         const std::string& software) {
+UnmeasuredTraits unmeasured_traits_of_stack(const Neighbourhood& near, const UnseenErrors& unseen,
+                                            const std::string& software) {
   const auto sets = unseen.of_software(software);
   std::string details;
   double least = std::numeric_limits<double>::infinity(), most = 0;
@@ -185,14 +188,14 @@ Novelty novelty_of_stack(const Neighbourhood& near, const UnseenErrors& unseen,
   const std::size_t apart = num_of_stack(nearest);
   details += "the nearest stack, " + nearest.regime->software + ", differs in " +
              std::to_string(apart) + (apart == 1 ? " value: " : " values: ") +
-             joined(nearest.beyond.of(EvidenceAxis::stack));
+             joined(nearest.extrapolation.of(EvidenceAxis::stack));
   const std::string name = "software " + software;
   const std::string off = sets.empty() ? ""
                                        : (sets.size() > 1 ? percent_text(least) + " to " : "") +
                                              percent_text(most) + " off";
   const bool is_changed = nearest.regime->software == software;
   return {
-      {is_changed ? with_values(name, nearest.beyond.of(EvidenceAxis::stack))
+      {is_changed ? with_values(name, nearest.extrapolation.of(EvidenceAxis::stack))
                   : name + (sets.empty() ? " (none of its runs was measured)"
                                          : " (predictions of its runs were " + off + ")")},
       (is_changed     ? name + " was not measured with these values"
@@ -201,18 +204,18 @@ Novelty novelty_of_stack(const Neighbourhood& near, const UnseenErrors& unseen,
           " (" + details + ")"};
 }
 
-Novelty novelty_of(const Neighbourhood& near, const UnseenErrors& unseen, EvidenceAxis axis,
-                   const ScenarioTraits& traits) {
+UnmeasuredTraits unmeasured_traits_of(const Neighbourhood& near, const UnseenErrors& unseen,
+                                      EvidenceAxis axis, const ScenarioTraits& traits) {
   std::set<std::string> families, platforms;
   for (const Neighbour& each : near.nearest) {
     families.insert(each.regime->device_family);
     platforms.insert(each.regime->platforms.begin(), each.regime->platforms.end());
   }
-  const std::vector<Difference>& reasons = near.nearest.front().beyond.of(axis);
+  const std::vector<Difference>& reasons = near.nearest.front().extrapolation.of(axis);
   const std::string all = joined(reasons);
   switch (axis) {
     case EvidenceAxis::stack:
-      return novelty_of_stack(near, unseen, traits.software);
+      return unmeasured_traits_of_stack(near, unseen, traits.software);
     case EvidenceAxis::gpu: {
       const std::string gpus = traits.device_family + " GPUs";
       if (families.contains(traits.device_family))
@@ -231,31 +234,31 @@ Novelty novelty_of(const Neighbourhood& near, const UnseenErrors& unseen, Eviden
           platform + ", not among those fitted (measured " + listed(platforms) + ": " + all + ")"};
     }
     case EvidenceAxis::job: {
-      Novelty novelty{{}, all};
+      UnmeasuredTraits unmeasured{{}, all};
       for (const Difference& reason : reasons) {
-        if (novelty.items.size() == most_reasons) {
+        if (unmeasured.items.size() == most_reasons) {
           const std::size_t left = reasons.size() - most_reasons;
-          novelty.items.push_back(std::to_string(left) +
-                                  (left == 1 ? " other setting" : " other settings"));
+          unmeasured.items.push_back(std::to_string(left) +
+                                     (left == 1 ? " other setting" : " other settings"));
           break;
         }
-        novelty.items.push_back(in_brackets(reason()));
+        unmeasured.items.push_back(in_brackets(reason()));
       }
-      return novelty;
+      return unmeasured;
     }
   }
   WT_UNREACHABLE();
 }
 
-/// What none of the nearest regimes holds, axis by axis, in a few words and in full.
+/// Traits that none of the nearest regimes contains, axis by axis, in a few words and in full.
 std::pair<std::string, std::string> reason_of(const Neighbourhood& near, const UnseenErrors& unseen,
                                               const ScenarioTraits& traits) {
   std::vector<std::string> items;
   std::string full;
-  for (const EvidenceAxis axis : near.beyond) {
-    const Novelty novelty = novelty_of(near, unseen, axis, traits);
-    items.insert(items.end(), novelty.items.begin(), novelty.items.end());
-    full += (full.empty() ? "" : "; ") + novelty.full;
+  for (const EvidenceAxis axis : near.beyond_axes) {
+    const UnmeasuredTraits unmeasured = unmeasured_traits_of(near, unseen, axis, traits);
+    items.insert(items.end(), unmeasured.items.begin(), unmeasured.items.end());
+    full += (full.empty() ? "" : "; ") + unmeasured.full;
   }
   return {alternatives(items), full};
 }
@@ -314,11 +317,11 @@ Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& trait
       interval_of(predicted, bounds_of(near, errors.unseen, traits.software, outside_kernels));
   const bool stack_was_run =
       near.holds(EvidenceAxis::stack) || !errors.unseen.of_software(traits.software).empty();
-  interval.basis = near.beyond.empty() ? IntervalBasis::measured
-                   : stack_was_run     ? IntervalBasis::extrapolated
-                                       : IntervalBasis::unprofiled;
+  interval.basis = near.beyond_axes.empty() ? IntervalBasis::measured
+                   : stack_was_run          ? IntervalBasis::extrapolated
+                                            : IntervalBasis::unprofiled;
   const EvidenceRegime& nearest = *near.nearest.front().regime;
-  if (near.beyond.empty())
+  if (near.beyond_axes.empty())
     interval.brief = interval.reason =
         std::to_string(nearest.residuals.size()) + " held-out runs of " + listed(nearest.sets);
   else

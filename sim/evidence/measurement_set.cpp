@@ -135,7 +135,7 @@ void read_measured(ObjectReader& reader, MeasurementPoint& point) {
   point.failed = reader.optional_bool("failed", false);
 }
 
-/// What its authors wrote beside our keys stands where it is, but for what looks like a slip of the pen.
+/// Accepts keys of the set's authors in addition to ours, unless they look like misspelt ones.
 void reject_misspelt_keys(ObjectReader& reader, const std::vector<std::string>& ours) {
   if (!reader.value().is_object()) return;
   for (const JsonValue::Member& member : reader.value().object()) {
@@ -148,7 +148,7 @@ void reject_misspelt_keys(ObjectReader& reader, const std::vector<std::string>& 
   }
 }
 
-/// What a row calls its container, where that is a release such as "26.04" or "26.04.01"; else nothing.
+/// The container of a row, if it names a release such as "26.04" or "26.04.01"; else empty.
 std::string container_release(const JsonValue& row) {
   const JsonValue* container = row.is_object() ? row.find("container") : nullptr;
   if (container == nullptr || !container->is_string()) return {};
@@ -221,7 +221,7 @@ std::string joined_name(const fs::path& file, const fs::path& folder) {
   return name;
 }
 
-/// What a set may be called: "vtrain/a100-multi-node", "vtrain-a100-multi-node", "a100-multi-node",
+/// True if a set is called `name`: "vtrain/a100-multi-node", "vtrain-a100-multi-node", "a100-multi-node",
 /// or, with all sets of the folder, "vtrain".
 bool is_called(const fs::path& file, const fs::path& folder, const std::string& name) {
   const fs::path relative = fs::path(file).replace_extension().lexically_relative(folder);

@@ -18,9 +18,9 @@ namespace windtunnel {
 /// GPU memory that a run was seen to use.
 struct MeasuredMemory {
   std::optional<Bytes> nvidia_smi;  ///< of the fullest GPU: `nvidia_smi_gib`
-  /// Of the allocator, by rank: `max_allocated_mib_by_rank`, `max_reserved_mib_by_rank`; and `max_memory_usage_gb`, what rank 0 had allocated
-  /// at most, in GiB. NeMo's logs do not name unit and rank: on five H100 systems of mlperf-llama31-405b the figure falls with the number of
-  /// replicas by 12 bytes a parameter of the first stage, to 0.01 %, where it is read so.
+  /// The allocator's maxima by rank: `max_allocated_mib_by_rank`, `max_reserved_mib_by_rank`; and `max_memory_usage_gb`, what rank 0 had
+  /// allocated at most, in GiB. NeMo's logs do not name unit and rank: on five H100 systems of mlperf-llama31-405b the figure falls with
+  /// the number of replicas by 12 bytes a parameter of the first stage, to 0.01 %, where it is read so.
   std::map<int, Bytes> allocated, reserved;
   std::optional<Bytes> most_reserved;  ///< of the fullest GPU: `max_reserved_gib`
   /// `memory_reading`: what the allocator's maxima are to be compared with, "steady_state" unless
@@ -116,7 +116,7 @@ std::string why_not_predicted(const MeasurementPoint& point);
 /// Why there is no measured iteration time to compare a prediction with; empty when there is one.
 std::string why_not_scored(const MeasurementSet& set, const MeasurementPoint& point);
 
-/// What validation/ holds beside sets: the residuals of predictions (evidence/evidence.hpp).
+/// File of validation/ with the residuals of predictions (evidence/evidence.hpp).
 inline constexpr const char* residuals_file = "residuals.json";
 
 /// The files of the sets that `asked` names: a path of a file, or a name in `folder`, as

@@ -15,10 +15,10 @@
 namespace windtunnel {
 
 inline constexpr double interval_share = 0.9;  ///< of new runs, and pairs, inside an interval
-/// Of what was measured, for a cluster or a job beyond it, and where there is too little of it; assumed.
+/// Widening of intervals for clusters or jobs outside the measured range, and if measurements are too few; assumed.
 inline constexpr double interval_widening = 1.5;
 
-/// How large an error usually is: it grows with a share of the time that an error has its source in. An interval of a new run is as many
+/// Typical size of an error, which grows with the share of time that causes it. The interval of a new run is as many
 /// allowances wide as measured ones needed: split conformal with a scale of its own for each run (Lei et al., JASA 113(523), 2018, section 5.2).
 struct Allowance {
   double base = 1, growth = 0;
@@ -37,11 +37,11 @@ struct SizedError {
 /// shares, a third each; every set counts alike. It falls nowhere. There must be an error.
 Allowance fitted_allowance(const std::vector<SizedError>& errors);
 
-/// Of the time of a run, what its passes do not compute: communication, bubbles, optimizer, host. That is predicted worse than kernels are,
-/// which were measured one by one.
+/// Share of a run's time outside the kernels of its passes: communication, bubbles, optimizer, host. It is predicted less well than
+/// kernels, which were measured one by one.
 double share_outside_kernels(const Breakdown& breakdown);
 
-/// What a run is judged by beside another.
+/// Features of a run by which its order against another is judged.
 struct JudgedRun {
   std::string software, gpu, model;  ///< profile, family of GPUs ("a100"), model with its size
   Seconds time{};                    ///< of an iteration, predicted
@@ -51,13 +51,13 @@ struct JudgedRun {
   /// The same for `work` times the work.
   JudgedRun scaled(double work) const;
 };
-/// Of a scenario that was simulated.
+/// Features of a scenario that was simulated.
 JudgedRun judged_run(const Scenario& scenario, Seconds time, const Breakdown& breakdown,
                      std::optional<std::pair<Seconds, Seconds>> interval);
-/// Of a document windtunnel/report-v1.
+/// Features of a document windtunnel/report-v1.
 JudgedRun judged_run(const JsonValue& report);
 
-/// Half the difference of what two breakdowns give to each of their lines, as shares of their totals: 0 where time goes the same ways,
+/// Half the difference of what two breakdowns give to each of their lines, as shares of their totals: 0 if they are equal,
 /// 1 where the runs have nothing in common (the total variation distance).
 double share_moved(const Breakdown& a, const Breakdown& b);
 
@@ -68,11 +68,11 @@ struct MeasuredRun {
   Seconds measured{};
 };
 
-/// How far differences of predictions were off. A pair is two measured runs of one set that share stack, GPUs and model; its error is
+/// Errors of predicted differences. A pair is two measured runs of one set that share stack, GPUs and model; its error is
 /// |ln(measured / predicted) of one - of the other|, in which is cancelled what both share.
 struct PairErrors {
   Allowance
-      allowance;  ///< by share_moved(): of errors of time that goes the same ways little is left
+      allowance;  ///< by share_moved(): between runs with equal breakdowns most of the error cancels
   /// By set, the errors of its pairs over their allowances; sorted. At most 20, which stand for as many parts of a larger number.
   std::map<std::string, std::vector<double>> sets;
 
@@ -88,25 +88,25 @@ struct PairErrors {
   void find_bounds();
 };
 
-/// Of all pairs of the runs.
+/// Errors of all pairs of the runs.
 PairErrors pair_errors(const std::vector<MeasuredRun>& runs);
 
-/// How much a gain in ln of the time must be for an order to be known (Ordering::is_known()); none where the runs do not share stack,
+/// Least gain, in ln of the time, for which an order is known (Ordering::is_known()); none if the runs do not share stack,
 /// GPUs and model, or nothing is known of errors.
 std::optional<double> least_known_gain(const JudgedRun& a, const JudgedRun& b,
                                        const PairErrors& errors);
 
-/// How often what is said of the order of two measured runs is right: of pairs of one set that share stack, GPUs and model.
+/// Accuracy of statements about the order of two measured runs, over pairs of one set that share stack, GPUs and model.
 struct OrderScore {
   std::size_t pairs = 0;    ///< all of them
   std::size_t covered = 0;  ///< whose measured ratio lies in the interval
-  // Of those whose measured times differ by more than 3 %:
+  // Counts over those whose measured times differ by more than 3 %:
   std::size_t apart = 0;
   double right = 0;  ///< the one predicted to be faster is; half of a pair that has one prediction
   std::size_t said = 0;  ///< the verdict is that one is faster
   std::size_t said_right = 0;
 };
-/// Of the runs of one set, with errors among which are not its own. The allowance and the predictions are those that ship, so the set may
+/// Score of the runs of one set, with errors that exclude its own. The allowance and the predictions are those that ship, so the set may
 /// have had a part in these.
 OrderScore score_orders(const std::vector<MeasuredRun>& runs, const PairErrors& errors);
 

@@ -26,7 +26,7 @@ struct ScoredRow {
   double error() const { return (predicted - measured) / measured; }
 };
 
-/// How far predictions are from measurements. Errors are relative, as fractions; all but `bias`
+/// Errors of predictions against measurements. Errors are relative, as fractions; all but `bias`
 /// without sign.
 struct Score {
   std::size_t scored = 0;
@@ -46,7 +46,7 @@ Score score(const std::vector<ScoredRow>& comparisons);
 /// this is no score to be proud of: it tells how much of an error a few rows make.
 Score score_without_largest(std::vector<ScoredRow> comparisons, std::size_t count);
 
-/// How many rows score_without_largest() leaves out: 5 % of them, rounded.
+/// Number of rows that score_without_largest() leaves out: 5 % of them, rounded.
 std::size_t num_largest(std::size_t scored);
 
 /// MAPE of the simplest model that respects pipelines, fitted on the very same rows: the bar that
@@ -64,7 +64,7 @@ std::optional<double> interval_coverage(const std::vector<ScoredRow>& comparison
 /// device.
 Flops ideal_work(Flops iteration, int gpus, int stages, int microbatches, int chunks);
 
-/// Whether the order of the plans in a group is right: Kendall's tau-b of predicted and measured
+/// Agreement on the order of the plans in a group: Kendall's tau-b of predicted and measured
 /// times, from -1 to 1. Empty for a group in which all are equal, or of one. Kendall, Biometrika
 /// 33(3), 239-251, 1945.
 std::optional<double> kendall_tau(const std::vector<ScoredRow>& comparisons);
@@ -73,7 +73,7 @@ std::optional<double> kendall_tau(const std::vector<ScoredRow>& comparisons);
 /// tau is. Spearman, The American Journal of Psychology 15(1), 72-101, 1904.
 std::optional<double> spearman_rho(const std::vector<ScoredRow>& comparisons);
 
-/// What choosing by prediction costs: measured time of the plan predicted fastest over that of the
+/// Cost of choosing by prediction: measured time of the plan predicted fastest over that of the
 /// plan measured fastest, minus 1.
 double top1_regret(const std::vector<ScoredRow>& comparisons);
 

@@ -112,7 +112,7 @@ BytesPerSecond bus_bandwidth(const NodeType& node, int gpus, Bytes payload) {
          in_node_all_reduce(node.interconnect, group, payload);
 }
 
-/// What collectives attain, not the constants of their formula: these trade off against each other from fit to fit.
+/// Adds the bandwidths that collectives attain, not the constants of their formula: these trade off against each other from fit to fit.
 void add_interconnect(const NodeType& node, bool is_used, ValueCollector& values) {
   if (node.gpus < 2) return;
   values.add("interconnect/bandwidth", "in-node bandwidth", attained,
@@ -186,7 +186,7 @@ void add_pairs(const Scenario& scenario, ValueCollector& values) {
                    platform.matrix.has_value() || !platform.link_overrides.empty(), nodes > 1);
 }
 
-/// What kernels that move memory alone attain where the stack says so.
+/// Adds the rates of memory-bound kernels, if the stack has its own.
 void add_memory_rates(const Scenario& scenario, ValueCollector& values) {
   for (const NodeType* type : types_in_use(scenario)) {
     const auto* rates = scenario.software.memory_rates_on(type->device);
@@ -198,7 +198,8 @@ void add_memory_rates(const Scenario& scenario, ValueCollector& values) {
   }
 }
 
-/// What no job's time depends on, or what the job itself says (ScenarioTraits::choices), but one stack has and another has not.
+/// Adds habits that distinguish stacks although no job's time depends on them, or although the job states them itself
+/// (ScenarioTraits::choices).
 void tell_apart(const SoftwareProfile& stack, ValueCollector& values) {
   values.add_habit("gradient_type", "type of gradients", name_of(stack.gradient_type), false);
   values.add_habit("pipeline_send", "blocking exchanges",

@@ -18,7 +18,7 @@ enum class ValueUnit { count, ratio, time, data_rate, flop_rate };
 struct UsedNumber {
   std::string label;  ///< for people: "NIC rate"
   ValueUnit unit = ValueUnit::ratio;
-  /// How far it may lie from measured numbers, as a share of them, and still be taken for one of them.
+  /// Largest distance from a measured number, as a share of it, at which it still counts as measured.
   double tolerance = 0;
   bool is_used = true;  ///< this job's time depends on it
   double low = 0, high = 0;
@@ -49,7 +49,7 @@ std::string value_text(double number, ValueUnit unit);
 /// counted, and words take longer than finding them.
 using Difference = std::function<std::string()>;
 
-/// Where values differ from measured ones.
+/// Values that differ from measured ones.
 struct ValueDifferences {
   std::vector<Difference> used;
   std::size_t unused = 0;  ///< of values that this job's time does not depend on

@@ -47,7 +47,7 @@ constexpr GpuModel models[]{
     {"MI50"},     {"MI60"},    {"MI100"},    {"MI210"},   {"MI250"},    {"MI250X"}, {"MI300A"},
     {"MI300X"},   {"MI308X"},  {"MI325X"},   {"MI350X"},  {"MI355X"}};
 
-/// Which built-in platforms could be the base instead.
+/// Built-in platforms that could be the base instead.
 std::string bases_with(const GpuModel& model, const Library& library) {
   std::vector<std::string> bases = library.names(platform_files.name);
   std::erase_if(bases, [&](const std::string& name) {

@@ -53,7 +53,7 @@ void set_number(JsonValue& object, const std::string& key, const Value& value,
   set_source(object, key, source);
 }
 
-/// Whether NVLinks, [GPU][GPU], lead to every GPU, so that collectives run over them.
+/// True if NVLinks, [GPU][GPU], lead to every GPU, so that collectives run over them.
 bool join_all(const std::vector<std::vector<int>>& lanes);
 
 /// `document` as our own reader reads it, with devices from the library. What the reader objects to
@@ -76,7 +76,7 @@ struct NamedGpu {
   Origin origin;
 };
 
-/// What every import of measurements into a platform has and does.
+/// Common base of importers of measurements into a platform.
 class PlatformImport {
  public:
   PlatformImport(const ImportRequest& request, const Library& library)

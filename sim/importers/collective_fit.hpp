@@ -19,7 +19,7 @@
 
 namespace windtunnel {
 
-/// What nccl-tests calls a collective whose times say something about a platform: "all_reduce", …, "alltoall".
+/// Name in nccl-tests of a collective whose times are informative about a platform: "all_reduce", …, "alltoall".
 const char* nccl_name_of(CollectiveKind collective);
 
 /// One line of nccl-tests' table: `bytes` is its "size" column.
@@ -35,7 +35,7 @@ struct NcclRun {
   int ranks = 0;
   int nodes = 1;
   bool hosts_known = false;  ///< false: the file does not list its ranks, one node is assumed
-  /// Where bandwidths alone tell `ranks`, the fewest and most GPUs that they allow; 0 otherwise.
+  /// The fewest and most GPUs that the bandwidths allow, if `ranks` is derived from them alone; 0 otherwise.
   int least_ranks = 0, most_ranks = 0;
   bool is_always_ring = false;        ///< the file shows NCCL_ALGO=Ring
   std::vector<NamedGpu> gpus;         ///< each kind once; none where the file does not say
@@ -116,7 +116,7 @@ class ConstantSearch {
   FitProblem problem_;
 };
 
-/// How much all residuals together move with a constant.
+/// Sensitivity of all residuals together to a constant.
 inline double total(const std::vector<double>& sensitivities) {
   double sum = 0;
   for (const double each : sensitivities) sum += std::abs(each);
@@ -172,7 +172,7 @@ inline constexpr double least_efficiency = 0.01;       ///< of network cards; le
 inline constexpr int fitted_digits = 4;                ///< of a constant that was fitted
 /// Sizes of 1 MiB and more that a fit needs.
 inline constexpr int least_sizes = 5;
-/// How many of the run's sizes are fitted.
+/// Number of the run's sizes that are fitted.
 int num_fitted_sizes(const NcclRun& run);
 
 /// "16 us" of 16.0 and "us": an amount as a file has it, with four digits.

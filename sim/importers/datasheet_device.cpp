@@ -26,7 +26,7 @@ std::optional<Amount> amount_at(const JsonValue& sheet, const std::string& point
   return parse_quantity<Amount>(value->string(), problem, suggestion);
 }
 
-/// What a data sheet must say, or nothing can be scaled.
+/// Figures that a data sheet must have for anything to be scaled.
 struct Nominal {
   FlopsPerSecond peak{};
   Precision precision = Precision::bf16;

@@ -61,14 +61,14 @@ TraceLine line_of(const GpuEvent& event) {
   return TraceLine::idle;
 }
 
-/// What ran on one GPU, by line and by phase.
-struct Ran {
+/// Work of one GPU, by line and by phase.
+struct GpuRecord {
   EnumArray<TraceLine, Intervals> lines;
   EnumArray<ComputePhase, Intervals> phases;
   GpuTotals totals;
 };
 
-/// What a kind of event is called among those of its stream, and among kernels.
+/// Label of an event among those of its stream, and among kernels.
 std::pair<std::string, std::string> labels_of(const GpuEvent& event, const GpuTrace& trace) {
   const std::string &kind = trace.names[event.kind], &group = trace.names[event.group];
   std::string label = name_of(event.work);
@@ -80,27 +80,27 @@ std::pair<std::string, std::string> labels_of(const GpuEvent& event, const GpuTr
   return {label, label + (group.empty() ? "" : " (" + group + ")")};
 }
 
-GpuTotals summed(Ran ran) {
-  GpuTotals totals = std::move(ran.totals);
-  for (Intervals& intervals : ran.lines) intervals = united(std::move(intervals));
+GpuTotals summed(GpuRecord record) {
+  GpuTotals totals = std::move(record.totals);
+  for (Intervals& intervals : record.lines) intervals = united(std::move(intervals));
   const Intervals compute =
-      joined(joined(ran.lines[TraceLine::compute], ran.lines[TraceLine::optimizer]),
-             ran.lines[TraceLine::codec]);
+      joined(joined(record.lines[TraceLine::compute], record.lines[TraceLine::optimizer]),
+             record.lines[TraceLine::codec]);
   Intervals communication, so_far;
   for (const CommClass comm : enumerators<CommClass>()) {
-    const Intervals& of_class = ran.lines[line_of(comm)];
+    const Intervals& of_class = record.lines[line_of(comm)];
     totals.communicating[comm] = length_of(of_class);
     totals.exposed[comm] = totals.communicating[comm] - common_length(of_class, compute);
     communication = joined(std::move(communication), of_class);
   }
-  for (std::size_t i = 0; i + 1 < ran.lines.size(); ++i) {
+  for (std::size_t i = 0; i + 1 < record.lines.size(); ++i) {
     const std::int64_t before = length_of(so_far);
-    so_far = joined(std::move(so_far), ran.lines[i]);
+    so_far = joined(std::move(so_far), record.lines[i]);
     totals.lines[i] = length_of(so_far) - before;
     if (static_cast<TraceLine>(i) == TraceLine::copies) totals.busy = length_of(so_far);
   }
-  for (std::size_t i = 0; i < ran.phases.size(); ++i)
-    totals.phases[i] = length_of(united(std::move(ran.phases[i])));
+  for (std::size_t i = 0; i < record.phases.size(); ++i)
+    totals.phases[i] = length_of(united(std::move(record.phases[i])));
   if (totals.window == 0 && !so_far.empty())
     totals.window = so_far.back().second - so_far.front().first;
   totals.lines.back() = totals.window - length_of(so_far);
@@ -137,11 +137,11 @@ std::vector<GpuTotals> totals_of(const GpuTrace& trace, std::span<const TraceSte
   std::int64_t window = 0;
   for (const TraceStep& step : steps) window += step.end - step.begin;
   if (steps.empty()) steps = {&always, 1};
-  std::map<std::int64_t, Ran> devices;
+  std::map<std::int64_t, GpuRecord> devices;
   std::map<std::tuple<GpuWork, std::uint32_t, std::uint32_t>, std::pair<std::string, std::string>>
       labels;  // made once a kind of event, not once an event
   for (const GpuEvent& event : trace.events) {
-    Ran& ran = devices[event.device];
+    GpuRecord& record = devices[event.device];
     const auto [labelled, is_new] = labels.try_emplace({event.work, event.kind, event.group});
     if (is_new) labelled->second = labels_of(event, trace);
     const auto& [label, kernel] = labelled->second;
@@ -150,22 +150,22 @@ std::vector<GpuTotals> totals_of(const GpuTrace& trace, std::span<const TraceSte
     for (; step != steps.end() && step->begin < event.end; ++step) {
       const std::int64_t begin = std::max(event.begin, step->begin),
                          end = std::min(event.end, step->end);
-      ran.lines[line_of(event)].emplace_back(begin, end);
+      record.lines[line_of(event)].emplace_back(begin, end);
       if (event.work == GpuWork::compute || event.work == GpuWork::set)
-        ran.phases[event.phase].emplace_back(begin, end);
+        record.phases[event.phase].emplace_back(begin, end);
       if (!is_work(event)) continue;
-      for (WorkTotal* total : {&ran.totals.by_stream[trace.names[event.stream]][label],
-                               &ran.totals.by_kernel[kernel]}) {
+      for (WorkTotal* total : {&record.totals.by_stream[trace.names[event.stream]][label],
+                               &record.totals.by_kernel[kernel]}) {
         ++total->count;
         total->nanoseconds += end - begin;
       }
     }
   }
   std::vector<GpuTotals> result;
-  for (auto& [device, ran] : devices) {
-    ran.totals.device = device;
-    ran.totals.window = window;
-    result.push_back(summed(std::move(ran)));
+  for (auto& [device, record] : devices) {
+    record.totals.device = device;
+    record.totals.window = window;
+    result.push_back(summed(std::move(record)));
   }
   return result;
 }

@@ -45,7 +45,7 @@ struct TraceLineWords {
 };
 extern const EnumArray<TraceLine, TraceLineWords> trace_lines;
 
-/// Where the time of one GPU went, in nanoseconds. Sums are of durations; the rest are lengths of
+/// Time of one GPU by cause, in nanoseconds. Sums are of durations; the rest are lengths of
 /// unions, so that what runs beside each other counts once.
 struct GpuTotals {
   std::int64_t device = 0;
@@ -66,10 +66,10 @@ struct GpuTotals {
   std::int64_t of(TraceLine line) const { return lines[line]; }
 };
 
-/// Whether something ran, rather than was waited for.
+/// True if something ran, rather than waited.
 bool is_work(const GpuEvent& event);
 
-/// Of every GPU in the trace. Within steps that are disjoint and in order, the window is their length together, and work counts as
+/// Totals of every GPU in the trace. Within steps that are disjoint and in order, the window is their total length, and work counts as
 /// far as it lies in them; without steps it is from the first work of the GPU to its last.
 std::vector<GpuTotals> totals_of(const GpuTrace& trace, std::span<const TraceStep> steps = {});
 
@@ -80,10 +80,10 @@ Seconds trace_time(std::int64_t nanoseconds);
 /// those that took time.
 JsonValue json_of(const GpuTotals& gpu, std::int64_t steps);
 
-/// Where the time goes, as texts and pages show it: pointers into json_of().
+/// Rows of time as texts and pages show them: pointers into json_of().
 html::FigureRows time_rows();
 
-/// What json_of() says, for people: the time by what ran, then kernels, then each stream:
+/// json_of() for people: time by kind of work, then kernels, then each stream:
 ///
 ///                            time   share
 ///   compute               38.6 ms  17.5 %
@@ -95,12 +95,12 @@ html::FigureRows time_rows();
 ///   matrix product        15.7 ms      85
 std::vector<document::Table> totals_of_work(const JsonValue& gpu);
 
-/// What a trace says of itself: "PyTorch's profiler, rank 0 of 2, NVIDIA A100-SXM4-40GB".
+/// Description that a trace has of itself: "PyTorch's profiler, rank 0 of 2, NVIDIA A100-SXM4-40GB".
 std::string described(const GpuTrace& trace);
 /// Its GPU in words: "GPU 0", or the process's name of a simulated one.
 std::string gpu_name(const GpuTrace& trace, std::int64_t device);
 
-/// What share of the kernels' time is of an unknown kind, with the longest of them; empty where all are known.
+/// Note on the share of kernel time of unknown kind, with the longest such kernels; empty if all are known.
 std::string unknown_kernels_note(const GpuTrace& trace);
 
 }  // namespace windtunnel

@@ -429,7 +429,7 @@ double GpuTrace::unknown_share() const {
 }
 
 GpuTrace read_gpu_trace(TextInput& input) {
-  const Doing reading("reading a trace", "bytes");
+  const WorkNoteScope reading("reading a trace", "bytes");
   TraceEventReader reader(input);
   GpuTraceBuilder builder(reader);
   reader.read([&](const TraceEvent& event) { builder.take(event); });

@@ -11,7 +11,7 @@
 #include "core/problem.hpp"
 #include "core/text_input.hpp"
 
-/// What the names in a profiler's trace say.
+/// Meaning of the names in a profiler's trace.
 namespace windtunnel {
 
 /// Whom a collective is between, in the words of our own breakdown.
@@ -22,12 +22,12 @@ enum class CommClass { tensor, pipeline, data, embedding, other };
 /// kinds ("CONTEXT_PARALLEL_GROUP") and those without a name ("default_pg", "") are other.
 CommClass comm_class_of(std::string_view description);
 
-/// What a kernel that communicates does, after its library: "nccl AllReduce" of "ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)",
+/// Operation of a communicating kernel, with its library: "nccl AllReduce" of "ncclDevKernel_AllReduce_Sum_f32_RING_LL(…)",
 /// "DeepEP dispatch" of "void deep_ep::internode::dispatch<false, 8>(…)"; empty for a kernel that computes.
 std::string communication_in(std::string_view kernel);
 /// "DtoH" of "Memcpy DtoH (Device -> Pinned)"; "other" where there is none.
 std::string direction_in(std::string_view name);
-/// What kind of computing a kernel does, by what libraries call theirs ("ampere_sgemm_128x64_nn" is a matrix product). First match of a
+/// Kind of computation of a kernel, by the naming of libraries ("ampere_sgemm_128x64_nn" is a matrix product). First match of a
 /// list, `unknown_kernels` where nothing matches.
 const char* compute_kind_of(std::string_view kernel);
 inline constexpr const char* unknown_kernels = "other kernels";
@@ -37,7 +37,7 @@ inline constexpr const char* unknown_kernels = "other kernels";
 enum class GpuWork { compute, communication, copy, set, launching, waiting };
 const char* name_of(GpuWork work);
 
-/// Which part of training launched a kernel; unknown where the trace holds no launches.
+/// Part of training that launched a kernel; unknown if the trace has no launches.
 enum class ComputePhase { forward, backward, optimizer, codec, unknown };
 
 /// Times from begin to end, in nanoseconds of the trace's clock.
@@ -92,7 +92,7 @@ struct TraceStep {
   std::int64_t begin = 0, end = 0;
 };
 
-/// Who wrote the trace.
+/// Source of a trace: a profiler, or our simulation.
 enum class TraceKind { real, simulated };
 
 /// The GPU's side of a trace: of PyTorch's profiler (Kineto), or one that `run --trace` wrote.
@@ -127,7 +127,7 @@ struct GpuTrace {
 /// with file, line and byte. Throws InputError with all of them, or where the text is no JSON.
 GpuTrace read_gpu_trace(TextInput& input);
 
-/// Whether a JSON object that begins like this is a trace: it has the key "traceEvents", or one of
+/// True if a JSON object that begins like this is a trace: it has the key "traceEvents", or one of
 /// those that the profiler writes before it.
 bool looks_like_trace(std::string_view beginning);
 

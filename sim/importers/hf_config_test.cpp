@@ -63,7 +63,7 @@ TEST_CASE("published configurations of models with experts become the shipped mo
 TEST_CASE("other sizes of those families become the shipped models too") {
   struct Sibling {
     std::string sample, name;
-    /// What its published configuration has instead.
+    /// Values of its published configuration.
     std::vector<std::pair<std::string, std::string>> values;
   };
   const std::vector<Sibling> siblings{{"mixtral-8x7b",
@@ -226,7 +226,7 @@ struct Counted {
   double parameters;
 };
 
-/// What is left out of a configuration its class supplies, so that few keys are needed.
+/// Values left out of a configuration are supplied by its class, so few keys are needed.
 const std::vector<Counted>& counted() {
   static const std::vector<Counted> models{
       // clang-format off

@@ -42,7 +42,7 @@ struct Imported {
   JsonValue document;  ///< one of our own files; null when the importer only reports
   JsonValue found{JsonValue::Object{}};  ///< member "found" of --json
   std::string text;                      ///< the same for people
-  /// Of an importer that reports: what it found, of which `found`, `text` and the page are made.
+  /// Findings of an importer that reports; `found`, `text` and the page are made of them.
   std::optional<document::Document> report = {};
   std::vector<std::string> notes;     ///< what was inferred, left out or could not be known
   std::vector<std::string> warnings;  ///< why the result may not be what was wanted
@@ -55,7 +55,7 @@ struct Importer {
   const char* input;                 ///< what IN is, for messages
   std::vector<std::string> options;  ///< those it takes: "--base", …
   Imported (*import)(const ImportRequest& request, const Library& library);
-  /// Whether it writes a file, only reports, or reports and writes a file where -o is given.
+  /// Result: it writes a file, only reports, or reports and also writes a file if -o is given.
   enum class Result { file, report, file_if_asked } result = Result::file;
   enum class Files { one, several } files = Files::one;  ///< how many IN it takes
 };

@@ -17,7 +17,7 @@ GpuTrace trace_of(const std::string& events, const std::string& head = "") {
   return trace_in("{" + head + "\"traceEvents\": [" + events + "]}");
 }
 
-/// What is wrong with a text; empty when nothing is.
+/// Complaint about a text; empty: none.
 std::string problem_in(const std::string& text) {
   try {
     trace_in(text);

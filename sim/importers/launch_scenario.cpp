@@ -152,7 +152,7 @@ JsonValue value_of(const std::string& text) {
   return JsonValue(text);
 }
 
-/// Whether a value holds a "${…}" that could not be evaluated.
+/// True if a value holds a "${…}" that could not be evaluated.
 bool is_open(const LaunchSetting& setting) { return setting.value.find("${") != std::string::npos; }
 
 int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
@@ -399,7 +399,7 @@ void LaunchScenario::choose_model() {
   if (model.find("family") == nullptr)
     add_members(model, {{"family", model.find("gated_mlp") != nullptr ? "llama" : "gpt"}});
   if (model.find("vocab") != nullptr) return set("/model", model);
-  // Of several, the one with the same sequence: Llama 2 and 3 of 70 B differ in it.
+  // If several match, take the one with the same sequence: Llama 2 and 3 of 70 B differ in it.
   std::string alike;
   JsonValue vocabulary;
   for (const std::string& name : library_.names("models")) {
@@ -463,7 +463,7 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
   document.set("model", *find_at(tree_, "/model"));
   add_members(document, {{"platform", absolute_if_path(request_.options.base)}});
   if (has("/nodes")) document.set("nodes", *find_at(tree_, "/nodes"));
-  // What the file says of the stack itself is laid over the profile.
+  // The file's own statements about the stack are laid over the profile.
   JsonValue stack = object_of({{"extends", software}});
   if (const JsonValue* const own = tree_.find("software"))
     for (const JsonValue::Member& member : own->object()) stack.set(member.key, member.value);

@@ -18,7 +18,7 @@ struct LaunchSetting {
   std::string value;  ///< as text; empty where a switch has none, and where the file leaves it open
   int line = 0;
 
-  /// What the keys of a launcher's own options (srun, mpirun, #SBATCH) begin with: they say how a program is started.
+  /// Prefix of the keys of a launcher's own options (srun, mpirun, #SBATCH), which say how a program is started.
   static constexpr const char* launcher = "launcher-";
   bool is_of_launcher() const { return key.starts_with(launcher); }
 };
@@ -35,7 +35,7 @@ struct LaunchSettings {
   std::string text(std::string_view key) const;
   /// The number that it begins with; 0 where there is none.
   int number(std::string_view key) const;
-  /// Whether it is given, as a switch or with a value that is not false.
+  /// True if it is given, as a switch or with a value that is not false.
   bool is_on(std::string_view key) const;
 };
 
@@ -81,16 +81,16 @@ class LaunchScenario {
   bool is_on(std::string_view key) const { return settings_.is_on(key); }
   /// The number at a pointer of the scenario; `fallback` where there is none.
   int at(const std::string& pointer, int fallback) const;
-  /// Whether the text at a pointer of the scenario is `text`.
+  /// True if the text at a pointer of the scenario is `text`.
   bool is(const std::string& pointer, std::string_view text) const;
   bool has(const std::string& pointer) const;
-  /// Whether the model has experts, also where --model names it.
+  /// True if the model has experts, also if it is named by --model.
   bool has_experts() const;
   /// Tensor, pipeline and context degrees, multiplied.
   int gpus_of_replica() const;
   /// --gpus, or else what the file says (0: nothing). Throws InputError where neither does.
   int gpus(int said) const;
-  /// Of the base's nodes; 0 where they differ.
+  /// GPUs per node of the base; 0 if its nodes differ.
   int gpus_per_node() const;
   template <class Value>
   void set(const std::string& pointer, const Value& value) {

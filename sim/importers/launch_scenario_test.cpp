@@ -427,7 +427,7 @@ TEST_CASE("experts of Megatron-DeepSpeed have its options and its defaults") {
 
 TEST_CASE("experts are cut as attention is where a script of Megatron-LM does not say") {
   std::string messages;
-  const auto ways = [&](const std::string& options) {
+  const auto expert_tensor = [&](const std::string& options) {
     ImportRun run = launch("megatron");
     run.request.options.gpus = 16;
     run.request.options.model = "mixtral-8x7b";
@@ -437,13 +437,14 @@ TEST_CASE("experts are cut as attention is where a script of Megatron-LM does no
     messages = run.messages;
     return json_at(run, "/parallel/expert_tensor");
   };
-  CHECK(ways("--tensor-model-parallel-size 2") == "2");
+  CHECK(expert_tensor("--tensor-model-parallel-size 2") == "2");
   CHECK(contains(messages, "expert-tensor-parallel-size is the tensor degree, 2"));
-  CHECK(ways("--tensor-model-parallel-size 2 --expert-tensor-parallel-size 1") == "1");
+  CHECK(expert_tensor("--tensor-model-parallel-size 2 --expert-tensor-parallel-size 1") == "1");
   CHECK_FALSE(contains(messages, "expert-tensor-parallel-size is"));
-  CHECK(ways("--tensor-model-parallel-size 1") == "none");
-  CHECK(ways("--tensor-model-parallel-size 2 --deepspeed") == "none");
-  CHECK(ways("--tensor-model-parallel-size 2 --deepspeed --enable-expert-tensor-parallelism") ==
+  CHECK(expert_tensor("--tensor-model-parallel-size 1") == "none");
+  CHECK(expert_tensor("--tensor-model-parallel-size 2 --deepspeed") == "none");
+  CHECK(expert_tensor(
+            "--tensor-model-parallel-size 2 --deepspeed --enable-expert-tensor-parallelism") ==
         "2");
 }
 

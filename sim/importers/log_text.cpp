@@ -34,7 +34,7 @@ bool is_of_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '.' || c == '_';
 }
 
-/// How much of `text` has the shape of `prefix` (LogText); nothing: its beginning has not.
+/// Length of the beginning of `text` that has the shape of `prefix` (LogText); nothing: it has another shape.
 std::optional<std::size_t> same_shape(std::string_view prefix, std::string_view text) {
   std::size_t at = 0, i = 0;
   const auto skip = [](std::string_view where, std::size_t& from, bool (*belongs)(char)) {

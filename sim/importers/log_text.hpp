@@ -13,7 +13,7 @@
 
 namespace windtunnel {
 
-/// What is wrong at a place, and what to write instead.
+/// Adds a problem at a place, and the suggestion what to write instead.
 inline void add_problem(Problems& problems, const Origin& place, std::string message,
                         std::string suggestion = {}) {
   problems.add({place, {}, std::move(message), std::move(suggestion)});
@@ -36,7 +36,7 @@ struct LogLine {
   std::vector<LogWord> words;       ///< of `text`, split at blanks
 };
 
-/// Where a line that every file of a format has begins in `text`: the anchor. npos: `text` is no such line.
+/// Finds the anchor in `text`: a line that every file of a format has. npos: `text` is no such line.
 using FindAnchor = std::size_t (*)(std::string_view text);
 
 /// A log as its writer meant it: empty lines, a byte order mark, escape sequences of terminals, parts of a line

@@ -23,7 +23,7 @@ std::vector<Time> at_rate(double rate, double share = 1, double latency = 20e-6)
   return times;
 }
 
-/// What nccl-tests prints for an all-reduce on `ranks` GPUs of `nodes` nodes.
+/// Output of nccl-tests for an all-reduce on `ranks` GPUs of `nodes` nodes.
 std::string log_of(const std::vector<Time>& times, int ranks, int nodes = 1,
                    const std::string& program = "all_reduce_perf", double factor = 2) {
   std::string log = "# Collective test starting: " + program + "\n# nThread 1 nGpus 1 minBytes 8\n";

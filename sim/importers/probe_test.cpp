@@ -12,7 +12,7 @@ using namespace windtunnel::testing;
 
 namespace {
 
-/// What a file is made of, so that the import has to give it back.
+/// Constants that a file is made of, which the import has to recover.
 struct Constants {
   Device device;  ///< shape of products, memory, kernel overhead, codecs
   Interconnect inside;
@@ -173,7 +173,7 @@ class MadeFile {
 
 constexpr const char* base_name = "selene-a100";
 
-/// Those of the shipped platform.
+/// Constants of the shipped platform.
 Constants shipped_constants() {
   BasePlatform base(base_name, shipped_library());
   Constants constants;

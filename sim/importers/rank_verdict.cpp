@@ -66,12 +66,12 @@ struct RankState {
   std::int64_t charged = 0;   ///< with lags
 };
 
-/// How long others waited for each rank by its own doing, ns over the whole trace.
+/// Time that others waited for each rank through its own fault, ns over the whole trace.
 ///
-/// The last to come to a call lags behind the last but one. Its own doing is what it has been at work longer than the others of the
-/// group since they last were together, time in other calls not counted; without what it was charged for in other calls since then.
-/// So ranks that come late because they waited for a slow one elsewhere are not charged, and no lag is charged twice.
-/// Messages are calls too, but nobody is charged for them: a receiver waits in any pipeline.
+/// The last to enter a call lags behind the last but one. Its own fault is the time for which it has been at work longer than the others of
+/// the group since they last were together, time in other calls not counted; without what it was charged for in other calls since then. So
+/// ranks that come late because they waited for a slow one elsewhere are not charged, and no lag is charged twice. Messages are calls too,
+/// but nobody is charged for them: a receiver waits in any pipeline.
 std::vector<std::int64_t> charged_lags(const std::vector<RankTrace>& ranks,
                                        const MatchedRanks& matched) {
   std::vector<RankState> now;
@@ -162,7 +162,7 @@ class RankJudge {
     }
   }
 
-  /// How many calls a rank makes, by description, kind, bytes and size of the group.
+  /// Number of calls of a rank, by description, kind, bytes and size of the group.
   using CallCounts =
       std::map<std::tuple<std::string, CollectiveKind, std::int64_t, std::int64_t>, std::int64_t>;
 
@@ -213,8 +213,8 @@ class RankJudge {
     if (!verdict_.power.can_judge()) find_suspect();
   }
 
-  /// Where chance explains whatever a rank does, or nobody does the same work: whom the others wait for most, and the ranks without a
-  /// trace that are in process groups with it: those of its smallest groups, until there are enough to judge by.
+  /// Finds the suspect if chance explains every deviation, or no two ranks do the same work: the rank that others wait for most, and the
+  /// ranks without a trace that are in process groups with it: those of its smallest groups, until there are enough to judge by.
   void find_suspect() {
     const auto latest = std::ranges::max_element(verdict_.ranks, {}, &RankPace::lag);
     if (latest == verdict_.ranks.end() || !(latest->lag > 0)) return;
@@ -319,8 +319,8 @@ class RankJudge {
     return std::log(rate.peers_bandwidth / rate.bus_bandwidth);
   }
 
-  /// Where a group may be slow: between any two of its nodes, between neighbours in a ring over the nodes in order, which NCCL usually
-  /// makes, or in the network of one node, which is a pair with itself.
+  /// Places at which a group may be slow: between any two of its nodes, between neighbours in a ring over the nodes in order, which NCCL
+  /// usually makes, or in the network of one node, which is a pair with itself.
   enum class Places { pairs, neighbours, nodes };
 
   static std::set<NodePair> places_in(const GroupRate& rate, Places which) {
@@ -517,7 +517,7 @@ void match_group(const GroupKey& key, const GroupCalls& group, MatchedRanks& mat
 }
 
 void align_clocks(MatchedRanks& matched, std::size_t num_ranks) {
-  // How far each rank's ends lie from the mean end of its calls, ns, by rank and group
+  // Distances of each rank's ends from the mean end of its calls, ns, by rank and group
   std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> of_calls;
   for (const MatchedCall& call : matched.calls) {
     const std::int64_t base = call.parts.front().end;

@@ -11,7 +11,7 @@
 
 namespace windtunnel {
 
-/// Which of many like parts differs from the others by more than their scatter.
+/// Test for a part, among many equal ones, that differs from the others by more than their scatter.
 ///
 /// `deviations` are logarithms of each part's figure over the median of its peers. Their scatter is 1.4826 times their median size
 /// (the standard deviation of a normal distribution, untouched by up to half of the parts being faulty). A part's deviation
@@ -23,7 +23,7 @@ class OutlierTest {
   /// The scatter is at least `least_scatter`: that of some of the parts, which scatter more than all.
   explicit OutlierTest(const std::vector<double>& deviations, double least_scatter = 0);
 
-  /// Whether a part whose deviation is this is larger than chance makes any of them.
+  /// True if this deviation is larger than chance explains for any of the parts.
   bool is_outlier(double deviation) const { return chance_of(deviation) < false_alarm_rate; }
   /// The probability that any of so many healthy parts deviates by as much, upwards.
   double chance_of(double deviation) const;
@@ -74,9 +74,9 @@ struct MatchedCall {
   std::vector<Part> parts;
 
   const Part& last() const;  ///< who came last: the others waited for it
-  /// How long the others waited for the last one: its lag behind the last but one.
+  /// Time that the others waited for the last one: its lag behind the last but one.
   std::int64_t lag() const;
-  /// How long the transfer took once all had come: the shortest of the kernels.
+  /// Duration of the transfer once all had entered: the shortest of the kernels.
   std::int64_t transfer() const;
 };
 
@@ -141,20 +141,20 @@ struct RankFinding {
   std::string text;  ///< "rank 11 computes 25.1 % slower than its peers and costs 22.4 ms a step"
 };
 
-/// How far the traces tell a slow rank from chance.
+/// Power of the traces to distinguish a slow rank from chance.
 struct RankPower {
   /// A rank that computes this much longer than its peers, as a fraction, would be named, and one that does so by less would not. Infinite
   /// where no rank has two peers.
   double least_named = std::numeric_limits<double>::infinity();
   std::size_t num_judged = 0;  ///< ranks with two peers or more
-  /// Whether a rank of half the speed of its peers would be named.
+  /// True if a rank of half the speed of its peers would be named.
   bool can_judge() const { return least_named <= 1; }
-  /// Whom the others wait for most, where nobody can be judged, and ranks that do the same work and whose traces are not given.
+  /// The rank that others wait for most, if nobody can be judged, and ranks that do the same work and whose traces are not given.
   std::optional<std::size_t> suspect;  ///< in the list of ranks
   std::vector<std::int64_t> missing_peers;
 };
 
-/// Who makes a job slow, out of the traces of its ranks.
+/// Verdict on the ranks that make a job slow, from the traces of its ranks.
 struct RankVerdict {
   MatchedRanks matched;
   RankPower power;

@@ -11,7 +11,7 @@ namespace {
 
 using Row = std::vector<std::optional<double>>;
 
-/// What each node sends to each other one, or receives from it.
+/// Rates at which each node sends to each other one, or receives from it.
 std::vector<Row> rows_of(const NodeRates& rates, bool of_senders) {
   std::vector<Row> rows = rates.rate;
   for (std::size_t i = 0; i < rows.size(); ++i)

@@ -42,7 +42,7 @@ class JobTraceBuilder {
   }
 
   JobTrace finish() {
-    for (Found& each : found_) {
+    for (TracedOperation& each : found_) {
       const auto stage = stages_.find({each.operation.data_rank, each.thread});
       if (stage == stages_.end()) {
         reader_.problem("/traceEvents",
@@ -54,7 +54,7 @@ class JobTraceBuilder {
       }
       each.operation.stage = stage->second;
     }
-    std::ranges::sort(found_, {}, [](const Found& found) {
+    std::ranges::sort(found_, {}, [](const TracedOperation& found) {
       const JobOperation& operation = found.operation;
       return std::tuple{found.step, operation.data_rank, operation.stage, operation.work,
                         operation.sequence};
@@ -95,7 +95,7 @@ class JobTraceBuilder {
   }
 
  private:
-  struct Found {
+  struct TracedOperation {
     JobOperation operation;
     std::int64_t thread = 0, step = 0;
   };
@@ -142,7 +142,7 @@ class JobTraceBuilder {
       reader_.stop(place_of(event, "/args/model_chunk"),
                    "an interleaved schedule, which is not replayed",
                    "one model chunk per stage is");
-    Found found;
+    TracedOperation found;
     found.operation.work = work;
     found.operation.data_rank = static_cast<int>(*rank);
     found.operation.sequence = static_cast<int>(*sequence);
@@ -160,7 +160,7 @@ class JobTraceBuilder {
 
   TraceEventReader& reader_;
   std::map<std::pair<int, std::int64_t>, int> stages_;  ///< by data-parallel rank and thread
-  std::vector<Found> found_;
+  std::vector<TracedOperation> found_;
 };
 
 using Awaited = std::vector<std::vector<std::uint32_t>>;
@@ -285,7 +285,7 @@ EnumArray<JobWork, double> ideal_times(const JobTrace& trace) {
   return ideal;
 }
 
-/// How passes scatter about the mean of their worker, and whether the two of a microbatch do so together.
+/// Adds the scatter of passes about their worker's mean, and the correlation of the two passes of a microbatch.
 void add_scatter(StragglerAnalysis& analysis, const JobTrace& trace,
                  const std::array<MeanPassTimes, 2>& times) {
   std::map<std::tuple<int, int, int>, std::array<double, 2>> passes;  // by step, worker, microbatch
@@ -320,7 +320,7 @@ bool is_computing(JobWork work) {
 }
 
 JobTrace read_job_trace(TextInput& input) {
-  const Doing reading("reading a trace", "bytes");
+  const WorkNoteScope reading("reading a trace", "bytes");
   TraceEventReader reader(input, TraceRoot::object_or_list);
   JobTraceBuilder builder(reader);
   if (input.beginning().starts_with("PAR1"))

@@ -66,7 +66,7 @@ JobTrace read_job_trace(TextInput& input);
 /// Using What-if Analysis", OSDI 2025): an operation begins when all it depends on has ended; a communication ends its duration
 /// after the last of its group has begun. What the host does between operations is not in the trace, and takes no time.
 ///
-/// Of one worker: passes run one after another, in the order of the trace; a recv after the pass before the one that waits for
+/// Rules of one worker: passes run one after another, in the order of the trace; a recv after the pass before the one that waits for
 /// it, the pass after its recv, its send after it; sends and recvs of one direction one after another. The first pass awaits the
 /// parameters, the gradients the last pass; then norm gradients, embedding gradients, the gradients (unless they are reduced on
 /// the way, with separate-grads-all-reduce), clipping, the optimizer. Send and recv are a group; all-gather, reduce-scatter and

@@ -15,7 +15,7 @@
 #include "importers/base_platform.hpp"
 #include "importers/importer.hpp"
 
-/// What the tests of this folder share; included by *_test.cpp only.
+/// Fixtures of this folder's tests; included by *_test.cpp only.
 namespace windtunnel::testing {
 
 inline Library shipped_library() { return Library{source_dir()}; }
@@ -60,7 +60,7 @@ class ImportRun {
     return *this;
   }
 
-  /// What is wrong with the files; empty when they were imported. Bad input leaves nothing behind.
+  /// Problem with the files; empty if they were imported. Bad input leaves nothing behind.
   std::string problem() {
     try {
       run();

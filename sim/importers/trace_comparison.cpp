@@ -158,7 +158,7 @@ JsonValue comparison_value(const TimelineComparison& comparison) {
        {"notes", array_of(comparison.notes)}});
 }
 
-// What terminal and page share.
+// Shared by terminal and page.
 
 using html::Change;
 using html::DataView;
@@ -317,7 +317,7 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
       comparison.notes.push_back(letter_of(scenarios[i]) +
                                  " does not fit in memory: its time is what it would be if it did");
   }
-  // Of what kinds the runs are decides what must be said.
+  // The notes depend on the kinds of the runs.
   const auto num_real =
       std::ranges::count(comparison.runs, TraceKind::real, &ComparedTimeline::kind);
   if (num_real > 0 && num_real < static_cast<std::ptrdiff_t>(comparison.runs.size()))
@@ -358,7 +358,7 @@ std::string timeline_comparison_page(const TimelineComparison& comparison) {
   WT_EXPECT(comparison.runs.size() > 1);
   const JsonValue document = comparison_value(comparison);
   const DataViews runs = runs_in(document);
-  // What makes most of the difference between A and B.
+  // The largest cause of the difference between A and B.
   const auto change = [&](const TraceLineWords& words) {
     return runs[1].amount(pointer_of(words)) - runs[0].amount(pointer_of(words));
   };

@@ -19,7 +19,7 @@ struct TimelineInput {
   std::variant<std::filesystem::path, Scenario> content;
 };
 
-/// Whether a file is to be read as a trace: packed, JSON that begins as traces do, or a tar archive, whose reader says what to
+/// True if a file is to be read as a trace: packed, JSON that begins as traces do, or a tar archive, whose reader says what to
 /// do with it.
 bool is_trace_file(const std::filesystem::path& file);
 
@@ -39,7 +39,7 @@ struct ComparedTimeline {
 };
 
 namespace detail {
-/// Whether a simulated process is named by this rank: "ranks 0008-0015 · dp0 …", "rank 0003 · …".
+/// True if the name of a simulated process contains this rank: "ranks 0008-0015 · dp0 …", "rank 0003 · …".
 bool names_rank(const std::string& process, std::int64_t rank);
 }  // namespace detail
 
@@ -48,7 +48,7 @@ struct TimelineComparison {
   std::vector<ComparedTimeline> runs;
   std::vector<std::string> notes;  ///< what cannot be compared, or not as it stands
 
-  /// How many times faster than the first: T(0) / T(i).
+  /// Speed-up over the first: T(0) / T(i).
   double speedup(std::size_t run) const;
 };
 

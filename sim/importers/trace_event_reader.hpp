@@ -14,7 +14,7 @@
 /// The events of a trace file, one at a time.
 namespace windtunnel::detail {
 
-/// Whether a file that begins like this is a tar archive.
+/// True if a file that begins like this is a tar archive.
 bool is_tar(std::string_view beginning);
 
 /// Frame around the events: an object with "traceEvents", or the list of events itself may be the file.
@@ -40,7 +40,7 @@ struct TraceEvent {
   const std::string& argument(std::string_view key) const;
   /// An argument that is a whole number.
   std::optional<std::int64_t> whole_argument(std::string_view key) const;
-  /// Of an event on the CPU and the work it launched; 0: none.
+  /// Correlation number of an event on the CPU and the work it launched; 0: none.
   std::int64_t correlation() const;
 };
 

@@ -117,7 +117,7 @@ JsonValue job_data(const JobResult& result) {
         })}});
 }
 
-/// How many draws end in each span of days.
+/// Number of draws that end in each span of days.
 Chart days_chart(const JobResult& result) {
   constexpr std::size_t num_bars = 41;
   constexpr double least_width = 1e-6;

@@ -82,7 +82,7 @@ void set_checkpoints(Job& job, const Scenario& scenario) {
       static_cast<std::int64_t>(std::clamp(steps, 1.0, static_cast<double>(model.steps)));
 }
 
-/// How a failure shows. A process that ends is missed by the agents of the other nodes; a hang is noticed when a collective
+/// Time until a failure is noticed. A process that ends is missed by the agents of the other nodes; a hang is noticed when a collective
 /// runs into its timeout. Of Llama 3's 419 interruptions 7 are told as timeouts of NCCL's watchdog (arXiv:2407.21783, table 5).
 constexpr Seconds crash_detection{15}, hang_detection{600};
 constexpr double share_of_hangs = 7.0 / 419;

@@ -117,8 +117,8 @@ TEST_CASE("each tray of an NVLink domain fails, writes and is missed alone") {
   CHECK(to_seconds(job.model.stall) / Seconds{1} == doctest::Approx(76.56).epsilon(1e-3));
 }
 
-/// 128 GPUs in nodes of 8, each replica on the GPUs of 8 tensor ways times what `ways` says.
-Scenario elastic_scenario(const std::string& ways) {
+/// 128 GPUs in nodes of 8, each replica on the GPUs of a tensor group of 8 times `degrees`.
+Scenario elastic_scenario(const std::string& degrees) {
   return read_scenario(
       source_dir() / "scenarios/gpt3-175b-512xa100.json", Library{source_dir()},
       {.overrides = {
@@ -129,16 +129,16 @@ Scenario elastic_scenario(const std::string& ways) {
            {"/training",
             R"({"global_batch": 64, "micro_batch": 1, "precision": "bf16", "attention": "flash",
               "recompute": "full"})"},
-           {"/parallel", R"({"tensor": 8, "data": 4, "sequence_parallel": true, )" + ways + "}"},
+           {"/parallel", R"({"tensor": 8, "data": 4, "sequence_parallel": true, )" + degrees + "}"},
            {"/job", R"({"steps": 20000, "checkpoint": {"interval": "30 min"},
               "failures": {"gpu": 20, "memory": 0, "nic": 0, "network": 0, "node": 0, "software": 0},
               "restart": {"elastic": true, "repair": "200 h", "detection": "1 min"},
               "start": {"time": "1 min"}})"}}});
 }
 
-TEST_CASE("context and pipeline ways belong to a replica alike") {
-  const auto steps = [](const std::string& ways) {
-    const Scenario scenario = elastic_scenario(ways);
+TEST_CASE("context and pipeline degrees belong to a replica alike") {
+  const auto steps = [](const std::string& degrees) {
+    const Scenario scenario = elastic_scenario(degrees);
     return make_job(scenario, report_of(scenario, Seconds{10})).model.step;
   };
   // Replicas of four nodes: 1 to 4 missing nodes leave three of four, 5 to 8 leave two; 16 microbatches become 22 or 32.

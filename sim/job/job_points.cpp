@@ -28,13 +28,13 @@ const JobFigure& expense_of(const JobPoint& point, Expense expense) {
 /// Quantiles of a normal distribution: the 90th over the 95th. Ends of intervals are the latter.
 constexpr double of_one_side = normal_90th / normal_95th;
 
-/// How far two spreads reach towards each other in 90 of 100 cases, in logarithms, as if they were independent and normal.
+/// Distance that two spreads reach towards each other in 90 of 100 cases, in logarithms, as if they were independent and normal.
 double reach(const Spread& less, const Spread& more) {
   return of_one_side *
          std::hypot(std::log(less.high / less.median), std::log(more.median / more.low));
 }
 
-/// How far the medians of two points lie apart, and the distance below which their order is not known; both in logarithms.
+/// Distance between the medians of two points, and the distance below which their order is not known; both in logarithms.
 struct Gap {
   double distance = 0, error = 0;
 };
@@ -55,7 +55,7 @@ Gap gap_between(const JobPoint& one, const JobPoint& other, Expense expense) {
 /// Less of it, or no more, in 90 % of cases.
 bool is_surely_less(const JobPoint& one, const JobPoint& other, Expense expense) {
   return expense_of(one, expense).median < expense_of(other, expense).median &&
-         told_apart(one, other, expense);
+         is_order_known(one, other, expense);
 }
 bool is_surely_no_more(const JobPoint& one, const JobPoint& other, Expense expense) {
   const Gap gap = gap_between(one, other, expense);
@@ -97,7 +97,7 @@ std::optional<Least> least_of(const std::vector<JobPoint>& points, Expense expen
   if (!least) return least;
   for (std::size_t i = 0; i < points.size(); ++i)
     if (i != least->point && counts(points[i], expense) &&
-        !told_apart(points[least->point], points[i], expense))
+        !is_order_known(points[least->point], points[i], expense))
       least->rivals.push_back(i);
   return least;
 }
@@ -186,7 +186,7 @@ std::vector<std::string> warnings_of(const std::vector<JobPoint>& points) {
 
 }  // namespace
 
-bool told_apart(const JobPoint& one, const JobPoint& other, Expense expense) {
+bool is_order_known(const JobPoint& one, const JobPoint& other, Expense expense) {
   const Gap gap = gap_between(one, other, expense);
   return gap.error < gap.distance;
 }

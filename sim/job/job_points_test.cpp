@@ -39,18 +39,18 @@ TEST_CASE("the front has the points that no other beats in days and money") {
 TEST_CASE("two points are told apart where their distance is more than both errors together") {
   // 90 of 100 cases stay below 0.7791 of what 95 do: 0.7791 · ln 1.1 · sqrt(2) = 0.1050, a factor of 1.1107
   for (const Expense expense : {Expense::days, Expense::cost}) {
-    CHECK(!told_apart(point(10, 10, 1.1), point(11.1, 11.1, 1.1), expense));
-    CHECK(told_apart(point(10, 10, 1.1), point(11.2, 11.2, 1.1), expense));
-    CHECK(told_apart(point(11.2, 11.2, 1.1), point(10, 10, 1.1), expense));
+    CHECK(!is_order_known(point(10, 10, 1.1), point(11.1, 11.1, 1.1), expense));
+    CHECK(is_order_known(point(10, 10, 1.1), point(11.2, 11.2, 1.1), expense));
+    CHECK(is_order_known(point(11.2, 11.2, 1.1), point(10, 10, 1.1), expense));
   }
   // The run's own spread counts like the step's: 0.7791 sqrt(2 + 2) ln 1.1 = 0.1485, a factor of 1.160
   JobPoint one = point(10, 10, 1.1), other = point(11.5, 11.5, 1.1);
-  CHECK(told_apart(one, other, Expense::days));
+  CHECK(is_order_known(one, other, Expense::days));
   for (JobPoint* each : {&one, &other}) each->result->days.of_run = each->result->days.of_step;
-  CHECK(!told_apart(one, other, Expense::days));
+  CHECK(!is_order_known(one, other, Expense::days));
   // What costs nothing costs less than anything, and no less than nothing.
-  CHECK(told_apart(point(1, 0), point(1, 5), Expense::cost));
-  CHECK(!told_apart(point(1, 0), point(1, 0), Expense::cost));
+  CHECK(is_order_known(point(1, 0), point(1, 5), Expense::cost));
+  CHECK(!is_order_known(point(1, 0), point(1, 0), Expense::cost));
 }
 
 TEST_CASE(
@@ -67,11 +67,11 @@ TEST_CASE(
     one.pairs = pairs;
     return one;
   };
-  CHECK_FALSE(told_apart(paired(10), paired(10.1), Expense::days));
-  CHECK(told_apart(paired(10), paired(10.5), Expense::days));
+  CHECK_FALSE(is_order_known(paired(10), paired(10.1), Expense::days));
+  CHECK(is_order_known(paired(10), paired(10.5), Expense::days));
   JobPoint other = paired(10.5);
   other.judged->gpu = "a100";
-  CHECK_FALSE(told_apart(paired(10), other, Expense::days));
+  CHECK_FALSE(is_order_known(paired(10), other, Expense::days));
 }
 
 TEST_CASE("where errors leave open which point is cheapest, no point is called so") {

@@ -92,7 +92,7 @@ JobFigure scaled(const JobFigure& figure, double factor) {
   return {times(figure), times(figure.of_run), times(figure.of_step)};
 }
 
-/// How sure the predicted step is. A step that is given needs no prediction.
+/// Adds the evidence for the predicted step. A step that is given needs no prediction.
 void add_step_evidence(const Report& report, JobResult& result) {
   if (result.job.block.step_time) return;
   result.step_interval = report.iteration_time_interval;

@@ -22,7 +22,7 @@ struct IntervalPoint {
   double mean_seconds = 0;
 };
 
-/// How the length of a job depends on the interval of its checkpoints, played with the same failures for each.
+/// Length of a job over the interval of its checkpoints, simulated with the same failures for each.
 struct IntervalCurve {
   std::vector<IntervalPoint> points;  ///< by number of steps
   double best_steps = 0;  ///< where the curve c + a t + b / t through the points is lowest
@@ -148,7 +148,7 @@ enum class Expense { days, cost };
 ///   sqrt(u^2 + v^2) < g
 /// u is what measured pairs say where the points share stack, GPUs and model (least_known_gain()); else, as v, that of two
 /// independent spreads.
-bool told_apart(const JobPoint& one, const JobPoint& other, Expense expense);
+bool is_order_known(const JobPoint& one, const JobPoint& other, Expense expense);
 
 /// Marks the points on the Pareto front of median days against median cost, and where their errors leave that open.
 void mark_front(std::vector<JobPoint>& points);

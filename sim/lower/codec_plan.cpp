@@ -20,7 +20,7 @@ std::vector<std::vector<bool>> epilogue_messages(const Plan& plan) {
   return messages;
 }
 
-/// What reduces experts' gradients at the end, or with each chunk's; null where nothing does.
+/// The operation that reduces experts' gradients at the end, or with each chunk's; null: there is none.
 const Operation* expert_reduction(const std::vector<Operation>& operations) {
   for (const Operation& operation : operations)
     if (operation.label == Label::reduce_expert_gradients ||
@@ -119,7 +119,7 @@ std::vector<Bytes> CodecPlan::message_sizes(const Device& device) const {
           gradient.first,         activation.second,    gradient.second};
 }
 
-/// What a message costs at one of its ends, its chunks overlapped with their time on the wire to or from there.
+/// Cost of a message at one of its ends, with its chunks overlapped with their time on the wire.
 EncodedMessage CodecPlan::over(const StageMessage& message, const CodecStage& stage,
                                BytesPerSecond way) const {
   const EncodedMessage whole = encoded(message, *stage.device);

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// What codecs need to know about a stage on one kind of node.
+/// Inputs of a stage's codecs, on one kind of node.
 struct CodecStage {
   StageId stage;
   const Device* device = nullptr;
@@ -31,7 +31,7 @@ class CodecPlan {
  public:
   CodecPlan(const Transformer& model, const Plan& plan, const SoftwareProfile& software);
 
-  /// What the program of a stage compresses.
+  /// The traffic that the program of a stage compresses.
   CompressedTraffic traffic_of(StageId stage, const StageCost& cost) const;
   /// The sizes of the messages that one rank sends, in the order of MessageRow.
   std::vector<Bytes> message_sizes(const Device& device) const;
@@ -48,21 +48,21 @@ class CodecPlan {
   EncodedCollective gathered_experts(const CodecStage& stage) const;
 
  private:
-  /// What one rank sends to a neighbouring stage, one way.
+  /// A message that one rank sends to a neighbouring stage, in one direction.
   struct StageMessage {
     std::optional<Compressor> compressor;
     CodecMessage whole;
   };
   bool is_encoded(const StageMessage& message) const;
   CodecParts parts_of(const StageMessage& message) const;
-  /// As it is where it is not compressed.
+  /// The message with its codec's work; unchanged if it is not compressed.
   EncodedMessage encoded(const StageMessage& message, const Device& device) const;
   CodecParts gradient_parts(StageId stage, const StageCost& cost) const;
   CodecParts expert_parts(StageId stage, const StageCost& cost) const;
   EncodedMessage over(const StageMessage& message, const CodecStage& stage,
                       BytesPerSecond way) const;
   Bytes chunk_gradients(StageId stage, const StageCost& cost, int chunk) const;
-  /// What one rank has to reduce; nothing where nothing is.
+  /// Bytes that one rank has to reduce; nothing if there is no such reduction.
   std::optional<Bytes> payload_of(const CodecStage& stage, Reduction of) const;
   std::vector<CodecMatrix> matrices_of(StageId stage, Reduction of) const;
   EncodedCollective gathered(const Operation* gather, const CodecStage& stage, int members) const;

@@ -20,7 +20,7 @@
 
 namespace windtunnel {
 
-/// The ways between the devices of a plan. Devices are attached to the network once, not once a route.
+/// Routes between the devices of a plan. Devices are attached to the network once, not once per route.
 class DeviceRoutes {
  public:
   /// The network must outlive it.
@@ -88,29 +88,30 @@ class CollectiveBuilder {
   const DeviceRoutes* routes_;
 };
 
-/// Where passes are played operation by operation: their gathers, scatters, exchanges and tensor collectives, each on its own.
+/// Builds the collectives of passes that are simulated operation by operation: gathers, scatters, token exchanges and tensor collectives,
+/// each on its own.
 class OperationCollectives {
  public:
   /// All must outlive it; `built` has its devices and what they cost.
   OperationCollectives(const BuildInputs& in, const CollectiveBuilder& collectives,
                        StageCostTable& costs, const TokenDraws& draws, BuiltPrograms& built);
 
-  /// Those of every pass of every stage.
+  /// Adds those of every pass of every stage.
   void add();
 
  private:
   const PlanDevice& device(DeviceId id) const { return plan_.devices[id.index()]; }
-  /// Of each kind of group among replicas, and of tensor groups across nodes.
+  /// Adds the collectives of each kind of group among replicas, and of tensor groups across nodes.
   void add_groups(StageId stage);
-  /// Of each group of replicas that exchange tokens.
+  /// Adds the exchanges of each group of replicas that exchange tokens.
   void add_exchanges(StageId stage);
-  /// Those of all passes that run over a group of this kind, which is `members`.
+  /// Adds those of all passes that run over a group of this kind, whose members these are.
   void add_over(const std::vector<DeviceId>& members, GroupKind kind,
                 AxisName axis = AxisName::data);
   Collective made_of(const std::vector<DeviceId>& members, const Operation& operation) const;
-  /// Adds what its tokens make of an exchange of this chunk.
+  /// Makes an exchange of this chunk depend on its draw of tokens.
   void set_draws(Collective& collective, int chunk);
-  /// Of one rank, as the cost of its stage has them; alone: a layer that has experts.
+  /// An exchange of tokens, with one rank's bytes and times as in the cost of its stage; those of a layer that has experts.
   Collective exchange(const std::vector<DeviceId>& members, const Operation& operation) const;
 
   const BuildInputs& in_;
@@ -120,7 +121,7 @@ class OperationCollectives {
   StageCostTable& costs_;
   const TokenDraws& draws_;
   BuiltPrograms& built_;
-  /// Where draws begin in ProgramSet::fullness, by first member and chunk.
+  /// Index of the first draw in ProgramSet::fullness, by first member and chunk.
   std::map<std::pair<DeviceId, int>, std::uint32_t> first_draw_;
   const double expert_load_;  ///< tokens of the fullest rank over the mean
 };
@@ -153,7 +154,7 @@ class PlanCollectives {
   }
   /// The gradients that these devices have copies of: all-reduced, or scattered.
   void add_reductions(const std::vector<DeviceId>& members);
-  /// Of sharding groups: the shards that these devices have copies of.
+  /// Adds the reductions of the shards that these devices, of different sharding groups, have copies of.
   void add_shard_reductions(const std::vector<DeviceId>& members);
   /// The parameters that these devices have stepped shards of.
   void add_parameter_gather(const std::vector<DeviceId>& members);

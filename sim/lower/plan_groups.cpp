@@ -22,12 +22,12 @@ ReplicaGroup replicas_with(const Parallel& parallel, int replica, GroupKind kind
     return {replica - layout.coordinate(RankId{replica}, axis) * step, step, layout.size(axis)};
   }
   if (kind == GroupKind::replicas) return {0, 1, parallel.replicas()};
-  if (kind == GroupKind::sharding) return neighbours(replica, sharding_ways(parallel));
-  if (kind == GroupKind::copies) return each_nth(parallel, replica, sharding_ways(parallel));
+  if (kind == GroupKind::sharding) return neighbours(replica, sharding_group_size(parallel));
+  if (kind == GroupKind::copies) return each_nth(parallel, replica, sharding_group_size(parallel));
   WT_EXPECT(kind == GroupKind::expert_data);
-  // Where neither of expert_ways and the tensor group divides the other, every replica holds experts of every other.
-  const int ways = expert_ways(parallel);
-  const bool mixed = ways % parallel.tensor != 0 && parallel.tensor % ways != 0;
+  // If neither of expert group and tensor group divides the other, every replica holds experts of every other.
+  const int group = expert_group_size(parallel);
+  const bool mixed = group % parallel.tensor != 0 && parallel.tensor % group != 0;
   return each_nth(parallel, replica, mixed ? 1 : replicas_of_experts(parallel));
 }
 

@@ -27,7 +27,7 @@ ReplicaGroup replicas_with(const Parallel& parallel, int replica, GroupKind kind
 /// The replicas whose tensor groups exchange tokens of experts with this one's.
 ReplicaGroup exchanging_replicas(const Parallel& parallel, int replica);
 
-/// Which devices of a plan have collectives together.
+/// Process groups of a plan as lists of devices: the ones that have collectives together.
 class PlanGroups {
  public:
   /// The plan must outlive it.
@@ -57,7 +57,7 @@ class PlanGroups {
     return devices_of(exchanging_replicas(plan_->parallel, replica), {stage}, all_parts);
   }
 
-  /// Those that hold the same experts, on every stage that holds the parameters of `stage`.
+  /// Devices that hold the same experts, on every stage that holds the parameters of `stage`.
   std::vector<DeviceId> holders_of_experts(int replica, StageId stage, int part) const {
     return devices_of(replicas_with(plan_->parallel, replica, GroupKind::expert_data),
                       plan_->chunk_map().holders(stage), part);

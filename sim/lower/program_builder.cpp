@@ -36,7 +36,7 @@ class ProgramBuilder {
         costs_(in_, built_.plays_operations, codecs_, draws_, built_.network, built_.programs) {}
 
   BuiltPrograms build() {
-    const Doing building("building the programs");
+    const WorkNoteScope building("building the programs");
     expect_memory();
     add_stage_programs();
     for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
@@ -72,7 +72,7 @@ class ProgramBuilder {
         "use a smaller global_batch, or a larger micro_batch or data");
   }
 
-  /// Of the work table, for a microbatch through a chunk and back, in all groups that exchange tokens.
+  /// Bytes of the work table for a microbatch through a chunk and back, in all groups that exchange tokens.
   double drawn_bytes_of_pass() const {
     constexpr double rows_of_pass = 7;        // DrawnRowWriter: with two halves and blocks
     constexpr double varying_operations = 3;  // of a layer: experts forward, again and backward
@@ -165,13 +165,13 @@ class ProgramBuilder {
   StageCostTable costs_;
 };
 
-/// Whether a node's NICs serve each of its devices alike; otherwise the device with the fewest decides, and not the node's rate.
+/// True if a node's NICs serve each of its devices alike; otherwise the device with the fewest decides, and not the node's rate.
 bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
   const int devices = std::max(1, node.gpus / plan.parallel.tensor);
   return node.nics == 0 || devices % node.nics == 0 || node.nics % devices == 0;
 }
 
-/// How the groups that group_of(replica) gives lie on nodes.
+/// Placement on nodes of the groups that group_of(replica) returns.
 struct OnNodes {
   bool leave = false;  ///< one is on several
   bool uneven =
@@ -225,7 +225,7 @@ bool plays_operations(const BuildInputs& inputs) {
   if (!gathers && !exchanges_tokens && !exchanges_along_axes) return false;
   if (experts.uneven || axes.uneven) return true;
   if (exchanges_along_axes && parallel.pipeline > 1) return true;  // they meet messages
-  // What is gathered ahead, and what goes to experts or along an axis, share the NICs.
+  // Prefetched gathers share the NICs with exchanges of experts or along an axis.
   if (gathers && parallel.zero_prefetch > 0 && (exchanges_tokens || exchanges_along_axes))
     return true;
   return !unevenness(*inputs.platform, plan.num_nodes).empty() ||
@@ -243,13 +243,13 @@ BuiltPrograms build_programs(const BuildInputs& inputs) {
 }
 
 Played play(const BuiltPrograms& built, MakeEngine make_engine, PlayListener* listener) {
-  const Doing simulating("simulating", "activities");
+  const WorkNoteScope simulating("simulating", "activities");
   const std::unique_ptr<Engine> engine = make_engine(built.network_to_play());
   if (!built.collapsed) return play(built.programs, *engine, listener);
   try {
     return play(*built.collapsed, *engine, listener);
   } catch (const DeadlockError&) {
-    // Who waits for whom does not depend on times: say it of all devices.
+    // The wait relation does not depend on times, so report it for all devices.
     play(built.programs, *make_heap_engine(built.network));
     throw;
   }

@@ -17,10 +17,10 @@
 
 namespace windtunnel {
 
-/// What each device's stage costs. Devices that cannot differ share one.
+/// Cost of the stage of each device. Devices that cannot differ share one.
 class DeviceCosts {
  public:
-  /// Of the next device.
+  /// Appends the cost of the next device.
   void add(std::shared_ptr<const StageCost> cost) { of_device_.push_back(std::move(cost)); }
   std::size_t size() const { return of_device_.size(); }
   const StageCost& operator[](std::size_t device) const { return *of_device_[device]; }
@@ -31,7 +31,7 @@ class DeviceCosts {
   std::vector<std::shared_ptr<const StageCost>> of_device_;
 };
 
-/// A plan on a cluster, ready to be played.
+/// A plan on a cluster, ready to be simulated.
 struct BuiltPrograms {
   ProgramSet programs;
   Network network;  ///< the links its messages and collectives share
@@ -48,7 +48,7 @@ struct BuiltPrograms {
   }
 };
 
-/// How passes meet tokens that are not spread evenly over experts.
+/// Treatment of tokens that are not spread evenly over experts.
 struct Tokens {
   enum class Draws : std::uint8_t {
     mean,     ///< every pass takes the mean over all draws
@@ -59,7 +59,7 @@ struct Tokens {
   std::uint64_t seed = 0;
 };
 
-/// What a plan is built from. The referred objects must outlive the result (the network refers to
+/// Inputs of build_programs(). The referred objects must outlive the result (the network refers to
 /// the platform).
 struct BuildInputs {
   const Transformer* model = nullptr;
@@ -72,9 +72,9 @@ struct BuildInputs {
   Tokens tokens = {};
 };
 
-/// Whether passes are played operation by operation: where the detail is asked for; where tensor groups cross nodes; and where a number in the
-/// pass would hide how gathers and scatters (ZeRO 3), or exchanges of tokens or of parts of sequences across nodes, share links with one
-/// another or with messages, are not the same on all nodes, or have groups that lie on nodes unevenly.
+/// True if passes are simulated operation by operation: if the detail is asked for; if tensor groups cross nodes; and if a single duration per
+/// pass would hide how gathers and scatters (ZeRO 3), or exchanges of tokens or of parts of sequences across nodes, share links with each
+/// other or with messages, differ between nodes, or have groups that are unevenly placed on nodes.
 bool plays_operations(const BuildInputs& inputs);
 
 /// Turns the plan into one program a stage, work tables, message channels over the network, and

@@ -11,10 +11,10 @@ namespace {
 /// Two iteration times this close are the same: rounding of many additions.
 constexpr double same = 1e-9;
 
-/// Whether each stage's gradients are compressed.
+/// By stage: true if its gradients are compressed.
 using Stages = std::vector<bool>;
 
-/// How an iteration ends.
+/// End of an iteration.
 struct End {
   Seconds iteration;
   std::vector<Seconds> stages;  ///< the last device of each

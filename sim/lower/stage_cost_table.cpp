@@ -29,7 +29,7 @@ const StageCostTable::Entry& StageCostTable::of(const PlanDevice& d) {
 
 bool StageCostTable::is_plain(const NodeType& type) const {
   return type.interconnect.kind != Interconnect::Kind::mesh && !meets_replicas() && axes_.empty() &&
-         !sends_in_chunks() && expert_ways(plan_->parallel) == 1;
+         !sends_in_chunks() && expert_group_size(plan_->parallel) == 1;
 }
 
 bool StageCostTable::sends_in_chunks() const {
@@ -68,8 +68,8 @@ const StageCostTable::Entry& StageCostTable::by_key(const PlanDevice& d) {
                 position_matters ? d.gpus : std::vector<int>{},
                 groups,
                 compresses_gradients(plan_->compression, static_cast<int>(d.stage.index())),
-                way_to_next(d),
-                way_to_previous(d),
+                bandwidth_to_next(d),
+                bandwidth_to_previous(d),
                 {experts.ranks, experts.nodes, experts.most_in_node, experts.fewest_in_node}};
   const auto [found, is_new] = entries_.try_emplace(key);
   if (is_new) {
@@ -140,26 +140,26 @@ void StageCostTable::slow_down_beside_reductions(const PlanDevice& d, const Entr
 }
 
 CodecStage StageCostTable::codec_stage(const PlanDevice& d, const StageCost& cost) const {
-  return {d.stage,        &node_type(d.node).device, &cost, d.num_gpus(),
-          way_to_next(d), way_to_previous(d)};
+  return {d.stage,      &node_type(d.node).device, &cost,
+          d.num_gpus(), bandwidth_to_next(d),      bandwidth_to_previous(d)};
 }
 
-BytesPerSecond StageCostTable::way_to_next(const PlanDevice& d) const {
-  return slowest_way(d, plan_->chunk_map().stages_behind(d.stage));
+BytesPerSecond StageCostTable::bandwidth_to_next(const PlanDevice& d) const {
+  return slowest_bandwidth(d, plan_->chunk_map().stages_behind(d.stage));
 }
-BytesPerSecond StageCostTable::way_to_previous(const PlanDevice& d) const {
-  return slowest_way(d, plan_->chunk_map().stages_before(d.stage));
+BytesPerSecond StageCostTable::bandwidth_to_previous(const PlanDevice& d) const {
+  return slowest_bandwidth(d, plan_->chunk_map().stages_before(d.stage));
 }
 
-BytesPerSecond StageCostTable::slowest_way(const PlanDevice& d,
-                                           const std::vector<StageId>& stages) const {
+BytesPerSecond StageCostTable::slowest_bandwidth(const PlanDevice& d,
+                                                 const std::vector<StageId>& stages) const {
   if (stages.empty() || !sends_in_chunks()) return {};
-  BytesPerSecond slowest = way_to(d, stages.front());
-  for (const StageId stage : stages) slowest = std::min(slowest, way_to(d, stage));
+  BytesPerSecond slowest = bandwidth_to(d, stages.front());
+  for (const StageId stage : stages) slowest = std::min(slowest, bandwidth_to(d, stage));
   return slowest;
 }
 
-BytesPerSecond StageCostTable::way_to(const PlanDevice& d, StageId stage) const {
+BytesPerSecond StageCostTable::bandwidth_to(const PlanDevice& d, StageId stage) const {
   const DeviceId id = plan_->device(d.replica, stage, d.group_node);
   const PlanDevice& to = plan_->devices[id.index()];
   if (to.node == d.node)
@@ -179,7 +179,7 @@ const ExpertGroup& StageCostTable::expert_group(const PlanDevice& d) {
 /// on most nodes.
 ExpertGroup StageCostTable::described_experts(const PlanDevice& d) const {
   const Parallel& parallel = plan_->parallel;
-  if (expert_ways(parallel) == 1) return {};
+  if (expert_group_size(parallel) == 1) return {};
   std::vector<NodeId> nodes;  // of all their ranks, in order
   const ReplicaGroup replicas = exchanging_replicas(parallel, d.replica);
   for (int i = 0; i < replicas.size; ++i)
@@ -188,10 +188,10 @@ ExpertGroup StageCostTable::described_experts(const PlanDevice& d) const {
       nodes.insert(nodes.end(), static_cast<std::size_t>(member.num_gpus()), member.node);
     }
   std::map<NodeId, int> ranks_by_node;
-  const auto ways = static_cast<std::size_t>(expert_ways(parallel));
-  for (std::size_t first = 0; first < nodes.size(); first += ways) {
+  const auto group_size = static_cast<std::size_t>(expert_group_size(parallel));
+  for (std::size_t first = 0; first < nodes.size(); first += group_size) {
     std::map<NodeId, int> of_group;
-    for (std::size_t rank = first; rank < first + ways; ++rank) ++of_group[nodes[rank]];
+    for (std::size_t rank = first; rank < first + group_size; ++rank) ++of_group[nodes[rank]];
     if (of_group.size() > ranks_by_node.size()) ranks_by_node = of_group;
   }
   ExpertGroup group;
@@ -324,14 +324,14 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int bucket
 
 namespace {
 
-/// What the layers of a pass meet.
+/// Fullness that the layers of a pass meet.
 FullnessOf by_layer(const std::vector<double>& fullness) {
   return [&fullness](const PlacedOperation& operation) {
     return operation.layer == 0 ? 1 : fullness[operation.layer - 1U];
   };
 }
 
-/// What a pass takes that is drawn, with the wait for launches that this draw has in place of the mean draw's.
+/// Work of a pass under one draw of tokens, with the wait for launches of this draw instead of the mean draw's.
 Work work_of_draw(const PassOperations& pass, const PassTimes& times, LaunchFloor floor) {
   Work work = work_of(times);
   Seconds& host = work.parts[Part::other];

@@ -17,7 +17,9 @@
 
 namespace windtunnel {
 
-/// What the stages of a plan cost, and where their rows are in the work table. Stages that cannot differ share both.
+/// Maps each device of a plan to the cost of its stage and to its rows in the work table of the ProgramSet. Devices whose cost cannot differ
+/// (same chunks, kind of node, groups and routes) share both: 4,096 GPUs in one kind of node with 8 stages have some 8 entries.
+/// build_programs() asks it for one device after another.
 class StageCostTable {
  public:
   /// Rows are written to `set`, routes asked for of `network`; all must outlive the table.
@@ -42,8 +44,9 @@ class StageCostTable {
   const ExpertGroup& expert_group(const PlanDevice& device);
 
  private:
-  /// The role of each chunk in its place (with both_ways the first and the last stage have the same two, the other way round), kind of node
-  /// and GPUs, nodes and GPUs of the groups of ZeRO 3 and along axes, what is compressed on which way, and how those who exchange tokens lie.
+  /// The role of each chunk in its place (in a bidirectional schedule the first and the last stage have the same two, in opposite order),
+  /// kind of node and GPUs, nodes and GPUs of the groups of ZeRO 3 and along axes, what is compressed on which route, and how the ranks that
+  /// exchange tokens lie.
   using Key = std::tuple<std::vector<ChunkRole>, const NodeType*, int, std::vector<int>,
                          std::vector<std::pair<int, std::vector<int>>>, bool, BytesPerSecond,
                          BytesPerSecond, std::array<int, 4>>;
@@ -51,20 +54,20 @@ class StageCostTable {
   const Entry& by_key(const PlanDevice& device);
   /// As `known`, with rows of its own for what the device's tokens make of its passes.
   const Entry& with_draws(const PlanDevice& device, const Entry& known);
-  /// Whether its kind of node and its number of GPUs tell a device from the others of its stage.
+  /// True if kind of node and number of GPUs alone distinguish a device from the others of its stage.
   bool is_plain(const NodeType& type) const;
   const NodeType& node_type(NodeId node) const { return (*in_->nodes)[node.index()]; }
   /// ZeRO 3: every pass gathers its layers' parameters over the replicas.
   bool gathers_layers() const {
     return plan_->parallel.replicas() > 1 && plan_->parallel.gathers_in_passes();
   }
-  /// Whether passes reduce gradients beside their kernels.
+  /// True if passes reduce gradients beside their kernels.
   bool reduces_beside_passes() const {
     return plan_->parallel.overlap_gradient_reduce && reduces_by_chunk(*plan_);
   }
-  /// Whether kernels run beside collectives of the replicas, so that the cost depends on where those are.
+  /// True if kernels overlap with collectives of the replicas, so that the cost depends on the replicas' placement.
   bool meets_replicas() const { return gathers_layers() || reduces_beside_passes(); }
-  /// Whether messages are encoded in chunks, so that the cost depends on their route.
+  /// True if messages are encoded in chunks, so that the cost depends on their route.
   bool sends_in_chunks() const;
   /// The device's group of this kind, as the first rank of its stage and part of the tensor group sees it.
   const DataGroup& data_group(const PlanDevice& device, GroupKind kind,
@@ -72,10 +75,11 @@ class StageCostTable {
   DataGroup described(const PlanDevice& device, GroupKind kind, AxisName axis) const;
   ExpertGroup described_experts(const PlanDevice& device) const;
   /// Bandwidth of the slowest route to one of these stages; zero unless messages are sent in chunks.
-  BytesPerSecond slowest_way(const PlanDevice& device, const std::vector<StageId>& stages) const;
-  BytesPerSecond way_to_next(const PlanDevice& device) const;
-  BytesPerSecond way_to_previous(const PlanDevice& device) const;
-  BytesPerSecond way_to(const PlanDevice& device, StageId stage) const;
+  BytesPerSecond slowest_bandwidth(const PlanDevice& device,
+                                   const std::vector<StageId>& stages) const;
+  BytesPerSecond bandwidth_to_next(const PlanDevice& device) const;
+  BytesPerSecond bandwidth_to_previous(const PlanDevice& device) const;
+  BytesPerSecond bandwidth_to(const PlanDevice& device, StageId stage) const;
   std::vector<ChunkRole> roles_of(StageId stage) const;
   void write_rows(const PlanDevice& device, Entry& entry);
   /// Writes what a piece of a pass takes longer while the bucket before it is reduced. Limit: passes behind the one that reduces, which run
@@ -98,7 +102,7 @@ class StageCostTable {
   std::map<std::tuple<StageId, int>, ExpertGroup> expert_groups_;
   /// By entry, stage, and number of the first replica of those that exchange tokens.
   std::map<std::tuple<const Entry*, StageId, int>, Entry> drawn_;
-  /// Of plain devices, by stage: so that not every device has a key made.
+  /// Entries of plain devices, by stage, so that no key is made for every device.
   struct Plain {
     const NodeType* type = nullptr;
     int gpus = 0;
@@ -107,7 +111,7 @@ class StageCostTable {
   std::vector<std::vector<Plain>> plain_;
 };
 
-/// What a stage's passes and the kernels of its end cost, in the order of ChunkRow and DeviceRow. The last pass of a chunk is
+/// Costs of a stage's passes and of the kernels at its end, in the order of ChunkRow and DeviceRow. The last pass of a chunk is
 /// cut into `buckets` pieces.
 std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int buckets);
 

@@ -9,9 +9,9 @@
 namespace windtunnel {
 
 TokenDraws::TokenDraws(const BuildInputs& in) : seed_(in.tokens.seed) {
-  const int ways = in.plan->parallel.expert;
-  if (in.tokens.draws == Tokens::Draws::mean || !in.model->moe || ways == 1) return;
-  drawn_ = expert_loads(*in.model->moe, ways);
+  const int ranks = in.plan->parallel.expert;
+  if (in.tokens.draws == Tokens::Draws::mean || !in.model->moe || ranks == 1) return;
+  drawn_ = expert_loads(*in.model->moe, ranks);
   if (drawn_.empty()) return;
   const double mean =
       std::accumulate(drawn_.begin(), drawn_.end(), 0.0) / static_cast<double>(drawn_.size());

@@ -7,13 +7,13 @@
 
 namespace windtunnel {
 
-/// How many tokens the fullest rank of a group has, group by group, layer by layer and microbatch by microbatch, where tokens are not spread
+/// Tokens of the fullest rank of a group over the mean, by group, layer and microbatch, if tokens are not spread
 /// evenly over experts. Each draw is one of expert_loads(), chosen by the seed (Philox), so that no draw depends on another.
 class TokenDraws {
  public:
   explicit TokenDraws(const BuildInputs& in);
 
-  /// Whether one layer or microbatch differs from another.
+  /// True if one layer or microbatch differs from another.
   bool vary() const { return !drawn_.empty(); }
 
   /// Whose tokens.
@@ -24,7 +24,7 @@ class TokenDraws {
   };
   /// Tokens of the fullest rank over their mean over all draws.
   double fullness(Place place) const;
-  /// Of the layers of a chunk of this device, by microbatch and layer.
+  /// Draws for the layers of a chunk of this device, by microbatch and layer.
   using OfChunk = std::vector<std::vector<double>>;
   OfChunk of_chunk(const Plan& plan, const PlanDevice& device, int chunk) const;
 

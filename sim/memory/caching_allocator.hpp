@@ -21,8 +21,8 @@ class CachingAllocator {
   /// GPU keeps up with the host.
   CachingAllocator(std::int64_t capacity, int lead) : capacity_(capacity), lead_(lead) {}
 
-  /// Where the capacity does not hold another segment, the host waits for the GPU and returns unused segments first. What is too much all
-  /// the same is reserved beyond the capacity.
+  /// If the capacity does not hold another segment, the host waits for the GPU and returns unused segments first. Segments that do not fit
+  /// even then are reserved beyond the capacity.
   BlockId allocate(std::int64_t bytes);
   void release(BlockId block);
   /// A collective, on a stream of its own, reads or writes the block (record_stream): once released it serves no request before the GPU

@@ -61,12 +61,12 @@ Sizes::Sizes(const EagerStage& stage) {
   edge_weights = whole(e * h * padded_vocab(m, stage.plan.parallel.tensor) / t);
 }
 
-/// What a layer keeps for its backward pass.
+/// Blocks that a layer keeps for its backward pass.
 struct LayerBlocks {
   BlockId input, norm_output, norm_statistics, queries, keys_and_values, attention, softmax,
       mlp_input, mlp_norm_output, mlp_norm_statistics, gate_and_up, activated, product;
 };
-/// What a microbatch keeps.
+/// Blocks that a microbatch keeps.
 struct PassBlocks {
   std::vector<LayerBlocks> layers;
   BlockId output, head_input, head_norm_statistics, exponentials;
@@ -128,7 +128,7 @@ class EagerStep {
     if (has_group()) allocator_.use_in_collective(block);
     return block;
   }
-  /// What a norm gives to a column-parallel product.
+  /// A norm's output as the input of a column-parallel product.
   BlockId norm_output() {
     const BlockId block = take(size_.part);
     return divides_sequences() ? exchanged(block) : block;
@@ -136,7 +136,7 @@ class EagerStep {
   void keep_buffer(bool& is_there) {
     if (divides_sequences() && !std::exchange(is_there, true)) take(size_.sequence);
   }
-  /// Of the thread that runs backward passes, for its first product.
+  /// Takes the workspace of the thread that runs backward passes, for its first product.
   void take_workspace() {
     if (!std::exchange(has_workspace_, true)) take(whole(stage_.software.workspaces.value() / 2));
   }
@@ -169,7 +169,8 @@ class EagerStep {
     take(whole(stage_.software.workspaces.value() / 2));
   }
 
-  /// Those of DistributedDataParallel, from the last parameters on: 25 MiB, the first 1 MiB (bucket_cap_mb in torch/nn/parallel/distributed.py).
+  /// Takes the buckets of DistributedDataParallel, from the last parameters on: 25 MiB each, the first 1 MiB (bucket_cap_mb in
+  /// torch/nn/parallel/distributed.py).
   void take_buckets() {
     constexpr std::int64_t mebibyte = 1 << 20;
     std::int64_t filled = 0, cap = mebibyte;
@@ -220,7 +221,7 @@ class EagerStep {
     for (const BlockId copy : copies) drop(copy);
   }
 
-  /// Of a row-parallel product: summed up, and scattered where sequences are divided.
+  /// Output of a row-parallel product: summed up, and scattered if sequences are divided.
   BlockId reduced_product() {
     const BlockId product = exchanged(take(size_.sequence));
     if (!divides_sequences()) {
@@ -249,7 +250,7 @@ class EagerStep {
     kept.norm_statistics = take(n.norm);
     keep_buffer(has_gather_);
     const BlockId qkv = take(n.queries + 2 * n.keys);
-    // Of equal heads, queries are a view of a copy of all three, and keep it.
+    // With as many key heads as query heads, queries are a view of a copy of all three, and keep it.
     kept.queries = take(is_grouped ? n.queries : 3 * n.queries);
     std::vector<BlockId> copies;
     if (is_grouped) copies = {take(n.keys), take(n.keys)};
@@ -311,7 +312,7 @@ class EagerStep {
     return pass;
   }
 
-  /// Of a column-parallel product, summed up, and scattered where sequences are divided, while the weight gradient is computed.
+  /// Input gradient of a column-parallel product: summed up, and scattered if sequences are divided, while the weight gradient is computed.
   BlockId input_gradient(std::int64_t weights) {
     const BlockId gradient = exchanged(take(size_.sequence));
     take_workspace();

@@ -19,7 +19,7 @@ struct EagerStage {
   Bytes capacity{};
 };
 
-/// Whether the order is known in which the stack allocates and frees in a step of this plan: nanotron's (`waiting_collectives` of the
+/// True if the order in which the stack allocates and frees in a step of this plan is known: nanotron's (`waiting_collectives` of the
 /// profile), of dense layers with flash attention and a gated MLP, each recomputed whole or not at all, without codecs, and with backward passes in one piece.
 bool knows_allocations(const EagerStage& stage);
 

@@ -14,7 +14,7 @@ namespace windtunnel {
 /// The lines of a report's memory table, which add up to what is allocated.
 enum class MemoryLine : std::uint8_t { weights, gradients, optimizer, activations, buffers };
 
-/// What a tensor holds. A kind's row of the table (held_tensor.cpp) has its line and its name.
+/// Content of a tensor. A kind's row of the table (held_tensor.cpp) has its line and its name.
 enum class HeldKind : std::uint8_t {
   weights,
   frozen_weights,  ///< that are not trained

@@ -58,7 +58,7 @@ MemoryAccount account_memory(const MemoryInputs& inputs) {
 
 namespace {
 
-/// What a stage is, and the operations its memory is added up from: those of all its chunks as if they were one.
+/// A stage, and the operations its memory is added up from: those of all its chunks as if they were one.
 struct Stage {
   const Plan& plan;
   const SoftwareProfile& software;
@@ -125,8 +125,8 @@ Stage stage_of(const MemoryInputs& inputs, StageId id) {
 /// A layer's output.
 Bytes boundary(const Stage& stage) { return stage.operations.message.held.at(Kept::tensors).sum(); }
 
-/// What operations keep, and what it is on the list.
-struct KeptAs {
+/// A kind of memory that operations keep, and its name on the list.
+struct KeptKind {
   Kept kept;
   HeldKind kind;
   Moments held;
@@ -143,7 +143,7 @@ Label label_of(const Operation& operation, HeldKind kind) {
 }
 
 void add_kept(std::vector<HeldTensor>& tensors, const std::vector<Operation>& operations,
-              double times, const KeptAs& as) {
+              double times, const KeptKind& as) {
   for (const Operation& operation : operations) {
     const Bytes bytes = operation.held.at(as.kept).sum() * times;
     if (bytes > Bytes{})
@@ -154,9 +154,9 @@ void add_kept(std::vector<HeldTensor>& tensors, const std::vector<Operation>& op
   }
 }
 
-/// Of a pass with so many layers.
+/// Adds the tensors that a pass with `layers` layers keeps.
 void add_kept(std::vector<HeldTensor>& tensors, const PassOperations& pass, int layers,
-              const KeptAs& as) {
+              const KeptKind& as) {
   add_kept(tensors, pass.layer, layers, as);
   add_kept(tensors, pass.before, 1, as);
   add_kept(tensors, pass.after, 1, as);
@@ -176,7 +176,7 @@ std::vector<HeldTensor> tensors_of_microbatch(const Stage& stage) {
   return tensors;
 }
 
-/// Those of a microbatch for each of `in_flight`.
+/// Adds the activations of one microbatch `in_flight` times.
 void add_activations(std::vector<HeldTensor>& tensors, std::vector<HeldTensor> of_microbatch,
                      double in_flight, Moments held) {
   for (HeldTensor& tensor : of_microbatch) {
@@ -204,7 +204,7 @@ void add_weight_gradients(std::vector<HeldTensor>& tensors, const Stage& stage) 
 
 bool is_fully_sharded(const Stage& stage) { return stage.plan.parallel.zero_stage == 3; }
 
-/// Whether more than a lower bound is known of what the stack holds of sharded parameters.
+/// True if the stack's buffers for sharded parameters are known, and not only a lower bound.
 bool counts_shards(const Stage& stage) {
   return stage.software.sharded_parameters != ShardedParameters::uncounted;
 }
@@ -284,7 +284,7 @@ void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device
     memory.verdict = MemoryVerdict::at_risk;
 }
 
-/// What a rank of the stage does once an iteration, and in passes that reduce gradients.
+/// Operations of a rank of the stage once per iteration, and in passes that reduce gradients.
 std::vector<Operation> end_of_stage(const MemoryInputs& inputs, const Stage& stage) {
   EndInputs in{inputs.model, inputs.plan, inputs.software, nullptr, stage.id, stage.parameters};
   std::vector<Operation> end = end_of_iteration(in);
@@ -351,7 +351,7 @@ void add_codecs(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, co
   bytes.add_to(tensors);
 }
 
-/// What Muon holds of the matrix that it orthogonalises, and the largest frozen matrix, cast for its product.
+/// Adds Muon's buffers for the matrix that it orthogonalises, and the largest frozen matrix, cast for its product.
 void add_optimizer_work(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs,
                         const Stage& stage) {
   const Training& training = stage.plan.training;
@@ -370,7 +370,8 @@ Bytes whole_sequence(const Stage& stage, const Transformer& model) {
   return activation_size(model, layer_shape(stage.plan, stage.software));
 }
 
-/// What exchanges copy: buckets of gradients where replicas share no states, else the weights that the step gathers; and whole sequences.
+/// Adds copies made for exchanges: buckets of gradients if replicas share no states, else the weights that the step gathers; and whole
+/// sequences.
 void add_copies(std::vector<HeldTensor>& tensors, const MemoryInputs& inputs, const Stage& stage) {
   const Parallel& parallel = stage.plan.parallel;
   const StateBytes bytes = state_bytes(stage.plan.training, stage.software);
@@ -462,8 +463,8 @@ double correct(StageMemory& memory, const MemoryInputs& inputs) {
   return factor;
 }
 
-/// What the allocator reserves for corrected tensors. A step whose tensors are all `factor` times as large fits into a device as the step of
-/// the account fits into one that is smaller by as much.
+/// Computes the memory that the allocator reserves for corrected tensors. A step whose tensors are all `factor` times as large fits into a
+/// device as the step of the account fits into one that is smaller by as much.
 void reserve(StageMemory& memory, const MemoryInputs& inputs, const Stage& stage, double factor) {
   const Device& device = *inputs.device_of_stage[stage.id.index()];
   const SoftwareProfile& software = stage.software;
@@ -558,13 +559,13 @@ std::vector<HeldTensor> state_tensors(const Training& training, const SoftwarePr
   constexpr Moments later{Moment::backward,   Moment::head,          Moment::edges,
                           Moment::step,       Moment::pool_backward, Moment::pool_head,
                           Moment::pool_edges, Moment::pool_step},
-      // Of the first step, whose blocks are not used again.
+      // Moments of the first step, whose blocks are not used again.
       made_by_step{Moment::step, Moment::pool_backward, Moment::pool_head, Moment::pool_edges,
                    Moment::pool_step};
   constexpr double half_bytes = 2;  // of an fp16 or bf16 value
   const double freed =
       bytes.gradients_freed_each_step ? std::min(bytes.gradients, half_bytes) : 0.0;
-  // What the host does not keep.
+  // The share that stays on the GPU.
   const double here = 1 - training.optimizer_offload;
   std::vector<HeldTensor> tensors;
   const auto add = [&](HeldKind kind, double each, double count, Moments held) {

@@ -21,7 +21,7 @@ enum class MemoryVerdict {
   fits,  ///< even if more is reserved than predicted, by as much as it is in one run of twenty of the stack (`reserved_scatter`)
   /// By less than that, or only when the allocator gives its cache back.
   at_risk,
-  /// What is counted fits, and more is held than is counted: ZeRO 3, where no account was compared with readings (docs/memory.md).
+  /// The counted memory fits, but more is held than is counted: ZeRO 3, for which no account was compared with readings (docs/memory.md).
   lower_bound,
   does_not_fit,  ///< StageMemory::required > usable
 };
@@ -43,7 +43,7 @@ struct StageMemory {
   /// The most ever in flight; `activations` counts those held at the peak. A model chunk of an interleaved schedule counts as its fraction of
   /// a microbatch.
   double microbatches_in_flight = 0;
-  /// What one more microbatch in flight costs, all chunks of the stage (the timeline's memory
+  /// Memory of one more microbatch in flight, all chunks of the stage (the timeline's memory
   /// counter).
   Bytes activation_per_microbatch{};
   Bytes allocated{};  ///< torch.cuda.max_memory_allocated
@@ -51,8 +51,8 @@ struct StageMemory {
   Bytes reserved{};   ///< torch.cuda.max_memory_reserved
   /// The same since the backward passes: less where the allocator returned its cache before.
   Bytes reserved_in_step{};
-  /// Whether the allocator was played, which returns its cache before it reserves more than the device has: what is reserved beyond that is
-  /// memory that the step cannot do without.
+  /// True if the allocator was simulated, which returns its cache before it reserves more than the device has: memory reserved beyond that
+  /// is memory that the step cannot do without.
   bool is_played = false;
   Bytes context{};
   /// phi * allocated + context, or what is played if that is too much: what the verdict compares with `usable`

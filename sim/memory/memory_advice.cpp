@@ -81,10 +81,10 @@ void halve_replicas(Change& change) {
   change.text += " and data " + std::to_string(data);
 }
 
-/// Where the file does not say which layers its stages have.
+/// Adds changes of the number of stages, if the file does not say which layers its stages have.
 void add_pipeline(const Plan& plan, std::vector<Change>& changes) {
   const Parallel& parallel = plan.parallel;
-  if (parallel.schedule->is_both_ways() || !parallel.stage_layers.empty() ||
+  if (parallel.schedule->is_bidirectional() || !parallel.stage_layers.empty() ||
       !parallel.position_layers.empty())
     return;
   Change change = change_of(plan, "pipeline " + std::to_string(2 * parallel.pipeline));
@@ -100,11 +100,11 @@ void add_zero(const Plan& plan, std::vector<Change>& changes) {
 }
 
 void add_tensor(const Transformer& model, const Plan& plan, std::vector<Change>& changes) {
-  const int ways = 2 * plan.parallel.tensor;
-  if (ways > plan.gpus_per_node || model.kv_heads % ways != 0 || model.ffn_hidden % ways != 0)
+  const int tensor = 2 * plan.parallel.tensor;
+  if (tensor > plan.gpus_per_node || model.kv_heads % tensor != 0 || model.ffn_hidden % tensor != 0)
     return;
-  Change change = change_of(plan, "tensor " + std::to_string(ways));
-  change.choice.parallel.tensor = ways;
+  Change change = change_of(plan, "tensor " + std::to_string(tensor));
+  change.choice.parallel.tensor = tensor;
   halve_replicas(change);
   changes.push_back(change);
 }

@@ -11,7 +11,7 @@ namespace windtunnel {
 /// The memory of a changed plan, as whoever judges plans accounts it; nothing where there is no such plan.
 using AccountOfChoice = std::function<std::optional<MemoryAccount>(const PlanChoice&)>;
 
-/// What is missing on the worst stage of an account that does not fit, and the nearest changes of the plan that would fit, each of them
+/// The memory missing on the worst stage of an account that does not fit, and the nearest changes of the plan that would fit, each of them
 /// accounted again:
 ///   stage 0 needs 91.2 GiB, the GPU has 79.2 GiB: 12.0 GiB too much; fits with recompute "full"
 ///   (61.3 GiB) or micro_batch 1 (70.4 GiB, at risk)

@@ -34,11 +34,11 @@ struct MemoryCorrection {
   bool is_better() const { return held_out.corrected < held_out.analytic; }
 };
 
-/// What the network sees of a stage and its account, as memory_feature_names() has them.
+/// Features of a stage and its account, the inputs of the neural network, in the order of memory_feature_names().
 std::vector<double> memory_features(const MemoryInputs& inputs, const StageMemory& stage);
 const std::vector<std::string>& memory_feature_names();
 
-/// What the account is multiplied by.
+/// Factor that the account is multiplied by.
 double correction_factor(const MemoryCorrection& correction, const std::vector<double>& features);
 
 /// The file's text: `{"schema": "windtunnel/memory-correction-v1", "software": …, "quantity": …, "sets": […], "held_out": {…},

@@ -126,12 +126,12 @@ struct ClosedForm {
 /// Stack C: 2 + 2 + 12 bytes a parameter and 4 in the step; gradients do not exist before the first backward pass.
 double allocated(const ClosedForm& in, double in_flight, double with_gradients) {
   const int zero = in.plan.parallel.zero_stage;
-  const double ways = in.plan.parallel.data, n = in.parameters();
+  const double data = in.plan.parallel.data, n = in.parameters();
   const bool single = in.e == 4;  // fp32: 4 + 4 + 8, all of it there from the start
-  const double weights = (single ? 4 : 2) * n / (zero >= 3 ? ways : 1);
-  const double gradients = (single ? 4 : 2) * n / (zero >= 2 ? ways : 1);
-  const double optimizer = (single ? 8 : 12) * n / (zero >= 1 ? ways : 1);
-  const double step = single ? 0 : 4 * n / (zero >= 1 ? ways : 1);
+  const double weights = (single ? 4 : 2) * n / (zero >= 3 ? data : 1);
+  const double gradients = (single ? 4 : 2) * n / (zero >= 2 ? data : 1);
+  const double optimizer = (single ? 8 : 12) * n / (zero >= 1 ? data : 1);
+  const double step = single ? 0 : 4 * n / (zero >= 1 ? data : 1);
   const double states = weights + gradients + optimizer;
   const double early = states - (single ? 0 : gradients);
   return std::max({states + with_gradients * in.microbatch() + in.live(),

@@ -57,7 +57,7 @@ std::vector<StageMemory> rank_classes(const LoggedRun& run) {
 double mib(Bytes bytes) { return bytes / one_MiB; }
 double gib(Bytes bytes) { return bytes / one_GiB; }
 
-/// How a run laid out layers that do not divide evenly.
+/// Layout that a run used for layers that do not divide evenly.
 enum class Cut {
   even,
   ends_one_fewer,  ///< embedding and head count as a layer each

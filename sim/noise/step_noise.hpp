@@ -32,13 +32,13 @@ class NoiseDraws {
  public:
   explicit NoiseDraws(std::uint64_t seed) : seed_(seed) {}
 
-  /// Which draw: the part (a GPU, a device, a link), the step, and the number among those of the part in the step.
+  /// Identity of a draw: the part (a GPU, a device, a link), the step, and the number among those of the part in the step.
   struct Place {
     std::uint32_t part = 0, step = 0, number = 0;
   };
   /// In (0, 1].
   double uniform(NoiseKind kind, Place place) const;
-  /// Of the standard normal distribution (Box & Muller 1958).
+  /// A draw from the standard normal distribution (Box & Muller 1958).
   double normal(NoiseKind kind, Place place) const;
 
  private:
@@ -60,9 +60,9 @@ class StepNoise {
 
   const NoiseBlock& block() const { return block_; }
   const NoiseDraws& draws() const { return draws_; }
-  /// Of the next step; the first call gives step 0. Steps follow from one another where they correlate.
+  /// Factors of the next step; the first call returns step 0. Correlated steps depend on the step before.
   StepFactors next_step();
-  /// How many GPUs a device has: each has stalls of its own.
+  /// Number of GPUs of a device: each has stalls of its own.
   double gpus_of(DeviceId device) const { return gpus_of_device_[device.index()]; }
 
  private:
@@ -99,7 +99,7 @@ class StepDisturbance final : public Disturbance {
   };
   /// The first one after the time; a host that stands still meets no other.
   Stall stall(DeviceId device, std::uint32_t number, Seconds after) const;
-  /// How much longer an op of this duration takes.
+  /// Stall time of an op of this duration.
   Seconds stalled(DeviceId device, Seconds now, Seconds duration);
 
   const StepNoise* noise_;
@@ -126,8 +126,8 @@ class UniformDisturbance final : public Disturbance {
 std::optional<UniformDisturbance> uniform_disturbance(const NoiseBlock& block,
                                                       const StepFactors& factors);
 
-/// How long an op takes whose kernels run `factor` times as long: what its GPUs compute is longer, what they send and the CPU launches is
-/// not. So long as nothing runs beside the kernels, that is what a device file with all times of kernels scaled gives.
+/// Duration of an op whose kernels run `factor` times as long: the GPUs' computation is longer, transfers and launches of the CPU are
+/// not. If nothing overlaps with the kernels, a device file with all times of kernels scaled gives the same.
 Seconds with_slower_kernels(const Work& usual, double factor);
 
 /// The network with the rates that its links have in this step.

@@ -99,7 +99,7 @@ class StepPlayer {
     }
   }
 
-  /// How long the step takes: with one replica for all, where it is the same for all.
+  /// Duration of the step, simulated with one replica for all if the disturbance is the same for all.
   Seconds play_step(const StepFactors& factors, std::size_t step) const {
     const Seconds first_stall =
         StepDisturbance(noise_, factors, static_cast<std::uint32_t>(step)).first_stall();

@@ -13,13 +13,13 @@
 
 namespace windtunnel {
 
-/// How steps are played.
+/// Options for simulating steps.
 struct StepOptions {
   std::size_t steps = 1000;
   std::uint64_t seed = 0;
   Detail detail = Detail::pass;
   std::size_t at_once = 1;  ///< threads; the result is the same
-  /// Whether steps in which all devices are disturbed alike are played with one replica for all that provably do the same.
+  /// Replicas to simulate in steps that disturb all devices alike: each, or one for all that provably do the same.
   Replicas replicas = Replicas::collapsed_when_exact;
 };
 
@@ -56,7 +56,7 @@ document::Document steps_document(const StepSeries& series);
 /// "step,time_s" and a row for each step.
 std::string steps_csv(const StepSeries& series);
 
-/// How often something was on the critical path of a step.
+/// Frequency with which something was on the critical path of a step.
 struct CriticalOdds {
   std::string what;           ///< "compute of stage 5", "node 3"
   double share_of_steps = 0;  ///< in which it held at least a hundredth of the path
@@ -69,7 +69,7 @@ struct NoiseGain {
   Seconds median{}, mean{};
 };
 
-/// Which resources made steps as long as they are, and which part of the noise costs what.
+/// Resources on the critical paths of steps, and the cost of each kind of noise.
 struct StepOdds {
   StepSeries series;
   std::vector<CriticalOdds> work;   ///< by kind of work, most of the time first

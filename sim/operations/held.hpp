@@ -13,8 +13,8 @@ namespace windtunnel {
 enum class Kept : std::uint8_t {
   input,  ///< the layer's input, all that is kept if everything else is recomputed; not counted by itself
   saved,  ///< what the layer keeps if single operations are recomputed and others are saved; not counted by itself
-  /// Of the tensors, those that are not kept where one module runs again: the output of a norm, what an up-projection gives, and what goes
-  /// into the last product. Then what stays where the operation's module runs again whole. Not counted by themselves.
+  /// Subsets of the tensors that are not kept if one module is recomputed: a norm's output, an up-projection's output, and the input
+  /// of the last product. Last, the tensors that stay if the operation's whole module is recomputed. None is counted on its own.
   norm,
   up_projected,
   activated,
@@ -32,8 +32,8 @@ enum class Kept : std::uint8_t {
   reloaded,  ///< backward: activations that the host had, of this layer and the next
 };
 
-/// Over how many ranks the states of an operation's parameters are sharded.
-struct StateWays {
+/// Number of ranks over which each state of an operation's parameters is sharded.
+struct StateShards {
   double weights = 1, gradients = 1, optimizer = 1;
 };
 
@@ -52,7 +52,7 @@ struct Held {
   Divisible<double> parameters;
   Divisible<double> frozen = {};    ///< how many of `parameters` are not trained
   Divisible<double> matrices = {};  ///< how many of `parameters` are of weight matrices of a layer
-  StateWays ways;
+  StateShards shards;
   EnumArray<Kept, Divisible<Bytes>> tensors{};
   KeptByCodec codec = {};
 

@@ -26,13 +26,13 @@ enum class Traffic : std::uint8_t {
   context,  ///< keys and values, or heads, within a context group
 };
 inline constexpr int num_traffic_classes = enumerators<Traffic>().size();
-/// Whether documents list the class even if there is no such traffic.
+/// True if documents list the class even without such traffic.
 inline bool is_always_written(Traffic traffic) {
   return traffic != Traffic::context && traffic != Traffic::expert_dispatch &&
          traffic != Traffic::expert_combine && traffic != Traffic::zero_scatter;
 }
 
-/// Where the time of a computing span goes: its line in the breakdown. A span's parts add up to its
+/// The breakdown line that a part of a computing span is booked to. A span's parts add up to its
 /// duration.
 enum class Part : std::uint8_t {
   compute,
@@ -146,23 +146,23 @@ struct LabelRow {
 const LabelRow& row_of(Label label);
 inline GroupKind group_of(Label label) { return row_of(label).group; }
 
-/// Whether it is a forward operation that runs again in the backward pass.
+/// True if it is a forward operation that runs again in the backward pass.
 constexpr bool is_recomputed(Label label) {
   return label == Label::recomputed_attention || label == Label::recomputed_feed_forward ||
          label == Label::attention_core ||
          (label >= Label::recomputed_routing && label <= Label::recomputed_merging);
 }
-/// Whether its parameters belong to experts, for which ranks are grouped differently.
+/// True if its parameters belong to experts, which have process groups of their own.
 constexpr bool is_of_experts(Label label) { return label == Label::experts; }
-/// Whether tensor parallelism splits it; experts and the operations around them are split differently.
+/// True if tensor parallelism splits it; experts and the operations around them are split differently.
 constexpr bool is_cut_by_tensor(Label label) {
   return label != Label::routing && label != Label::experts && label != Label::merging;
 }
-/// Whether the kernels wait for the host, and nothing of the model is done.
+/// True if the GPU waits for the host and computes nothing of the model.
 constexpr bool is_of_host(Label label) {
   return label == Label::batch_read || label == Label::launch_floor;
 }
-/// Whether ranks exchange tokens of experts.
+/// True if ranks exchange tokens of experts.
 constexpr bool is_exchange(Label label) {
   return label == Label::dispatch_tokens || label == Label::combine_tokens;
 }

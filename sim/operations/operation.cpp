@@ -114,7 +114,7 @@ class Placer {
     return operation;
   }
 
-  /// What the next operation in line waits for.
+  /// Operations that the next one in line waits for.
   std::array<int, 2> awaited() {
     std::erase(awaited_, PlacedOperation::nothing);
     WT_EXPECT(awaited_.size() <= 2);
@@ -352,29 +352,29 @@ Bytes sent_bytes(const PassOperations& pass, Traffic traffic, const GroupSizes& 
 
 namespace {
 
-/// What is frozen has neither gradients nor optimizer states. Adapters beside it are no matrices of the layer.
+/// Frozen parameters have neither gradients nor optimizer states. Adapters do not count as matrices of the layer.
 void add_kinds(ParameterCounts& sum, const Held& held, double times) {
   const double frozen = held.frozen.sum() * times, matrices = held.matrices.sum() * times;
-  const StateWays& ways = held.ways;
+  const StateShards& shards = held.shards;
   sum.frozen += frozen;
-  sum.frozen_weights += frozen / ways.weights;
-  sum.gradients -= frozen / ways.gradients;
-  sum.optimizer -= frozen / ways.optimizer;
+  sum.frozen_weights += frozen / shards.weights;
+  sum.gradients -= frozen / shards.gradients;
+  sum.optimizer -= frozen / shards.optimizer;
   if (frozen > 0)
-    sum.frozen_matrices += matrices / ways.weights;
+    sum.frozen_matrices += matrices / shards.weights;
   else
-    sum.matrices += matrices / ways.optimizer;
+    sum.matrices += matrices / shards.optimizer;
 }
 
 void add(ParameterCounts& sum, const std::vector<Operation>& operations, double times) {
   for (const Operation& operation : operations) {
     const double parameters = operation.held.parameters.sum() * times;
-    const StateWays& ways = operation.held.ways;
+    const StateShards& shards = operation.held.shards;
     sum.all += parameters;
     if (is_of_experts(operation.label)) sum.experts += parameters;
-    sum.weights += parameters / ways.weights;
-    sum.gradients += parameters / ways.gradients;
-    sum.optimizer += parameters / ways.optimizer;
+    sum.weights += parameters / shards.weights;
+    sum.gradients += parameters / shards.gradients;
+    sum.optimizer += parameters / shards.optimizer;
     add_kinds(sum, operation.held, times);
   }
 }

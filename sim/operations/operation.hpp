@@ -20,7 +20,7 @@ enum class Detail {
   layer,  ///< every operation of every pass, layer by layer, whether it meets others or not
 };
 
-/// How a collective of a pass overlaps its kernels.
+/// The way a collective of a pass overlaps with its kernels.
 enum class Overlap : std::uint8_t {
   none,         ///< in line with the kernels
   beside_next,  ///< on the tensor stream, beside the next kernel; the operation after that waits for both
@@ -29,7 +29,7 @@ enum class Overlap : std::uint8_t {
   beside_other_pass,  ///< where two passes run at once: on the tensor stream; the next operation of its own pass waits for it
 };
 
-/// Where passes run at once (operations/overlapped.hpp): the pass that an operation belongs to.
+/// The pass that an operation belongs to, in a block of passes that run at once (operations/overlapped.hpp).
 enum class PassOfBlock : std::uint8_t { only, forward, input_gradient, weight_gradient };
 
 /// Time of something where tokens are not spread evenly over experts. The fullness f of a draw is the tokens of the fullest rank over
@@ -66,8 +66,8 @@ struct Operation {
   Seconds gathered_products{}, scattered_products{};
   Seconds launch{};    ///< CPU time to launch it
   FlopCounts flops{};  ///< of the mean rank where tokens are not spread evenly
-  /// Where tokens are not spread evenly: it takes the longer of the two, `time` being that of the mean draw. Exchanges have one inside
-  /// nodes and one between them, kernels one.
+  /// Durations if tokens are not spread evenly: the operation takes the longer of the two, and `time` is that of the mean draw. Exchanges
+  /// have one inside nodes and one between them, kernels one.
   std::array<TimeByFullness, 2> by_fullness{};
   PassOfBlock of = PassOfBlock::only;
   /// The layer, counted from 1 in its chunk, in a list that holds the layers one after the other; 0 in other lists.
@@ -85,12 +85,13 @@ struct Operation {
 };
 
 Operation kernel(Label label, Seconds time);
-/// Whether its time depends on how tokens are spread in a draw.
+/// True if its time depends on how tokens are spread in a draw.
 bool varies(const Operation& operation);
 Seconds time_of(const Operation& operation, double fullness);
 /// Makes it take so many times as long, in every draw.
 void slow_down(Operation& operation, double factor);
-/// Of an operation that all layers had, makes one of `share` of the layers: all its numbers but what it holds are means over the layers.
+/// Turns an operation of all layers into one of a `share` of them: all its numbers, except for the memory it holds, are means over the
+/// layers.
 void scale(Operation& operation, double share);
 /// Its time is set when the group's network is known.
 Operation collective(Label label, Bytes payload, Overlap overlap = Overlap::none);
@@ -99,7 +100,7 @@ Operation collective(Label label, Bytes payload, Overlap overlap = Overlap::none
 /// on while the GPU waits for others, so that a pass that waits long does not wait for launches as well.
 struct LaunchFloor {
   Seconds launch{};
-  /// What the GPU does meanwhile beside the work itself, and how much of that is kernels.
+  /// Time the GPU spends on other work meanwhile, and the part of it that is kernels.
   Seconds elsewhere{}, kernels_elsewhere{};
   double sharpness = 1;
 };
@@ -155,7 +156,7 @@ PlacedPass place_operations(const PassOperations& pass);
 ///   taken min(collectives, kernels / (1 - taken))
 /// `collectives` is their time on an idle network (docs/model.md, section 6).
 Seconds taken_beside(Seconds collectives, Seconds kernels, double taken);
-/// How long an operation takes: its `time`, longer for the kernels of a layer that collectives run beside.
+/// Duration of an operation: its `time`, longer for kernels of a layer that overlap with collectives.
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation);
 /// In a draw of that fullness. What its company costs is that of the mean draw.
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation, double fullness);
@@ -167,19 +168,19 @@ using FullnessOf = std::function<double(const PlacedOperation&)>;
 Seconds time_alone(const PlacedPass& pass,
                    const std::function<Seconds(const PlacedOperation&)>& duration);
 
-/// How the stream of the kernels spends its time while the pass runs alone: Seconds by Part.
+/// Time of the kernel stream while the pass runs alone, by Part.
 using PassTimes = EnumArray<Part, Seconds>;
 PassTimes times_alone(const PassOperations& pass);
 /// The same where layers meet different draws. `placed`: place_operations(pass).
 PassTimes times_alone(const PassOperations& pass, const PlacedPass& placed,
                       const FullnessOf& fullness);
-/// Of passes that run at once, by PassOfBlock: each with the waits for its own collectives. Together they last as long as the block.
+/// Times of passes that run at once, by PassOfBlock, each with the waits for its own collectives. They add up to the duration of the block.
 using BlockTimes = EnumArray<PassOfBlock, PassTimes>;
 BlockTimes times_of_block(const PassOperations& block);
 BlockTimes times_of_block(const PassOperations& block, const PlacedPass& placed,
                           const FullnessOf& fullness);
 
-/// How many ranks a group has.
+/// Number of ranks in each kind of group.
 struct GroupSizes {
   EnumArray<GroupKind, int> members{};  ///< of the kinds of groups that passes have, but for axes
   Layout replicas{{}};                  ///< replica_layout() of the plan
@@ -198,7 +199,7 @@ struct ParameterCounts {
   double all = 0, weights = 0, gradients = 0, optimizer = 0;
   double experts = 0;                     ///< how many of `all` are parameters of experts
   double frozen = 0, frozen_weights = 0;  ///< how many of `all` and `weights` are not trained
-  /// How many of `optimizer`, and of `frozen_weights`, are of weight matrices of layers.
+  /// The part of `optimizer`, and of `frozen_weights`, that belongs to weight matrices of layers.
   double matrices = 0, frozen_matrices = 0;
   double trained() const { return all - frozen; }
   ParameterCounts& operator+=(const ParameterCounts& other);

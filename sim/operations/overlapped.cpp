@@ -8,7 +8,8 @@
 namespace windtunnel {
 namespace {
 
-/// What the model itself computes in a layer, and has a weight gradient: ModelWriter in cost/model_operations.cpp writes one for each.
+/// True for the model's own computations in a layer that have a weight gradient: ModelWriter in cost/model_operations.cpp writes one for
+/// each.
 bool has_weight_gradient(Label label) {
   switch (label) {
     case Label::attention:
@@ -94,7 +95,7 @@ void append(std::vector<Operation>& result, const Piece& piece) {
 
 }  // namespace
 
-PassOperations overlapped(const TwoPasses& passes, double slowdown) {
+PassOperations overlapped(const ForwardBackwardPair& passes, double slowdown) {
   WT_EXPECT(slowdown >= 1);
   const std::vector<Piece> back = PassCutter(passes.input_gradient, PassOfBlock::input_gradient)
                                       .cut(&passes.weight_gradient),

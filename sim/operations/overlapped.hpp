@@ -5,7 +5,7 @@
 namespace windtunnel {
 
 /// A forward and a backward pass of two microbatches on one GPU.
-struct TwoPasses {
+struct ForwardBackwardPair {
   const PassOperations& forward;
   const PassOperations& input_gradient;
   const PassOperations& weight_gradient;
@@ -24,6 +24,6 @@ struct TwoPasses {
 /// order; what runs in `before` and `after` of a pass stays with its first and last piece.
 ///
 /// The result holds no memory, and all its operations stand in `before`.
-PassOperations overlapped(const TwoPasses& passes, double slowdown);
+PassOperations overlapped(const ForwardBackwardPair& passes, double slowdown);
 
 }  // namespace windtunnel

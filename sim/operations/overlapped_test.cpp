@@ -24,7 +24,7 @@ struct Layer {
                      kernel(Label::weight_gradients, 0_us), kernel(Label::weight_gradients, 5_us)};
     for (PassOperations* pass : {&forward, &inputs, &weights}) pass->layers = layers;
   }
-  TwoPasses passes() const { return {forward, inputs, weights}; }
+  ForwardBackwardPair passes() const { return {forward, inputs, weights}; }
 
   PassOperations forward, inputs, weights;
 };

@@ -79,7 +79,7 @@ using StageOperations = std::vector<std::shared_ptr<const ChunkOperations>>;
 
 /// If a module that is part of an operation is recomputed: what runs again, in a layer that has the whole operation, and what the forward
 /// pass no longer keeps.
-struct PartAgain {
+struct RecomputedPart {
   Label of{};
   Operation operation;
   Kept freed{};
@@ -95,8 +95,8 @@ struct PassContext {
   bool halves_are_parallel = false;   ///< Transformer::parallel_residual
   Operation attention_core;           ///< forward; set if it is recomputed, or sequences are split
   Operation core_backward;            ///< set if sequences are split
-  std::vector<PartAgain>
-      parts_again;  ///< where modules are recomputed, in the order of the forward pass
+  std::vector<RecomputedPart>
+      recomputed_parts;  ///< where modules are recomputed, in the order of the forward pass
   /// The parts of a layer's two halves that RecomputedUnit::operations runs again; attention without its core.
   Operation attention_again, feed_forward_again;
   Seconds collective_launch{};      ///< CPU time to launch a tensor collective

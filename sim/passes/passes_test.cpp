@@ -78,7 +78,7 @@ TEST_CASE("every pass has a name of its own") {
   CHECK(names.size() == operation_passes().size());
 }
 
-TEST_CASE("tensor ways add an all-reduce behind each half of a layer") {
+TEST_CASE("tensor parallelism adds an all-reduce behind each half of a layer") {
   World world;
   world.plan.parallel.tensor = 2;
   const char* const reduced = "all-reduce of an activation";
@@ -275,7 +275,8 @@ World world_with_tensors() {
   return world;
 }
 
-TEST_CASE("tensor ways divide matrices and inner tensors, sequence parallelism the others too") {
+TEST_CASE(
+    "tensor parallelism divides matrices and inner tensors, sequence parallelism the others too") {
   World world = world_with_tensors();
   world.plan.parallel.tensor = 4;
   world.layer(Direction::forward);
@@ -302,7 +303,7 @@ TEST_CASE("keys and values go round a context group beside all steps of attentio
         "feed-forward, attention, all-gather of keys and values (beside), reduce-scatter of their "
         "gradients (beside), attention core, attention core");
   CHECK(world.last.layer_kernels() == Seconds{8});
-  // What has come in and what comes next, a quarter each.
+  // The part that has arrived and the next one, a quarter each.
   CHECK(world.last.layer[1].held.at(Kept::passing).sum() == Bytes{40});
 }
 
@@ -390,7 +391,7 @@ TEST_CASE("where operations are recomputed, the forward pass keeps what is saved
   CHECK(kept(world, Kept::tensors) == 48);
 }
 
-/// Of a layer with experts, 16 bytes kept by each operation.
+/// A layer with experts, in which each operation keeps 16 bytes.
 World world_with_experts(std::initializer_list<RecomputedModule> modules) {
   World world;
   std::vector<Operation>& layer = world.chunk.at(Direction::forward).layer;
@@ -405,7 +406,7 @@ World world_with_experts(std::initializer_list<RecomputedModule> modules) {
     if (operation.label != Label::merging) operation.held.at(Kept::module_input).whole = 8_B;
   }
   layer[2].share = 0.5;  // half of the layers; what it holds has been halved
-  world.context.parts_again = {
+  world.context.recomputed_parts = {
       {Label::attention, World::kernel(Label::recomputed_attention, 0.125), Kept::up_projected},
       {Label::routing, World::kernel(Label::recomputed_routing, 0.25), Kept::norm},
       {Label::experts, World::kernel(Label::recomputed_experts, 0.5), Kept::activated}};
@@ -429,7 +430,7 @@ TEST_CASE("parts of operations run again, and what they give is kept for a layer
 
 TEST_CASE("a module that runs again whole keeps what it reads") {
   World world = world_with_experts({RecomputedModule::experts, RecomputedModule::norms});
-  world.context.parts_again.erase(world.context.parts_again.begin());
+  world.context.recomputed_parts.erase(world.context.recomputed_parts.begin());
   world.layer(Direction::forward);
   CHECK(kept(world, Kept::tensors) == 16 + 7 + 8 + 0);
   CHECK(world.layer(Direction::backward)

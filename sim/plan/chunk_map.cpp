@@ -31,7 +31,7 @@ int ChunkMap::position(const ChunkPlace& place) const {
   const int stage = static_cast<int>(place.stage.index());
   WT_EXPECT(stage < stages_ && place.chunk >= 0 && place.chunk < chunks_);
   const int passed = goes_up(place.chunk) ? stage : stages_ - 1 - stage;
-  return is_both_ways() ? passed : place.chunk * stages_ + passed;
+  return is_bidirectional() ? passed : place.chunk * stages_ + passed;
 }
 
 ChunkPlace ChunkMap::at(int position) const {
@@ -41,19 +41,19 @@ ChunkPlace ChunkMap::at(int position) const {
 }
 
 ChunkPlace ChunkMap::at(int position, int chunk) const {
-  if (!is_both_ways()) return at(position);
+  if (!is_bidirectional()) return at(position);
   return {StageId{goes_up(chunk) ? position : stages_ - 1 - position}, chunk};
 }
 
 bool ChunkMap::holds_first(StageId stage) const {
-  return stage == first().stage || (is_both_ways() && stage == last().stage);
+  return stage == first().stage || (is_bidirectional() && stage == last().stage);
 }
 bool ChunkMap::holds_last(StageId stage) const {
-  return stage == last().stage || (is_both_ways() && stage == first().stage);
+  return stage == last().stage || (is_bidirectional() && stage == first().stage);
 }
 
 std::vector<StageId> ChunkMap::holders(StageId stage) const {
-  if (!is_both_ways()) return {stage};
+  if (!is_bidirectional()) return {stage};
   const StageId mirrored{stages_ - 1 - static_cast<int>(stage.index())};
   return {std::min(stage, mirrored), std::max(stage, mirrored)};
 }

@@ -20,9 +20,9 @@ enum class ChunkPath : std::uint8_t {
   /// From both ends: each stage holds two of p parts of the model, chunk 0 part s and chunk 1 part p - 1 - s, so that each part is on
   /// two stages. Microbatches with an even number go up through chunks 0, those with an odd one down through chunks 1 (DeepSeek-V3,
   /// arXiv:2412.19437, section 3.2.1).
-  both_ways,
+  bidirectional,
 };
-/// The names under which schedule files write them; none for both_ways, which no file may ask for.
+/// The names under which schedule files write them; none for bidirectional, which no file may ask for.
 const std::vector<std::pair<std::string, ChunkPath>>& chunk_paths_by_name();
 
 /// One model chunk of one stage.
@@ -32,16 +32,19 @@ struct ChunkPlace {
   bool operator==(const ChunkPlace&) const = default;
 };
 
-/// Which chunk of which stage holds which part of the model. Parts are counted from the embedding; their number is the position.
-/// A chunk hands its activations to the one at the next position, and gradients to the one before. Where both are on one stage,
-/// nothing is sent. Where the model is taken from both ends, two chunks have each position.
+/// Maps the parts of the model to chunks of pipeline stages. Parts are counted from the embedding; a part's number is its position.
+/// A chunk hands its activations to the one at the next position, and gradients to the one before. If both are on one stage,
+/// nothing is sent. In a bidirectional schedule (DualPipe) two chunks have each position.
+///
+/// Interleaved, 2 stages of 2 chunks:  position 0 1 2 3  is  stage 0 1 0 1,  chunk 0 0 1 1.
+/// Bidirectional, 2 stages:            position 0 1      is  stage 0 1 in chunk 0, and stage 1 0 in chunk 1.
 class ChunkMap {
  public:
   ChunkMap(int stages, int chunks, ChunkPath path);
 
-  int num_positions() const { return is_both_ways() ? stages_ : stages_ * chunks_; }
+  int num_positions() const { return is_bidirectional() ? stages_ : stages_ * chunks_; }
   int position(const ChunkPlace& place) const;
-  /// Of two chunks at a position the one that microbatch 0 takes.
+  /// The chunk at a position; of two, the one that microbatch 0 goes through.
   ChunkPlace at(int position) const;
 
   ChunkPlace first() const { return at(0); }                   ///< with the embedding
@@ -53,19 +56,19 @@ class ChunkMap {
   std::optional<ChunkPlace> next(const ChunkPlace& place) const;
   std::optional<ChunkPlace> previous(const ChunkPlace& place) const;
 
-  bool is_both_ways() const { return path_ == ChunkPath::both_ways; }
-  /// How many stages hold each part of the model.
-  int copies() const { return is_both_ways() ? 2 : 1; }
+  bool is_bidirectional() const { return path_ == ChunkPath::bidirectional; }
+  /// Number of stages that hold each part of the model.
+  int copies() const { return is_bidirectional() ? 2 : 1; }
   /// The stages that hold the parts that `stage` holds, in order: itself alone, but where the model is taken from both ends.
   std::vector<StageId> holders(StageId stage) const;
-  /// Whether a microbatch goes through a chunk.
+  /// True if a microbatch goes through a chunk.
   bool takes(int chunk, std::uint32_t microbatch) const {
-    return !is_both_ways() || static_cast<int>(microbatch % 2) == chunk;
+    return !is_bidirectional() || static_cast<int>(microbatch % 2) == chunk;
   }
 
-  /// Whether the positions of a chunk number rise with the stages.
+  /// True if the positions of this chunk number increase with the stage.
   bool goes_up(int chunk) const { return path_ == ChunkPath::loop || chunk % 2 == 0; }
-  /// How many chunks of a stage hand their activations to another stage.
+  /// Number of chunks of a stage that hand their activations to another stage.
   int num_outputs(StageId stage) const;
   /// The other stages that get activations from this one, or gradients from it, each once.
   std::vector<StageId> stages_behind(StageId stage) const;

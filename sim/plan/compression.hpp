@@ -43,7 +43,7 @@ struct EncodedCollective {
   Seconds decode{};        ///< after it
 };
 
-/// Which collective is compressed.
+/// Collectives that can run as a ring.
 enum class RingKind { all_reduce, reduce_scatter, all_gather };
 
 /// A number that a codec takes from its entry of a scenario's `compression` block.
@@ -64,13 +64,13 @@ struct CodecKey {
   Standing standing = Standing::choice;
 };
 
-/// How many messages a codec makes of one, in the order in which they are sent.
+/// Messages that a codec makes of one, in the order in which they are sent.
 enum class CodecForm {
   values,   ///< one, of values that can be encoded piece by piece
   factors,  ///< two factors of a matrix: the second is made from the whole of the first, and sums of factors are factors of sums
 };
 
-/// How much of what it is given a codec sends.
+/// The part of its input that a codec sends.
 enum class CodecReach {
   all_values,
   some_values,  ///< what is left out goes with the next message: for sums only; takes `error_feedback`
@@ -106,7 +106,7 @@ struct CodecTrial {
   std::string keys;  ///< of the entry, beside `codec`: R"("rank":16)"
 };
 
-/// How numbers are made smaller on their way: what a codec costs and keeps, and how a scenario names it. One file of
+/// Compression method for traffic: its cost in time and memory, and its name and keys in a scenario. One file of
 /// sim/cost/codecs/ each, and one line of sim/cost/codecs.def. docs/compression.md has the formulas.
 class Codec {
  public:
@@ -142,20 +142,20 @@ class Codec {
   /// The key of the device's `codecs` without which the codec cannot run, where the device lacks it.
   virtual std::optional<std::string> missing_key(const CodecSpeeds& speeds) const = 0;
 
-  /// What to try on the traffic.
+  /// The setting to try on the traffic.
   virtual CodecTrial trial(const TrialTraffic& traffic) const = 0;
 
  private:
   CodecTraits traits_;
 };
 
-/// Where encoding runs. Decoding always runs in front of the pass that needs it.
+/// Stream on which encoding runs. Decoding always runs in front of the pass that needs it.
 enum class CodecStream {
   compute,  ///< between the passes
   codec,  ///< beside the passes that follow; with blocking pairs nothing follows before the message is sent
 };
 
-/// How one class of traffic is compressed: an entry of a scenario's `compression` block.
+/// Compression of one class of traffic: an entry of a scenario's `compression` block.
 struct Compressor {
   const Codec* codec = nullptr;
   std::map<std::string, double> settings;  ///< by the codec's own key; rates in bytes per second
@@ -169,7 +169,7 @@ struct Compressor {
   double setting(const std::string& key) const;
 };
 
-/// Which backward messages are compressed.
+/// Backward messages to compress.
 enum class CompressedMessages {
   all,
   epilogue,  ///< those that a stage sends after its last forward pass
@@ -195,13 +195,13 @@ struct Compression {
   bool fused_embedding_sync = false;
 };
 
-/// Whether anything is compressed by work of its own, outside the passes.
+/// True if any compression takes work of its own, outside the passes.
 inline bool has_codec_work(const Compression& c) {
   return c.pipeline_forward || c.pipeline_backward || c.data_gradients || c.zero_gather;
 }
-/// Whether anything is compressed at all, but for an embedding that is synchronised at once.
+/// True if anything is compressed; a fused synchronisation of the embedding does not count.
 inline bool has_codecs(const Compression& c) { return has_codec_work(c) || c.tensor_activations; }
-/// Whether the gradients of `stage` are compressed. Automatic stages that have not been chosen are all of them.
+/// True if the gradients of `stage` are compressed. Before automatic stages have been chosen, all are.
 bool compresses_gradients(const Compression& compression, int stage);
 
 }  // namespace windtunnel

@@ -20,7 +20,7 @@ std::vector<std::vector<RankId>> expert_groups(const Parallel& parallel) {
                         layout.coordinate(rank, tensor));
     };
     std::ranges::sort(ranks, [&](RankId a, RankId b) { return place(a) < place(b); });
-    const auto size = static_cast<std::size_t>(expert_ways(parallel));
+    const auto size = static_cast<std::size_t>(expert_group_size(parallel));
     for (std::size_t first = 0; first < ranks.size(); first += size)
       groups.emplace_back(
           ranks.begin() + static_cast<std::ptrdiff_t>(first),
@@ -52,7 +52,7 @@ std::vector<NvlinkGroup> nvlink_groups(const Parallel& parallel) {
     if (ranks > 1) groups.push_back({axis, ranks, ranks_of_block});
   };
   add(AxisName::tensor, parallel.tensor, block(AxisName::tensor, parallel.tensor));
-  const int experts = expert_ways(parallel);
+  const int experts = expert_group_size(parallel);
   add(AxisName::expert, experts, block_of_experts(parallel, layout, experts));
   add(AxisName::context, parallel.context, block(AxisName::context, parallel.context));
   return groups;

@@ -20,10 +20,10 @@ struct NvlinkGroup {
   bool operator==(const NvlinkGroup&) const = default;
 };
 
-/// Those of more than one rank. Tensor groups first, which exchange most often, context groups last, whose exchanges overlap best.
+/// Groups of more than one rank. Tensor groups come first, which exchange most often; context groups last, whose exchanges overlap best.
 std::vector<NvlinkGroup> nvlink_groups(const Parallel& parallel);
 
-/// How many nodes of each NVLink domain a plan uses where nothing is said: the most that blocks of its groups divide. A domain of 18 nodes
+/// Default number of nodes that a plan uses of each NVLink domain: the most that blocks of its groups divide. A domain of 18 nodes
 /// of 4 GPUs holds two blocks of 32 on 16 nodes, and nine of 8 on all 18. Blocks that no segment holds are left to straddle. All
 /// nodes of the domain for a plan that fits in one.
 int default_segment(const Parallel& parallel, int domain_nodes, int gpus_per_node);

@@ -22,7 +22,7 @@ int segment(const Parallel& parallel) { return default_segment(parallel, rack, t
 TEST_CASE("groups lie in blocks of neighbouring ranks, wider where other axes count faster") {
   using enum AxisName;
   CHECK(nvlink_groups(ways_of(1, 1, 4, 16)).empty());
-  // Tensor 8, context 2: a context group is every eighth rank of 16. Experts of 32 ways are four tensor groups side by side.
+  // Tensor 8, context 2: a context group is every eighth rank of 16. Expert groups of 32 are four tensor groups side by side.
   CHECK(nvlink_groups(ways_of(8, 2, 4, 16, 32)) ==
         std::vector<NvlinkGroup>{{tensor, 8, 8}, {expert, 32, 32}, {context, 2, 16}});
   // With the pipeline between tensor and data, neighbours on the data axis are tensor * pipeline = 8 ranks apart.

@@ -44,8 +44,8 @@ Table<Seconds> allowed_times(const Table<StageOption>& options, Memory memory) {
   return times;
 }
 
-/// What a split is to have the least sum of, among those no slower than `slowest`:  t (1 + e t/slowest). The second term is far below
-/// the first and only chooses among equal sums: of those, the one of the least squares.
+/// Weights whose sum a split minimises, among splits no slower than `slowest`:  t (1 + e t/slowest). The second term is far below
+/// the first and only decides between equal sums: the one with the least squares wins.
 Table<Seconds> weighed(const Table<Seconds>& times, Seconds slowest) {
   constexpr double evenness = 1e-6;  // e
   Table<Seconds> weights;

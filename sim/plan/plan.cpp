@@ -221,7 +221,7 @@ HeadPlace Plan::head_place() const {
 int replicas_on(std::int64_t gpus, const Parallel& parallel) {
   const auto least_for = [](int degree, int of_one) { return degree / std::gcd(degree, of_one); };
   const int of_data = parallel.replicas_of_data();
-  const int whole_experts = least_for(expert_ways(parallel), of_data * parallel.tensor);
+  const int whole_experts = least_for(expert_group_size(parallel), of_data * parallel.tensor);
   const int whole_groups = least_for(std::max(1, parallel.zero_group), of_data);
   const int at_once = std::lcm(whole_experts, whole_groups);
   const std::int64_t replicas =
@@ -332,7 +332,7 @@ int Parallel::replicas_of_data() const {
 
 LayerSplit split_of(std::vector<int> positions, const ChunkMap& map) {
   LayerSplit split;
-  bool even = !map.is_both_ways();
+  bool even = !map.is_bidirectional();
   for (int i = 0; i < map.num_positions(); ++i) {
     const ChunkPlace place = map.at(i);
     const int layers = positions[static_cast<std::size_t>(i)];
@@ -356,7 +356,7 @@ LayerSplit default_layer_split(int layers, const Parallel& parallel,
     return positions.empty() ? LayerSplit{} : split_of(std::move(positions), map);
   };
   if (parallel.edge_layers != EdgeLayers{}) return by_position(parallel.edge_layers);
-  if (layers % stages == 0 && map.is_both_ways()) return by_position({});
+  if (layers % stages == 0 && map.is_bidirectional()) return by_position({});
   if (layers % stages == 0)
     return {std::vector<int>(static_cast<std::size_t>(stages), layers / stages), {}};
   return embedding_and_head_as_layers && stages > 1 ? by_position({1, 1}) : LayerSplit{};

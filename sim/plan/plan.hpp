@@ -59,7 +59,7 @@ enum class LoraTarget : std::uint8_t {
   down_proj,
 };
 
-/// How weights are kept that are not trained.
+/// Format of weights that are not trained.
 enum class FrozenType : std::uint8_t {
   as_passes,  ///< in the precision of the passes
   nf4,        ///< matrices of layers in four bits, cast for each product (QLoRA)
@@ -88,12 +88,12 @@ enum class Fp8Recipe {
   mx,   ///< 32 of a row, as precision mxfp8
 };
 
-/// Which layers recomputation is for, where not for all of them.
+/// The layers that are recomputed, if not all of them are.
 struct RecomputedLayers {
   int every = 0;  ///< those whose number on their rank is a multiple of it
   int first = 0;  ///< so many of each model chunk
   bool are_all() const { return every <= 1 && first == 0; }
-  /// How many of `layers` are left out that come after `before` others on their rank.
+  /// Number of layers that are not recomputed, out of `layers` that follow `before` others on their rank.
   int left_out(int before, int layers) const;
   /// True if the last of them is, so that its tensors are free when the first layer runs again.
   bool leave_out_last(int before, int layers) const;
@@ -131,7 +131,7 @@ struct Training {
   bool loss_parallel = true;
 };
 
-/// Which index of a rank counts fastest, which slowest: ranks are numbered through the nodes' GPUs in order, so what counts fastest
+/// Order of a rank's indices, the fastest first. Ranks are numbered through the nodes' GPUs in order, so the fastest index
 /// is kept inside a node. Megatron-LM's order is tensor, data, pipeline (initialize_model_parallel in
 /// megatron/mpu/initialize.py, v2.5; its later use-tp-pp-dp-mapping: tensor, pipeline, data).
 using RankOrder = std::array<AxisName, 3>;
@@ -140,7 +140,7 @@ inline constexpr RankOrder default_rank_order{AxisName::tensor, AxisName::data, 
 /// Every order of the three.
 std::vector<RankOrder> rank_orders();
 
-/// How the ranks of a context group, which have a part of each sequence, come by the keys and values of the others.
+/// Method by which the ranks of a context group, each with a part of every sequence, get the keys and values of the others.
 enum class ContextMethod {
   ring,        ///< keys and values go round while attention computes on those that have come
   all_to_all,  ///< ranks exchange tokens for heads, and attend to whole sequences with some of the heads
@@ -152,7 +152,9 @@ struct EdgeLayers {
   bool operator==(const EdgeLayers&) const = default;
 };
 
-/// How the work is divided: the `parallel` block of a scenario.
+/// Division of the work over GPUs: the `parallel` block of a scenario. num_ranks() = tensor * context * data * pipeline; the expert
+/// degrees regroup the ranks of a stage and multiply nothing. The reader of scenarios fills it (scenario/plan_json.cpp), a search
+/// varies it (search/search_space.hpp), and make_plan() turns it into a Plan.
 struct Parallel {
   int tensor = 1, pipeline = 1, data = 1;
   int context = 1;  ///< parts that a sequence is cut into, each on a rank of its own
@@ -194,7 +196,7 @@ struct Parallel {
   int size(AxisName axis) const;
   /// Ranks that hold the same parameters and reduce their gradients: places on all replica axes.
   int replicas() const { return data * replicas_of_data(); }
-  /// Those that take the same samples.
+  /// Replicas that train on the same samples.
   int replicas_of_data() const;
   /// Ranks that take the same samples, among which a model and one sequence are cut.
   std::int64_t ranks_of_replica() const {
@@ -209,7 +211,7 @@ struct Parallel {
   }
 
   /// Ranks of one pipeline that hold the same parameters.
-  int copies_of_stage() const { return schedule->is_both_ways() ? 2 : 1; }
+  int copies_of_stage() const { return schedule->is_bidirectional() ? 2 : 1; }
   /// Ranks that reduce the gradients of the same parameters among them.
   int gradient_replicas() const { return replicas() * copies_of_stage(); }
 
@@ -217,7 +219,7 @@ struct Parallel {
   int setting(std::string_view name) const { return value_in(settings, name, 0); }
 };
 
-/// How stages exchange messages under `schedule` where the plan does not say.
+/// Default way in which stages exchange messages under `schedule`.
 inline PipelineSend usual_send(const Schedule& schedule, const SoftwareProfile& software) {
   return schedule.sends == ScheduleSends::as_stack ? software.pipeline_send : PipelineSend::eager;
 }
@@ -238,26 +240,27 @@ Layout replica_layout(const Parallel& parallel);
 /// The axes of replicas but for `data` that have several places.
 std::vector<AxisName> cut_axes(const Parallel& parallel);
 
-/// Ranks of a stage among which the tokens of a layer are exchanged, all ways of cutting an expert included. Experts fold the ranks of
+/// Ranks of a stage among which the tokens of a layer are exchanged, those that share an expert included. Experts fold the ranks of
 /// a stage anew: expert_tensor x expert x their copies, the first counts fastest (Megatron-Core's parallel folding, arXiv:2504.14960).
-inline int expert_ways(const Parallel& parallel) {
+/// Megatron-Core calls it the expert tensor and model parallel size.
+inline int expert_group_size(const Parallel& parallel) {
   return parallel.expert * parallel.expert_tensor;
 }
 /// Ranks of a stage that hold the same experts.
-inline int expert_data_ways(const Parallel& parallel) {
-  return static_cast<int>(parallel.ranks_of_stage()) / expert_ways(parallel);
+inline int expert_data_parallel_size(const Parallel& parallel) {
+  return static_cast<int>(parallel.ranks_of_stage()) / expert_group_size(parallel);
 }
 /// Copies of each expert, which reduce its gradients.
 inline int expert_copies(const Parallel& parallel) {
-  return expert_data_ways(parallel) * parallel.copies_of_stage();
+  return expert_data_parallel_size(parallel) * parallel.copies_of_stage();
 }
 /// Neighbouring replicas, whole tensor groups each, that hold whole groups of ranks that exchange tokens.
 inline int replicas_of_experts(const Parallel& parallel) {
-  return std::lcm(expert_ways(parallel), parallel.tensor) / parallel.tensor;
+  return std::lcm(expert_group_size(parallel), parallel.tensor) / parallel.tensor;
 }
 /// Ranks of one tensor group that hold the same experts, on average.
 inline double expert_copies_in_tensor_group(const Parallel& parallel) {
-  return std::max(1.0, parallel.tensor / static_cast<double>(expert_ways(parallel)));
+  return std::max(1.0, parallel.tensor / static_cast<double>(expert_group_size(parallel)));
 }
 
 /// The most replicas that a smaller cluster can train with, no more than the plan's: their experts are held whole, and so are the
@@ -269,11 +272,11 @@ inline int microbatches_of(const Training& training, const Parallel& parallel) {
   return training.global_batch / (parallel.data * training.micro_batch);
 }
 
-/// Which part of the model each chunk of each stage is.
+/// The part of the model that each chunk of each stage holds.
 ChunkMap chunk_map_of(const Parallel& parallel);
 
 /// Replicas among which states are sharded, where ZeRO shards any.
-inline int sharding_ways(const Parallel& parallel) {
+inline int sharding_group_size(const Parallel& parallel) {
   return parallel.zero_group > 0 ? parallel.zero_group : parallel.gradient_replicas();
 }
 
@@ -295,8 +298,11 @@ struct PlanDevice {
   int num_gpus() const { return static_cast<int>(gpus.size()); }
 };
 
-/// Who holds what and where: the parallel layout made concrete. Always consistent (make_plan
-/// refuses the rest).
+/// A parallel layout made concrete: the GPU of every rank, the layers of every stage, and the devices to simulate. Always consistent:
+/// only make_plan() and PlanMaker make one, and they reject everything else. Cost tables, memory account, programs and report read it.
+///
+/// A PlanDevice stands for all GPUs of a tensor group inside one node, since they do the same at the same time: 512 GPUs in tensor
+/// groups of 8 are 64 devices.
 struct Plan {
   Training training;
   Parallel parallel;
@@ -394,7 +400,7 @@ struct LayerSplit {
   std::vector<int> stages, positions;
 };
 
-/// Of layers by position.
+/// Sums layers by position into layers by stage.
 LayerSplit split_of(std::vector<int> positions, const ChunkMap& map);
 
 /// The layers of each stage when the file does not say: evenly; or, when layers do not divide and the stack counts embedding and head

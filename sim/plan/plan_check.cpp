@@ -104,7 +104,7 @@ void check_size(const PlanInputs& plan, PlanFindings& findings) {
                    "use a smaller global_batch, or a larger micro_batch or data"});
 }
 
-/// What several chunks per device ask of schedule and pipeline alone.
+/// Checks what several chunks per device require of the schedule and the number of stages.
 void check_chunked_schedule(const PlanInputs& plan, PlanFindings& findings) {
   const int v = plan.parallel.virtual_pipeline;
   if (!findings.are_sound({chunks, schedule})) return;
@@ -153,7 +153,7 @@ void check_microbatch_groups(const PlanInputs& plan, PlanFindings& findings) {
   const int v = plan.parallel.virtual_pipeline;
   const auto microbatches = static_cast<int>(microbatches_of(plan));
   OrderShape shape{p, microbatches, v, chosen.chunk_path};
-  if (chosen.is_both_ways()) shape.stages += shape.stages % 2;  // check_both_ways
+  if (chosen.is_bidirectional()) shape.stages += shape.stages % 2;  // check_bidirectional
   const std::string why = chosen.misfit(shape);
   if (why.empty()) return;
   const int fewest = chosen.fewest_microbatches(p, v);
@@ -162,16 +162,16 @@ void check_microbatch_groups(const PlanInputs& plan, PlanFindings& findings) {
       "use a global_batch in multiples of data * micro_batch * pipeline = " + text(samples * p);
   if (microbatches < fewest && chosen.fewest_microbatches_of_stage > 0)
     suggestion = "use a global_batch of at least " + text(samples * fewest);
-  else if (chosen.is_both_ways())
+  else if (chosen.is_bidirectional())
     suggestion =
         "use a global_batch in multiples of 2 * data * micro_batch = " + text(samples * group);
   findings.reject({global_batch, why, suggestion});
 }
 
-/// What a schedule with two copies of the model asks of stages and gradients.
-void check_both_ways(const PlanInputs& plan, PlanFindings& findings) {
+/// Checks what a bidirectional schedule, with two copies of the model, requires of stages and gradients.
+void check_bidirectional(const PlanInputs& plan, PlanFindings& findings) {
   const Parallel& parallel = plan.parallel;
-  if (!parallel.schedule->is_both_ways() || !findings.is_sound(schedule)) return;
+  if (!parallel.schedule->is_bidirectional() || !findings.is_sound(schedule)) return;
   const std::string& name = parallel.schedule->name;
   if (findings.is_sound(pipeline) && parallel.pipeline % 2 != 0)
     findings.reject({pipeline,
@@ -234,7 +234,7 @@ void check_sharding_group(const PlanInputs& plan, PlanFindings& findings) {
                             "pipeline is " +
                                 text(plan.parallel.pipeline),
                             "leave it out, or use zero_stage 1"});
-  if (group > 0 && plan.parallel.schedule->is_both_ways() &&
+  if (group > 0 && plan.parallel.schedule->is_bidirectional() &&
       findings.are_sound({zero_group, schedule}))
     return findings.reject({zero_group,
                             "under schedule " + plan.parallel.schedule->name +
@@ -270,7 +270,7 @@ void check_recipe(const PlanInputs& plan, PlanFindings& findings) {
                      "write \"fp8_recipe\": \"tensor\", or use software torchtitan-2025"});
 }
 
-/// What asks for experts in a model that has none.
+/// Rejects keys about experts for a model that has none.
 void check_dense(const PlanInputs& plan, PlanFindings& findings) {
   for (const auto& [key, degree, name] :
        {std::tuple{expert, plan.parallel.expert, "expert "},
@@ -349,7 +349,7 @@ void check_main_parameters(const PlanInputs& plan, PlanFindings& findings) {
                      R"(leave it out, or write "none" for pure 16-bit training)"});
 }
 
-/// What of the model or the precision has no adapters here.
+/// The feature of model or precision that this version does not simulate with adapters; empty: none.
 std::string why_no_adapters(const PlanInputs& plan) {
   if (plan.model.moe) return "a model with experts";
   if (plan.model.mla) return "latent attention";
@@ -548,7 +548,7 @@ std::string product_text(const Parallel& parallel, bool with_result) {
 
 LayerSplit layer_split(const PlanInputs& plan) {
   const std::vector<int>& stages = plan.parallel.stage_layers;
-  const bool by_part = plan.parallel.schedule->is_both_ways() &&
+  const bool by_part = plan.parallel.schedule->is_bidirectional() &&
                        static_cast<int>(stages.size()) == plan.parallel.pipeline;
   if (by_part && plan.parallel.virtual_pipeline == 2)
     return split_of(stages, chunk_map_of(plan.parallel));
@@ -612,7 +612,7 @@ void check_context(const PlanInputs& plan, PlanFindings& findings) {
 void check_pairs(const PlanInputs& plan, PlanFindings& findings) {
   check_chunked_schedule(plan, findings);
   check_sends(plan, findings);
-  check_both_ways(plan, findings);
+  check_bidirectional(plan, findings);
   check_shards(plan, findings);
 }
 

@@ -54,7 +54,7 @@ inline constexpr const char* layers_at_the_ends = "/software/embedding_and_head_
 class PlanFindings {
  public:
   virtual ~PlanFindings() = default;
-  /// Whether the value at this JSON pointer of the scenario is what was meant.
+  /// True if no problem has been found with the value at this JSON pointer of the scenario.
   virtual bool is_sound(std::string_view pointer) const = 0;
   virtual void reject(PlanRejection rejection) = 0;
 

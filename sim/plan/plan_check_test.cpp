@@ -1,4 +1,4 @@
-// Bytes of states have their tests with the memory account (sim/memory/fitting_test.cpp); here stand the combinations that are refused.
+// Bytes of states have their tests with the memory account (sim/memory/memory_savings_test.cpp); here stand the combinations that are refused.
 #include "plan/plan_check.hpp"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ struct World {
     training.precision = Precision::bf16;
     software.name = "stack";
   }
-  /// What is refused, "key: message"; several one after the other.
+  /// Rejections as "key: message", one after the other.
   std::string refused() const {
     RejectionList found;
     check_states({model, training, parallel, software}, found);

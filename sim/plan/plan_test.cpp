@@ -115,7 +115,7 @@ TEST_CASE("fewer GPUs train as many whole replicas as they hold") {
   CHECK(replicas_on(200, parallel) == 4);
   CHECK(replicas_on(127, parallel) == 3);
   CHECK(replicas_on(31, parallel) == 0);
-  // Two replicas hold the experts between them: 64 ranks of a stage for 64 ways.
+  // Two replicas hold the experts between them: 64 ranks of a stage for groups of 64.
   parallel.expert = 64;
   CHECK(replicas_on(127, parallel) == 2);
   parallel.expert = 1;
@@ -321,7 +321,7 @@ TEST_CASE("a plan made after another is the one that is made alone") {
   const ClusterShape cluster{{4, 4, 4, 4}, true};
   const SoftwareProfile software;
   PlanMaker maker(model, cluster, software);
-  // Twice the same ranks, with other microbatches; other ways; one that is cut unevenly; and the first again.
+  // Twice the same ranks, with other microbatches; other degrees; one that is cut unevenly; and the first again.
   for (const auto& [tensor, pipeline, data, micro_batch] : {std::array{2, 4, 2, 1},
                                                             {2, 4, 2, 2},
                                                             {4, 2, 2, 1},

@@ -93,7 +93,7 @@ std::string names_of_chunked_schedules(int chunks_per_device) {
 }
 
 std::string Schedule::misfit(const OrderShape& shape) const {
-  if (is_both_ways() && shape.stages % 2 != 0)
+  if (is_bidirectional() && shape.stages % 2 != 0)
     return "schedule " + name + " needs an even number of stages, not " +
            std::to_string(shape.stages);
   const std::string on = ": " + count_text(shape.microbatches, "microbatch") + " on " +
@@ -103,8 +103,8 @@ std::string Schedule::misfit(const OrderShape& shape) const {
            " microbatches per stage" + on;
   if (shape.microbatches % microbatch_group(shape.stages, shape.chunks) == 0) return {};
   return name + " needs " +
-         (is_both_ways() ? "an even number of microbatches"
-                         : "microbatches in multiples of pipeline") +
+         (is_bidirectional() ? "an even number of microbatches"
+                             : "microbatches in multiples of pipeline") +
          on;
 }
 

@@ -72,7 +72,7 @@ struct ScheduleOrders {
   std::vector<std::vector<Step>> of_stage;
 };
 
-/// How many model chunks a device may hold.
+/// Number of model chunks that a device may hold.
 enum class ChunksPerDevice {
   one,
   two,
@@ -80,14 +80,14 @@ enum class ChunksPerDevice {
   any_in_groups,  ///< with several chunks, microbatches go through them in groups, one microbatch per stage
 };
 
-/// How the exchanges of a schedule wait: what its published implementation does, where it is not the loop of the stack.
+/// Waiting rule for the exchanges of a schedule: the stack's own, or that of the published implementation.
 enum class ScheduleSends {
   as_stack,  ///< as the stack's loop for 1F1B and interleaving waits (SoftwareProfile::pipeline_send)
   eager,     ///< messages leave by themselves, unless the plan says otherwise
   only_eager,  ///< it never finishes when both ends of a message wait for each other
 };
 
-/// How far passes reach back in the middle of an iteration, in microbatches (timeline/steady_state.hpp).
+/// Distance, in microbatches, over which passes depend on earlier ones in the middle of an iteration (timeline/steady_state.hpp).
 struct ScheduleReach {
   int step = 1;  ///< the order of passes repeats after this many
   int lag = 1;   ///< a pass depends on nothing further back than this
@@ -110,7 +110,7 @@ struct Schedule {
   bool idles_only_at_the_ends = false;
   /// Megatron-LM's arguments beside the number of chunks; none if it has no such schedule.
   std::optional<std::vector<std::string>> megatron_arguments = {};
-  /// Of a written schedule `as_stack` or `eager`; whether it finishes in blocking pairs is computed (schedule/schedule_check.hpp).
+  /// A schedule file has `as_stack` or `eager`; whether it finishes with blocking pairs is computed (schedule/schedule_check.hpp).
   ScheduleSends sends = ScheduleSends::as_stack;
   int fewest_microbatches_of_stage = 0;  ///< a plan has at least this many microbatches per stage
   /// Forward and backward passes of a block hide each other's exchanges of tokens (Step::joined).
@@ -126,10 +126,10 @@ struct Schedule {
     return chunks_per_device == 1 || chunks != ChunksPerDevice::one;
   }
   /// Microbatches and stages are halves of either way through the model.
-  bool is_both_ways() const { return chunk_path == ChunkPath::both_ways; }
+  bool is_bidirectional() const { return chunk_path == ChunkPath::bidirectional; }
   /// The microbatches of a plan must be a multiple of this.
   int microbatch_group(int stages, int chunks_per_device) const {
-    if (is_both_ways()) return 2;
+    if (is_bidirectional()) return 2;
     return chunks_per_device > 1 && chunks == ChunksPerDevice::any_in_groups ? stages : 1;
   }
   /// The fewest microbatches that a plan may have.

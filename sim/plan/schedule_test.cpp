@@ -112,7 +112,7 @@ TEST_CASE("zero-bubble V runs the passes of PyTorch's loops in their order") {
   }
 }
 
-/// What the loops of github.com/deepseek-ai/DualPipe at 3da1bbe call, in the words of their methods: chunks count from 0 in each phase,
+/// Calls of the loops of github.com/deepseek-ai/DualPipe at 3da1bbe, in the words of their methods: chunks count from 0 in each phase,
 /// `enable_zb` puts weight gradients off, which are taken up first in, first out.
 class PublishedCalls {
  public:
@@ -316,7 +316,7 @@ TEST_CASE("every schedule runs each pass once, forward before backward before we
             if (step.phase == Phase::weight_gradient) CHECK(before(Phase::backward, step));
           }
           const int passes = schedule->splits_backward ? 3 : 2;
-          const int copies = schedule->is_both_ways() ? 2 : 1;
+          const int copies = schedule->is_bidirectional() ? 2 : 1;
           CHECK(done.size() == static_cast<std::size_t>(passes * m * v / copies));
         }
       }

@@ -11,7 +11,7 @@
 
 namespace windtunnel {
 
-/// Where a number comes from. Every number of a device, platform or software file carries one.
+/// Kind of source that a number has. Every number of a device, platform or software file carries one.
 enum class Evidence { measured, datasheet, fitted, assumed };
 
 /// A number's provenance as its file states it: "fitted on vtrain-a100-multi-node (…)".
@@ -35,7 +35,7 @@ struct GemmEfficiency {
   /// emax and K0 of products with quantised operands; those above where nothing is said.
   std::map<Precision, double> quantized_peak_fraction;
   std::optional<double> quantized_inner_half_size;
-  /// Of grouped products (one for each expert): a factor on emax, and the rows of a group at which half of it is lost.
+  /// Efficiency of grouped products (one per expert): a factor on emax, and the rows per group at which half of it is lost.
   double grouped_factor = 1, grouped_half_rows = 0;
 
   double peak_fraction_of(Precision precision) const;
@@ -63,11 +63,11 @@ struct AttentionKernel {
   double head_size = 0;
   AttentionRate forward, backward;
   std::vector<FlashKernel> kernels{FlashKernel::cudnn};  ///< whose rates these are
-  /// Whether `kernel` runs at these rates in the other format.
+  /// True if `kernel` runs at these rates in the other format.
   bool is(FlashKernel kernel, Precision other) const;
 };
 
-/// How fast zfp runs at one rate, in uncompressed bytes.
+/// Speed of zfp at one rate, in uncompressed bytes.
 struct ZfpSpeed {
   double rate = 0;  ///< bits a value
   BytesPerSecond encode{}, decode{};
@@ -102,12 +102,12 @@ struct Device {
   std::optional<CodecSpeeds> codecs;
   std::map<std::string, Source> sources;  ///< by JSON key of the file, those of `codecs` apart
 
-  /// Whether fp8 products take operands in any layout, so that none needs a transposed copy: nvte_is_non_tn_fp8_gemm_supported() of
+  /// True if fp8 products take operands in any layout, so that none needs a transposed copy: nvte_is_non_tn_fp8_gemm_supported() of
   /// Transformer Engine 2, compute capability 10 (Blackwell), told by nvfp4 here. Hopper sums over the contiguous dimension of both.
   bool takes_any_layout() const { return peak.contains(Precision::nvfp4); }
   /// Share of the multiprocessors that kernels beside a collective do without.
   double taken_by_collectives() const;
-  /// Whether this fused attention was measured, or scaled from a measurement, in this format.
+  /// True if the rate of this fused attention was measured, or scaled from a measurement, in this format.
   bool has_attention(FlashKernel kernel, Precision precision) const;
 };
 

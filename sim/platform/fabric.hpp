@@ -43,7 +43,7 @@ struct FabricKey {
   std::vector<std::string> words = {};
   /// Counts nodes of the machine. Where NVLink joins several to a domain, a job sees it in domains.
   bool counts_nodes = false;
-  /// Whether it changes anything, given the other keys. None: always.
+  /// True if the key changes anything, given the other keys. None: always.
   std::function<bool(const Fabric&)> matters = {};
 };
 
@@ -89,7 +89,7 @@ struct FabricKind {
   std::string name;   ///< as platform files write it
   std::string about;  ///< what `windtunnel list fabrics` says
   std::vector<FabricKey> keys = {};
-  /// Of a job on the first `num_nodes` nodes of the platform, which must outlive what is returned.
+  /// Paths of a job on the first `num_nodes` nodes of the platform, which must outlive the result.
   std::function<FabricPaths(const Platform& platform, int num_nodes)> paths;
   /// Why the first `num_nodes` nodes are not all equally well connected: "its leaf switches are oversubscribed". Empty where they are.
   std::function<std::string(const Fabric& fabric, int num_nodes)> unevenness;
@@ -97,12 +97,12 @@ struct FabricKind {
   std::function<std::vector<int>(const Platform& platform, const NodeNics& from,
                                  const NodeNics& to)>
       relay = {};
-  /// Whether a GPU reaches GPUs of other numbers in a node by other links than that of its own number, so that tokens for those are
+  /// True if a GPU reaches the GPUs of other local ranks over other links than the one of its own local rank, so that tokens for those are
   /// flows of their own (exchange_flows()). None: no.
-  std::function<bool(const Fabric&)> tells_rails_apart = {};
-  /// What is wrong with the values of keys, together or with the nodes (none: they are not known), and at which key; none: nothing can be.
+  std::function<bool(const Fabric&)> separates_rails = {};
+  /// The fault in the values of keys, together or with the nodes (none: they are not known), and its key. None: no fault is possible.
   std::function<std::pair<std::string, std::string>(const Platform&)> problem = {};
-  /// How many nodes of a job it joins, NVLink domains where there are any; none, or nothing: any number.
+  /// Number of nodes (or NVLink domains, if there are any) that it can join in one job; none, or nothing: any number.
   std::function<std::optional<int>(const Platform&)> most_nodes = {};
   std::function<std::vector<FabricWhatIf>(const Fabric&)> what_ifs = {};
   /// Its switches with neighbouring nodes below each, as links call them. None: there are no such.
@@ -123,7 +123,7 @@ struct Fabric {
   std::map<std::string, FabricValue, std::less<>>
       values;  ///< by key of the kind; one that is not there has its fallback
 
-  // Of a key that the kind has.
+  // The value of a key that the kind has.
   const FabricValue& value(std::string_view key) const;
   double number(std::string_view key) const { return std::get<double>(value(key)); }
   int whole(std::string_view key) const { return static_cast<int>(number(key)); }
@@ -136,9 +136,7 @@ struct Fabric {
     return std::get<std::vector<FabricCable>>(value(key));
   }
 
-  bool tells_rails_apart() const {
-    return kind->tells_rails_apart && kind->tells_rails_apart(*this);
-  }
+  bool separates_rails() const { return kind->separates_rails && kind->separates_rails(*this); }
   /// Multiplies what counts nodes: from nodes of the machine to domains, and back.
   void scale_nodes(double factor);
   /// The first key that counts nodes and is no multiple of `nodes`; empty where all are.
@@ -149,10 +147,10 @@ struct Fabric {
 /// it does.
 std::string why_not_joined(const Platform& job, int nodes);
 
-/// Which of `count` equal ways a message takes: a hash of its two ends, as a switch of an ECMP network hashes the header of a packet (RFC 2992),
-/// so that flows meet on one way while another is empty. `salt` tells choices on one path apart.
+/// Picks one of `count` equal paths for a message: a hash of its two ends, as a switch of an ECMP network hashes a packet's header (RFC
+/// 2992), so that flows collide on one path while another is empty. `salt` distinguishes the choices along one path.
 int hashed_choice(int count, int seed, const NodeNics& from, const NodeNics& to, int salt);
-/// What one NIC of a message sends to one NIC.
+/// The part of a message that one NIC sends to another.
 struct MessagePart {
   NodeNics from, to;
 };

@@ -20,7 +20,7 @@ namespace {
 
 using Type = FabricKey::Type;
 
-/// What is wrong with a number in a list; empty where nothing is.
+/// The fault in a number of a list; empty: none.
 std::string complaint(const JsonValue& cell, const FabricKey& key) {
   const std::optional<double> number = number_of(&cell);
   const std::string text = text_for_message(cell) + " in " + key.name + " is ";

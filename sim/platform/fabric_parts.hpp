@@ -25,7 +25,7 @@ struct SwitchTier {
 FabricPaths tree_paths(const Platform& platform, int num_nodes,
                        const std::vector<SwitchTier>& tiers, int seed = 0);
 
-/// Whether messages between `num_nodes` nodes can wait for the switches of a tier.
+/// True if messages between `num_nodes` nodes can queue at the switches of a tier.
 bool can_fill(const std::vector<SwitchTier>& tiers, int num_nodes);
 
 // Rails: NIC i of every node of a group is on leaf switch i of that group. Where NVLink joins trays to a node, i counts the NICs of a tray.
@@ -39,16 +39,16 @@ std::vector<int> rails_of(const NodeNics& at, int num_rails);
 /// 2022). Empty where it is on them already. Limit: NVLink is taken to be faster than the NICs, and never full.
 std::vector<int> relayed_to_rails(const Platform& platform, const NodeNics& from,
                                   const NodeNics& to);
-/// What is wrong with nodes on rails, at which key; `relays`: they relay messages over NVLink.
+/// The fault of nodes on rails, and its key; `relays`: they relay messages over NVLink.
 std::pair<std::string, std::string> problem_of_rails(const Platform& platform, const char* relays);
 
-/// Keys of the kinds of fabric between whose ends there are several ways.
+/// Keys of the kinds of fabric with several paths between two ends.
 namespace fabrics {
 
 inline constexpr const char* routing = "routing";
 inline constexpr const char* routing_seed = "routing_seed";
 
-/// How a way is chosen. The first word is the default.
+/// The rule by which a path is chosen. The first word is the default.
 inline FabricKey routing_key(std::vector<std::string> words) {
   return {.name = routing,
           .label = "routing",
@@ -56,7 +56,7 @@ inline FabricKey routing_key(std::vector<std::string> words) {
           .words = std::move(words)};
 }
 
-/// Of the hash that picks one (hashed_choice()).
+/// The seed of the hash that picks a path (hashed_choice()).
 inline FabricKey routing_seed_key(std::function<bool(const Fabric&)> matters = {}) {
   return {.name = routing_seed,
           .label = "seed of the routing",

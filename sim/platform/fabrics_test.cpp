@@ -88,19 +88,19 @@ TEST_CASE("ECMP picks an uplink by the ends of a message, and the way down by th
 }
 
 TEST_CASE("a hash spreads messages evenly, and otherwise with another seed") {
-  constexpr int ways = 4, messages = 4000;
-  std::vector<int> taken(ways);
+  constexpr int paths = 4, messages = 4000;
+  std::vector<int> taken(paths);
   int same = 0;
   const std::vector<int> nic{0};
   for (int i = 0; i < messages; ++i) {
     const NodeNics from{NodeId(i), nic}, to{NodeId(i + 1), nic};
-    const int way = hashed_choice(ways, 0, from, to, 0);
+    const int way = hashed_choice(paths, 0, from, to, 0);
     ++taken[static_cast<std::size_t>(way)];
-    same += hashed_choice(ways, 1, from, to, 0) == way ? 1 : 0;
+    same += hashed_choice(paths, 1, from, to, 0) == way ? 1 : 0;
   }
   // 1000 each, within five standard deviations of a binomial: 5 * sqrt(4000 * 1/4 * 3/4) = 137
-  for (const int count : taken) CHECK(std::abs(count - messages / ways) < 137);
-  CHECK(std::abs(same - messages / ways) < 137);
+  for (const int count : taken) CHECK(std::abs(count - messages / paths) < 137);
+  CHECK(std::abs(same - messages / paths) < 137);
 }
 
 TEST_CASE("a message that has several NICs is hashed by each") {

@@ -32,7 +32,7 @@ Arcs arcs_between(const Interconnect& interconnect, const std::vector<int>& gpus
   return arcs;
 }
 
-/// Whether so many cycles that share no arc can be packed into a group. All of them leave the GPU with the fewest lanes, each by
+/// Decides if a given number of arc-disjoint cycles can be packed into a group. All of them leave the GPU with the fewest lanes, each by
 /// another arc, so the search goes over its arcs.
 class CyclePacking {
  public:
@@ -102,7 +102,7 @@ class CyclePacking {
   int most_ = 0;
 };
 
-/// Of the names of links, by direction.
+/// Endings of link names, by direction.
 constexpr std::array ends{" up", " down"};
 
 bool are_neighbours(const std::vector<int>& members) {
@@ -223,8 +223,8 @@ Route Network::route(const Attachment& from, const Attachment& to) {
   Seconds latency = platform_->fabric.latency;
   if (leaves.port != from.port)
     latency += platform_->type_of(from.node).interconnect.point_to_point_latency;
-  Way& source = way(leaves, Direction::up);
-  Way& target = way(to, Direction::down);
+  PortDirection& source = port_direction(leaves, Direction::up);
+  PortDirection& target = port_direction(to, Direction::down);
   const std::optional<LinkId> own = own_link(from.node, to.node);
   const FabricPath path = fabric_paths_(*this, nics_at(leaves), nics_at(to));
   if (!own && path.up.empty() && path.down.empty()) {
@@ -313,10 +313,11 @@ PathId Network::shared_path(std::vector<LinkId> links) {
   return path;
 }
 
-Network::Way& Network::way(const Attachment& at, Direction direction) {
-  Way& way = ports_[at.node.index()].ports[at.port].ways[static_cast<std::size_t>(direction)];
-  if (way.links.empty()) way.links = new_links(at, direction);
-  return way;
+Network::PortDirection& Network::port_direction(const Attachment& at, Direction direction) {
+  PortDirection& port =
+      ports_[at.node.index()].ports[at.port].directions[static_cast<std::size_t>(direction)];
+  if (port.links.empty()) port.links = new_links(at, direction);
+  return port;
 }
 
 std::vector<LinkId> Network::new_links(const Attachment& at, Direction direction) {
@@ -341,9 +342,9 @@ LinkId Network::node_link(NodeId node, Direction direction) {
   return *known;
 }
 
-PathId Network::path_of(Way& way) {
-  if (!way.path) way.path = add_path(way.links);
-  return *way.path;
+PathId Network::path_of(PortDirection& port) {
+  if (!port.path) port.path = add_path(port.links);
+  return *port.path;
 }
 
 std::optional<LinkId> Network::own_link(NodeId from, NodeId to) {

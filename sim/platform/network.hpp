@@ -23,7 +23,7 @@ std::vector<int> sorted_once(std::vector<int> numbers);
 
 /// NICs as they work: in place of each that is lost the next of the node that is not, the first following the last. Each once, in order.
 std::vector<int> working_nics(const Platform& platform, NodeId node, std::vector<int> nics);
-/// What these NICs carry together, one way. A message is spread evenly over them, so the slowest of them decides:
+/// Bandwidth of these NICs together, in one direction. A message is spread evenly over them, so the slowest of them decides:
 ///   number of NICs * rate of a NIC * least share of its rate that one of them carries.
 BytesPerSecond rate_of_nics(const Platform& platform, NodeId node, const std::vector<int>& nics);
 
@@ -53,7 +53,7 @@ class Network {
  public:
   enum class Direction { up, down };
 
-  /// Of a job on the first `nodes_in_use` nodes of the platform, which must outlive it.
+  /// The network of a job on the first `nodes_in_use` nodes of the platform, which must outlive it.
   Network(const Platform& platform, int nodes_in_use);
 
   /// Some GPUs of a node; what one simulated device, or one member of a collective, has.
@@ -62,7 +62,7 @@ class Network {
     std::vector<int> gpus;
     auto operator<=>(const Endpoint&) const = default;
   };
-  /// Where an endpoint's NICs are found again, so that each of its routes costs no search. No link exists before its first route.
+  /// Handle to an endpoint's NICs, so that its routes need no search. No link exists before its first route.
   struct Attachment {
     NodeId node;
     std::size_t port = 0;
@@ -83,7 +83,7 @@ class Network {
   /// The rate of a flow that has these paths to itself: that of their slowest link, infinite where they have none.
   BytesPerSecond rate_alone(std::initializer_list<PathId> paths) const;
 
-  // What kinds of fabric make their links by.
+  // Interface with which the kinds of fabric make their links.
 
   /// The link of this name; made when it is first asked for.
   LinkId link(const std::string& name, BytesPerSecond bandwidth);
@@ -106,9 +106,9 @@ class Network {
     BytesPerSecond bandwidth{};
     auto operator<=>(const Hop&) const = default;
   };
-  /// Adds to `path` what a message of `num_parts` equal parts passes of which each takes its own way: the links that its parts pass at this stage of their ways.
-  /// Several become one link, on which the fullest decides. Limit: it is shared with messages that take the same of them, not
-  /// with those that take some.
+  /// Adds to `path` what a message of `num_parts` equal parts passes that each take a path of their own: the links that they cross at this
+  /// stage of their paths. Several become one link, on which the fullest decides. Limit: it is shared with messages that take the same of
+  /// them, not with those that take some.
   void pass(std::vector<LinkId>& path, std::vector<Hop> hops, int num_parts);
 
   /// A network made by hand, for tests and benchmarks.
@@ -117,14 +117,14 @@ class Network {
   Network() = default;
 
  private:
-  /// Some NICs of a node, one way.
-  struct Way {
+  /// The links out of, or into, some NICs of a node.
+  struct PortDirection {
     std::vector<LinkId> links;   ///< as messages pass them; empty until the first route
     std::optional<PathId> path;  ///< over these links alone, where a route has no others
   };
   struct Port {
     std::vector<int> nics;
-    std::array<Way, 2> ways;
+    std::array<PortDirection, 2> directions;
   };
   struct NodePorts {
     std::array<std::optional<LinkId>, 2> all_nics;
@@ -138,13 +138,13 @@ class Network {
   NodeNics nics_at(const Attachment& at) const {
     return {platform_->in_cluster(at.node), ports_[at.node.index()].ports[at.port].nics};
   }
-  /// Where a message really leaves its node.
+  /// The attachment through which a message really leaves its node.
   Attachment relayed(const Attachment& from, const Attachment& to);
   PathId shared_path(std::vector<LinkId> links);
   /// The NICs of a port as one link, and the node's link when those are not all of its NICs.
-  Way& way(const Attachment& at, Direction direction);
+  PortDirection& port_direction(const Attachment& at, Direction direction);
   std::vector<LinkId> new_links(const Attachment& at, Direction direction);
-  PathId path_of(Way& way);
+  PathId path_of(PortDirection& port);
   LinkId node_link(NodeId node, Direction direction);
   /// The link that only this pair of nodes has, where the platform gives it one.
   std::optional<LinkId> own_link(NodeId from, NodeId to);
@@ -161,7 +161,7 @@ class Network {
 /// The rate that `platform` gives the pair alone, one way: its override, else its matrix entry
 /// times the rails.
 std::optional<BytesPerSecond> own_bandwidth(const Platform& platform, NodeId from, NodeId to);
-/// What neighbours leave of a link: its bandwidth less what they send in the mean, but no less than a flow of this job has in max-min fair
+/// Bandwidth that neighbours leave on a link: its bandwidth less their mean rate, but no less than a flow of this job has in max-min fair
 /// sharing with each of theirs. Limit: bursts are spread over the time between them.
 BytesPerSecond left_by_neighbours(const Platform& platform, const std::string& link,
                                   BytesPerSecond bandwidth);

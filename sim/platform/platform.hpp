@@ -14,7 +14,7 @@
 
 namespace windtunnel {
 
-/// How the GPUs of a node reach each other, and how fast its collectives are
+/// Connection between the GPUs of a node, and the speed of its collectives
 /// (in_node_ring() and in_switch_all_reduce(), cost/collective_cost.hpp; docs/model.md).
 struct Interconnect {
   enum class Kind {
@@ -102,7 +102,7 @@ struct LinkOverride {
   BytesPerSecond bandwidth{};
 };
 
-/// A NIC of a node, or its cable, that carries less than it should both ways: a share of its rate, nothing where it is lost.
+/// A NIC of a node, or its cable, that carries less than it should in both directions: a share of its rate, nothing where it is lost.
 struct NicFault {
   NodeId node;
   int nic = 0;
@@ -118,12 +118,16 @@ struct NeighbourFlow {
       false;  ///< found by simulating a second job: it may pass where this one does not
 };
 
-/// A cluster: a file of platforms/.
+/// A cluster: a file of platforms/ (docs/platforms.md). It has the types of nodes, each with its GPU, NICs and in-node interconnect, and the
+/// fabric that joins them. Rates are bytes per second in one direction; a nominal rate has an efficiency next to it. Every number has a source.
+///
+/// read_platform() makes it. Costs of kernels and of collectives inside nodes read its node types (cost/); Network (platform/network.hpp)
+/// turns the fabric into links that messages share. A job sees its own nodes as 0, 1, 2 …: in_domains() and on_nodes() make that view.
 struct Platform {
   std::string name;
   std::string description;
   std::vector<NodeType> node_types;
-  /// How many neighbouring nodes the in-node interconnect joins: the trays of an NVLink domain. 1: none.
+  /// Number of neighbouring nodes that the in-node interconnect joins: the trays of an NVLink domain. 1: none.
   int domain_nodes = 1;
   Fabric fabric;
   std::optional<BandwidthMatrix> matrix;
@@ -131,7 +135,7 @@ struct Platform {
   std::vector<NicFault> faults;
   std::vector<NeighbourFlow> neighbours;  ///< of the scenario's job
   std::map<std::string, Source> sources;  ///< by path in the file, "node_types/0/nic_rate"
-  /// Where a job has other nodes than the first ones (on_nodes()): the whole cluster, and which of its nodes the job has. Links
+  /// For a job on nodes other than the first ones (on_nodes()): the whole cluster, and the nodes of it that the job has. Links
   /// are called, and the fabric counts, as in the whole cluster.
   std::shared_ptr<const Platform> cluster;
   std::vector<NodeId> cluster_nodes;
@@ -140,7 +144,7 @@ struct Platform {
   NodeId in_cluster(NodeId node) const { return cluster ? cluster_nodes.at(node.index()) : node; }
   /// True if node `node` of the cluster is one of the job's first `nodes`.
   bool has_node(NodeId node, int nodes) const;
-  /// How many of the cluster's first nodes hold the job's first `nodes`.
+  /// Number of the cluster's first nodes that contain the job's first `nodes`.
   int extent(int nodes) const {
     return cluster ? static_cast<int>(in_cluster(NodeId(nodes - 1)).index()) + 1 : nodes;
   }

@@ -223,7 +223,7 @@ void read_node_types(ObjectReader& reader, Platform& platform, const Platform* r
                    "leave it out, or describe the slower nodes as a node type");
 }
 
-/// What is wrong with a cell's size; nothing stands on the diagonal that could be too small.
+/// Checks the size of a matrix cell; the diagonal is empty, so nothing there can be too small.
 void check_matrix_cell(const JsonValue& cell, BytesPerSecond rate, bool is_diagonal,
                        const std::string& pointer, Problems& problems) {
   const RangeSide side = side_of(rate);
@@ -300,7 +300,7 @@ LinkOverride read_override(ObjectReader reader, int nodes, const std::string& pr
   return link;
 }
 
-/// Whether the number of nodes is what was meant.
+/// True if no problem has been found with the number of nodes.
 bool knows_counts(ObjectReader& reader, const Platform& platform) {
   const std::string list = pointer_join(reader.pointer(), "node_types");
   bool all = !reader.problems().is_spoiled(list);
@@ -379,7 +379,7 @@ void read_own_links(ObjectReader& reader, Platform& platform) {
   read_faults(reader, platform);
 }
 
-/// What joins whole nodes joins equal ones, by a switch.
+/// An interconnect that joins whole nodes joins equal ones, through a switch. The reason why this platform's cannot; empty: it can.
 std::string why_no_domains(const Platform& platform, int domain_nodes) {
   if (platform.node_types.size() > 1) return "a domain is made of nodes of one type";
   const bool is_mesh = platform.node_types.front().interconnect.kind == Interconnect::Kind::mesh;

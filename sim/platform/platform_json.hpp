@@ -26,7 +26,7 @@ using Sources = std::map<std::string, Source>;
 /// Defaults need no source (their documentation is it); a number given by --set is `assumed`.
 Sources read_sources(ObjectReader& reader, const std::string& prefix = {});
 
-/// Where the reader of an entry stands within the object around its list: "zfp/0/".
+/// Path of an entry's reader within the object around its list: "zfp/0/".
 inline std::string place_in(const ObjectReader& outer, const ObjectReader& entry) {
   return entry.pointer().substr(outer.pointer().size() + 1) + "/";
 }
@@ -37,7 +37,7 @@ inline void end_object(ObjectReader& reader, const std::string& prefix, Sources&
   reader.reject_unknown_keys();
 }
 
-/// Whether it is a number, an amount such as "25 GB/s", or a list that holds one: what needs a source.
+/// True for a number, an amount such as "25 GB/s", or a list that holds one: values that need a source.
 bool carries_number(const JsonValue& value);
 
 /// Gives the number `key` of `object` its own source; others keep theirs.
@@ -60,7 +60,7 @@ std::string text_of(const FabricKey& key, const FabricValue& value);
 /// keys and defaults. What is wrong goes to `problems`, and the profile then holds stand-ins.
 SoftwareProfile read_software(JsonValue& value, const std::string& pointer, Problems& problems);
 
-/// Which release of a stack the values of a profile are.
+/// The release of a stack that a profile's values belong to.
 struct SoftwareRelease {
   std::string name;  ///< as asked for, or the newest that is known: "26.08"
   std::string
@@ -68,7 +68,7 @@ struct SoftwareRelease {
   std::string description;  ///< of that entry
   bool is_newest = false;   ///< nothing is known of a newer one
 };
-/// Of a profile that was read; nothing where it does not tell releases apart.
+/// The release of a profile that was read; nothing if it does not distinguish releases.
 std::optional<SoftwareRelease> release_of(const JsonValue& software);
 
 /// No node has more GPUs, network cards or rails.

@@ -23,7 +23,7 @@ constexpr double most_room = 1'000;
 using Stack = SoftwareProfile;
 using Experts = Stack::Experts;
 
-/// Whether scales are current.
+/// Names of the fp8 scaling recipes; true: current scaling.
 const Names<bool> fp8_scalings{{"delayed", false}, {"current", true}};
 
 std::vector<std::string> read_names(ObjectReader& reader, std::string_view key, const char* what) {
@@ -53,7 +53,7 @@ std::vector<Precision> read_precisions(ObjectReader& reader) {
   return precisions;
 }
 
-/// How kernels of experts are launched, and what runs beside exchanges.
+/// Reads how kernels of experts are launched, and the work that overlaps with exchanges.
 void read_launches(ObjectReader& reader, Experts& experts) {
   given(reader, "kernels", experts.kernels);
   given(reader, "loop_launch", experts.loop_launch);
@@ -305,7 +305,7 @@ std::string newest_release(const JsonValue& list) {
 }
 
 /// Lays the newest of `releases` that is no newer than `release` over what the stack does with experts, and over what its recipes set.
-/// Where no release is asked for, the newest of all is meant.
+/// Without a release asked for, the newest of all applies.
 void read_releases(ObjectReader& reader, SoftwareProfile& profile) {
   std::vector<ObjectReader> entries = reader.entries("releases", "expected a list of releases", 0);
   const JsonValue* list = reader.take("releases");

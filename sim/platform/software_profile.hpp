@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// How a stage's sends relate to its computing.
+/// Relation of a stage's sends to its computing.
 enum class PipelineSend {
   eager,  ///< a message leaves when it is ready; only the receiver waits
   /// Both ends enter an exchange, which ends when all its messages have arrived: _communicate in megatron/p2p_communication.py,
@@ -18,7 +18,7 @@ enum class PipelineSend {
   blocking_pairs,
 };
 
-/// Which messages between stages a tensor group sends in shares: each rank 1/t of the tensor.
+/// Messages between stages that a tensor group sends in shares: each rank 1/t of the tensor.
 enum class ScatteredMessages { none, activations, all };
 
 enum class GradientType { fp16, bf16, fp32 };
@@ -27,7 +27,7 @@ inline Bytes element_size(GradientType type) {
   return Bytes{type == GradientType::fp32 ? 4.0 : 2.0};
 }
 
-/// Bytes each parameter costs on a rank, by role. `sharded_*` are divided by the data-parallel ways under ZeRO >= 1.
+/// Bytes each parameter costs on a rank, by role. `sharded_*` are divided by the data-parallel degree under ZeRO >= 1.
 struct StateBytes {
   double weights = 2;
   double gradients = 2;
@@ -38,7 +38,7 @@ struct StateBytes {
   double step_temporary = 0;  ///< extra bytes only while the optimizer steps
   double pass_gradients =
       0;  ///< of gradients that last as long as a backward pass, beside their sums
-  /// Of DistributedDataParallel's buckets, which replicas have that share no states.
+  /// Bytes of DistributedDataParallel's buckets, which replicas have that share no states.
   double buckets = 0;
   /// Copies of the weights while the step of a sharded optimizer gathers them, each as wide as the weights; the shard is copied once.
   double gathered_copies = 0;
@@ -46,7 +46,7 @@ struct StateBytes {
       true;  ///< the low-precision gradients do not exist before the first backward
 };
 
-/// How tokens get to their experts on other GPUs, and back.
+/// Method by which tokens get to their experts on other GPUs, and back.
 enum class ExpertDispatch {
   /// A copy for every expert, from GPU to GPU: MoEAlltoAllTokenDispatcher in megatron/core/transformer/moe/token_dispatcher.py.
   all_to_all,
@@ -58,7 +58,8 @@ enum class ExpertDispatch {
   all_gather,
 };
 
-/// How a stack computes the cross-entropy of its output head's logits, by the copies of them that it holds at its peak. e: bytes of a logit.
+/// Implementations of the cross-entropy of the output head's logits, by the copies of logits that they hold at their peak. e: bytes of a
+/// logit.
 enum class CrossEntropy {
   /// Gradients are written over the logits: e. inplace_backward of flash_attn.losses.cross_entropy; the kernel of Transformer Engine
   /// (cross_entropy_forward in transformer_engine/pytorch/triton/cross_entropy.py, 2.0).
@@ -85,7 +86,7 @@ enum class CrossEntropy {
   chunked,
 };
 
-/// How fully sharded parameters are held while they are whole (docs/memory.md, section 7).
+/// Buffers that hold fully sharded parameters while they are gathered (docs/memory.md, section 7).
 enum class ShardedParameters {
   uncounted,  ///< by a stack whose buffers have not been counted: its account is a lower bound
   flat,  ///< a unit's in one tensor, into which it is gathered: FullyShardedDataParallel (PyTorch FSDP 1)
@@ -111,7 +112,7 @@ struct RecipeModel {
   }
 };
 
-/// What some stacks keep for the backward pass beside the tensors that all keep.
+/// Tensors that some stacks keep for the backward pass in addition to those that all stacks keep.
 struct KeptCopies {
   /// Layers have the sequence first and flash attention the batch, so that its output is kept in both orders: sbhd in
   /// FlashAttention.forward of transformer_engine/pytorch/attention, Transformer Engine 2. Limit: counted of cuDNN's kernel too, which
@@ -132,7 +133,13 @@ struct KeptCopies {
 /// Jobs on several nodes in which launching a collective takes longer: pipelines whose messages cross nodes, or all.
 enum class DelayedLaunches { pipelines, jobs };
 
-/// A training software stack: what differs between stacks lives here and nowhere else. A file of platforms/software/.
+/// A training software stack, such as Megatron-LM of 2021: a file of platforms/software/. Differences between stacks live here and nowhere
+/// else, so that cost, memory and schedules need not know any stack by name: which kernels are fused, when messages are sent, what is
+/// recomputed, which bytes each parameter costs, how long a launch takes.
+///
+/// read_software() makes it (platform/software_json.cpp). Passes and cost read it for the time of each operation, memory/ for what is held,
+/// and plan/ for defaults of the layout. Times are in Seconds per call, traffic in bytes per element or parameter as each member says. A
+/// citation names the code of the stack that behaves so.
 struct SoftwareProfile {
   std::string name;
 
@@ -180,7 +187,7 @@ struct SoftwareProfile {
   double compute_efficiency = 1;  ///< factor on the device's emax
   double in_node_collective_slowdown =
       1;  ///< arf: in-node tensor collectives against the platform's benchmark
-  /// What each in-node tensor collective takes beside its transfer: launch, skew between the ranks, synchronisation.
+  /// Time of an in-node tensor collective on top of its transfer: launch, skew between the ranks, synchronisation.
   Seconds tensor_collective_overhead{};
   bool overlap_backward_tensor_collectives = true;
   /// Gathers and scatters of activations copy the whole tensor: they cut its second dimension, and NCCL the first (all_gather_tensor and
@@ -193,22 +200,22 @@ struct SoftwareProfile {
   bool regathers_inputs = true;
   RecomputedUnit recomputed_unit = RecomputedUnit::modules;
   RingMerging ring_merging = RingMerging::uncounted;
-  /// What the stack's recipes set where the plan does not say: the first with tensor ways, the second where gradients are reduced once an
-  /// iteration.
+  /// Defaults of the stack's recipes for plans that do not say: the first under tensor parallelism, the second if gradients are reduced
+  /// once an iteration.
   bool sequence_parallel = false, overlap_gradient_reduce = false;
   PipelineSend pipeline_send = PipelineSend::eager;
   /// Interleaving with as many microbatches as stages alternates forward and backward passes, and does not run all forwards first.
   bool alternates_one_group = false;
   ScatteredMessages scatter_pipeline_messages = ScatteredMessages::all;
   bool gather_scattered_messages = false;  ///< receipt adds an in-node all-gather
-  /// What a stage sent in shares it gathers once more for its own backward pass, as it kept no more than its share: part_output.full()
+  /// A stage gathers the tensors that it sent in shares once more for its own backward pass, as it kept only its share: part_output.full()
   /// in deepspeed/runtime/pipe/engine.py, DeepSpeed 0.3.1 to 0.6.
   bool regathers_outputs = false;
   /// Forward messages take the attention mask along, which no rank of a tensor group shares: _exec_send_activations in
   /// deepspeed/runtime/pipe/engine.py, DeepSpeed 0.3, sends what the layers of GPT2ModelPipe hand on, the mask as 16-bit numbers.
   bool sends_mask = false;
   GradientType gradient_type = GradientType::fp32;
-  /// Where parameters are bf16, if it differs.
+  /// The gradient type with bf16 parameters, if it differs.
   std::optional<GradientType> bf16_gradient_type;
   /// Parameters of four bytes have gradients of four, whatever the stack does to halves.
   GradientType gradients_of(Precision precision) const {
@@ -222,7 +229,7 @@ struct SoftwareProfile {
         return gradient_type;
     }
   }
-  /// Of the tied embeddings' synchronisation, where it is not that of the other gradients.
+  /// Gradient type in the synchronisation of tied embeddings, if it differs from that of the other gradients.
   std::optional<GradientType> embedding_gradient_type;
   bool embedding_and_head_as_layers =
       false;  ///< layout when layers do not divide but layers + 2 do
@@ -232,8 +239,8 @@ struct SoftwareProfile {
   /// The same where parameters are bf16, if it differs.
   std::optional<double> bf16_gradient_accumulation_bytes;
   double optimizer_bytes = 30;  ///< traffic per parameter of one step
-  /// What an iteration does with the whole of its gradients before they are sharded: sets them to zero, and multiplies them by one over
-  /// the replicas where the reduction does not average.
+  /// Work of an iteration on all of its gradients before they are sharded: it sets them to zero, and multiplies them by one over
+  /// the replicas if the reduction does not average.
   bool zeroes_gradients = false, scales_gradients = false;
   /// Gradients are copied into buckets before their reduction, and back behind it.
   bool copies_gradients = false;
@@ -269,12 +276,12 @@ struct SoftwareProfile {
   std::vector<MemoryRates> memory_rates;
   bool current_scaling =
       false;  ///< fp8 casts read a tensor for its scale first, in place of using past scales
-  /// What casts with a scale for each row attain of the rate of kernels that move memory alone; none: the stack has no such casts.
+  /// Share of the rate of memory-bound kernels that casts with one scale per row attain; none: the stack has no such casts.
   std::optional<double> row_cast_efficiency;
   bool fp8_parameters = false;  ///< linear weights are kept, and gathered after a step, as operands
-  /// Whether attention is computed by one kernel where the plan does not say, in 16 bits or fewer and on GPUs whose rate of it is known.
+  /// True if attention is one fused kernel by default, in 16 bits or fewer and on GPUs whose rate of it is known.
   bool flash_attention = false;
-  /// What computes flash attention where the plan does not say, on GPUs whose rate of it is known; else cuDNN.
+  /// The default flash-attention kernel on GPUs whose rate of it is known; else cuDNN's.
   FlashKernel attention_kernel = FlashKernel::cudnn;
   int nvfp4_first_bf16_layers = 0,  ///< layers at the ends of the model that stay bf16 under nvfp4
       nvfp4_last_bf16_layers = 0;
@@ -297,7 +304,7 @@ struct SoftwareProfile {
     double exchange_slowdown = 1;  ///< time of an exchange beside such kernels, over that alone
     /// In eight bits each expert's tokens are copied with rows to spare, as its products ask: Fp8Padding and Fp8Unpadding in TEGroupedMLP.
     bool pads_tokens = false;
-    /// What an expert's second product gives is weighed and gets its bias in kernels of their own, expert by expert: _apply_bias of
+    /// The output of an expert's second product is weighted and gets its bias in kernels of their own, expert by expert: _apply_bias of
     /// TEGroupedMLP in megatron/core/transformer/moe/experts.py, Megatron-Core 0.15 to 0.18.
     bool adds_biases = false;
     ExpertActivation activation = ExpertActivation::fused;
@@ -349,7 +356,7 @@ struct SoftwareProfile {
   /// This stack's own efficiencies of its `attention_kernel` on `device`, where it runs at them: where they are those of its kernels
   /// there, or the device has none.
   std::optional<FlashRates> flash_rates(const Device& device, FlashKernel kernel) const;
-  /// Whether this stack or the device has the rate of `kernel` where the linear layers have `precision`.
+  /// True if this stack or the device has the rate of `kernel` with linear layers in `precision`.
   bool knows_attention(const Device& device, FlashKernel kernel, Precision precision) const;
   const MemoryRates* memory_rates_on(const Device& device) const;
 };

@@ -12,7 +12,7 @@
 #include "core/testing.hpp"
 #include "platform/platform_json.hpp"
 
-/// What the tests of this folder share; included by *_test.cpp only.
+/// Fixtures of this folder's tests; included by *_test.cpp only.
 namespace windtunnel::testing {
 
 inline JsonValue parse(std::string_view text, Problems& problems) {

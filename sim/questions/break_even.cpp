@@ -24,8 +24,8 @@ namespace windtunnel {
 namespace {
 
 /// The scenario's plan without compression, built: the sizes and routes of what is to be compressed.
-struct Bare {
-  explicit Bare(const Scenario& scenario) : plan(scenario.plan) {
+struct UncompressedPlan {
+  explicit UncompressedPlan(const Scenario& scenario) : plan(scenario.plan) {
     plan.compression = {};
     built = build_programs(
         {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan});
@@ -34,21 +34,21 @@ struct Bare {
   BuiltPrograms built;
 };
 
-/// What a rank of the slowest pair of stages attains, alone.
-BytesPerSecond message_bandwidth(const Bare& bare) {
-  const Network& network = bare.built.network;
+/// Bandwidth that a rank of the slowest pair of stages attains, alone.
+BytesPerSecond message_bandwidth(const UncompressedPlan& uncompressed) {
+  const Network& network = uncompressed.built.network;
   std::optional<BytesPerSecond> slowest;
-  for (const Channel& channel : bare.built.programs.channels) {
+  for (const Channel& channel : uncompressed.built.programs.channels) {
     const BytesPerSecond whole =
         channel.in_node ? channel.bandwidth : network.rate_alone({channel.up, channel.down});
     const BytesPerSecond rank =
-        whole / static_cast<double>(bare.plan.devices[channel.from.index()].num_gpus());
+        whole / static_cast<double>(uncompressed.plan.devices[channel.from.index()].num_gpus());
     if (!slowest || rank < *slowest) slowest = rank;
   }
   return slowest.value_or(BytesPerSecond{});
 }
 
-/// How long a collective's transfers take when nothing else runs: the part in the node, or the most loaded link.
+/// Time of a collective's transfers on an idle network: the part in the node, or the most loaded link.
 Seconds transfer_alone(const Network& network, const Collective& collective) {
   std::map<LinkId, Bytes> load;
   for (const CollectiveFlow& flow : collective.flows)
@@ -61,12 +61,12 @@ Seconds transfer_alone(const Network& network, const Collective& collective) {
 }
 
 /// Bytes that a rank of the device sends in its collective, over the time that takes alone.
-BytesPerSecond collective_bandwidth(const Bare& bare, DeviceId device, std::uint32_t slot,
-                                    Bytes volume) {
-  const ProgramSet& set = bare.built.programs;
+BytesPerSecond collective_bandwidth(const UncompressedPlan& uncompressed, DeviceId device,
+                                    std::uint32_t slot, Bytes volume) {
+  const ProgramSet& set = uncompressed.built.programs;
   const std::optional<CollectiveId> id = set.devices[device.index()].collectives[slot];
   if (!id) return {};
-  const Seconds time = transfer_alone(bare.built.network, set.collectives[id->index()]);
+  const Seconds time = transfer_alone(uncompressed.built.network, set.collectives[id->index()]);
   return time > 0_s ? volume / time : BytesPerSecond{};
 }
 
@@ -91,7 +91,7 @@ class Classes {
       : scenario_(scenario),
         plan_(with_stages_chosen(scenario.plan)),
         codecs_(scenario.model, plan_, scenario.software),
-        bare_(scenario) {}
+        uncompressed_(scenario) {}
 
   std::vector<CodecBreakEven> all() {
     const Compression& compression = plan_.compression;
@@ -120,7 +120,7 @@ class Classes {
     if (!is_compressed(*compressor, message.size)) return;
     const EncodedMessage encoded = encode_message(*compressor, device, message);
     found_.push_back(break_even(traffic, message.size - encoded.size(),
-                                encoded.encode + encoded.decode, message_bandwidth(bare_)));
+                                encoded.encode + encoded.decode, message_bandwidth(uncompressed_)));
   }
 
   /// The first stage whose gradients are compressed.
@@ -135,7 +135,7 @@ class Classes {
   CodecStage codec_stage(DeviceId id) const {
     const PlanDevice& device = plan_.devices[id.index()];
     return {device.stage, &scenario_.nodes[device.node.index()].device,
-            &bare_.built.cost_of_device[id.index()], device.num_gpus()};
+            &uncompressed_.built.cost_of_device[id.index()], device.num_gpus()};
   }
 
   /// Share of its payload that a member sends in half an all-reduce.
@@ -156,7 +156,7 @@ class Classes {
                                    : stage.cost->gradients;
     found_.push_back(break_even(
         Traffic::data_gradients, (payload - encoded_payload(encoded)) * share, codec_work(encoded),
-        collective_bandwidth(bare_, id, slot_of(ReductionSlot::first, reduction),
+        collective_bandwidth(uncompressed_, id, slot_of(ReductionSlot::first, reduction),
                              payload * share)));
   }
 
@@ -166,7 +166,7 @@ class Classes {
     const DeviceId id = first_device(StageId{0});
     const PlanDevice& device = plan_.devices[id.index()];
     const NodeType& node = scenario_.nodes[device.node.index()];
-    const Bytes payload = bare_.built.cost_of_device[id.index()].tensor_payload;
+    const Bytes payload = uncompressed_.built.cost_of_device[id.index()].tensor_payload;
     const EncodedCollective encoded =
         encode_ring(*plan_.compression.tensor_activations, node.device, RingKind::all_reduce,
                     payload, element_size(plan_.training.precision), parallel.tensor);
@@ -196,12 +196,12 @@ class Classes {
                               : find_parameter_gather(cost.end)->payload;
     const EncodedCollective encoded =
         encode_ring(*plan_.compression.zero_gather, *stage.device, RingKind::all_gather, payload,
-                    element_size(plan_.training.precision), sharding_ways(parallel));
-    const double share = half_share(sharding_ways(parallel));
+                    element_size(plan_.training.precision), sharding_group_size(parallel));
+    const double share = half_share(sharding_group_size(parallel));
     const BytesPerSecond now =
         by_layer ? BytesPerSecond{}
-                 : collective_bandwidth(bare_, id, slot_of(CollectiveSlot::parameter_gather),
-                                        payload * share);
+                 : collective_bandwidth(uncompressed_, id,
+                                        slot_of(CollectiveSlot::parameter_gather), payload * share);
     found_.push_back(break_even(Traffic::zero_gather, (payload - encoded.payload) * share,
                                 codec_work(encoded), now));
   }
@@ -209,7 +209,7 @@ class Classes {
   const Scenario& scenario_;
   Plan plan_;
   CodecPlan codecs_;
-  Bare bare_;
+  UncompressedPlan uncompressed_;
   std::vector<CodecBreakEven> found_;
 };
 

@@ -14,11 +14,11 @@ namespace windtunnel {
 /// Part of an iteration's time that rounding can make of nothing.
 inline constexpr double equal_within = 1e-9;
 
-/// Those speeds of codecs that the device's file assumes, at the slow end of what they may be: half the rates, twice the launches, and five times the
+/// Assumed speeds of codecs in the device's file, at the slow end of their range: half the rates, twice the launches, and five times the
 /// column step of powersgd, 50 us for one of 10 (the released code of Optimus-CC launches 5 to 7 kernels a column where one would do).
 CodecSpeeds slow_codecs(CodecSpeeds speeds);
 
-/// How many resolved scenarios are simulated for their times alone.
+/// Options for simulating resolved scenarios for their times alone.
 struct TimedSimulations {
   std::string what_for;  ///< of the message where one fails
   std::size_t at_once = 1;
@@ -38,7 +38,7 @@ JsonValue with_scaled_network(JsonValue resolved, NetworkPart part, double facto
 /// Inside nodes: one GPU to another.
 BytesPerSecond network_bandwidth(const Scenario& scenario, NetworkPart part);
 
-/// Which of two scenarios is faster, over the bandwidth of their network?
+/// Question of which of two scenarios is faster, over the bandwidth of their network.
 struct BreakEvenQuestion {
   std::string what;         ///< what `second` has and `first` has not
   JsonValue first, second;  ///< resolved scenarios

@@ -80,7 +80,7 @@ void require_size(const CollectiveRun& run, const Fabric& fabric) {
   constexpr std::int64_t most_flows = 131'072;
   const std::int64_t gpus = std::int64_t{run.gpus} * run.nodes;
   const bool is_exchange = run.operation == CollectiveOperation::all_to_all;
-  const int to_a_node = fabric.tells_rails_apart() ? 2 : 1;
+  const int to_a_node = fabric.separates_rails() ? 2 : 1;
   if (gpus * (is_exchange ? (run.nodes - 1) * to_a_node : 1) <= most_flows) return;
   throw refused(std::string(is_exchange ? "an all-to-all" : "a collective") + " on " +
                 std::to_string(run.nodes) + " nodes of " + std::to_string(run.gpus) +
@@ -150,7 +150,7 @@ std::string rate_text(double bytes_per_second) {
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string size_text(double bytes) { return to_text(Bytes{bytes}); }
 
-/// Whether a number of a platform's file is of its links.
+/// True if a number of a platform's file belongs to its links.
 bool is_of_links(const std::string& key) {
   return key.find("/interconnect/") != std::string::npos || key.find("/nic") != std::string::npos ||
          key.starts_with("fabric/");
@@ -178,7 +178,7 @@ std::string links_text(const Platform& platform) {
          std::to_string(assumed) + " " + is_or_are(static_cast<std::size_t>(assumed)) + " assumed";
 }
 
-/// Of bus bandwidth: over payloads, or over numbers of GPUs for the largest payload where there are several.
+/// Chart of bus bandwidth over payloads; with several numbers of GPUs, over those, for the largest payload.
 Chart bandwidth_chart(const JsonValue::Array& rows, bool over_gpus) {
   Chart chart;
   chart.label = "Bus bandwidth";

@@ -33,7 +33,7 @@ Platform read_platform(const JsonValue& scenario, const std::filesystem::path& f
 /// Source: doc/PERFORMANCE.md of NVIDIA/nccl-tests.
 BytesPerSecond bus_bandwidth(const CollectiveRun& run, Seconds time);
 
-/// What `windtunnel collective` was asked: every payload on every number of GPUs.
+/// Question of `windtunnel collective`: every payload on every number of GPUs.
 struct CollectiveQuestion {
   CollectiveOperation operation = CollectiveOperation::all_reduce;
   std::vector<int> gpus;           ///< empty: one node, or NVLink domain
@@ -52,9 +52,9 @@ struct RoutedFlow {
 };
 Seconds time_of_flows(const Network& network, const std::vector<RoutedFlow>& flows);
 
-/// What the network between nodes carries when the first half of a job's nodes sends to the second: each GPU as many bytes as all others, to the
-/// GPU of its number in the node half of the nodes further on. This pattern crosses every cut between the halves with all that it has; it is one
-/// pattern, not the worst.
+/// Bandwidth of the network between nodes while the first half of a job's nodes sends to the second: each GPU as many bytes as all others,
+/// to the GPU of its number in the node half of the nodes further on. This pattern crosses every cut between the halves with all that it
+/// has; it is one pattern, not the worst.
 struct Bisection {
   BytesPerSecond nics{};     ///< of the senders, together
   BytesPerSecond carried{};  ///< until the last message is through
@@ -64,7 +64,7 @@ struct Bisection {
   double taper() const { return nics / carried; }
 };
 
-/// Of a job on the first `nodes` nodes, which are several.
+/// Bisection of a job on the first `nodes` nodes, which are several.
 Bisection play_bisection(const Platform& job, int nodes);
 
 /// The fabric of a scenario's platform, its links, and its bisection where there are several nodes:

@@ -47,7 +47,7 @@ std::string text_of(const JsonValue* value) {
   return text;
 }
 
-/// What the object calls itself; null when it is none or has no name.
+/// Name of the object; null if it is not an object or has no name.
 const JsonValue* name_of(const JsonValue* value) {
   const JsonValue* name = value == nullptr ? nullptr : value->find("name");
   return name != nullptr && name->is_string() ? name : nullptr;
@@ -179,8 +179,8 @@ bool all_are_scenarios(const std::vector<CompareInput>& inputs) {
   return std::ranges::all_of(inputs, scenario_of);
 }
 
-/// Of resolved scenarios where there is nothing else; as soon as one run is known by its report only, of what reports say
-/// of their job.
+/// Differences between resolved scenarios; as soon as one run is known by its report only, between the statements of the reports
+/// about their jobs.
 std::vector<InputDifference> differences_of(const std::vector<CompareInput>& inputs,
                                             const std::vector<ComparedRun>& runs) {
   std::vector<const JsonValue*> trees;
@@ -219,7 +219,7 @@ std::vector<std::string> interval_warnings(const std::vector<ComparedRun>& runs)
   return warnings;
 }
 
-/// What may make the comparison unfair, or the verdict a surprise.
+/// Conditions that may make the comparison unfair, or the verdict a surprise.
 std::vector<std::string> warnings_of(const Comparison& comparison, bool scenarios) {
   std::vector<std::string> warnings;
   bool same_hash = true, other_version = false;
@@ -249,7 +249,7 @@ void add_questions(const std::string& what, const JsonValue& first, const Scenar
     questions.push_back({what, first, second.resolved, part, network_bandwidth(second, part)});
 }
 
-/// Where the scenario compresses several classes: each of them against the scenario without it.
+/// For a scenario that compresses several classes: asks about each of them against the scenario without it.
 void add_class_questions(const Scenario& scenario, std::vector<BreakEvenQuestion>& questions) {
   const JsonValue* const block = scenario.resolved.find("compression");
   if (block == nullptr || !block->is_object() || block->object().size() < 2) return;
@@ -279,7 +279,7 @@ std::uint64_t seed_of(const std::vector<CompareInput>& inputs) {
   return 0;
 }
 
-/// What each codec of each scenario does to its job, simulated without it, and a warning for each that makes it slower.
+/// Adds the effect of each codec of each scenario on its job, which is simulated without it, and a warning for each that makes it slower.
 void add_codecs(const std::vector<CompareInput>& inputs, const Library& library,
                 Comparison& comparison) {
   std::vector<JsonValue> without, with;
@@ -373,9 +373,9 @@ CompareInput read_compare_input(const std::filesystem::path& file, const Library
     problems.throw_if_any();
     return {file.string(), std::move(document)};
   }
-  // What is wrong with a scenario, its own reader says.
+  // The scenario's own reader reports its problems.
   options.left = LeftToCaller::neighbours;
-  return {file.string(), beside_neighbours(read_scenario(file, library, options))};
+  return {file.string(), with_neighbours(read_scenario(file, library, options))};
 }
 
 std::string toggled_pointer(const std::string& pointer) {
@@ -403,9 +403,9 @@ std::vector<CompareInput> toggle_inputs(Scenario without, Scenario with, const s
 std::vector<CompareInput> toggle_inputs(const std::filesystem::path& file, const Library& library,
                                         ReadOptions options, const std::string& pointer) {
   options.left = LeftToCaller::neighbours;
-  Scenario with = beside_neighbours(read_scenario(file, library, options));
+  Scenario with = with_neighbours(read_scenario(file, library, options));
   options.overrides.emplace_back(toggled_pointer(pointer), "null");
-  return toggle_inputs(beside_neighbours(read_scenario(file, library, options)), std::move(with),
+  return toggle_inputs(with_neighbours(read_scenario(file, library, options)), std::move(with),
                        file.string(), pointer);
 }
 

@@ -32,7 +32,7 @@ std::vector<CompareInput> toggle_inputs(Scenario without, Scenario with, const s
 /// "/compression" for "compression".
 std::string toggled_pointer(const std::string& pointer);
 
-/// Whether the bandwidth is searched at which the runs are equally fast.
+/// Search for the bandwidth at which the runs are equally fast.
 enum class BreakEvens { none, simulated };
 
 /// Results kept of each run: its report, or also what a page shows beyond it.
@@ -44,7 +44,7 @@ enum class RunDetail { report, page };
 Comparison compare(const std::vector<CompareInput>& inputs, const Library& library,
                    BreakEvens break_evens = BreakEvens::none, RunDetail detail = RunDetail::report);
 
-/// Where the trees differ, in the order of the first that has the place: resolved scenarios, or the `job` of reports.
+/// Differences between the trees, in the order of the first tree that has the value: resolved scenarios, or the `job` of reports.
 /// Objects that bear different names (models, platforms, devices, software profiles) differ in their names, not value by
 /// value. Left out: names, descriptions, sources, `sweep` and `search`, which change nothing that is simulated.
 std::vector<InputDifference> input_differences(const std::vector<const JsonValue*>& trees);

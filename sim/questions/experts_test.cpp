@@ -389,12 +389,13 @@ TEST_CASE("a plan that does not say has what the recipes of a release set") {
     changes.insert(changes.begin(), {"/software", software});
     return read(four_gpus, changes);
   };
-  const Overrides two_ways = {{"/parallel/tensor", "2"},
-                              {"/parallel/data", "2"},
-                              {"/parallel/expert", "1"},
-                              {"/model/moe", "null"}};
-  const Scenario own = with("megatron-core-2026@25.01", two_ways),  // Megatron-LM's own scripts
-      recipes = with("megatron-core-2026@26.04", two_ways);
+  const Overrides tensor_parallel = {{"/parallel/tensor", "2"},
+                                     {"/parallel/data", "2"},
+                                     {"/parallel/expert", "1"},
+                                     {"/model/moe", "null"}};
+  const Scenario own = with("megatron-core-2026@25.01",
+                            tensor_parallel),  // Megatron-LM's own scripts
+      recipes = with("megatron-core-2026@26.04", tensor_parallel);
   CHECK_FALSE(own.plan.parallel.sequence_parallel);
   CHECK(recipes.plan.parallel.sequence_parallel);
   CHECK_FALSE(with("megatron-core-2026@26.04", {}).plan.parallel.sequence_parallel);
@@ -404,7 +405,7 @@ TEST_CASE("a plan that does not say has what the recipes of a release set") {
   CHECK(recipes.plan.training.gradient_type == GradientType::bf16);
   CHECK(own.software.states_bf16.gradients == 4);
   CHECK(recipes.software.states_bf16.gradients == 2);
-  Overrides said = two_ways;
+  Overrides said = tensor_parallel;
   said.push_back({"/parallel/sequence_parallel", "false"});
   CHECK_FALSE(with("megatron-core-2026@26.04", said).plan.parallel.sequence_parallel);
 }

@@ -34,7 +34,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What could be simulated before what could not, the largest gain times how sure its sign is first.
+/// Orders changes for the list: simulated ones before failed ones, then by gain times the confidence in its sign, largest first.
 class GainsMore {
  public:
   explicit GainsMore(Seconds now) : now_(now) {}
@@ -51,7 +51,7 @@ class GainsMore {
   Seconds now_;
 };
 
-/// What a what-if makes GPUs faster by.
+/// Factor by which a what-if makes GPUs faster.
 constexpr double faster = 1.1;
 
 /// The most that a what-if which makes kinds of node faster can save, where the platform has several: what the critical path spends on
@@ -148,7 +148,7 @@ class Explainer {
     return explained;
   }
 
-  /// How sure it is of each change that it gains, or loses.
+  /// Sets the confidence that each change gains, or loses.
   void judge(const Report& report, std::vector<WhatIfResult>& results) const {
     const JudgedRun now = judged_run(scenario_, report.iteration_time, report.breakdown, {});
     for (WhatIfResult& result : results) {
@@ -183,7 +183,7 @@ class Explainer {
     return results;
   }
 
-  /// Of each question that is asked of many kinds of node, keeps those of the kinds that may save most.
+  /// If a question is asked for many kinds of node, keeps those of the kinds that may save most.
   static void leave_out_lesser_kinds(std::vector<std::size_t>& asked,
                                      std::vector<WhatIfResult>& results) {
     const auto question = [&](std::size_t i) {
@@ -206,7 +206,7 @@ class Explainer {
     std::erase_if(asked, [&](std::size_t i) { return results[i].fate != WhatIfFate::simulated; });
   }
 
-  /// What may save most first, what has no bound before all others.
+  /// Simulates the changes, those that may save most first, and those without a bound before all others.
   void simulate_asked(std::vector<std::size_t> asked, std::vector<WhatIfResult>& results) const {
     const auto may_save = [&](std::size_t i) { return results[i].saves_at_most.value_or(1); };
     std::ranges::stable_sort(
@@ -228,9 +228,9 @@ class Explainer {
     }
   }
 
-  /// Of the iteration: less is not worth a simulation.
+  /// Share of the iteration: smaller savings are not worth a simulation.
   static constexpr double least_saving = 0.002;
-  /// Of one question.
+  /// Kinds of node for which one question is simulated.
   static constexpr std::size_t most_kinds = 8;
 
   const Scenario& scenario_;
@@ -246,7 +246,7 @@ struct NodeKind {
   std::size_t num_nodes = 0;       ///< that hold a part of the plan
 };
 
-/// Whether everything in `value` was read from the file, or is a default.
+/// True if everything in `value` was read from the file, or is a default.
 bool is_all_of(const SourceText* file, const JsonValue& value) {
   if (value.origin.kind != OriginKind::defaulted &&
       (value.origin.kind != OriginKind::file || value.origin.source.get() != file))
@@ -374,7 +374,7 @@ class NodeKinds {
     }
   }
 
-  /// Where it cannot be told, each type is a kind of its own.
+  /// Description of a node type without its count, to recognise equal types. With NVLink domains each type is a kind of its own.
   std::string text_without_count(std::size_t type) const {
     if (has_domains()) return {};
     if (!types_.is_array()) return std::to_string(type);
@@ -404,9 +404,9 @@ constexpr double slower = 0.9;  // ten percent: enough to see, little enough to 
 /// A file may say twice the rate.
 bool can_double(BytesPerSecond rate) { return side_of(rate * 2) == RangeSide::inside; }
 
-/// Of more kinds of node only the most frequent and the fastest are asked about as the kind of all.
+/// With more kinds of node than this, only the most frequent and the fastest are tried as the kind of all nodes.
 constexpr std::size_t most_kinds_each = 16;
-/// Of a deeper pipeline only the first, the slowest and the last stage are asked about one by one.
+/// In deeper pipelines only the first, the slowest and the last stage are tried one by one.
 constexpr int most_stages_each = 16;
 
 /// One pass of a microbatch through each stage and back, on its slowest device.
@@ -454,13 +454,13 @@ std::string setting_text(const Codec& codec, const CodecTrial& trial) {
          trial.keys + "}";
 }
 
-/// Whether the plan has traffic of the class that can be compressed.
+/// True if the plan has compressible traffic of this class.
 bool is_in_use(std::string_view name, const Scenario& scenario) {
   const Parallel& parallel = scenario.plan.parallel;
   if (name.starts_with("pipeline")) return parallel.pipeline > 1;
   if (name == "tensor_activations") return parallel.tensor > 1;
   if (name == "zero_gather") return parallel.replicas() > 1 && parallel.zero_stage > 0;
-  return parallel.replicas() > 1 && !parallel.schedule->is_both_ways();  // which refuses it
+  return parallel.replicas() > 1 && !parallel.schedule->is_bidirectional();  // which refuses it
 }
 
 /// The questions that a scenario raises, in the order in which they are added.
@@ -705,9 +705,9 @@ class Questions {
           {{"/software/launch/kernel", "0 us"}, {"/software/launch/collective", "0 us"}});
   }
 
-  /// What tokens that are not spread evenly cost, and what their way to experts costs.
+  /// Adds what-ifs about uneven tokens, and about sending one copy of a token per node.
   void add_experts() {
-    if (!scenario_.model.moe || expert_ways(plan_.parallel) == 1) return;
+    if (!scenario_.model.moe || expert_group_size(plan_.parallel) == 1) return;
     if (!scenario_.model.moe->balance.is_even())
       add(WhatIfKind::training, "tokens spread evenly over experts",
           {{"/model/moe/balance", "balanced"}});
@@ -773,13 +773,13 @@ class Questions {
   }
   bool fits_two_chunks(const Schedule& schedule) const {
     const Parallel& parallel = plan_.parallel;
-    const int cuts = schedule.is_both_ways() ? 1 : 2;  // of what a stage has
-    const int held = parallel.schedule->is_both_ways() ? 2 : 1;
+    const int cuts = schedule.is_bidirectional() ? 1 : 2;  // of what a stage has
+    const int held = parallel.schedule->is_bidirectional() ? 2 : 1;
     const bool even = std::ranges::all_of(plan_.stage_layers, [&](int layers) {
       return layers % (cuts * held) == 0 && layers == plan_.stage_layers.front();
     });
-    const bool sums =
-        schedule.is_both_ways() && (parallel.zero_stage == 2 || parallel.overlap_gradient_reduce);
+    const bool sums = schedule.is_bidirectional() &&
+                      (parallel.zero_stage == 2 || parallel.overlap_gradient_reduce);
     return even && !sums &&
            schedule.misfit({parallel.pipeline, plan_.microbatches, 2, schedule.chunk_path}).empty();
   }

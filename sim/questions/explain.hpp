@@ -34,7 +34,7 @@ Explained explain(const Scenario& scenario, const Library& library, const Explai
 /// each stage, the microbatch, schedule and exchange habits, codecs of each traffic class. Only those that the scenario allows.
 std::vector<WhatIf> what_ifs(const Scenario& scenario, const Library& library);
 
-/// What came of all of them, in the order of the list, each simulated on its own, so many at once.
+/// Results of all changes, in the order of the list, each simulated on its own, `at_once` at a time.
 /// `on_done`: called with the number of those done. `is_over`: asked before each; where it says so, the what-if is over budget.
 std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Library& library,
                                             const std::vector<WhatIf>& changes, std::size_t at_once,

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "core/json_value.hpp"
 #include "core/testing.hpp"
+#include "evidence/interval.hpp"
 #include "lower/program_builder.hpp"
 #include "report/report_json.hpp"
 #include "simulate/forked.hpp"
@@ -48,7 +50,7 @@ double number_at(const JsonValue& value, const char* key) {
   return std::get<double>(found->content);
 }
 
-/// How far the critical path is from the iteration time, as a share of it: of the shares' sum, of the largest gap or overlap of its
+/// Distance of the critical path from the iteration time, as a share of it: of the shares' sum, of the largest gap or overlap of its
 /// steps, of the longest negative slack.
 double distance(const Scenario& scenario, const Simulation& simulation, Seconds whole) {
   const Explanation e =
@@ -88,8 +90,8 @@ void check_paths(const std::vector<std::pair<std::string, Scenario>>& scenarios,
   }
 }
 
-/// Every way of dividing and sending that the program knows, on a small model.
-std::vector<std::pair<std::string, Scenario>> all_ways() {
+/// Plans with every kind of division and sending that the program knows, on a small model.
+std::vector<std::pair<std::string, Scenario>> all_plans() {
   std::vector<std::pair<std::string, Scenario>> list;
   for (
       const char* settings :
@@ -138,10 +140,10 @@ std::vector<std::pair<std::string, Scenario>> shipped() {
 }
 
 TEST_CASE("the critical path adds up to the iteration time, whatever the schedule") {
-  check_paths(all_ways(), make_heap_engine);
+  check_paths(all_plans(), make_heap_engine);
 }
 TEST_CASE("the critical path adds up where links are shared, whatever the schedule") {
-  check_paths(all_ways(), make_native_engine);
+  check_paths(all_plans(), make_native_engine);
 }
 TEST_CASE("the critical path of every shipped scenario adds up to its iteration time") {
   REQUIRE(shipped().size() >= 20);
@@ -161,7 +163,7 @@ TEST_CASE("the critical path of every shipped scenario adds up where links are s
   check_paths(shipped(), make_native_engine);
 }
 
-/// What a run of a file says that has the changes written in.
+/// Result of running a file with the changes written in.
 JsonValue run_of_changed_file(const std::string& text, const WhatIf& change,
                               const TemporaryFolder& folder) {
   ReadOptions options;
@@ -197,7 +199,7 @@ std::set<WhatIfKind> check_what_ifs(const std::string& text) {
   return kinds;
 }
 
-/// What explain asks of a scenario.
+/// Questions that explain asks about a scenario.
 std::set<std::string> questions_of(const Scenario& scenario) {
   std::set<std::string> asked;
   for (const WhatIf& change : what_ifs(scenario, library())) asked.insert(change.what);
@@ -481,6 +483,21 @@ TEST_CASE("one GPU alone raises few questions, and none of the network") {
   for (const WhatIf& what_if : what_ifs(scenario, library())) {
     CHECK(what_if.what.find("NIC") == std::string::npos);
     CHECK(what_if.what.find("nodes") == std::string::npos);
+  }
+}
+
+TEST_CASE("what-ifs about GPUs, links and NICs leave what was measured") {
+  const Library shipped{source_dir()};
+  const std::filesystem::path file = shipped.root / "scenarios" / "gpt3-175b-512xa100.json";
+  for (const WhatIf& change : what_ifs(read_scenario(file, shipped), shipped)) {
+    if (change.kind != WhatIfKind::gpu && change.kind != WhatIfKind::link &&
+        change.kind != WhatIfKind::nic)
+      continue;
+    CAPTURE(change.what);
+    Report report;
+    report.iteration_time = Seconds{10};
+    add_interval(read_scenario(file, shipped, {change.overrides}), shipped, report);
+    CHECK(report.warnings.size() == 1);
   }
 }
 

@@ -71,7 +71,7 @@ ObjectText args_of(const Op& op) {
   return args;
 }
 
-/// What the profiler says of a communicating kernel. A group is named by its lowest rank.
+/// Adds the profiler's description of a communicating kernel. A group is named by its lowest rank.
 ObjectText& add_group(ObjectText& args, const char* collective, const char* group,
                       std::size_t lowest_rank) {
   return args.text("Collective name", collective)
@@ -79,7 +79,7 @@ ObjectText& add_group(ObjectText& args, const char* collective, const char* grou
       .text("Process Group Description", group);
 }
 
-/// What each rank puts in and gets out. Codecs and precisions differ, so that elements are bytes.
+/// Adds the sizes of each rank's input and output. Codecs and precisions differ, so elements are bytes.
 ObjectText& add_sizes(ObjectText& args, Bytes in, Bytes out) {
   const auto count = [](Bytes bytes) { return std::int64_t{std::llround(bytes / Bytes{1})}; };
   return args.number("In msg nelems", count(in))
@@ -449,7 +449,7 @@ std::vector<DeviceId> devices_that_viewers_load(const Timeline& timeline,
 void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                         const Report& report, const std::vector<DeviceId>& devices,
                         std::ostream& out) {
-  const Doing writing("writing the trace", "events");
+  const WorkNoteScope writing("writing the trace", "events");
   TraceWriter(timeline, programs, plan, report, out).write(devices);
 }
 

@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// What happened as Chrome trace events, for https://ui.perfetto.dev, chrome://tracing and
+/// Writes the simulated iteration as Chrome trace events, for https://ui.perfetto.dev, chrome://tracing and
 /// Holistic Trace Analysis. One event a line:
 ///
 ///   {"schemaVersion":1,"displayTimeUnit":"ns","distributedInfo":{"rank":0,"world_size":64,…},
@@ -29,7 +29,7 @@ namespace windtunnel {
 /// pid is the device's number plus one, tid is 100 pid + lane: unique in the file, as Perfetto
 /// wants it. What each category means: docs/trace.md.
 ///
-/// Of `devices`, in their order; at least one. An arrow whose other end is in none of them is left
+/// Shows `devices`, in their order; at least one. An arrow whose other end is in none of them is left
 /// out. Written as it is made: a trace may be larger than memory.
 void write_chrome_trace(const Timeline& timeline, const ProgramSet& programs, const Plan& plan,
                         const Report& report, const std::vector<DeviceId>& devices,

@@ -47,7 +47,7 @@ using html::text_of_time;
 constexpr const char* report_schema = "windtunnel/report-v1";
 constexpr const char* time_pointer = "/iteration_time_s";
 
-// What terminal and page share: rows of numbers, and words.
+// Shared by terminal and page: rows of numbers, and words.
 
 /// Times in the unit that suits the longest run.
 NumberText times_of(const DataViews& runs) {
@@ -133,7 +133,7 @@ std::string order_text(const Ordering& ordering, std::size_t run) {
   return letter_of(run) + (ordering.is_known() ? " is " : ": ") + text_of(ordering);
 }
 
-/// Where the runs stand in the document of `compare --json`.
+/// The runs' reports within the document of `compare --json`.
 DataViews reports_of(const Comparison& comparison) {
   DataViews views;
   for (const ComparedRun& run : comparison.runs)
@@ -145,7 +145,7 @@ DataViews reports_of(const Comparison& comparison) {
 // The text.
 
 constexpr int label_width = 20, value_width = 12, change_width = 10;
-/// What has room beside the first run: three in 100 characters.
+/// Number of runs that have room next to the first: three in 100 characters.
 std::size_t others_at_once() {
   const int room = detail::text_width() - utf8_count(indent) - label_width - value_width;
   return static_cast<std::size_t>(std::max(1, room / (value_width + change_width)));
@@ -285,7 +285,7 @@ JsonValue comparison_value(const Comparison& comparison) {
        {"warnings", array_of(comparison.warnings)}});
 }
 
-/// Of a report of a build that did not write it yet: what the stage with the least room can use, or all that a GPU has.
+/// Fallback for reports of builds that did not write it yet: the usable memory of the stage with the least room, or all that a GPU has.
 double usable_memory(const JsonValue& memory) {
   const double worst = number_of(memory.find("worst_stage")).value_or(0);
   if (const JsonValue* stages = memory.find("per_stage"); stages != nullptr && stages->is_array())
@@ -455,7 +455,7 @@ std::string columns(const DataViews& runs, const std::string& kind, const std::s
          left + "</div><div>" + right + "</div></div>\n";
 }
 
-/// Whether an iteration of every run holds the same number of tokens, so that times can be compared.
+/// True if an iteration of every run has the same number of tokens, so that times can be compared.
 bool same_work(const DataViews& runs) {
   constexpr double rounding = 1e-9;
   const auto tokens = [](const DataView& run) {
@@ -466,7 +466,7 @@ bool same_work(const DataViews& runs) {
   });
 }
 
-/// Of the other runs the one that trains fastest, against the first.
+/// Compares the fastest of the other runs with the first.
 std::string verdict_line(const DataViews& runs) {
   if (runs.size() == 1) return "<h1><span class=\"big\">1 run</span> is left to show</h1>\n";
   const auto best =

@@ -16,7 +16,7 @@ namespace windtunnel {
 /// The report, with the usable memory where an earlier build did not write it. Throws InputError with every figure that `compare` needs and
 /// that is missing or of the wrong kind. What else stands in it is left alone.
 JsonValue checked_report(const JsonValue& report);
-/// Whether the document says of itself that it is a report of `run --json`.
+/// True if the document declares itself a report of `run --json`.
 bool is_report(const JsonValue& document);
 
 /// Details that only a run that was simulated here has, beyond its report: for the page.
@@ -54,7 +54,7 @@ struct InputDifference {
   std::vector<std::string> values;
 };
 
-/// Which network a break-even was looked for on.
+/// Network on which a break-even is looked for.
 enum class NetworkPart { between_nodes, inside_nodes };
 
 /// At which bandwidth two runs are equally fast: the bandwidth of the scenario's network is multiplied by a factor until
@@ -76,8 +76,8 @@ struct BreakEven {
   BytesPerSecond bandwidth_now{};  ///< of a node, as the scenario has it
 };
 
-/// Where compressing one class of traffic stops paying for a transfer alone, by formula (sim/questions/break_even.hpp), and what it
-/// does to the job, by simulation.
+/// Bandwidth at which compressing one class of traffic stops paying for a transfer alone, by formula (sim/questions/break_even.hpp), and
+/// its effect on the job, by simulation.
 struct CodecBreakEven {
   std::size_t run = 0;  ///< of the comparison
   Traffic traffic = Traffic::pipeline_forward;
@@ -105,7 +105,7 @@ struct Comparison {
   std::vector<std::optional<Ordering>> orderings;
   std::vector<std::string> warnings;
 
-  /// How many times faster than the first run: T(0) / T(i).
+  /// Speed-up over the first run: T(0) / T(i).
   double speedup(std::size_t run) const;
   bool all_fit() const;  ///< whether every run was simulated and fits in memory
 };

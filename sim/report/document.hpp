@@ -91,6 +91,9 @@ struct Section {
   std::vector<Part> parts;  ///< none: the section is left out
 };
 
+/// The result of a command, from which text_of(), json_of() and page_of() make the three outputs. `data` holds every exact number; all other
+/// members are presentation and refer to those numbers, so the outputs cannot disagree. The command's own layer makes it (rank_document(),
+/// job_document(), …) and the command line prints it.
 struct Document {
   JsonValue data;
   std::string kind;  ///< of page: "job"

@@ -166,7 +166,7 @@ bool changes_little(const Explanation& e, const WhatIfResult& result) {
          std::abs(result.iteration_time / e.report.iteration_time - 1) < least_change;
 }
 
-/// Whether the sign of a change is judged.
+/// True if the sign of a change is judged.
 bool is_judged(const Explanation& e) {
   return std::ranges::any_of(
       e.what_ifs, [](const WhatIfResult& result) { return result.ordering.has_value(); });
@@ -208,7 +208,7 @@ std::string names_of(const Explanation& e, WhatIfFate fate) {
   return first_of(names, most_named);
 }
 
-/// What was not simulated, and why.
+/// The changes that were not simulated, and why.
 std::string left_out_text(const Explanation& e) {
   std::string text;
   if (const std::string names = names_of(e, WhatIfFate::cannot_matter); !names.empty())
@@ -434,7 +434,7 @@ class PathReader {
     }
   }
 
-  /// What noise made a span longer than usual, by its cause. Returns the sum.
+  /// Adds the delays that noise caused in a span, by cause. Returns the sum.
   Seconds add_delays(const Span& span, const Work& usual, std::size_t stage, Shares& shares) const {
     const Seconds longer = span.end - span.begin - usual.duration, rounding = usual.duration * 1e-9;
     if (longer <= rounding) return Seconds{0};
@@ -504,7 +504,7 @@ class PathReader {
   DelayOfSpan delay_of_;
 };
 
-/// What a step is part of: a place that a segment stays in.
+/// Segment that a step belongs to: the place on the critical path.
 PathSegment segment_of(const CriticalStep& step, const Plan& plan, const Timeline& timeline,
                        const PathReader& reader) {
   const std::size_t index = step.activity.index;
@@ -528,7 +528,7 @@ PathSegment segment_of(const CriticalStep& step, const Plan& plan, const Timelin
   return segment;
 }
 
-/// "compute of 9 other stages", "activations on 62 other ways"; not "other" where none of them has a name.
+/// "compute of 9 other stages", "activations on 62 other paths"; not "other" where none of them has a name.
 std::string name_of_rest(const PathShare& rest, int places, bool some_are_named) {
   const std::string many = std::to_string(places) + (some_are_named ? " other " : " ");
   if (rest.kind == Activity::Kind::message) return rest.topic + " on " + many + "paths";
@@ -636,7 +636,7 @@ JsonValue explanation_value(const Explanation& e) {
 std::string spoken_share(const PathShare& share) {
   if (share.kind != Activity::Kind::message) return share.what;
   std::string text = share.what;
-  const std::size_t end = text.rfind(" (");  // none where several ways are one
+  const std::size_t end = text.rfind(" (");  // none if several paths are one
   text.insert(end == std::string::npos ? text.size() : end, " at " + to_text(share.rate()));
   return "waiting for " + text;
 }

@@ -37,7 +37,7 @@ struct PathShare {
 /// As a person says it: "compute of stage 5", "waiting for stage 3 -> 4 over node 12 -> 13 at 16.2 GB/s (activations)".
 std::string spoken_share(const PathShare& share);
 
-/// What makes a compute span of a device longer than its row of the work table: "gpu 11, 1.25 times as slow", and by how much.
+/// Cause of a compute span that is longer than its row of the work table, "gpu 11, 1.25 times as slow", and the delay.
 struct SpanDelay {
   std::string what;
   Seconds time{};
@@ -70,7 +70,7 @@ struct PathSegment {
 std::vector<PathSegment> path_segments(const Plan& plan, const ProgramSet& programs,
                                        const Timeline& timeline, const CriticalPath& path);
 
-/// How close a stage, a device, or the way between two nodes is to being the bottleneck.
+/// Slack of a stage, a device, or the route between two nodes: its distance from being the bottleneck.
 struct Slack {
   std::string what;  ///< "stage 5", "ranks 0008-0015 · dp0 pp1 tp0-7 · node1", "node 12 -> 13"
   Seconds busy{};    ///< of its busiest replica, or channel
@@ -93,7 +93,7 @@ enum class WhatIfKind {
   schedule,   ///< order of passes, exchange of messages, overlap
   codec,      ///< compression of a traffic class
 };
-/// Whether it is another way of doing the work, of which a model may have the sign wrong; else it is the same at another rate.
+/// True for another way of doing the work, whose sign a model may get wrong; false for the same work at another rate.
 bool is_choice(WhatIfKind kind);
 
 /// A change of a scenario whose effect is worth knowing, as `--set` would make it.
@@ -101,7 +101,7 @@ struct WhatIf {
   WhatIfKind kind = WhatIfKind::gpu;
   std::string what;                                            ///< "twice the NIC rate"
   std::vector<std::pair<std::string, std::string>> overrides;  ///< pointer, value
-  /// Where it only makes some kinds of node faster: their places in the platform's list. Else empty.
+  /// Kinds of node that the change makes faster, by place in the platform's list. Empty if it does anything else.
   std::vector<std::size_t> faster_types = {};
 };
 
@@ -120,7 +120,7 @@ struct WhatIfResult {
   Breakdown breakdown;
   bool fits = true;     ///< in memory
   std::string failure;  ///< why it was not simulated; empty: it was
-  /// What simulates it, as typed in a shell: "windtunnel run a.json --set /nodes=4".
+  /// Shell command that simulates it: "windtunnel run a.json --set /nodes=4".
   std::string command = {};
   WhatIfFate fate = WhatIfFate::simulated;
   /// The most that it can save of the iteration by the critical path, as a share; where there is such a bound.
@@ -152,13 +152,13 @@ std::string shell_line(const std::vector<std::string>& words);
 
 /// "-6.1 %", "+0.3 %"; what rounds to nothing is "no change".
 std::string change_text(double change);
-/// What a change did to the lines of the breakdown: "pipeline bubble -1.2 s, compute -0.5 s", the largest three.
+/// Changes of the breakdown's lines: "pipeline bubble -1.2 s, compute -0.5 s", the largest three.
 std::string moved_text(const WhatIfResult& result, const Report& report);
 
 /// "does not fit in memory" where the scenario does, "fits in memory" where it does not; else nothing.
 std::string memory_note(const WhatIfResult& result, const Report& report);
 
-/// What `windtunnel explain` prints:
+/// Output of `windtunnel explain`:
 ///
 ///   16.31 s per iteration
 ///

@@ -13,7 +13,7 @@ std::string tenths(double number) { return fixed_text(number, 1); }
 std::string whole(double number) { return grouped_text(number); }
 std::string share(double number) { return percent_text(number); }
 
-/// Where the half that a causal mask hides is much of the work that publications count.
+/// True if the half of attention that a causal mask hides is much of the work that publications count.
 bool attention_is_much(const Report& report) {
   constexpr double least_share = 0.05;
   return report.mfu - report.mfu_causal > least_share * report.mfu;

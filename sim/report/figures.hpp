@@ -18,7 +18,7 @@ struct Figure {
   std::string (*text)(double number) = nullptr;
   bool name_first = false;  ///< "MFU 38.5 %", not "137.2 samples/s"
   bool is_share = false;    ///< changes are given in percentage points
-  /// Whether summary and page show it; none: always.
+  /// Condition for showing it in summary and page; none: always.
   bool (*is_shown)(const Report&) = nullptr;
 };
 

@@ -16,12 +16,12 @@ std::string escaped(std::string_view text);
 /// <name attributes>html</name>
 std::string element(std::string_view name, std::string_view attributes, std::string_view html);
 
-/// How a printed number comes of two exact ones.
+/// Operation that makes a printed number out of two exact ones.
 enum class Change {
   difference,  ///< the one less the other
   relative,    ///< the one over the other, less 1
 };
-/// Where the exact number of a text stands in the page's JSON data: the page's self-test compares them.
+/// Place of a text's exact number in the page's JSON data: the page's self-test compares them.
 struct Exact {
   std::string pointer,
       unit = {};                ///< the unit is for texts that carry none ("GiB" in a table of GiB)
@@ -41,7 +41,7 @@ std::string subsection(std::string_view heading, std::string_view note, const st
 std::string list(std::string_view kind, const std::string& items);
 /// An item of a list of reasons: a title behind the colour of `kind`, and what stands below it.
 std::string reason_item(std::string_view kind, const std::string& title, const std::string& html);
-/// What opens when its summary is pressed.
+/// Content that opens when its summary is pressed.
 std::string details(std::string_view summary, std::string_view html);
 /// The scenario of a run or sweep, folded away.
 std::string scenario_details(std::string_view summary, std::string_view text);
@@ -91,7 +91,7 @@ std::string bar_chart(std::string_view caption, std::vector<std::vector<std::str
 
 /// A small square in the colour of `kind`.
 std::string swatch(std::string_view kind);
-/// What the colours of pieces mean: (kind, text) of each.
+/// Legend for the colours of pieces: (kind, text) of each.
 std::string legend(const std::vector<std::pair<std::string, std::string>>& colours);
 
 /// Base64 (RFC 4648, section 4), with padding.

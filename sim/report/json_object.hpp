@@ -15,7 +15,7 @@
 namespace windtunnel {
 
 /// A text, a number, a truth value, a time in seconds, an interval of two times, or bytes (an integer where they are whole) as a JSON value.
-/// What JSON's integers do not reach are digits in a text: a seed that is rounded is another seed.
+/// Integers beyond JSON's range become a string of digits: a rounded seed is another seed.
 template <class Value>
 JsonValue json_of(const Value& value) {
   if constexpr (std::is_same_v<Value, JsonValue>)

@@ -11,7 +11,7 @@
 namespace windtunnel {
 namespace {
 
-/// What a run takes less than another, as a share of what that one takes.
+/// Time that a run saves over another, as a share of the other's time.
 double saving_of(double ratio) { return 1 - 1 / ratio; }
 
 std::string difference_text(double saving) {

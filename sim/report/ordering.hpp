@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// What is known of which of two runs is the faster one.
+/// Knowledge about which of two runs is the faster one.
 enum class OrderVerdict {
   faster,          ///< the second, in at least 90 of 100 cases
   slower,          ///< the second, likewise
@@ -24,7 +24,7 @@ enum class OrderVerdict {
 struct Ordering {
   double ratio = 1;  ///< predicted: what the other run takes over what this one takes
   std::pair<double, double> interval{1, 1};  ///< which holds the measured ratio in 90 of 100 cases
-  /// How often the run that is predicted to be faster is the faster one: 0.5 is a coin.
+  /// Probability that the run predicted to be faster is the faster one: 0.5 is a coin toss.
   double sure = 0.5;
   OrderVerdict verdict = OrderVerdict::not_known;
   bool per_token = false;  ///< of times for a token, where iterations do not hold as many
@@ -34,7 +34,7 @@ struct Ordering {
     return verdict == OrderVerdict::faster || verdict == OrderVerdict::slower;
   }
 };
-/// How it is marked: "✓" where the order is known, else "~".
+/// Mark of the ordering: "✓" if the order is known, else "~".
 detail::VerdictMark mark_of(const Ordering& ordering);
 
 /// "faster by 7.0 %, in 96 of 100 cases (in 90 of 100 by 1.2 to 12.5 %)", "about the same: 0.8 % slower by the model, in 55 of 100 cases

@@ -6,10 +6,10 @@
 
 namespace windtunnel {
 
-/// How progress is told: not at all, by one line that is written over itself (terminals), or by lines now and then (logs).
+/// Display of progress: none, one line that is overwritten in place (terminals), or a line now and then (logs).
 enum class ProgressStyle { hidden, in_place, lines };
 
-/// How long nothing is shown, so that short work stays silent, and how long at least between two texts.
+/// Time before anything is shown, so that short work stays silent, and least time between two texts.
 struct ProgressPace {
   std::chrono::milliseconds patience, pause;
 };

@@ -25,12 +25,12 @@ struct Assumption {
   Evidence evidence = Evidence::assumed;
 };
 
-/// How many messages of a traffic class one pipeline sent compressed, and how many not.
+/// Number of messages of a traffic class that one pipeline sent compressed and uncompressed.
 struct MessageCount {
   std::uint64_t compressed = 0, uncompressed = 0;
 };
 
-/// Where the time of one pipeline stage went, on the replica that ends last.
+/// Time of one pipeline stage by cause, on the replica that ends last.
 struct StageTime {
   StageId stage;
   Breakdown breakdown;
@@ -54,7 +54,7 @@ struct StraddlingGroups {
   Seconds exposed{};  ///< of the iteration, in their exchanges, on the GPU that spends most there
 };
 
-/// How a job that needs several NVLink domains uses them.
+/// Use of NVLink domains by a job that needs several of them.
 struct DomainUse {
   int nodes_used = 0;  ///< of each domain but the last, which may hold fewer: the segment
   int nodes = 0;       ///< of a domain
@@ -62,8 +62,11 @@ struct DomainUse {
   std::vector<StraddlingGroups> straddling;
 };
 
-/// Everything `run` knows about one iteration: what the JSON document, the terminal summary and the
-/// page print.
+/// Everything `run` knows about one iteration: the content of the JSON document, the terminal summary and the page.
+///
+/// simulate() makes it (simulate/simulate.hpp), add_interval() adds the error bounds that measurements support (evidence/interval.hpp), and
+/// report_json.hpp, summary_text.hpp and run_page.hpp print it. A sweep keeps a few of its figures per point, and a comparison puts several
+/// side by side. Times are of one iteration, rates per GPU, memory of the fullest GPU of each stage.
 struct Report {
   std::string name, version, scenario_hash;
   std::uint64_t seed = 0;
@@ -88,7 +91,7 @@ struct Report {
   int played_replicas = 0;  ///< where those that provably do the same were played once; 0: all were
   Seconds wall{};           ///< real time the simulation took; not part of what must repeat
 
-  // What the summary says in its first lines.
+  // Content of the summary's first lines.
   std::string model_name, platform_name, software_name;
   std::string gpu_family;  ///< "a100"; of a mixed job "t4+v100"
   std::optional<SoftwareRelease> software_release;

@@ -27,14 +27,14 @@ JsonValue report_value(const Report& report, TensorList tensors = TensorList::le
 
 /// Seconds by line; a line that is not always written where it took any.
 JsonValue breakdown_value(const Breakdown& breakdown);
-/// Whether documents have the line, of the iteration and of every stage: those that are always written, and those on which any of them
+/// True if documents have the line, for the iteration and for every stage: lines that are always written, and lines on which any of them
 /// has time.
 bool has_line(const Report& report, Line line);
 
-/// How many links a report names.
+/// Number of links that a report names.
 inline constexpr std::size_t most_links = 16;
 
-/// What `run --json` prints:
+/// Output of `run --json`:
 ///
 ///   {
 ///     "schema": "windtunnel/report-v1",

@@ -34,9 +34,9 @@ struct DataView {
   double amount(const std::string& pointer) const { return number(pointer).value_or(0); }
   /// The text there; empty where there is none.
   std::string text(const std::string& pointer) const;
-  /// How long the list there is.
+  /// Length of the list there.
   std::size_t size(const std::string& pointer) const;
-  /// What pointers into the items of that list begin with: "/path/0/", "/path/1/", …
+  /// Prefixes of pointers into the items of that list: "/path/0/", "/path/1/", …
   std::vector<std::string> items(const std::string& list, std::size_t most = SIZE_MAX) const;
   /// The number as HTML, or a dash.
   std::string cell(const std::string& pointer, const NumberText& text,
@@ -75,14 +75,14 @@ std::string letter(std::size_t run);
 
 /// The lines of the breakdown that the object holds as pieces of a bar that is `whole` long; the titles have their shares of `iteration`.
 std::vector<Piece> breakdown_pieces(const JsonValue* lines, Seconds whole, Seconds iteration);
-/// What their colours mean: the lines that some run has.
+/// Legend of their colours: the lines that some run has.
 std::string breakdown_legend(const DataViews& runs);
 /// A bar with one piece.
 std::string meter(double share, const std::string& kind);
 
-/// Where the time of each stage of the replica that ends last goes.
+/// Time of each stage by cause, on the replica that ends last.
 std::string stage_times(const DataViews& runs);
-/// What a GPU of each stage holds.
+/// Memory of a GPU of each stage.
 std::string stage_memory(const DataViews& runs);
 /// The busiest links, at most so many of each run.
 std::string busiest_links(const DataViews& runs, std::size_t most);

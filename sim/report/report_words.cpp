@@ -117,11 +117,11 @@ std::string job_text(const Report& report) {
 
 std::vector<std::string> plan_items(const Training& training, const Parallel& parallel) {
   const auto text = [](int number) { return std::to_string(number); };
-  std::string ways = "tensor " + text(parallel.tensor);
+  std::string degrees = "tensor " + text(parallel.tensor);
   for (const AxisName axis : cut_axes(parallel))
-    ways += std::string(" × ") + name_of(axis) + " " + text(parallel.size(axis));
-  ways += " × pipeline " + text(parallel.pipeline) + " × data " + text(parallel.data);
-  std::vector<std::string> items{ways};
+    degrees += std::string(" × ") + name_of(axis) + " " + text(parallel.size(axis));
+  degrees += " × pipeline " + text(parallel.pipeline) + " × data " + text(parallel.data);
+  std::vector<std::string> items{degrees};
   if (parallel.expert > 1) items.push_back("expert " + text(parallel.expert));
   if (parallel.expert_tensor > 1) items.push_back("expert tensor " + text(parallel.expert_tensor));
   items.push_back(parallel.schedule->name);
@@ -136,7 +136,7 @@ std::vector<std::string> plan_items(const Training& training, const Parallel& pa
   if (parallel.sequence_parallel) items.emplace_back("sequence parallel");
   if (parallel.zero_stage > 0)
     items.push_back("ZeRO-" + text(parallel.zero_stage) +
-                    (sharding_ways(parallel) < parallel.replicas()
+                    (sharding_group_size(parallel) < parallel.replicas()
                          ? " in groups of " + text(parallel.zero_group)
                          : ""));
   if (training.attention == Attention::flash)

@@ -7,7 +7,7 @@
 #include "report/report.hpp"
 #include "report/terminal_text.hpp"
 
-/// How terminal and page put a report into words: the same ones, rounded the same way.
+/// Words that terminal and page share for the content of a report, rounded in the same way.
 namespace windtunnel::detail {
 
 /// "27.4 samples/s", "56,125 tokens/s", "118.0 TFLOP/s per GPU", "MFU 37.8 %", "HFU 50.4 %" where it differs.
@@ -18,18 +18,18 @@ std::string job_text(const Report& report);
 /// A plan in words, wherever one is printed: "tensor 8 × pipeline 8 × data 8", "1f1b", "24 microbatches of 8 samples", "fp16", and every
 /// further choice of the blocks `training` and `parallel` that is not what a PlanChoice begins with.
 std::vector<std::string> plan_items(const Training& training, const Parallel& parallel);
-/// What the job and its neighbours cost each other, a line for each; none where it has none.
+/// Mutual slowdown of the job and its neighbours, a line for each; empty if there are none.
 std::vector<std::string> neighbour_texts(const Report& report);
 
-/// Those of a report, with the nodes of NVLink domains that its plan leaves idle.
+/// Items of a report's plan, with the nodes of NVLink domains that it leaves idle.
 std::vector<std::string> plan_items(const Report& report);
 /// The same, separated by commas.
 std::string plan_text(const Training& training, const Parallel& parallel);
-/// What at_risk means.
+/// Explanation of at_risk.
 inline constexpr const char* at_risk_meaning = "predictions of memory miss by as much as is left";
 /// Why what is required is a lower bound.
 inline constexpr const char* lower_bound_reason = "with ZeRO 3 not all buffers are counted";
-/// How a verdict is marked: "✓", "~" or "✗", in the tone of that name.
+/// Mark of a verdict: "✓", "~" or "✗", in the tone of that name.
 struct VerdictMark {
   const char* mark;
   Tone tone;

@@ -46,7 +46,7 @@ class WhySection {
     return number(Exact{"/critical_path/" + place + "/" + key, "", "explanation"}, text);
   }
 
-  /// What the end of the iteration waited for, in a sentence ("75.9 % compute of stage 7, 8.9 % tensor collectives of stage 7, …, and 9.1 % in
+  /// The critical path, in a sentence ("75.9 % compute of stage 7, 8.9 % tensor collectives of stage 7, …, and 9.1 % in
   /// smaller parts"), as a bar and as a table.
   std::string path() const {
     if (shares_.empty()) return "";
@@ -141,7 +141,7 @@ class WhySection {
 
   double change_of(const WhatIfResult& result) const { return result.iteration_time / whole_ - 1; }
 
-  /// What fills half of the bar: the largest gain, and no loss of more than that.
+  /// Value that fills half of the bar: the largest gain, or without any the largest loss.
   double scale() const {
     double gain = 0, loss = 0;
     for (const WhatIfResult& result : e_.what_ifs) {
@@ -268,7 +268,7 @@ std::string breakdown_table(const Report& report, const DataView& view) {
   return html::table(table);
 }
 
-/// What a device of the fullest stage holds over the iteration, the most in each thousandth of it. Empty where none was played.
+/// Memory of a device of the fullest stage over the iteration, the most in each thousandth of it. Empty if none was simulated.
 Chart memory_chart(const PlayedIteration& played, const MemoryAccount& memory) {
   constexpr double most_points = 1000, gib = 1ull << 30;
   const auto text = [](double value) { return significant_text(value, 3); };

@@ -7,10 +7,10 @@
 
 namespace windtunnel {
 
-/// How a command gives its result.
+/// Format of a command's result.
 enum class ResultFormat { text, json };
 
-/// Whether text carries terminal colours (ANSI escape sequences).
+/// Use of terminal colours (ANSI escape sequences).
 enum class Colour { never, always };
 
 /// The terminal summary of one simulated iteration, at most 100 characters wide, UTF-8. Lines of
@@ -67,8 +67,8 @@ std::vector<StagesAlike> stages_alike(const MemoryAccount& memory);
 /// "Stages 2 to 6, backward pass of a layer": which, and when they allocate the most.
 std::string name_of(const StagesAlike& stages);
 
-/// What `run --memory` prints, at most 80 characters wide: the tensors that add up to what a GPU of each stage allocates at its peak, and what
-/// it has on top of that. What a tensor consists of stands below it where the terminal is narrow.
+/// Output of `run --memory`, at most 80 characters wide: the tensors that add up to the memory that a GPU of each stage allocates at its
+/// peak, and what it has on top of that. On narrow terminals the parts of a tensor stand below it.
 ///
 ///   gpt-39b-512xa100
 ///

@@ -154,7 +154,7 @@ struct TextLine {
         std::ranges::find_if(cells, [](const Cell& cell) { return !cell.is_blank(); });
     return static_cast<std::size_t>(first - cells.begin());
   }
-  /// Where the last column begins: behind two blanks or more. The indent where there is one column.
+  /// Position of the last column, which follows two blanks or more; the indent if there is one column.
   std::size_t last_column() const {
     for (std::size_t column = cells.size(); column > indent() + 2; --column)
       if (!is_blank_at(column - 1) && is_blank_at(column - 2) && is_blank_at(column - 3))
@@ -187,7 +187,7 @@ TextLine line_of(std::string_view text) {
   return line;
 }
 
-/// How far to the right a last column may begin that goes on below itself.
+/// Rightmost position at which a last column may begin that is continued below itself.
 std::size_t breakable_from(int width) { return static_cast<std::size_t>(width) * 2 / 3; }
 
 /// The line in as many as it takes.
@@ -227,7 +227,7 @@ std::string broken(TextLine line, int width) {
 
 constexpr std::string_view no_break = "\u00a0";
 
-/// Whether a line may not begin with the word that follows another: "200 Gbps", "8 x b200", "16 %".
+/// True if a line may not break between these words: "200 Gbps", "8 x b200", "16 %".
 bool belongs_to(std::string_view word, std::string_view next) {
   constexpr std::size_t longest_unit = 5;
   const auto is_times = [](std::string_view text) { return text == "x" || text == "×"; };

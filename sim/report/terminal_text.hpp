@@ -12,7 +12,7 @@ namespace windtunnel::detail {
 
 /// 100, or less where a terminal is narrower: wider lines are hard to read.
 int text_width();
-/// Of tables: what the terminal has; where text goes into a file or a pipe, there is no limit.
+/// Width of tables: that of the terminal; no limit if text goes into a file or a pipe.
 int table_width();
 /// Once, before any text is made.
 void set_text_width(int terminal);
@@ -91,7 +91,7 @@ TableLines table_lines(std::vector<TextColumn> columns, const std::vector<TextRo
 ///     a      10.0 %
 std::string text_table(const std::string& columns, const std::vector<TextRow>& rows);
 
-/// How wide bars beside a table of that width can be: at most `most`, 0 where there is no room for any.
+/// Width of bars next to a table of width `table`: at most `most`, 0 if there is no room.
 int bar_room(int table, int most);
 
 /// One line of a CSV table, with its line end: fields with commas, quotes or line ends stand in quotes (RFC 4180).

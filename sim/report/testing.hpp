@@ -123,7 +123,7 @@ inline StageMemory stage_memory(int stage, Bytes activations) {
   return memory;
 }
 
-/// What the small world's run would say of itself.
+/// Report of the small world's run.
 inline Report small_report() {
   Report report;
   report.name = "small";

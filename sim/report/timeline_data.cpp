@@ -74,7 +74,7 @@ class Numbering {
   std::vector<Key> keys_;
 };
 
-/// How many things there are to draw of each device.
+/// Number of things to draw for each device.
 std::vector<std::size_t> things_of_devices(const PlayedIteration& played) {
   std::vector<std::size_t> things(played.programs->devices.size());
   for (const Span& span : played.timeline->computes) ++things[span.device.index()];
@@ -123,7 +123,7 @@ std::string share_text(const Plan& plan, const std::vector<DeviceId>& devices) {
          " (" + of_total(gpus, plan.num_ranks(), "GPUs") + ")";
 }
 
-/// What a computing op is coloured as.
+/// Colour class of a compute op.
 const char* kind_of(Phase phase) {
   switch (phase) {
     case Phase::forward:
@@ -153,7 +153,7 @@ JsonValue devices_json(const PlayedIteration& played, const ShownDevices& shown)
   });
 }
 
-/// What a step is called and coloured as: "stage 7" in the colour of its phase.
+/// Name and colour of a step: "stage 7" in the colour of its phase.
 std::pair<std::string, std::string> name_of_step(const Activity& activity,
                                                  const PlayedIteration& played) {
   const Timeline& timeline = *played.timeline;
@@ -313,7 +313,7 @@ class TimelineWriter {
 
   static Nanoseconds slack_of(Seconds slack) { return to_nanoseconds(std::max(Seconds{0}, slack)); }
 
-  /// Where an activity stands in the columns of its kind, or -1.
+  /// Row of an activity in the columns of its kind, or -1.
   std::int64_t place_of(const Activity& activity) const {
     switch (activity.kind) {
       case Activity::Kind::compute:

@@ -27,14 +27,14 @@ struct ShownDevices {
       text;  ///< "64 of 384 devices (512 of 3072 GPUs): replica 5, which ends last, and replica 0"
 };
 
-/// How many things (ops, waits, messages) a page's timeline draws at most: 300,000 make a page of about 2 MB.
+/// Most things (ops, waits, messages) that a page's timeline draws: 300,000 make a page of about 2 MB.
 inline constexpr std::size_t most_things = 300000;
 
 /// All devices when they fit. Otherwise whole replicas: the one that ends last and replica 0; then the former alone; then of it
 /// the device that ends last, the first and the last stage, and as many evenly spaced others as fit.
 ShownDevices shown_devices(const PlayedIteration& played, std::size_t limit = most_things);
 
-/// Of runs that stand above each other: the replica that ends last, or of it as much as fits.
+/// Devices to show if timelines of several runs are stacked: the replica that ends last, or as much of it as fits.
 ShownDevices devices_of_last_replica(const PlayedIteration& played,
                                      std::size_t limit = most_things / 4);
 

@@ -172,7 +172,7 @@ struct Interval {
   Nanoseconds begin = 0, end = 0;
 };
 
-/// What a device held, and when.
+/// Content of a device's memory over time.
 struct Held {
   std::map<std::pair<std::uint32_t, std::uint16_t>, Interval> pairs;  ///< microbatch, chunk
   std::optional<Interval> step;
@@ -231,7 +231,7 @@ std::vector<MemorySample> samples_of(const Held& held, const StageMemory& stage,
   const std::vector<Change> changes = changes_of(held);
   const int most = most_pairs(changes);
   const bool step_is_maximum = stage.peak == Moment::step && held.step;
-  // What is missing to the maximum while the most pairs are in flight.
+  // Distance to the maximum while the most pairs are in flight.
   const Bytes below = step_is_maximum ? stage.at_peak(HeldKind::step_temporary) : Bytes{};
   const auto bytes = [&](int pairs, int steps) {
     if (step_is_maximum && steps > 0) return std::llround(stage.allocated / Bytes{1});

@@ -41,7 +41,7 @@ struct Lane {
   std::vector<Slice> slices;  ///< by begin, an outer slice before what it holds
 };
 
-/// What a device's threads show: first one lane a stream, in the order of Stream, then the lanes
+/// Threads of a device in the trace: first one lane per stream, in the order of Stream, then the lanes
 /// that overlapping messages and collectives need beyond.
 using DeviceLanes = std::vector<Lane>;
 
@@ -52,7 +52,7 @@ inline constexpr Nanoseconds shortest_message = 3;
 
 }  // namespace windtunnel::detail
 
-/// What things are called in a trace.
+/// Names of things in a trace.
 namespace windtunnel::detail {
 
 /// "ranks 0008-0015 · dp0 pp1 tp0-7 · node1"; one GPU alone: "rank 0003 · dp0 pp1 tp3 · node0
@@ -65,10 +65,10 @@ std::string kernel_name(Phase phase, const Plan& plan, StageId stage);
 std::string kernel_name(Label label);
 /// The name of one part of a compute op.
 std::string part_name(Phase phase, Part part, const Plan& plan);
-/// Whether an op belongs to one microbatch.
+/// True if an op belongs to one microbatch.
 bool is_of_microbatch(Phase phase);
 
-/// What reports and traces say of a class of traffic.
+/// Words of reports and traces for a class of traffic.
 struct TrafficWords {
   const char* what;           ///< "gradient reduction"
   Stream stream;              ///< whose thread shows it

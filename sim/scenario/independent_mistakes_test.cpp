@@ -24,7 +24,7 @@ JsonValue value_of(const std::string& text) {
   return value;
 }
 
-/// What is said of `text` as the file of a scenario, in the order in which it is said.
+/// Problems of `text` as a scenario file, in the order in which they are reported.
 std::vector<Problem> problems_of(const std::string& text, const Library& library,
                                  const Overrides& overrides = {}) {
   const TemporaryFolder folder;

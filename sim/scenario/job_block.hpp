@@ -17,7 +17,7 @@ enum class CheckpointKind {
   asynchronous,  ///< training waits for a copy in host memory, which is written beside it
 };
 
-/// Which plan a job, or a point of a sweep, is played with.
+/// Source of the plan that a job, or a point of a sweep, is simulated with.
 enum class JobPlan {
   given,  ///< the scenario's
   best,   ///< the best that fits by search/objective, of those that `rank` tries

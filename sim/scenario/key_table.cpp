@@ -362,7 +362,7 @@ KeyValue placement_words() {
           .set = [](PlanChoice&, int) {}};
 }
 
-/// Where weights are stepped themselves, moments are made as wide as they are.
+/// Default type of the moments. If the weights themselves are stepped, moments are as wide as they are.
 MomentType usual_moment(const Training& training) {
   if (training.main_parameters != MainParameters::none) return MomentType::fp32;
   return training.precision == Precision::fp16 ? MomentType::fp16 : MomentType::bf16;
@@ -394,7 +394,7 @@ bool has_stages(const Parallel& parallel) { return parallel.pipeline > 1; }
 /// 0 is no plan, but one that is counted.
 bool has_replicas(const Parallel& parallel) { return parallel.replicas() != 1; }
 bool splits_tensors(const Parallel& parallel) { return parallel.tensor > 1; }
-bool shares_experts(const Parallel& parallel) { return expert_ways(parallel) > 1; }
+bool shares_experts(const Parallel& parallel) { return expert_group_size(parallel) > 1; }
 bool cuts_sequences(const Parallel& parallel) { return parallel.context > 1; }
 bool shards_weights(const Parallel& parallel) { return parallel.zero_stage == 3; }
 bool shards_states(const Parallel& parallel) { return parallel.zero_stage > 0; }
@@ -763,9 +763,9 @@ const std::vector<Key>& key_table() {
        .value = flag(&Parallel::overlap_gradient_reduce),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
-             choice.parallel.overlap_gradient_reduce = software.overlap_gradient_reduce &&
-                                                       choice.parallel.zero_stage < 2 &&
-                                                       !choice.parallel.schedule->is_both_ways();
+             choice.parallel.overlap_gradient_reduce =
+                 software.overlap_gradient_reduce && choice.parallel.zero_stage < 2 &&
+                 !choice.parallel.schedule->is_bidirectional();
            },
        .fallback_words = "`false`, or what the release of the software says",
        .example = "true",

@@ -92,7 +92,7 @@ enum class Absent {
   derived,  ///< found once the rest has been read
 };
 
-/// How to start a training program with a plan.
+/// Arguments that start a training program with a plan.
 struct LaunchArguments {
   std::vector<std::string> arguments;  ///< "--tensor-model-parallel-size 8", one option each
   std::vector<std::string> notes;      ///< what the arguments do not say about the plan

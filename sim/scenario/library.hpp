@@ -7,7 +7,7 @@
 
 namespace windtunnel {
 
-/// Where built-in models, platforms and software profiles are found.
+/// The folder of built-in models, platforms and software profiles.
 struct Library {
   std::filesystem::path root;  ///< folder with models/, platforms/, scenarios/
   /// $WINDTUNNEL_DATA, else beside the executable's checkout or installation.

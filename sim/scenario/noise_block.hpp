@@ -15,21 +15,21 @@ namespace windtunnel {
 /// the natural logarithm: 0.01 is about 1 %.
 struct NoiseBlock {
   std::string name;
-  /// Of the duration of each pass of the GPUs that play it together (a tensor group), each drawn on its own.
+  /// Sigma of a pass's duration, drawn anew for every pass and shared by the GPUs that run it together (a tensor group).
   double pass_jitter = 0;
 
-  /// How the speed of kernels differs among parts, for as long as the job runs.
+  /// Spread of kernel speed among parts, constant for as long as the job runs.
   struct Spread {
     double gpu = 0, node = 0;
   } spread;
 
-  /// How it changes from one step to the next: of all passes at once, and of the kernels of one GPU or node.
+  /// Change of speed from one step to the next: of all passes at once, and of the kernels of one GPU or node.
   struct StepJitter {
     double all = 0, gpu = 0, node = 0;
     double correlation = 0;  ///< between one step and the next
-    /// How long what befalls all passes at once lasts: longer steps have several of them, which average out. None: a whole step.
+    /// Duration of a disturbance of all passes at once: longer steps have several of them, which average out. None: a whole step.
     std::optional<Seconds> all_lasts;
-    /// Of `all`, in a step of this length.
+    /// The jitter `all`, averaged over a step of this length.
     double all_in(Seconds step) const;
   } step_jitter;
 
@@ -55,7 +55,7 @@ struct NoiseBlock {
 
   std::map<std::string, Source> sources;
 
-  /// Whether it leaves every time as it is.
+  /// True if it leaves every time as it is.
   bool is_none() const;
 };
 

@@ -228,7 +228,7 @@ std::vector<std::pair<std::string, std::string>> settable_values(const Scenario&
   Values values;
   add_names(scenario.resolved, library, values);
   add_values(scenario.resolved, "", values);
-  // What stands in the files of second jobs is theirs.
+  // Values in the files of second jobs are not the scenario's.
   std::erase_if(values, [](const auto& value) {
     return value.first.starts_with("/neighbours/") &&
            value.first.find("/scenario/") != std::string::npos;

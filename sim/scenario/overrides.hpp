@@ -39,7 +39,7 @@ void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue valu
 /// Puts the content of every named file in place of its name, as far as `pointer` leads through it ("" = everywhere).
 void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& pointer = {});
 
-/// Where a scenario has values by its own keys; without what lies inside model, platform, software and the entries of compression.
+/// JSON pointers of a scenario's own keys, without those inside model, platform, software and the entries of compression.
 const std::vector<std::string>& known_pointers();
 
 /// True for a JSON pointer that a scenario can have a value at. What lies inside model, platform, software and a
@@ -49,8 +49,8 @@ bool is_known_pointer(const std::string& pointer);
 /// The known pointer that is most like `text`, which may also be written "parallel.tensor" or "tensor"; or empty.
 std::string closest_known_pointer(const std::string& text);
 
-/// What `--set` can change in a scenario: JSON pointers, each with the value there as `--set` takes it. Lists of plain values are one value;
-/// what stands nowhere yet, as a compression, is null. Texts that only describe are left out.
+/// Values that `--set` can change in a scenario: JSON pointers, each with the value there as `--set` takes it. Lists of plain values are
+/// one value; blocks that are absent so far, such as a compression, are null. Descriptions are left out.
 ///
 ///   /model=gpt-39b
 ///   /model/layers=48

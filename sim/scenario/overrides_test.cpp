@@ -2,10 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "core/testing.hpp"
+#include "scenario/corpus_fixtures.hpp"
 
 namespace windtunnel {
 namespace {
+
+using TextValues = std::vector<std::pair<std::string, std::string>>;
 
 Scenario read_plain(const Overrides& overrides) {
   const std::filesystem::path corpus = source_dir() / "sim/scenario/corpus";
@@ -151,6 +157,33 @@ TEST_CASE("the last of several extended files wins, and the file itself over the
   ScenarioFiles files(library, folder.path(), problems);
   CHECK(canonical_text(files.merge_extended(parse_json(read_source(file), problems))) ==
         R"({"a":{"x":1,"y":2,"z":3}})");
+}
+
+TEST_CASE("each value is where --set finds it, and setting it again changes nothing") {
+  for (const char* name : {"plain.json", "compression_all.json", "mixed_nodes.json"}) {
+    const auto file = corpus() / "good" / name;
+    CAPTURE(name);
+    const Scenario scenario = read_scenario(file, test_library());
+    const TextValues values = settable_values(scenario, test_library());
+    CHECK(values.size() > 60);
+    for (const auto& value : values) {
+      CAPTURE(value.first);
+      CAPTURE(value.second);
+      CHECK(read_scenario(file, test_library(), {{value}, 0}).hash == scenario.hash);
+    }
+  }
+}
+
+TEST_CASE("names, numbers, lists and what is absent are written as --set takes them") {
+  const Scenario scenario = read_scenario(corpus() / "good" / "plain.json", test_library());
+  const TextValues values = settable_values(scenario, test_library());
+  const std::map<std::string, std::string> by_pointer(values.begin(), values.end());
+  CHECK(by_pointer.at("/model") == "tiny");
+  CHECK(by_pointer.at("/compression/data_gradients") == "null");
+  CHECK(by_pointer.at("/parallel/tensor") == std::to_string(scenario.plan.parallel.tensor));
+  CHECK(by_pointer.count("/platform/source") == 0);
+  CHECK(by_pointer.count("/platform/node_types/0/nic_rate") == 1);
+  CHECK(by_pointer.size() == values.size());
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ std::optional<Compressor> read_class(ObjectReader& block, const char* name,
   return compressor;
 }
 
-/// Where `column` of a string stands, if the string was written without escapes.
+/// Origin of `column` of a string, if the string was written without escapes.
 Origin origin_in(const JsonValue& string, std::size_t column) {
   Origin origin = string.origin;
   const int quotes = origin.kind == OriginKind::file ? 2 : 0;
@@ -353,7 +353,7 @@ void split_by_layout(ObjectReader& reader, ParallelBlock& block) {
   const auto v = static_cast<std::size_t>(parallel.virtual_pipeline);
   const auto text = [](std::size_t number) { return std::to_string(number); };
   const std::vector<int>& parts = block.layout.layers;
-  if (parallel.schedule->is_both_ways()) {  // check_stage_layers counts them
+  if (parallel.schedule->is_bidirectional()) {  // check_stage_layers counts them
     block.parallel.stage_layers = parts;
     return;
   }
@@ -370,7 +370,7 @@ void split_by_chunks(ObjectReader& reader, ParallelBlock& block) {
   const Parallel& parallel = block.parallel;
   const auto text = [](std::size_t number) { return std::to_string(number); };
   const auto p = static_cast<std::size_t>(parallel.pipeline);
-  if (parallel.schedule->is_both_ways())
+  if (parallel.schedule->is_bidirectional())
     return reader.problem(
         "stage_layers",
         "two stages hold each part of the model under schedule " + parallel.schedule->name,

@@ -56,7 +56,7 @@ void split_by_layout(ObjectReader& reader, ParallelBlock& block);
 /// The same where they are given by stage and chunk.
 void split_by_chunks(ObjectReader& reader, ParallelBlock& block);
 
-/// Whether `stage_layers` is "balanced".
+/// True if `stage_layers` is "balanced".
 bool asks_for_balance(ObjectReader& reader);
 
 /// The ranks of `placement`, where it is a list, for the cluster and ranks that are known by then. Checks that every entry is

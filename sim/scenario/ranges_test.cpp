@@ -153,7 +153,7 @@ std::vector<Json> scenarios() {
   return all;
 }
 
-/// What the reader has against the size of the value at `pointer`.
+/// The reader's complaints about the size of the value at `pointer`.
 std::vector<std::string> complaints(const Json& scenario, const std::string& pointer) {
   Problems problems;
   JsonValue value = parse_json(

@@ -68,7 +68,7 @@ void leave_out_labels(const JsonValue& value, bool outermost, LeftOut& left_out)
   }
 }
 
-/// Whether any class of traffic has an entry in the compression block.
+/// True if any class of traffic has an entry in the compression block.
 bool compresses(const JsonValue& tree) {
   const JsonValue* block = tree.find("compression");
   return block != nullptr && block->is_object() &&
@@ -77,7 +77,7 @@ bool compresses(const JsonValue& tree) {
          });
 }
 
-/// What nodes have at `pointer`.
+/// Leaves out the values that nodes have at `pointer`.
 void leave_out_of_nodes(const JsonValue& tree, const std::string& pointer, LeftOut& left_out) {
   const JsonValue* types = find_at(tree, "/platform/node_types");
   if (types == nullptr || !types->is_array()) return;

@@ -150,7 +150,7 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
                : "a placement is not searched where owners broadcast parameters "
                  "(broadcast_tensors)",
            "leave placement out, or give a permutation of nodes");
-  if (parallel.schedule->is_both_ways()) {
+  if (parallel.schedule->is_bidirectional()) {
     const std::string of = " under schedule " + parallel.schedule->name +
                            ", where two stages hold each part of the model";
     if (scenario.placement_request == PlacementRequest::search)

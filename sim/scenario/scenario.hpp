@@ -22,7 +22,7 @@
 
 namespace windtunnel {
 
-/// Where ranks go.
+/// Requested placement of ranks.
 enum class PlacementRequest {
   as_planned,  ///< as the plan has it
   search,      ///< the scenario asks for a search, which has not been made: the plan is Megatron's
@@ -37,7 +37,7 @@ struct NeighbourJob {
   std::shared_ptr<const Scenario> scenario;  ///< on its nodes; without neighbours of its own
 };
 
-/// What a job and a neighbour cost each other: iteration times alone, and beside the other.
+/// Mutual slowdown of a job and a neighbour: iteration times alone, and while both run.
 struct NeighbourCost {
   std::string name;
   int first_node = 0, nodes = 0;
@@ -46,7 +46,12 @@ struct NeighbourCost {
   bool fits = true;  ///< in memory
 };
 
-/// A what-if question, complete and checked: what a scenario file says with everything it names loaded.
+/// A what-if question, complete and checked: a scenario file with every model, platform and software profile that it names loaded, its
+/// overrides applied, defaults filled in, and its plan laid out on the cluster. All amounts have units (units/quantity.hpp).
+///
+/// read_scenario() makes it and reports every problem of the input at once, so the rest of the program only meets scenarios that can be
+/// simulated. simulate() turns it into a Report; rank, sweep, explain and job read variants of it with other values. `resolved` keeps the
+/// same content as JSON, each value with the line it came from, for messages, hashes and re-reading.
 struct Scenario {
   std::string name;
   Transformer model;
@@ -54,7 +59,7 @@ struct Scenario {
   std::vector<NodeType> nodes;  ///< the type of each node in use, in order
   SoftwareProfile software;
   Plan plan;
-  std::vector<NeighbourJob> neighbour_jobs;    ///< to be simulated, by beside_neighbours()
+  std::vector<NeighbourJob> neighbour_jobs;    ///< to be simulated, by with_neighbours()
   std::vector<NeighbourCost> neighbour_costs;  ///< of those that were
   Seconds time_alone{};                        ///< of an iteration, where any were
   PlacementRequest placement_request = PlacementRequest::as_planned;
@@ -66,11 +71,12 @@ struct Scenario {
   JsonValue resolved;  ///< merged, defaults written in, each value with its origin
 };
 
-/// What the reader of a scenario leaves to its caller, because it takes simulations; anything else of it is an UnsupportedError.
+/// Requests of a scenario that its reader leaves to the caller because they take simulations; any other such request is an
+/// UnsupportedError.
 enum class LeftToCaller {
   nothing,
-  neighbours,                ///< Scenario::neighbour_jobs, for beside_neighbours()
-  neighbours_and_placement,  ///< also "placement": "search", for settled()
+  neighbours,                ///< Scenario::neighbour_jobs, for with_neighbours()
+  neighbours_and_placement,  ///< also "placement": "search", for prepare_scenario()
 };
 
 /// Values of `--set`, pointer and text, in the order in which they apply.
@@ -149,7 +155,7 @@ Problems unsupported_requests(const Scenario& scenario, JsonValue& tree,
 using ReadWithValues =
     std::function<Scenario(const std::vector<std::pair<std::string, JsonValue>>& values)>;
 
-/// Whether the job of the scenario, `written` as a file has it, is of the plan that a search finds: `job.plan` is "best".
+/// True if the job of the scenario, `written` as a file has it, uses the plan that a search finds: `job.plan` is "best".
 inline bool job_wants_best_plan(const JsonValue& written) {
   const JsonValue* const plan = find_at(written, "/job/plan");
   return plan != nullptr && plan->is_string() && plan->string() == "best";

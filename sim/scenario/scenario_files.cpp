@@ -19,7 +19,7 @@ constexpr std::size_t max_copied_values = max_json_values;  ///< of files named 
 constexpr std::size_t max_files =
     256;  ///< two files that each extend two files, and so on, end here
 
-/// Of a JSON value, itself included.
+/// Number of values in a JSON value, itself included.
 std::size_t count_values(const JsonValue& value) {
   std::size_t count = 1;
   if (value.is_array())
@@ -48,7 +48,7 @@ std::string chain_text(const std::vector<fs::path>& chain, const fs::path& last)
   return text + last.filename().string();
 }
 
-/// Whether `path` leads to a file below `folder`, where nobody keeps secrets.
+/// True if `path` leads to a file below `folder`, where nobody keeps secrets.
 bool lies_in(const fs::path& folder, const fs::path& path) {
   std::error_code error;
   const fs::path relative =
@@ -58,12 +58,12 @@ bool lies_in(const fs::path& folder, const fs::path& path) {
 
 constexpr const char* extends_pointer = "/extends";
 
-/// Where the values go of the file that is named at `pointer`: what is extended may hold any of the scenario.
+/// Pointer at which the values of the file named at `pointer` are placed: an extended file may hold any value of the scenario.
 std::string place_of_content(const std::string& pointer) {
   return pointer == extends_pointer ? std::string() : pointer;
 }
 
-/// Of software, the release behind its name ("megatron-core-2026@26.04"), which is cut off; else nothing.
+/// Cuts the release off a software's name ("megatron-core-2026@26.04") and returns it; empty: there is none.
 std::string take_release(JsonValue& slot, const LibraryKind& kind) {
   const std::string text = slot.string();
   const std::size_t at = text.rfind('@');
@@ -143,7 +143,7 @@ std::vector<JsonValue*> objects_of(JsonValue* list) {
   return objects;
 }
 
-/// Of a profile, or of what a release lays over it.
+/// Lets the experts of a profile, or of a release's overlay, take precedence over `experts_elsewhere`.
 void win_over_experts_elsewhere(JsonValue& profile, const std::string& path) {
   const std::string experts = "/experts";
   if (!path.starts_with(experts + "/") || path.starts_with(experts + "/elsewhere")) return;
@@ -264,7 +264,7 @@ bool ScenarioFiles::expand(JsonValue& slot, const LibraryKind& kind, const std::
   }
   if (content.find("name") == nullptr)
     content.set("name", JsonValue(looks_like_path(text) ? fs::path(text).stem().string() : text));
-  // Of rows of measurement sets, which name the container they ran in, the release is taken where there are any.
+  // Rows of measurement sets name the container they ran in; the release is taken from it if the profile has releases.
   if (!release.empty() && slot.origin.source && content.find("releases") == nullptr)
     problem(slot.origin, pointer, text_for_message(slot) + " does not tell releases apart",
             "write " + text_for_message(slot));
@@ -355,7 +355,7 @@ JsonValue ScenarioFiles::read(const fs::path& path, const JsonValue& reference,
     if (why.empty()) source = read_source(path);
   } catch (const EnvironmentError& error) {
     why = error.what();
-  } catch (const TooLarge& error) {
+  } catch (const FileTooLargeError& error) {
     why = error.problems().front().message;
   }
   if (source && (num_bytes_ += source->text.size()) > max_bytes) {

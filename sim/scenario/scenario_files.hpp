@@ -44,7 +44,7 @@ class ScenarioFiles {
   /// The same for a file that many values may name: read and parsed once.
   JsonValue read_once(const std::filesystem::path& path, const JsonValue& reference,
                       const std::string& pointer);
-  /// Whether messages must not show what is in it.
+  /// True if messages must not quote its content.
   bool is_unquotable(const std::filesystem::path& path, const JsonValue& reference) const;
   std::filesystem::path resolve(const JsonValue& reference) const;
   /// A problem of the file that is named at `pointer`.

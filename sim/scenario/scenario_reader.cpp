@@ -106,7 +106,7 @@ std::string node_type_pointer(std::size_t type) {
   return "/platform/node_types/" + std::to_string(type);
 }
 
-/// Where the value at `pointer` was written, or the nearest thing around it that was.
+/// Origin of the value at `pointer`, or of the nearest enclosing value that was written.
 Origin origin_near(const JsonValue& tree, std::string pointer) {
   for (;; pointer.erase(pointer.rfind('/'))) {
     const JsonValue* value = find_at(tree, pointer);
@@ -237,7 +237,7 @@ class PlanReader {
                       {}});
   }
 
-  /// Where `data` is not given, it is what the nodes leave.
+  /// Without a given `data`, derives it from the nodes.
   void settle_data() {
     if (block_.gives_data) return;
     if (!knows_product() || (nodes_ && !knows_gpus())) return findings_.forget_data();
@@ -347,7 +347,7 @@ class PlanReader {
     constexpr double most_steps = 1e9;  // of the search; a second
     const int stages = block_.parallel.pipeline, count = scenario_->model.layers;
     const auto& moe = scenario_->model.moe;
-    if (block_.parallel.schedule->is_both_ways())
+    if (block_.parallel.schedule->is_bidirectional())
       reader_.problem("stage_layers",
                       "layers are not balanced under schedule " + block_.parallel.schedule->name +
                           ", where each stage holds two parts of the model",
@@ -419,7 +419,7 @@ class PlanReader {
     }
     scenario_->plan = std::move(std::get<Plan>(made));
     const Plan& made_plan = scenario_->plan;
-    const bool by_part = made_plan.parallel.schedule->is_both_ways();
+    const bool by_part = made_plan.parallel.schedule->is_bidirectional();
     const bool by_chunk = !by_part && !made_plan.position_layers.empty();
     JsonValue::Array by_stage =
         values_of(by_part ? made_plan.position_layers : made_plan.stage_layers);

@@ -41,7 +41,7 @@ class PublishedSchema {
     parser.populateSchema(Adapter(json_), schema_);
   }
 
-  /// What the schema has against `document`; empty when it accepts it.
+  /// The schema's complaint about `document`; empty if it accepts it.
   std::string complaint(const Json& document) const {
     valijson::Validator validator;
     valijson::ValidationResults results;
@@ -60,7 +60,7 @@ class PublishedSchema {
   valijson::Schema schema_;
 };
 
-/// What the reader has against the file. A correct wish that is not simulated yet is no complaint.
+/// The reader's complaint about the file. A correct request that is not simulated yet is no complaint.
 std::string reader_complaint(const std::filesystem::path& file, const Library& library) {
   try {
     read_scenario(file, library);

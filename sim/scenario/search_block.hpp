@@ -41,7 +41,7 @@ struct MemoryMargin {
   Bytes amount{};                ///< on top of the share
 };
 
-/// Who decides which GPU plays a rank of a plan that is searched.
+/// Rule that assigns GPUs to the ranks of searched plans.
 enum class PlacementChoice {
   megatron,  ///< rank order tensor, data, pipeline
   search,    ///< the search itself

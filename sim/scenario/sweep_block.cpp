@@ -20,13 +20,13 @@ void check_pointer(const JsonValue::Member& member, const std::string& at, Probl
       {pointer_join(at, nearest.empty() ? member.key : nearest)});
 }
 
-/// What is wrong with `value`, which is no object with something in it.
+/// Complaint about `value`, which is not a non-empty object.
 std::string object_complaint(const std::string& name, const JsonValue& value) {
   if (value.is_object()) return name + " is empty";
   return name + " is " + text_for_message(value) + ", which is not an object";
 }
 
-/// Whether the matrix has no such pointer, as far as it could be read; a misspelt one is what was meant.
+/// True if the matrix has no such pointer, as far as it could be read; a misspelt one counts as what was meant.
 bool is_missing_in(const JsonValue* matrix, const std::string& key, const std::string& at,
                    const Problems& problems) {
   if (matrix == nullptr || !matrix->is_object() || problems.is_spoiled(at)) return false;

@@ -8,7 +8,7 @@
 #include "core/testing.hpp"
 #include "scenario/scenario.hpp"
 
-/// What tests share that read scenarios; included by tests and their fixtures only.
+/// Fixtures of tests that read scenarios; included by tests and their fixtures only.
 namespace windtunnel::testing {
 
 /// A scenario written in place. The library is the shipped one unless a test brings its own.

@@ -6,7 +6,7 @@
 
 namespace windtunnel {
 
-/// How many (microbatch, model chunk) pairs a stage holds at once: from the start of a pair's forward pass to the end of its backward
+/// Number of (microbatch, model chunk) pairs that a stage holds at once, from the start of a pair's forward pass to the end of its backward
 /// pass, or of its weight gradient where the backward pass is split. 1F1B holds min(m, p - i) on stage i of p.
 struct InFlight {
   double all = 0;  ///< the most ever
@@ -14,7 +14,7 @@ struct InFlight {
       0;  ///< the most after the first backward pass, when the stage's gradients exist as well
 };
 
-/// Of a stage that runs its passes in this order. A pair counts as much as `weights` says of its chunk; none: each counts 1.
+/// Pairs in flight on a stage that runs its passes in this order. `weights`: weight of a pair, by chunk; empty: each counts 1.
 InFlight count_in_flight(const std::vector<Step>& order, const std::vector<double>& weights = {});
 /// The same for the stages of a plan, in stage order, in microbatches of the whole stage: each pair counts as its chunk's share of the
 /// stage's layers. MemoryInputs takes the two lists.

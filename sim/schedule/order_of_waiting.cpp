@@ -214,14 +214,14 @@ class Order {
 
   // ---- for those that never end ----
 
-  using Giver = StuckStream::Giver;
+  using Provider = StuckStream::Provider;
   template <class Predicate>
-  std::optional<Giver> giver_on(DeviceId device, const Predicate& gives) const {
+  std::optional<Provider> provider_on(DeviceId device, const Predicate& gives) const {
     for (const StreamState& stream : streams_) {
       if (stream.device != device) continue;
       const std::vector<Op>& ops = ops_of(stream);
       const auto op = std::find_if(ops.begin(), ops.end(), gives);
-      if (op != ops.end()) return Giver{device, stream.kind, &*op};
+      if (op != ops.end()) return Provider{device, stream.kind, &*op};
     }
     return std::nullopt;
   }
@@ -233,19 +233,19 @@ class Order {
   StuckStream describe(const StreamState& stream) {
     StuckStream stuck{stream.device, stream.kind, stream.next, stream.next, {}, {}, 0};
     if (stream.next->kind != OpKind::exchange) {
-      find_giver(stuck);
+      find_provider(stuck);
       return stuck;
     }
     const Op* const first = stream.next + 1;
-    for (const Op* op = first; op != first + stream.next->slot && !stuck.giver; ++op) {
+    for (const Op* op = first; op != first + stream.next->slot && !stuck.provider; ++op) {
       if (slot_of(stream, *op).arrival != never) continue;
       stuck.awaited = op;
-      find_giver(stuck);
+      find_provider(stuck);
     }
     return stuck;
   }
 
-  void find_giver(StuckStream& stuck) {
+  void find_provider(StuckStream& stuck) {
     const Op& op = *stuck.awaited;
     const ProgramDevice& device = set_.devices[stuck.device.index()];
     const auto is = [&op](OpKind kind) {
@@ -254,19 +254,19 @@ class Order {
     stuck.from = std::nullopt;
     if (op.kind == OpKind::wait) {
       stuck.from = stuck.device;
-      stuck.giver = giver_on(stuck.device, is(OpKind::record));
+      stuck.provider = provider_on(stuck.device, is(OpKind::record));
     } else if (op.kind == OpKind::send) {
       stuck.from = set_.channels[device.channels[op.peer].index()].to;
-      stuck.giver = giver_on(*stuck.from, is(OpKind::receive));
+      stuck.provider = provider_on(*stuck.from, is(OpKind::receive));
     } else if (op.kind == OpKind::receive) {
-      for (std::size_t c = 0; c < set_.channels.size() && !stuck.giver; ++c) {
+      for (std::size_t c = 0; c < set_.channels.size() && !stuck.provider; ++c) {
         if (set_.channels[c].to != stuck.device) continue;
         const DeviceId from = set_.channels[c].from;
-        stuck.giver = giver_on(from, [&](const Op& other) {
+        stuck.provider = provider_on(from, [&](const Op& other) {
           return is(OpKind::send)(other) && channel_of(from, other) == ChannelId{c};
         });
       }
-      if (stuck.giver) stuck.from = stuck.giver->device;
+      if (stuck.provider) stuck.from = stuck.provider->device;
     } else {
       const CollectiveId id = device.entered(op.slot);
       const std::vector<StreamState*>& entered = entered_instance(id, op.microbatch)->members;
@@ -275,7 +275,7 @@ class Order {
         const auto has = [member](const StreamState* stream) { return stream->device == member; };
         if (std::any_of(entered.begin(), entered.end(), has)) continue;
         stuck.from = member;
-        stuck.giver = giver_on(member, [&](const Op& other) {
+        stuck.provider = provider_on(member, [&](const Op& other) {
           return other.kind == OpKind::collective &&
                  set_.devices[member.index()].collectives[other.slot] == id;
         });
@@ -307,10 +307,11 @@ std::vector<StuckStream> for_each_wait(const ProgramSet& programs,
 std::vector<WaitCycle> cyclic_waits(const std::vector<StuckStream>& stuck) {
   const std::size_t none = stuck.size();
   const auto next = [&stuck](std::size_t i) {
-    const auto& giver = stuck[i].giver;
-    const auto found = std::find_if(stuck.begin(), stuck.end(), [&giver](const StuckStream& other) {
-      return giver && other.device == giver->device && other.stream == giver->stream;
-    });
+    const auto& provider = stuck[i].provider;
+    const auto found =
+        std::find_if(stuck.begin(), stuck.end(), [&provider](const StuckStream& other) {
+          return provider && other.device == provider->device && other.stream == provider->stream;
+        });
     return static_cast<std::size_t>(found - stuck.begin());
   };
   // Each waits for one other at most, so that from each the waits lead into a cycle or to an end.
@@ -333,9 +334,9 @@ std::string cycle_text(const WaitCycle& cycle,
                        const std::function<std::string(DeviceId, const Op*)>& name) {
   std::string text = name(cycle.front().device, cycle.front().op);
   for (std::size_t i = 0; i < cycle.size(); ++i) {
-    const StuckStream::Giver& giver = *cycle[i].giver;
-    const std::string awaited = name(giver.device, giver.op),
-                      stands = name(giver.device, cycle[(i + 1) % cycle.size()].op);
+    const StuckStream::Provider& provider = *cycle[i].provider;
+    const std::string awaited = name(provider.device, provider.op),
+                      stands = name(provider.device, cycle[(i + 1) % cycle.size()].op);
     text += (i > 0 ? ", which waits for " : " waits for ") + awaited;
     if (awaited != stands) text += ", which comes after " + stands;
   }

@@ -24,7 +24,7 @@ struct WaitStep {
 
 /// A stream that never ends.
 struct StuckStream {
-  struct Giver {
+  struct Provider {
     DeviceId device;
     Stream stream;
     const Op* op;
@@ -36,14 +36,14 @@ struct StuckStream {
   const Op* awaited;
   /// The device that should give what is awaited, and its op; nothing where there is none.
   std::optional<DeviceId> from;
-  std::optional<Giver> giver;
+  std::optional<Provider> provider;
   std::size_t entered = 0;  ///< of a collective: how many members have
 };
 
 /// By channel: the slots of its messages in the order in which they go.
 using MessageOrder = std::vector<std::vector<std::uint32_t>>;
 
-/// Who waits for whom in `programs`, whatever the durations: visits every op that takes time or that others wait for, each behind those it
+/// The wait relation of `programs`, independent of durations: visits every op that takes time or that others wait for, each after those it
 /// waits for. This is the only place besides the player that knows the rules; with durations a visitor has the longest path
 /// (timeline/critical_path.cpp, search/placement_objective.cpp), without them what can never happen (schedule/schedule_check.cpp,
 /// engine/program_check.cpp). The rules:
@@ -56,7 +56,7 @@ using MessageOrder = std::vector<std::vector<std::uint32_t>>;
 ///     1: compute F0 of device 0   waits for 0, 0
 ///     2: send of device 0         waits for 1, 0     the message, the first of its channel
 ///     3: compute F0 of device 1   waits for 0, 2     what its stream did before, and the message
-/// Where an op waits for more than two steps, steps that are no more than "both have ended" come before it.
+/// An op that waits for more than two steps is preceded by steps that only mean "both have ended".
 ///
 /// Messages of a channel go in the order of `messages`; first come, first served where it is empty, which is what the player does
 /// unless two streams of a device send into one channel. Returns the streams that never end, by device and stream.

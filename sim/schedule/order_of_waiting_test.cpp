@@ -98,9 +98,9 @@ TEST_CASE("streams that never end say what they wait for, and who would give it"
   mutable_set.programs[1].streams[0].back().peer = 1;
   const std::vector<StuckStream> stuck = for_each_wait(mutable_set, [](const WaitStep&) {});
   REQUIRE(stuck.size() == 4);
-  CHECK(stuck[0].giver->device == DeviceId{1});
-  CHECK(stuck[2].giver->op == &mutable_set.programs[1].streams[0][3]);
-  CHECK(!stuck[3].giver);
+  CHECK(stuck[0].provider->device == DeviceId{1});
+  CHECK(stuck[2].provider->op == &mutable_set.programs[1].streams[0][3]);
+  CHECK(!stuck[3].provider);
   const std::vector<WaitCycle> cycles = cyclic_waits(stuck);
   REQUIRE(cycles.size() == 1);
   REQUIRE(cycles[0].size() == 2);

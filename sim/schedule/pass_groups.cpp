@@ -5,7 +5,7 @@
 namespace windtunnel {
 namespace {
 
-/// Whether `order` alternates between the directions, instead of running all forwards before the first backward.
+/// True if `order` alternates between the directions, instead of running all forwards before the first backward.
 bool has_steady_phase(const std::vector<Step>& order) {
   return !std::is_partitioned(order.begin(), order.end(),
                               [](const Step& step) { return step.phase == Phase::forward; });

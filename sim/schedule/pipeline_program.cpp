@@ -125,7 +125,7 @@ class StageMessages {
     return (two_parts ? 2 : 1) * second_slots_;
   }
 
-  /// What a pass receives or sends.
+  /// The message that a pass receives or sends.
   std::optional<Op> message(OpKind kind, const Step& step) const {
     if (step.phase == Phase::weight_gradient) return std::nullopt;
     const Phase phase = step.phase == Phase::forward ? Phase::activation : Phase::gradient;
@@ -159,7 +159,7 @@ class StageMessages {
                  [static_cast<std::size_t>(from.chunk) * microbatches_ + message.microbatch];
   }
 
-  /// Whether any message may be.
+  /// True if any message may be compressed.
   bool compresses() const {
     return shape_->compressed.activations != CodecParts::none ||
            shape_->compressed.gradients != CodecParts::none;
@@ -181,7 +181,7 @@ class StageMessages {
     return neighbours;
   }
 
-  /// Who gets a chunk's activations or gradients, and who sends them to it.
+  /// The chunk that gets a chunk's activations or gradients, and the one that sends them to it.
   const std::optional<ChunkPlace>& receiver(Phase phase, int chunk) const {
     const Neighbours& neighbours = neighbours_[static_cast<std::size_t>(chunk)];
     return phase == Phase::activation ? neighbours.behind : neighbours.before;
@@ -192,7 +192,7 @@ class StageMessages {
     return phase == Phase::activation ? neighbours.before : neighbours.behind;
   }
 
-  /// Whether a chunk sends towards higher stages, round from the last to the first.
+  /// True if a chunk sends towards higher stages, round from the last to the first.
   bool sends_up(Phase phase, int chunk) const {
     return map_.goes_up(chunk) == (phase == Phase::activation);
   }
@@ -253,7 +253,7 @@ class ReductionWriter {
       if (step.phase != Phase::forward) last_pass_[step.chunk] = step;
   }
 
-  /// Whether gradients of the step's chunk are reduced in this pass.
+  /// True if gradients of the step's chunk are reduced in this pass.
   bool reduces(const Step& step) const {
     switch (shape_->gradient_reduction) {
       case GradientReduction::none:
@@ -266,7 +266,7 @@ class ReductionWriter {
     return false;
   }
 
-  /// Whether they are reduced beside it, in buckets.
+  /// True if they are reduced beside it, in buckets.
   bool overlaps() const {
     return !shape_->reductions.empty() && !shape_->reductions.front().empty() &&
            shape_->reductions.front().front().overlap == Overlap::trailing;
@@ -349,7 +349,7 @@ class ReductionWriter {
   std::vector<Step> last_pass_;  ///< by chunk: where its gradients are complete
 };
 
-/// Which operations of a pass are awaited, and the event at the end of each of them.
+/// Operations of a pass that others wait for, and the event at the end of each.
 class Ends {
  public:
   explicit Ends(const PlacedPass& pass)
@@ -368,7 +368,7 @@ class Ends {
   std::vector<std::uint32_t> awaited_, event_of_;
 };
 
-/// What an event at the end of an operation stands for: gathers and scatters of a pass queue on one stream.
+/// Traffic that an event at the end of an operation belongs to: gathers and scatters of a pass queue on one stream.
 Traffic event_traffic(Label label) {
   if (row_of(label).part == Part::expert_comm) return Traffic::expert_dispatch;
   if (row_of(label).part == Part::context_comm) return Traffic::context;
@@ -592,7 +592,7 @@ class StageWriter {
   StageProgram take() { return writer_.take(); }
 
  private:
-  /// What runs on the codec for a message.
+  /// Adds the codec's work for a message.
   void codec(Stream stream, Phase phase, const Op& message) {
     const bool activation = message.phase == Phase::activation;
     const DeviceRow row =
@@ -632,7 +632,7 @@ class StageWriter {
     for_each_message(kind, group, [&](const Op& message) { messages_.add_parts(message, ops); });
   }
 
-  /// Whether a message goes to, or comes from, the next stage.
+  /// True if a message goes to, or comes from, the next stage.
   static bool with_next(const Op& op) {
     return (op.kind == OpKind::send) == (op.phase == Phase::activation);
   }

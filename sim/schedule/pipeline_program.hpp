@@ -23,7 +23,7 @@ enum class ChunkRow : std::uint16_t {
   beside_reduction,  ///< what a piece takes longer while the one before it is reduced
 };
 inline constexpr int num_chunk_rows = 9;
-/// Of a pass that is one op, and of one that runs beside a pass of the other direction (never a whole backward pass).
+/// Row of a pass that is one op, and of one that overlaps with a pass of the other direction (never a whole backward pass).
 constexpr ChunkRow row_of_pass(Direction direction) { return static_cast<ChunkRow>(direction); }
 constexpr ChunkRow overlapped_row(Direction direction) {
   if (direction == Direction::forward) return ChunkRow::overlapped_forward;
@@ -85,7 +85,7 @@ constexpr std::uint32_t num_work_rows(int chunks, bool compresses) {
   return compresses ? row_of(ReductionRow::encode, {chunks}, chunks)
                     : row_of(DeviceRow::encode_activation, chunks);
 }
-/// Whether `row` is of what a device does once, after its passes: optimizer, overhead, and the codec of its collectives.
+/// True for rows of work that a device does once, after its passes: optimizer, overhead, and the codec of its collectives.
 constexpr bool is_after_passes(std::uint16_t row, int chunks) {
   return (row >= row_of(DeviceRow::optimizer, chunks) &&
           row < row_of(DeviceRow::encode_activation, chunks)) ||
@@ -110,10 +110,10 @@ constexpr std::uint32_t slot_of(ReductionSlot slot, Reduction of) {
   return of_device + of_reduction * static_cast<std::uint32_t>(of.index()) +
          static_cast<std::uint32_t>(slot);
 }
-/// Those that a device enters after its passes come first.
+/// Number of slots of collectives that a device enters after its passes; they come first.
 inline constexpr std::uint32_t num_device_collectives = slot_of(ReductionSlot::first, {0});
 
-/// Where an operation of the end of an iteration has its place: a collective a slot, a kernel a row.
+/// Place of an operation of the end of an iteration: a collective's slot, a kernel's row.
 struct EndPlace {
   Phase phase = Phase::overhead;
   std::uint32_t slot = 0;
@@ -125,7 +125,7 @@ EndPlace end_place(Label label);
 constexpr std::uint32_t num_collective_slots(int chunks) {
   return slot_of(ReductionSlot::first, {chunks});
 }
-/// Where the operations of a stage's passes have their rows and collectives, behind all others, when they are played one by one.
+/// Places of the rows and collectives of a stage's operations, behind all others, if passes are simulated operation by operation.
 class OperationPlaces {
  public:
   OperationPlaces(const StageOperations& chunks, const std::vector<Direction>& played);
@@ -147,7 +147,8 @@ class OperationPlaces {
   std::vector<EnumArray<Direction, std::uint32_t>> first_;  ///< by chunk
 };
 
-/// Whether a collective is played over links when operations are: those of replicas, and those of tensor groups across nodes.
+/// True if a collective is simulated as flows over links when passes are simulated operation by operation: those of replicas, and those of
+/// tensor groups across nodes.
 bool is_played_on_network(Label label, bool tensor_crosses_nodes);
 
 /// The direction of a step's pass.
@@ -201,7 +202,7 @@ struct PipelineShape {
   /// Bucket.register_grad_ready in megatron/core/distributed/grad_buffer.py, Megatron-LM core_v0.4.0; one bucket a layer is own.
   std::vector<std::vector<Operation>> reductions = {};
   int gradient_buckets = 1;
-  /// What the stage does when its passes have ended: end_of_iteration().
+  /// Operations of the stage after its passes: end_of_iteration().
   std::vector<Operation> end{kernel(Label::optimizer_step, {}),
                              kernel(Label::iteration_overhead, {})};
   CompressedTraffic compressed;

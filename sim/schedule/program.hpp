@@ -42,8 +42,8 @@ struct Op {
 };
 static_assert(sizeof(Op) == 16);
 
-/// How often each op of programs happens that stand for a longer iteration: as many times more as a steady state was left out for ops of
-/// the microbatches from `begin` to before `end`, and once for all others.
+/// Number of times that each op happens in programs that stand for a longer iteration: once, plus the periods of steady state left out for
+/// ops of the microbatches in [begin, end); once for all others.
 struct Repeats {
   std::uint32_t begin = 0, end = 0;
   int left_out = 0;
@@ -64,8 +64,8 @@ constexpr std::uint32_t layer_of(const Op& op) {
   return op.kind == OpKind::compute ? op.slot : op.work;
 }
 
-/// The ops of one pipeline stage, stream by stream. All replicas of the stage play the same
-/// program.
+/// The ops of one pipeline stage, stream by stream, in the order in which each stream runs them. All replicas of the stage run the same
+/// program. A stream does one op after the other; streams of a device meet only in events, collectives and messages.
 struct StageProgram {
   EnumArray<Stream, std::vector<Op>> streams;
   std::vector<StageId> targets;  ///< outgoing channels: the stages this one sends to
@@ -74,7 +74,8 @@ struct StageProgram {
   std::uint32_t num_collectives = 0;
 };
 
-/// One row of a device's work table.
+/// One row of a device's work table: a compute op that refers to it occupies its stream for `duration`. Times are those of the work on an
+/// idle node and network, as lower/stage_cost_table.cpp writes them; noise, and launches that come too late, make an op longer.
 struct Work {
   Seconds duration{};
   PassTimes parts{};       ///< in this order inside the span
@@ -106,8 +107,8 @@ struct Collective {
   std::vector<CollectiveFlow> flows;
   Bytes traffic_bytes{};  ///< sent by all members together
   Bytes payload{};        ///< what one rank of a ring holds
-  /// Where tokens are not spread evenly (ProgramSet::fullness): of `fixed`, what goes in proportion to them, as all bytes of flows do; and
-  /// where its draws begin, 0 where it has none.
+  /// If tokens are not spread evenly (ProgramSet::fullness): the part of `fixed` that is proportional to them, as all bytes of flows are,
+  /// and the index of its first draw; 0: it has none.
   Seconds varying{};
   std::uint32_t draws = 0;
 };
@@ -132,13 +133,21 @@ struct DrawnRows {
   /// By row: where the rows begin that stand for it, those of all microbatches of a layer one after the other; 0: it stands for itself.
   std::vector<std::uint32_t> first;
   std::uint32_t microbatches = 0;
-  /// Where a layer and microbatch have their place. Layers count from 1; 0, of none, is the first.
+  /// Index of a layer and microbatch. Layers count from 1; 0, no layer, counts as the first.
   std::uint32_t place(std::uint32_t layer, std::uint32_t microbatch) const {
     return (layer > 0 ? layer - 1 : 0) * microbatches + microbatch;
   }
 };
 
-/// Everything the engine plays: programs, who plays which, what things cost.
+/// A whole iteration as the engine simulates it: one program per pipeline stage, the devices that run them, and the tables of durations,
+/// message sizes, channels and collectives that programs refer to by index. Programs hold no times, so all replicas of a stage share one.
+/// 1F1B on two stages with three microbatches, eager sends (F, B: passes; f, b: messages; > send, < receive):
+///
+///   stage 0:  F0 >f0 F1 >f1 <b0 B0 F2 >f2 <b1 B1 <b2 B2 optimizer overhead
+///   stage 1:  <f0 F0 B0 >b0 <f1 F1 B1 >b1 <f2 F2 B2 >b2 optimizer overhead
+///
+/// build_programs() (lower/program_builder.hpp) makes it from a plan, and play() (engine/player.hpp) simulates it on a Network. The critical
+/// path, the traces and the traffic of links are derived from it and from the events of that simulation.
 struct ProgramSet {
   std::vector<StageProgram> programs;
   std::vector<ProgramDevice> devices;
@@ -151,7 +160,7 @@ struct ProgramSet {
   /// Tokens of the fullest rank of an exchange over their mean over all draws, in the places of DrawnRows. The first one is of no draw.
   std::vector<double> fullness;
 
-  /// What a compute op of the device takes.
+  /// The row of a compute op of the device.
   const Work& work_of(const ProgramDevice& device, const Op& op) const {
     return work[row_of(device.work_base, op)];
   }

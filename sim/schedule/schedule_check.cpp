@@ -25,9 +25,9 @@ bool has_weight_gradients(const ScheduleOrders& orders) {
 }
 
 /// Looks every pass up once, then what each waits for.
-class Examination {
+class ScheduleChecker {
  public:
-  explicit Examination(const ScheduleOrders& orders)
+  explicit ScheduleChecker(const ScheduleOrders& orders)
       : orders_(orders),
         map_(orders.shape.chunk_map()),
         splits_(has_weight_gradients(orders)),
@@ -41,7 +41,7 @@ class Examination {
 
   bool splits() const { return splits_; }
   std::vector<ScheduleFault> take_faults() { return std::move(faults_); }
-  /// Of a pass in the order of its stage; `nowhere` until it is found.
+  /// Position of a pass in the order of its stage; `nowhere` until it is found.
   std::size_t& position(std::size_t stage, const Step& step) {
     return positions_[stage * passes_of_stage() + number(step)];
   }
@@ -117,7 +117,7 @@ class Examination {
                : "";
   }
 
-  /// Where what a pass needs comes from: the same pass of the part of the model before it, for a backward pass behind it.
+  /// Source of a pass's input: the same pass of the preceding part of the model, for a backward pass the following one.
   std::optional<ChunkPlace> source(const ChunkPlace& here, Phase phase) const {
     if (phase == Phase::weight_gradient) return std::nullopt;
     return phase == Phase::forward ? map_.previous(here) : map_.next(here);
@@ -188,10 +188,10 @@ Step pass_of(const Op& op) { return {op.phase, op.chunk, op.microbatch}; }
 }  // namespace
 
 std::vector<ScheduleFault> check_schedule(const ScheduleOrders& orders) {
-  Examination examination(orders);
-  std::vector<ScheduleFault> faults = examination.take_faults();
+  ScheduleChecker checker(orders);
+  std::vector<ScheduleFault> faults = checker.take_faults();
   if (!faults.empty()) return faults;
-  ProgramSet programs = examination.programs();
+  ProgramSet programs = checker.programs();
   const auto name = [](DeviceId device, const Op* op) {
     return "stage " + std::to_string(device.index()) + " " + token_of(pass_of(*op));
   };
@@ -204,7 +204,7 @@ std::vector<ScheduleFault> check_schedule(const ScheduleOrders& orders) {
       if (goes_on && cycle.size() > 1) continue;
       const std::size_t stage = cycle.front().device.index();
       const Step pass = pass_of(*cycle.front().op);
-      faults.push_back({StageId{stage}, examination.position(stage, pass),
+      faults.push_back({StageId{stage}, checker.position(stage, pass),
                         "the schedule never finishes: " + cycle_text(cycle, name)});
       for (Op& op : programs.programs[stage].streams[static_cast<std::size_t>(Stream::compute)])
         if (pass_of(op) == pass && (op.kind == OpKind::wait || op.kind == OpKind::receive))
@@ -215,10 +215,10 @@ std::vector<ScheduleFault> check_schedule(const ScheduleOrders& orders) {
 }
 
 ScheduleTiming time_schedule(const ScheduleOrders& orders) {
-  Examination examination(orders);
-  WT_EXPECT(examination.take_faults().empty());
+  ScheduleChecker checker(orders);
+  WT_EXPECT(checker.take_faults().empty());
   ScheduleTiming timing;
-  timing.splits = examination.splits();
+  timing.splits = checker.splits();
   timing.begin.resize(orders.of_stage.size());
   std::vector<int> ends{0};  // by step of the order of waiting
   const auto add = [&](const WaitStep& step) {
@@ -229,7 +229,7 @@ ScheduleTiming time_schedule(const ScheduleOrders& orders) {
     ends.back() += ScheduleTiming::length_of(step.op->phase, timing.splits);
     timing.end = std::max(timing.end, ends.back());
   };
-  WT_EXPECT(for_each_wait(examination.programs(), add).empty());
+  WT_EXPECT(for_each_wait(checker.programs(), add).empty());
   for (const Step& step : orders.of_stage.front())
     timing.busy += ScheduleTiming::length_of(step.phase, timing.splits);
   return timing;

@@ -25,7 +25,7 @@ std::vector<ScheduleFault> check_schedule(const ScheduleOrders& orders);
 
 /// When each pass of a legal schedule runs if stages are equal and messages take no time.
 struct ScheduleTiming {
-  /// How long a pass takes in the figures of the papers: backward twice as long as forward, or in two halves.
+  /// Length of a pass in the figures of the papers: backward takes twice as long as forward, or is in two halves.
   static int length_of(Phase phase, bool splits) {
     return phase == Phase::backward && !splits ? 2 : 1;
   }

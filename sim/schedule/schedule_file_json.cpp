@@ -61,7 +61,7 @@ class ScheduleFileReader {
   }
 
  private:
-  /// What the passes are read by, and they themselves.
+  /// True if the passes, and the keys by which they are read, have no problem.
   bool is_sound() const {
     return reader_.are_sound({"stages", "microbatches", "chunks", "chunk_path", "orders"});
   }

@@ -7,7 +7,7 @@
 namespace windtunnel {
 namespace {
 
-/// What is wrong with a file; empty when nothing is.
+/// Complaint about a file; empty: none.
 std::string complaint(const std::string& text) {
   Problems problems;
   JsonValue value =

@@ -3,18 +3,18 @@
 #include <cmath>
 
 #include "report/report_words.hpp"
-#include "search/lottery_fixtures.hpp"
+#include "search/random_scenario_fixtures.hpp"
 
 namespace windtunnel {
 namespace {
 
-// Where transfers of a pass (tokens on their way to experts, parts of sequences, gathered weights) meet messages or one another on a link,
+// If transfers of a pass (tokens sent to experts, parts of sequences, gathered weights) meet messages or each other on a link,
 // a pass that is one number does not see it: docs/limits.md says by how much.
 TEST_CASE("passes as one number take as long as operation by operation where no transfers meet") {
   constexpr double same = 1e-9, most_when_they_meet = 0.1, most_when_they_fill_the_links = 0.3;
   int without_contention = 0, beyond = 0;
   const int checked =
-      for_each_drawn_plan(BaseLottery(11), 600, 9, [&](const Scenario& base, const Plan& plan) {
+      for_each_drawn_plan(RandomBases(11), 600, 9, [&](const Scenario& base, const Plan& plan) {
         CAPTURE(base.name);
         CAPTURE(detail::plan_text(plan.training, plan.parallel));
         const double pass = time_of(base, plan, Detail::pass, make_native_engine),

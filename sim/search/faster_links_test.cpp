@@ -5,7 +5,7 @@
 
 #include "lower/program_builder.hpp"
 #include "report/report_words.hpp"
-#include "search/lottery_fixtures.hpp"
+#include "search/random_scenario_fixtures.hpp"
 
 namespace windtunnel {
 namespace {
@@ -56,7 +56,7 @@ void check_faster_links(const Scenario& scenario, const Plan& plan) {
 
 TEST_CASE("no plan that rank tries is slower where links are faster") {
   const int checked =
-      for_each_drawn_plan(BaseLottery(5), 300, 6, [](const Scenario& base, const Plan& plan) {
+      for_each_drawn_plan(RandomBases(5), 300, 6, [](const Scenario& base, const Plan& plan) {
         CAPTURE(base.name);
         CAPTURE(detail::plan_text(plan.training, plan.parallel));
         check_faster_links(base, plan);
@@ -65,8 +65,8 @@ TEST_CASE("no plan that rank tries is slower where links are faster") {
 }
 
 TEST_CASE("no scenario is slower where links are faster") {
-  ScenarioLottery lottery(5);
-  for (const Scenario& scenario : draw_scenarios(lottery, 300 / one_in)) {
+  RandomScenarios random(5);
+  for (const Scenario& scenario : draw_scenarios(random, 300 / one_in)) {
     CAPTURE(scenario.name);
     check_faster_links(scenario, scenario.plan);
   }

@@ -52,7 +52,7 @@ std::string text_of(const std::filesystem::path& file) {
   return text.str();
 }
 
-/// What a golden scenario's simulation is judged by.
+/// Outputs by which a golden scenario's simulation is judged.
 struct Judged {
   std::string report;  ///< without wall time
   std::string faults;  ///< what else is wrong; empty when nothing is
@@ -99,7 +99,7 @@ std::string faults_of_memory(const MemoryAccount& memory) {
 std::string judge(const std::filesystem::path& file) {
   ReadOptions reading;
   reading.left = LeftToCaller::neighbours_and_placement;
-  const Scenario scenario = settled(read_scenario(file, Library{root}, reading));
+  const Scenario scenario = prepare_scenario(read_scenario(file, Library{root}, reading));
   SimulateOptions options;
   constexpr std::size_t most_traced = 1024;  // checking a trace of more devices takes minutes
   options.keep_timeline = scenario.plan.devices.size() <= most_traced;

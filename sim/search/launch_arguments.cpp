@@ -21,14 +21,14 @@ std::string megatron_deepspeed_arguments(const Plan& plan) {
   const auto add = [&](bool is_needed, const std::string& argument) {
     if (is_needed) arguments += (arguments.empty() ? "" : " ") + argument;
   };
-  const auto add_ways = [&](const char* name, int ways) {
-    add(ways > 1, std::string(name) + " " + std::to_string(ways));
+  const auto add_degree = [&](const char* name, int degree) {
+    add(degree > 1, std::string(name) + " " + std::to_string(degree));
   };
-  add_ways("--tensor-model-parallel-size", parallel.tensor);
-  add_ways("--pipeline-model-parallel-size", parallel.pipeline);
-  add_ways("--moe-expert-parallel-size", parallel.expert);
+  add_degree("--tensor-model-parallel-size", parallel.tensor);
+  add_degree("--pipeline-model-parallel-size", parallel.pipeline);
+  add_degree("--moe-expert-parallel-size", parallel.expert);
   if (parallel.context_method == ContextMethod::all_to_all)
-    add_ways("--ds-sequence-parallel-size", parallel.context);
+    add_degree("--ds-sequence-parallel-size", parallel.context);
   add(parallel.tensor > 1 && parallel.sequence_parallel, "--sequence-parallel");
   add(training.recompute == Recompute::full,
       "--checkpoint-activations --deepspeed-activation-checkpointing");
@@ -38,7 +38,7 @@ std::string megatron_deepspeed_arguments(const Plan& plan) {
   return arguments;
 }
 
-/// What DeepSpeed does otherwise than the plan, or not at all.
+/// Features of the plan that DeepSpeed does differently, or not at all.
 std::vector<std::string> deepspeed_lacks(const Plan& plan) {
   const Parallel& parallel = plan.parallel;
   const Training& training = plan.training;
@@ -101,7 +101,7 @@ std::optional<std::string> schedule_of(const Schedule& schedule) {
   return std::nullopt;
 }
 
-/// Replicas that hold a whole copy, and those that share one: data parallel ways alone, context is counted apart.
+/// Replicas that hold a whole copy, and those that share one: the data-parallel degree alone, without context.
 std::pair<int, int> replicated_and_sharded(const Parallel& parallel) {
   if (parallel.zero_stage == 0) return {parallel.data, 1};
   if (parallel.zero_group == 0) return {1, parallel.data};

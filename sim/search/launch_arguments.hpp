@@ -21,7 +21,7 @@ LaunchArguments deepspeed_config(const Plan& plan);
 /// Model and data stay those of the configuration.
 LaunchArguments torchtitan_config(const Plan& plan, int sequence);
 
-/// Which GPU plays which rank, a line each: "12 node1 4" is rank 12 on GPU 4 of the cluster's second node.
+/// The GPU of each rank, a line each: "12 node1 4" is rank 12 on GPU 4 of the cluster's second node.
 std::string host_map(const Plan& plan, const Platform& platform);
 
 }  // namespace windtunnel

@@ -30,7 +30,7 @@ bool has(const LaunchArguments& launch, const std::string& argument) {
   return std::count(launch.arguments.begin(), launch.arguments.end(), argument) == 1;
 }
 
-TEST_CASE("a plain plan is the ways, the batches and the precision") {
+TEST_CASE("a plain plan is the degrees, the batches and the precision") {
   CHECK(words(megatron_arguments(plan_of(R"({"tensor": 8, "pipeline": 2})"))) ==
         "--tensor-model-parallel-size 8 --pipeline-model-parallel-size 2 --global-batch-size 64 "
         "--micro-batch-size 2 --fp16");
@@ -96,7 +96,7 @@ TEST_CASE("recomputation of some layers is Megatron-LM's method block, or left o
   CHECK(of(R"({"every": 2})").notes.size() == of(R"({"first": 3})").notes.size() + 1);
 }
 
-TEST_CASE("ways of sharing out and cutting experts are arguments where there are any") {
+TEST_CASE("degrees of expert and expert tensor parallelism are arguments where there are any") {
   const Plan plan =
       scenario_from(R"({"model": {"layers": 12, "hidden": 1024, "heads": 16, "sequence": 1024,
       "vocab": 51200, "moe": {"experts": 8, "top_k": 2, "ffn_hidden": 1024}}, "platform": "selene-a100", "nodes": 2,
@@ -185,12 +185,12 @@ TEST_CASE("what DeepSpeed's JSON cannot say is in the notes") {
   };
   CHECK(notes(R"({"data": 16})") ==
         "the data-parallel degree follows from the number of processes: 16 make 16");
-  const std::string ways = notes(R"({"tensor": 4, "pipeline": 2, "data": 2, "zero_stage": 3,
+  const std::string sharded = notes(R"({"tensor": 4, "pipeline": 2, "data": 2, "zero_stage": 3,
                                      "stage_layers": [7, 5]})",
-                                 R"(, "recompute": "full")");
+                                    R"(, "recompute": "full")");
   for (const char* part : {"--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2",
                            "--checkpoint-activations", "refuses zero_stage 3", "stage_layers"})
-    CHECK_MESSAGE(says(ways, part), part);
+    CHECK_MESSAGE(says(sharded, part), part);
   CHECK(says(notes(R"({"data": 16, "zero_stage": 3, "reshard_after_forward": false})"),
              "reshard_after_forward"));
   CHECK(says(notes(R"({"tensor": 4, "sequence_parallel": true})"), "--sequence-parallel"));

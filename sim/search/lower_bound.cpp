@@ -150,8 +150,8 @@ class LeastTimes {
     return way.latency + bytes(message) / rate;
   }
 
-  /// Of two messages that are posted at the same time, until both have arrived. Both pass each link that they share, the first no earlier
-  /// than after its latency.
+  /// Bound of two messages that are posted at the same time, until both have arrived. Both cross each link that they share, the first no
+  /// earlier than after its latency.
   Seconds both(const StageMessage& one, const StageMessage& other) const {
     Seconds least = std::max(message(one), message(other));
     const Channel &way = channel(one), &other_way = channel(other);
@@ -178,7 +178,7 @@ class LeastTimes {
     return std::max(Seconds{0}, whole - before_buckets(device, chunk) * buckets(device));
   }
 
-  /// What of the pass that reduces them must have run before its first bucket: a piece, where it is cut into pieces.
+  /// Time of the reducing pass that must have run before its first bucket: a piece, if it is cut into pieces.
   Seconds before_buckets(DeviceId device, int chunk) const {
     if (plan_.nodes_per_tensor_group > 1) return Seconds{0};  // buckets follow layers
     return row(device, row_of(ChunkRow::last_piece, chunk));
@@ -198,7 +198,7 @@ class LeastTimes {
     WT_UNREACHABLE();
   }
 
-  /// Of messages of which some are compressed: the fewest bytes that one of them has.
+  /// Fewest bytes of a message, if some of these messages are compressed.
   Bytes bytes(const StageMessage& message) const {
     const auto size = [this](MessageRow row) {
       return built_.programs.message_bytes[static_cast<std::size_t>(row)];
@@ -262,8 +262,7 @@ class LeastTimes {
 /// none of its messages is under way before the device enters it.
 class StageExchanges {
  public:
-  /// Of those up to the last backward pass in the stage's `order`. None where messages leave by themselves, or go other ways than round
-  /// and round.
+  /// Exchanges up to the last backward pass in the stage's `order`. None if messages are eager, or if the chunk path is not a loop.
   StageExchanges(const Plan& plan, const std::vector<Step>& order, StageId stage)
       : plan_(plan), stage_(static_cast<int>(stage.index())) {
     if (plan.parallel.pipeline_send == PipelineSend::blocking_pairs &&
@@ -325,7 +324,7 @@ class StageExchanges {
     }
   }
 
-  /// What the passes of a group send, or else what they wait for: at the ends of the model there is nothing.
+  /// Messages that the passes of a group send, or else the ones they wait for; none at the ends of the model.
   Messages messages_of(PassGroup group, bool are_sent) const {
     Messages messages;
     for (const Step& step : group) {
@@ -381,8 +380,8 @@ class Bound {
  private:
   int chunks() const { return plan_.parallel.virtual_pipeline; }
 
-  /// How the orders of the stages end, and which exchanges they have. Not looked up where nothing else can be, and a schedule that the
-  /// user wrote is taken for one that ends anyhow.
+  /// Reads the ends of the stages' orders, and their exchanges. Skipped if only one end is possible; a schedule that the
+  /// user wrote is assumed to end in any way.
   void read_orders() {
     weight_gradients_at_the_end_.assign(static_cast<std::size_t>(plan_.parallel.pipeline),
                                         std::vector<int>(static_cast<std::size_t>(chunks()), 0));
@@ -430,12 +429,13 @@ class Bound {
     return all;
   }
 
-  /// Of the devices of one part of one replica: the end of their passes.
+  /// Bounds the end of the passes of the devices of one part of one replica.
   void end_passes(int replica, int part) {
     const int p = plan_.parallel.pipeline;
     const auto device = [&](int stage) { return plan_.device(replica, StageId{stage}, part); };
     std::vector<Seconds> fill(static_cast<std::size_t>(p));
-    const bool from_both_ends = plan_.parallel.schedule->is_both_ways();  // then no end is empty
+    const bool from_both_ends =
+        plan_.parallel.schedule->is_bidirectional();  // then no end is empty
     for (int s = 0; !from_both_ends && s + 1 < p; ++s)
       fill[static_cast<std::size_t>(s) + 1] =
           fill[static_cast<std::size_t>(s)] + least_.forward(device(s), 0) +
@@ -584,7 +584,7 @@ class KernelBound {
   Seconds seconds() const {
     const auto p = stages_.size();
     std::vector<Seconds> fill(p);
-    for (std::size_t s = 0; !plan_.parallel.schedule->is_both_ways() && s + 1 < p; ++s)
+    for (std::size_t s = 0; !plan_.parallel.schedule->is_bidirectional() && s + 1 < p; ++s)
       fill[s + 1] = fill[s] + forward(s, 0);
     Seconds last{}, drained{};
     for (std::size_t s = p; s-- > 0;) {
@@ -611,8 +611,8 @@ class KernelBound {
     op.work = row;
     return set_.work_of(stages_[stage], op);
   }
-  /// Where passes are played operation by operation, exchanges may hide behind anything; kernels and the collectives of a tensor group
-  /// in the node are in each other's way.
+  /// If passes are simulated operation by operation, exchanges may hide behind anything; kernels and the collectives of a tensor group
+  /// in the node exclude each other.
   Seconds pass(std::size_t stage, ChunkRow which, int chunk) const {
     const Work& done = work(stage, row_of(which, chunk));
     if (!plays_operations_) return done.duration;

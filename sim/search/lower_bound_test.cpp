@@ -9,7 +9,7 @@
 
 #include "core/problem.hpp"
 #include "report/report_words.hpp"
-#include "search/lottery_fixtures.hpp"
+#include "search/random_scenario_fixtures.hpp"
 #include "search/testing.hpp"
 #include "simulate/built_scenario.hpp"
 #include "simulate/simulate.hpp"
@@ -59,12 +59,12 @@ TEST_CASE("the bound holds where passes run at once, from both ends and in a V")
 }
 
 TEST_CASE("the bound is never above the simulated time, and near it on average") {
-  ScenarioLottery lottery(1);
+  RandomScenarios random(1);
   constexpr int batches = 4;
   constexpr std::size_t batch = 40;  // scenarios that are in memory while children are forked
   double sum = 0;
   for (int i = 0; i < batches; ++i) {
-    const std::vector<Scenario> scenarios = draw_scenarios(lottery, batch);
+    const std::vector<Scenario> scenarios = draw_scenarios(random, batch);
     const std::vector<Seconds> times = simulated_times(scenarios);
     for (std::size_t k = 0; k < scenarios.size(); ++k) {
       CAPTURE(scenarios[k].name);
@@ -218,7 +218,7 @@ TEST_CASE("the bound holds for every draw of tokens that are not spread evenly")
 
 TEST_CASE("the bound holds for whatever rank tries, on every platform and release") {
   const int checked =
-      for_each_drawn_plan(BaseLottery(7), 200, 40, [](const Scenario& base, const Plan& plan) {
+      for_each_drawn_plan(RandomBases(7), 200, 40, [](const Scenario& base, const Plan& plan) {
         CAPTURE(base.name);
         CAPTURE(detail::plan_text(plan.training, plan.parallel));
         const Seconds bound =

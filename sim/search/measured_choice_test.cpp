@@ -1,4 +1,4 @@
-// Whether the plan that is predicted fastest is one that was measured fast.
+// The plan that is predicted fastest is one that was measured fast.
 #include <doctest/doctest.h>
 
 #include <map>

@@ -127,7 +127,7 @@ void check_whole_nodes(const NewScenarioRequest& request, const Library& library
         "--gpus " + std::to_string(fewer) + " or --gpus " + std::to_string(fewer + of_node)}});
 }
 
-/// Whether the software profile does not say otherwise.
+/// True unless the software profile says otherwise.
 bool supports_zero(const Scenario& scenario, int stage) {
   const JsonValue* listed = find_at(scenario.resolved, "/software/supports/zero_stage");
   return listed == nullptr || std::ranges::any_of(listed->array(), [&](const JsonValue& each) {
@@ -192,7 +192,7 @@ ShortSearch search_plan(const NewScenarioRequest& request, const JsonValue& tree
   }
 }
 
-/// What is doubtful about a plan that is not sure to fit.
+/// The doubt about a plan that is not sure to fit.
 std::string doubt_about(MemoryVerdict verdict) {
   if (verdict == MemoryVerdict::fits) return {};
   return std::string("no plan that was looked at is sure to fit in memory; this one ") +

@@ -8,7 +8,7 @@
 
 namespace windtunnel {
 
-/// What a first scenario is about. Model and platform are names of the library, or paths.
+/// Request for a first scenario. Model and platform are names of the library, or paths.
 struct NewScenarioRequest {
   std::string model, platform;
   int gpus = 0;

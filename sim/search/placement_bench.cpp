@@ -1,4 +1,4 @@
-// How many moves of a placement search are tried in a second: a move is drawn, the estimate of the iteration follows it, and
+// Moves of a placement search per second: a move is drawn, the estimate of the iteration follows it, and
 // it is taken back or kept.
 //
 //   windtunnel_search_bench --benchmark_filter=placement_moves

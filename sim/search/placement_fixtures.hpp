@@ -13,7 +13,7 @@
 #include "search/placement_search.hpp"
 #include "simulate/simulate.hpp"
 
-/// What the tests and the study of placements share.
+/// Fixtures of the tests and the study of placements.
 namespace windtunnel::placement_cases {
 
 inline Scenario read_text(const std::string& text, const Overrides& overrides = {}) {

@@ -35,7 +35,7 @@ BuiltPrograms built_for(const Scenario& scenario, const Plan& plan) {
       {&scenario.model, &scenario.platform, &scenario.nodes, &scenario.software, &plan});
 }
 
-/// Where the rows of a stage's device end, and its collectives.
+/// Number of work rows of a stage's device.
 std::uint32_t rows_of_stage(const BuiltPrograms& built, const Plan& plan, std::size_t unit) {
   if (!built.plays_operations)
     return num_work_rows(plan.parallel.virtual_pipeline, has_codec_work(plan.compression));
@@ -51,7 +51,7 @@ constexpr int played_rounds = 3;
 
 /// Microbatches to play: all, or so few that the rest are whole rounds.
 int played_microbatches(const Plan& plan, bool plays_operations) {
-  // Of 24 layers with about eight each, so that as much is worked out as for whole passes [own].
+  // 24 layers with about eight operations each, so that the effort is that of whole passes [own].
   constexpr int operations_of_pass = 200;
   const int p = plan.parallel.pipeline, m = plan.microbatches;
   const int most = most_played_passes / (plays_operations ? operations_of_pass : 1);
@@ -65,7 +65,7 @@ int played_microbatches(const Plan& plan, bool plays_operations) {
 /// Pipelines worked out together.
 constexpr std::size_t most_lanes = 4;
 
-/// Where the passes end and what all replicas do together begins.
+/// True for the first op after the passes, with which the work of all replicas together begins.
 bool is_tail(const Op& op, int chunks) {
   if (op.kind == OpKind::collective) return op.slot < num_device_collectives;
   return op.kind == OpKind::compute && is_after_passes(op.work, chunks);
@@ -159,7 +159,7 @@ class PlacementTables {
   const NodeType& node_type(int slot) const {
     return scenario_->nodes[this->slot(slot).node.index()];
   }
-  /// Whether two slots are of one kind.
+  /// True if two slots are of one kind.
   bool are_alike(int a, int b) const {
     return kind_of_slot_[static_cast<std::size_t>(a)] == kind_of_slot_[static_cast<std::size_t>(b)];
   }
@@ -174,9 +174,9 @@ class PlacementTables {
     return works_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])];
   }
 
-  /// Whether GPUs differ in memory so that a stage fits on some and not on others.
+  /// True if GPUs differ in memory so that a stage fits on some and not on others.
   bool memory_matters() const { return !fits_.empty(); }
-  /// Whether a stage fits in the memory of a slot's GPUs; where all GPUs have as much, nobody asks.
+  /// True if a stage fits in the memory of a slot's GPUs; not asked if all GPUs have the same memory.
   bool fits(std::size_t stage, int slot) const {
     return fits_[stage][static_cast<std::size_t>(kind_of_slot_[static_cast<std::size_t>(slot)])] !=
            0;
@@ -191,7 +191,7 @@ class PlacementTables {
     return id ? &programs().collectives[id->index()] : nullptr;
   }
 
-  /// What it takes there while nobody else is on the network, each of its flows on its own.
+  /// Time of the collective on an idle network, each of its flows on its own.
   Seconds time_alone(const Collective& collective) const {
     Seconds time = collective.fixed;
     for (const CollectiveFlow& flow : collective.flows)
@@ -200,7 +200,7 @@ class PlacementTables {
     return time;
   }
 
-  /// Of each pipeline, by stage: when its passes end, all microbatches played. Long schedules of equal rounds are played for a
+  /// Ends of each pipeline's passes, by stage, after all microbatches. Long schedules of equal rounds are simulated for a
   /// few rounds, and what the last round added is added for each of the others.
   std::vector<std::vector<Seconds>> ends(
       const std::vector<const std::vector<Seconds>*>& pipelines) const {
@@ -329,7 +329,7 @@ struct RingCost {
   Seconds fixed{}, latency{};
   std::vector<std::pair<LinkId, Seconds>> busy;  ///< each link once
 
-  /// How long they take while nothing else is on their links.
+  /// Time of the rings with nothing else on their links.
   Seconds alone() const {
     Seconds slowest{};
     for (const auto& [link, time] : busy) slowest = std::max(slowest, time);
@@ -383,7 +383,7 @@ class PlacedRings {
   const RingCost& cost() const { return cost_; }
 
  private:
-  /// Whether no two slots are on one node.
+  /// True if no two slots are on one node.
   static bool on_own_nodes(const PlacementTables& tables, const std::vector<int>& slots,
                            std::vector<int>& node_members) {
     const auto node = [&](int slot) { return tables.slot(slot).node.index(); };
@@ -415,7 +415,7 @@ class PlacedRings {
     std::vector<MemberFlow> flows;
     std::vector<PlacementTables::Route> routes;  ///< of the flows
   };
-  /// The ways out of the nodes of members that moved, or whose next did.
+  /// Updates the exits of nodes whose members moved, or whose next member did.
   static void follow_exits(Ring& ring, const std::vector<int>& before, PlacementTables& tables) {
     const std::size_t n = ring.slots.size();
     const bool knows_others = !ring.exits.empty();
@@ -653,7 +653,7 @@ void PlacementObjective::refresh(const std::vector<char>& stages,
   value_ = total();
 }
 
-/// Of the pipelines whose durations have changed.
+/// Recomputes the ends of the pipelines whose durations have changed.
 void PlacementObjective::refresh_ends() {
   std::vector<std::size_t> replicas;
   std::vector<const std::vector<Seconds>*> pipelines;
@@ -744,8 +744,8 @@ void PlacementObjective::set_messages(int stage, int channel) {
   }
 }
 
-/// Of passes that are their operations. Of a tensor group across nodes: a ring through its parts, each on its own node; what others take
-/// stays as it is in the plan's own placement.
+/// Sets the collectives of passes that are simulated by operation. For a tensor group across nodes: a ring through its parts, each on its
+/// own node; the time of others stays as it is in the plan's own placement.
 void PlacementObjective::set_operation_collectives(int replica, int stage) {
   const DurationLayout& layout = tables_->layout();
   const auto set = [&](std::uint32_t number, Seconds time) {
@@ -777,7 +777,7 @@ void PlacementObjective::set_operation_collectives(int replica, int stage) {
   }
 }
 
-/// What the rings of a stage's gradients do: a codec in two parts all-reduces both, sharded or not.
+/// Kind of the rings of a stage's gradients: a codec in two parts all-reduces both, sharded or not.
 RingKind PlacementObjective::ring_work(int stage) const {
   const int first = unit(0, stage, 0);
   const std::uint32_t second =
@@ -899,7 +899,7 @@ Seconds PlacementObjective::total() {
   return *std::ranges::max_element(ends) * (1.0 + num_misfits());
 }
 
-/// What every replica of a stage does once; the ring behind it waits for the slowest.
+/// Adds the work that every replica of a stage does once; the ring behind it waits for the slowest.
 void PlacementObjective::add_slowest(std::uint16_t row, std::vector<Seconds>& ends) const {
   for (std::size_t s = 0; s < ends.size(); ++s) {
     Seconds slowest{};
@@ -936,7 +936,7 @@ std::vector<PlacementTerm> PlacementObjective::terms() const {
   return terms;
 }
 
-/// Where the term's durations stand in a pipeline's list.
+/// Indices of the term's durations in a pipeline's list.
 std::vector<std::uint32_t> PlacementObjective::durations_of(const PlacementTerm& term) const {
   const auto stage = static_cast<std::size_t>(term.stage);
   const DurationLayout& layout = tables_->layout();
@@ -1079,7 +1079,7 @@ std::vector<std::vector<Seconds>> PipelinePath::ends(
   return ends;
 }
 
-/// Of so many pipelines, step by step.
+/// Adds the ends of `lanes` pipelines, step by step.
 template <std::size_t lanes>
 void PipelinePath::add_ends(const std::vector<Seconds>* const* pipelines,
                             std::vector<std::vector<Seconds>>& ends) const {

@@ -13,7 +13,7 @@
 
 namespace windtunnel {
 
-/// Where the durations of one pipeline stand in a list: zero first, then stage by stage its work rows, the messages of each
+/// Layout of the durations of one pipeline in a list: zero first, then stage by stage its work rows, the messages of each
 /// outgoing channel, and its collectives.
 struct DurationLayout {
   int chunks = 1;                 ///< model chunks of a device
@@ -106,7 +106,7 @@ class PlacedMessages;
 /// - Rings: every link serves the rings that cross it in the order in which they are entered; a ring ends with its slowest
 ///   link, or its part inside a node.
 ///
-/// Where GPUs differ in memory, each unit on GPUs that its stage does not fit in adds T once more, and
+/// If GPUs differ in memory, each unit on GPUs that its stage does not fit in adds T once more, and
 /// so do two parts of one tensor group on one node, which no plan has.
 /// Leaves out: messages of different stages that meet, and messages that meet rings. The simulation has both.
 /// A unit is a device of the plan: a tensor group's GPUs in one node. Units only change places with each other.
@@ -134,7 +134,7 @@ class PlacementObjective {
 
   /// All that the estimate is made of and that a placement changes.
   std::vector<PlacementTerm> terms() const;
-  /// What a term takes where it takes longest: one message, one pass forward and backward of a microbatch, one ring.
+  /// Time of a term on its slowest replica: one message, one pass forward and backward of a microbatch, or one ring.
   Seconds time_of(const PlacementTerm& term) const;
   /// The slowest link that a term's flows cross.
   struct Slowest {
@@ -175,7 +175,7 @@ class PlacementObjective {
   PlacedRings embedding_rings() const;
   void set_messages(int stage, int channel);
   void set_operation_collectives(int replica, int stage);
-  /// Whether a member of these rings has moved.
+  /// True if a member of these rings has moved.
   bool follow(std::size_t ring);
   void refresh(const std::vector<char>& stages, const std::vector<std::pair<int, int>>& units);
   void refresh_ends();

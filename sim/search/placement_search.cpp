@@ -24,7 +24,7 @@ constexpr int falls = 4;
 constexpr double last_temperature = 1e-3;
 constexpr int sampled_moves = 64;
 
-/// What a random move costs on average, those that gain apart.
+/// Mean cost of a random move, without moves that gain.
 Seconds mean_loss(PlacementObjective& objective, PlacementMoves& moves) {
   const Seconds start = objective.value();
   Seconds sum{};
@@ -329,8 +329,8 @@ Scenario with_placement(const Scenario& scenario, const PlacementResult& result)
   return changed;
 }
 
-Scenario settled(Scenario scenario) {
-  scenario = beside_neighbours(std::move(scenario));
+Scenario prepare_scenario(Scenario scenario) {
+  scenario = with_neighbours(std::move(scenario));
   if (scenario.placement_request != PlacementRequest::search) return scenario;
   scenario = with_placement(scenario, search_placement(scenario, {.seed = scenario.seed}));
   if (!scenario.neighbour_costs.empty()) scenario.time_alone = time_alone(scenario);

@@ -63,13 +63,13 @@ Annealed anneal(PlacementObjective& objective, const AnnealOptions& options);
 /// come within a percent of ten times as many (docs/placement.md).
 inline constexpr int default_placement_moves = 40'000;
 
-/// How to search.
+/// Options of the search.
 struct PlacementOptions {
   std::uint64_t seed = 0;
   int moves = default_placement_moves;
 };
 
-/// Where ranks go, and what it is worth.
+/// A placement of ranks, and its gain.
 struct PlacementResult {
   enum class Verdict {
     found,  ///< faster than the plan's own placement, by estimate and by simulation
@@ -94,15 +94,16 @@ PlacementResult search_placement(const Scenario& scenario, const PlacementOption
 /// search"), and what the report says of it. The hash stays, which stands for the wish and the seed.
 Scenario with_placement(const Scenario& scenario, const PlacementResult& result);
 
-/// What a command does with a scenario: simulates its neighbours, searches a placement where it asks for one, and gives back what to simulate.
-Scenario settled(Scenario scenario);
+/// Prepares a scenario for a command: simulates its neighbours, searches a placement if it asks for one, and returns the scenario to
+/// simulate.
+Scenario prepare_scenario(Scenario scenario);
 
-/// What makes one placement better than another, in one line:
+/// The reason why one placement is better than another, in one line:
 ///   "stage 3→4 leaves the 6.2 GB/s link node3->node7; its slowest is now 18.6 GB/s"
 ///   "the gradient ring of stage 2 leaves the 16.4 GB/s link node5->node6; its slowest is now 18.2 GB/s"
 ///   "stage 7 moves to GPUs that take 39.8 ms a microbatch, from 57.0 ms"
-/// Of all terms of the estimate it names the one that would lose most were it still as before; where several are as bad, so
-/// that none loses anything alone, the one that takes so much less time itself.
+/// It names the term of the estimate that would lose most if it were still as before; if several are equally bad, so
+/// that none loses anything alone, the one whose own time shrinks the most.
 std::string why_better(const PlacementObjective& before, const PlacementObjective& after);
 
 }  // namespace windtunnel

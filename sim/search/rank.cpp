@@ -34,7 +34,7 @@ void place(const Scenario& base, const RankResult& result, RankedPlan& plan) {
   plan.time = found.simulated_after;
 }
 
-/// Who waits and who communicates is that of ranks in order.
+/// Penalty of a plan. The shares of waiting and communication are those of ranks on the GPUs in order.
 double penalty_of(const ObjectiveValue& objective, const RankedPlan& plan) {
   return plan.method == RankMethod::simulated
              ? objective.penalty(plan.time, shares_of(plan.breakdown))
@@ -87,8 +87,8 @@ class Ranking {
     run_on_threads(heads.size(), options_.at_once,
                    [&](std::size_t i) { considered[i] = consider_plans_of(heads[i]); }, {});
     for (Considered& each : considered) add(std::move(each));
-    for (std::size_t i = 0; i < rough_.size(); ++i) rough_[i].order = i;
-    std::ranges::sort(rough_, {}, &Rough::key);
+    for (std::size_t i = 0; i < kernel_bounded_.size(); ++i) kernel_bounded_[i].order = i;
+    std::ranges::sort(kernel_bounded_, {}, &KernelBoundedPlan::key);
     while (simulations_left() > 0) {
       bound_first(1);
       if (bounded_.empty() || is_decided()) break;
@@ -103,16 +103,16 @@ class Ranking {
   using Key = std::pair<double, std::size_t>;
 
   /// A plan that fits, of which only the bound by its kernels is known.
-  struct Rough {
+  struct KernelBoundedPlan {
     RankedPlan plan;
     std::size_t order = 0;
     Key key() const { return {plan.least_penalty, order}; }
   };
 
-  /// What is known of plans that are not played.
+  /// Bounds and counts of plans that are not simulated.
   struct Considered {
     std::size_t plans = 0, rejected_shape = 0, rejected_memory = 0;
-    std::vector<Rough> legal;
+    std::vector<KernelBoundedPlan> legal;
     std::optional<RejectedPlan> nearest;
   };
 
@@ -167,7 +167,8 @@ class Ranking {
     result_.considered += considered.plans;
     result_.rejected_shape += considered.rejected_shape;
     result_.rejected_memory += considered.rejected_memory;
-    std::move(considered.legal.begin(), considered.legal.end(), std::back_inserter(rough_));
+    std::move(considered.legal.begin(), considered.legal.end(),
+              std::back_inserter(kernel_bounded_));
     if (considered.nearest) keep_nearest(nearest_, std::move(*considered.nearest));
   }
 
@@ -182,15 +183,15 @@ class Ranking {
   }
 
   bool is_full() const { return best_.size() >= static_cast<std::size_t>(options_.top); }
-  /// What a plan must come below to enter the table, where that is full.
+  /// Penalty below which a plan enters the table once it is full.
   double last_penalty() const { return best_[static_cast<std::size_t>(options_.top) - 1].penalty; }
 
   /// The last plan of the table is as fast as the next that could be simulated.
   bool is_decided() const {
     return is_full() &&
            (bounded_.empty() || bounded_.begin()->second.least_penalty >= last_penalty()) &&
-           (next_rough_ == rough_.size() ||
-            rough_[next_rough_].plan.least_penalty >= last_penalty());
+           (next_kernel_bounded_ == kernel_bounded_.size() ||
+            kernel_bounded_[next_kernel_bounded_].plan.least_penalty >= last_penalty());
   }
 
   /// Bounds plans with all that lower_bound() knows, best first, until the first `count` of those that are left are known, or none that is
@@ -198,18 +199,19 @@ class Ranking {
   void bound_first(std::size_t count) {
     constexpr std::size_t plans_of_thread = 4;  // between two looks at what is known
     const auto is_known = [&] {
-      const Key next = rough_[next_rough_].key();
+      const Key next = kernel_bounded_[next_kernel_bounded_].key();
       if (is_full() && next.first >= last_penalty()) return true;
       return bounded_.size() >= count &&
              std::next(bounded_.begin(), static_cast<std::ptrdiff_t>(count) - 1)->first < next;
     };
-    while (next_rough_ < rough_.size() && !is_known()) {
-      const std::size_t batch =
-          std::min(plans_of_thread * options_.at_once, rough_.size() - next_rough_);
-      run_on_threads(batch, options_.at_once,
-                     [&](std::size_t i) { bound_anew(rough_[next_rough_ + i].plan); }, {});
-      for (std::size_t i = 0; i < batch; ++i, ++next_rough_) {
-        Rough& each = rough_[next_rough_];
+    while (next_kernel_bounded_ < kernel_bounded_.size() && !is_known()) {
+      const std::size_t batch = std::min(plans_of_thread * options_.at_once,
+                                         kernel_bounded_.size() - next_kernel_bounded_);
+      run_on_threads(
+          batch, options_.at_once,
+          [&](std::size_t i) { bound_anew(kernel_bounded_[next_kernel_bounded_ + i].plan); }, {});
+      for (std::size_t i = 0; i < batch; ++i, ++next_kernel_bounded_) {
+        KernelBoundedPlan& each = kernel_bounded_[next_kernel_bounded_];
         bounded_.emplace(each.key(), std::move(each.plan));
       }
     }
@@ -224,20 +226,21 @@ class Ranking {
 
   std::size_t simulations_left() const {
     return options_.budget ? *options_.budget - std::min(*options_.budget, result_.simulated)
-                           : bounded_.size() + rough_.size();
+                           : bounded_.size() + kernel_bounded_.size();
   }
 
   /// Plans that are to be simulated as the table is now: all that may enter it.
   std::size_t num_left() const {
-    const auto rough = static_cast<std::size_t>(rough_.end() - rough_.begin()) - next_rough_;
+    const auto rough = static_cast<std::size_t>(kernel_bounded_.end() - kernel_bounded_.begin()) -
+                       next_kernel_bounded_;
     if (!is_full()) return bounded_.size() + rough;
     const auto worse = std::ranges::find_if(
         bounded_, [&](const auto& each) { return each.first.first >= last_penalty(); });
     return static_cast<std::size_t>(std::distance(bounded_.begin(), worse));
   }
 
-  /// What fills the table, then what may enter it: the more at once, the less cores wait for the slowest, but the later is known
-  /// what need not be simulated.
+  /// Number of plans to simulate next: enough to fill the table, then those that may enter it. With more at once, cores wait less for the
+  /// slowest, but it is known later which plans need no simulation.
   std::size_t batch_size() const {
     constexpr std::size_t most_rounds = 5;  // between two reports of progress
     const auto top = static_cast<std::size_t>(options_.top);
@@ -292,7 +295,8 @@ class Ranking {
       result_.nearest = std::move(nearest_);
       return;
     }
-    result_.table_is_proven = (bounded_.empty() && next_rough_ == rough_.size()) || is_decided();
+    result_.table_is_proven =
+        (bounded_.empty() && next_kernel_bounded_ == kernel_bounded_.size()) || is_decided();
     if (!best_.empty()) {
       const RankedPlan& best = best_.front();
       const bool is_proven =
@@ -318,8 +322,9 @@ class Ranking {
   const RankOptions& options_;
   ObjectiveValue objective_;
   RankResult result_;
-  std::vector<Rough> rough_;  ///< by key; those before next_rough_ are bounded
-  std::size_t next_rough_ = 0;
+  std::vector<KernelBoundedPlan>
+      kernel_bounded_;  ///< by key; those before next_kernel_bounded_ are bounded
+  std::size_t next_kernel_bounded_ = 0;
   std::map<Key, RankedPlan> bounded_;  ///< and not simulated
   std::vector<RankedPlan> best_;       ///< simulated, by time
   std::optional<RejectedPlan> nearest_;
@@ -389,7 +394,7 @@ MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMar
   const MemoryInputs inputs = memory_inputs(base, plan, in_flight);
   MemoryCheck check;
   for (int s = 0; s < plan.parallel.pipeline; ++s) {
-    // Of a plan that does not fit, nobody asks what the other stages reserve.
+    // If a plan does not fit, the reserved memory of the other stages does not matter.
     const bool is_lost = check.verdict == MemoryVerdict::does_not_fit;
     const StageMemory stage =
         is_lost ? account_required(inputs, StageId{s}) : account_stage(inputs, StageId{s});

@@ -18,7 +18,7 @@
 
 namespace windtunnel {
 
-/// Whether a plan may be recommended: what its fullest stage needs beside what its GPU has.
+/// Memory check of a plan, which may be recommended only if it fits: the need of its fullest stage against its GPU's memory.
 struct MemoryCheck {
   bool fits = false;
   StageMemory worst;    ///< the stage with the least room, or that misses by the most
@@ -48,10 +48,10 @@ class InFlightTable {
 /// "stage 0 needs 83.1 GiB and a margin of 4.2 GiB, the GPU has 79.2 GiB".
 std::string text_of(const MemoryCheck& check);
 
-/// How the time of a ranked plan is known.
+/// Source of a ranked plan's time.
 enum class RankMethod { simulated, estimated };
 
-/// Where a search stands, for a progress bar.
+/// Progress of a search, for a progress bar.
 struct RankProgress {
   std::size_t simulated = 0;
   std::size_t left = 0;  ///< plans that the bound has not ruled out so far
@@ -79,7 +79,7 @@ struct RankedPlan {
   Breakdown breakdown;         ///< simulated plans only
   std::string placement_note;  ///< where its placement was searched: what was found, in one line
   double penalty = 0, least_penalty = 0;  ///< of the objective, and its lower bound
-  // What is known of its error; of simulated plans, where there is evidence (judge_plans()).
+  // Error bounds of simulated plans, if there is evidence (judge_plans()).
   std::optional<std::pair<Seconds, Seconds>> interval = {};  ///< of `time`, 90 %
   std::optional<Ordering> against_best = {};                 ///< ranked by time, and not the best
   std::size_t place = 0;  ///< from 1, shared by plans that cannot be told apart; 0: not judged
@@ -110,7 +110,7 @@ struct RankResult {
   std::vector<RankedPlan> plans;  ///< the best first, at most RankOptions::top; estimated ones last
   /// Simulated, the plan ranked first, if nothing better is left; else no plan of the space is faster than this.
   Seconds lower_bound{};
-  /// How much better, as a share of the best plan's objective, one that was not simulated can be; 0: nothing better is left.
+  /// Most that a plan which was not simulated can gain, as a share of the best plan's objective; 0: nothing better is left.
   double gap = 0;
   std::size_t placements_searched =
       0;                         ///< plans of the table whose placement was searched after all that
@@ -130,7 +130,7 @@ std::vector<PlanFigures> simulate_plans(const Scenario& base, const SearchSpace&
                                         const std::vector<const PlanChoice*>& choices,
                                         std::size_t at_once);
 
-/// Where the search or the file's own plan asks for it: searches a placement for each simulated plan of the table (search_placement, with
+/// Searches a placement, if the search or the file's own plan asks for one, for each simulated plan of the table (search_placement, with
 /// the scenario's seed), takes those that simulate faster, and orders the table anew. The bound and the proof hold for ranks on the GPUs in order: how fast a plan could be on any
 /// placement nobody knows.
 void place_ranked_plans(const Scenario& base, RankResult& result);

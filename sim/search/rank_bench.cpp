@@ -1,4 +1,4 @@
-// How fast plans are searched: gpt-39b on 512 GPUs (all legal plans of tensor <= 8, any pipeline and data, microbatch <= 32)
+// Speed of searching plans: gpt-39b on 512 GPUs (all legal plans of tensor <= 8, any pipeline and data, microbatch <= 32)
 // and gpt-530b on 2,240.
 //   considered: every plan enumerated, laid out, accounted for memory and bounded; no simulation
 //   ranked:     the whole search with the simulations that prove the table, several at once

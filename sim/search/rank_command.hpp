@@ -26,7 +26,7 @@ struct RankRequest {
   std::string why;                    ///< a plan to explain; empty: none
   std::string method;  ///< what another method would pick (sim/studies); empty: our own search
   std::vector<std::string> avoid;          ///< names of nodes and switches; empty: none
-  std::optional<AvoidedNodes> avoided{};   ///< these as avoiding() found them
+  std::optional<AvoidedNodes> avoided{};   ///< these as avoid_nodes() found them
   const Scenario* with_nothing_avoided{};  ///< what the result is compared with
   LaunchFormat emit = LaunchFormat::none;
   int plan = 1;                  ///< that `emit` writes, by its number in the table
@@ -36,10 +36,14 @@ struct RankRequest {
   ProgressStyle progress = ProgressStyle::hidden;
 };
 
-/// What the request asks of the search, its progress shown on `line`.
+/// The scenario on other nodes than these, the first that have its GPUs. `names`: nodes ("node3") and switches of the fabric ("leaf1",
+/// "group0"), which stand for all nodes below them. InputError, of --avoid, where a name is unknown or too few GPUs are left.
+std::pair<Scenario, AvoidedNodes> avoid_nodes(Scenario base, const std::vector<std::string>& names);
+
+/// Options of the search for a request, whose progress is shown on `line`.
 RankOptions rank_options(const RankRequest& request, ProgressLine& line);
 
-/// What `rank` answers.
+/// Answer of `rank`.
 struct RankAnswer {
   document::Document document;
   bool is_positive =
@@ -61,9 +65,5 @@ void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult&
 /// out, is the rest of the GPUs. Keys: tensor, pipeline, data, micro_batch, virtual_pipeline, zero_stage, schedule,
 /// recompute, sequence_parallel. InputError on what is no such text; whether the plan is legal is lay_out()'s to say.
 PlanChoice read_plan_text(const std::string& text, const Scenario& base, const SearchSpace& space);
-
-/// The scenario on other nodes than these, the first that have its GPUs. `names`: nodes ("node3") and switches of the fabric ("leaf1",
-/// "group0"), which stand for all nodes below them. InputError, of --avoid, where a name is unknown or too few GPUs are left.
-std::pair<Scenario, AvoidedNodes> avoiding(Scenario base, const std::vector<std::string>& names);
 
 }  // namespace windtunnel

@@ -218,14 +218,14 @@ std::string what_takes_the_time(const RankedPlan& plan) {
   return text;
 }
 
-/// Whether the plans of the table have the same value of the key.
+/// True if the plans of the table have the same value of the key.
 bool agree_on(const Key& key, const std::vector<RankedPlan>& plans) {
   return std::ranges::all_of(plans, [&](const RankedPlan& plan) {
     return key.value.get(plan.choice) == key.value.get(plans.front().choice);
   });
 }
 
-/// Whether the key has no column since one line can speak for all plans.
+/// True if the key has no column since one line can speak for all plans.
 bool is_said_once(const SearchKey& searched, const RankResult& result) {
   return !searched.varies_always && result.space.tries_everything &&
          agree_on(*searched.key, result.plans);
@@ -369,7 +369,7 @@ std::string said_once(const RankResult& result) {
   return (result.plans.size() > 1 ? "all of them: " : "with ") + tried_text(said, false);
 }
 
-/// Whether a reader must be told that the key was held: it could have been searched, or is not what plans have by default.
+/// True if a reader must be told that the key was held: it could have been searched, or is not what plans have by default.
 bool is_worth_saying(const TriedKey& held, const Scenario& base) {
   const std::string name = held.key->name();
   if (!base.model.moe && (name == "expert" || name == "expert_tensor")) return false;
@@ -519,7 +519,7 @@ document::Section plans_section(const Scenario& base, const RankResult& result,
   return section;
 }
 
-/// Whether no plan shares out experts, though the stack could: profiles of stacks that cannot list `expert` under `supports`.
+/// True if no plan shares out experts, though the stack could: profiles of stacks that cannot list `expert` under `supports`.
 bool holds_all_experts(const Scenario& base, const std::vector<TriedKey>& tried) {
   const auto may_share = [](const TriedKey& each) {
     return std::string(each.key->name()) == "expert" && each.is_searched();
@@ -552,7 +552,7 @@ std::string compression_text(const Compression& compression) {
   return text;
 }
 
-/// What was searched, what was held fixed, and what is known of the result.
+/// The section about the search: searched keys, fixed keys, and the proof of the result.
 document::Section search_section(const Scenario& base, const RankResult& result,
                                  const JsonValue& data) {
   const auto count = [&](const char* pointer) { return figure(data, pointer, grouped_text); };

@@ -8,7 +8,7 @@
 
 namespace windtunnel {
 
-/// What `rank` found: windtunnel/rank-v1. Keys of which one value was tried have no column of the table. Its text, at most 100
+/// Result of `rank`: windtunnel/rank-v1. Keys with a single tried value have no column in the table. Its text, at most 100
 /// characters wide where the numbers allow it:
 ///
 ///   rank-gpt-39b-512xa100

@@ -121,7 +121,8 @@ TEST_CASE("an objective without the price it needs is refused with its pointer")
                        InputError);
 }
 
-TEST_CASE("ways of sharing out and cutting experts are searched, and written with the plans") {
+TEST_CASE(
+    "degrees of expert and expert tensor parallelism are searched, and written with the plans") {
   const Scenario scenario = scenario_from(
       R"({"model": {"layers": 8, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000,
           "moe": {"experts": 16, "top_k": 2, "ffn_hidden": 2048}}, "platform": "a100-80gb-4hdr", "nodes": 2,

@@ -21,16 +21,16 @@ namespace {
 
 constexpr const char* segment_pointer = "/platform/segment";
 
-/// The ways that tensor, context and expert groups are made in the search.
+/// Combinations of tensor, context and expert degrees in the search.
 std::vector<Parallel> groupings(const Scenario& base) {
   const SearchSpace space = search_space(base);
   std::vector<Parallel> all{base.plan.parallel};
-  const auto vary = [&](const char* key, int Parallel::*ways) {
+  const auto vary = [&](const char* key, int Parallel::*degree) {
     std::vector<Parallel> varied;
     for (const Parallel& each : all)
       for (const int value : space.of(key)) {
         varied.push_back(each);
-        varied.back().*ways = value;
+        varied.back().*degree = value;
       }
     if (!varied.empty()) all = std::move(varied);
   };
@@ -43,7 +43,7 @@ std::vector<Parallel> groupings(const Scenario& base) {
   return all;
 }
 
-/// Of which segment most groupings keep their groups inside; of equals the largest.
+/// The segment inside which most groupings keep their groups; of equals the largest.
 int best_segment(const Scenario& base, int gpus_per_node) {
   const int most = base.platform.domain_nodes;
   std::vector<int> keeps(static_cast<std::size_t>(most) + 1, 0);
@@ -101,7 +101,7 @@ ClusterShape cluster_of(const std::vector<NodeType>& nodes) {
   return cluster;
 }
 
-/// What the software profile says of itself, which was found correct when the scenario was read.
+/// Values that the software profile declares as supported; they were checked when the scenario was read.
 SearchLists supported_values(const Scenario& base) {
   const JsonValue* const supports = find_at(base.resolved, "/software/supports");
   if (supports == nullptr) return {};
@@ -110,7 +110,7 @@ SearchLists supported_values(const Scenario& base) {
   return read_supported(ObjectReader(copy, "/software/supports", problems));
 }
 
-/// What is tried for a key that the block leaves out, one key after the other.
+/// Default values of the keys that the block leaves out, one key after the other.
 class Defaults {
  public:
   Defaults(const Scenario& base, const SearchSpace& space)
@@ -136,7 +136,7 @@ class Defaults {
     return key.value.get({base_.plan.training, base_.plan.parallel});
   }
 
-  /// Where every axis is tried, values that the stack lists; all of them where it lists none.
+  /// If every axis is tried: the values that the stack lists, or all if it lists none.
   std::vector<int> as_far_as_supported(const Key& key, std::vector<int> values) const {
     const auto listed = supported_.find(key.name());
     if (space_.tries_everything && listed != supported_.end())
@@ -146,7 +146,7 @@ class Defaults {
     return values;
   }
 
-  /// What can be simulated of it, as far as the stack supports it, and what the file has.
+  /// Values of the key that can be simulated and that the stack supports, and the file's own.
   std::vector<int> supported(const Key& key) const {
     std::vector<int> values = as_far_as_supported(key, simulated(key));
     values.push_back(own(key));
@@ -203,7 +203,7 @@ class Defaults {
   const SearchLists supported_;
 };
 
-/// What follows from the values of the other axes.
+/// Values that follow from those of the other axes.
 std::vector<int> derived_values(const Scenario& base, const SearchSpace& space, const Key& key) {
   std::vector<int> values;
   if (key.name() == "data") {
@@ -369,7 +369,7 @@ class Enumeration {
     }
   }
 
-  /// Whether the value of this key goes with those before it. What a user lists is judged by lay_out(), and counted.
+  /// True if the value of this key is compatible with those before it. Values that a user lists are judged by lay_out(), and counted.
   bool can_be(const std::string& pointer, const PlanChoice& choice) const {
     const Parallel& parallel = choice.parallel;
     const int chunks = parallel.virtual_pipeline;
@@ -383,7 +383,7 @@ class Enumeration {
     if (pointer == plan_keys::expert) return ranks % parallel.expert == 0;
     if (pointer == plan_keys::expert_tensor)
       return (parallel.expert_tensor == 1 || parallel.expert_tensor == parallel.tensor) &&
-             ranks % expert_ways(parallel) == 0;
+             ranks % expert_group_size(parallel) == 0;
     return true;
   }
 
@@ -394,7 +394,7 @@ class Enumeration {
         is_for_several != (parallel.virtual_pipeline > 1))
       return false;
     if (parallel.pipeline == 1) return schedule.is_default;
-    return !schedule.is_both_ways() || parallel.pipeline % 2 == 0;
+    return !schedule.is_bidirectional() || parallel.pipeline % 2 == 0;
   }
 
   /// The file's own stage_layers are for its own number of stages; others are laid out evenly.
@@ -407,11 +407,11 @@ class Enumeration {
     return parallel;
   }
 
-  /// What is not searched and follows from what has been chosen.
+  /// Derives values that are not searched from those that have been chosen.
   void derive(const std::string& pointer, Parallel& parallel) const {
     if (pointer == plan_keys::data) {
-      const std::int64_t ways = parallel.ranks_of_replica();
-      parallel.data = space_.gpus % ways == 0 ? static_cast<int>(space_.gpus / ways) : 0;
+      const std::int64_t replica = parallel.ranks_of_replica();
+      parallel.data = space_.gpus % replica == 0 ? static_cast<int>(space_.gpus / replica) : 0;
     } else if (pointer == plan_keys::schedule) {
       parallel.schedule = schedule_of_chunks(base_, parallel.virtual_pipeline);
     }
@@ -450,21 +450,22 @@ const Device* device_without(const Scenario& base, const SearchSpace& space, Pre
   return nullptr;
 }
 
-/// What must hold before products of these numbers can be trusted.
+/// Rejects numbers whose products would overflow.
 std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpace& space,
                                            const PlanChoice& choice) {
   const Parallel& parallel = choice.parallel;
-  const std::int64_t ways = parallel.ranks_of_replica();
+  const std::int64_t replica = parallel.ranks_of_replica();
   const std::vector<Factor> factors = factors_of_replica(parallel);
   if (parallel.data == 0)
     return {{"/parallel",
              product_text(factors) + " does not divide the " + text(space.gpus) + " GPUs",
              {}}};
-  if (ways > space.gpus || ways * parallel.data != space.gpus) {
+  if (replica > space.gpus || replica * parallel.data != space.gpus) {
     return {{"/parallel",
              product_text(parallel, false) + " is not " + text(space.gpus) + ", the number of GPUs",
-             space.gpus % ways == 0 ? "data " + text(space.gpus / ways) + " would use them all"
-                                    : std::string{}}};
+             space.gpus % replica == 0
+                 ? "data " + text(space.gpus / replica) + " would use them all"
+                 : std::string{}}};
   }
   const Precision precision = choice.training.precision;
   if (const Device* device = device_without(base, space, precision))
@@ -481,7 +482,7 @@ std::vector<PlanRejection> reject_products(const Scenario& base, const SearchSpa
   return {};
 }
 
-/// Whether the head does not already say why none of its plans can be laid out.
+/// False if the head alone already rules out all of its plans.
 bool can_hold(const Scenario& base, const SearchSpace& space, const PlanChoice& head) {
   Parallel parallel = head.parallel;
   parallel.virtual_pipeline = 1;

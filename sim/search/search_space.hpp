@@ -10,7 +10,13 @@
 
 namespace windtunnel {
 
-/// The values that are tried for each key of a plan: the `search` block of a scenario with its defaults filled in.
+/// The set of plans that `rank` searches: for each key of a plan the values to try, i.e. the `search` block of a scenario with its defaults
+/// filled in. Its plans are the combinations of these values, whether or not they are legal:
+///
+///   64 GPUs in nodes of 8, all keys open:  tensor 1 2 4 8 × pipeline 1 2 4 … × micro_batch 1 2 4 … 32, data = the rest
+///
+/// search_space() makes it; enumerate_plans() lists its combinations, lay_out() turns one into a Plan or says why it cannot be one, and
+/// rank_plans() (search/rank.hpp) simulates the promising ones.
 struct SearchSpace {
   int gpus = 0;          ///< that every plan uses
   ClusterShape cluster;  ///< their nodes
@@ -20,7 +26,7 @@ struct SearchSpace {
   /// the file's, or the default one for several chunks.
   std::vector<std::vector<int>> values;
 
-  /// Of the key of this name.
+  /// Values of the key of this name.
   const std::vector<int>& of(std::string_view key) const;
 };
 
@@ -37,7 +43,7 @@ inline constexpr int fewest_default_context_tokens = 2048;
 ///  - pipeline: the divisors of all GPUs, up to the model's layers;
 ///  - data: the rest of the GPUs;
 ///  - micro_batch: the powers of two up to 32.
-/// Where the block lists any key, the others stay as the file has them. Where it lists none, they take every value that the software
+/// If the block lists any key, the others stay as the file has them. If it lists none, they take every value that the software
 /// supports (its key `supports`), and the file's:
 ///  - context: the powers of two that leave each rank 2,048 tokens of a sequence, with an attention that can be cut;
 ///  - virtual_pipeline: the numbers of chunks into which some pipeline divides the layers;
@@ -61,7 +67,7 @@ struct TriedKey {
 /// All keys that matter in some plan of the space: those of the search, then those that no search varies.
 std::vector<TriedKey> tried_keys(const Scenario& base, const SearchSpace& space);
 
-/// Whether the layers of the model divide evenly into the chunks of this plan's stages.
+/// True if the layers of the model divide evenly into the chunks of this plan's stages.
 bool divides_into_chunks(const Scenario& base, const Parallel& parallel);
 
 /// The scenario on the segment of each NVLink domain that suits most plans of its search (Platform: `segment`), where the file says none:
@@ -69,7 +75,7 @@ bool divides_into_chunks(const Scenario& base, const Parallel& parallel);
 Scenario on_segment_of_search(Scenario base);
 
 /// Every combination of the space, in the order of its lists; the same work under two names is there once (sequence
-/// parallelism without tensor ways, sharding without replicas). Where tensor * pipeline does not divide the GPUs the choice
+/// parallelism without tensor parallelism, sharding without replicas). Where tensor * pipeline does not divide the GPUs the choice
 /// has data 0: it is no plan, and counts as one that was considered.
 std::vector<PlanChoice> enumerate_plans(const Scenario& base, const SearchSpace& space);
 

@@ -1,4 +1,4 @@
-// What is simulated once for all replicas equals what is simulated for each of them: hand-made scenarios, then drawn ones, on both engines.
+// Simulating one replica for all gives the same as simulating each: hand-made scenarios, then drawn ones, on both engines.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -125,7 +125,7 @@ Compared compare(const Scenario& scenario) {
   return compared;
 }
 
-/// How many replicas were simulated for all; the report is the same to the last character on the heap engine, to 1e-9 with contention.
+/// Number of replicas simulated on behalf of all; the report is the same to the last character on the heap engine, to 1e-9 with contention.
 int check(const Scenario& scenario) {
   const Compared compared = compare(scenario);
   CHECK(compared.heap == 0);

@@ -39,7 +39,7 @@ Seconds transfer_time(const Network& network, const Collective& collective) {
   return longest;
 }
 
-/// What a codec takes and what transfer it saves.
+/// Time that a codec takes and time of transfer that it saves.
 struct Balance {
   Seconds codec{}, saved{};
 };
@@ -144,7 +144,7 @@ class CompressionWarner {
                          to_text(std::max(balance.saved, Seconds{0})) + " of transfer");
   }
 
-  /// Whether the entry changes any byte; says why not.
+  /// True if the entry changes any byte; else adds the reason to the warnings.
   bool changes_traffic(const Entry& entry) {
     const Compressor& c = **entry.compressor;
     const Training& training = plan_.training;
@@ -179,7 +179,7 @@ class CompressionWarner {
                                DeviceRow::decode_gradient));
   }
 
-  /// What reduces the gradients of a stage once: after the backward passes, or on each microbatch.
+  /// The reductions of a stage's gradients: after the backward passes, or on each microbatch.
   Reductions reductions() const {
     Reductions all;
     for (const int chunk : reduced_chunks(plan_))
@@ -207,7 +207,7 @@ class CompressionWarner {
     return gradients;
   }
 
-  /// Where nothing hides the reduction of the gradients.
+  /// Warns if the codec of gradients does nothing, or loses time in a reduction that nothing hides.
   void check_reduction(const Entry& entry) {
     const Parallel& parallel = plan_.parallel;
     if (report_.compressed_stages.empty())

@@ -43,16 +43,16 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
   const int data = *rc::gen::suchThat(rc::gen::elementOf(draws.data), fills_nodes);
   const auto schedule = *rc::gen::element<std::string>("1f1b", "interleaved_1f1b", "zero_bubble_h1",
                                                        "zero_bubble_v", "dualpipe", "dualpipe_v");
-  const bool both_ways = schedule == "dualpipe";
-  const bool is_v = schedule == "zero_bubble_v" || schedule == "dualpipe_v" || both_ways;
+  const bool bidirectional = schedule == "dualpipe";
+  const bool is_v = schedule == "zero_bubble_v" || schedule == "dualpipe_v" || bidirectional;
   const int virtual_pipeline = is_v                             ? 2
                                : schedule == "interleaved_1f1b" ? *rc::gen::element(1, 2)
                                                                 : 1;
-  const int chunks = both_ways ? 1 : virtual_pipeline;  // whose layers a plan lists, by stage
+  const int chunks = bidirectional ? 1 : virtual_pipeline;  // whose layers a plan lists, by stage
   int microbatches = *rc::gen::inRange(draws.least_microbatches, draws.most_microbatches);
   if (schedule == "dualpipe" || schedule == "dualpipe_v")
     microbatches = std::max(microbatches, 2 * pipeline);
-  if (both_ways) microbatches += microbatches % 2;
+  if (bidirectional) microbatches += microbatches % 2;
   microbatches -= chunks > 1 && !is_v ? microbatches % pipeline : 0;
   // Layers are moved from one end of the model to the other; of chunks, one at most.
   const int per_chunk = 8 / pipeline / chunks;
@@ -84,8 +84,8 @@ inline std::string drawn_scenario(const Draws& draws = {}) {
          quoted(schedule) + R"(, "virtual_pipeline": )" + std::to_string(virtual_pipeline) +
          R"(, "stage_layers": [)" + stages + R"(], "pipeline_send": )" +
          choice("eager", is_v ? "eager" : "blocking_pairs") + R"(, "zero_stage": )" +
-         std::to_string(*rc::gen::inRange(0, both_ways ? 2 : 3)) +
-         R"(, "overlap_gradient_reduce": )" + (both_ways ? "false" : truth()) +
+         std::to_string(*rc::gen::inRange(0, bidirectional ? 2 : 3)) +
+         R"(, "overlap_gradient_reduce": )" + (bidirectional ? "false" : truth()) +
          R"(, "rank_order": )" + choice("tensor-data-pipeline", "tensor-pipeline-data") + "}}";
 }
 

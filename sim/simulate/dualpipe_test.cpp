@@ -25,7 +25,7 @@ Simulation play_dual(const Scenario& scenario, Detail detail = Detail::pass,
   return simulate(scenario, options);
 }
 
-/// What is drawn of a plan.
+/// Drawn values of a plan.
 struct Drawn {
   std::string schedule = "dualpipe";
   int pipeline = 2, data = 8, tensor = 1, expert = 8, expert_tensor = 1, microbatches = 8;

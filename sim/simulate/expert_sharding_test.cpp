@@ -125,14 +125,14 @@ TEST_CASE("several groups of experts may share a tensor group") {
     const Scenario scenario = with_tensor_groups(expert, expert_tensor);
     const Report report = play(scenario);
     // Of 8 ranks each holds a share of the experts, and reduces it in a ring with all that hold the same: 4 bytes a gradient.
-    const int ways = expert * expert_tensor, copies = 8 / ways;
+    const int group = expert * expert_tensor, copies = 8 / group;
     CHECK(sent(report, Traffic::data_gradients) - alone ==
-          doctest::Approx(8 * 4 * all_experts / ways * 2 * (copies - 1) / copies).epsilon(1e-9));
+          doctest::Approx(8 * 4 * all_experts / group * 2 * (copies - 1) / copies).epsilon(1e-9));
     CHECK(report.iteration_time.value() ==
           doctest::Approx(play(scenario, Detail::layer).iteration_time.value()).epsilon(1e-9));
     // Inputs of experts that are cut are gathered, and tokens are sent to experts elsewhere.
     const Bytes dispatched = report.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)];
-    CHECK((ways == 1) == (dispatched == Bytes{0}));
+    CHECK((group == 1) == (dispatched == Bytes{0}));
   }
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("groups of experts and tensor groups may overlap in part") {
                             {"/training/global_batch", "6"},
                             {"/model/moe/ffn_hidden", "3072"}};
   const Scenario scenario = with_tensor_groups(2, 3, overrides);
-  CHECK(expert_data_ways(scenario.plan.parallel) == 2);
+  CHECK(expert_data_parallel_size(scenario.plan.parallel) == 2);
   const Report whole = play(scenario);
   CHECK(whole.iteration_time.value() ==
         doctest::Approx(play(scenario, Detail::layer).iteration_time.value()).epsilon(1e-9));

@@ -10,7 +10,7 @@
 namespace windtunnel {
 namespace {
 
-/// What a plan's order of passes, which has a steady state, reaches over.
+/// Reach of a plan's order of passes, which has a steady state.
 SteadyShape steady_shape(const Plan& plan) {
   const ScheduleReach reach = plan.parallel.schedule->reach(order_shape(plan));
   SteadyShape shape;
@@ -22,7 +22,7 @@ SteadyShape steady_shape(const Plan& plan) {
 
 int longest_period(const SteadyShape& shape) { return shape.lag; }
 
-/// Whether gradients cross nodes in the middle of the iteration, where they may meet messages and one another.
+/// True if gradients cross nodes in the middle of the iteration, where they may meet messages and each other.
 bool reduces_across_nodes(const Plan& plan) {
   return gradient_reduction(plan) == GradientReduction::per_microbatch && plan.num_nodes > 1;
 }

@@ -66,13 +66,13 @@ void limit_memory(Bytes most) {
   setrlimit(RLIMIT_DATA, &limit);
 }
 
-/// Where libraries cannot have memory they abort, each with a report of its own.
+/// Silences stderr: libraries that cannot get memory abort, each with a report of its own.
 void silence_stderr() {
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
 }
 
-/// What the child does with its life. It leaves by _exit: buffers and objects belong to the parent.
+/// Body of the child process. It leaves by _exit, since buffers and objects belong to the parent.
 [[noreturn]] void live_as_child(const std::function<std::string()>& work, const ChildLimits& limits,
                                 int descriptor) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -109,7 +109,7 @@ bool hear(int descriptor, std::optional<Seconds> most_time, std::string& answer)
   }
 }
 
-/// Of a child that ended with this status.
+/// Outcome of a child that ended with this status.
 ChildOutcome outcome_of(int status, std::string answer, const ChildLimits& limits) {
   if (limits.memory && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)
     return ChildFailure{FailureKind::out_of_memory, out_of_memory_text(limits.memory)};

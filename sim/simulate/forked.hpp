@@ -25,10 +25,10 @@ struct ChildFailure {
   std::string text;  ///< what the exception said, or how the child died
 };
 
-/// What the child's work returned, byte for byte, or why it returned nothing.
+/// Result of the child's work, byte for byte, or the reason why there is none.
 using ChildOutcome = std::variant<std::string, ChildFailure>;
 
-/// What `work` ended with, if it did not end well. Where a limit of memory was set it is named.
+/// Failure of `work`, if it failed. A memory limit is named in it.
 std::optional<ChildFailure> failure_in(const std::function<void()>& work,
                                        std::optional<Bytes> most_memory = {});
 
@@ -36,8 +36,8 @@ std::optional<ChildFailure> failure_in(const std::function<void()>& work,
 /// child's task in the message.
 [[noreturn]] void throw_failure(const ChildFailure& failure, const std::string& what);
 
-/// What a child may take; nothing: as much as it wants. Memory counts what the child allocates on top of what it shares with the parent;
-/// its stderr is then silent, as libraries that lack memory report at length and abort.
+/// Limits of a child; nothing: none. Memory counts the child's allocations on top of the memory that it shares with the parent;
+/// its stderr is then silent, since libraries without memory report at length and abort.
 struct ChildLimits {
   std::optional<Seconds> time;
   std::optional<Bytes> memory;
@@ -47,7 +47,7 @@ struct ChildLimits {
 /// thread of this process runs, or only ones that wait for children; EnvironmentError when it cannot fork.
 ChildOutcome run_in_child(const std::function<std::string()>& work, const ChildLimits& limits = {});
 
-/// How many simulations are worth running at once: one a core that this process may use.
+/// Number of simulations worth running at once: one per core that this process may use.
 std::size_t default_at_once();
 
 }  // namespace windtunnel

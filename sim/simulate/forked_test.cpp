@@ -73,7 +73,7 @@ TEST_CASE("std::bad_alloc in a child is told as lack of memory") {
   CHECK(failure_of([] { throw std::bad_alloc(); }).kind == FailureKind::out_of_memory);
 }
 
-/// What `work` leaves on stderr.
+/// Text that `work` writes to stderr.
 std::string stderr_of(const std::function<void()>& work) {
   const int before = dup(STDERR_FILENO);
   std::array<int, 2> ends{};

@@ -28,7 +28,7 @@ std::vector<const Device*> smallest_device_of_stages(const Plan& plan,
   return smallest;
 }
 
-/// Of a first replica's nodes. Only the order of a step that is played asks for it.
+/// Launch-bound stages, judged on the first replica's nodes. Needed only if the order of allocations is simulated.
 std::vector<bool> launch_bound_stages(const Scenario& scenario, const Plan& plan) {
   if (scenario.software.waiting_collectives == 0) return {};
   std::vector<bool> found(static_cast<std::size_t>(plan.parallel.pipeline));

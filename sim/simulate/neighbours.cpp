@@ -54,7 +54,7 @@ void write_flows(const std::vector<NeighbourFlow>& flows, JsonValue& resolved) {
 
 }  // namespace
 
-Scenario beside_neighbours(Scenario scenario) {
+Scenario with_neighbours(Scenario scenario) {
   const std::vector<NeighbourJob> jobs = std::exchange(scenario.neighbour_jobs, {});
   if (jobs.empty()) return scenario;
   std::vector<NeighbourFlow>& flows = scenario.platform.neighbours;

@@ -38,7 +38,7 @@ BytesPerSecond rate_over(const Report& report, const std::string& link) {
   return {};
 }
 
-/// What a neighbour sends over leaf1, as a scenario writes it.
+/// A neighbour's traffic over leaf1, as a scenario writes it.
 std::string over_leaf1(const std::vector<NeighbourFlow>& flows) {
   std::string text;
   for (const NeighbourFlow& flow : flows)
@@ -50,7 +50,7 @@ std::string over_leaf1(const std::vector<NeighbourFlow>& flows) {
 
 TEST_CASE("two jobs that meet on a leaf's uplinks slow each other by their mean traffic") {
   // Nodes 0 to 3 and 4 to 7: both cross between leaf1 (nodes 3 to 5) and another leaf.
-  const Scenario scenario = beside_neighbours(scenario_from(job_on(4, beside(job_on(4), 4))));
+  const Scenario scenario = with_neighbours(scenario_from(job_on(4, beside(job_on(4), 4))));
   CHECK(scenario.neighbour_jobs.empty());
   REQUIRE(scenario.neighbour_costs.size() == 1);
   const NeighbourCost& other = scenario.neighbour_costs.front();
@@ -77,7 +77,7 @@ TEST_CASE("two jobs that meet on a leaf's uplinks slow each other by their mean 
 }
 
 TEST_CASE("jobs that share no link cost each other nothing") {
-  const Scenario scenario = beside_neighbours(scenario_from(job_on(3, beside(job_on(3), 3))));
+  const Scenario scenario = with_neighbours(scenario_from(job_on(3, beside(job_on(3), 3))));
   REQUIRE(scenario.neighbour_costs.size() == 1);
   CHECK(scenario.neighbour_costs.front().shared_links == 0);
   CHECK(scenario.neighbour_costs.front().alone == scenario.neighbour_costs.front().beside);
@@ -85,7 +85,7 @@ TEST_CASE("jobs that share no link cost each other nothing") {
 }
 
 TEST_CASE("a scenario beside its neighbours reads again as flows, and takes as long") {
-  const Scenario scenario = beside_neighbours(scenario_from(job_on(4, beside(job_on(4), 4))));
+  const Scenario scenario = with_neighbours(scenario_from(job_on(4, beside(job_on(4), 4))));
   const Scenario again = read_scenario(scenario.resolved, {}, Library{source_dir()});
   CHECK(again.neighbour_jobs.empty());
   CHECK(simulate(again).report.iteration_time == simulate(scenario).report.iteration_time);

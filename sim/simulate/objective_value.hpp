@@ -14,7 +14,7 @@ namespace windtunnel {
 struct StepShares {
   double computing = 1, communicating = 0;
 };
-/// Of the device that ends last. Whoever computes, communicates: only the pipeline's bubbles are waiting.
+/// Shares of the device that ends last. A device that communicates counts as working: only pipeline bubbles are waiting.
 StepShares shares_of(const Breakdown& breakdown);
 
 /// Watts of a GPU over a step.
@@ -23,7 +23,7 @@ double gpu_watts(const JobBlock::Power& power, const StepShares& shares);
 /// The `job` block of a scenario that has been read; InputError where there is none.
 JobBlock job_block_of(const Scenario& scenario);
 
-/// How a table prints an objective: "USD per 10^6 tokens" above "1.27", "J/token" above "0.42".
+/// Printed form of an objective in a table: "USD per 10^6 tokens" above "1.27", "J/token" above "0.42".
 struct ObjectiveColumn {
   std::string title;
   double scale = 1;  ///< what is printed of a value

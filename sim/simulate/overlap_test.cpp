@@ -1,4 +1,4 @@
-// What overlapping the gradient reduction saves, worked out by hand.
+// Savings of overlapping the gradient reduction, worked out by hand.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -102,7 +102,8 @@ Bytes reduced(const Report& report) {
   return report.traffic[static_cast<std::size_t>(Traffic::data_gradients)];
 }
 
-/// Of the sharded report: a reduce-scatter of fp32 gradients (4 bytes a parameter) beside an all-gather of fp16 parameters (2 bytes).
+/// Time of the scatter in the sharded report: a reduce-scatter of fp32 gradients (4 bytes a parameter) beside an all-gather of fp16
+/// parameters (2 bytes).
 Seconds scatter_time(const Report& zero_1) {
   return zero_1.breakdown.of(Line::data_comm) * (2.0 / 3);
 }

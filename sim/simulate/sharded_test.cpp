@@ -104,7 +104,7 @@ const char* const one_slow_cable = R"({
 TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable between the nodes") {
   const Scenario scenario = read_from(one_slow_cable, "sim/scenario/corpus/library", {});
   const Simulation played = play_sharded(scenario, Detail::pass, true, make_simgrid_engine);
-  // What the kernels of the first GPU take: by direction and layer, 0 for all that is of none.
+  // Times of the first GPU's kernels, by direction and layer; layer 0: kernels of no layer.
   std::map<std::pair<Phase, std::uint32_t>, double> kernels;
   std::map<Phase, double> launches;  // that they wait for at the end of a pass
   for (const Span& span : played.timeline.computes)

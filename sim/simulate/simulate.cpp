@@ -35,7 +35,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What one pass through a scenario has in hand when the report is written.
+/// Everything known about a simulated scenario when its report is written.
 struct Outcome {
   const Scenario* scenario = nullptr;
   const Plan* whole_plan = nullptr;  ///< the scenario's, with its compressed stages chosen
@@ -67,7 +67,7 @@ EnumArray<Traffic, MessageCount> count_messages(const ProgramSet& set, const Rep
   return counts;
 }
 
-/// What one rank of a device sends in collectives inside the passes of one microbatch.
+/// Bytes that one rank of a device sends in collectives inside the passes of one microbatch.
 Bytes sent_in_passes(const StageCost& cost, Traffic traffic, GroupSizes sizes) {
   sizes.exchanged = cost.exchanged;
   Bytes sent{};
@@ -77,13 +77,13 @@ Bytes sent_in_passes(const StageCost& cost, Traffic traffic, GroupSizes sizes) {
   return sent;
 }
 
-/// Whether its collectives are added up from passes, however they are played.
+/// True if its collectives are added up from passes, however they are simulated.
 bool is_counted_by_pass(Traffic traffic) {
   return traffic == Traffic::tensor_activations || traffic == Traffic::context ||
          traffic == Traffic::expert_dispatch || traffic == Traffic::expert_combine;
 }
 
-/// Of each program, the ops whose bytes count_traffic() counts one by one, in order.
+/// By program: the ops whose bytes count_traffic() counts one by one, in order.
 std::vector<std::vector<const Op*>> counted_ops(const ProgramSet& set) {
   std::vector<std::vector<const Op*>> counted(set.programs.size());
   for (std::size_t i = 0; i < counted.size(); ++i)
@@ -113,14 +113,14 @@ EnumArray<Traffic, Bytes> count_traffic(const Outcome& o) {
                               static_cast<double>(collective.members.size());
     }
   }
-  const int ways = sharding_ways(plan.parallel);
+  const int group = sharding_group_size(plan.parallel);
   GroupSizes sizes{{}, replica_layout(plan.parallel)};
   sizes.members[GroupKind::tensor] = plan.parallel.tensor;
-  sizes.members[GroupKind::sharding] = ways;
-  sizes.members[GroupKind::copies] = plan.parallel.gradient_replicas() / ways;
+  sizes.members[GroupKind::sharding] = group;
+  sizes.members[GroupKind::copies] = plan.parallel.gradient_replicas() / group;
   sizes.members[GroupKind::experts] = plan.parallel.expert;
   sizes.members[GroupKind::expert_tensor] = plan.parallel.expert_tensor;
-  sizes.members[GroupKind::expert_data] = expert_data_ways(plan.parallel);
+  sizes.members[GroupKind::expert_data] = expert_data_parallel_size(plan.parallel);
   std::vector<Traffic> kinds{Traffic::tensor_activations, Traffic::context,
                              Traffic::expert_dispatch, Traffic::expert_combine};
   if (!o.built->plays_operations)
@@ -194,7 +194,7 @@ FlopsPerSecond peak_per_gpu(const Scenario& scenario) {
   return sum / static_cast<double>(scenario.plan.places.size());
 }
 
-/// Of all GPUs in one iteration.
+/// FLOPs of all GPUs in one iteration.
 FlopCounts iteration_flops(const Outcome& o) {
   const Plan& plan = o.scenario->plan;             // not a fold of it
   std::map<const StageCost*, FlopCounts> of_rank;  // in one microbatch
@@ -244,7 +244,7 @@ std::pair<Seconds, Seconds> pass_times(const StageCost& cost, const Plan& plan) 
   return {forward / copies, backward / copies};
 }
 
-/// Of the last stage, whose timers stand still while it waits for stages on slower nodes.
+/// Forward and backward time of the last stage, whose timers stop while it waits for stages on slower nodes.
 std::pair<Seconds, Seconds> timed_passes(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   if (scenario.nodes.front().pass_spread == 0)  // all nodes are of one type where it is not
@@ -304,7 +304,7 @@ void fill_assumptions(const Scenario& scenario, Report& report) {
   add_codec_assumptions(scenario, report);
 }
 
-/// Whether the account alone spoke on memory, or the correction that the scenario names.
+/// Note on whether memory comes from the account alone or from the correction that the scenario names.
 std::string correction_note(const MemoryCorrection& correction) {
   constexpr double percent = 100;
   const HeldOutMemory& errors = correction.held_out;
@@ -316,7 +316,7 @@ std::string correction_note(const MemoryCorrection& correction) {
              : "memory_correction is not used (" + figures + ")";
 }
 
-/// Which line of the breakdown shows what an iteration waits for the exchanges of such groups.
+/// Breakdown line of the time that an iteration waits for exchanges of such groups.
 Line exposed_line(AxisName axis) {
   if (axis == AxisName::expert) return Line::expert_comm;
   return axis == AxisName::context ? Line::context_comm : Line::tensor_comm;
@@ -362,7 +362,7 @@ void warn_of_straddling(const Report& report, std::vector<std::string>& warnings
         to_text(groups.exposed) + " of the iteration");
 }
 
-/// Of neighbours on links that no message of the job passes: the name may be a slip.
+/// Warns of neighbours on links that no message of the job crosses: the name may be a slip.
 void warn_of_idle_neighbours(const Outcome& o, std::vector<std::string>& warnings) {
   const std::vector<Link>& links = o.built->network.links();
   for (const NeighbourFlow& flow : o.scenario->platform.neighbours)
@@ -399,7 +399,7 @@ BuildInputs build_inputs(const Scenario& scenario, const Plan& plan,
           detail,          {Tokens::Draws::by_seed, scenario.seed}};
 }
 
-/// How many replicas were played for all; 0 where each was.
+/// Number of replicas simulated on behalf of all; 0 if each was.
 int played_replicas(const Outcome& o) {
   if (!o.built->collapsed) return 0;
   std::set<int> replicas;
@@ -408,7 +408,7 @@ int played_replicas(const Outcome& o) {
   return static_cast<int>(replicas.size());
 }
 
-/// What a search compares: time, rates, memory. Without the periods that were not played.
+/// Figures that a search compares: time, rates, memory. Without the periods that were not simulated.
 Report make_key_report(const Outcome& o) {
   const Scenario& scenario = *o.scenario;
   Report report;
@@ -497,7 +497,7 @@ void expect_room_for_timeline(std::size_t ops, const std::string& of_devices) {
   expect_memory_for(bytes_of_op * static_cast<double>(ops), what, advice);
 }
 
-/// How far predictions were off: read beside the simulation, for it takes a quarter of a small run.
+/// Reads the measured errors while the simulation runs, since reading takes a quarter of a small run.
 std::future<MeasuredErrors> measured_errors(const Library& library) {
   const std::optional<std::filesystem::path> file = residuals_of(library);
   return std::async(file ? std::launch::async | std::launch::deferred : std::launch::deferred,

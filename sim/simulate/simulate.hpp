@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// Whether a long iteration's steady state is played once and repeated (simulate/folding.hpp), or microbatch by microbatch.
+/// Treatment of a long iteration: its steady state is simulated once and repeated (simulate/folding.hpp), or every microbatch is simulated.
 enum class Folding { when_exact, never };
 
 /// Options of a simulation, and what is kept beside its report.
@@ -31,7 +31,7 @@ struct Simulation {
   Timeline timeline;    ///< empty unless asked for
 };
 
-/// Simulates one training iteration of the scenario, whose placement must be settled: as often as wanted, on any number of threads, but for
+/// Simulates one training iteration of the scenario, whose placement must be decided (prepare_scenario()): as often as wanted, on any number of threads, but for
 /// the simgrid engine, of which a process has one.
 Simulation simulate(const Scenario& scenario, const SimulateOptions& options = {});
 

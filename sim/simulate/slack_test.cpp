@@ -129,8 +129,8 @@ struct Counts {
   int patient = 0, impatient = 0;
 };
 
-/// What slack means: a thing that takes less than its slack longer changes nothing, and one that takes more ends the iteration later by
-/// what is beyond.
+/// Definition of slack: an activity that takes longer by less than its slack changes nothing, and one that takes more ends the iteration
+/// later by what is beyond.
 template <class EndWith>
 void check_slack(const Iteration& iteration, Seconds slack, const EndWith& end_with,
                  Counts& counts) {

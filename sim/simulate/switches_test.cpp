@@ -73,7 +73,7 @@ std::vector<std::string> jobs() {
   };
 }
 
-/// What a run finds out: time and its parts, traffic, memory. Null: the scenario is refused.
+/// Figures of a run: time and its parts, traffic, memory. Null: the scenario is refused.
 std::optional<std::vector<double>> outcome(const std::string& job, const Overrides& overrides) {
   try {
     SimulateOptions heap;
@@ -103,7 +103,7 @@ struct Jobs {
     }
   }
 
-  /// Whether some job takes another value than its own here, and none finds out anything else with any of them.
+  /// True if some job takes another value than its own here, and none finds out anything else with any of them.
   bool is_ignored(const std::string& pointer, const std::vector<std::string>& values) const {
     bool is_taken = false;
     for (std::size_t i = 0; i < texts.size(); ++i) {

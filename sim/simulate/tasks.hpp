@@ -20,12 +20,12 @@ struct Tasks {
   std::function<void(std::size_t)> on_done = {};
 };
 
-/// What a task returned, or why it returned nothing.
+/// Result of a task, or the reason why there is none.
 template <class Result>
 using TaskOutcome = std::variant<Result, ChildFailure>;
 
 /// Calls work(0) to work(count-1) on `at_once` threads, or on the caller's where one is enough; on_done is called on the caller's.
-/// Where work throws, the others are done all the same, and then the exception of the lowest index is thrown.
+/// If work throws, the others still run, and then the exception of the lowest index is rethrown.
 void run_on_threads(std::size_t count, std::size_t at_once,
                     const std::function<void(std::size_t)>& work,
                     const std::function<void(std::size_t)>& on_done);

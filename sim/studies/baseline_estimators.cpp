@@ -288,7 +288,7 @@ class InputReader {
   Bytes message_{};
 };
 
-/// What is counted as in flight when asking whether a plan fits.
+/// Microbatches counted as in flight when asking if a plan fits.
 enum class Counted { schedule, one_microbatch };
 
 bool fits(const Scenario& scenario, Counted counted) {
@@ -387,11 +387,11 @@ Seconds baseline_estimate(Baseline baseline, const BaselineInputs& inputs,
   return megatron_estimate(inputs);
 }
 
-Bytes released_gradients(const Transformer& model, int stage_layers, int tensor_ways,
+Bytes released_gradients(const Transformer& model, int stage_layers, int tensor_parallel,
                          Bytes element) {
   constexpr double released_weight = 16;  // of h^2 a layer
   const double h = model.hidden;
-  return element * ((model.vocab * h + released_weight * h * h * stage_layers) / tensor_ways);
+  return element * ((model.vocab * h + released_weight * h * h * stage_layers) / tensor_parallel);
 }
 
 BaselineInputs baseline_inputs(const Scenario& scenario, GradientCount gradients, LinkRate links) {
@@ -414,7 +414,7 @@ std::optional<BaselinePreference> baseline_preference(Baseline baseline, const S
   preference.estimate = baseline_estimate(baseline, scenario, options);
   if (baseline == Baseline::megatron) {
     const Parallel& parallel = scenario.plan.parallel;
-    preference.model_ways = static_cast<int>(parallel.ranks_of_replica());
+    preference.model_parallel = static_cast<int>(parallel.ranks_of_replica());
     preference.fewer_tensor = -parallel.tensor;
   }
   return preference;

@@ -12,10 +12,10 @@
 
 namespace windtunnel {
 
-/// Earlier ways to pick a parallel plan without simulating the network. Each stands here to be compared with, flaws included.
+/// Earlier methods of picking a parallel plan without simulating the network, for comparison, flaws included.
 enum class Baseline {
-  amp,       ///< Li et al., NeurIPS 2022, arXiv:2210.07297: formula; blind to memory
-  varuna,    ///< Athlur et al., EuroSys 2022, arXiv:2111.04007: replayed pipeline; no tensor ways
+  amp,     ///< Li et al., NeurIPS 2022, arXiv:2210.07297: formula; blind to memory
+  varuna,  ///< Athlur et al., EuroSys 2022, arXiv:2111.04007: replayed pipeline; no tensor parallelism
   pipette,   ///< Yim et al., DATE 2024, arXiv:2405.18093: formula of the released code
   megatron,  ///< the rules of Narayanan et al., SC 2021, arXiv:2104.04473, section 3
 };
@@ -37,7 +37,7 @@ struct BaselineStage {
 struct BaselineInputs {
   int microbatches = 1;  ///< m, of one pipeline
   int data = 1;          ///< D
-  Bytes message{};       ///< one activation, undivided by the tensor ways
+  Bytes message{};       ///< one activation, not divided by the tensor degree
   std::vector<BaselineStage> stages;
   std::vector<std::vector<BytesPerSecond>> hops;  ///< [pipeline][hop between neighbouring stages]
 };
@@ -46,8 +46,8 @@ struct BaselineInputs {
 enum class Rounds { exact, truncated };
 /// The edge of the gradient ring that sets its pace. AMP's cost_het_cluster.py compares after its loop, and so takes the last.
 enum class RingPace { slowest_edge, last_edge };
-/// How often AMP pays a hop: once in its own code, forward and backward in Pipette's restatement of it.
-enum class AmpHops { once, both_ways };
+/// Directions in which AMP pays for a hop: one in its own code, both in Pipette's restatement of it.
+enum class AmpHops { once, forward_and_backward };
 /// Pipette's gradient ring: through all replicas, or inside nodes first and then between them, as its formula has it.
 enum class RingLevels { one, two };
 /// Gradients of a stage: as our own account has them, or 16 h^2 a layer and an embedding on every stage as Pipette's code has.
@@ -58,7 +58,7 @@ enum class GradientCount { account, released };
 /// of each rank and for whole messages between stages.
 enum class LinkRate { node, card };
 
-/// Which of the published code's habits to follow. The defaults are those of the released code where it decides what it picks.
+/// Habits of the published code to follow. The defaults are those of the released code wherever they affect its choice.
 struct BaselineOptions {
   Rounds rounds = Rounds::truncated;
   RingPace ring_pace = RingPace::slowest_edge;
@@ -94,11 +94,11 @@ Seconds baseline_estimate(Baseline baseline, const BaselineInputs& inputs,
 
 /// The gradients of one rank by Pipette's code:  (V h + w h^2 l) / t elements, w = 16 for GPT (the true count is 12), with the
 /// words on every stage and nothing padded.
-Bytes released_gradients(const Transformer& model, int stage_layers, int tensor_ways,
+Bytes released_gradients(const Transformer& model, int stage_layers, int tensor_parallel,
                          Bytes element);
 
-/// What the formulas need of a scenario, from the tables that its simulation would use: times of passes, nominal or measured rates
-/// of links. Where replicas or kinds of GPUs differ, a stage is as slow as its slowest device.
+/// Inputs of the formulas, from the tables that the scenario's simulation would use: times of passes, nominal or measured rates
+/// of links. If replicas or kinds of GPUs differ, a stage is as slow as its slowest device.
 BaselineInputs baseline_inputs(const Scenario& scenario,
                                GradientCount gradients = GradientCount::account,
                                LinkRate links = LinkRate::node);
@@ -107,18 +107,18 @@ BaselineInputs baseline_inputs(const Scenario& scenario,
 Seconds baseline_estimate(Baseline baseline, const Scenario& scenario,
                           const BaselineOptions& options = {});
 
-/// How much a baseline likes a plan: the smaller comes first.
+/// Sort key of a plan for a baseline: the smallest comes first.
 struct BaselinePreference {
-  int model_ways = 0;    ///< Megatron only: tensor times pipeline ways, as few as fit
-  int fewer_tensor = 0;  ///< Megatron only: of these as many tensor ways as possible, so minus them
+  int model_parallel = 0;  ///< Megatron only: tensor times pipeline degree, as small as fits
+  int fewer_tensor = 0;  ///< Megatron only: minus the tensor degree, since the largest is preferred
   Seconds estimate{};
   auto operator<=>(const BaselinePreference&) const = default;
 };
 
 /// The place of the scenario's plan in the order of `baseline`; nothing where the method leaves the plan out.
 ///  - amp: every plan, whether it fits in memory or not.
-///  - varuna: no tensor ways; what fits with the activations of a single microbatch in flight, as its profile counts.
-///  - pipette: what its loops try (1, 2, 4 or 8 tensor ways and samples at a time, stages of whole nodes), and of these what fits by the
+///  - varuna: no tensor parallelism; what fits with the activations of a single microbatch in flight, as its profile counts.
+///  - pipette: what its loops try (1, 2, 4 or 8 as tensor degree and as microbatch, stages of whole nodes), and of these what fits by the
 ///    memory account (its own estimator is a network trained on runs that were never published), tensor groups inside a node.
 ///  - megatron: what fits, tensor groups inside a node (takeaway 1); the smallest model-parallel size, and within it tensor before
 ///    pipeline (takeaways 1 and 2); then equation 1, which chooses the microbatch (takeaway 3).

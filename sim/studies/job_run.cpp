@@ -15,7 +15,7 @@ namespace {
 
 /// The scenario with the plan that its job asks for.
 Scenario with_asked_plan(Scenario scenario, std::size_t at_once) {
-  // What is wrong with the block is said before anything is simulated.
+  // Problems of the block are reported before anything is simulated.
   if (job_block_of(scenario).plan == JobPlan::given) return scenario;
   return with_best_plan(std::move(scenario), {.top = 1, .at_once = at_once}, "/job/plan");
 }

@@ -78,12 +78,12 @@ std::vector<Preferred> preferred_plans(const Scenario& base, const SearchSpace& 
   return list;
 }
 
-/// How much slower the first pick is than the best plan that fits.
+/// Slowdown of the first pick against the best plan that fits.
 double cost_of_pick(const MethodChoice& choice) {
   return choice.picks.front().time / choice.best.front().time - 1;
 }
 
-/// How far the method's estimates of its picks are from their simulations.
+/// Mean error of the method's estimates of its picks against their simulations.
 double mean_error(const MethodChoice& choice) {
   double sum = 0;
   for (const MethodPick& pick : choice.picks) sum += std::abs(pick.estimate / pick.time - 1);

@@ -1,4 +1,4 @@
-// What searched placements are worth: the tables of docs/placement.md, as Markdown on stdout. Exits with 1 when one of the
+// Gains of searched placements: the tables of docs/placement.md, as Markdown on stdout. Exits with 1 when one of the
 // promises behind them does not hold; tools/placement.sh runs it.
 #include <algorithm>
 #include <cstdio>

@@ -10,7 +10,7 @@ namespace {
 
 /// More would not fit into a directory of results that anybody reads.
 constexpr std::size_t most_combinations = 10'000'000;
-/// Of a listed point: its name, beside the pointers and values.
+/// Key of a listed point's name, next to its pointers and values.
 constexpr const char* label_key = "label";
 
 /// A swept amount stands in for a measured one, as one from --set does: its source is the sweep.
@@ -18,7 +18,7 @@ JsonValue swept(const std::string& pointer, JsonValue value) {
   const bool is_amount =
       value.is_number() || (value.is_string() && !value.string().empty() &&
                             value.string().front() >= '0' && value.string().front() <= '9');
-  // Where a name or a path of a file stands: /model, /platform/node_types/0/device.
+  // Pointers to names or paths of files: /model, /platform/node_types/0/device.
   const bool is_name = pointer.ends_with("/device") || pointer == "/model" ||
                        pointer == "/platform" || pointer == "/software" ||
                        pointer == "/parallel/schedule";
@@ -33,7 +33,7 @@ std::string text_of(const PointValues& values) {
   return canonical_text(point);
 }
 
-/// Whether a point with `values` has this one among them.
+/// True if `values` of a point contain this one.
 bool sets(const PointValues& values, const JsonValue::Member& wanted) {
   return std::ranges::any_of(values, [&](const auto& value) {
     return value.first == wanted.key &&

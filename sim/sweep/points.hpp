@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// What one point of a sweep sets: JSON pointers and values, in the order of the file.
+/// Values that one point of a sweep sets: JSON pointers and values, in the order of the file.
 using PointValues = std::vector<std::pair<std::string, JsonValue>>;
 
 /// The points of a sweep, counted from 0 and always in the same order, so that every process numbers them alike: the combinations
@@ -34,7 +34,7 @@ class SweepPoints {
   /// Every pointer that some point sets: the matrix's, then those that only listed points have.
   const std::vector<std::string>& columns() const { return columns_; }
 
-  /// Whether no point is without a value of its own at `pointer`.
+  /// True if every point has a value of its own at `pointer`.
   bool all_set(const std::string& pointer) const;
 
   /// The different values that points set at `pointer`.
@@ -72,7 +72,7 @@ class SweepPoints {
   std::size_t num_combinations_ = 0;
 };
 
-/// What a swept key is called among `columns`: "micro_batch", or "data_gradients/rank" where another key ends in "/rank" too.
+/// Short name of a swept key among `columns`: "micro_batch", or "data_gradients/rank" if another key ends in "/rank" too.
 std::string short_name(const std::string& column, const std::vector<std::string>& columns);
 
 }  // namespace windtunnel

@@ -28,11 +28,11 @@ namespace {
 
 constexpr int exit_worker_done = 0, exit_environment = 3;
 
-/// Who asked is gone when nobody reads the answer: then there is nothing more to do.
-class Gone {};
+/// Thrown if nobody reads the answer: the parent is gone, so there is nothing more to do.
+class ReaderGone {};
 
 void say(int descriptor, const std::string& line) {
-  if (!detail::write_whole(descriptor, line + "\n")) throw Gone();
+  if (!detail::write_whole(descriptor, line + "\n")) throw ReaderGone();
 }
 
 /// "16 4" as {16, 4}.
@@ -104,7 +104,7 @@ class Orders {
 
 /// Points that a worker has before it: one under way and one more, so that it never waits for its next.
 constexpr std::size_t most_ahead = 2;
-/// How often a point is tried when its worker dies.
+/// Attempts for a point whose worker dies.
 constexpr int most_attempts = 2;
 constexpr std::array stopping_signals{SIGINT, SIGTERM, SIGHUP};
 
@@ -127,7 +127,7 @@ class SignalGuard {
       struct sigaction action {};
       action.sa_handler = ask_for_stop;
       sigaction(stopping_signals[i], nullptr, &before_[i]);
-      // What whoever started us has turned off stays off: nohup.
+      // Signals that our parent ignores stay ignored: nohup.
       if (before_[i].sa_handler != SIG_IGN) sigaction(stopping_signals[i], &action, nullptr);
     }
     sigprocmask(SIG_BLOCK, &blocked, &mask_);
@@ -324,7 +324,7 @@ int serve_points(const Sweep& sweep, const WorkerTask& task) {
       say(task.out, std::string("! ") + error.what());
       return exit_environment;
     }
-  } catch (const Gone&) {
+  } catch (const ReaderGone&) {
     return exit_environment;
   }
   return exit_worker_done;

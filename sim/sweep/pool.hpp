@@ -20,7 +20,7 @@ struct WorkerTask {
 };
 
 /// A worker's life: simulates the points that are asked for on `in`, appends their rows to a part file of its own, and tells of each on
-/// `out`; ends with its input. Lines of text both ways:
+/// `out`; ends with its input. Lines of text in both directions:
 ///   <  points 120            first of all: how many the sweep has
 ///   >  16 4                  do the 4 points from number 16 on
 ///   <  16 ok                 the row is written (or: failed; or: known, it was there)

@@ -55,7 +55,7 @@ struct PartFile {
   std::uintmax_t size = 0;
 };
 
-/// What parts/ holds, in the order of the names.
+/// Content of parts/, in the order of the names.
 struct Parts {
   std::vector<PartFile> files;
   std::vector<fs::path> no_files;  ///< pipes, folders and the like that are called as files are
@@ -206,7 +206,7 @@ void PartWriter::append(const std::string& row) {
 }
 
 void PartWriter::flush_to_disk() {
-  // What is no disk file cannot be flushed, and need not be.
+  // Only disk files can be flushed, and only they need to be.
   if (descriptor_ >= 0 && ::fdatasync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP)
     refuse("write");
   last_flush_ = seconds_now();

@@ -29,7 +29,7 @@ constexpr std::string_view checksum_key = ", \"checksum\": \"";
 constexpr std::size_t hash_digits = 32;
 constexpr std::string_view row_end = "\"}";
 
-/// What is wrong with the figures of a point that was simulated; empty: nothing.
+/// The fault in the figures of a simulated point; empty: none.
 std::string fault_of_figures(const JsonValue& row) {
   for (const char* key : {"samples_per_s", "tokens_per_s", "model_tflops_per_gpu", "mfu",
                           "memory_max_bytes", "iteration_time_s"})
@@ -187,7 +187,7 @@ double value_by(Objective objective, const Scenario& scenario, const Report& rep
       .value(report.iteration_time, shares_of(report.breakdown));
 }
 
-/// Of the steps of the whole job.
+/// Cost of all steps of the job.
 double cost_of_job(const Scenario& scenario, const Report& report) {
   const double seconds = value_by(Objective::days, scenario, report) * seconds_per_day;
   return value_by(Objective::cost_per_token, scenario, report) * report.tokens_per_s * seconds;

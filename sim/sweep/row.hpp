@@ -34,15 +34,15 @@ std::optional<std::pair<double, double>> interval_of(const JsonValue& row, const
 double figure(const JsonValue& row, const std::string& key);
 /// A text as it is, other values as JSON; empty where there is none.
 std::string text_at(const JsonValue& object, const std::string& key);
-/// Whether the point of a row fits in memory.
+/// True if the point of a row fits in memory.
 bool fits(const JsonValue& row);
 /// "≥ " where the memory of a row is a lower bound, and whether the point fits is not known; else empty.
 const char* memory_mark(const JsonValue& row);
 
-/// What a row is called among those with these columns: its label, or "nodes 128, platform dgx-h100".
+/// Name of a row among those with these columns: its label, or "nodes 128, platform dgx-h100".
 std::string point_name(const JsonValue& row, const std::vector<std::string>& columns);
 
-/// Of a row that has figures: the least is the best by the sweep's objective.
+/// Penalty of a row that has figures: the least is the best by the sweep's objective.
 double penalty_of(const Sweep& sweep, const JsonValue& row);
 
 /// Members of an object on one line, in the order given: the inside of a row.
@@ -58,7 +58,7 @@ std::variant<Row, std::string> read_row(const std::string& line, const Sweep& sw
 /// One line of results, a JSON object without a line end. The same for the same point, whoever computes it:
 ///   {"point": 3, "id": "…", "/nodes": 8, "ok": true, "gpus": 64, "iteration_time_s": 16.31, …, "fits": true, "checksum": "…"}
 ///   {"point": 4, "id": "…", "/nodes": 16, "ok": false, "failure": "bad_input", "error": "…", "checksum": "…"}
-/// What goes wrong becomes part of the row. The checksum is of the row before it and of the sweep.
+/// Errors become part of the row. The checksum covers the row before it and the sweep.
 class RowMaker {
  public:
   RowMaker(const Sweep& sweep, const ChildLimits& limits);
@@ -71,7 +71,7 @@ class RowMaker {
   /// The row of a point of which the simulation, or what stopped it, says `outcome`.
   std::string whole_row(std::size_t point, const std::string& id, const std::string& outcome) const;
   std::string figures(const Scenario& as_read) const;
-  /// Of a scenario that could be read: figures, or what stopped its child.
+  /// Outcome of a scenario that could be read: figures, or the failure of its child.
   std::string outcome_of(const Scenario& scenario) const;
 
   const Sweep* sweep_;

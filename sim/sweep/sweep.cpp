@@ -49,7 +49,7 @@ std::vector<SweptValue> swept_values(const JsonValue& block) {
   return values;
 }
 
-/// Whether a point may set `job` or `job.plan` so that its job is of the best plan.
+/// True if a point may set `job` or `job.plan` so that its job uses the best plan.
 bool some_point_wants_best_plan(const JsonValue& block) {
   const std::vector<SweptValue> values = swept_values(block);
   return std::ranges::any_of(values, [](const SweptValue& swept) {
@@ -63,7 +63,7 @@ bool some_point_wants_best_plan(const JsonValue& block) {
   });
 }
 
-/// What the files hold that swept values name.
+/// Content of the files that swept values name.
 class SweptContent {
  public:
   struct Place {

@@ -34,7 +34,7 @@ class Sweep {
   const SweepChoices& choices() const { return choices_; }
   /// Figures of a row that are there because the sweep asks for them, after the others.
   std::vector<std::string> asked_figures() const;
-  /// Of everything that decides the results: scenario, files named by it or by the swept values, measured residuals, seed.
+  /// Hash of everything that decides the results: scenario, files named by it or by the swept values, measured residuals, seed.
   const std::string& hash() const { return hash_; }
   const Library& library() const { return library_; }
   /// The file as it was read, merged, with its sweep.

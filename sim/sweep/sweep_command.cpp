@@ -67,7 +67,7 @@ std::string progress_text(std::size_t done, std::size_t failed, std::size_t tota
   return text + ", " + significant_text(rate, 3) + " a second, " + to_text(Seconds{left}) + " left";
 }
 
-/// What the help of the options says. Less memory than a simulation begins with, or more time than can be waited for, is a slip.
+/// Ranges as stated in the help of the options. Less memory than a simulation begins with, or more time than can be waited for, is a slip.
 constexpr AmountRange time_limits{"1 us", "240 h"}, memory_limits{"64 MB", "1 PB"};
 
 template <class Amount>
@@ -168,7 +168,7 @@ class SweepRun {
   }
 
   int list_points() {
-    const Doing listing("listing the points", "points");
+    const WorkNoteScope listing("listing the points", "points");
     out_ << (request_.format == ResultFormat::json ? points_json(sweep_) : points_text(sweep_));
     return exit_done;
   }

@@ -39,7 +39,7 @@ struct SweepFixture {
   }
 };
 
-/// What goes wrong when `act` is called.
+/// Message of the error that `act` throws.
 inline std::string problem_of(const std::function<void()>& act) {
   try {
     act();

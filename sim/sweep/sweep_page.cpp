@@ -89,7 +89,7 @@ struct SweepContent {
     return point_name(row, sweep.points().columns());
   }
 
-  /// Whether every row has a label, which is then shown in place of its values.
+  /// True if every row has a label, which is then shown in place of its values.
   bool all_named() const {
     return sweep.points().has_labels() && std::ranges::all_of(shown, [](const Row* row) {
              return row->content.find("label") != nullptr;
@@ -139,7 +139,7 @@ std::string best_headline(const SweepContent& page) {
          " of memory on the fullest GPU.</p>\n";
 }
 
-/// How throughput grows from the smallest cluster to the largest while nothing else changes.
+/// Growth of throughput from the smallest cluster to the largest while nothing else changes.
 std::string scaling_text(const SweepContent& page) {
   const std::optional<Scaling> scaling = page.data ? scaling_of(*page.data) : std::nullopt;
   if (!scaling) return "";
@@ -244,7 +244,7 @@ std::string breakdown_chart(const SweepContent& page) {
                          html::axis(100, [](double share) { return fixed_text(share, 0) + " %"; }));
 }
 
-/// What makes the lines of the best point so long.
+/// Reasons for the breakdown lines of the best point.
 std::string best_reasons(const SweepContent& page) {
   if (!page.has_best()) return "";
   const auto found = std::ranges::find(page.explained, page.best().point, &ExplainedPoint::point);
@@ -441,7 +441,7 @@ std::string failure_section(const SweepContent& page) {
                                    : "");
 }
 
-/// What the explained points rest on: the inputs that all have.
+/// Inputs that all explained points share.
 std::string input_section(const SweepContent& page) {
   const html::InputTables inputs = html::input_tables(page.reports(), {});
   if (inputs.common.empty())

@@ -22,7 +22,7 @@
 namespace windtunnel {
 namespace {
 
-/// Those that are drawn.
+/// Rows that are drawn.
 using Rows = std::vector<const Row*>;
 
 std::string text_of(const JsonValue& row, const std::string& column) {
@@ -66,20 +66,20 @@ Rows simulated(const PartRows& rows) {
   return found;
 }
 
-/// What makes a job larger, in the order in which a line runs along one of them.
+/// Keys that make a job larger, in the order in which they are tried as the x axis.
 constexpr std::array size_pointers{"/nodes", "/parallel/data", "/parallel/pipeline",
                                    "/parallel/tensor"};
-/// What may grow with the GPUs and leave the work of each the same, beside the sizes themselves.
+/// A key, apart from the sizes themselves, that may grow with the GPUs and leave the work of each the same.
 constexpr const char* batch_pointer = "/training/global_batch";
 
 bool is_size(const std::string& column) {
   return std::ranges::find(size_pointers, column) != size_pointers.end();
 }
 
-/// Where the rows stand on the axis.
+/// Values of the rows on the axis.
 struct ChosenAxis {
   std::string column;
-  /// What may differ along a line: the column that makes x, and what grows with the GPUs.
+  /// Columns that may differ along a line: the one that makes x, and those that grow with the GPUs.
   std::vector<std::string> along = {};
   WrittenAmount unit = {};  ///< of numbers with one
   bool is_number = true;
@@ -109,7 +109,7 @@ std::string key_of(const JsonValue& row, const std::vector<std::string>& columns
   return key;
 }
 
-/// Whether the column is the same number per GPU in all rows that are equal but for their size.
+/// True if the column is the same number per GPU in all rows that differ only in size.
 bool grows_with_gpus(const Rows& rows, const std::vector<std::string>& columns,
                      const std::string& column) {
   std::map<std::string, std::pair<double, double>> first;  // value, GPUs
@@ -125,7 +125,7 @@ bool grows_with_gpus(const Rows& rows, const std::vector<std::string>& columns,
   });
 }
 
-/// Whether some row has another that differs in size and in nothing else.
+/// True if two rows differ in size and in nothing else.
 bool scales(const Rows& rows, const std::vector<std::string>& columns, const ChosenAxis& axis) {
   std::map<std::string, double> gpus;
   return std::ranges::any_of(rows, [&](const Row* row) {
@@ -338,7 +338,7 @@ Chart chart_of(const PlotData& data, const Panel& panel) {
     }
     const PlotPoint &first = points.front(), &last = points.back();
     if (panel.kind != Panel::Kind::with_ideal || !first.efficiency) continue;
-    // What the same tokens/s per GPU as on the series' smallest cluster would give.
+    // Ideal scaling: the tokens/s per GPU of the series' smallest cluster.
     const double ideal = first.tokens_per_s / first.x * last.x;
     chart.guides.push_back({first.x, first.tokens_per_s, last.x, ideal, "s" + std::to_string(i)});
     values.push_back(ideal);

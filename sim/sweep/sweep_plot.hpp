@@ -51,12 +51,12 @@ inline constexpr std::size_t most_series = 8;
 /// At each x the point that fits with the most tokens a second; one that does not fit where none does. In the order of x.
 std::vector<PlotPoint> fastest_points(const PlotData& data);
 
-/// How throughput grows along a line, between points that fit in memory.
+/// Growth of throughput along a line, between points that fit in memory.
 struct Scaling {
   const PlotSeries* series = nullptr;
   const PlotPoint *smallest = nullptr, *largest = nullptr;  ///< clusters
 };
-/// Of the line with the most tokens a second; nothing where x counts no GPUs, or no line has two sizes that fit.
+/// Scaling of the line with the most tokens per second; nothing if x does not count GPUs, or no line has two sizes that fit.
 std::optional<Scaling> scaling_of(const PlotData& data);
 
 /// Chooses the axis: the points' labels where all have one; else GPUs where a swept size of the job changes them while all else stays the same, else the
@@ -72,7 +72,7 @@ std::vector<Chart> sweep_charts(const PlotData& data);
 std::string sweep_svg(const std::string& name, const std::vector<std::string>& columns,
                       const PartRows& rows);
 
-/// What their lines and marks mean.
+/// Legend of their lines and marks.
 std::vector<ChartKey> curve_keys(const PlotData& data);
 
 }  // namespace windtunnel

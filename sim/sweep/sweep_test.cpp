@@ -116,7 +116,7 @@ TEST_CASE("a plan in place of one that is not legal is for as many GPUs") {
         .scenario(0)
         .plan.num_ranks();
   };
-  // 16 ways do not divide 8 heads.
+  // A tensor degree of 16 does not divide 8 heads.
   CHECK(ranks(R"({"tensor": 16, "pipeline": 2, "data": 2})") == 64);
   CHECK(ranks(R"({"tensor": 16})") == 16);
   CHECK(ranks(R"({"tensor": 16, "pipeline": 2, "data": 2})", R"(, "/nodes": [4])") == 32);

@@ -17,7 +17,7 @@ using SameScenarios = std::vector<std::vector<std::size_t>>;
 /// The points that share an id with another, in the order of the first of each list.
 SameScenarios same_scenarios(const PartRows& rows);
 
-/// What to tell a person of them, empty where all differ:
+/// Note for people about points that are the same scenario; empty if all differ:
 ///   96 points are 6 different scenarios
 ///     points 0 and 1 differ in /parallel/virtual_pipeline (1, 2), which changes nothing
 std::string same_text(const Sweep& sweep, const PartRows& rows);
@@ -32,10 +32,10 @@ struct RankedRows {
 };
 RankedRows ranked_rows(const Sweep& sweep, const PartRows& rows);
 
-/// What comes first where points are ordered by the objective: "Most tokens a second", "Least cost of a token".
+/// Words for the order by the objective: "Most tokens a second", "Least cost of a token".
 const char* order_words(Objective objective);
 
-/// What a sweep came to, for people:
+/// Summary of a sweep, for people:
 ///   12 points: 10 done, 2 failed
 ///   …
 std::string sweep_text(const Sweep& sweep, const PartRows& rows,
@@ -44,7 +44,7 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
 std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                        const std::filesystem::path& directory);
 
-/// What speed-ups are over, or why there are none; empty for a sweep without a baseline.
+/// The baseline of speed-ups, or the reason why there are none; empty for a sweep without a baseline.
 std::string baseline_text(const Sweep& sweep, const PartRows& rows);
 
 /// "12 combinations, 2 excluded, 1 included"
@@ -53,7 +53,7 @@ std::string origins_text(const SweepPoints& points);
 std::string points_text(const Sweep& sweep);
 std::string points_json(const Sweep& sweep);
 
-/// How many points the page's table holds, and how many of these it shows before it is asked for more.
+/// Rows of the page's table, and rows that it shows before it is asked for more.
 inline constexpr std::size_t most_page_rows = 5000, first_page_rows = 100;
 
 /// The page of `sweep --report`: one HTML file that needs no network: the best point, curves, where the time goes along them, a table of

@@ -28,7 +28,7 @@ enum class Line {
 inline constexpr auto all_lines = enumerators<Line>();
 inline constexpr int num_lines = static_cast<int>(all_lines.size());
 
-/// Whether files have the line where nothing is on it too.
+/// True if files have the line even if it is zero.
 inline bool is_always_written(Line line) { return line < Line::expert_comm; }
 
 /// The line of a part of a computing span.
@@ -43,7 +43,7 @@ struct WaitForOthers {
 };
 WaitForOthers wait_for_others(const Waiting& waiting);
 
-/// Where one device's time went; the lines add up to the time it ended (of the last device: the
+/// Time of one device by cause; the lines add up to the time it ended (for the last device: the
 /// iteration time).
 struct Breakdown {
   EnumArray<Line, Seconds> seconds{};

@@ -105,7 +105,7 @@ class ActivitySchedule {
     return device.index() * num_streams + static_cast<std::size_t>(stream);
   }
 
-  /// Those of different microbatches a device may enter from different streams.
+  /// Index of a collective's instance of one microbatch: a device may enter those of different microbatches from different streams.
   std::size_t instances_of(CollectiveId collective, const Op& op) {
     return instances_.try_emplace({collective, op.microbatch}, instances_.size()).first->second;
   }
@@ -128,7 +128,7 @@ class ActivitySchedule {
     }
   }
 
-  /// Of two that end together the first of the list.
+  /// True if `id` ends later than `other`; of two that end together, the first of the list counts as later.
   static bool is_later(Seconds end, ActivityId id, Seconds other_end, ActivityId other) {
     return end > other_end || (end == other_end && id < other);
   }

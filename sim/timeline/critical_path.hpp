@@ -8,7 +8,9 @@
 
 namespace windtunnel {
 
-/// Something that took time in the iteration, or a point that others wait for.
+/// Reference to one thing that happened in the simulated iteration: a compute op, a message or a collective, which took time, or an event
+/// that others waited for. It is an index into the Timeline's list of that kind and holds no times itself, so it stays small: a large job
+/// has millions of them. find_critical_path() makes them, and explanations and pages look up their begin and end in the Timeline.
 struct Activity {
   enum class Kind { compute, message, collective, event };
   Kind kind = Kind::compute;
@@ -16,28 +18,33 @@ struct Activity {
       0;  ///< in the timeline's list of its kind; of an event: no more than a number
 };
 
-/// A stretch of the critical path: the activity that everything after it waited for.
+/// One step of the critical path: the activity that everything after it waited for, over the interval in which it did.
 struct CriticalStep {
   Activity activity;
   Seconds begin{}, end{};
 };
 
-/// Why the iteration took as long as it did, and what could have taken longer without being noticed.
+/// The activities that determined the iteration time, and the slack of all others: by how much they could end later without delaying the
+/// end of the iteration. On two stages whose second is slower, F and B being its passes:
+///
+///   steps   stage 0: F0 | message F0 | stage 1: F0 | stage 1: B0 | stage 1: F1 | … | optimizer
+///
+/// find_critical_path() derives it from a Timeline; report/explanation.hpp puts it into words.
 struct CriticalPath {
   /// From the start of the iteration to its end without a gap: the steps' lengths add up to the iteration time.
   std::vector<CriticalStep> steps;
-  /// By how much each activity could end later before the iteration does, everything else being as it was; in the timeline's order.
+  /// Delay of each activity's end that would not yet delay the iteration, all else equal; in the timeline's order. 0 on the path.
   std::vector<Seconds> compute_slack, message_slack, collective_slack;
 };
 
-/// The critical path through what was played: the longest path through the graph of its activities (Kelley & Walker, "Critical-path planning
+/// The critical path of a simulated iteration: the longest path through the graph of its activities (Kelley & Walker, "Critical-path planning
 /// and scheduling", 1959), where an activity follows
 ///  - what its stream did before it;
 ///  - what it waited for: the message received, the exchange's messages, the event recorded on another stream;
 ///  - of a message, also the one before it in its channel, and the receiver's post where both ends post it;
 ///  - of a collective, what each of its members did before.
-/// Durations are those that were played, so that rates of messages that shared a link are taken as they were. Where two predecessors
-/// end together the path follows the first of the timeline's lists. The timeline must be that of `programs`, complete.
+/// Durations are those of the simulation, so messages that shared a link keep the rates they had. If two predecessors
+/// end together, the path follows the first of the timeline's lists. The timeline must be that of `programs`, complete.
 CriticalPath find_critical_path(const ProgramSet& programs, const Timeline& timeline);
 
 }  // namespace windtunnel

@@ -120,7 +120,7 @@ std::optional<SteadyState> SteadyStateListener::find(int longest) const {
   return std::nullopt;
 }
 
-/// Whether every row's last `lag` steady microbatches come `duration` after those one period before.
+/// True if every row's last `lag` steady microbatches come `duration` after those one period before.
 bool SteadyStateListener::repeats(int period, Seconds duration) const {
   constexpr double rounding =
       1e-12;  // of the time since the start: thousands of additions of 1e-16

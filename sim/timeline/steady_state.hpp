@@ -19,7 +19,7 @@ struct SteadyState {
   std::vector<Breakdown> breakdowns;  ///< of a period, by device
 };
 
-/// How far a schedule's passes reach: what `find` needs to know of it.
+/// Reach of a schedule's passes, as `find` needs it.
 struct SteadyShape {
   int microbatches = 0;
   int chunks = 1;  ///< model chunks a device holds
@@ -48,7 +48,7 @@ class SteadyStateListener final : public PlayListener {
 
   /// The shortest period, of at most `longest` microbatches, with which the last microbatches before the pipeline drains repeat.
   std::optional<SteadyState> find(int longest) const;
-  /// How many times are kept for a program: memory in units of 8 bytes.
+  /// Number of times kept for a program: memory in units of 8 bytes.
   static std::size_t num_times(const ProgramSet& programs, const SteadyShape& shape);
 
  private:

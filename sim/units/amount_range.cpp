@@ -27,7 +27,7 @@ Ends<Amount> read_ends(AmountRange range) {
   return {amount_of<Amount>(range.least), amount_of<Amount>(range.most)};
 }
 
-/// Those of the usual range are read once.
+/// Parses the ends of a range. Those of the default range are parsed once.
 template <class Amount>
 Ends<Amount> ends_of(AmountRange range) {
   constexpr AmountRange usual = usual_range<Amount>();

@@ -33,7 +33,7 @@ constexpr AmountRange usual_range<FlopsPerSecond>() {
   return {"1 GFLOPS", "1 EFLOPS"};
 }
 
-/// Where an amount lies to a range.
+/// Position of an amount relative to a range.
 enum class RangeSide { below, inside, above };
 template <class Amount>
 RangeSide side_of(Amount amount, AmountRange range = usual_range<Amount>());

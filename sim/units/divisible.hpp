@@ -7,8 +7,8 @@ template <class Value>
 struct Divisible {
   Value whole{}, divided{};
   constexpr Value sum() const { return whole + divided; }
-  /// Of one rank in a group of `ways`.
-  constexpr Value on_rank(double ways) const { return whole + divided / ways; }
+  /// The amount on one rank of a group of `ranks`.
+  constexpr Value on_rank(double ranks) const { return whole + divided / ranks; }
   friend constexpr Divisible operator+(const Divisible& a, const Divisible& b) {
     return {a.whole + b.whole, a.divided + b.divided};
   }

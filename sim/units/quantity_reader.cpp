@@ -134,7 +134,7 @@ std::optional<Complaint> doubtful_size(const Written& written) {
                    decimal_or_binary(written.number, power)};
 }
 
-/// What the unit would be right for, were another kind of amount wanted.
+/// The other kind of amount that this unit would be right for, if there is one.
 std::optional<std::string> other_kind(const UnitTable& wanted, const std::string& unit) {
   for (const UnitTable* table :
        {&unit_table<Bytes>(), &unit_table<Seconds>(), &unit_table<BytesPerSecond>(),

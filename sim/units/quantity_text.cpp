@@ -48,7 +48,7 @@ std::string fixed_text(double number, int digits) {
   return {buffer.data(), end};
 }
 
-/// Whether `amount`, rounded as `finer` would show it, reaches one unit of `step`: 999.96 ms
+/// True if `amount`, rounded as `finer` would show it, reaches one unit of `step`: 999.96 ms
 /// is 1.000 s.
 bool reaches(double amount, const Step& step, const Step& finer) {
   constexpr double rounding_slack = 1e-12;

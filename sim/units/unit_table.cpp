@@ -5,7 +5,7 @@ namespace {
 
 constexpr double bits_per_byte = 8;
 
-/// What stands before a unit: "G" is 10^9, "Gi" 2^30.
+/// Prefixes of units: "G" is 10^9, "Gi" 2^30.
 std::vector<Unit> decimal_prefixes() {
   return {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {"E", 1e18}};
 }

@@ -13,7 +13,7 @@ struct Unit {
   double factor;  ///< one of it in SI base amounts
 };
 
-/// How one kind of amount is written.
+/// Notation of one kind of amount: its name and its units.
 struct UnitTable {
   std::string kind;     ///< "a rate in bytes per second"
   std::string example;  ///< "400 Gbps"

@@ -1,4 +1,4 @@
-// What three constants fitted to five runs on 16 T4 predict of the other 42, and of a mix of V100 and T4.
+// Predictions of three constants, fitted to five runs on 16 T4, for the other 42 and for a mix of V100 and T4.
 #include <doctest/doctest.h>
 
 #include <set>

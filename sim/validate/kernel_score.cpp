@@ -124,7 +124,7 @@ Seconds attention_of(const CsvRow& row, const Device& device) {
                         context_of(device, precision_of(row)));
 }
 
-/// What makes two rows measurements of one shape.
+/// The shape of a row's kernel: rows with the same text are measurements of one shape.
 std::string shape_of(const CsvRow& row) {
   std::string text;
   for (const auto& [name, value] : row)

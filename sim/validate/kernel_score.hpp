@@ -23,7 +23,7 @@ struct KernelPoint {
 /// where the file of a stack is not sound.
 std::vector<KernelPoint> kernel_points(const Library& library, const Device& device);
 
-/// How far some of them are off, as shares of what was measured.
+/// Errors of a group of kernels, as shares of the measured times.
 struct KernelError {
   std::string table, group;
   int points = 0;

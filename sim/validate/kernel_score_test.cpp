@@ -35,7 +35,7 @@ std::vector<KernelError> errors_of(const std::string& name) {
   return kernel_errors(points_of(device_of(name)));
 }
 
-/// Of all kernels of a table.
+/// Error of all kernels of a table.
 std::optional<KernelError> error_of(const std::vector<KernelError>& errors,
                                     const std::string& table, const std::string& group = {}) {
   for (const KernelError& each : errors)

@@ -140,7 +140,7 @@ std::vector<ScoredRow> iterations_of(const std::vector<ValidatedSet>& sets);
 /// Their rows with what each is judged by beside another.
 std::vector<MeasuredRun> measured_runs(const std::vector<ValidatedSet>& sets);
 
-/// How points are predicted.
+/// Prediction of points, and options for it.
 struct Prediction {
   /// From a whole scenario and the folder its paths are relative to. Called on any thread.
   std::function<PointPrediction(const JsonValue&, const std::filesystem::path&)> predict;

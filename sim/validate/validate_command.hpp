@@ -12,7 +12,7 @@
 
 namespace windtunnel {
 
-/// How much of the result the text has.
+/// Amount of detail in the text.
 enum class ValidateDetail {
   table,    ///< a line for each set
   summary,  ///< the same, and what the columns mean

@@ -95,7 +95,7 @@ std::string groups_text(const std::vector<ScoredRow>& comparisons) {
          "  regret: what choosing the plan predicted fastest costs over the best measured one\n";
 }
 
-/// Of a set whose groups are pairs, what the second row of each has over the first: the difference is what was measured.
+/// For a set whose groups are pairs: the ratio of the second row to the first in each, since the difference is the measurement.
 std::string pairs_text(const std::vector<ScoredRow>& comparisons) {
   const auto groups = by_group(comparisons);
   std::vector<TextRow> rows{{"pair", "measured", "predicted", "ratio"}};
@@ -234,7 +234,7 @@ std::vector<TextRow> rows_of_memory(const std::vector<ValidatedSet>& sets) {
   return rows;
 }
 
-/// Of sets some of whose runs ended out of memory; the last line is their sum.
+/// Rows of sets with runs that ended out of memory; the last line is their sum.
 std::vector<TextRow> rows_of_verdicts(const std::vector<ValidatedSet>& sets) {
   std::vector<TextRow> rows{
       {"memory, ran + out of memory", "fits", "at risk", "lower bound", "does not fit"}};
@@ -284,7 +284,7 @@ std::string validation_text(const ValidatedSet& set) {
 
 namespace {
 
-/// How often the order of two plans is right, every set counting alike.
+/// Share of plan pairs whose order is right, with every set counting alike.
 std::string orders_text(const std::vector<ValidatedSet>& sets) {
   double right = 0, said = 0, said_right = 0, covered = 0;
   std::size_t pairs = 0, with_apart = 0, with_said = 0, with_pairs = 0;
@@ -485,7 +485,7 @@ std::string time_text(double seconds) {
   return fixed_text(std::pow(10.0, decade - exponent), digits) + unit;
 }
 
-/// Those with iterations; all with comparisons where none has.
+/// Sets with iterations; if none has any, all sets with comparisons.
 std::vector<ValidatedSet> shown(const std::vector<ValidatedSet>& sets) {
   std::vector<ValidatedSet> iterations, all;
   for (const ValidatedSet& set : sets) {
@@ -561,7 +561,7 @@ constexpr std::size_t worst_iterations = 12, worst_collectives = 6;  // named on
 
 std::string whole(std::size_t count) { return grouped_text(static_cast<double>(count)); }
 
-/// Where a point stands in the document.
+/// JSON pointer of a point in the document.
 std::string pointer_of(std::size_t point) { return "/points/" + std::to_string(point) + "/"; }
 
 /// The points of the document with these numbers.

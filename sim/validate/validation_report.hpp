@@ -48,7 +48,7 @@ std::string validation_text(const ValidatedSet& set);
 ///    "points": [{"set", "id", "group", "measured_s", "predicted_s", "error", "interval_s"}],
 ///    "memory": [{"set", "id", "kind", "ranks", "measured_bytes", "predicted_bytes", "error"}],
 ///    "timers": [{"set", "id", "timer", "measured_s", "predicted_s", "error"}]}
-/// What a set has nothing of is absent.
+/// Keys without content are left out.
 JsonValue validation_value(const std::vector<ValidatedSet>& sets);
 std::string validation_json(const std::vector<ValidatedSet>& sets);
 

@@ -55,7 +55,7 @@ std::vector<Gemm> backward_products(const std::vector<Gemm>& forward) {
 
 /// Traffic of the memory-bound kernels that do not touch the s x s scores:
 ///   [whole T h + T (small h + ffn f) / t] bytes at two bytes an element.
-/// Of what LayerTraffic counts for a split part, for f = 4 h, a fifth is the attention's (`small`) and the rest is written with
+/// LayerTraffic counts a split part for f = 4 h. A fifth of it is attention's (`small`), and the rest is expressed with
 /// the MLP's inner width f; a gated MLP reads two of it and writes one (assumed, no measurement). Sequence parallelism shards the
 /// whole part too (Korthikanti et al. 2022, 4.2.2).
 Bytes token_traffic(const Transformer& model, const LayerShape& shape, double whole, double small,
@@ -68,7 +68,7 @@ Bytes token_traffic(const Transformer& model, const LayerShape& shape, double wh
          element_scale(shape);
 }
 
-/// What kernels that are not fused move beside the traffic of the fused ones, in bytes at two bytes
+/// Traffic that unfused kernels add to that of fused ones, in bytes at two bytes
 /// an element, counted from what each reads and writes: [our own count, of Megatron-LM 1.1.5 in
 /// PyTorch]. Of scores, forward: the mask read and written (4). Backward: the mask's gradient cloned
 /// and masked (8). Of tokens, forward: bias added before GeLU (4 f), bias and residual added around
@@ -79,7 +79,7 @@ constexpr int unfused_kernels_forward = 5, unfused_kernels_backward = 1;
 constexpr int unfused_feed_forward_kernels =
     2;  ///< of the forward ones: bias, and bias with residual
 
-/// What of a layer's traffic is attention's: half of what is done to the hidden state, a fifth of what is split.
+/// Attention's share of a layer's traffic: half of the work on the hidden state, a fifth of the split part.
 constexpr double attention_hidden_share = 0.5, attention_split_share = 0.2;
 constexpr double ffn_ratio =
     4;  ///< inner widths of the MLP in hidden sizes, as split traffic counts them
@@ -107,7 +107,7 @@ Bytes cast_traffic(const LayerShape& shape) {
 /// Casts of torchao with a scale for each row of what a product sums over, in bytes of an element [own count of the kernels in
 /// get_tensor_memory_traffic_ovhd_s, torchao/testing/float8/roofline_utils.py, torchao at 6243040]. Forward input and weight (2 + 1).
 /// Backward input and weight transposed (2 + 2) and cast (2 + 1), the former in one kernel with its cast by rows, which a forward pass
-/// has done (-2); the output's gradient both ways (2 + 1 + 2, 2 + 1). Backward products have one scale: what each gives, inputs of
+/// has done (-2); the output's gradient in both layouts (2 + 1 + 2, 2 + 1). Backward products have one scale: what each gives, inputs of
 /// each matrix apart, is read and multiplied (2 + 2; addmm_float8_unwrapped in torchao/float8/float8_ops.py).
 constexpr double row_cast_forward = 3, row_cast_input = 5, row_cast_weight = 7,
                  row_cast_gradient = 8, row_rescale = 4;
@@ -164,7 +164,7 @@ struct MergedBytes {
   double first = 0, further = 0;
 };
 
-/// What merging moves in a pass, for each value of queries (or attention's output) and of keys and values, and its kernels in a step.
+/// Traffic of merging in a pass, per value of queries (or attention's output) and per value of keys and values, and its kernels per step.
 struct RingTraffic {
   MergedBytes queries, keys;
   int kernels = 0;
@@ -276,8 +276,8 @@ double Transformer::seen_share(int first, int count) const {
   return 1 - (1 - inside) / window->every * windowed / count;
 }
 
-int padded_vocab(const Transformer& model, int tensor_ways) {
-  const int multiple = model.vocab_divisor * tensor_ways;
+int padded_vocab(const Transformer& model, int tensor_parallel) {
+  const int multiple = model.vocab_divisor * tensor_parallel;
   return (model.vocab + multiple - 1) / multiple * multiple;
 }
 
@@ -325,18 +325,19 @@ double shared_expert_matrices(const Transformer& model) {
   return elements(mlp_shapes(model, model.moe->shared_ffn_hidden, 1));
 }
 
-double layer_matrix_parameters(const Transformer& model, int tensor_ways) {
+double layer_matrix_parameters(const Transformer& model, int tensor_parallel) {
   return layer_matrix_parameters(
-      model, tensor_ways, model.expert_layers(0, model.layers) / static_cast<double>(model.layers));
+      model, tensor_parallel,
+      model.expert_layers(0, model.layers) / static_cast<double>(model.layers));
 }
 
-double layer_matrix_parameters(const Transformer& model, int tensor_ways, double with_experts) {
+double layer_matrix_parameters(const Transformer& model, int tensor_parallel, double with_experts) {
   const Divisible<double> attention = attention_matrices(model);
   const double feed_forward = feed_forward_matrices(model).divided;
-  if (!model.moe && !model.mla) return (attention.divided + feed_forward) / tensor_ways;
-  return attention.on_rank(tensor_ways) +
+  if (!model.moe && !model.mla) return (attention.divided + feed_forward) / tensor_parallel;
+  return attention.on_rank(tensor_parallel) +
          (feed_forward * (1 - with_experts) + shared_expert_parameters(model) * with_experts) /
-             tensor_ways;
+             tensor_parallel;
 }
 
 double router_parameters(const Transformer& model) {
@@ -356,8 +357,8 @@ double shared_expert_parameters(const Transformer& model) {
   return shared_expert_matrices(model) + expert_biases(model, model.moe->shared_ffn_hidden);
 }
 
-std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_ways) {
-  const double h = model.hidden, t = tensor_ways;
+std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_parallel) {
+  const double h = model.hidden, t = tensor_parallel;
   const MatrixShape projection{h, model.heads_width() / t};
   if (!model.mla) return {{model.qkv_width() / t, h}, projection};
   const Transformer::LatentAttention& latent = *model.mla;
@@ -373,8 +374,8 @@ std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_w
   return shapes;
 }
 
-std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int ways) {
-  const double h = model.hidden, columns = static_cast<double>(width) / ways;
+std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int tensor_parallel) {
+  const double h = model.hidden, columns = static_cast<double>(width) / tensor_parallel;
   return {{(model.gated_mlp ? 2 : 1) * columns, h}, {h, columns}};
 }
 
@@ -405,29 +406,29 @@ Divisible<double> feed_forward_parameters(const Transformer& model) {
 
 namespace {
 /// All of the word embedding, padded.
-double padded_words(const Transformer& model, int tensor_ways) {
-  return static_cast<double>(padded_vocab(model, tensor_ways)) * model.hidden;
+double padded_words(const Transformer& model, int tensor_parallel) {
+  return static_cast<double>(padded_vocab(model, tensor_parallel)) * model.hidden;
 }
 }  // namespace
 
-double word_embedding_parameters(const Transformer& model, int tensor_ways) {
-  return padded_words(model, tensor_ways) / tensor_ways;
+double word_embedding_parameters(const Transformer& model, int tensor_parallel) {
+  return padded_words(model, tensor_parallel) / tensor_parallel;
 }
 
-Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways) {
+Divisible<double> embedding_parameters(const Transformer& model, int tensor_parallel) {
   const double h = model.hidden;
   return {(model.has_learned_positions() ? model.sequence * h : 0) +
               (model.has_embedding_norm() ? 2 * h : 0),
-          padded_words(model, tensor_ways)};
+          padded_words(model, tensor_parallel)};
 }
 
-Divisible<double> head_parameters(const Transformer& model, int tensor_ways, HeadPlace place) {
+Divisible<double> head_parameters(const Transformer& model, int tensor_parallel, HeadPlace place) {
   const bool copies = place == HeadPlace::on_another_stage;
   const int words = model.tied_embeddings ? copies : 1 + (copies && model.mtp_layers > 0);
   constexpr double norms = 3, joined = 2;  // of what is embedded and of what is joined, and behind
   const double h = model.hidden, depths = model.mtp_layers;
   return {model.norm_parameters() * (1 + norms * depths),
-          words * padded_words(model, tensor_ways) + joined * h * h * depths};
+          words * padded_words(model, tensor_parallel) + joined * h * h * depths};
 }
 
 double total_parameters(const Transformer& model) {
@@ -584,7 +585,7 @@ double local_tokens(const Transformer& model, const LayerShape& shape) {
 
 namespace {
 
-/// What is done to a layer's experts and around them, in values of so many bytes at two bytes an element. Counted from what each
+/// Memory traffic of a layer's experts and of the work around them, in bytes per value at two bytes per element. Counted from what each
 /// kernel reads and writes [assumed: no measurement of them alone]. A permutation reads each token once and writes it once for each of
 /// its experts; merging reads those and writes one. Backward the other way round, and merging also reads its inputs for the weights'
 /// gradients. Router values are fp32, read and written by softmax and by the choice.
@@ -620,7 +621,7 @@ std::vector<Gemm> expert_products(const Transformer& model, const LayerShape& sh
 /// rearranged at once (multi_tensor_swizzle_scaling_factors in csrc/extensions/gemm.cpp). With past scales all are cast at once.
 constexpr int quantising_by_tensor = 4, quantising_by_block = 1;
 
-/// Whether scales belong to blocks of a tensor, in an order that products ask for.
+/// True if scales belong to blocks of a tensor, in an order that products ask for.
 bool scales_blocks(const LayerShape& shape) {
   return shape.precision == Precision::mxfp8 || shape.precision == Precision::nvfp4 ||
          shape.scales_fp8_blocks;
@@ -699,7 +700,7 @@ std::vector<Gemm> shared_products(const Transformer& model, const LayerShape& sh
   return products_with(mlp_shapes(model, width, shape.tensor), tokens(model, shape));
 }
 
-/// Of the nonlinearity between two products, for each of `rows` tokens and `width` columns, as feed_forward_traffic() has it.
+/// Traffic of the nonlinearity between two products, for `rows` tokens and `width` columns, counted as in feed_forward_traffic().
 Bytes nonlinear_traffic(const Transformer& model, const LayerShape& shape, double rows,
                         double width, double split) {
   const double gate = model.gated_mlp ? 1.5 : 1.0;
@@ -707,7 +708,7 @@ Bytes nonlinear_traffic(const Transformer& model, const LayerShape& shape, doubl
          element_scale(shape);
 }
 
-/// What the nonlinearity of experts moves for each value that it gives, of two that it reads, counted from what each kernel reads and
+/// Traffic of the experts' nonlinearity per value that it writes, of two that it reads, counted from what each kernel reads and
 /// writes. Clamped apart: each half clamped (4 each) and put together (8), backward the mask (6 each) and the halves' gradients put
 /// together (8), beside the fused kernel. By operation: gate and up values are put side by side (8), multiplied (6) and weighed (4);
 /// backward put side by side (8), weighed (4), multiplied once more (6) for the weights' gradients (4), the gradients (10), put back (8).

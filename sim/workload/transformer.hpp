@@ -23,9 +23,9 @@ enum class Precision {
   mxfp8,  ///< E4M3 with a scale byte for 32 values (OCP MX)
   nvfp4,  ///< E2M1 with an E4M3 scale for 16 values, and one scale a tensor
 };
-/// Whether linear layers cast the operands of their products: fp8, mxfp8, nvfp4.
+/// True if linear layers cast the operands of their products: fp8, mxfp8, nvfp4.
 bool is_quantized(Precision precision);
-/// What everything beside those products is computed in: bf16 of a quantised format, else the format itself.
+/// The format of all work other than those products: bf16 for a quantised format, else the format itself.
 Precision base_precision(Precision precision);
 
 /// Bytes of one weight or activation element, as it is kept and sent: that of the base precision.
@@ -80,7 +80,11 @@ enum class QueryKeyNorm : std::uint8_t {
   width,  ///< all heads at once (OLMo 2)
 };
 
-/// A decoder-only transformer: what a model file says. All sizes are unpadded.
+/// A decoder-only transformer: a file of models/, with everything that decides its matrix shapes, parameters and FLOPs and
+/// nothing about how it is trained or split. All sizes are unpadded and counted in elements, layers or tokens. read_transformer() makes it.
+/// The functions below count its parameters and the work of its layers, of which cost/ makes times and memory/ bytes:
+///
+///   GPT-3 175B: layers 96, hidden 12288, heads 96, sequence 2048, vocab 50257;  total_parameters() = 175e9
 struct Transformer {
   std::string name;
   std::string family =
@@ -95,7 +99,7 @@ struct Transformer {
   bool gated_mlp = false;       ///< SwiGLU: three MLP matrices in place of two
   bool tied_embeddings = true;  ///< output head shares the word embedding
   bool rotary = false;          ///< no learned position table
-  int vocab_divisor = 128;  ///< vocabulary is padded to a multiple of this times the tensor ways
+  int vocab_divisor = 128;  ///< vocabulary is padded to a multiple of this times the tensor degree
   int given_head_size = 0;  ///< where it is not h / a
   bool qkv_bias = false;  ///< on queries, keys and values, where the family has no biases (Qwen 2)
   std::optional<bool> projection_bias =
@@ -117,7 +121,7 @@ struct Transformer {
   };
   std::optional<Window> window = std::nullopt;
 
-  /// How the tokens of a layer and microbatch are spread over its experts.
+  /// Distribution of a layer's tokens over its experts, in one microbatch.
   struct ExpertBalance {
     double zipf = 0;  ///< the i-th busiest expert gets a share in proportion to 1 / i^zipf
     std::vector<double> shares;  ///< measured, of the experts of a layer; empty: by `zipf`
@@ -157,7 +161,7 @@ struct Transformer {
   /// section 2.2; megatron/core/transformer/multi_token_prediction.py). All stand with the head, beside `layers`.
   int mtp_layers = 0;
 
-  /// Whether layer `layer`, counted from 0, has experts.
+  /// True if layer `layer`, counted from 0, has experts.
   bool has_experts(int layer) const {
     return moe && layer >= moe->dense_layers && (layer - moe->dense_layers) % moe->every == 0;
   }
@@ -166,7 +170,7 @@ struct Transformer {
   /// Layers with experts among `count` layers from `first` on.
   int expert_layers(int first, int count) const;
 
-  /// Of a head, what queries and keys are compared in, and what is summed up.
+  /// Width of one head: of its queries and keys, and of its values.
   int key_width() const { return mla ? mla->key_size + mla->rope_size : head_size(); }
   int value_width() const { return mla ? mla->value_size : head_size(); }
   int head_size() const { return given_head_size > 0 ? given_head_size : hidden / heads; }
@@ -180,9 +184,9 @@ struct Transformer {
   /// run in parallel may share the first.
   int norms_of_attention() const { return norms > 2 ? 2 : 1; }
   int norms_of_feed_forward() const { return norms - norms_of_attention(); }
-  /// Parameters of one norm.
   /// Norms without a bias are RMSNorm, with one LayerNorm.
   bool has_rms_norms() const { return !norm_bias.value_or(has_biases()); }
+  /// Parameters of one norm.
   double norm_parameters() const { return (has_rms_norms() ? 1.0 : 2.0) * hidden; }
   /// A learned position table; BLOOM has ALiBi in its place (arXiv:2211.05100, 3.2).
   bool has_learned_positions() const { return !rotary && family != "bloom"; }
@@ -194,9 +198,9 @@ struct Transformer {
   double mlp_input_width() const { return (gated_mlp ? 2.0 : 1.0) * ffn_hidden; }
 };
 
-/// Vocabulary padded to a multiple of vocab_divisor * tensor_ways (_vocab_size_with_padding in
+/// Vocabulary padded to a multiple of vocab_divisor * tensor_parallel (_vocab_size_with_padding in
 /// megatron/tokenizer/tokenizer.py, Megatron-LM v2.5).
-int padded_vocab(const Transformer& model, int tensor_ways);
+int padded_vocab(const Transformer& model, int tensor_parallel);
 
 /// Parameters of a layer's halves: matrices and column biases divided among a tensor group, row biases and norms whole.
 ///   together  N = 12 h^2 + 7 h divided, 6 h whole  for a plain GPT layer (docs/memory.md)
@@ -205,7 +209,7 @@ Divisible<double> feed_forward_parameters(const Transformer& model);
 /// The weight matrices among them, without norms and biases.
 Divisible<double> attention_matrices(const Transformer& model);
 Divisible<double> feed_forward_matrices(const Transformer& model);
-/// Of a layer with experts: the norm and the router; all experts, none of them divided; what every token takes, divided.
+/// Parameters of a layer with experts: norm and router; all its experts, undivided; the shared expert that every token takes, divided.
 double router_parameters(const Transformer& model);
 double expert_parameters(const Transformer& model);
 double shared_expert_parameters(const Transformer& model);
@@ -213,11 +217,11 @@ double shared_expert_parameters(const Transformer& model);
 double router_matrix(const Transformer& model);
 double expert_matrices(const Transformer& model);
 double shared_expert_matrices(const Transformer& model);
-/// The matrix weights of one layer on one rank of `tensor_ways` (what the gradient accumulation touches), on average over the layers;
+/// The matrix weights of one layer on one rank of `tensor_parallel` (what the gradient accumulation touches), on average over the layers;
 /// without experts and routers.
-double layer_matrix_parameters(const Transformer& model, int tensor_ways);
+double layer_matrix_parameters(const Transformer& model, int tensor_parallel);
 /// The same on average over layers of which this share has experts.
-double layer_matrix_parameters(const Transformer& model, int tensor_ways, double with_experts);
+double layer_matrix_parameters(const Transformer& model, int tensor_parallel, double with_experts);
 /// A weight matrix on one rank: rows give the output, columns the input.
 struct MatrixShape {
   double rows = 0, columns = 0;
@@ -225,22 +229,22 @@ struct MatrixShape {
 };
 /// The weight matrices of a layer's attention on one rank: QKV and projection; of latent attention those into the latent vectors, out of
 /// them, and the projection.
-std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_ways);
-/// The two matrices (gated: wider first) of an MLP of so many columns, cut `ways` ways: of a layer, of what every token takes beside its
-/// experts, or of an expert.
-std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int ways);
-/// Word embedding, padded for a tensor group of `tensor_ways` and divided among it, and learned positions: of the first stage.
-Divisible<double> embedding_parameters(const Transformer& model, int tensor_ways);
+std::vector<MatrixShape> attention_shapes(const Transformer& model, int tensor_parallel);
+/// The two matrices (gated: wider first) of an MLP of `width` columns on one of `tensor_parallel` ranks: a layer's own MLP, its shared
+/// expert, or one of its experts.
+std::vector<MatrixShape> mlp_shapes(const Transformer& model, int width, int tensor_parallel);
+/// Word embedding, padded for a tensor group of `tensor_parallel` and divided among it, and learned positions: of the first stage.
+Divisible<double> embedding_parameters(const Transformer& model, int tensor_parallel);
 /// Word embedding shard alone: V' h / t.
-double word_embedding_parameters(const Transformer& model, int tensor_ways);
-/// Where the output head is: beside the word embedding, which it may then share, or on another stage, which needs a copy.
+double word_embedding_parameters(const Transformer& model, int tensor_parallel);
+/// Place of the output head: on the stage of the word embedding, which it may then share, or on another stage, which needs a copy.
 enum class HeadPlace { with_embedding, on_another_stage };
 /// Final norm, and the second copy of tied words or the untied head, divided: of the stage that holds the head. With multi-token
 /// prediction also its projections and norms and, on another stage, a copy of the words; its layers are counted as layers.
-Divisible<double> head_parameters(const Transformer& model, int tensor_ways, HeadPlace place);
+Divisible<double> head_parameters(const Transformer& model, int tensor_parallel, HeadPlace place);
 /// All parameters of the model, counted once, vocabulary as given (the published count, without multi-token prediction).
 double total_parameters(const Transformer& model);
-/// Those that work on one token: of the experts as many as it takes.
+/// Parameters that work on one token: all but the experts that it does not take.
 double active_parameters(const Transformer& model);
 
 /// One matrix product C[M,N] += A[M,K] B[K,N], repeated `batch` times, in one kernel.
@@ -286,25 +290,25 @@ struct LayerTraffic {
   Pass forward{22, 20, 9, 9}, backward{46, 60, 11, 18};
 };
 
-/// How the products of a rank's experts, and the casts before them, are launched.
+/// Launch method for the matrix products of a rank's experts and the casts in front of them.
 enum class ExpertKernels {
   each_expert,  ///< one expert after another: GroupedLinear of Transformer Engine, split_quantize and multi-stream cuBLAS
   /// One kernel for all experts: Transformer Engine's grouped MLP of mid 2026. Its fusion with the nonlinearity is not modelled.
   all_experts,
 };
 
-/// How the nonlinearity between the products of experts is computed.
+/// Kernels that compute the nonlinearity between the two products of an expert.
 enum class ExpertActivation {
   fused,  ///< one kernel each way
-  /// Of GPT-OSS, whose values are clamped: each half is, and both are put together, before that kernel: weighted_bias_quick_geglu_impl in
+  /// GPT-OSS clamps the values: each half is clamped and both are concatenated before that kernel: weighted_bias_quick_geglu_impl in
   /// megatron/core/fusions/fused_bias_geglu.py, Megatron-Core 0.14 to 0.18.
   clamped_apart,
-  /// Of a model that Transformer Engine's fused grouped MLP of mid 2026 does not take, such as one whose sizes 256 does not divide:
+  /// For models that Transformer Engine's fused grouped MLP of mid 2026 does not accept, such as those with sizes that 256 does not divide:
   /// _ScaledGLU in transformer_engine/pytorch/ops/basic/swiglu.py.
   by_operation,
 };
 
-/// How a ring of ranks that cut sequences (context parallelism) puts together what its steps give: attention's output, and backward the
+/// The way a context-parallel ring merges the results of its steps: attention's output and, in the backward pass, the
 /// gradients of queries, keys and values.
 enum class RingMerging {
   uncounted,
@@ -320,9 +324,10 @@ enum class RingMerging {
 /// The shape of one execution: how much of the model one rank sees at once.
 struct LayerShape {
   int microbatch = 1;  ///< samples
-  int tensor = 1;      ///< tensor-parallel ways
+  int tensor = 1;      ///< tensor-parallel degree
   int context = 1;     ///< parts of each sequence, of which the rank has one
-  /// Whether a part attends to the keys of one part after another (a ring), and not some of the heads to all of them at once.
+  /// True for a ring, in which each rank attends to the keys of one part of the sequence after another; false if each rank attends with
+  /// some of the heads to the whole sequence at once.
   bool attends_by_parts = false;
   RingMerging merging = RingMerging::uncounted;
   bool fp8_attention = false;
@@ -330,27 +335,27 @@ struct LayerShape {
   bool sequence_parallel = false;
   Attention attention = Attention::standard;
   Precision precision = Precision::fp16;
-  /// Whether mask and softmax are one kernel, as are bias and GeLU, and bias, dropout and residual.
+  /// True if mask and softmax are one kernel, bias and GeLU another, and bias, dropout and residual a third.
   /// Else each is a kernel of its own.
   bool fused_kernels = true;
   LayerTraffic traffic{};
-  /// Of a quantised precision: whether a tensor is read once more to find its largest value before it is cast (current scaling), and
-  /// whether weights are cast in each pass (their casts are not kept).
+  /// For quantised precisions: true if a tensor is read once more to find its largest value before it is cast (current scaling), and
+  /// true if weights are cast in every pass (their casts are not kept).
   bool reads_for_scale = false, casts_weights = false;
   double operand_copies = 2;       ///< that a cast writes
   bool scales_fp8_blocks = false;  ///< precision fp8 has a scale for each block (Fp8Recipe::block)
-  /// Where operands have a scale for each row: what their casts attain of the memory's rate. 0: they have one scale.
+  /// Share of the memory rate that casts with one scale per row attain. 0: operands have one scale.
   double row_cast_efficiency = 0;
-  int expert = 1, expert_tensor = 1;  ///< ways that experts are shared out, and each is cut
+  int expert = 1, expert_tensor = 1;  ///< degrees of expert and expert tensor parallelism
   double expert_load = 1;             ///< tokens of the rank that has most of them, over the mean
   ExpertKernels expert_kernels = ExpertKernels::each_expert;
   ExpertActivation expert_activation = ExpertActivation::fused;
   double expert_room = 1;  ///< rows of the buffers of experts, over the tokens that come
-  /// Whether tokens that arrive from other ranks are put in the order of experts, and back before they leave.
+  /// True if tokens that arrive from other ranks are put in the order of experts, and back before they leave.
   bool sorts_arrived_tokens = false;
-  /// Whether copies of tokens are padded, expert by expert, to the rows that products in eight bits ask for.
+  /// True if copies of tokens are padded, expert by expert, to the rows that products in eight bits ask for.
   bool pads_experts = false;
-  /// Whether biases of experts are added in kernels of their own, and whether those compute in fp32, as the routers' weights are.
+  /// True if biases of experts are added in kernels of their own; true if those compute in fp32, as the routers' weights are.
   bool adds_expert_biases = false, weighs_in_fp32 = false;
 };
 
@@ -363,9 +368,9 @@ struct LayerWork {
 LayerWork layer_forward(const Transformer& model, const LayerShape& shape);
 /// Backward pass (input and weight gradients) of one layer on one rank, without recomputation.
 LayerWork layer_backward(const Transformer& model, const LayerShape& shape);
-/// What of a layer's forward pass runs again, operation by operation (RecomputedUnit::operations in platform/software_profile.hpp):
-/// nothing reads what the last product gives. Selective recomputation has saved attention's core, every second of the products, counted
-/// matrix by matrix, and the largest values of what is cast.
+/// The part of a layer's forward pass that runs again when recomputation is per operation (RecomputedUnit::operations in
+/// platform/software_profile.hpp): nothing reads what the last product gives. Selective recomputation has saved attention's core, every
+/// second of the products, counted matrix by matrix, and the largest values of what is cast.
 LayerWork layer_again(const Transformer& model, const LayerShape& shape, Recompute recompute);
 /// A layer's experts on one rank, in the order of the forward pass. Tokens are cut among the tensor group, as sequence parallelism
 /// does.
@@ -404,7 +409,7 @@ KernelWork head_forward(const Transformer& model, const LayerShape& shape,
                         double cross_entropy_bytes);
 KernelWork head_backward(const Transformer& model, const LayerShape& shape,
                          double cross_entropy_bytes);
-/// What makes the inputs of the layers of multi-token prediction, and the norms behind them.
+/// Kernels that make the inputs of the layers of multi-token prediction, and the norms behind them.
 KernelWork prediction_forward(const Transformer& model, const LayerShape& shape);
 KernelWork prediction_backward(const Transformer& model, const LayerShape& shape);
 /// Word embedding look-up, positions and dropout; forward and backward alike.
@@ -417,7 +422,7 @@ Bytes activation_size(const Transformer& model, const LayerShape& shape);
 /// backward pass costs twice as much.
 Flops product_flops(const std::vector<Gemm>& products);
 Flops attention_core_flops(const Transformer& model, const LayerShape& shape);
-/// Of all heads, and what multi-token prediction does beside its layers.
+/// FLOPs of all output heads and of the projections of multi-token prediction.
 Flops head_flops(const Transformer& model, const LayerShape& shape);
 
 }  // namespace windtunnel

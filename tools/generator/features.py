@@ -133,7 +133,7 @@ class FeatureDraw:
 
     @functools.cache
     def splits(self, platform, most_tensor, order):
-        """Ways that fill the platform's nodes, or a part of one, with the nodes they take."""
+        """Degrees that fill the platform's nodes, or a part of one, with the nodes they take."""
         gpus = [node["gpus"] for node in self.library.nodes(platform)]
         found = []
         filled = {sum(gpus[:n]): n for n in range(1, len(gpus) + 1)}
@@ -217,9 +217,9 @@ class FeatureDraw:
         cut = drawn["experts are cut by"]
         cut = drawn["tensor"] if cut == "tensor" or ranks % (cut or 1) else cut
         drawn["/parallel/expert_tensor"], cut = cut, cut or 1
-        ways = [n for n in range(1, ranks // cut + 1)
+        degrees = [n for n in range(1, ranks // cut + 1)
                 if ranks % (n * cut) == 0 and moe["experts"] % n == 0] or [None]
-        drawn["/parallel/expert"] = ways[-1] if drawn["experts a rank holds"] == "most" else self.rng.choice(ways)
+        drawn["/parallel/expert"] = degrees[-1] if drawn["experts a rank holds"] == "most" else self.rng.choice(degrees)
         drawn["/parallel/zero_group"] = None
 
     def fit_context(self, drawn):

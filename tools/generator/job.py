@@ -34,17 +34,17 @@ def job_of(features, rng):
     return length | block | ({"plan": "best"} if "step_time" not in block and rng.random() < 0.05 else {})
 
 
-def jobs_by_ways(scenario):
+def jobs_by_degree(scenario):
     """A job on replicas that are cut by context alone, and by the pipeline alone, into as many parts as the scenario's: nodes, failures
     and checkpoints are the same. Steps take as long as the block says."""
     parallel, training = scenario["parallel"], scenario["training"]
-    ways = parallel.get("context", 1) * parallel.get("pipeline", 1)
+    degree = parallel.get("context", 1) * parallel.get("pipeline", 1)
     shared = {
         **{key: scenario[key] for key in ("version", "platform", "nodes") if key in scenario},
         "software": "torchtitan-2025",  # which has fused attention, as a ring needs, on every GPU
-        "model": {**scenario["model"], "layers": 4 * ways, "sequence": 512 * ways},
+        "model": {**scenario["model"], "layers": 4 * degree, "sequence": 512 * degree},
         "training": {"precision": "fp16", "attention": "flash", "global_batch": training["global_batch"], "micro_batch": training["micro_batch"]},
         "job": {"steps": 1000, "step_time": "10 s", "failures": dict.fromkeys(FAILING, 10), "start": {"time": "1 min"},
                 "restart": {"elastic": True, "repair": "48 h"}}}
     kept = {key: parallel[key] for key in ("tensor", "data", "sequence_parallel") if key in parallel}
-    return [{**shared, "parallel": {**kept, way: ways}} for way in ("context", "pipeline")] if ways > 1 else []
+    return [{**shared, "parallel": {**kept, axis: degree}} for axis in ("context", "pipeline")] if degree > 1 else []

@@ -8,7 +8,7 @@ import resource
 import subprocess
 
 from faster import KINDS, by_rings, faster, may_be_slower, with_shaken_links
-from job import jobs_by_ways
+from job import jobs_by_degree
 
 LONGEST = 120  # seconds for one command; a scenario takes some tens of milliseconds, a searched placement seconds
 MOST_MEMORY = 4 << 30  # bytes of one process; a scenario takes some tens of megabytes
@@ -18,7 +18,7 @@ MEMORY = ("--json", "--memory")
 SHAKEN, UNSTABLE = 1e-9, 1000  # a bandwidth that much off changes the time by no more than so many times as much, unless nothing keeps flows in step
 SAME_ENGINES = 1e-7  # SimGrid rounds what is left of a flow; 2e-8 was the most in 1,000,000 drawn programs
 IN_PROCESS = 100  # of so many scenarios one is also run by a process of the program
-CHECKS_IN_PROCESS = ("check_engines", "check_outputs", "check_toggle", "check_sweep", "check_rank", "check_job", "check_ways", "check_steps")
+CHECKS_IN_PROCESS = ("check_engines", "check_outputs", "check_toggle", "check_sweep", "check_rank", "check_job", "check_degrees", "check_steps")
 EXPLAINED = 100  # of so many one is explained, which takes tens of simulations
 FASTER = 3  # of so many one runs on faster hardware, too, and one is written otherwise or run again
 # How much longer an iteration on faster hardware may take where flows share links, as a share of the iteration. Max-min sharing is not
@@ -284,8 +284,8 @@ class Promises:
             for part in (figure, *((figure[of] for of in ("of_which_step", "of_which_run")) if "step_interval_s" in job else ())) if figure else ():
                 promise(part["p5"] <= figure["median"] <= part["p95"], f"job: the interval of {key} does not hold its median", figure)
 
-    def check_ways(self, case):
+    def check_degrees(self, case):
         """Context and pipeline cut a replica alike, as far as its job is concerned."""
-        jobs = [self.job_of(self.runner.write(each, "ways.json")) for each in jobs_by_ways(case.whole)]
+        jobs = [self.job_of(self.runner.write(each, "degrees.json")) for each in jobs_by_degree(case.whole)]
         for key in ("gpus", "tokens", "days", "goodput", "mean_shares", "failures", "checkpoint", "with_enough_spares") if jobs else ():
             promise(jobs[0].get(key) == jobs[1].get(key), f"job: other {key} with context in place of pipeline", [job.get(key) for job in jobs])

@@ -55,9 +55,10 @@ ExitCode job_command(const CommandLine& line) {
     return read_scenario(
         file, library, {line.overrides, line.seed, LeftToCaller::neighbours_and_placement, values});
   };
-  const JobRun run = run_job(job_wants_best_plan(merged) ? settled(read_with_any_plan(merged, read))
-                                                         : read_placed_scenario_argument(line),
-                             job_options(line, progress), read_evidence(library));
+  const JobRun run =
+      run_job(job_wants_best_plan(merged) ? prepare_scenario(read_with_any_plan(merged, read))
+                                          : read_placed_scenario_argument(line),
+              job_options(line, progress), read_evidence(library));
   const document::Document job = job_document(run.result);
   write_outputs(line, {{line.report, [&] { return page_of(job); }},
                        {line.csv, [&] { return job_csv(run.result); }}});

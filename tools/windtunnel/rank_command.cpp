@@ -13,14 +13,14 @@
 
 namespace windtunnel {
 ExitCode rank_command(const CommandLine& line) {
-  const Scenario asked = beside_neighbours(
+  const Scenario asked = with_neighbours(
       on_segment_of_search(read_scenario_argument(line, LeftToCaller::neighbours_and_placement)));
   note_noise(line, asked);
   note_neighbours(line, asked);
   RankRequest request = line.rank;
   std::optional<Scenario> elsewhere;  // with nodes avoided
   if (!request.avoid.empty()) {
-    std::tie(elsewhere, request.avoided) = avoiding(asked, request.avoid);
+    std::tie(elsewhere, request.avoided) = avoid_nodes(asked, request.avoid);
     request.with_nothing_avoided = &asked;
     warn_of_absent_nodes(line, *elsewhere);
   }

@@ -95,7 +95,7 @@ std::vector<DeviceId> traced_devices(const CommandLine& line, const Scenario& sc
 
 std::string explained_page(const CommandLine& line, const Scenario& scenario,
                            const Simulation& simulation) {
-  const Doing writing("writing the page");
+  const WorkNoteScope writing("writing the page");
   Explanation explanation =
       explain_path(simulation.report, scenario.plan, simulation.programs, simulation.timeline);
   explanation.command = run_command_line(line, scenario);
@@ -162,7 +162,7 @@ ExitCode run_steps(const CommandLine& line) {
 ExitCode run_command(const CommandLine& line) {
   if (line.steps > 0) return run_steps(line);
   Scenario scenario = read_scenario_argument(line, LeftToCaller::neighbours_and_placement);
-  scenario = settled(std::move(scenario));
+  scenario = prepare_scenario(std::move(scenario));
   const Library library = Library::find();
   const Simulation simulation =
       simulated(line, scenario,

@@ -67,7 +67,7 @@ void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario) {
 }
 
 Scenario read_placed_scenario_argument(const CommandLine& line) {
-  return settled(read_scenario_argument(line, LeftToCaller::neighbours_and_placement));
+  return prepare_scenario(read_scenario_argument(line, LeftToCaller::neighbours_and_placement));
 }
 
 void note_neighbours(const CommandLine& line, const Scenario& scenario) {

@@ -166,7 +166,7 @@ void draw(const CommandLine& line, const ScheduleOrders& orders) {
 
 ExitCode schedule_command(const CommandLine& line) {
   const std::string& what = line.arguments[1];
-  const Doing checking("checking the schedule");
+  const WorkNoteScope checking("checking the schedule");
   const ScheduleOrders orders =
       is_stdin(what) || looks_like_path(what) ? orders_of_file(line) : named_orders(line);
   if (line.arguments[0] == "draw")

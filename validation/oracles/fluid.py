@@ -51,7 +51,7 @@ def draw(random):
 
 
 def drawn_shape(random):
-    """Tensor ways, stages, replicas and GPUs per node: more than one node in most cases, and never more than a few devices."""
+    """Tensor degree, stages, replicas and GPUs per node: more than one node in most cases, and never more than a few devices."""
     while True:
         tensor, stages, replicas, gpus = random.choice([1, 1, 2, 4]), random.choice([1, 1, 1, 2, 3, 4]), random.randint(1, 6), random.choice([1, 2, 3, 4, 8])
         ranks = tensor * stages * replicas

@@ -1,7 +1,7 @@
 """Orders of passes that no Megatron-LM loop plays: of papers, of PyTorch, of DeepSeek, and any legal one, and the way of the model through the chunks.
 A pass is (kind, microbatch, chunk), kind "F", "B" or "W"."""
 
-PATHS = {"zero_bubble_v": "v", "dualpipe_v": "v", "dualpipe": "both ways"}
+PATHS = {"zero_bubble_v": "v", "dualpipe_v": "v", "dualpipe": "bidirectional"}
 
 
 class Path:
@@ -9,8 +9,8 @@ class Path:
     ends: up with chunk 0 for even microbatches, down with chunk 1 for odd ones."""
 
     def __init__(self, stages, chunks, shape):
-        self.places, self.both_ways = [], shape == "both ways"
-        if self.both_ways:
+        self.places, self.bidirectional = [], shape == "bidirectional"
+        if self.bidirectional:
             self.places = [(stage, 0) for stage in range(stages)]
             return
         for chunk in range(chunks):
@@ -24,11 +24,11 @@ class Path:
         return cls(parallel["pipeline"], parallel["virtual_pipeline"], shape)
 
     def part(self, stage, chunk):
-        return len(self.places) - 1 - stage if self.both_ways and chunk else self.places.index((stage, chunk))
+        return len(self.places) - 1 - stage if self.bidirectional and chunk else self.places.index((stage, chunk))
 
     def place(self, part, microbatch):
         """The stage and chunk of a part that a microbatch goes through."""
-        return (len(self.places) - 1 - part, 1) if self.both_ways and microbatch % 2 else self.places[part]
+        return (len(self.places) - 1 - part, 1) if self.bidirectional and microbatch % 2 else self.places[part]
 
     def is_first(self, stage, chunk):
         return self.part(stage, chunk) == 0
@@ -39,7 +39,7 @@ class Path:
     def holds(self, stage):
         """Whether a stage has the embedding, and whether it has the head."""
         ends = [end[0] for end in (self.places[0], self.places[-1])]
-        return (stage in ends,) * 2 if self.both_ways else tuple(stage == end for end in ends)
+        return (stage in ends,) * 2 if self.bidirectional else tuple(stage == end for end in ends)
 
     def ends(self):
         """The stages of the embedding and of the head."""

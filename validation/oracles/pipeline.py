@@ -109,7 +109,7 @@ def both_copies(scenario, wires, stage, other, parameters):
 
 def layers_of_chunks(schedule, stage_layers, stage):
     """Of each chunk of a stage: those of its parts of the model where that is taken from both ends, else even shares."""
-    if schedule.path.both_ways:
+    if schedule.path.bidirectional:
         return [stage_layers[schedule.path.part(stage, chunk)] for chunk in range(schedule.chunks)]
     return [stage_layers[stage] // schedule.chunks] * schedule.chunks
 
@@ -125,7 +125,7 @@ def play(scenario):
 
     def whole(worker, page):
         yield from worker.program()
-        if schedule.path.both_ways:
+        if schedule.path.bidirectional:
             yield ring((worker.stage, schedule.stages - 1 - worker.stage)[::1 if worker.stage < schedule.stages // 2 else -1])
         ends.append(clock.now + page.optimizer(held[worker.stage]) + amount(scenario["software"]["iteration_overhead"]))
 

@@ -123,7 +123,7 @@ void decode_as(const std::vector<std::uint8_t>& bytes, std::vector<float>& value
 ///   BIT   each w words transposed: word j of the result holds bit w-1-j of each
 ///   LNV1  again, over the transposed words
 ///   ZE    zero words left out: one bit a word says which, then the others
-/// What belongs to the authors' GPU code and not to the stages (how chunks are found again, the dimension as a parameter) is
+/// Features of the authors' GPU code that are not part of the stages (finding chunks again, the dimension as a parameter) are
 /// left out; its ratio can differ a little from theirs. A last chunk that is not full is filled up with its last word.
 class MpcCodec final : public TensorCodec {
  public:

@@ -4,7 +4,7 @@
 namespace windtunnel {
 namespace {
 
-/// One byte per value and one scale per message. Both ways run at the memory rate: encoding reads the message twice and writes
+/// One byte per value and one scale per message. Encoding and decoding run at the memory rate: encoding reads the message twice and writes
 /// what is sent, decoding reads that and writes the message.
 class Int8Cost final : public ValueCodec {
  public:

@@ -24,7 +24,7 @@ class MpcCost final : public ValueCodec {
     return speeds.mpc_encode ? std::nullopt : std::optional<std::string>("mpc_encode");
   }
 
-  /// What the shipped scenarios of hybrid compression assume of activations and gradients.
+  /// The ratio that the shipped scenarios of hybrid compression assume for activations and gradients.
   CodecTrial trial(const TrialTraffic& /*traffic*/) const override {
     return {"mpc, if it makes them 1.2 times smaller", R"("ratio":1.2)"};
   }

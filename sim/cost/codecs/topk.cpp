@@ -43,7 +43,7 @@ class TopkCost final : public ValueCodec {
     return speeds.selection ? std::nullopt : std::optional<std::string>("selection");
   }
 
-  /// What `windtunnel codec` measures by default.
+  /// The density that `windtunnel codec` measures by default.
   CodecTrial trial(const TrialTraffic& /*traffic*/) const override {
     return {"the largest hundredth of the values (topk)", R"("density":0.01)"};
   }

@@ -118,7 +118,7 @@ RateTable read_rates(const WrittenTable& written, const LogText& log, BytesPerSe
   return table;
 }
 
-/// What an mpiGraph log says; lines that are none of its are noise.
+/// Content of an mpiGraph log; other lines are noise.
 struct MpigraphLog {
   std::string version;                      ///< "1.5"; empty where the log does not say
   long long message_bytes = 0;              ///< 0: not said
@@ -255,10 +255,10 @@ constexpr const char* mpigraph_unit = "MiB/s";
 constexpr double largest_inferred_share = 0.25;  ///< of all pairs; beyond, it is no measurement
 constexpr int most_rails = 1024;                 ///< of a node, as its reader has it
 constexpr int written_digits = 6;                ///< means of many processes have no more
-/// How many pairs or nodes a text names before it says "...".
+/// Number of pairs or nodes that a text names before "...".
 constexpr std::size_t most_listed = 8;
 
-/// Where the rate of a pair that was not measured is from.
+/// Basis of the rate of a pair that was not measured.
 std::string basis_text(const InferredPair& pair) {
   return pair.basis == InferredPair::Basis::reverse ? "the other direction"
                                                     : "the median of both nodes' rates";
@@ -344,7 +344,7 @@ class MpigraphImport : PlatformImport {
   std::string pair_text(std::size_t from, std::size_t to) const {
     return rates_.nodes[from] + " to " + rates_.nodes[to];
   }
-  /// What each node's slowest partners are.
+  /// Role of each node's slowest partners.
   std::string partner() const { return artefact_->of_senders ? "targets" : "sources"; }
 
   RateTable table_of_csv(const LogText& log) {
@@ -508,7 +508,7 @@ class MpigraphImport : PlatformImport {
          significant_text(efficiency, 3) + ": the fastest pair carries " + to_text(attained));
   }
 
-  // What was found.
+  // Describes the findings.
 
   void describe() {
     std::string& text = imported_.text;

@@ -77,7 +77,7 @@ std::optional<CollectiveKind> collective_of(const std::string& name, const Origi
   return std::nullopt;
 }
 
-/// What the columns of a line say against each other; empty: nothing.
+/// Contradiction between the columns of a line; empty: none.
 std::string contradiction(const NcclLine& line, CollectiveKind collective, int ranks) {
   const double algbw = algorithm_bandwidth(line), busbw = algbw * bus_factor(collective, ranks);
   if (!agree(line.algbw, algbw))
@@ -126,7 +126,7 @@ void add_lines(const std::vector<NcclLine>& lines, const std::string& name, cons
   }
 }
 
-/// Where the columns of the table are.
+/// Positions of the table's columns.
 struct Columns {
   std::size_t lead = 0;   ///< columns before the first time
   std::size_t group = 0;  ///< columns of one way of running (out of place, in place)
@@ -324,7 +324,7 @@ class NcclTextReader {
   const LogText& log_;
   Problems& problems_;
   NcclRun run_;
-  // What the lines of the header say before the table begins
+  // From the header lines in front of the table:
   std::string program_;
   Origin place_;  ///< of the program's name, else of the column header
   int threads_ = 0, gpus_ = 0;
@@ -357,7 +357,7 @@ std::optional<NcclLine> read_way(ObjectReader& result, const char* key, double b
   return line;
 }
 
-/// Where "# size count ... algbw" begins, the line that names the columns.
+/// Position of "# size count ... algbw", the line that names the columns.
 std::size_t find_nccl_header(std::string_view text) {
   const std::size_t at = text.find('#');
   if (at == std::string_view::npos) return at;
@@ -552,7 +552,7 @@ class NcclImport : PlatformImport {
 
   void fit_inside_node() {
     JsonValue& type = base_.only_node_type();
-    // What is fitted are rates and latencies of the GPU's own links, so that another model's have no place in the base.
+    // The fit gives rates and latencies of the GPU's own links, so those of another model have no place in the base.
     for (const NcclRun& run : runs_) {
       for (const Problem& problem : contradictions(run.gpus)) problems_.add(problem);
       if (run.ranks / run.nodes > node().gpus)
@@ -572,7 +572,7 @@ class NcclImport : PlatformImport {
     const std::vector<NcclRun> exchanges(first_exchange, runs_.end());
     runs_.erase(first_exchange, runs_.end());
     for (const NcclRun& run : exchanges) {
-      // What one GPU sends while all exchange with each other.
+      // Rate of one GPU while all exchange with each other.
       const BusBandwidthFit fit = fit_bus_bandwidth(run);
       const std::string on_gpus = " on " + std::to_string(run.ranks) + " GPUs";
       set_number(interconnect, "all_to_all", amount_text(fit.largest_measured / 1_GBps, "GB/s"),
@@ -655,7 +655,7 @@ class NcclImport : PlatformImport {
       throw base_error("the run is of " + std::to_string(gpus) + " GPUs a node, " + base_.name() +
                            " has " + std::to_string(node.gpus),
                        "another base");
-    // What is taken is the rate of the network cards, which another GPU may well have beside it; but no other number of the
+    // Only the rate of the network cards is taken, which another GPU may well share; but then no other number of the
     // result is then of the GPUs that ran.
     for (const Problem& problem : contradictions(run.gpus))
       warn(file_and_line(problem.origin) + ": " + problem.message +

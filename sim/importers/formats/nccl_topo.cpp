@@ -134,7 +134,7 @@ class NcclTopologyImport : PlatformImport {
     }
   }
 
-  /// Where the next element of this tag begins: those of the tree come in the file's order.
+  /// Origin of the next element with this tag: elements of the tree come in the file's order.
   Origin next(const std::string& tag) {
     std::size_t& from = read_to_[tag];
     for (from = text_of_file_->text.find("<" + tag, from); from != std::string::npos;

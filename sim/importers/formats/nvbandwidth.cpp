@@ -24,7 +24,7 @@ struct CopyRate {
   BytesPerSecond rate{};
 };
 
-/// What nvbandwidth measured, by test: "device_to_device_memcpy_read_ce". Those without a matrix in GB/s are there with none.
+/// Measurements of nvbandwidth by test: "device_to_device_memcpy_read_ce". Tests without a matrix in GB/s have none.
 struct CopyLog {
   std::map<std::string, std::vector<CopyRate>> tests;
   std::vector<NamedGpu> gpus;
@@ -44,8 +44,8 @@ std::string add_cell(CopyLog& log, const std::string& test, std::size_t row, std
   return {};
 }
 
-/// What nvbandwidth prints: of each GPU "Device 0: NVIDIA H100 80GB HBM3 (00000000:18:00)", of each test "Running NAME.", what its matrix holds with the
-/// unit, a line of columns, and its rows behind their numbers.
+/// Reads the output of nvbandwidth: for each GPU "Device 0: NVIDIA H100 80GB HBM3 (00000000:18:00)", of each test "Running NAME.", what its
+/// matrix holds with the unit, a line of columns, and its rows behind their numbers.
 CopyLog read_copy_text(const LogText& text) {
   CopyLog log;
   std::string test;

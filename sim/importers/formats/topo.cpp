@@ -20,7 +20,7 @@
 namespace windtunnel::formats {
 namespace {
 
-/// How two devices of a node reach each other, nearest first.
+/// Connection between two devices of a node, nearest first.
 enum class PathKind {
   self,
   nvlink,  ///< NV#: a bonded set of # NVLinks
@@ -70,7 +70,7 @@ std::string label_of(const LogLine& line) {
   return line.prefix.substr(0, line.prefix.find_last_not_of(" \t") + 1);
 }
 
-/// Where "GPU0 GPU1 ..." begins, the line that names the columns.
+/// Position of "GPU0 GPU1 ...", the line that names the columns.
 std::size_t find_topo_header(std::string_view text) {
   const std::size_t at = text.find("GPU0");
   if (at == std::string_view::npos) return at;

@@ -17,8 +17,8 @@ std::pair<Operation, Operation> without_core(const Operation& attention, const O
 }
 
 /// Two parts of the core: what is computed while keys and values arrive, and what waits for the last of them.
-void add_in_steps(std::vector<Operation>& result, const Operation& core, int ways) {
-  const double last = 1.0 / ways;
+void add_in_steps(std::vector<Operation>& result, const Operation& core, int degree) {
+  const double last = 1.0 / degree;
   Operation beside = core, behind = core;
   beside.time = core.time * (1 - last);
   beside.flops = core.flops * (1 - last);

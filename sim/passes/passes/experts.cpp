@@ -9,8 +9,8 @@ bool is_experts(const Operation& operation) { return operation.label == Label::e
 void divide_held(ChunkOperations& chunk, const Parallel& parallel) {
   chunk.for_each([&parallel](Operation& operation) {
     if (!is_experts(operation)) return;
-    operation.held.parameters.whole /= expert_ways(parallel);
-    operation.held.matrices.whole /= expert_ways(parallel);
+    operation.held.parameters.whole /= expert_group_size(parallel);
+    operation.held.matrices.whole /= expert_group_size(parallel);
     for (Divisible<Bytes>& tensor : operation.held.tensors)
       tensor.whole = tensor.whole * parallel.expert_tensor;
   });
@@ -73,7 +73,7 @@ class ExchangeWriter {
 ///    Limit: Megatron-Core runs its second product beside the combine; here all of it is beside the dispatch.
 void split_over_experts(ChunkOperations& chunk, const PassContext& in) {
   const Parallel& parallel = in.plan->parallel;
-  if (in.chunk.expert_layers == 0 || expert_ways(parallel) == 1) return;
+  if (in.chunk.expert_layers == 0 || expert_group_size(parallel) == 1) return;
   divide_held(chunk, parallel);
   for (const Direction direction :
        {Direction::forward, Direction::backward, Direction::input_gradient}) {

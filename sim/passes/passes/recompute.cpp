@@ -65,7 +65,7 @@ Operation whole_again(Operation& forward) {
 }
 
 /// A part of `forward` again, which keeps less for it.
-Operation part_of(Operation& forward, const PartAgain& part) {
+Operation part_of(Operation& forward, const RecomputedPart& part) {
   Operation again = part.operation;
   again.share = 1;
   scale(again, forward.share);
@@ -74,7 +74,7 @@ Operation part_of(Operation& forward, const PartAgain& part) {
   return again;
 }
 
-/// Whether a module that runs again whole has the operation. Tensor collectives of an MLP stand behind it [limit: they do
+/// True if the operation belongs to a module that is recomputed whole. Tensor collectives of an MLP come behind it [limit: they do
 /// not run again where the chunk has experts too].
 bool runs_again(const std::vector<Operation>& forward, std::size_t i, const PassContext& in) {
   const RecomputedModules& modules = in.plan->training.recompute_modules;
@@ -103,7 +103,7 @@ std::vector<Operation> modules_again(std::vector<Operation>& forward, const Pass
   for (std::size_t i = 0; i < forward.size(); ++i) {
     std::optional<Operation> whole;
     if (runs_again(forward, i, in)) whole = whole_again(forward[i]);
-    for (const PartAgain& part : in.parts_again)
+    for (const RecomputedPart& part : in.recomputed_parts)
       // The norm before the router is no part of the experts' module.
       if (part.of == forward[i].label && (!whole || part.freed == Kept::norm))
         again.push_back(part_of(forward[i], part));
@@ -165,7 +165,7 @@ std::vector<Operation> layer_around_saved(std::vector<Operation>& forward, const
   return again;
 }
 
-/// What the backward pass of a layer begins with; the forward pass keeps less.
+/// Moves the operations that are recomputed to the beginning of a layer's backward pass; the forward pass keeps less.
 std::vector<Operation> operations_again(std::vector<Operation>& forward, const PassContext& in) {
   const bool by_operation = in.software->recomputed_unit == RecomputedUnit::operations;
   switch (in.plan->training.recompute) {
@@ -179,8 +179,8 @@ std::vector<Operation> operations_again(std::vector<Operation>& forward, const P
   WT_UNREACHABLE();
 }
 
-/// Of some layers alone. Numbers of a layer's operations are means over the layers. What runs again adds nothing to the peak where a layer
-/// that does not has been through its backward pass before: that freed as much.
+/// Recomputes some layers only. Numbers of a layer's operations are means over the layers. Recomputation adds nothing to the peak if a
+/// layer that is not recomputed has finished its backward pass before: that freed as much.
 void recompute_some(std::vector<Operation>& forward, std::vector<Operation>& again,
                     const std::vector<Operation>& all_kept, const ChunkRole& chunk) {
   const double left_out = chunk.not_recomputed / static_cast<double>(chunk.layers);

@@ -5,7 +5,7 @@
 namespace windtunnel {
 namespace {
 
-/// What is gathered of a tensor, over the whole of it.
+/// Bytes of a tensor that are gathered, as a share of the whole tensor.
 double gathered_share(const PassContext& in) {
   const Precision precision = in.plan->training.precision;
   return in.software->fp8_tensor_gathers && !in.plan->training.scales_rows()
@@ -92,18 +92,18 @@ std::vector<Operation> with_regathers(const std::vector<Operation>& layer, doubl
 /// the head's product has its input whole; of its two tensors the other is what the last norm reads. Limit: so have the products of a
 /// layer, which is not counted.
 void divide_held(ChunkOperations& chunk, const PassContext& in) {
-  const double ways = in.plan->parallel.tensor;
+  const double degree = in.plan->parallel.tensor;
   const bool keeps_gathered = !in.software->regathers_inputs;
-  chunk.for_each([ways, keeps_gathered](Operation& operation) {
-    for (Divisible<Bytes>& tensor : operation.held.tensors) tensor.whole = tensor.whole / ways;
+  chunk.for_each([degree, keeps_gathered](Operation& operation) {
+    for (Divisible<Bytes>& tensor : operation.held.tensors) tensor.whole = tensor.whole / degree;
     Divisible<Bytes>& of_head = operation.held.at(Kept::head_input);
-    if (keeps_gathered) of_head.whole = of_head.whole * ((1 + ways) / 2);
+    if (keeps_gathered) of_head.whole = of_head.whole * ((1 + degree) / 2);
   });
   const ScatteredMessages scattered =
       in.software->scatter_pipeline_messages;  // done by the tensor pass
-  if (scattered == ScatteredMessages::none) chunk.message.payload = chunk.message.payload / ways;
+  if (scattered == ScatteredMessages::none) chunk.message.payload = chunk.message.payload / degree;
   if (scattered != ScatteredMessages::all)
-    chunk.gradient_message.payload = chunk.gradient_message.payload / ways;
+    chunk.gradient_message.payload = chunk.gradient_message.payload / degree;
 }
 
 /// The collectives of embedding and head: the embedding scatters its output and gathers its gradient, the head gathers its input, backward

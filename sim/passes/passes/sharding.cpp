@@ -38,7 +38,7 @@ double shared_out_experts(const PassContext& in, const std::vector<Operation>& f
   return count_parameters({{}, forward_layer, {}, 1}).experts;
 }
 
-/// What a pass with sharded layers is, before it gathers and scatters any.
+/// Prepares a pass with sharded layers, before gathers and scatters are added.
 void run_sharded(PassOperations& pass, const PassContext& in) {
   move_edges_forward(pass);
   pass.prefetch = std::max(1, layers_ahead(in));
@@ -50,7 +50,7 @@ void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap,
   const int tensors = tensors_of_layer(in);
   const std::vector<Operation> gathered =
       driven(in, collective(Label::gather_layer, in.bytes.layer_parameters, overlap), tensors,
-             sharding_ways(in.plan->parallel));
+             sharding_group_size(in.plan->parallel));
   if (experts > 0) {
     const std::vector<Operation> of_experts =
         driven(in, collective(Label::gather_expert_parameters, in.bytes.weight * experts, overlap),
@@ -62,7 +62,7 @@ void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap,
 
 constexpr int edge_tensors = 2;  ///< word embedding and positions
 
-/// Where the host gathers, a layer that is recomputed is gathered for that too.
+/// True if a layer is gathered once more for recomputation, as stacks do whose host drives the gathers.
 bool gathers_again(const PassContext& in) {
   return in.software->host_gathers && in.plan->training.recompute == Recompute::full &&
          in.plan->parallel.reshard_after_forward;
@@ -70,10 +70,10 @@ bool gathers_again(const PassContext& in) {
 
 /// ZeRO 1 shares out optimizer states, 2 gradients as well, 3 weights as well (Rajbhandari et al. 2020, section 5).
 void share_states(ChunkOperations& chunk, const Parallel& parallel) {
-  const double ways = sharding_ways(parallel);
-  chunk.for_each([&parallel, ways](Operation& operation) {
-    const double copies = is_of_experts(operation.label) ? expert_copies(parallel) : ways;
-    StateWays& states = operation.held.ways;
+  const double group_size = sharding_group_size(parallel);
+  chunk.for_each([&parallel, group_size](Operation& operation) {
+    const double copies = is_of_experts(operation.label) ? expert_copies(parallel) : group_size;
+    StateShards& states = operation.held.shards;
     if (parallel.zero_stage >= 1) states.optimizer *= copies;
     if (parallel.zero_stage == 2 || parallel.scatters_in_passes()) states.gradients *= copies;
     if (parallel.zero_stage >= 3) states.weights *= copies;
@@ -94,7 +94,7 @@ double most_words(const PassOperations& forward) {
   return words;
 }
 
-/// Of a layer; experts that nobody else has are no other rank's.
+/// Parameters of a layer that are gathered; experts that only this rank holds are not.
 double gathered_parameters(const PassContext& in, const std::vector<Operation>& forward_layer) {
   const ParameterCounts counts = count_parameters({{}, forward_layer, {}, 1});
   return counts.all - (expert_copies(in.plan->parallel) == 1 ? counts.experts : 0);
@@ -150,7 +150,7 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
 /// With `zero_prefetch` 0 nothing runs beside kernels. With `zero_group` the states are shared out in groups of neighbouring replicas,
 /// and each shard of gradients is then all-reduced among the groups, on every microbatch: hybrid sharding, _reduce_grad in
 /// torch/distributed/fsdp/_runtime_utils.py, PyTorch 2.1 (Zhao et al., VLDB 2023, section 3.2.2).
-/// Where the host drives the gathers (SoftwareProfile::host_gathers), nothing is prefetched, and recomputation gathers a third time:
+/// If the host drives the gathers (SoftwareProfile::host_gathers), nothing is prefetched, and recomputation gathers a third time:
 /// DeepSpeed 0.4, all_gather in runtime/zero/partition_parameters.py, one parameter after another, each with a buffer that is filled, a
 /// synchronisation of the device and a loop over the ranks (its issue 1174, pull request 1188).
 /// Experts are gathered and scattered among the ranks that hold the same ones, in the same places: DeepSpeed 0.16.5, expert_dp_process_group
@@ -175,9 +175,9 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
   gather_layers(forward, in, ahead, experts);
   const std::vector<Operation> gathered = driven(
       in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges.all),
-      edge_tensors, sharding_ways(in.plan->parallel));
+      edge_tensors, sharding_group_size(in.plan->parallel));
   forward.before.insert(forward.before.begin(), gathered.begin(), gathered.end());
-  const int ways = sharding_ways(in.plan->parallel);
+  const int group_size = sharding_group_size(in.plan->parallel);
   const bool hides_backward = prefetches && !in.software->gathers_behind_scatters;
   const Overlap behind = hides_backward ? Overlap::trailing : Overlap::none;
   for (const Direction direction : {Direction::backward, Direction::input_gradient}) {
@@ -192,18 +192,19 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
       to.insert(to.end(), scattered.begin(), scattered.end());
     };
     scatter(backward.layer, collective(Label::scatter_layer, in.bytes.layer_gradients, behind),
-            tensors_of_layer(in), ways);
+            tensors_of_layer(in), group_size);
     if (experts > 0)
       scatter(backward.layer,
               collective(Label::scatter_experts, in.bytes.gradient * experts, behind),
               tensors_of_layer(in), expert_copies(in.plan->parallel));
     const bool scatters_edges = gradients > Bytes{};
     if (scatters_edges)
-      scatter(backward.after, collective(Label::scatter_edges, gradients), edge_tensors, ways);
+      scatter(backward.after, collective(Label::scatter_edges, gradients), edge_tensors,
+              group_size);
     else  // frozen words take no time, and wait for the last layer's scatter
       backward.after.push_back(kernel(Label::embedding, {}));
-    if (ways == in.plan->parallel.replicas()) continue;
-    const double shard = 1.0 / ways;
+    if (group_size == in.plan->parallel.replicas()) continue;
+    const double shard = 1.0 / group_size;
     backward.layer.push_back(
         collective(Label::reduce_layer, in.bytes.layer_gradients * shard, behind));
     if (scatters_edges)

@@ -12,17 +12,18 @@ Operation all_reduce(const PassContext& in, Overlap overlap = Overlap::none, dou
 
 /// Matrices, and the tensors between the two products of a half of a layer, are divided; messages where the stack scatters them.
 void divide_held(ChunkOperations& chunk, const PassContext& in) {
-  const double ways = in.plan->parallel.tensor;
-  chunk.for_each([ways](Operation& operation) {
+  const double degree = in.plan->parallel.tensor;
+  chunk.for_each([degree](Operation& operation) {
     for (Divisible<double>* counted :
          {&operation.held.parameters, &operation.held.frozen, &operation.held.matrices})
-      counted->divided /= ways;
-    for (Divisible<Bytes>& tensor : operation.held.tensors) tensor.divided = tensor.divided / ways;
+      counted->divided /= degree;
+    for (Divisible<Bytes>& tensor : operation.held.tensors)
+      tensor.divided = tensor.divided / degree;
   });
   const ScatteredMessages scattered = in.software->scatter_pipeline_messages;
-  if (scattered != ScatteredMessages::none) chunk.message.payload = chunk.message.payload / ways;
+  if (scattered != ScatteredMessages::none) chunk.message.payload = chunk.message.payload / degree;
   if (scattered == ScatteredMessages::all)
-    chunk.gradient_message.payload = chunk.gradient_message.payload / ways;
+    chunk.gradient_message.payload = chunk.gradient_message.payload / degree;
 }
 
 /// Kernels behind which an all-reduce follows: all that are cut, or the last of them where both halves of a layer read its input, so that

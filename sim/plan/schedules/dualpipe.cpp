@@ -138,7 +138,7 @@ Schedule dualpipe() {
           .order = order,
           .splits_backward = true,
           .chunks = ChunksPerDevice::two,
-          .chunk_path = ChunkPath::both_ways,
+          .chunk_path = ChunkPath::bidirectional,
           .reach = reach,
           .sends = ScheduleSends::only_eager,
           .fewest_microbatches_of_stage = 2,

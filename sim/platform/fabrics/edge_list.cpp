@@ -72,7 +72,7 @@ class CableGraph {
   const std::string& name(Vertex vertex) const { return names_[vertex]; }
   const std::vector<Cable>& outgoing(Vertex vertex) const { return outgoing_[vertex]; }
 
-  /// Where a NIC is plugged in: at its own name, else at that of its node.
+  /// The vertex a NIC is plugged into: the one of its own name, else that of its node.
   std::optional<Vertex> plug(int node, int nic) const {
     const std::string of_node = "node" + std::to_string(node);
     const std::optional<Vertex> own = find(of_node + " nic" + std::to_string(nic));
@@ -104,7 +104,7 @@ class CableGraph {
           hops[vertex] = hops[cable.to] + 1;
     return hops;
   }
-  /// Whether a message to `target` can take the cable: to it, or to a switch from which there is a way.
+  /// True if a message to `target` can take the cable: it leads there, or to a switch with a path to it.
   bool leads_on(const Cable& cable, Vertex target, const std::vector<int>& hops) const {
     return cable.to == target || (!is_node_[cable.to] && hops[cable.to] > 0);
   }
@@ -246,9 +246,10 @@ std::vector<FabricWhatIf> what_ifs(const Fabric& fabric) {
 }  // namespace
 
 /// Switches and cables given one by one, from a cable plan or a measurement. An end is "node3" (all NICs of a node), "node3 nic1", or else
-/// the name of a switch. An entry holds both ways, unless another gives the way back. Messages take a way of the fewest hops, which does not
-/// lead through nodes; of several such cables that to the switch of the lowest name, where equal ones side by side are one pool, or by ECMP the one
-/// that a hash of the ends picks at each switch (RFC 2992). Limit: routes do not weigh rates or avoid full cables.
+/// the name of a switch. An entry holds for both directions, unless another gives the reverse one. Messages take a path with the fewest
+/// hops, which does not lead through nodes; of several such cables that to the switch of the lowest name, where equal ones side by side are
+/// one pool, or by ECMP the one that a hash of the ends picks at each switch (RFC 2992). Limit: routes do not weigh rates or avoid full
+/// cables.
 FabricKind edge_list() {
   return {.name = "edge_list",
           .about = "switches and cables given one by one; fewest hops, by lowest name or ECMP",

@@ -107,7 +107,7 @@ FabricKind rails() {
           .paths = paths,
           .unevenness = unevenness,
           .relay = relay,
-          .tells_rails_apart =
+          .separates_rails =
               [](const Fabric& fabric) {
                 return !fabric.is_set(pxn) && fabric.number(oversubscription) > 1;
               },

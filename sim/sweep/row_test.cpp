@@ -1,10 +1,11 @@
+#include "sweep/row.hpp"
+
 #include <doctest/doctest.h>
 
 #include <string>
 
 #include "simulate/objective_value.hpp"
 #include "simulate/simulate.hpp"
-#include "sweep/row.hpp"
 #include "sweep/sweep_fixtures.hpp"
 
 namespace windtunnel {

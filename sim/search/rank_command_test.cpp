@@ -1,3 +1,5 @@
+#include "search/rank_command.hpp"
+
 #include <doctest/doctest.h>
 
 #include <sstream>
@@ -5,7 +7,6 @@
 #include <vector>
 
 #include "core/problem.hpp"
-#include "search/rank_command.hpp"
 #include "search/testing.hpp"
 
 namespace windtunnel {
@@ -34,7 +35,7 @@ std::vector<int> nodes_of(const Scenario& scenario) {
 
 std::string refusal(const Scenario& base, const std::vector<std::string>& names) {
   try {
-    avoiding(base, names);
+    avoid_nodes(base, names);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -48,15 +49,15 @@ bool says(const std::string& text, const std::string& part) {
 
 TEST_CASE("a job takes the next nodes in place of those that it avoids") {
   const Scenario base = with_slow_node();
-  const auto [job, avoided] = avoiding(base, {"node1"});
+  const auto [job, avoided] = avoid_nodes(base, {"node1"});
   CHECK(nodes_of(job) == std::vector{0, 2});
   CHECK(avoided.nodes == std::vector{1});
   CHECK(job.platform.faults.empty());
   CHECK(job.plan.num_ranks() == 4);
-  CHECK(avoiding(base, {"node1", "node1"}).second.names == std::vector<std::string>{"node1"});
+  CHECK(avoid_nodes(base, {"node1", "node1"}).second.names == std::vector<std::string>{"node1"});
   // A switch stands for the nodes below it.
-  CHECK(nodes_of(avoiding(base, {"leaf0"}).first) == std::vector{2, 3});
-  CHECK(nodes_of(avoiding(base, {"leaf0", "node3"}).first) == std::vector{2, 4});
+  CHECK(nodes_of(avoid_nodes(base, {"leaf0"}).first) == std::vector{2, 3});
+  CHECK(nodes_of(avoid_nodes(base, {"leaf0", "node3"}).first) == std::vector{2, 4});
 }
 
 TEST_CASE("with the slow node avoided, the best plan is that of a cluster without faults") {
@@ -67,7 +68,7 @@ TEST_CASE("with the slow node avoided, the best plan is that of a cluster withou
   request.jobs = 1;
   request.with_nothing_avoided = &base;
   std::ostringstream messages;
-  const auto [job, avoided] = avoiding(base, {"node1"});
+  const auto [job, avoided] = avoid_nodes(base, {"node1"});
   request.avoided = avoided;
   Overrides sound = even;
   sound.emplace_back("/platform/faults", "null");
@@ -100,10 +101,58 @@ TEST_CASE("names that are not known, and too few GPUs, are told") {
   const std::string text = refusal(three, {"node0", "node1"});
   CHECK(says(text, "2 GPUs on 1 node are left, and the plan of the file takes 4"));
   CHECK(says(text, "write --set /nodes=1 --set /parallel/data=2"));
-  CHECK(nodes_of(avoiding(three, {"node0"}).first) == std::vector{1, 2});
+  CHECK(nodes_of(avoid_nodes(three, {"node0"}).first) == std::vector{1, 2});
   CHECK(says(refusal(with_slow_node({{"/parallel/placement", R"(["1:1", "1:0", "0:1", "0:0"])"}}),
                      {"node1"}),
              "placement lists the GPU of each rank"));
+}
+
+Scenario base() {
+  return scenario_from(R"({"model": "gpt-1.7b", "platform": "selene-a100", "nodes": 2,
+                           "training": {"global_batch": 64, "micro_batch": 2, "recompute": "full"},
+                           "parallel": {"tensor": 8, "pipeline": 2}})");
+}
+
+PlanChoice read_plan(const char* text) {
+  const Scenario scenario = base();
+  return read_plan_text(text, scenario, search_space(scenario));
+}
+
+TEST_CASE("what a plan's text leaves out is as in the file, and data is the rest") {
+  const PlanChoice choice = read_plan("pipeline=4,tensor=2");
+  CHECK(choice.parallel.tensor == 2);
+  CHECK(choice.parallel.pipeline == 4);
+  CHECK(choice.parallel.data == 2);  // 16 GPUs / (2 * 4)
+  CHECK(choice.training.micro_batch == 2);
+  CHECK(choice.training.recompute == Recompute::full);
+}
+
+TEST_CASE("a plan's text may name every key that is searched") {
+  const PlanChoice choice = read_plan(
+      "data=1,micro_batch=4,virtual_pipeline=3,zero_stage=0,recompute=selective,"
+      "sequence_parallel=true");
+  CHECK(choice.parallel.data == 1);
+  CHECK(choice.training.micro_batch == 4);
+  CHECK(choice.parallel.schedule->takes(2));
+  CHECK(choice.training.recompute == Recompute::selective);
+  CHECK(choice.parallel.sequence_parallel);
+  CHECK(read_plan("schedule=gpipe").parallel.schedule == schedule_named("gpipe"));
+}
+
+TEST_CASE("what is no plan is refused with what to write") {
+  const auto refused = [](const char* text, const char* with) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH_AS(read_plan(text), doctest::Contains(with), InputError);
+  };
+  refused("tensr=8", "did you mean \"tensor\"?");
+  refused("tensor", "has no \"=\"");
+  refused("tensor=0", "whole number from 1");
+  refused("tensor=2.5", "whole number from 1");
+  refused("tensor=99999999999", "whole number from 1");
+  refused("zero_stage=4", "from 0 to 3");
+  refused("recompute=half", "one of none, selective, full");
+  refused("schedule=custom", "one of gpipe, 1f1b");
+  refused("sequence_parallel=yes", "true or false");
 }
 
 }  // namespace

@@ -33,9 +33,9 @@ inline std::string concatenated(std::initializer_list<std::string> parts) {
 
 /// Draws scenarios over everything that decides how a plan is played: schedules, sharding, overlap, tensor groups across nodes, mixed
 /// nodes, uneven links and stages, tapered leaves, placements.
-class ScenarioLottery {
+class RandomScenarios {
  public:
-  explicit ScenarioLottery(unsigned seed) : random_(seed) {}
+  explicit RandomScenarios(unsigned seed) : random_(seed) {}
 
   /// The text of a scenario that may be illegal.
   std::string draw() {
@@ -129,11 +129,11 @@ class ScenarioLottery {
 };
 
 /// The next `count` legal scenarios, each under the text it was read from.
-inline std::vector<Scenario> draw_scenarios(ScenarioLottery& lottery, std::size_t count) {
+inline std::vector<Scenario> draw_scenarios(RandomScenarios& random, std::size_t count) {
   std::vector<Scenario> scenarios;
   while (scenarios.size() < count) {
-    const std::string text = lottery.draw();
-    const auto overrides = lottery.overrides();
+    const std::string text = random.draw();
+    const auto overrides = random.overrides();
     try {
       scenarios.push_back(scenario_from(text, overrides));
       scenarios.back().name = text;
@@ -145,9 +145,9 @@ inline std::vector<Scenario> draw_scenarios(ScenarioLottery& lottery, std::size_
 }
 
 /// Draws a model on a shipped platform, with a shipped stack of one of its releases; nodes of an NVLink domain that need not divide them.
-class BaseLottery {
+class RandomBases {
  public:
-  explicit BaseLottery(unsigned seed) : random_(seed) {
+  explicit RandomBases(unsigned seed) : random_(seed) {
     for (const std::string& name : shipped_library().names("software")) {
       software_.push_back(name);
       for (const std::string& release : releases_of(name))
@@ -268,13 +268,13 @@ inline double time_of(const Scenario& scenario, const Plan& plan, Detail detail,
 
 /// Draws one_in of the bases, and plans around each, and calls visit(base, plan) with those that are legal; how many were.
 template <class Visit>
-int for_each_drawn_plan(BaseLottery lottery, int bases, int plans_of_base, const Visit& visit) {
+int for_each_drawn_plan(RandomBases random, int bases, int plans_of_base, const Visit& visit) {
   int visited = 0;
   for (int i = 0; i < bases / one_in; ++i) {
-    const Scenario base = lottery.draw();
+    const Scenario base = random.draw();
     const SearchSpace space = search_space(base);
     for (int k = 0; k < plans_of_base; ++k) {
-      const auto plan = lottery.draw_plan(base, space);
+      const auto plan = random.draw_plan(base, space);
       if (!plan) continue;
       visit(base, *plan);
       ++visited;

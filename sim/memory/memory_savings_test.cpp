@@ -1,4 +1,4 @@
-// What makes a run fit: narrower states, states and activations on the host, adapters.
+// Options that make a run fit: narrower states, states and activations on the host, adapters.
 #include <doctest/doctest.h>
 
 #include <string>
