@@ -249,7 +249,7 @@ std::string step_bars(const TimelineComparison& comparison, const DataViews& run
     if (html::largest(runs, pointer_of(words)) > 0) colours.emplace_back(words.colour, words.text);
   return "<div class=\"runs-chart\">" +
          html::bar_chart("One step of each run", std::move(rows),
-                         html::axis(longest, text_of_time)) +
+                         html::axis(longest, seconds_mark)) +
          "</div>\n" + html::legend(colours);
 }
 

@@ -138,7 +138,8 @@ std::vector<PricedPoint> priced(const std::vector<JobPoint>& points) {
     if (counts(point)) {
       const JobFigure &days = point.result->days, &cost = *point.result->cost;
       list.push_back({point.values, days.median, cost.median, point.on_front,
-                      Chart::Error{days.low, cost.low, days.high, cost.high}});
+                      Chart::Error{days.low, cost.low, days.high, cost.high},
+                      point.result->job.block.price->currency});
     }
   return list;
 }

@@ -193,10 +193,10 @@ Chart bandwidth_chart(const JsonValue::Array& rows, bool over_gpus) {
     if (!over_gpus || number_at(row, "bytes") == largest)
       chart.points.push_back({number_at(row, over_gpus ? "gpus" : "bytes"), rate});
   }
-  chart.x = {chart.points.front().x, chart.points.back().x, over_gpus ? grouped_text : size_text,
+  chart.x = {chart.points.front().x, chart.points.back().x, over_gpus ? number_mark : bytes_mark,
              over_gpus ? "GPUs, " + size_text(largest) : "payload", true};
   for (const Chart::Point& point : chart.points) chart.x.marks.push_back(point.x);
-  chart.y = {0, most * 1.05, rate_text, "bus bandwidth"};
+  chart.y = {0, most * 1.05, rate_mark, "bus bandwidth"};
   return chart;
 }
 

@@ -509,15 +509,9 @@ std::string headline(const Comparison& comparison, const DataViews& runs) {
                                 "where the time of " + letter_of(i) + " goes"),
                     element("b", "", runs[i].cell(time_pointer, text_of_time))});
   }
-  const auto [unit, name] = whole >= 1_s    ? std::pair(1_s, " s")
-                            : whole >= 1_ms ? std::pair(1_ms, " ms")
-                                            : std::pair(1_us, " us");
-  const auto mark = [unit = unit, name = name](double time) {
-    return significant_text(Seconds{time} / unit, 4) + name;
-  };
   return "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">" + escaped(kicker) +
          "</p>\n" + verdict_line(runs) + html + "<div class=\"runs-chart\">" +
-         bar_chart("Iteration time of each run", std::move(bars), axis(whole / 1_s, mark)) +
+         bar_chart("Iteration time of each run", std::move(bars), axis(whole / 1_s, seconds_mark)) +
          "</div>\n" + breakdown_legend(runs) + "</div>\n</header>\n";
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,9 +10,6 @@
 #include "sweep/results.hpp"
 
 namespace windtunnel {
-
-/// "250", "10,000", "1.5 M": a value on an axis.
-std::string mark_text(double value);
 
 /// One simulated point of a plot. The row must outlive it.
 struct PlotPoint {
@@ -37,6 +35,8 @@ struct PlotData {
   bool batch_grows = false;  ///< with the GPUs along every line: weak scaling
   std::vector<std::string>
       categories;  ///< names of x = 0, 1, 2, … where x is no number; else empty
+  /// The values of x as the sweep writes them, where their units differ: "100 MB/s", "1 GB/s".
+  std::map<double, std::string> written;
   std::vector<PlotSeries> series;
   /// The points of further series, where there are too many.
   std::vector<PlotPoint> others;

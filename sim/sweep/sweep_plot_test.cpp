@@ -207,9 +207,19 @@ TEST_CASE("points that all have a label stand below each other, with it and thei
   CHECK(svg.find("<polyline") == std::string::npos);
 }
 
-TEST_CASE("numbers at an axis are short") {
-  CHECK(mark_text(1500000) == "1.5 M");
-  CHECK(mark_text(2048) == "2,048");
+TEST_CASE("amounts that are decades apart are named as the sweep writes them") {
+  const std::string rate = "/platform/node_types/0/nic_rate";
+  const auto row = [&](const std::string& value) {
+    return Drawn{8, 1, "\"" + rate + "\": \"" + value + "\""};
+  };
+  const PartRows rows = rows_of({row("10 TB/s"), row("1 GB/s"), row("100 MB/s")});
+  const auto data = plot_data(rows, {rate});
+  REQUIRE(data);
+  CHECK(data->x_name == "nic_rate");
+  CHECK(data->x_text(data->series[0].points[0].x) == "100 MB/s");
+  const std::string svg = sweep_svg("x", {rate}, rows);
+  for (const char* name : {">100 MB/s</text>", ">1 GB/s</text>", ">10 TB/s</text>"})
+    CHECK_MESSAGE(svg.find(name) != std::string::npos, name);
 }
 
 }  // namespace
