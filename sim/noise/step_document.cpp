@@ -148,7 +148,9 @@ Document steps_document(const StepSeries& series) {
            {"steps above 1.02 x median", share("/share_above_1_02")},
            {"steps above 1.05 x median", share("/share_above_1_05")},
            {"steps above 1.2 x median", share("/share_above_1_2")},
-           {"correlation with next step", figure(data, "/lag1_correlation", correlation_text)}},
+           {"correlation with next step",
+            series.times.size() == 1 ? document::Words()
+                                     : figure(data, "/lag1_correlation", correlation_text)}},
           {{"steps", "Steps", "One step after the other", {series_chart(series, found)}},
            {"spread", "Spread", "How often steps take how long", {times_chart(series, found)}},
            sources},

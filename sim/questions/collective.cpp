@@ -165,7 +165,7 @@ JsonValue sources_json(const Platform& platform) {
   return sources;
 }
 
-/// "8 GPUs and 8 NICs of 50 GB/s a node; of 15 numbers for its links 5 are assumed"
+/// "8 GPUs and 8 NICs of 50 GB/s per node; of 15 numbers for its links 5 are assumed"
 std::string links_text(const Platform& platform) {
   const NodeType& node = platform.node_types.front();
   int known = 0, assumed = 0;
@@ -174,8 +174,9 @@ std::string links_text(const Platform& platform) {
     assumed += is_of_links(key) && source.evidence == Evidence::assumed ? 1 : 0;
   }
   return count_text(node.gpus, "GPU") + " and " + count_text(node.nics, "NIC") + " of " +
-         to_text(node.nic_rate) + " a node; of " + count_text(known, "number") + " for its links " +
-         std::to_string(assumed) + " " + is_or_are(static_cast<std::size_t>(assumed)) + " assumed";
+         to_text(node.nic_rate) + " per node; of " + count_text(known, "number") +
+         " for its links " + std::to_string(assumed) + " " +
+         is_or_are(static_cast<std::size_t>(assumed)) + " assumed";
 }
 
 /// Of bus bandwidth: over payloads, or over numbers of GPUs for the largest payload where there are several.

@@ -186,7 +186,8 @@ std::string text_block(const DataViews& runs, std::size_t first, const Painter& 
   const double base = runs[0].amount(time_pointer);
   std::string head = left_aligned("", label_width) + right_aligned(letter_of(0), value_width);
   for (std::size_t i = first; i < end; ++i)
-    head += right_aligned(letter_of(i), value_width) + right_aligned("- A", change_width);
+    head += right_aligned(letter_of(i), value_width) +
+            right_aligned(letter_of(i) + " - A", change_width);
   std::string text = "\n" + std::string(indent) + paint(Tone::quiet, head) + "\n" +
                      row({"iteration time", time_pointer, text_of_time, Change::relative}) +
                      line(
@@ -647,7 +648,7 @@ std::string timelines(const Comparison& comparison) {
                        " is known by its report alone, which holds no timeline.");
   }
   return quiet(
-             "Of each run the replica that ends last, one row a device and stream; all "
+             "Of each run the replica that ends last, one row per device and stream; all "
              "move together. Rest the pointer on something to read what it is.") +
          missing + "<div id=\"timelines\" data-letters=\"" + all +
          "\"><noscript><p>The timelines are drawn by a script.</p></noscript></div>\n";

@@ -307,8 +307,8 @@ std::string orders_text(const std::vector<ValidatedSet>& sets) {
   };
   return text_table("lrw", {{"order of two plans", mean(right, with_apart),
                              "right, of pairs that differ by more than 3 % (" +
-                                 grouped_text(static_cast<double>(pairs)) + " in " +
-                                 std::to_string(with_apart) + " sets that count alike)"},
+                                 grouped_text(static_cast<double>(pairs)) + " pairs in " +
+                                 count_text(with_apart, "set") + ", each set counting alike)"},
                             {"  said to be known", mean(said, with_apart), "of these pairs"},
                             {"  right where said", mean(said_right, with_said), "the goal is 90 %"},
                             {"  ratio in its interval", mean(covered, with_pairs),
