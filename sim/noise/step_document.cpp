@@ -58,7 +58,7 @@ Chart series_chart(const StepSeries& series, const StepStatistics& found) {
   const std::size_t count = series.times.size(), spans = std::min(count, most_spans);
   Chart chart{"How long each step takes",
               Chart::Shape::line,
-              {-0.5, static_cast<double>(count) - 0.5, number_mark, "step", false, {}, {}, true},
+              {-0.5, static_cast<double>(count) - 0.5, number_mark, "step", false, {}, true},
               time_axis(found)};
   for (std::size_t span = 0; span < spans; ++span) {
     const std::size_t first = span * count / spans, end = (span + 1) * count / spans;

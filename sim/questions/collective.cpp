@@ -144,9 +144,7 @@ std::vector<Bytes> usual_payloads() {
   return payloads;
 }
 
-std::string rate_text(double bytes_per_second) {
-  return bytes_per_second == 0 ? "0 GB/s" : to_text(BytesPerSecond{bytes_per_second});
-}
+std::string rate_text(double bytes_per_second) { return to_text(BytesPerSecond{bytes_per_second}); }
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string size_text(double bytes) { return to_text(Bytes{bytes}); }
 

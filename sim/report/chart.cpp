@@ -61,11 +61,12 @@ struct MarkUnit {
   double factor;
 };
 std::string scaled_mark(double mark, int digits, const std::vector<MarkUnit>& units) {
+  if (mark == 0) return "0";
   const auto fits = [&](const MarkUnit& unit) {
     return std::abs(mark) >= unit.factor * (1 - rounding);
   };
   const auto found = std::ranges::find_if(units, fits);
-  const MarkUnit& unit = mark == 0 ? units.front() : found == units.end() ? units.back() : *found;
+  const MarkUnit& unit = found == units.end() ? units.back() : *found;
   return number_mark(mark / unit.factor, digits) + unit.name;
 }
 
@@ -253,8 +254,7 @@ class ChartDrawing {
     std::vector<double> marks =
         axis.marks.empty() ? round_marks(axis.low, axis.high, axis.is_logarithmic) : axis.marks;
     if (axis.is_count) std::erase_if(marks, [](double mark) { return mark != std::round(mark); });
-    const std::vector<std::string> texts =
-        axis.names.empty() ? mark_texts(marks, axis.text) : axis.names;
+    const std::vector<std::string> texts = mark_texts(marks, axis.text);
     for (std::size_t i = 0; i < marks.size(); ++i)
       all.push_back({marks[i], from + length * axis.position(marks[i]), texts[i]});
     return all;

@@ -25,7 +25,6 @@ struct ChartAxis {
   std::string title = {};
   bool is_logarithmic = false;
   std::vector<double> marks = {};       ///< none: round_marks() between the ends
-  std::vector<std::string> names = {};  ///< of `marks`, in place of `text`
   bool is_count = false;                ///< only whole numbers are marks
   double position(double value) const;  ///< 0 at `low`, 1 at `high`
   double at(double position) const;

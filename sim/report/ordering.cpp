@@ -87,7 +87,7 @@ Chart days_money_chart(const std::vector<PricedPoint>& points) {
   chart.y = axis_from_zero(costs);
   chart.y.text = number_mark;
   chart.y.title =
-      "cost, " + (points.empty() ? "" : points.front().currency) + "; green: on the front";
+      "cost" + (points.empty() ? "" : points.front().currency) + "; green: on the front";
   return chart;
 }
 

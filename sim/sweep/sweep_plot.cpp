@@ -48,17 +48,17 @@ std::optional<WrittenAmount> amount_at(const JsonValue& row, const std::string& 
   return value != nullptr && value->is_string() ? written_amount(value->string()) : std::nullopt;
 }
 
-/// The largest of the amounts, if all rows have one, all of the same kind.
-std::optional<WrittenAmount> largest_amount(const Rows& rows, const std::string& column) {
-  std::optional<WrittenAmount> largest;
+/// The amount in the middle of those of the rows, whose unit suits most of them, if all have one, all of the same kind.
+std::optional<WrittenAmount> middle_amount(const Rows& rows, const std::string& column) {
+  std::vector<WrittenAmount> amounts;
   for (const Row* row : rows) {
     const std::optional<WrittenAmount> amount = amount_at(row->content, column);
     if (!amount || !(std::abs(amount->number) <= largest_drawn)) return std::nullopt;
-    if (largest && largest->kind != amount->kind) return std::nullopt;
-    if (!largest || amount->number * amount->factor > largest->number * largest->factor)
-      largest = amount;
+    if (!amounts.empty() && amounts.front().kind != amount->kind) return std::nullopt;
+    amounts.push_back(*amount);
   }
-  return largest;
+  std::ranges::sort(amounts, {}, [](const auto& each) { return each.number * each.factor; });
+  return amounts[amounts.size() / 2];
 }
 
 Rows simulated(const PartRows& rows) {
@@ -174,8 +174,8 @@ ChosenAxis choose_axis(const Rows& rows, const std::vector<std::string>& columns
   }
   if (const std::optional<ChosenAxis> axis = gpu_axis(rows, columns)) return *axis;
   for (const std::string& column : columns)
-    if (const auto largest = largest_amount(rows, column); largest && varies(rows, column))
-      return {column, {column}, *largest};
+    if (const auto middle = middle_amount(rows, column); middle && varies(rows, column))
+      return {column, {column}, *middle};
   const auto varying = std::ranges::find_if(
       columns, [&](const std::string& column) { return varies(rows, column); });
   return axis_of_names(rows, varying == columns.end() ? columns.front() : *varying);
@@ -357,8 +357,6 @@ Chart chart_of(const PlotData& data, const Panel& panel) {
     chart.rows = data.categories;
   } else {
     chart.x.text = number_mark;
-    if (!data.written.empty() && chart.x.marks.size() == data.written.size())
-      for (const auto& [x, text] : data.written) chart.x.names.push_back(text);
     chart.x.title =
         data.x_name +
         (data.x_counts_gpus && chart.x.is_logarithmic ? ", on a logarithmic scale" : "");
@@ -370,9 +368,7 @@ Chart chart_of(const PlotData& data, const Panel& panel) {
 }  // namespace
 
 std::string PlotData::x_text(double x) const {
-  if (!categories.empty()) return categories[static_cast<std::size_t>(x)];
-  const auto found = written.find(x);
-  return found == written.end() ? number_mark(x, 4) : found->second;
+  return categories.empty() ? number_mark(x, 4) : categories[static_cast<std::size_t>(x)];
 }
 
 std::vector<PlotPoint> fastest_points(const PlotData& data) {
@@ -410,21 +406,12 @@ std::optional<PlotData> plot_data(const PartRows& rows, const std::vector<std::s
   const ChosenAxis axis = choose_axis(drawn, columns);
   PlotData data;
   data.x_counts_gpus = axis.column == "gpus";
-  constexpr double least = 0.01;  // of the largest value's unit, to be read in it
-  if (axis.is_number && std::ranges::any_of(drawn, [&](const Row* row) {
-        const WrittenAmount amount = amount_at(row->content, axis.column).value_or(axis.unit);
-        return amount.unit != axis.unit.unit && axis.position(row->content) < least;
-      }))
-    for (const Row* row : drawn)
-      data.written.emplace(axis.position(row->content), text_of(row->content, axis.column));
   // "microbatch (samples)", "nic_rate (Gbps)"
   const std::string label = axis_label(axis.column);
-  data.x_name =
-      axis.column == "gpus"
-          ? "GPUs"
-          : (label == axis.column ? short_name(axis.column, columns) : label) +
-                (axis.unit.unit.empty() || !data.written.empty() ? ""
-                                                                 : " (" + axis.unit.unit + ")");
+  data.x_name = axis.column == "gpus"
+                    ? "GPUs"
+                    : (label == axis.column ? short_name(axis.column, columns) : label) +
+                          (axis.unit.unit.empty() ? "" : " (" + axis.unit.unit + ")");
   data.categories = axis.categories;
   data.batch_grows = data.x_counts_gpus && axis.is_along(batch_pointer);
   data.series = series_of(drawn, columns, axis);

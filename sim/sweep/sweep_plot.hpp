@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,8 +34,6 @@ struct PlotData {
   bool batch_grows = false;  ///< with the GPUs along every line: weak scaling
   std::vector<std::string>
       categories;  ///< names of x = 0, 1, 2, … where x is no number; else empty
-  /// The values of x as the sweep writes them, where their units differ: "100 MB/s", "1 GB/s".
-  std::map<double, std::string> written;
   std::vector<PlotSeries> series;
   /// The points of further series, where there are too many.
   std::vector<PlotPoint> others;
