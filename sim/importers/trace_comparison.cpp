@@ -16,6 +16,7 @@
 #include "core/text_list.hpp"
 #include "importers/gpu_totals.hpp"
 #include "importers/trace_event_reader.hpp"
+#include "report/chart.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/html_text.hpp"
 #include "report/json_object.hpp"

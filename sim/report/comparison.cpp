@@ -12,6 +12,7 @@
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
+#include "report/chart.hpp"
 #include "report/explanation.hpp"
 #include "report/figures.hpp"
 #include "report/html_text.hpp"
