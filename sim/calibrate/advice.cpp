@@ -525,7 +525,7 @@ std::string advice_text(const Advice& advice, const std::string& file, const std
     }
     text += "    " + std::to_string(++number) + ". " + count_text(run.gpus, "GPU") + ": " +
             run.plan + ", " + count_text(std::stoul(layers), "layer") + " in all; " +
-            time_text(run.iteration_time, run.iteration_time) + " an iteration\n       then " +
+            time_text(run.iteration_time, run.iteration_time) + " per iteration\n       then " +
             interval_text(advice, run.width_after) +
             (advice.decision ? "; should it take that long, the decision is right in " +
                                    cases_text(run.sure_after)

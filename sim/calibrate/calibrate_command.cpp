@@ -101,8 +101,7 @@ std::string scores_text(const Calibration& calibration, const CalibrationPoints&
   if (is_anchored(calibration))
     text +=
         "  anchored: each row moved by what rows near it missed, of the same model and tensor "
-        "ways, "
-        "as --predict does.\n";
+        "degree, as --predict does.\n";
   for (const std::string& set : points.fitted_sets)
     text += "  as given: numbers of the files were themselves fitted on " + set +
             ", so that this line is in-sample too.\n";

@@ -136,7 +136,7 @@ std::vector<document::Part> error_chart(const std::vector<CodecMeasurement>& cod
   chart.y = logarithmic_axis(errors);
   chart.x.title = "bytes of the message over bytes sent";
   chart.y.title = "relative error";
-  chart.x.text = chart.y.text = error_text;
+  chart.x.text = chart.y.text = number_mark;
   return {chart};
 }
 

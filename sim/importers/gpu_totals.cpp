@@ -121,10 +121,10 @@ const EnumArray<TraceLine, TraceLineWords> trace_lines{{{
     {"data_comm", "data parallel, exposed", "data_comm"},
     {"embedding_sync", "embedding, exposed", "embedding_sync"},
     {"other_comm", "other or unnamed groups, exposed", "other"},
-    {"copies", "copies alone", "m-gradients"},
-    {"launch_gaps", "launching", "m-cache"},
+    {"copies", "copies alone", "copies"},
+    {"launch_gaps", "launching", "peer_wait"},
     {"pipeline_bubble", "waiting for others", "pipeline_bubble"},
-    {"idle", "idle, the trace does not say why", "pipeline_bubble"},
+    {"idle", "idle, the trace does not say why", "unexplained"},
 }}};
 
 bool is_work(const GpuEvent& event) {

@@ -16,6 +16,7 @@
 #include "core/text_list.hpp"
 #include "importers/gpu_totals.hpp"
 #include "importers/trace_event_reader.hpp"
+#include "report/chart.hpp"
 #include "report/chrome_trace.hpp"
 #include "report/html_text.hpp"
 #include "report/json_object.hpp"
@@ -249,7 +250,7 @@ std::string step_bars(const TimelineComparison& comparison, const DataViews& run
     if (html::largest(runs, pointer_of(words)) > 0) colours.emplace_back(words.colour, words.text);
   return "<div class=\"runs-chart\">" +
          html::bar_chart("One step of each run", std::move(rows),
-                         html::axis(longest, text_of_time)) +
+                         html::axis(longest, seconds_mark)) +
          "</div>\n" + html::legend(colours);
 }
 

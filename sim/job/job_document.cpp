@@ -38,9 +38,7 @@ constexpr EnumArray<Spent, Use> uses{{{
 
 std::string time_text(double seconds) { return interval_text(Seconds{seconds}); }
 std::string tenths_text(double number) { return fixed_text(number, 1); }
-std::string hundredths_text(double number) { return fixed_text(number, 2); }
 std::string share_text(double share) { return fixed_text(100 * share, 2) + " %"; }
-std::string days_text(double seconds) { return fixed_text(seconds / seconds_per_day, 2); }
 
 JsonValue checkpoint_json(const JobResult& result) {
   const Job& job = result.job;
@@ -120,11 +118,11 @@ JsonValue job_data(const JobResult& result) {
 /// Number of draws that end in each span of days.
 Chart days_chart(const JobResult& result) {
   constexpr std::size_t num_bars = 41;
-  constexpr double least_width = 1e-6;
+  constexpr double least_width = 1e-3;  // of the days
   const std::vector<double> days = mapped(result.draws, days_of);
   const auto [low, high] = std::ranges::minmax_element(days);
   Chart chart = histogram("How long the draws take, in days", days,
-                          {*low, std::max(*high, *low + least_width), hundredths_text,
+                          {*low, std::max(*high, *low * (1 + least_width)), number_mark,
                            result.step_interval ? "days at the predicted step" : "days"},
                           num_bars, "draw");
   const Spread& run = result.days.of_run;
@@ -138,7 +136,7 @@ Chart bands_chart(const JobResult& result) {
   Chart chart{"Days of 90 % of runs",
               Chart::Shape::dots,
               {std::min(days.low, days.of_step.low), std::max(days.high, days.of_step.high),
-               tenths_text, "days; line: 90 % of runs, dot: at the predicted step"},
+               number_mark, "days; line: 90 % of runs, dot: at the predicted step"},
               {0, 4, nullptr, "what may differ"}};
   double row = 3;
   for (const auto& [name, band] : {std::pair<const char*, Spread>{"both", days},
@@ -153,24 +151,29 @@ Chart bands_chart(const JobResult& result) {
 
 /// Mean length by interval of checkpoints, with the formulas' intervals.
 Chart interval_chart(const JobResult& result) {
-  const double step = result.job.step_time / Seconds{1};
   const auto& points = result.intervals->points;
-  Chart chart{
-      "Mean length of the job by interval of checkpoints",
-      Chart::Shape::line,
-      {double(points.front().steps) * step, double(points.back().steps) * step, time_text,
-       "interval between checkpoints, all with the same failures", true},
-      {points.front().mean_seconds, points.front().mean_seconds + 1e-6, days_text, "mean days"}};
+  const double seconds = result.job.step_time / Seconds{1};  // a step
+  const bool in_minutes = double(points.front().steps) * seconds >= 60;
+  const double unit = in_minutes ? 60 : 1, step = seconds / unit;
+  Chart chart{"Mean length of the job by interval of checkpoints",
+              Chart::Shape::line,
+              {double(points.front().steps) * step, double(points.back().steps) * step, number_mark,
+               std::string(in_minutes ? "minutes" : "seconds") +
+                   " between checkpoints, all with the same failures",
+               true},
+              {points.front().mean_seconds / seconds_per_day,
+               (points.front().mean_seconds + 1) / seconds_per_day, number_mark, "mean days"}};
   for (const IntervalPoint& point : points) {
-    chart.points.push_back({double(point.steps) * step, point.mean_seconds});
-    chart.y.low = std::min(chart.y.low, point.mean_seconds);
-    chart.y.high = std::max(chart.y.high, point.mean_seconds);
+    const double days = point.mean_seconds / seconds_per_day;
+    chart.points.push_back({double(point.steps) * step, days});
+    chart.y.low = std::min(chart.y.low, days);
+    chart.y.high = std::max(chart.y.high, days);
   }
-  for (const auto& [seconds, name] :
-       {std::pair{result.intervals->best_steps * step, "best, simulated "},
+  for (const auto& [interval, name] :
+       {std::pair{result.intervals->best_steps * seconds, "best, simulated "},
         std::pair{*result.young / Seconds{1}, "Young "},
         std::pair{*result.daly / Seconds{1}, "Daly "}})
-    chart.rules.push_back({seconds, name + time_text(seconds)});
+    chart.rules.push_back({interval / unit, name + time_text(interval)});
   return chart;
 }
 

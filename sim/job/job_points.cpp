@@ -134,11 +134,12 @@ std::string verdict(const JobPoint& point) {
 
 std::vector<PricedPoint> priced(const std::vector<JobPoint>& points) {
   std::vector<PricedPoint> list;
-  for (const JobPoint& point : points)
-    if (counts(point)) {
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (const JobPoint& point = points[i]; counts(point)) {
       const JobFigure &days = point.result->days, &cost = *point.result->cost;
-      list.push_back({point.values, days.median, cost.median, point.on_front,
-                      Chart::Error{days.low, cost.low, days.high, cost.high}});
+      list.push_back({std::to_string(i + 1), days.median, cost.median, point.on_front,
+                      Chart::Error{days.low, cost.low, days.high, cost.high},
+                      ", " + point.result->job.block.price->currency});
     }
   return list;
 }
@@ -207,13 +208,14 @@ document::Document job_points_document(const std::string& name,
                                     {"fastest", least_json(points, Expense::days)},
                                     {"cheapest", least_json(points, Expense::cost)},
                                     {"points", array_of(points, point_json)}});
-  document::Table table{"wr?rr?r??rr???w",
-                        {{"point", "GPUs", "days", "90 % of runs", "goodput", "cost", "MWh", ""}}};
+  document::Table table{
+      "rwr?rr?r??rr???w",
+      {{"#", "point", "GPUs", "days", "90 % of runs", "goodput", "cost", "MWh", ""}}};
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto at = [&](const char* key, std::string (*format)(double)) {
       return document::figure(data, "/points/" + std::to_string(i) + "/" + key, format);
     };
-    table.rows.push_back({points[i].values, at("gpus", grouped_text),
+    table.rows.push_back({std::to_string(i + 1), points[i].values, at("gpus", grouped_text),
                           at("days/median", amount_text),
                           at("days/p5", amount_text) + " to " + at("days/p95", amount_text),
                           at("goodput/median", percent_text), at("cost/median", amount_text),

@@ -48,8 +48,8 @@ JsonValue steps_data(const StepSeries& series, const StepStatistics& found) {
 ChartAxis time_axis(const StepStatistics& found) {
   constexpr double around = 0.05, least = 1e-3;
   const Seconds margin = std::max((found.most - found.least) * around, found.median * least);
-  return {(found.least - margin) / Seconds{1}, (found.most + margin) / Seconds{1},
-          html::text_of_time, "time of a step"};
+  return {(found.least - margin) / Seconds{1}, (found.most + margin) / Seconds{1}, seconds_mark,
+          "time of a step"};
 }
 
 /// Every step, or of many the slowest and fastest of those that share a pixel.
@@ -58,7 +58,7 @@ Chart series_chart(const StepSeries& series, const StepStatistics& found) {
   const std::size_t count = series.times.size(), spans = std::min(count, most_spans);
   Chart chart{"How long each step takes",
               Chart::Shape::line,
-              {0, static_cast<double>(std::max<std::size_t>(count - 1, 1)), grouped_text, "step"},
+              {-0.5, static_cast<double>(count) - 0.5, number_mark, "step", false, {}, true},
               time_axis(found)};
   for (std::size_t span = 0; span < spans; ++span) {
     const std::size_t first = span * count / spans, end = (span + 1) * count / spans;
@@ -148,7 +148,9 @@ Document steps_document(const StepSeries& series) {
            {"steps above 1.02 x median", share("/share_above_1_02")},
            {"steps above 1.05 x median", share("/share_above_1_05")},
            {"steps above 1.2 x median", share("/share_above_1_2")},
-           {"correlation with next step", figure(data, "/lag1_correlation", correlation_text)}},
+           {"correlation with next step",
+            series.times.size() == 1 ? document::Words()
+                                     : figure(data, "/lag1_correlation", correlation_text)}},
           {{"steps", "Steps", "One step after the other", {series_chart(series, found)}},
            {"spread", "Spread", "How often steps take how long", {times_chart(series, found)}},
            sources},

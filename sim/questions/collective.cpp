@@ -144,9 +144,7 @@ std::vector<Bytes> usual_payloads() {
   return payloads;
 }
 
-std::string rate_text(double bytes_per_second) {
-  return bytes_per_second == 0 ? "0 GB/s" : to_text(BytesPerSecond{bytes_per_second});
-}
+std::string rate_text(double bytes_per_second) { return to_text(BytesPerSecond{bytes_per_second}); }
 std::string time_text(double seconds) { return to_text(Seconds{seconds}); }
 std::string size_text(double bytes) { return to_text(Bytes{bytes}); }
 
@@ -165,7 +163,7 @@ JsonValue sources_json(const Platform& platform) {
   return sources;
 }
 
-/// "8 GPUs and 8 NICs of 50 GB/s a node; of 15 numbers for its links 5 are assumed"
+/// "8 GPUs and 8 NICs of 50 GB/s per node; of 15 numbers for its links 5 are assumed"
 std::string links_text(const Platform& platform) {
   const NodeType& node = platform.node_types.front();
   int known = 0, assumed = 0;
@@ -174,8 +172,9 @@ std::string links_text(const Platform& platform) {
     assumed += is_of_links(key) && source.evidence == Evidence::assumed ? 1 : 0;
   }
   return count_text(node.gpus, "GPU") + " and " + count_text(node.nics, "NIC") + " of " +
-         to_text(node.nic_rate) + " a node; of " + count_text(known, "number") + " for its links " +
-         std::to_string(assumed) + " " + is_or_are(static_cast<std::size_t>(assumed)) + " assumed";
+         to_text(node.nic_rate) + " per node; of " + count_text(known, "number") +
+         " for its links " + std::to_string(assumed) + " " +
+         is_or_are(static_cast<std::size_t>(assumed)) + " assumed";
 }
 
 /// Chart of bus bandwidth over payloads; with several numbers of GPUs, over those, for the largest payload.
@@ -193,10 +192,10 @@ Chart bandwidth_chart(const JsonValue::Array& rows, bool over_gpus) {
     if (!over_gpus || number_at(row, "bytes") == largest)
       chart.points.push_back({number_at(row, over_gpus ? "gpus" : "bytes"), rate});
   }
-  chart.x = {chart.points.front().x, chart.points.back().x, over_gpus ? grouped_text : size_text,
+  chart.x = {chart.points.front().x, chart.points.back().x, over_gpus ? number_mark : bytes_mark,
              over_gpus ? "GPUs, " + size_text(largest) : "payload", true};
   for (const Chart::Point& point : chart.points) chart.x.marks.push_back(point.x);
-  chart.y = {0, most * 1.05, rate_text, "bus bandwidth"};
+  chart.y = {0, most * 1.05, rate_mark, "bus bandwidth"};
   return chart;
 }
 

@@ -55,6 +55,21 @@ std::vector<double> decade_marks(double low, double high, const std::vector<doub
   return marks;
 }
 
+/// A unit of a scale, with the blank before it; the largest comes first.
+struct MarkUnit {
+  const char* name;
+  double factor;
+};
+std::string scaled_mark(double mark, int digits, const std::vector<MarkUnit>& units) {
+  if (mark == 0) return "0";
+  const auto fits = [&](const MarkUnit& unit) {
+    return std::abs(mark) >= unit.factor * (1 - rounding);
+  };
+  const auto found = std::ranges::find_if(units, fits);
+  const MarkUnit& unit = found == units.end() ? units.back() : *found;
+  return number_mark(mark / unit.factor, digits) + unit.name;
+}
+
 /// A coordinate, to a tenth of a unit.
 std::string svg_number(double number) { return fixed_text(number, 1); }
 
@@ -97,10 +112,10 @@ class ChartDrawing {
  public:
   explicit ChartDrawing(const Chart& chart) : chart_(chart), has_rows_(!chart.rows.empty()) {
     const auto is_upright = [](const Chart::Rule& rule) { return !rule.is_of_y; };
-    std::size_t longest = 3;
+    int longest = 3;
     for (const AxisLabel& label : labels(chart.y, 0, 0))
-      longest = std::max(longest, label.text.size());
-    left_ = has_rows_ ? 4 : 10 + letter_width * static_cast<double>(longest);
+      longest = std::max(longest, utf8_count(label.text));
+    left_ = has_rows_ ? 4 : 10 + letter_width * longest;
     top_ = 26 + label_height * static_cast<double>(std::ranges::count_if(chart.rules, is_upright));
     bottom_ =
         top_ + (has_rows_ ? row_height * static_cast<double>(chart.rows.size()) + 6 : chart.height);
@@ -135,13 +150,13 @@ class ChartDrawing {
     }
     std::string svg;
     for (const auto& [kind, points] : all) {
-      const bool is_line = chart_.shape == Chart::Shape::line ||
-                           (chart_.shape == Chart::Shape::curves && points.size() > 1);
+      const bool is_curve = chart_.shape == Chart::Shape::curves,
+                 is_line = points.size() > 1 && (is_curve || chart_.shape == Chart::Shape::line);
       std::string line, marks;
       for (const Chart::Point* point : points) {
         line += svg_number(x_of(point->x)) + "," + svg_number(y_of(point->y)) + " ";
-        const bool is_marked = !is_line || points.size() <= most_marks || point->is_hollow;
-        if (chart_.shape != Chart::Shape::line && is_marked) marks += mark(*point);
+        const bool is_marked = is_curve && (points.size() <= most_marks || point->is_hollow);
+        if (!is_line || is_marked) marks += mark(*point);
       }
       if (is_line) svg += "<polyline points=\"" + line + "\" class=\"" + kind + "\"/>\n";
       svg += marks;
@@ -236,29 +251,27 @@ class ChartDrawing {
   static std::vector<AxisLabel> labels(const ChartAxis& axis, double from, double length) {
     std::vector<AxisLabel> all;
     if (axis.text == nullptr) return all;
-    for (const double mark :
-         axis.marks.empty() ? round_marks(axis.low, axis.high, axis.is_logarithmic) : axis.marks)
-      all.push_back({mark, from + length * axis.position(mark), axis.text(mark)});
+    std::vector<double> marks =
+        axis.marks.empty() ? round_marks(axis.low, axis.high, axis.is_logarithmic) : axis.marks;
+    if (axis.is_count) std::erase_if(marks, [](double mark) { return mark != std::round(mark); });
+    const std::vector<std::string> texts = mark_texts(marks, axis.text);
+    for (std::size_t i = 0; i < marks.size(); ++i)
+      all.push_back({marks[i], from + length * axis.position(marks[i]), texts[i]});
     return all;
   }
 
   /// Numbers below and on the left, or the names of rows; the outer labels within the picture.
   std::string axes() const {
-    std::string svg, last;
+    std::string svg;
     for (const AxisLabel& label :
-         labels_that_fit(labels(chart_.x, left_, frame_width()), letter_width)) {
-      const double half = letter_width * utf8_count(label.text) / 2;
-      svg += (has_rows_ ? grid(label.place, top_, label.place, bottom_)
-                        : svg_rule(label.place, bottom_, label.place, bottom_ + 4)) +
-             svg_text(std::clamp(label.place, half, chart_width - half), bottom_ + 17, label.text,
-                      "text-anchor=\"middle\"");
+         labels_that_fit(labels(chart_.x, left_, frame_width()), letter_width, chart_width)) {
+      const double x = x_of(label.mark);
+      svg += (has_rows_ ? grid(x, top_, x, bottom_) : svg_rule(x, bottom_, x, bottom_ + 4)) +
+             svg_text(label.place, bottom_ + 17, label.text, "text-anchor=\"middle\"");
     }
-    for (const AxisLabel& label : labels(chart_.y, bottom_, -chart_.height)) {
-      svg += grid(left_, label.place, right_edge, label.place);
-      if (label.text != last)
-        svg += svg_text(left_ - 6, label.place + 4, label.text, "text-anchor=\"end\"");
-      last = label.text;
-    }
+    for (const AxisLabel& label : labels(chart_.y, bottom_, -chart_.height))
+      svg += grid(left_, label.place, right_edge, label.place) +
+             svg_text(left_ - 6, label.place + 4, label.text, "text-anchor=\"end\"");
     for (std::size_t i = 0; i < chart_.rows.size(); ++i) {
       const double y = y_of(static_cast<double>(i));
       svg += grid(left_, y, right_edge, y) + svg_text(left_ + 6, y + 14, chart_.rows[i], "");
@@ -273,16 +286,27 @@ class ChartDrawing {
     return svg_rule(x1, y1, x2, y2, "stroke-opacity=\"0.12\"");
   }
 
-  /// The names of upright rules stand above the chart, each in a row of its own, since the rules may lie close.
+  /// The names of upright rules stand above the chart, each in a row of its own, since the rules may lie close; the others' above or below
+  /// their rule, at the end of the frame, or further left where rules lie close.
   std::string rules() const {
     std::string svg;
     double row = top_ - 6;
+    std::vector<Box> taken;
     for (const Chart::Rule& rule : chart_.rules) {
       if (rule.is_of_y) {
-        const double y = y_of(rule.at);
-        svg += svg_rule(left_, y, right_edge, y, "stroke-dasharray=\"4 3\"") +
-               svg_text(right_edge - 2, rule.is_named_below ? y + 14 : y - 4, rule.name,
-                        "text-anchor=\"end\" class=\"over-rules\"");
+        const double y = y_of(rule.at), length = letter_width * utf8_count(rule.name);
+        const bool is_below = rule.is_named_below && y + 16 < bottom_;
+        Box box{right_edge - 2 - length,
+                is_below              ? y + 14
+                : rule.is_named_below ? y - 12
+                                      : y - 4,
+                length};
+        while (std::ranges::any_of(taken, [&](const Box& other) { return box.meets(other); }))
+          box.x -= letter_width;
+        taken.push_back(box);
+        svg +=
+            svg_rule(left_, y, right_edge, y, "stroke-dasharray=\"4 3\"") +
+            svg_text(box.x + length, box.y, rule.name, "text-anchor=\"end\" class=\"over-rules\"");
         continue;
       }
       const double x = x_of(rule.at);
@@ -303,6 +327,47 @@ class ChartDrawing {
 };
 
 }  // namespace
+
+std::string number_mark(double mark, int digits) {
+  constexpr double thousand = 1e3, million = 1e6, most = 1e12;
+  const bool has_whole = std::abs(mark) >= 1 && std::abs(mark) < most;
+  const int whole = has_whole ? static_cast<int>(std::log10(std::abs(mark))) + 1 : 0;
+  const double rounded = rounded_to(mark, std::max(digits, whole)), size = std::abs(rounded);
+  if (size >= million && size < most) return number_mark(rounded / million, digits) + " M";
+  std::string text = significant_text(rounded, std::max(digits, whole) + 1);
+  if (size >= thousand && size < million)
+    text.insert(std::min(text.find('.'), text.size()) - 3, ",");
+  if (const std::size_t zero = text.find("e-0"); zero != std::string::npos) text.erase(zero + 2, 1);
+  return text;
+}
+
+std::string percent_mark(double mark, int digits) { return number_mark(mark, digits) + " %"; }
+
+std::string seconds_mark(double mark, int digits) {
+  return scaled_mark(mark, digits, {{" s", 1}, {" ms", 1e-3}, {" us", 1e-6}});
+}
+
+std::string bytes_mark(double mark, int digits) {
+  return scaled_mark(
+      mark, digits,
+      {{" TiB", 0x1p40}, {" GiB", 0x1p30}, {" MiB", 0x1p20}, {" KiB", 0x1p10}, {" B", 1}});
+}
+
+std::string rate_mark(double mark, int digits) {
+  return scaled_mark(
+      mark, digits, {{" TB/s", 1e12}, {" GB/s", 1e9}, {" MB/s", 1e6}, {" kB/s", 1e3}, {" B/s", 1}});
+}
+
+std::vector<std::string> mark_texts(const std::vector<double>& marks, MarkText text) {
+  constexpr int least_digits = 3, most_digits = 15;
+  std::vector<std::string> texts;
+  for (int digits = least_digits; digits <= most_digits; ++digits) {
+    texts.clear();
+    for (const double mark : marks) texts.push_back(text(mark, digits));
+    if (std::ranges::adjacent_find(texts) == texts.end()) break;
+  }
+  return texts;
+}
 
 double ChartAxis::position(double value) const {
   if (!(high > low)) return 0;
@@ -351,18 +416,6 @@ ChartAxis logarithmic_axis(const std::vector<double>& values) {
           .is_logarithmic = true};
 }
 
-ChartAxis decade_axis(const std::vector<double>& values) {
-  const auto [least, most] = std::ranges::minmax_element(values);
-  WT_EXPECT(values.empty() || *least > 0);
-  const double first = values.empty() ? 0 : std::floor(std::log10(*least)),
-               last = values.empty() ? 1 : std::max(first + 1, std::ceil(std::log10(*most)));
-  ChartAxis axis{std::pow(10.0, first), std::pow(10.0, last)};
-  axis.is_logarithmic = true;
-  for (double decade = first; decade <= last; ++decade)
-    axis.marks.push_back(std::pow(10.0, decade));
-  return axis;
-}
-
 ChartAxis axis_over(std::vector<double> values) {
   WT_EXPECT(!values.empty());
   std::ranges::sort(values);
@@ -380,16 +433,17 @@ ChartAxis axis_over(std::vector<double> values) {
   return axis;
 }
 
-std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels,
-                                       double width_of_letter) {
+std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels, double width_of_letter,
+                                       double right) {
   std::vector<AxisLabel> fitting;
   double free_up_to = std::numeric_limits<double>::max();
   for (auto label = labels.rbegin(); label != labels.rend(); ++label) {
-    const double half = width_of_letter * utf8_count(label->text) / 2;
-    if (label->place + half > free_up_to) continue;
+    const double half = width_of_letter * utf8_count(label->text) / 2,
+                 place = std::max(half, std::min(label->place, right - half));
+    if (place + half > free_up_to) continue;
     if (!fitting.empty() && fitting.back().text == label->text) continue;
-    fitting.push_back(*label);
-    free_up_to = label->place - half - width_of_letter;
+    fitting.push_back({label->mark, place, label->text});
+    free_up_to = place - half - width_of_letter;
   }
   return fitting;
 }
@@ -407,7 +461,7 @@ std::string keys_html(const std::vector<ChartKey>& keys) {
   std::string html;
   for (const ChartKey& key : keys)
     html += "<span><svg class=\"axes\" viewBox=\"0 -6 30 12\" aria-hidden=\"true\">" + key.sample +
-            "</svg>" + html::escaped(key.name) + "</span> ";
+            "</svg> " + html::element("span", "", html::escaped(key.name)) + "</span> ";
   return html::element("p", "class=\"keys\"", html) + "\n";
 }
 
@@ -453,7 +507,7 @@ Chart histogram(const std::string& label, const std::vector<double>& values, con
     most = std::max(most, bar.y);
   }
   chart.y = axis_from_zero({most});
-  chart.y.text = grouped_text;
+  chart.y.text = number_mark;
   chart.y.title = "number of " + thing + "s";
   return chart;
 }

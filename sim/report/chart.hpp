@@ -7,13 +7,25 @@
 
 namespace windtunnel {
 
+/// A mark of an axis as text, with so many significant digits.
+using MarkText = std::string (*)(double mark, int digits);
+std::string number_mark(double mark, int digits);   ///< "0.25", "10,000", "1.5 M", "1e-6"
+std::string percent_mark(double mark, int digits);  ///< of a percentage: "40 %"
+/// Each in the unit that suits it: "250 ms", "2 s"; "16 MiB"; "25 GB/s".
+std::string seconds_mark(double mark, int digits);
+std::string bytes_mark(double mark, int digits);
+std::string rate_mark(double mark, int digits);
+/// The marks as text, with as few digits as tell each from the next, and at least three.
+std::vector<std::string> mark_texts(const std::vector<double>& marks, MarkText text);
+
 /// A scale from `low` to `high`.
 struct ChartAxis {
   double low = 0, high = 1;
-  std::string (*text)(double) = nullptr;  ///< of a mark; none: no marks
+  MarkText text = nullptr;  ///< none: no marks
   std::string title = {};
   bool is_logarithmic = false;
   std::vector<double> marks = {};       ///< none: round_marks() between the ends
+  bool is_count = false;                ///< only whole numbers are marks
   double position(double value) const;  ///< 0 at `low`, 1 at `high`
   double at(double position) const;
 };
@@ -22,8 +34,6 @@ struct ChartAxis {
 ChartAxis axis_from_zero(const std::vector<double>& values);
 /// Over the values, which are above 0, with room at both ends.
 ChartAxis logarithmic_axis(const std::vector<double>& values);
-/// Logarithmic over the fewest whole decades that hold the values, which are above 0: at least one. Its marks are powers of ten.
-ChartAxis decade_axis(const std::vector<double>& values);
 /// Over the values, with room at both ends: logarithmic where they are above 0 and far apart. The values are its marks, unless they are many.
 ChartAxis axis_over(std::vector<double> values);
 
@@ -36,8 +46,9 @@ struct AxisLabel {
   double mark = 0, place = 0;
   std::string text;
 };
-/// The labels that can stand side by side in letters of this width, the last first; of neighbours with the same text one.
-std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels, double letter_width);
+/// The labels that can stand side by side in letters of this width and left of `right`, the last first; of neighbours with the same text one.
+std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels, double letter_width,
+                                       double right = 1e9);
 
 /// A picture with two axes, in SVG: lines through points, dots, or bars that stand side by side. It is as wide as the page lets it be, and can be
 /// read on a telephone. The colours of its kinds are those of chart.css; points of one kind are a series:
@@ -65,7 +76,7 @@ struct Chart {
     double at = 0;
     std::string name;
     bool is_of_y = false;
-    bool is_named_below = false;  ///< a rule of y that the line stays above
+    bool is_named_below = false;  ///< a rule of y that the line stays above, where there is room
   };
   /// A dotted line between two places, in the colour of a series: what would be ideal.
   struct Guide {
@@ -92,7 +103,7 @@ struct ChartKey {
 };
 /// A mark, on a line or alone, as a key shows it.
 std::string key_mark(const std::string& kind, bool on_line = false, std::size_t form = 0);
-/// The keys side by side, as HTML.
+/// The keys side by side, as HTML; a long one breaks beside its mark.
 std::string keys_html(const std::vector<ChartKey>& keys);
 /// The charts below each other in one file, under a name and a note, with their keys beside them.
 std::string chart_sheet(const std::string& name, const std::string& note,

@@ -10,6 +10,53 @@
 namespace windtunnel {
 namespace {
 
+TEST_CASE("numbers at an axis are short, amounts have the unit that suits them") {
+  CHECK(number_mark(1500000, 3) == "1.5 M");
+  CHECK(number_mark(2048, 3) == "2,048");
+  CHECK(number_mark(999.9, 3) == "1,000");
+  CHECK(number_mark(999999.9, 3) == "1 M");
+  CHECK(number_mark(1e-6, 3) == "1e-6");
+  CHECK(number_mark(1234.5, 5) == "1,234.5");
+  CHECK(seconds_mark(0.25, 3) == "250 ms");
+  CHECK(seconds_mark(0, 3) == "0");
+  CHECK(bytes_mark(0x1p24, 3) == "16 MiB");
+  CHECK(rate_mark(1e6, 3) == "1 MB/s");
+}
+
+TEST_CASE("marks have as many digits as tell them apart") {
+  CHECK(mark_texts({0, 0.5, 1}, number_mark) == std::vector<std::string>{"0", "0.5", "1"});
+  CHECK(mark_texts({15.282, 15.284}, seconds_mark) ==
+        std::vector<std::string>{"15.282 s", "15.284 s"});
+}
+
+TEST_CASE("an axis of counts has no mark between two") {
+  const std::string svg = chart_svg({"steps",
+                                     Chart::Shape::line,
+                                     {-0.5, 1.5, number_mark, "step", false, {}, true},
+                                     {0, 1},
+                                     {{0, 1}, {1, 1}}});
+  CHECK(svg.find(">1</text>") != std::string::npos);
+  CHECK(svg.find(">0.5</text>") == std::string::npos);
+}
+
+TEST_CASE("a line of one point is a mark") {
+  const std::string svg = chart_svg({"x", Chart::Shape::line, {0, 1}, {0, 1}, {{0.5, 0.5}}});
+  CHECK(svg.find("<circle") != std::string::npos);
+  CHECK(svg.find("<polyline") == std::string::npos);
+}
+
+TEST_CASE("names of level rules do not lie on each other, and none is below the frame") {
+  Chart chart{"x", Chart::Shape::line, {0, 1}, {0, 1}, {{0, 0}, {1, 1}}};
+  chart.rules = {{0.5, "one", true}, {0.5, "other", true}, {0.01, "low", true, true}};
+  const std::string svg = chart_svg(chart);
+  const auto place = [&](const std::string& name, const std::string& of) {
+    const std::size_t text = svg.rfind("<text", svg.find(">" + name + "<"));
+    return std::stod(svg.substr(svg.find(of + "=\"", text) + of.size() + 2));
+  };
+  CHECK(place("one", "x") > place("other", "x") + 14);
+  CHECK(place("low", "y") < 26 + 190);
+}
+
 TEST_CASE("a histogram counts the values of each span, and a value at the end in the last") {
   const Chart chart = histogram("days", {0, 1, 4, 10}, {0, 10}, 2, "draw");
   REQUIRE(chart.points.size() == 2);
@@ -53,17 +100,13 @@ TEST_CASE("axes end at round numbers and have marks of 1, 2 and 5 times a power 
   CHECK(sizes.position(64) == doctest::Approx(0.5).epsilon(1e-12));
 }
 
-TEST_CASE("an axis of decades spans whole ones around its values") {
-  const ChartAxis axis = decade_axis({0.3, 20, 450});
-  CHECK(axis.marks.size() == 5);
-  CHECK(axis.position(0.1) == doctest::Approx(0));
-  CHECK(axis.position(10) == doctest::Approx(0.5));  // two of four decades
-  CHECK(axis.position(1000) == doctest::Approx(1));
-}
-
-TEST_CASE("an axis of one value, on a decade, still has a length") {
-  CHECK(decade_axis({10}).high > decade_axis({10}).low);
-  CHECK(decade_axis({}).high == 10);
+TEST_CASE("a logarithmic axis has room beyond its values, also beyond one value") {
+  // 0.3 to 450 are 7.3 times e, of which each end gets 4 %: a factor of e^0.29 = 1.34.
+  const ChartAxis axis = logarithmic_axis({0.3, 20, 450});
+  CHECK(axis.low == doctest::Approx(0.3 / 1.34).epsilon(0.01));
+  CHECK(axis.high == doctest::Approx(450 * 1.34).epsilon(0.01));
+  CHECK(logarithmic_axis({10}).low < 10);
+  CHECK(logarithmic_axis({10}).high > 10);
 }
 
 TEST_CASE("axes over the largest and smallest numbers have few marks, all of them finite") {

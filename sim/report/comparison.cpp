@@ -12,6 +12,7 @@
 #include "core/object_reader.hpp"
 #include "core/text_list.hpp"
 #include "core/utf8.hpp"
+#include "report/chart.hpp"
 #include "report/explanation.hpp"
 #include "report/figures.hpp"
 #include "report/html_text.hpp"
@@ -186,7 +187,8 @@ std::string text_block(const DataViews& runs, std::size_t first, const Painter& 
   const double base = runs[0].amount(time_pointer);
   std::string head = left_aligned("", label_width) + right_aligned(letter_of(0), value_width);
   for (std::size_t i = first; i < end; ++i)
-    head += right_aligned(letter_of(i), value_width) + right_aligned("- A", change_width);
+    head += right_aligned(letter_of(i), value_width) +
+            right_aligned(letter_of(i) + " - A", change_width);
   std::string text = "\n" + std::string(indent) + paint(Tone::quiet, head) + "\n" +
                      row({"iteration time", time_pointer, text_of_time, Change::relative}) +
                      line(
@@ -509,15 +511,9 @@ std::string headline(const Comparison& comparison, const DataViews& runs) {
                                 "where the time of " + letter_of(i) + " goes"),
                     element("b", "", runs[i].cell(time_pointer, text_of_time))});
   }
-  const auto [unit, name] = whole >= 1_s    ? std::pair(1_s, " s")
-                            : whole >= 1_ms ? std::pair(1_ms, " ms")
-                                            : std::pair(1_us, " us");
-  const auto mark = [unit = unit, name = name](double time) {
-    return significant_text(Seconds{time} / unit, 4) + name;
-  };
   return "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">" + escaped(kicker) +
          "</p>\n" + verdict_line(runs) + html + "<div class=\"runs-chart\">" +
-         bar_chart("Iteration time of each run", std::move(bars), axis(whole / 1_s, mark)) +
+         bar_chart("Iteration time of each run", std::move(bars), axis(whole / 1_s, seconds_mark)) +
          "</div>\n" + breakdown_legend(runs) + "</div>\n</header>\n";
 }
 
@@ -653,7 +649,7 @@ std::string timelines(const Comparison& comparison) {
                        " is known by its report alone, which holds no timeline.");
   }
   return quiet(
-             "Of each run the replica that ends last, one row a device and stream; all "
+             "Of each run the replica that ends last, one row per device and stream; all "
              "move together. Rest the pointer on something to read what it is.") +
          missing + "<div id=\"timelines\" data-letters=\"" + all +
          "\"><noscript><p>The timelines are drawn by a script.</p></noscript></div>\n";

@@ -80,10 +80,15 @@ struct AsHtml {
   html::Table cells(const Table& table) const {
     html::Table of{title, {}, {}, ""};
     for (const TextColumn& column : text_columns(table.columns))
-      of.columns += column.letter == 'r' || column.letter == 'R' ? 'r' : 'l';
+      of.columns += column.letter == 'r' || column.letter == 'R' ? 'r'
+                    : column.letter == 'w'                       ? 'w'
+                                                                 : 'l';
     for (const std::vector<Words>& words : table.rows) {
       std::vector<std::string>& row = of.rows.emplace_back();
-      for (const Words& cell : words) row.push_back(cell.html());
+      for (const Words& cell : words)
+        row.push_back(cell.text().starts_with("  ")  // below another
+                          ? html::element("span", "class=\"part\"", cell.html())
+                          : cell.html());
     }
     return of;
   }

@@ -67,7 +67,7 @@ TEST_CASE("a document as text, JSON and page") {
   const std::string page = page_of(document);
   for (const char* part :
        {"gpt &lt;1&gt;", "<span class=\"big\"><span data-at=\"/days\">42</span></span> days</h1>",
-        "<span data-at=\"/shares/idle\">25.0 %</span>", "id=\"time\"", "id=\"days\"", "<polyline",
+        "<span data-at=\"/shares/idle\">25.0 %</span>", "id=\"time\"", "id=\"days\"", "<circle",
         "<b>!</b> extrapolated", "{&quot;nodes&quot;: 8}"})
     CHECK_MESSAGE(page.find(part) != std::string::npos, part);
   for (const char* part : {"cost", "Left out"})

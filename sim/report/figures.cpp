@@ -10,8 +10,6 @@ std::string rate_text(double rate) {
   return rate < one_decimal_below ? fixed_text(rate, 1) : grouped_text(rate);
 }
 std::string tenths(double number) { return fixed_text(number, 1); }
-std::string whole(double number) { return grouped_text(number); }
-std::string share(double number) { return percent_text(number); }
 
 /// True if the half of attention that a causal mask hides is much of the work that publications count.
 bool attention_is_much(const Report& report) {
@@ -30,7 +28,7 @@ const std::vector<Figure>& figures() {
       {.key = "tokens_per_s",
        .name = "tokens/s",
        .value = [](const Report& r) { return r.tokens_per_s; },
-       .text = whole},
+       .text = grouped_text},
       {.key = "model_tflops_per_gpu",
        .name = "TFLOP/s per GPU",
        .note = "of the model's own work, attention between all pairs of tokens",
@@ -45,7 +43,7 @@ const std::vector<Figure>& figures() {
       {.key = "mfu",
        .name = "MFU",
        .value = [](const Report& r) { return r.mfu; },
-       .text = share,
+       .text = percent_text,
        .name_first = true,
        .is_share = true},
       {.key = "hfu",
@@ -53,7 +51,7 @@ const std::vector<Figure>& figures() {
        .note = "what kernels do: with what is recomputed, of flash attention the causal half",
        .beside = "mfu",
        .value = [](const Report& r) { return r.hfu; },
-       .text = share,
+       .text = percent_text,
        .name_first = true,
        .is_share = true,
        .is_shown = [](const Report& r) { return r.hfu != r.mfu; }},
@@ -67,7 +65,7 @@ const std::vector<Figure>& figures() {
        .name = "causal MFU",
        .beside = "mfu",
        .value = [](const Report& r) { return r.mfu_causal; },
-       .text = share,
+       .text = percent_text,
        .name_first = true,
        .is_share = true,
        .is_shown = attention_is_much},

@@ -91,7 +91,7 @@ std::string hero(std::string_view name, const std::string& html, const std::stri
 std::string table(const Table& table) {
   const auto cell = [&](const char* name, std::size_t column, const std::string& html) {
     const char letter = table.columns[std::min(column, table.columns.size() - 1)];
-    return element(name, letter == 'l' ? "" : "class=\"n\"", html);
+    return element(name, letter == 'l' ? "" : letter == 'w' ? "class=\"w\"" : "class=\"n\"", html);
   };
   std::string text = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" +
                      escaped(table.caption) + "\"><table" +
@@ -141,20 +141,22 @@ std::string signed_bar(double value, double largest, std::string_view negative,
   return stacked_bar(pieces, title);
 }
 
-std::string axis(double most, const std::function<std::string(double)>& text) {
+std::string axis(double most, MarkText text) {
   constexpr double percent = 100, near_end = 0.94, rounding = 1e-9;
   if (!(most > 0)) return "";
   std::string svg = "<svg class=\"axis\" height=\"24\" aria-hidden=\"true\">";
-  for (const double mark : axis_from_zero({most}).marks) {
-    if (mark > most * (1 + rounding)) break;
-    const double place = mark / most;
+  std::vector<double> marks = axis_from_zero({most}).marks;
+  std::erase_if(marks, [most](double mark) { return mark > most * (1 + rounding); });
+  const std::vector<std::string> texts = mark_texts(marks, text);
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    const double place = marks[i] / most;
     const std::string x = fixed_text(std::min(1.0, place) * percent, 2) + "%";
     svg += "<line x1=\"" + x + "\" x2=\"" + x + "\" y1=\"0\" y2=\"6\"/><text x=\"" + x +
            "\" y=\"19\" text-anchor=\"" +
-           (mark == 0           ? "start"
+           (i == 0              ? "start"
             : place >= near_end ? "end"
                                 : "middle") +
-           "\">" + escaped(text(mark)) + "</text>";
+           "\">" + escaped(texts[i]) + "</text>";
   }
   return svg + "</svg>";
 }

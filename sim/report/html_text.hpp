@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,7 +57,7 @@ std::string card(std::string_view label, const std::string& html, const std::str
 /// The first screen of a page: what it is about, the answer, and figures in cards beside it, both HTML.
 std::string hero(std::string_view name, const std::string& html, const std::string& cards);
 
-/// A table: `head` and the cells of `rows` are HTML. `columns` has a letter for each column, l for texts, r for numbers; the last
+/// A table: `head` and the cells of `rows` are HTML. `columns` has a letter for each column, l for texts, w for long ones, r for numbers; the last
 /// letter holds for all further columns.
 struct Table {
   std::string caption;  ///< text, for those who do not see it
@@ -83,7 +82,7 @@ std::string stacked_bar(const std::vector<Piece>& pieces, std::string_view label
 std::string signed_bar(double value, double largest, std::string_view negative,
                        std::string_view positive, std::string_view title);
 /// Marks at round numbers from 0 to `most`, with their texts, as SVG that fills the width it is given: the axis of bars above it.
-std::string axis(double most, const std::function<std::string(double)>& text);
+std::string axis(double most, std::string (*text)(double mark, int digits));
 
 /// Bars under each other with their axis below: rows of label, bar and number, as HTML.
 std::string bar_chart(std::string_view caption, std::vector<std::vector<std::string>> rows,

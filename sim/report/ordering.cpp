@@ -82,11 +82,12 @@ Chart days_money_chart(const std::vector<PricedPoint>& points) {
         {point.days, point.cost, point.label, point.on_front ? "front" : "beaten", point.error});
   }
   chart.x = axis_from_zero(days);
-  chart.x.text = [](double value) { return significant_text(value, 3); };
+  chart.x.text = number_mark;
   chart.x.title = "days";
   chart.y = axis_from_zero(costs);
-  chart.y.text = grouped_text;
-  chart.y.title = "money; green: on the front";
+  chart.y.text = number_mark;
+  chart.y.title =
+      "cost" + (points.empty() ? "" : points.front().currency) + "; green: on the front";
   return chart;
 }
 

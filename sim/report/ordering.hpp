@@ -51,6 +51,7 @@ struct PricedPoint {
   double days = 0, cost = 0;
   bool on_front = false;                   ///< no other point takes fewer days and less money
   std::optional<Chart::Error> error = {};  ///< of days and cost, which go together
+  std::string currency = {};               ///< ", USD"
 };
 
 /// Marks the points on the Pareto front of days against cost. Of points that are equal in both, all are on it or none is.

@@ -271,11 +271,10 @@ std::string breakdown_table(const Report& report, const DataView& view) {
 /// Memory of a device of the fullest stage over the iteration, the most in each thousandth of it. Empty if none was simulated.
 Chart memory_chart(const PlayedIteration& played, const MemoryAccount& memory) {
   constexpr double most_points = 1000, gib = 1ull << 30;
-  const auto text = [](double value) { return significant_text(value, 3); };
   const std::string stage = "stage " + std::to_string(memory.worst_stage.index());
   Chart chart{"Memory allocated on a GPU of " + stage + " over the iteration",
               Chart::Shape::line,
-              {0, played.timeline->end / 1_s, text, "s"},
+              {0, played.timeline->end / 1_s, number_mark, "time, s"},
               {}};
   const auto device = std::ranges::find_if(
       played.plan->devices, [&](const auto& each) { return each.stage == memory.worst_stage; });
@@ -304,7 +303,7 @@ Chart memory_chart(const PlayedIteration& played, const MemoryAccount& memory) {
       {states, "weights, gradients, optimizer", true, true},
       {room, "usable, without the context: " + fixed_text(room, 1) + " GiB", true, true}};
   chart.y = axis_from_zero({account->allocated / Bytes{gib}, room});
-  chart.y.text = text;
+  chart.y.text = number_mark;
   chart.y.title = "GiB allocated, " + stage;
   return chart;
 }

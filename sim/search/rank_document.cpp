@@ -312,7 +312,6 @@ document::Table plan_table(const RankResult& result, const JsonValue& data) {
 /// Time and memory of the plans, with the intervals of their times.
 Chart plan_chart(const Scenario& base, const RankResult& result) {
   constexpr double room = 0.02;  // left and right of the outermost times
-  constexpr int digits = 3;
   Chart chart{"Time and memory of the plans", Chart::Shape::dots, {}, {}};
   std::vector<double> times, sizes;
   for (std::size_t i = 0; i < result.plans.size(); ++i) {
@@ -326,7 +325,7 @@ Chart plan_chart(const Scenario& base, const RankResult& result) {
   }
   const auto [least, most] = std::ranges::minmax_element(times);
   chart.x = {
-      *least * (1 - room), *most * (1 + room), text_of_time,
+      *least * (1 - room), *most * (1 + room), seconds_mark,
       std::string("time of an iteration") + (any_interval(result) ? "; line: 90 % interval" : "")};
   const Bytes usable = base.nodes.front().device.usable_memory;
   const bool is_same_for_all = std::ranges::all_of(
@@ -336,7 +335,7 @@ Chart plan_chart(const Scenario& base, const RankResult& result) {
     sizes.push_back(usable / 1_GiB);
   }
   chart.y = axis_from_zero(sizes);
-  chart.y.text = [](double size) { return significant_text(size, digits); };
+  chart.y.text = number_mark;
   chart.y.title = "memory of the fullest GPU, GiB";
   return chart;
 }

@@ -241,7 +241,7 @@ std::string breakdown_chart(const SweepContent& page) {
          report.cell("/iteration_time_s", html::text_of_time)});
   }
   return html::bar_chart("Where the time goes, by point", std::move(rows),
-                         html::axis(100, [](double share) { return fixed_text(share, 0) + " %"; }));
+                         html::axis(100, percent_mark));
 }
 
 /// Reasons for the breakdown lines of the best point.
@@ -359,7 +359,8 @@ std::vector<PointColumn> point_columns(const SweepContent& page) {
   add_figure({"point", "point"});
   if (page.sweep.points().has_labels()) add_text("label", "name");
   if (!page.all_named())
-    for (const std::string& column : page.sweep.points().columns()) add_text(column, column);
+    for (const std::string& column : page.sweep.points().columns())
+      add_text(column, short_name(column, page.sweep.points().columns()));
   for (const FigureColumn& figure : figure_columns(page)) add_figure(figure);
   if (page.sweep.choices().plan == JobPlan::best) add_text("plan", "best plan");
   columns.push_back({"data-key=\"fits\"", "fits", "", [](const JsonValue& row, const DataView&) {
@@ -451,8 +452,10 @@ std::string input_section(const SweepContent& page) {
               ? std::string(" inputs of the point that was looked at")
               : " inputs are the same in all " + whole(page.explained.size()) +
                     " points that were looked at") +
-         (inputs.num_different > 0 ? "; " + whole(inputs.num_different) + " differ between them"
-                                   : "") +
+         (inputs.num_different > 0
+              ? "; " + whole(inputs.num_different) +
+                    (inputs.num_different == 1 ? " differs" : " differ") + " between them"
+              : "") +
          ".</p>\n" + html::details("The inputs that all share, with their sources", inputs.common);
 }
 

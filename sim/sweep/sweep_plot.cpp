@@ -35,6 +35,8 @@ bool varies(const Rows& rows, const std::string& column) {
   });
 }
 
+/// Values whose largest is this many times their smallest would lie on the axis if it began at 0.
+constexpr double far_apart = 100;
 /// Beyond, the distance between two numbers need not be one.
 constexpr double largest_drawn = 1e100;
 
@@ -46,17 +48,17 @@ std::optional<WrittenAmount> amount_at(const JsonValue& row, const std::string& 
   return value != nullptr && value->is_string() ? written_amount(value->string()) : std::nullopt;
 }
 
-/// The largest of the amounts, if all rows have one, all of the same kind.
-std::optional<WrittenAmount> largest_amount(const Rows& rows, const std::string& column) {
-  std::optional<WrittenAmount> largest;
+/// The amount in the middle of those of the rows, whose unit suits most of them, if all have one, all of the same kind.
+std::optional<WrittenAmount> middle_amount(const Rows& rows, const std::string& column) {
+  std::vector<WrittenAmount> amounts;
   for (const Row* row : rows) {
     const std::optional<WrittenAmount> amount = amount_at(row->content, column);
     if (!amount || !(std::abs(amount->number) <= largest_drawn)) return std::nullopt;
-    if (largest && largest->kind != amount->kind) return std::nullopt;
-    if (!largest || amount->number * amount->factor > largest->number * largest->factor)
-      largest = amount;
+    if (!amounts.empty() && amounts.front().kind != amount->kind) return std::nullopt;
+    amounts.push_back(*amount);
   }
-  return largest;
+  std::ranges::sort(amounts, {}, [](const auto& each) { return each.number * each.factor; });
+  return amounts[amounts.size() / 2];
 }
 
 Rows simulated(const PartRows& rows) {
@@ -172,8 +174,8 @@ ChosenAxis choose_axis(const Rows& rows, const std::vector<std::string>& columns
   }
   if (const std::optional<ChosenAxis> axis = gpu_axis(rows, columns)) return *axis;
   for (const std::string& column : columns)
-    if (const auto largest = largest_amount(rows, column); largest && varies(rows, column))
-      return {column, {column}, *largest};
+    if (const auto middle = middle_amount(rows, column); middle && varies(rows, column))
+      return {column, {column}, *middle};
   const auto varying = std::ranges::find_if(
       columns, [&](const std::string& column) { return varies(rows, column); });
   return axis_of_names(rows, varying == columns.end() ? columns.front() : *varying);
@@ -258,7 +260,7 @@ struct Panel {
   const char* unit;
   std::optional<double> (*value)(const PlotPoint& point);
   Ends (*interval)(const PlotPoint& point, double value);
-  std::string (*text)(double mark);
+  MarkText text;
   enum class Kind {
     plain,
     with_ideal,   ///< beside each line the throughput of its smallest cluster, scaled up
@@ -269,31 +271,30 @@ struct Panel {
 const std::array panels{
     Panel{"Speed-up over the baseline, in tokens/s", "",
           [](const PlotPoint& point) { return number_of(point.row->content.find(speedup_key)); },
-          ends_of_speedup, mark_text},
+          ends_of_speedup, number_mark},
     Panel{"Throughput, tokens/s", "",
           [](const PlotPoint& point) { return std::optional(point.tokens_per_s); }, ends_of_rate,
-          mark_text, Panel::Kind::with_ideal},
+          number_mark, Panel::Kind::with_ideal},
     Panel{"Iteration time", " s",
           [](const PlotPoint& point) {
             return number_of(point.row->content.find("iteration_time_s"));
           },
-          ends_of_time, [](double mark) { return mark_text(mark) + " s"; },
-          Panel::Kind::of_one_size},
+          ends_of_time, seconds_mark, Panel::Kind::of_one_size},
     Panel{"Scaling efficiency over the smallest cluster", " %",
           [](const PlotPoint& point) {
             return point.efficiency ? std::optional(100 * *point.efficiency) : std::nullopt;
           },
-          no_ends, [](double mark) { return mark_text(mark) + " %"; }},
+          no_ends, percent_mark},
     Panel{"Model FLOPs utilisation (MFU)", " %",
           [](const PlotPoint& point) {
             return std::optional(100 * figure(point.row->content, "mfu"));
           },
-          ends_of_rate, [](double mark) { return mark_text(mark) + " %"; }},
+          ends_of_rate, percent_mark},
     Panel{"Memory of the fullest GPU", " GiB",
           [](const PlotPoint& point) {
             return std::optional(Bytes{figure(point.row->content, "memory_max_bytes")} / 1_GiB);
           },
-          no_ends, [](double mark) { return mark_text(mark) + " GiB"; }},
+          no_ends, [](double mark, int digits) { return number_mark(mark, digits) + " GiB"; }},
 };
 
 /// Numbers run to the right and the quantity up; points with names stand below each other, their quantity to the right.
@@ -345,14 +346,17 @@ Chart chart_of(const PlotData& data, const Panel& panel) {
   }
   if (chart.points.empty()) return chart;
   chart.x = axis_over(places);
-  chart.y = !chart.guides.empty() && chart.x.is_logarithmic ? logarithmic_axis(values)
-                                                            : axis_from_zero(values);
+  const auto [least, most] = std::ranges::minmax_element(values);
+  const bool are_far_apart = *least > 0 && *most > far_apart * *least;
+  chart.y = are_far_apart || (!chart.guides.empty() && chart.x.is_logarithmic)
+                ? logarithmic_axis(values)
+                : axis_from_zero(values);
   chart.y.text = panel.text;
   if (has_rows) {
     chart.x = std::exchange(chart.y, {});
     chart.rows = data.categories;
   } else {
-    chart.x.text = mark_text;
+    chart.x.text = number_mark;
     chart.x.title =
         data.x_name +
         (data.x_counts_gpus && chart.x.is_logarithmic ? ", on a logarithmic scale" : "");
@@ -363,14 +367,8 @@ Chart chart_of(const PlotData& data, const Panel& panel) {
 
 }  // namespace
 
-std::string mark_text(double value) {
-  constexpr double million = 1e6, thousand = 1e3;
-  if (value >= million) return significant_text(value / million, 3) + " M";
-  return value >= thousand ? grouped_text(value) : significant_text(value, 3);
-}
-
 std::string PlotData::x_text(double x) const {
-  return categories.empty() ? mark_text(x) : categories[static_cast<std::size_t>(x)];
+  return categories.empty() ? number_mark(x, 4) : categories[static_cast<std::size_t>(x)];
 }
 
 std::vector<PlotPoint> fastest_points(const PlotData& data) {

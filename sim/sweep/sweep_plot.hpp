@@ -10,9 +10,6 @@
 
 namespace windtunnel {
 
-/// "250", "10,000", "1.5 M": a value on an axis.
-std::string mark_text(double value);
-
 /// One simulated point of a plot. The row must outlive it.
 struct PlotPoint {
   const Row* row = nullptr;

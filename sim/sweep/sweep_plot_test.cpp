@@ -207,9 +207,18 @@ TEST_CASE("points that all have a label stand below each other, with it and thei
   CHECK(svg.find("<polyline") == std::string::npos);
 }
 
-TEST_CASE("numbers at an axis are short") {
-  CHECK(mark_text(1500000) == "1.5 M");
-  CHECK(mark_text(2048) == "2,048");
+TEST_CASE("an axis over decades has the unit of the amount in the middle") {
+  const std::string rate = "/platform/node_types/0/nic_rate";
+  const auto row = [&](const std::string& value) {
+    return Drawn{8, 1, "\"" + rate + "\": \"" + value + "\""};
+  };
+  const PartRows rows = rows_of({row("10 TB/s"), row("1 GB/s"), row("100 MB/s")});
+  const auto data = plot_data(rows, {rate});
+  REQUIRE(data);
+  CHECK(data->x_name == "nic_rate (GB/s)");
+  const std::string svg = sweep_svg("x", {rate}, rows);
+  for (const char* mark : {">0.1</text>", ">1</text>", ">10,000</text>"})
+    CHECK_MESSAGE(svg.find(mark) != std::string::npos, mark);
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ std::string best_text(const Sweep& sweep, const std::vector<JsonValue>& best) {
     }
   lines[0].insert(lines[0].end(), {"GPUs", "s/iteration"});
   if (has_intervals) lines[0].emplace_back("90 % interval");
-  lines[0].insert(lines[0].end(), {"tokens/s", "MFU %", "GiB"});
+  lines[0].insert(lines[0].end(), {"tokens/s", "MFU, %", "memory, GiB"});
   shown += has_intervals ? "r??rr??rr????r???" : "r??rrr????r???";
   std::vector<std::string> figures = sweep.asked_figures();
   const bool has_plans = std::erase(figures, "plan") > 0;
@@ -289,8 +289,8 @@ RankedRows ranked_rows(const Sweep& sweep, const PartRows& rows) {
 }
 
 const char* order_words(Objective objective) {
-  constexpr std::array words{"Shortest iteration", "Most tokens a second", "Least cost of a token",
-                             "Least energy for a token", "Fewest days"};
+  constexpr std::array words{"Shortest iteration", "Most tokens per second",
+                             "Least cost of a token", "Least energy for a token", "Fewest days"};
   static_assert(words.size() == enumerators<Objective>().size());
   return words.at(static_cast<std::size_t>(objective));
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <numeric>
 #include <set>
 #include <string>
@@ -306,8 +307,8 @@ std::string orders_text(const std::vector<ValidatedSet>& sets) {
   };
   return text_table("lrw", {{"order of two plans", mean(right, with_apart),
                              "right, of pairs that differ by more than 3 % (" +
-                                 grouped_text(static_cast<double>(pairs)) + " in " +
-                                 std::to_string(with_apart) + " sets that count alike)"},
+                                 grouped_text(static_cast<double>(pairs)) + " pairs in " +
+                                 count_text(with_apart, "set") + ", each set counting alike)"},
                             {"  said to be known", mean(said, with_apart), "of these pairs"},
                             {"  right where said", mean(said_right, with_said), "the goal is 90 %"},
                             {"  ratio in its interval", mean(covered, with_pairs),
@@ -473,17 +474,8 @@ std::string validation_json(const std::vector<ValidatedSet>& sets) {
 
 namespace {
 
-/// Sets beyond these have the same colours and marks of another form.
+/// Kinds of GPUs beyond these have the same colours and marks of another form.
 constexpr std::size_t num_colours = 8;
-
-/// A power of ten: 1e-5 s as "10 µs".
-std::string time_text(double seconds) {
-  const int decade = static_cast<int>(std::lround(std::log10(seconds)));
-  const int exponent = decade >= -1 ? 0 : decade >= -3 ? -3 : -6;
-  const char* unit = exponent == 0 ? " s" : exponent == -3 ? " ms" : " µs";
-  const int digits = std::max(0, exponent - decade);
-  return fixed_text(std::pow(10.0, decade - exponent), digits) + unit;
-}
 
 /// Sets with iterations; if none has any, all sets with comparisons.
 std::vector<ValidatedSet> shown(const std::vector<ValidatedSet>& sets) {
@@ -509,27 +501,39 @@ ScatterPlot scatter_plot(const std::vector<ValidatedSet>& sets) {
                    {}};
   Chart& chart = plot.chart;
   std::vector<double> times;
-  for (std::size_t i = 0; i < drawn.size(); ++i) {
-    const ValidatedSet& set = drawn[i];
-    const std::string kind = "s" + std::to_string(i % num_colours);
-    const std::size_t form = i / num_colours;
-    for (const ScoredRow& row : set.comparisons) {
-      const double measured = row.measured / 1_s, predicted = row.predicted / 1_s;
+  std::map<std::string, std::vector<std::pair<const ValidatedSet*, const ScoredRow*>>> by_gpu;
+  for (const ValidatedSet& set : drawn)
+    for (const ScoredRow& row : set.comparisons)
+      by_gpu[row.judged ? row.judged->gpu : set.name].emplace_back(&set, &row);
+  for (const auto& [gpu, points] : by_gpu) {
+    const std::string kind = "s" + std::to_string(plot.keys.size() % num_colours);
+    const std::size_t form = plot.keys.size() / num_colours;
+    std::vector<ScoredRow> rows;
+    for (const auto& [set, row] : points) {
+      const double measured = row->measured / 1_s, predicted = row->predicted / 1_s;
       times.insert(times.end(), {measured, predicted});
       chart.points.push_back({.x = measured,
                               .y = predicted,
-                              .title = row.id + ": measured " + to_text(row.measured) +
-                                       ", predicted " + to_text(row.predicted) + ", " +
-                                       signed_percent_text(row.error()),
+                              .title = set->name + ", " + row->id + ": measured " +
+                                       to_text(row->measured) + ", predicted " +
+                                       to_text(row->predicted) + ", " +
+                                       signed_percent_text(row->error()),
                               .kind = kind,
+                              .is_hollow = row->judged && set->fitted_numbers.empty(),
                               .form = form});
+      rows.push_back(*row);
     }
-    plot.keys.push_back({key_mark(kind, false, form),
-                         set.name + ": " + count_text(set.comparisons.size(), "point") +
-                             ", mean error " + percent_text(score(set.comparisons).mape)});
+    plot.keys.push_back(
+        {key_mark(kind, false, form), gpu + ": " + count_text(rows.size(), "point") +
+                                          ", mean error " + percent_text(score(rows).mape)});
   }
-  chart.x = chart.y = decade_axis(times);
-  chart.x.text = chart.y.text = time_text;
+  if (times.empty()) return plot;
+  if (iterations) {
+    plot.keys.push_back({key_mark("exact"), "some constant was fitted on the set"});
+    plot.keys.push_back({key_mark("hollow"), "no constant was fitted on the set"});
+  }
+  chart.x = chart.y = logarithmic_axis(times);
+  chart.x.text = chart.y.text = seconds_mark;
   chart.x.title = "measured";
   chart.y.title = "predicted";
   chart.height = 330;
@@ -568,9 +572,9 @@ std::string pointer_of(std::size_t point) { return "/points/" + std::to_string(p
 std::string point_table(const std::string& caption, const html::DataView& document,
                         const std::vector<std::size_t>& points) {
   Table table{caption,
-              {"point", "too short | too long", "set", "measured", "predicted", "error"},
+              {"point", "too short | too long", "error", "measured", "predicted", "set"},
               {},
-              "lllr",
+              "llrrrl",
               "bars points"};
   double largest = 0;
   for (const std::size_t i : points)
@@ -581,9 +585,10 @@ std::string point_table(const std::string& caption, const html::DataView& docume
     table.rows.push_back(
         {escaped(document.text(at + "id")),
          html::signed_bar(error, largest, "short", "long", signed_percent_text(error)),
-         escaped(document.text(at + "set")), document.cell(at + "measured_s", html::text_of_time),
+         document.cell(at + "error", signed_percent_text),
+         document.cell(at + "measured_s", html::text_of_time),
          document.cell(at + "predicted_s", html::text_of_time),
-         document.cell(at + "error", signed_percent_text)});
+         escaped(document.text(at + "set"))});
   }
   return html::table(table);
 }
@@ -654,20 +659,21 @@ std::string worst_table(const std::vector<ValidatedSet>& sets, const html::DataV
 
 std::string set_table(const std::vector<ValidatedSet>& sets, const html::DataView& document) {
   Table table{"Score of every set",
-              {"set", "measured on", "scored", "mean", "median", "worst", "bias", "one constant",
-               "inside interval", "memory"},
+              {"set", "scored", "mean", "median", "worst", "bias", "one constant",
+               "inside interval", "memory", "measured on"},
               {},
-              "llr",
+              "lrrrrrrrrl",
               "sets"};
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const std::string at = "/sets/" + std::to_string(i) + "/";
     std::vector<std::string>& row = table.rows.emplace_back();
-    row = {"<b>" + escaped(sets[i].name) + "</b>", escaped(sets[i].citation),
-           document.cell(at + "scored", grouped_text) + " of " +
-               document.cell(at + "points", grouped_text)};
+    row = {"<b>" + escaped(sets[i].name) + "</b>", document.cell(at + "scored", grouped_text) +
+                                                       " of " +
+                                                       document.cell(at + "points", grouped_text)};
     for (const std::string key : {"mape", "median_ape", "worst_ape", "bias", "naive_mape",
                                   "interval_coverage", "memory_mape"})
       row.push_back(document.cell(at + key, key == "bias" ? signed_percent_text : percent_text));
+    row.push_back(escaped(sets[i].citation));
   }
   return html::table(table);
 }
@@ -693,7 +699,7 @@ std::string validation_page(const std::vector<ValidatedSet>& sets) {
     page.add("plot", "Plot", "Predicted against measured",
              html::quiet("Each point is one measured run; on the dotted line in the middle the "
                          "prediction is exact, on the others it is 10 % off. Rest the pointer on a "
-                         "point for its name.") +
+                         "point for its set and name.") +
                  chart_svg(plot.chart) + keys_html(plot.keys));
     page.add(
         "worst", "Worst rows", "The worst rows",

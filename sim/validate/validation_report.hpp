@@ -58,7 +58,8 @@ std::string validation_json(const std::vector<ValidatedSet>& sets);
 std::string validation_page(const std::vector<ValidatedSet>& sets);
 
 /// Predicted against measured times of the sets: both axes logarithmic, dotted the line on which predictions are right and those that are 10 % off,
-/// one colour a set, and keys with each set's mean absolute error. Iterations only; collectives, which take microseconds, where there is nothing else.
+/// one colour a kind of GPU (of collectives and kernels: a set), hollow where no
+/// constant was fitted on the set, and keys with their mean absolute errors. Iterations only; collectives, which take microseconds, where there is nothing else.
 struct ScatterPlot {
   Chart chart;
   std::vector<ChartKey> keys;

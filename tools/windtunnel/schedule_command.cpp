@@ -114,7 +114,7 @@ std::string check_text(const ScheduleOrders& orders) {
   const OrderShape& shape = orders.shape;
   std::string result = orders.name + ": legal. " + count_text(shape.stages, "stage") + ", " +
                        count_text(shape.microbatches, "microbatch") + ", " +
-                       count_text(shape.chunks, "chunk") + " a device\n";
+                       count_text(shape.chunks, "chunk") + " per device\n";
   result += "bubble          " + fixed_text(100 * timing.bubble(), 2) +
             " % of the time computing, without communication (" +
             (timing.splits ? "F = B = W" : "B = 2 F") + ")\n";
