@@ -61,6 +61,21 @@ TEST_CASE("branches of a launch script are taken as the shell would take them") 
   CHECK(said("[ -z \"$X\" ] && X=3\n[ -n \"$Y\" ] && X=4\npython train.py --x $X\n") == "x=3");
 }
 
+TEST_CASE("sums of a launch script compare and choose") {
+  const auto sum = [](const std::string& text) {
+    return said("A=$((" + text + "))\npython t.py --x ${A:-none}\n", "N=4");
+  };
+  CHECK(sum("(N > 1) ? 8 : 2") == "x=8");
+  CHECK(sum("N < 4 ? 1 : N == 4 ? N * 2 : 3") == "x=8");
+  CHECK(sum("1 + (N >= 4) + (N != 4)") == "x=2");
+  CHECK(sum("N <= 3") == "x=0");
+  CHECK(sum("N ? 1") == "x=none");
+  std::string nested = "1";
+  for (int i = 0; i < 20000; ++i) nested += " ? 1";
+  CHECK(sum(nested) == "x=none");
+  CHECK(said("if (( N * 2 >= 8 )); then X=1; fi\npython t.py --x ${X:-0}\n", "N=4") == "x=1");
+}
+
 TEST_CASE("a program in quotes, in a here document or in a loop is found") {
   CHECK(said("srun bash -c \"python train.py --x 1\"\n") == "x=1");
   CHECK(said("cat >job.sh <<EOF\ntorchrun train.py --x 1\nEOF\nsbatch job.sh\n") == "x=1");

@@ -2,7 +2,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdint>
@@ -154,13 +153,13 @@ std::vector<ShellToken> shell_tokens(std::string_view text) {
   return tokens;
 }
 
-/// A value of `$((…))`: whole numbers with + - * / % and parentheses.
+/// A value of `$((…))` and `((…))`: whole numbers with the operators of C, as far as scripts use them.
 class Arithmetic {
  public:
   explicit Arithmetic(std::string_view text) : text_(text) {}
   std::optional<long> value() {
-    const std::optional<long> result = operation(0);
-    return at_ == text_.size() ? result : std::nullopt;
+    const std::optional<long> result = choice();
+    return next() == '\0' && at_ == text_.size() ? result : std::nullopt;
   }
 
  private:
@@ -168,32 +167,56 @@ class Arithmetic {
     while (at_ < text_.size() && is_blank_character(text_[at_])) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
   }
-  /// Sums at level 0, products at level 1, from the left; factors below.
+  bool takes(std::string_view sign) {
+    next();
+    const bool is_next = text_.substr(at_).starts_with(sign);
+    if (is_next) at_ += sign.size();
+    return is_next;
+  }
+  /// "a ? b : c", or an operation alone.
+  std::optional<long> choice() {
+    if (depth_ > deepest_nesting) return std::nullopt;
+    const std::optional<long> condition = operation(0);
+    if (!condition || !takes("?")) return condition;
+    ++depth_;
+    const std::optional<long> if_true = choice();
+    const std::optional<long> if_false = takes(":") ? choice() : std::nullopt;
+    --depth_;
+    return *condition != 0 && if_false ? if_true : if_false;
+  }
+  /// Operators of one level, from the left; factors below the last.
   std::optional<long> operation(std::size_t level) {
-    constexpr std::array<std::string_view, 2> operators{"+-", "*/%"};
-    if (level == operators.size()) return factor();
+    static const std::vector<std::vector<std::string_view>> levels{
+        {"==", "!="}, {"<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/", "%"}};
+    if (level == levels.size()) return factor();
     std::optional<long> left = operation(level + 1);
-    for (char c = next(); left && operators[level].find(c) != std::string_view::npos; c = next()) {
-      ++at_;
+    while (left) {
+      const auto sign =
+          std::ranges::find_if(levels[level], [&](std::string_view each) { return takes(each); });
+      if (sign == levels[level].end()) break;
       const std::optional<long> right = operation(level + 1);
-      if (!right || ((c == '/' || c == '%') && *right == 0)) return std::nullopt;
-      left = counted(c == '+'   ? *left + *right
-                     : c == '-' ? *left - *right
-                     : c == '*' ? *left * *right
-                     : c == '/' ? *left / *right
-                                : *left % *right);
+      if (!right || ((*sign == "/" || *sign == "%") && *right == 0)) return std::nullopt;
+      const long a = *left, b = *right;
+      left = counted(*sign == "=="   ? a == b
+                     : *sign == "!=" ? a != b
+                     : *sign == "<=" ? a <= b
+                     : *sign == ">=" ? a >= b
+                     : *sign == "<"  ? a < b
+                     : *sign == ">"  ? a > b
+                     : *sign == "+"  ? a + b
+                     : *sign == "-"  ? a - b
+                     : *sign == "*"  ? a * b
+                     : *sign == "/"  ? a / b
+                                     : a % b);
     }
     return left;
   }
   std::optional<long> factor() {
-    if (next() == '(') {
-      ++at_;
-      if (++depth_ > deepest_nesting) return std::nullopt;
-      const std::optional<long> inner = operation(0);
+    if (takes("(")) {
+      ++depth_;
+      const std::optional<long> inner = choice();
       --depth_;
-      if (next() != ')') return std::nullopt;
-      ++at_;
-      return inner;
+      return takes(")") ? inner : std::nullopt;
     }
     long number = 0;
     const auto [end, error] =
@@ -379,22 +402,12 @@ class ShellReader {
 
   bool begins_sum() const { return is_operator("(") && is_operator_at(at_ + 1, "("); }
 
-  /// "(( a > b ))": one comparison, or a sum that is not 0.
   bool sum_is_true() {
     std::string sum;
     for (at_ += 2; !at_end() && !(is_operator(")") && is_operator_at(at_ + 1, ")")); ++at_)
       sum += token().text;
     at_ = std::min(at_ + 2, tokens_.size());
-    sum = with_values(sum);
-    for (const auto& [sign, test] : {std::pair{"==", "-eq"},
-                                     {"!=", "-ne"},
-                                     {"<=", "-le"},
-                                     {">=", "-ge"},
-                                     {"<", "-lt"},
-                                     {">", "-gt"}})
-      if (const std::size_t at = sum.find(sign); at != std::string::npos)
-        return comparison({sum.substr(0, at), test, sum.substr(at + std::string(sign).size())});
-    return Arithmetic(sum).value().value_or(0) != 0;
+    return Arithmetic(with_values(sum)).value().value_or(0) != 0;
   }
 
   bool run_if(bool active) {
