@@ -291,7 +291,8 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
     : request_(request), library_(library), settings_(std::move(settings)) {
   if (std::ranges::all_of(settings_.settings, &LaunchSetting::is_of_launcher))
     throw option_error("import", request.kind,
-                       request.inputs.front().string() + " has no settings of a training program",
+                       request.inputs.front().string() + " has no settings of a training program" +
+                           (settings_.notes.empty() ? "" : "; " + listed(settings_.notes)),
                        "give the script that starts it, with its options, or its configuration");
   imported_.notes = settings_.notes;
   const JsonValue known = detail::parsed(table);
@@ -336,6 +337,10 @@ void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& me
                     text = setting.key + " " + setting.value;
   const bool is_as_it_is = meaning.is_string();
   if (is_as_it_is && meaning.string().empty()) return;
+  if (is_open(setting) && !settings_.program.empty())
+    throw option_error("import", request_.kind,
+                       request_.inputs.front().string() + ", " + line + text + " cannot be read",
+                       "write its value there, or ${NAME} and --args \"NAME=value\"");
   if (is_open(setting)) return note(line + text + " cannot be evaluated, and is left out");
   if (is_as_it_is && setting.value.empty())
     return note(line + "the value of " + setting.key +

@@ -116,6 +116,44 @@ TEST_CASE("no command of a launch script is run") {
   CHECK_FALSE(std::filesystem::exists(file));
 }
 
+TEST_CASE("a program whose name stands in a variable of a shell in single quotes is found") {
+  CHECK(said("L='python -u'\nC='t.py --x 1'\nsrun bash -c '$L $C'\n") == "x=1");
+}
+
+TEST_CASE("fields and arguments are counted, and digits freed of underscores") {
+  CHECK(said("A=(--x 1)\n[ ${#A[@]} -gt 1 ] && A+=(--y 2)\npython t.py ${A[@]+\"${A[@]}\"}\n") ==
+        "x=1; y=2");
+  CHECK(said("if [ $# -eq 2 ]; then X=$2; fi\npython t.py --x $X\n", "3 4") == "x=4");
+  CHECK(said("T=1_000_000\npython t.py --x ${T//_} --y ${T:?unset}\n") == "x=1000000; y=1_000_000");
+}
+
+TEST_CASE("parts of a launch script that are not followed are named with their line") {
+  CHECK(script("A=1\nsource \"$D/common.sh\"\n. ~/.bashrc\n").notes ==
+        std::vector<std::string>{
+            "line 2: /common.sh is sourced and not read: copy its lines into the script"});
+  const std::string loop =
+      "S=$1\nwhile [ $# -gt 0 ]; do\ncase $1 in --n) N=$2 ;; esac\nshift\ndone\npython t.py --x "
+      "1\n";
+  CHECK(script(loop).notes.empty());
+  CHECK(script(loop, "7B --n 4").notes ==
+        std::vector<std::string>{
+            "line 2: the loop is not followed: write what it sets into the script"});
+  CHECK(script("A=${B%b}\npython t.py --x 1\n").notes ==
+        std::vector<std::string>{"line 1: ${B%b} is not followed: write its value"});
+  const auto problem = [](const std::string& option) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    return run.with("run.sh", "S=13B\npython t.py --bf16 " + option + "\n").problem();
+  };
+  const std::string unread = problem("--num-layers ${S%B}");
+  CHECK(contains(unread, "run.sh, line 2: num-layers ${S%B} cannot be read"));
+  CHECK(contains(unread, "write its value there"));
+  CHECK(problem("--save ${S%B}") == "");
+  CHECK(contains(launch("megatron").with("run.sh", "source args.sh\n$RUN\n").problem(),
+                 "line 1: args.sh is sourced and not read"));
+}
+
 TEST_CASE("a launch script that grows or nests without end is read in time") {
   std::string text = "A=xxxxxxxxxxxxxxxx\n";
   for (int i = 0; i < 80; ++i) text += "A=$A$A\n";

@@ -387,6 +387,7 @@ class ShellReader {
       at_ = tokens_.size();
       return false;
     }
+    line_ = line_of(token());
     const bool is_negated = is_word("!");
     if (is_negated) ++at_;
     if (is_word("if")) return run_if(active);
@@ -454,6 +455,8 @@ class ShellReader {
   /// The first turn of a loop over words; none of others, whose end cannot be told.
   bool run_loop(bool active) {
     bool runs = active && is_word("for");
+    if (active && is_word("while") && !variable("@").empty())
+      note(line_of(token()), "the loop is not followed: write what it sets into the script");
     ++at_;
     if (runs && !at_end() && !token().is_operator) {
       const std::string name = token().text;
@@ -464,8 +467,7 @@ class ShellReader {
         for (++at_; !at_end() && !token().is_operator; ++at_) append(items, expand(token().text));
       runs = !items.empty();
       if (items.size() > 1)
-        notes_.push_back("line " + std::to_string(line) + ": the loop over " + name +
-                         " is read with its first value, " + items.front());
+        note(line, "the loop over " + name + " is read with its first value, " + items.front());
       if (runs) variables_[name] = {items.front()};
     }
     while (!at_end() && !is_word("do")) ++at_;
@@ -516,6 +518,9 @@ class ShellReader {
     if (is_one_of(words.front(), {"[", "[[", "test"})) return truth_of(words);
     if (words.front() == "false") return false;
     if (is_one_of(words.front(), {"echo", "printf"})) return true;
+    if (words.size() > 1 && is_one_of(words[0], {"source", "."}) && words[1].ends_with(".sh") &&
+        words[1].find("/etc/") == std::string::npos)
+      note(line, words[1] + " is sourced and not read: copy its lines into the script");
     add_program(words, line);
     const bool is_script =
         is_one_of(words.front(), {"sbatch", "bash"}) || document.find(".py") != std::string::npos;
@@ -578,6 +583,9 @@ class ShellReader {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   }
 
+  void note(int line, const std::string& text) {
+    notes_.push_back("line " + std::to_string(line) + ": " + text);
+  }
   int line_of(const ShellToken& token) const { return first_line_ + token.line - 1; }
 
   std::string text_of(std::string_view word) {
@@ -662,6 +670,7 @@ class ShellReader {
       return braced(text.substr(begin + 1, at - begin - 2), is_list);
     }
     at = std::max(begin + 1, end_of_name(text, begin));
+    if (text[begin] == '#') return {std::to_string(variable("@").size())};
     if (text[begin] == '@' || text[begin] == '*') {
       is_list = true;
       return variable("@");
@@ -671,25 +680,31 @@ class ShellReader {
 
   /// "${NAME:-default}" without its braces.
   Fields braced(std::string_view inner, bool& is_list) {
+    if (inner.starts_with("#") && inner.ends_with("[@]"))
+      return {std::to_string(variable(std::string(inner.substr(1, inner.size() - 4))).size())};
     const std::size_t end = end_of_name(inner, 0);
-    const std::string name(inner.substr(0, end));
+    const std::string name(inner == "@" || inner == "*" ? "@" : inner.substr(0, end));
     std::string_view rest = inner.substr(end);
-    if (rest.starts_with("[@]") || rest.starts_with("[*]")) {
-      is_list = true;
-      return variable(name);
-    }
+    is_list = rest.starts_with("[@]") || rest.starts_with("[*]") || name == "@";
+    if (is_list && (rest.size() <= 3 || rest.find_first_of("+-") <= 4)) return variable(name);
     if (rest.starts_with("[0]")) rest.remove_prefix(3);
     const bool tests_empty = rest.starts_with(":");
     const std::string_view operation = tests_empty ? rest.substr(1) : rest;
-    if (operation.empty() || std::string_view("-=+").find(operation[0]) == std::string_view::npos) {
-      Fields value = variable(name);
-      if (value.size() > 1) value.resize(1);
+    Fields value = variable(name);
+    if (value.size() > 1 && operation.empty()) value.resize(1);
+    if (operation.empty() || operation[0] == '?') return value;
+    if (operation.size() == 3 && operation.starts_with("//")) {  // "${TOKENS//_}": without "_"
+      for (std::string& text : value) std::erase(text, operation[2]);
       return value;
     }
-    const auto found = variables_.find(name);
-    const bool has_value = found != variables_.end() &&
-                           (!tests_empty || (!found->second.empty() && !found->second[0].empty()));
-    if (has_value != (operation[0] == '+')) return has_value ? found->second : Fields{};
+    if (std::string_view("-=+").find(operation[0]) == std::string_view::npos) {
+      const std::string text = "${" + std::string(inner) + "}";
+      note(line_, text + " is not followed: write its value");
+      return {text};  // of which no option can be read
+    }
+    const bool has_value =
+        variables_.contains(name) && (!tests_empty || (!value.empty() && !value[0].empty()));
+    if (has_value != (operation[0] == '+')) return value;
     const Nesting level(depth_);
     if (level.is_too_deep()) return {};
     Fields other{text_of(operation.substr(1))};
@@ -779,10 +794,13 @@ class ShellReader {
         launcher_.push_back(launcher_option(words, i, is_mpi, line));
     }
     if (!is_slurm && !is_mpi) of_launcher = 0;
-    for (const std::string& word : words)  // bash -c "torchrun …"
-      if (word.find(' ') != std::string::npos &&
-          (word.find(".py") != std::string::npos || word.find("torchrun") != std::string::npos))
-        run(word, line);
+    for (std::size_t i = 0; i < words.size(); ++i) {  // bash -c "torchrun …"
+      const bool is_script = i > 0 && words[i - 1].starts_with("-") && words[i - 1].ends_with("c");
+      if (words[i].find(' ') != std::string::npos &&
+          (is_script || words[i].find(".py") != std::string::npos ||
+           words[i].find("torchrun") != std::string::npos))
+        run(words[i], line);
+    }
     std::vector<LaunchSetting> settings = std::exchange(launcher_, outer);
     if (std::ranges::none_of(words, starts_program)) return;
     for (std::size_t i = of_launcher; i < words.size(); ++i) {
@@ -817,7 +835,7 @@ class ShellReader {
 
   std::vector<ShellToken> tokens_;
   std::size_t at_ = 0;
-  int first_line_ = 1, depth_ = 0;
+  int first_line_ = 1, line_ = 1, depth_ = 0;
   std::size_t expanded_ = 0;  ///< bytes, of all words so far
   std::map<std::string, Fields> variables_;
   std::vector<LaunchSetting> directives_;
