@@ -154,6 +154,21 @@ TEST_CASE("parts of a launch script that are not followed are named with their l
                  "line 1: args.sh is sourced and not read"));
 }
 
+TEST_CASE("variables in a YAML file of arguments have the values that --args gives") {
+  const std::string file =
+      "MODEL_ARGS:\n  --num-layers: 4\n  --hidden-size: 512\n  --num-attention-heads: 8\n"
+      "  --seq-length: ${SEQ_LEN}\n  --bf16: true\n";
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 8;
+  run.request.options.arguments = "TP=2 SEQ_LEN=4096";
+  run.with("run.yaml", file).run();
+  CHECK(json_at(run, "/model/sequence") == "4096");
+  ImportRun without = launch("megatron");
+  without.request.options.gpus = 8;
+  CHECK(contains(without.with("run.yaml", file).problem(),
+                 "line 5: seq-length ${SEQ_LEN} cannot be evaluated, and is left out"));
+}
+
 TEST_CASE("a launch script that grows or nests without end is read in time") {
   std::string text = "A=xxxxxxxxxxxxxxxx\n";
   for (int i = 0; i < 80; ++i) text += "A=$A$A\n";

@@ -344,7 +344,7 @@ Imported import_megatron(const ImportRequest& request, const Library& library) {
   const auto source = read_source_or_stdin(request.inputs.front());
   const std::string extension = request.inputs.front().extension().string();
   LaunchSettings settings = extension == ".yaml" || extension == ".yml"
-                                ? read_yaml_settings(*source)
+                                ? read_yaml_settings(*source, request.options.arguments)
                                 : read_launch_script(*source, request.options.arguments);
   for (LaunchSetting& setting : settings.settings) setting.key.erase(0, setting.key.rfind('.') + 1);
   return megatron_scenario(request, library, std::move(settings), megatron_core);
