@@ -376,6 +376,38 @@ TEST_CASE("what is no file of the importer is named, with the importer that read
                  "layers that differ (num-experts 64 64 128)"));
 }
 
+TEST_CASE("files of Primus, Megatron-Bridge, ms-swift and the Trainer are named as such") {
+  const auto problem = [](const char* kind, const std::string& file, const std::string& text) {
+    ImportRun run = launch(kind);
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    return run.with(file, text).problem();
+  };
+  for (const char* kind : {"megatron", "nemo"})
+    CHECK(contains(problem(kind, "p.yaml",
+                           "modules:\n  pre_trainer:\n    framework: megatron\n    model: a.yaml\n"
+                           "    overrides:\n      seq_length: 8192\n"),
+                   "AMD's Primus"));
+  CHECK(contains(problem("nemo", "b.yaml",
+                         "model:\n  seq_length: 1\ntrain:\n  train_iters: 1\nscheduler:\n  a: 1\n"
+                         "checkpoint:\n  save: x\n"),
+                 "Megatron-Bridge"));
+  CHECK(
+      contains(problem("megatron", "s.sh", "NPROC_PER_NODE=8 \\\nmegatron sft \\\n  --bf16 true\n"),
+               "ms-swift"));
+  CHECK(
+      contains(problem("megatron", "h.sh",
+                       "#!/bin/bash\ndeepspeed t.py --per_device_train_batch_size 4 --bf16 True\n"),
+               "Hugging Face's Trainer"));
+  CHECK(contains(problem("deepspeed", "x.yml",
+                         "{\"pipe-parallel-size\": 1, \"zero_optimization\": {\"stage\": 1}}"),
+                 "GPT-NeoX"));
+  // A script that writes its configuration of DeepSpeed is a script.
+  CHECK(problem("megatron", "d.sh",
+                "cat <<E > ds.json\n{\"zero_optimization\": {\"stage\": 0}}\nE\n"
+                "deepspeed t.py --bf16 --deepspeed --zero-stage 1\n") == "");
+}
+
 TEST_CASE("what a configuration says and cannot be simulated is a warning, not passed over") {
   ImportRun run = launch("torchtitan");
   run.request.options.gpus = 8;
