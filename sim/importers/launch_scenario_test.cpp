@@ -547,6 +547,26 @@ TEST_CASE("experts are cut as attention is where a script of Megatron-LM does no
         "2");
 }
 
+TEST_CASE("layers of a virtual stage count embedding and loss where the pipeline split does") {
+  const auto chunks = [](const std::string& layers, const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 32;
+    run.with("run.sh",
+             "python t.py --num-layers " + layers +
+                 " --hidden-size 512 --num-attention-heads 8 --seq-length 1024 --vocab-size 50000 "
+                 "--micro-batch-size 1 --global-batch-size 128 --bf16 "
+                 "--pipeline-model-parallel-size 8 --num-layers-per-virtual-pipeline-stage 3 " +
+                 options + "\n")
+        .run();
+    return json_at(run, "/parallel/virtual_pipeline");
+  };
+  // (94 + 2) / 8 stages / 3 layers
+  CHECK(chunks("94",
+               "--account-for-embedding-in-pipeline-split "
+               "--account-for-loss-in-pipeline-split") == "4");
+  CHECK(chunks("96", "") == "4");
+}
+
 TEST_CASE("a plan that is none on the GPUs of the script says how many those are") {
   const auto problem = [](int gpus) {
     ImportRun run = launch("megatron");

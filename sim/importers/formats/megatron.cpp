@@ -388,8 +388,10 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
                                                 : "vocab_parallel_compiled");
   set_sharding(scenario, replicas);
   if (const int layers = scenario.number("num-layers-per-virtual-pipeline-stage"); layers > 0) {
-    const int of_stage =
-        scenario.at("/model/layers", 0) / std::max(1, scenario.at("/parallel/pipeline", 1));
+    const std::int64_t shared = std::int64_t{scenario.at("/model/layers", 0)} +
+                                scenario.has("/parallel/edge_layers/embedding") +
+                                scenario.has("/parallel/edge_layers/loss");
+    const std::int64_t of_stage = shared / std::max(1, scenario.at("/parallel/pipeline", 1));
     if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", of_stage / layers);
   }
   set_window(scenario);
