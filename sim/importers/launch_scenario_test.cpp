@@ -547,6 +547,19 @@ TEST_CASE("experts are cut as attention is where a script of Megatron-LM does no
         "2");
 }
 
+TEST_CASE("DeepSpeed's bf16 optimizer shards its states without ZeRO") {
+  const auto stage = [](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "deepspeed t.py --deepspeed --zero-stage " + options + "\n").run();
+    return json_at(run, "/parallel/zero_stage");
+  };
+  CHECK(stage("0 --bf16") == "1");
+  CHECK(stage("0 --fp16") == "0");
+  CHECK(stage("2 --bf16") == "2");
+}
+
 TEST_CASE("layers of a virtual stage count embedding and loss where the pipeline split does") {
   const auto chunks = [](const std::string& layers, const std::string& options) {
     ImportRun run = launch("megatron");
@@ -793,6 +806,19 @@ TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it
   CHECK(contains(run.messages, "offload-param.device cpu"));
   CHECK(contains(run.messages, "zero-hpz-partition-size 8"));
   CHECK(contains(run.messages, "left to the defaults here: train-batch-size"));
+}
+
+TEST_CASE("DeepSpeed trains in fp32 where neither 16-bit format is enabled or left open") {
+  const auto precision = [](const std::string& config) {
+    ImportRun run = launch("deepspeed");
+    run.request.options.model = "llama2-7b";
+    run.request.options.gpus = 8;
+    run.with("ds.json", config).run();
+    return json_at(run, "/training/precision");
+  };
+  CHECK(precision(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": false}})") == "\"bf16\"");
+  CHECK(precision(R"({"bf16": {"enabled": false}, "fp16": {"enabled": false}})") == "\"fp32\"");
+  CHECK(precision(R"({"fp16": {"enabled": true}})") == "\"fp16\"");
 }
 
 TEST_CASE("a launch script that does not say enough is refused with what to give") {

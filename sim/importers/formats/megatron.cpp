@@ -363,6 +363,11 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
         "accumulate-allreduce-grads-in-fp32 is not used: the DeepSpeed configuration says the "
         "format of gradients");
   }
+  // BF16_Optimizer of deepspeed/runtime/bf16_optimizer.py, which is what --zero-stage 0 has with bf16, shards its states.
+  if (scenario.is("/training/precision", "bf16") && scenario.at("/parallel/zero_stage", 1) == 0) {
+    scenario.set("/parallel/zero_stage", 1);
+    scenario.note("zero_stage is 1: DeepSpeed's bf16 optimizer shards its states in stage 0, too");
+  }
   if (const int encoder = scenario.number("encoder-seq-length"),
       data = scenario.number("seq-length");
       encoder > 0 && data > 0 && encoder != data)
