@@ -547,6 +547,15 @@ TEST_CASE("experts are cut as attention is where a script of Megatron-LM does no
         "2");
 }
 
+TEST_CASE("a tensor degree of experts that a dense model has not is left out") {
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 16;
+  run.request.options.model = "llama2-7b";
+  run.with("run.sh", "python t.py --bf16 --expert-tensor-parallel-size 4\n").run();
+  CHECK(json_at(run, "/parallel/expert_tensor") == "none");
+  CHECK(contains(run.messages, "expert-tensor-parallel-size has no effect without experts"));
+}
+
 TEST_CASE("DeepSpeed's bf16 optimizer shards its states without ZeRO") {
   const auto stage = [](const std::string& options) {
     ImportRun run = launch("megatron");
@@ -703,6 +712,25 @@ TEST_CASE("groups of uniformly recomputed layers are told not to be used") {
   };
   CHECK(contains(messages("4"), "recompute-num-layers 4 of recompute-method uniform is not used"));
   CHECK_FALSE(contains(messages("1"), "is not used"));
+}
+
+TEST_CASE("modules are recomputed selectively alone, and a block of no layers not at all") {
+  std::string messages;
+  const auto training = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --bf16 --recompute-granularity " + options + "\n").run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const char* const modules = "/training/recompute_modules";
+  CHECK(training("selective --recompute-modules mlp", modules) == "[\"mlp\"]");
+  CHECK(training("full --recompute-method uniform --recompute-num-layers 1 --recompute-modules mlp",
+                 modules) == "none");
+  CHECK(contains(messages, "recompute-modules has no effect"));
+  CHECK(training("full --recompute-method block --recompute-num-layers 0", "/training/recompute") ==
+        "\"none\"");
 }
 
 TEST_CASE("sums and references of a NeMo configuration are evaluated, or named") {

@@ -70,7 +70,9 @@ void set_recomputation(LaunchScenario& scenario) {
                         scenario.text("activations-checkpoint-method") == "block";
   const int layers = std::max(scenario.number("recompute-num-layers"),
                               scenario.number("activations-checkpoint-num-layers"));
-  if (is_full && is_block && layers > 0)
+  if (is_full && is_block && layers == 0 && scenario.text("recompute-num-layers") == "0")
+    scenario.set("/training/recompute", "none");
+  else if (is_full && is_block && layers > 0)
     scenario.set("/training/recompute_layers/first", layers);
   else if (is_full && is_block)
     scenario.warn("recompute-method block needs recompute-num-layers; all layers are recomputed");
@@ -90,7 +92,10 @@ void set_recomputation(LaunchScenario& scenario) {
       list.emplace_back(module->second);
     else
       scenario.warn("recompute-modules " + word + " cannot be simulated, and is left out");
-  if (!list.empty()) scenario.set("/training/recompute_modules", JsonValue(list));
+  if (!list.empty() && scenario.is("/training/recompute", "selective"))
+    scenario.set("/training/recompute_modules", JsonValue(list));
+  else if (!list.empty())
+    scenario.note("recompute-modules has no effect without recompute-granularity selective");
 }
 
 /// Megatron-FSDP and FSDP2 over the distributed optimizer.
@@ -223,7 +228,10 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
 /// Defaults of megatron/training/arguments.py: --expert-tensor-parallel-size is the tensor degree, though
 /// Megatron-DeepSpeed cuts experts with --enable-expert-tensor-parallelism alone; --moe-token-dispatcher-type is allgather (core 0.6 to 0.14).
 void set_expert_parallelism(LaunchScenario& scenario, bool is_deepspeed) {
-  if (!scenario.has_experts()) return;
+  const bool is_dense = !scenario.has_experts();
+  if (is_dense && scenario.has("/parallel/expert_tensor"))
+    scenario.note("expert-tensor-parallel-size has no effect without experts");
+  if (is_dense) return scenario.erase("/parallel/expert_tensor");
   const int tensor = scenario.at("/parallel/tensor", 1);
   if (tensor > 1 && !scenario.has("/parallel/expert_tensor") &&
       (!is_deepspeed || scenario.is_on("enable-expert-tensor-parallelism"))) {
