@@ -556,6 +556,33 @@ TEST_CASE("a tensor degree of experts that a dense model has not is left out") {
   CHECK(contains(run.messages, "expert-tensor-parallel-size has no effect without experts"));
 }
 
+TEST_CASE("experts, gates and heads of forks are read under their own names") {
+  std::string messages;
+  const auto fork = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --ffn-hidden-size 2048 --bf16 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const std::string experts =
+      "--num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 256 --n-shared-experts 2 ";
+  CHECK(fork(experts + "--first-k-dense-replace 3", "/model/moe/dense_layers") == "3");
+  CHECK(fork(experts, "/model/moe/shared_ffn_hidden") == "512");  // two of 256
+  CHECK(fork(experts + "--first-k-dense-replace -1", "/model/moe/dense_layers") == "none");
+  const std::string shared = "--context-parallel-size 2 --context-parallel-algo ";
+  CHECK(fork(shared + "ulysses_cp_algo", "/parallel/context_method") == "\"all_to_all\"");
+  CHECK(fork(shared + "megatron_cp_algo", "/parallel/context_method") == "\"ring\"");
+  CHECK(fork("--attention-head-type multiquery", "/model/kv_heads") == "1");
+  CHECK(fork("--attention-head-type multiquery --n-head-kv 2", "/model/kv_heads") == "2");
+  CHECK(fork("--glu-activation swiglu", "/model/gated_mlp") == "true");
+  CHECK_FALSE(contains(messages, "not used"));
+}
+
 TEST_CASE("DeepSpeed's bf16 optimizer shards its states without ZeRO") {
   const auto stage = [](const std::string& options) {
     ImportRun run = launch("megatron");

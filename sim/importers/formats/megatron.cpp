@@ -195,6 +195,11 @@ class LayerPattern {
 /// --moe-layer-freq: 2 is every second layer, "([0]*3+[1]*58)" the three first ones dense.
 void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
   if (!scenario.has("/model/moe")) return;
+  if (const int dense = scenario.number("first-k-dense-replace"); dense > 0)  // MindSpeed-LLM's
+    scenario.set("/model/moe/dense_layers", dense);
+  if (const int shared = scenario.number("n-shared-experts"); shared > 0)
+    scenario.set_default("/model/moe/shared_ffn_hidden",
+                         std::int64_t{shared} * scenario.at("/model/moe/ffn_hidden", 0));
   // Defaults of --moe-router-topk, and of --topk, --expert-interval and --moe-train-capacity-factor of Megatron-DeepSpeed.
   scenario.set_default("/model/moe/top_k", is_deepspeed ? 1 : 2);
   if (is_deepspeed) {
