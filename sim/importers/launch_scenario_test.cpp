@@ -802,6 +802,20 @@ TEST_CASE("a configuration of NeMo becomes a scenario") {
   CHECK(contains(run.messages, "50257 tokens are assumed"));
 }
 
+TEST_CASE("use_flash_attention of NeMo means nothing to Transformer Engine") {
+  const auto attention = [](const std::string& options) {
+    ImportRun run = launch("nemo");
+    run.with("n.yaml", replaced(text_of(sample("launch-nemo.yaml")), "hidden_size: 2048",
+                                "hidden_size: 2048\n  qkv_bias: true\n" + options))
+        .run();
+    CHECK(json_at(run, "/model/qkv_bias") == "true");
+    return json_at(run, "/training/attention");
+  };
+  const std::string off = "  use_flash_attention: False\n";
+  CHECK(attention(off + "  transformer_engine: True\n") == "none");
+  CHECK(attention(off + "  transformer_engine: False\n  mcore_gpt: False\n") == "\"standard\"");
+}
+
 TEST_CASE("a configuration of torchtitan becomes a scenario of the shipped model") {
   ImportRun run = launch("torchtitan");
   run.request.options.gpus = 128;
