@@ -860,6 +860,23 @@ TEST_CASE("schedules of several stages have torchtitan's two of a rank") {
   CHECK(chunks("1F1B") == "none");
 }
 
+TEST_CASE("torchtitan cut a batch into as many pieces as stages until 2024") {
+  const auto microbatch = [](const std::string& parallelism) {
+    ImportRun run = launch("torchtitan");
+    run.request.options.gpus = 8;
+    run.with("run.toml",
+             "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nbatch_size = 16\n" +
+                 parallelism)
+        .run();
+    return json_at(run, "/training/micro_batch");
+  };
+  const std::string old =
+      "[experimental]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = \"1f1b\"\n";
+  CHECK(microbatch(old) == "4");
+  CHECK(microbatch(old + "pipeline_parallel_microbatches = 8\n") == "2");
+  CHECK(microbatch("[parallelism]\npipeline_parallel_degree = 4\n") == "1");
+}
+
 TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it leaves open") {
   const std::string config =
       R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "overlap_comm": true,
