@@ -816,6 +816,25 @@ TEST_CASE("use_flash_attention of NeMo means nothing to Transformer Engine") {
   CHECK(attention(off + "  transformer_engine: False\n  mcore_gpt: False\n") == "\"standard\"");
 }
 
+TEST_CASE("the plan of a NeMo 2 configuration is read below its strategy, plugins and configs") {
+  ImportRun run = launch("nemo");
+  run.request.options.model = "llama3-8b";
+  run.with("n.yaml",
+           "trainer:\n  devices: 8\n  num_nodes: 2\n  plugins:\n    precision: bf16-mixed\n"
+           "  strategy:\n    tensor_model_parallel_size: 2\n    context_parallel_size: 2\n"
+           "    sequence_parallel: true\n    ddp:\n      overlap_grad_reduce: true\n"
+           "model:\n  config:\n    seq_length: 8192\ndata:\n  micro_batch_size: 1\n"
+           "  global_batch_size: 64\noptim:\n  config:\n    use_distributed_optimizer: true\n")
+      .run();
+  CHECK(json_at(run, "/nodes") == "2");
+  CHECK(json_at(run, "/parallel/tensor") == "2");
+  CHECK(json_at(run, "/parallel/context") == "2");
+  CHECK(json_at(run, "/parallel/zero_stage") == "1");
+  CHECK(json_at(run, "/parallel/overlap_gradient_reduce") == "true");
+  CHECK(json_at(run, "/training/precision") == "\"bf16\"");
+  CHECK(json_at(run, "/training/global_batch") == "64");
+}
+
 TEST_CASE("a configuration of torchtitan becomes a scenario of the shipped model") {
   ImportRun run = launch("torchtitan");
   run.request.options.gpus = 128;

@@ -1,4 +1,4 @@
-// Configurations of NeMo 1.x.
+// Configurations of NeMo, 1.x and 2.x.
 #include <string>
 #include <utility>
 
@@ -15,7 +15,8 @@ Imported import_nemo(const ImportRequest& request, const Library& library) {
                                 ? read_launch_script(*source, request.options.arguments)
                                 : read_yaml_settings(*source, request.options.arguments);
   for (LaunchSetting& setting : settings.settings)
-    for (const std::string prefix : {"training.", "trainer.", "model.", "data."})
+    for (const std::string prefix : {"training.", "trainer.", "strategy.", "ddp.", "plugins.",
+                                     "model.", "optim.config.", "config.", "data."})
       if (setting.key.starts_with(prefix)) setting.key.erase(0, prefix.size());
   // "Does nothing when transformer_engine=True" (megatron_gpt_config.yaml of NeMo 1.23), whose attention is fused.
   const bool is_fused = settings.is_on("transformer-engine") || settings.is_on("mcore-gpt");
