@@ -482,6 +482,16 @@ TEST_CASE("a script of Megatron-LM has nothing of the recipes of its profile's r
   CHECK(current.fp8_parameters);
 }
 
+TEST_CASE("attention in fp8 is named as not used") {
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 8;
+  run.request.options.model = "llama2-7b";
+  run.with("run.sh",
+           "python t.py --bf16 --fp8-format hybrid --fp8-margin 0 --fp8-multi-head-attention\n")
+      .run();
+  CHECK(contains(run.messages, "no key of a scenario says it: fp8-multi-head-attention\n"));
+}
+
 TEST_CASE("sequence parallelism that a file does not ask for is said") {
   std::string messages;
   const auto sequence = [&](const std::string& options, const char* model) {
