@@ -81,7 +81,7 @@ void refuse_other_files(const Importer& importer, const ImportRequest& request) 
       };
       const JsonValue* const without = known.find("without");
       if (!std::ranges::all_of(known.find("words")->array(), is_in_text) ||
-          (without != nullptr && is_in_text(*without)))
+          (without != nullptr && std::ranges::any_of(without->array(), is_in_text)))
         continue;
       const JsonValue* const reader = known.find("importer");
       is_own = is_own || (reader != nullptr && request.kind == reader->string());

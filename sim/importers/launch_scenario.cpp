@@ -194,7 +194,7 @@ bool LaunchSettings::is_on(std::string_view key) const {
          setting->value != "0";
 }
 
-LaunchSettings read_yaml_settings(const SourceText& source) {
+LaunchSettings read_yaml_settings(const SourceText& source, const std::string& arguments) {
   struct Level {
     std::size_t indent;
     std::string prefix;  ///< of its keys, with the dot
@@ -233,8 +233,13 @@ LaunchSettings read_yaml_settings(const SourceText& source) {
     const std::string text = unquoted(value);
     found.settings.push_back({key, text == "null" || text == "~" ? "" : text, number});
   }
+  LaunchSettings known = found;
+  std::istringstream given(arguments);
+  for (std::string word; given >> word;)
+    if (const std::size_t equals = word.find('='); equals != std::string::npos)
+      known.settings.push_back({launch_key(word.substr(0, equals)), word.substr(equals + 1)});
   for (LaunchSetting& setting : found.settings)
-    if (const auto value = Interpolation(found).of(setting.value, setting.key))
+    if (const auto value = Interpolation(known).of(setting.value, setting.key))
       setting.value = *value;
   return found;
 }
@@ -291,7 +296,8 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
     : request_(request), library_(library), settings_(std::move(settings)) {
   if (std::ranges::all_of(settings_.settings, &LaunchSetting::is_of_launcher))
     throw option_error("import", request.kind,
-                       request.inputs.front().string() + " has no settings of a training program",
+                       request.inputs.front().string() + " has no settings of a training program" +
+                           (settings_.notes.empty() ? "" : "; " + listed(settings_.notes)),
                        "give the script that starts it, with its options, or its configuration");
   imported_.notes = settings_.notes;
   const JsonValue known = detail::parsed(table);
@@ -336,6 +342,10 @@ void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& me
                     text = setting.key + " " + setting.value;
   const bool is_as_it_is = meaning.is_string();
   if (is_as_it_is && meaning.string().empty()) return;
+  if (is_open(setting) && !settings_.program.empty())
+    throw option_error("import", request_.kind,
+                       request_.inputs.front().string() + ", " + line + text + " cannot be read",
+                       "write its value there, or ${NAME} and --args \"NAME=value\"");
   if (is_open(setting)) return note(line + text + " cannot be evaluated, and is left out");
   if (is_as_it_is && setting.value.empty())
     return note(line + "the value of " + setting.key +
@@ -474,10 +484,12 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
     try {
       return read_scenario(document, request_.output.parent_path(), library_);
     } catch (const InputError& error) {
-      if (request_.options.gpus > 0) throw;
       std::vector<Problem> problems = error.problems();
-      problems.front().message += " (on " + count_text(gpus, "GPU") +
-                                  ", as the file is read; --gpus N gives another number)";
+      for (const std::string& said : imported_.notes)
+        if (said.ends_with("left out")) problems.front().message += " (" + said + ")";
+      if (request_.options.gpus == 0)
+        problems.front().message += " (on " + count_text(gpus, "GPU") +
+                                    ", as the file is read; --gpus N gives another number)";
       throw InputError(std::move(problems));
     }
   }();

@@ -56,8 +56,8 @@ std::string launch_key(std::string_view text);
 LaunchSettings read_launch_script(const SourceText& source, const std::string& arguments = {});
 
 /// The leaves of a configuration, keys joined with dots. Of YAML and TOML the part that configurations use: maps, scalars, lists of scalars on a line;
-/// `${a.b}` and `${multiply:2,${.c}}` of OmegaConf are evaluated; where that cannot be done the value stays as it is written, with its "${".
-LaunchSettings read_yaml_settings(const SourceText& source);
+/// `${a.b}` and `${multiply:2,${.c}}` of OmegaConf are evaluated; where that cannot be done the value stays as it is written, with its "${". `arguments` says what `${TP}` is: "TP=8".
+LaunchSettings read_yaml_settings(const SourceText& source, const std::string& arguments = {});
 LaunchSettings read_toml_settings(const SourceText& source);
 LaunchSettings read_json_settings(const JsonValue& document);
 

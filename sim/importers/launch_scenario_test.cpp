@@ -61,6 +61,21 @@ TEST_CASE("branches of a launch script are taken as the shell would take them") 
   CHECK(said("[ -z \"$X\" ] && X=3\n[ -n \"$Y\" ] && X=4\npython train.py --x $X\n") == "x=3");
 }
 
+TEST_CASE("sums of a launch script compare and choose") {
+  const auto sum = [](const std::string& text) {
+    return said("A=$((" + text + "))\npython t.py --x ${A:-none}\n", "N=4");
+  };
+  CHECK(sum("(N > 1) ? 8 : 2") == "x=8");
+  CHECK(sum("N < 4 ? 1 : N == 4 ? N * 2 : 3") == "x=8");
+  CHECK(sum("1 + (N >= 4) + (N != 4)") == "x=2");
+  CHECK(sum("N <= 3") == "x=0");
+  CHECK(sum("N ? 1") == "x=none");
+  std::string nested = "1";
+  for (int i = 0; i < 20000; ++i) nested += " ? 1";
+  CHECK(sum(nested) == "x=none");
+  CHECK(said("if (( N * 2 >= 8 )); then X=1; fi\npython t.py --x ${X:-0}\n", "N=4") == "x=1");
+}
+
 TEST_CASE("a program in quotes, in a here document or in a loop is found") {
   CHECK(said("srun bash -c \"python train.py --x 1\"\n") == "x=1");
   CHECK(said("cat >job.sh <<EOF\ntorchrun train.py --x 1\nEOF\nsbatch job.sh\n") == "x=1");
@@ -99,6 +114,59 @@ TEST_CASE("no command of a launch script is run") {
   const std::string file = (folder.path() / "made").string();
   said("touch " + file + "\nA=$(touch " + file + ")`touch " + file + "`\npython train.py --x $A\n");
   CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE("a program whose name stands in a variable of a shell in single quotes is found") {
+  CHECK(said("L='python -u'\nC='t.py --x 1'\nsrun bash -c '$L $C'\n") == "x=1");
+}
+
+TEST_CASE("fields and arguments are counted, and digits freed of underscores") {
+  CHECK(said("A=(--x 1)\n[ ${#A[@]} -gt 1 ] && A+=(--y 2)\npython t.py ${A[@]+\"${A[@]}\"}\n") ==
+        "x=1; y=2");
+  CHECK(said("if [ $# -eq 2 ]; then X=$2; fi\npython t.py --x $X\n", "3 4") == "x=4");
+  CHECK(said("T=1_000_000\npython t.py --x ${T//_} --y ${T:?unset}\n") == "x=1000000; y=1_000_000");
+}
+
+TEST_CASE("parts of a launch script that are not followed are named with their line") {
+  CHECK(script("A=1\nsource \"$D/common.sh\"\n. ~/.bashrc\n").notes ==
+        std::vector<std::string>{
+            "line 2: /common.sh is sourced and not read: copy its lines into the script"});
+  const std::string loop =
+      "S=$1\nwhile [ $# -gt 0 ]; do\ncase $1 in --n) N=$2 ;; esac\nshift\ndone\npython t.py --x "
+      "1\n";
+  CHECK(script(loop).notes.empty());
+  CHECK(script(loop, "7B --n 4").notes ==
+        std::vector<std::string>{
+            "line 2: the loop is not followed: write what it sets into the script"});
+  CHECK(script("A=${B%b}\npython t.py --x 1\n").notes ==
+        std::vector<std::string>{"line 1: ${B%b} is not followed: write its value"});
+  const auto problem = [](const std::string& option) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    return run.with("run.sh", "S=13B\npython t.py --bf16 " + option + "\n").problem();
+  };
+  const std::string unread = problem("--num-layers ${S%B}");
+  CHECK(contains(unread, "run.sh, line 2: num-layers ${S%B} cannot be read"));
+  CHECK(contains(unread, "write its value there"));
+  CHECK(problem("--save ${S%B}") == "");
+  CHECK(contains(launch("megatron").with("run.sh", "source args.sh\n$RUN\n").problem(),
+                 "line 1: args.sh is sourced and not read"));
+}
+
+TEST_CASE("variables in a YAML file of arguments have the values that --args gives") {
+  const std::string file =
+      "MODEL_ARGS:\n  --num-layers: 4\n  --hidden-size: 512\n  --num-attention-heads: 8\n"
+      "  --seq-length: ${SEQ_LEN}\n  --bf16: true\n";
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 8;
+  run.request.options.arguments = "TP=2 SEQ_LEN=4096";
+  run.with("run.yaml", file).run();
+  CHECK(json_at(run, "/model/sequence") == "4096");
+  ImportRun without = launch("megatron");
+  without.request.options.gpus = 8;
+  CHECK(contains(without.with("run.yaml", file).problem(),
+                 "line 5: seq-length ${SEQ_LEN} cannot be evaluated, and is left out"));
 }
 
 TEST_CASE("a launch script that grows or nests without end is read in time") {
@@ -308,6 +376,38 @@ TEST_CASE("what is no file of the importer is named, with the importer that read
                  "layers that differ (num-experts 64 64 128)"));
 }
 
+TEST_CASE("files of Primus, Megatron-Bridge, ms-swift and the Trainer are named as such") {
+  const auto problem = [](const char* kind, const std::string& file, const std::string& text) {
+    ImportRun run = launch(kind);
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    return run.with(file, text).problem();
+  };
+  for (const char* kind : {"megatron", "nemo"})
+    CHECK(contains(problem(kind, "p.yaml",
+                           "modules:\n  pre_trainer:\n    framework: megatron\n    model: a.yaml\n"
+                           "    overrides:\n      seq_length: 8192\n"),
+                   "AMD's Primus"));
+  CHECK(contains(problem("nemo", "b.yaml",
+                         "model:\n  seq_length: 1\ntrain:\n  train_iters: 1\nscheduler:\n  a: 1\n"
+                         "checkpoint:\n  save: x\n"),
+                 "Megatron-Bridge"));
+  CHECK(
+      contains(problem("megatron", "s.sh", "NPROC_PER_NODE=8 \\\nmegatron sft \\\n  --bf16 true\n"),
+               "ms-swift"));
+  CHECK(
+      contains(problem("megatron", "h.sh",
+                       "#!/bin/bash\ndeepspeed t.py --per_device_train_batch_size 4 --bf16 True\n"),
+               "Hugging Face's Trainer"));
+  CHECK(contains(problem("deepspeed", "x.yml",
+                         "{\"pipe-parallel-size\": 1, \"zero_optimization\": {\"stage\": 1}}"),
+                 "GPT-NeoX"));
+  // A script that writes its configuration of DeepSpeed is a script.
+  CHECK(problem("megatron", "d.sh",
+                "cat <<E > ds.json\n{\"zero_optimization\": {\"stage\": 0}}\nE\n"
+                "deepspeed t.py --bf16 --deepspeed --zero-stage 1\n") == "");
+}
+
 TEST_CASE("what a configuration says and cannot be simulated is a warning, not passed over") {
   ImportRun run = launch("torchtitan");
   run.request.options.gpus = 8;
@@ -382,6 +482,16 @@ TEST_CASE("a script of Megatron-LM has nothing of the recipes of its profile's r
   CHECK(current.fp8_parameters);
 }
 
+TEST_CASE("attention in fp8 is named as not used") {
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 8;
+  run.request.options.model = "llama2-7b";
+  run.with("run.sh",
+           "python t.py --bf16 --fp8-format hybrid --fp8-margin 0 --fp8-multi-head-attention\n")
+      .run();
+  CHECK(contains(run.messages, "no key of a scenario says it: fp8-multi-head-attention\n"));
+}
+
 TEST_CASE("sequence parallelism that a file does not ask for is said") {
   std::string messages;
   const auto sequence = [&](const std::string& options, const char* model) {
@@ -446,6 +556,75 @@ TEST_CASE("experts are cut as attention is where a script of Megatron-LM does no
   CHECK(expert_tensor(
             "--tensor-model-parallel-size 2 --deepspeed --enable-expert-tensor-parallelism") ==
         "2");
+}
+
+TEST_CASE("a tensor degree of experts that a dense model has not is left out") {
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 16;
+  run.request.options.model = "llama2-7b";
+  run.with("run.sh", "python t.py --bf16 --expert-tensor-parallel-size 4\n").run();
+  CHECK(json_at(run, "/parallel/expert_tensor") == "none");
+  CHECK(contains(run.messages, "expert-tensor-parallel-size has no effect without experts"));
+}
+
+TEST_CASE("experts, gates and heads of forks are read under their own names") {
+  std::string messages;
+  const auto fork = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 8 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --ffn-hidden-size 2048 --bf16 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const std::string experts =
+      "--num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 256 --n-shared-experts 2 ";
+  CHECK(fork(experts + "--first-k-dense-replace 3", "/model/moe/dense_layers") == "3");
+  CHECK(fork(experts, "/model/moe/shared_ffn_hidden") == "512");  // two of 256
+  CHECK(fork(experts + "--first-k-dense-replace -1", "/model/moe/dense_layers") == "none");
+  const std::string shared = "--context-parallel-size 2 --context-parallel-algo ";
+  CHECK(fork(shared + "ulysses_cp_algo", "/parallel/context_method") == "\"all_to_all\"");
+  CHECK(fork(shared + "megatron_cp_algo", "/parallel/context_method") == "\"ring\"");
+  CHECK(fork("--attention-head-type multiquery", "/model/kv_heads") == "1");
+  CHECK(fork("--attention-head-type multiquery --n-head-kv 2", "/model/kv_heads") == "2");
+  CHECK(fork("--glu-activation swiglu", "/model/gated_mlp") == "true");
+  CHECK_FALSE(contains(messages, "not used"));
+}
+
+TEST_CASE("DeepSpeed's bf16 optimizer shards its states without ZeRO") {
+  const auto stage = [](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "deepspeed t.py --deepspeed --zero-stage " + options + "\n").run();
+    return json_at(run, "/parallel/zero_stage");
+  };
+  CHECK(stage("0 --bf16") == "1");
+  CHECK(stage("0 --fp16") == "0");
+  CHECK(stage("2 --bf16") == "2");
+}
+
+TEST_CASE("layers of a virtual stage count embedding and loss where the pipeline split does") {
+  const auto chunks = [](const std::string& layers, const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 32;
+    run.with("run.sh",
+             "python t.py --num-layers " + layers +
+                 " --hidden-size 512 --num-attention-heads 8 --seq-length 1024 --vocab-size 50000 "
+                 "--micro-batch-size 1 --global-batch-size 128 --bf16 "
+                 "--pipeline-model-parallel-size 8 --num-layers-per-virtual-pipeline-stage 3 " +
+                 options + "\n")
+        .run();
+    return json_at(run, "/parallel/virtual_pipeline");
+  };
+  // (94 + 2) / 8 stages / 3 layers
+  CHECK(chunks("94",
+               "--account-for-embedding-in-pipeline-split "
+               "--account-for-loss-in-pipeline-split") == "4");
+  CHECK(chunks("96", "") == "4");
 }
 
 TEST_CASE("a plan that is none on the GPUs of the script says how many those are") {
@@ -573,6 +752,25 @@ TEST_CASE("groups of uniformly recomputed layers are told not to be used") {
   CHECK_FALSE(contains(messages("1"), "is not used"));
 }
 
+TEST_CASE("modules are recomputed selectively alone, and a block of no layers not at all") {
+  std::string messages;
+  const auto training = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --bf16 --recompute-granularity " + options + "\n").run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const char* const modules = "/training/recompute_modules";
+  CHECK(training("selective --recompute-modules mlp", modules) == "[\"mlp\"]");
+  CHECK(training("full --recompute-method uniform --recompute-num-layers 1 --recompute-modules mlp",
+                 modules) == "none");
+  CHECK(contains(messages, "recompute-modules has no effect"));
+  CHECK(training("full --recompute-method block --recompute-num-layers 0", "/training/recompute") ==
+        "\"none\"");
+}
+
 TEST_CASE("sums and references of a NeMo configuration are evaluated, or named") {
   const auto value = [](const std::string& text) {
     const std::string file =
@@ -613,6 +811,39 @@ TEST_CASE("a configuration of NeMo becomes a scenario") {
   CHECK(json_at(run, "/parallel/zero_stage") == "1");
   CHECK(json_at(run, "/parallel/virtual_pipeline") == "none");
   CHECK(contains(run.messages, "50257 tokens are assumed"));
+}
+
+TEST_CASE("use_flash_attention of NeMo means nothing to Transformer Engine") {
+  const auto attention = [](const std::string& options) {
+    ImportRun run = launch("nemo");
+    run.with("n.yaml", replaced(text_of(sample("launch-nemo.yaml")), "hidden_size: 2048",
+                                "hidden_size: 2048\n  qkv_bias: true\n" + options))
+        .run();
+    CHECK(json_at(run, "/model/qkv_bias") == "true");
+    return json_at(run, "/training/attention");
+  };
+  const std::string off = "  use_flash_attention: False\n";
+  CHECK(attention(off + "  transformer_engine: True\n") == "none");
+  CHECK(attention(off + "  transformer_engine: False\n  mcore_gpt: False\n") == "\"standard\"");
+}
+
+TEST_CASE("the plan of a NeMo 2 configuration is read below its strategy, plugins and configs") {
+  ImportRun run = launch("nemo");
+  run.request.options.model = "llama3-8b";
+  run.with("n.yaml",
+           "trainer:\n  devices: 8\n  num_nodes: 2\n  plugins:\n    precision: bf16-mixed\n"
+           "  strategy:\n    tensor_model_parallel_size: 2\n    context_parallel_size: 2\n"
+           "    sequence_parallel: true\n    ddp:\n      overlap_grad_reduce: true\n"
+           "model:\n  config:\n    seq_length: 8192\ndata:\n  micro_batch_size: 1\n"
+           "  global_batch_size: 64\noptim:\n  config:\n    use_distributed_optimizer: true\n")
+      .run();
+  CHECK(json_at(run, "/nodes") == "2");
+  CHECK(json_at(run, "/parallel/tensor") == "2");
+  CHECK(json_at(run, "/parallel/context") == "2");
+  CHECK(json_at(run, "/parallel/zero_stage") == "1");
+  CHECK(json_at(run, "/parallel/overlap_gradient_reduce") == "true");
+  CHECK(json_at(run, "/training/precision") == "\"bf16\"");
+  CHECK(json_at(run, "/training/global_batch") == "64");
 }
 
 TEST_CASE("a configuration of torchtitan becomes a scenario of the shipped model") {
@@ -659,6 +890,23 @@ TEST_CASE("schedules of several stages have torchtitan's two of a rank") {
   CHECK(chunks("1F1B") == "none");
 }
 
+TEST_CASE("torchtitan cut a batch into as many pieces as stages until 2024") {
+  const auto microbatch = [](const std::string& parallelism) {
+    ImportRun run = launch("torchtitan");
+    run.request.options.gpus = 8;
+    run.with("run.toml",
+             "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nbatch_size = 16\n" +
+                 parallelism)
+        .run();
+    return json_at(run, "/training/micro_batch");
+  };
+  const std::string old =
+      "[experimental]\npipeline_parallel_degree = 4\npipeline_parallel_schedule = \"1f1b\"\n";
+  CHECK(microbatch(old) == "4");
+  CHECK(microbatch(old + "pipeline_parallel_microbatches = 8\n") == "2");
+  CHECK(microbatch("[parallelism]\npipeline_parallel_degree = 4\n") == "1");
+}
+
 TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it leaves open") {
   const std::string config =
       R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3, "overlap_comm": true,
@@ -674,6 +922,19 @@ TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it
   CHECK(contains(run.messages, "offload-param.device cpu"));
   CHECK(contains(run.messages, "zero-hpz-partition-size 8"));
   CHECK(contains(run.messages, "left to the defaults here: train-batch-size"));
+}
+
+TEST_CASE("DeepSpeed trains in fp32 where neither 16-bit format is enabled or left open") {
+  const auto precision = [](const std::string& config) {
+    ImportRun run = launch("deepspeed");
+    run.request.options.model = "llama2-7b";
+    run.request.options.gpus = 8;
+    run.with("ds.json", config).run();
+    return json_at(run, "/training/precision");
+  };
+  CHECK(precision(R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": false}})") == "\"bf16\"");
+  CHECK(precision(R"({"bf16": {"enabled": false}, "fp16": {"enabled": false}})") == "\"fp32\"");
+  CHECK(precision(R"({"fp16": {"enabled": true}})") == "\"fp16\"");
 }
 
 TEST_CASE("a launch script that does not say enough is refused with what to give") {

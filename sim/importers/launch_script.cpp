@@ -2,7 +2,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdint>
@@ -154,13 +153,13 @@ std::vector<ShellToken> shell_tokens(std::string_view text) {
   return tokens;
 }
 
-/// A value of `$((…))`: whole numbers with + - * / % and parentheses.
+/// A value of `$((…))` and `((…))`: whole numbers with the operators of C, as far as scripts use them.
 class Arithmetic {
  public:
   explicit Arithmetic(std::string_view text) : text_(text) {}
   std::optional<long> value() {
-    const std::optional<long> result = operation(0);
-    return at_ == text_.size() ? result : std::nullopt;
+    const std::optional<long> result = choice();
+    return next() == '\0' && at_ == text_.size() ? result : std::nullopt;
   }
 
  private:
@@ -168,32 +167,56 @@ class Arithmetic {
     while (at_ < text_.size() && is_blank_character(text_[at_])) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
   }
-  /// Sums at level 0, products at level 1, from the left; factors below.
+  bool takes(std::string_view sign) {
+    next();
+    const bool is_next = text_.substr(at_).starts_with(sign);
+    if (is_next) at_ += sign.size();
+    return is_next;
+  }
+  /// "a ? b : c", or an operation alone.
+  std::optional<long> choice() {
+    if (depth_ > deepest_nesting) return std::nullopt;
+    const std::optional<long> condition = operation(0);
+    if (!condition || !takes("?")) return condition;
+    ++depth_;
+    const std::optional<long> if_true = choice();
+    const std::optional<long> if_false = takes(":") ? choice() : std::nullopt;
+    --depth_;
+    return *condition != 0 && if_false ? if_true : if_false;
+  }
+  /// Operators of one level, from the left; factors below the last.
   std::optional<long> operation(std::size_t level) {
-    constexpr std::array<std::string_view, 2> operators{"+-", "*/%"};
-    if (level == operators.size()) return factor();
+    static const std::vector<std::vector<std::string_view>> levels{
+        {"==", "!="}, {"<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/", "%"}};
+    if (level == levels.size()) return factor();
     std::optional<long> left = operation(level + 1);
-    for (char c = next(); left && operators[level].find(c) != std::string_view::npos; c = next()) {
-      ++at_;
+    while (left) {
+      const auto sign =
+          std::ranges::find_if(levels[level], [&](std::string_view each) { return takes(each); });
+      if (sign == levels[level].end()) break;
       const std::optional<long> right = operation(level + 1);
-      if (!right || ((c == '/' || c == '%') && *right == 0)) return std::nullopt;
-      left = counted(c == '+'   ? *left + *right
-                     : c == '-' ? *left - *right
-                     : c == '*' ? *left * *right
-                     : c == '/' ? *left / *right
-                                : *left % *right);
+      if (!right || ((*sign == "/" || *sign == "%") && *right == 0)) return std::nullopt;
+      const long a = *left, b = *right;
+      left = counted(*sign == "=="   ? a == b
+                     : *sign == "!=" ? a != b
+                     : *sign == "<=" ? a <= b
+                     : *sign == ">=" ? a >= b
+                     : *sign == "<"  ? a < b
+                     : *sign == ">"  ? a > b
+                     : *sign == "+"  ? a + b
+                     : *sign == "-"  ? a - b
+                     : *sign == "*"  ? a * b
+                     : *sign == "/"  ? a / b
+                                     : a % b);
     }
     return left;
   }
   std::optional<long> factor() {
-    if (next() == '(') {
-      ++at_;
-      if (++depth_ > deepest_nesting) return std::nullopt;
-      const std::optional<long> inner = operation(0);
+    if (takes("(")) {
+      ++depth_;
+      const std::optional<long> inner = choice();
       --depth_;
-      if (next() != ')') return std::nullopt;
-      ++at_;
-      return inner;
+      return takes(")") ? inner : std::nullopt;
     }
     long number = 0;
     const auto [end, error] =
@@ -364,6 +387,7 @@ class ShellReader {
       at_ = tokens_.size();
       return false;
     }
+    line_ = line_of(token());
     const bool is_negated = is_word("!");
     if (is_negated) ++at_;
     if (is_word("if")) return run_if(active);
@@ -379,22 +403,12 @@ class ShellReader {
 
   bool begins_sum() const { return is_operator("(") && is_operator_at(at_ + 1, "("); }
 
-  /// "(( a > b ))": one comparison, or a sum that is not 0.
   bool sum_is_true() {
     std::string sum;
     for (at_ += 2; !at_end() && !(is_operator(")") && is_operator_at(at_ + 1, ")")); ++at_)
       sum += token().text;
     at_ = std::min(at_ + 2, tokens_.size());
-    sum = with_values(sum);
-    for (const auto& [sign, test] : {std::pair{"==", "-eq"},
-                                     {"!=", "-ne"},
-                                     {"<=", "-le"},
-                                     {">=", "-ge"},
-                                     {"<", "-lt"},
-                                     {">", "-gt"}})
-      if (const std::size_t at = sum.find(sign); at != std::string::npos)
-        return comparison({sum.substr(0, at), test, sum.substr(at + std::string(sign).size())});
-    return Arithmetic(sum).value().value_or(0) != 0;
+    return Arithmetic(with_values(sum)).value().value_or(0) != 0;
   }
 
   bool run_if(bool active) {
@@ -441,6 +455,8 @@ class ShellReader {
   /// The first turn of a loop over words; none of others, whose end cannot be told.
   bool run_loop(bool active) {
     bool runs = active && is_word("for");
+    if (active && is_word("while") && !variable("@").empty())
+      note(line_of(token()), "the loop is not followed: write what it sets into the script");
     ++at_;
     if (runs && !at_end() && !token().is_operator) {
       const std::string name = token().text;
@@ -451,8 +467,7 @@ class ShellReader {
         for (++at_; !at_end() && !token().is_operator; ++at_) append(items, expand(token().text));
       runs = !items.empty();
       if (items.size() > 1)
-        notes_.push_back("line " + std::to_string(line) + ": the loop over " + name +
-                         " is read with its first value, " + items.front());
+        note(line, "the loop over " + name + " is read with its first value, " + items.front());
       if (runs) variables_[name] = {items.front()};
     }
     while (!at_end() && !is_word("do")) ++at_;
@@ -503,6 +518,9 @@ class ShellReader {
     if (is_one_of(words.front(), {"[", "[[", "test"})) return truth_of(words);
     if (words.front() == "false") return false;
     if (is_one_of(words.front(), {"echo", "printf"})) return true;
+    if (words.size() > 1 && is_one_of(words[0], {"source", "."}) && words[1].ends_with(".sh") &&
+        words[1].find("/etc/") == std::string::npos)
+      note(line, words[1] + " is sourced and not read: copy its lines into the script");
     add_program(words, line);
     const bool is_script =
         is_one_of(words.front(), {"sbatch", "bash"}) || document.find(".py") != std::string::npos;
@@ -565,6 +583,9 @@ class ShellReader {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   }
 
+  void note(int line, const std::string& text) {
+    notes_.push_back("line " + std::to_string(line) + ": " + text);
+  }
   int line_of(const ShellToken& token) const { return first_line_ + token.line - 1; }
 
   std::string text_of(std::string_view word) {
@@ -649,6 +670,7 @@ class ShellReader {
       return braced(text.substr(begin + 1, at - begin - 2), is_list);
     }
     at = std::max(begin + 1, end_of_name(text, begin));
+    if (text[begin] == '#') return {std::to_string(variable("@").size())};
     if (text[begin] == '@' || text[begin] == '*') {
       is_list = true;
       return variable("@");
@@ -658,25 +680,31 @@ class ShellReader {
 
   /// "${NAME:-default}" without its braces.
   Fields braced(std::string_view inner, bool& is_list) {
+    if (inner.starts_with("#") && inner.ends_with("[@]"))
+      return {std::to_string(variable(std::string(inner.substr(1, inner.size() - 4))).size())};
     const std::size_t end = end_of_name(inner, 0);
-    const std::string name(inner.substr(0, end));
+    const std::string name(inner == "@" || inner == "*" ? "@" : inner.substr(0, end));
     std::string_view rest = inner.substr(end);
-    if (rest.starts_with("[@]") || rest.starts_with("[*]")) {
-      is_list = true;
-      return variable(name);
-    }
+    is_list = rest.starts_with("[@]") || rest.starts_with("[*]") || name == "@";
+    if (is_list && (rest.size() <= 3 || rest.find_first_of("+-") <= 4)) return variable(name);
     if (rest.starts_with("[0]")) rest.remove_prefix(3);
     const bool tests_empty = rest.starts_with(":");
     const std::string_view operation = tests_empty ? rest.substr(1) : rest;
-    if (operation.empty() || std::string_view("-=+").find(operation[0]) == std::string_view::npos) {
-      Fields value = variable(name);
-      if (value.size() > 1) value.resize(1);
+    Fields value = variable(name);
+    if (value.size() > 1 && operation.empty()) value.resize(1);
+    if (operation.empty() || operation[0] == '?') return value;
+    if (operation.size() == 3 && operation.starts_with("//")) {  // "${TOKENS//_}": without "_"
+      for (std::string& text : value) std::erase(text, operation[2]);
       return value;
     }
-    const auto found = variables_.find(name);
-    const bool has_value = found != variables_.end() &&
-                           (!tests_empty || (!found->second.empty() && !found->second[0].empty()));
-    if (has_value != (operation[0] == '+')) return has_value ? found->second : Fields{};
+    if (std::string_view("-=+").find(operation[0]) == std::string_view::npos) {
+      const std::string text = "${" + std::string(inner) + "}";
+      note(line_, text + " is not followed: write its value");
+      return {text};  // of which no option can be read
+    }
+    const bool has_value =
+        variables_.contains(name) && (!tests_empty || (!value.empty() && !value[0].empty()));
+    if (has_value != (operation[0] == '+')) return value;
     const Nesting level(depth_);
     if (level.is_too_deep()) return {};
     Fields other{text_of(operation.substr(1))};
@@ -766,10 +794,13 @@ class ShellReader {
         launcher_.push_back(launcher_option(words, i, is_mpi, line));
     }
     if (!is_slurm && !is_mpi) of_launcher = 0;
-    for (const std::string& word : words)  // bash -c "torchrun …"
-      if (word.find(' ') != std::string::npos &&
-          (word.find(".py") != std::string::npos || word.find("torchrun") != std::string::npos))
-        run(word, line);
+    for (std::size_t i = 0; i < words.size(); ++i) {  // bash -c "torchrun …"
+      const bool is_script = i > 0 && words[i - 1].starts_with("-") && words[i - 1].ends_with("c");
+      if (words[i].find(' ') != std::string::npos &&
+          (is_script || words[i].find(".py") != std::string::npos ||
+           words[i].find("torchrun") != std::string::npos))
+        run(words[i], line);
+    }
     std::vector<LaunchSetting> settings = std::exchange(launcher_, outer);
     if (std::ranges::none_of(words, starts_program)) return;
     for (std::size_t i = of_launcher; i < words.size(); ++i) {
@@ -804,7 +835,7 @@ class ShellReader {
 
   std::vector<ShellToken> tokens_;
   std::size_t at_ = 0;
-  int first_line_ = 1, depth_ = 0;
+  int first_line_ = 1, line_ = 1, depth_ = 0;
   std::size_t expanded_ = 0;  ///< bytes, of all words so far
   std::map<std::string, Fields> variables_;
   std::vector<LaunchSetting> directives_;

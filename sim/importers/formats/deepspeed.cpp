@@ -44,7 +44,10 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
                        global > 0 ? std::max(1, global / data / steps) : 1);
   if (global == 0)
     scenario.set("/training/global_batch", scenario.at("/training/micro_batch", 1) * steps * data);
-  scenario.set_default("/training/precision", "bf16");
+  const bool is_auto = chosen.find("16.enabled") != std::string::npos;
+  if (!is_auto && !scenario.has("/training/precision"))
+    scenario.note("neither bf16 nor fp16 is enabled: DeepSpeed trains in fp32");
+  scenario.set_default("/training/precision", is_auto ? "bf16" : "fp32");
   if (scenario.settings().find("activation-checkpointing.partition-activations") != nullptr)
     scenario.note(
         "`activation_checkpointing` takes effect where the model asks for it: \"recompute\": "

@@ -70,7 +70,9 @@ void set_recomputation(LaunchScenario& scenario) {
                         scenario.text("activations-checkpoint-method") == "block";
   const int layers = std::max(scenario.number("recompute-num-layers"),
                               scenario.number("activations-checkpoint-num-layers"));
-  if (is_full && is_block && layers > 0)
+  if (is_full && is_block && layers == 0 && scenario.text("recompute-num-layers") == "0")
+    scenario.set("/training/recompute", "none");
+  else if (is_full && is_block && layers > 0)
     scenario.set("/training/recompute_layers/first", layers);
   else if (is_full && is_block)
     scenario.warn("recompute-method block needs recompute-num-layers; all layers are recomputed");
@@ -90,7 +92,10 @@ void set_recomputation(LaunchScenario& scenario) {
       list.emplace_back(module->second);
     else
       scenario.warn("recompute-modules " + word + " cannot be simulated, and is left out");
-  if (!list.empty()) scenario.set("/training/recompute_modules", JsonValue(list));
+  if (!list.empty() && scenario.is("/training/recompute", "selective"))
+    scenario.set("/training/recompute_modules", JsonValue(list));
+  else if (!list.empty())
+    scenario.note("recompute-modules has no effect without recompute-granularity selective");
 }
 
 /// Megatron-FSDP and FSDP2 over the distributed optimizer.
@@ -190,6 +195,11 @@ class LayerPattern {
 /// --moe-layer-freq: 2 is every second layer, "([0]*3+[1]*58)" the three first ones dense.
 void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
   if (!scenario.has("/model/moe")) return;
+  if (const int dense = scenario.number("first-k-dense-replace"); dense > 0)  // MindSpeed-LLM's
+    scenario.set("/model/moe/dense_layers", dense);
+  if (const int shared = scenario.number("n-shared-experts"); shared > 0)
+    scenario.set_default("/model/moe/shared_ffn_hidden",
+                         std::int64_t{shared} * scenario.at("/model/moe/ffn_hidden", 0));
   // Defaults of --moe-router-topk, and of --topk, --expert-interval and --moe-train-capacity-factor of Megatron-DeepSpeed.
   scenario.set_default("/model/moe/top_k", is_deepspeed ? 1 : 2);
   if (is_deepspeed) {
@@ -223,7 +233,10 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
 /// Defaults of megatron/training/arguments.py: --expert-tensor-parallel-size is the tensor degree, though
 /// Megatron-DeepSpeed cuts experts with --enable-expert-tensor-parallelism alone; --moe-token-dispatcher-type is allgather (core 0.6 to 0.14).
 void set_expert_parallelism(LaunchScenario& scenario, bool is_deepspeed) {
-  if (!scenario.has_experts()) return;
+  const bool is_dense = !scenario.has_experts();
+  if (is_dense && scenario.has("/parallel/expert_tensor"))
+    scenario.note("expert-tensor-parallel-size has no effect without experts");
+  if (is_dense) return scenario.erase("/parallel/expert_tensor");
   const int tensor = scenario.at("/parallel/tensor", 1);
   if (tensor > 1 && !scenario.has("/parallel/expert_tensor") &&
       (!is_deepspeed || scenario.is_on("enable-expert-tensor-parallelism"))) {
@@ -344,7 +357,7 @@ Imported import_megatron(const ImportRequest& request, const Library& library) {
   const auto source = read_source_or_stdin(request.inputs.front());
   const std::string extension = request.inputs.front().extension().string();
   LaunchSettings settings = extension == ".yaml" || extension == ".yml"
-                                ? read_yaml_settings(*source)
+                                ? read_yaml_settings(*source, request.options.arguments)
                                 : read_launch_script(*source, request.options.arguments);
   for (LaunchSetting& setting : settings.settings) setting.key.erase(0, setting.key.rfind('.') + 1);
   return megatron_scenario(request, library, std::move(settings), megatron_core);
@@ -362,6 +375,11 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
     scenario.note(
         "accumulate-allreduce-grads-in-fp32 is not used: the DeepSpeed configuration says the "
         "format of gradients");
+  }
+  // BF16_Optimizer of deepspeed/runtime/bf16_optimizer.py, which is what --zero-stage 0 has with bf16, shards its states.
+  if (scenario.is("/training/precision", "bf16") && scenario.at("/parallel/zero_stage", 1) == 0) {
+    scenario.set("/parallel/zero_stage", 1);
+    scenario.note("zero_stage is 1: DeepSpeed's bf16 optimizer shards its states in stage 0, too");
   }
   if (const int encoder = scenario.number("encoder-seq-length"),
       data = scenario.number("seq-length");
@@ -388,8 +406,10 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
                                                 : "vocab_parallel_compiled");
   set_sharding(scenario, replicas);
   if (const int layers = scenario.number("num-layers-per-virtual-pipeline-stage"); layers > 0) {
-    const int of_stage =
-        scenario.at("/model/layers", 0) / std::max(1, scenario.at("/parallel/pipeline", 1));
+    const std::int64_t shared = std::int64_t{scenario.at("/model/layers", 0)} +
+                                scenario.has("/parallel/edge_layers/embedding") +
+                                scenario.has("/parallel/edge_layers/loss");
+    const std::int64_t of_stage = shared / std::max(1, scenario.at("/parallel/pipeline", 1));
     if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", of_stage / layers);
   }
   set_window(scenario);

@@ -1,4 +1,4 @@
-// Configurations of NeMo 1.x.
+// Configurations of NeMo, 1.x and 2.x.
 #include <string>
 #include <utility>
 
@@ -13,12 +13,16 @@ Imported import_nemo(const ImportRequest& request, const Library& library) {
   const auto source = read_source_or_stdin(request.inputs.front());
   LaunchSettings settings = request.inputs.front().extension() == ".sh"
                                 ? read_launch_script(*source, request.options.arguments)
-                                : read_yaml_settings(*source);
-  std::erase_if(settings.settings,
-                [](const LaunchSetting& each) { return each.value.empty(); });  // null
+                                : read_yaml_settings(*source, request.options.arguments);
   for (LaunchSetting& setting : settings.settings)
-    for (const std::string prefix : {"training.", "trainer.", "model.", "data."})
+    for (const std::string prefix : {"training.", "trainer.", "strategy.", "ddp.", "plugins.",
+                                     "model.", "optim.config.", "config.", "data."})
       if (setting.key.starts_with(prefix)) setting.key.erase(0, prefix.size());
+  // "Does nothing when transformer_engine=True" (megatron_gpt_config.yaml of NeMo 1.23), whose attention is fused.
+  const bool is_fused = settings.is_on("transformer-engine") || settings.is_on("mcore-gpt");
+  std::erase_if(settings.settings, [&](const LaunchSetting& each) {
+    return each.value.empty() || (is_fused && each.key == "use-flash-attention");  // null
+  });
   return megatron_scenario(request, library, std::move(settings), "nemo-2024");
 }
 

@@ -83,11 +83,15 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
     scenario.note(
         "selective activation checkpointing is that of Megatron's attention core; torchtitan's op "
         "list saves other tensors");
-  // With a pipeline, local_batch_size is cut into microbatches.
+  // With a pipeline, local_batch_size is cut into microbatches of one sample; until 2024, into as many as stages (build_pipeline_schedule()).
   const int local = scenario.at("/training/micro_batch", 1);
   const int global = scenario.number("training.global-batch-size");
   scenario.set("/training/global_batch", global > 0 ? global : local * data);
-  if (scenario.at("/parallel/pipeline", 1) > 1)
+  const int stages = scenario.at("/parallel/pipeline", 1);
+  const int pieces = scenario.number("experimental.pipeline-parallel-microbatches");
+  if (scenario.number("experimental.pipeline-parallel-degree") > 1)
+    scenario.set("/training/micro_batch", std::max(1, local / (pieces > 0 ? pieces : stages)));
+  else if (stages > 1)
     scenario.set(
         "/training/micro_batch",
         std::clamp(scenario.number("parallelism.pipeline-parallel-microbatch-size"), 1, local));
