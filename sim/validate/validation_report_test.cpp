@@ -115,9 +115,9 @@ std::size_t count(const std::string& text, const std::string& part) {
 }
 
 TEST_CASE("each point is drawn once, with its names made safe, under the key of its GPUs") {
-  ValidatedSet first = set_of("first", MeasurementKind::iteration, 1);
+  ValidatedSet first = set_with_one_row("first", MeasurementKind::iteration, 1);
   first.comparisons[0].judged = JudgedRun{"stack", "h100", "model", Seconds{1}, {}};
-  ValidatedSet second = first, third = set_of("third", MeasurementKind::iteration, 5);
+  ValidatedSet second = first, third = set_with_one_row("third", MeasurementKind::iteration, 5);
   second.name = "second";
   second.comparisons[0].judged->gpu = "v100";
   third.comparisons[0].judged = first.comparisons[0].judged;
@@ -136,9 +136,9 @@ TEST_CASE("each point is drawn once, with its names made safe, under the key of 
 }
 
 TEST_CASE("collectives are drawn only by themselves") {
-  const ValidatedSet collectives = set_of("c", MeasurementKind::collective, 1e-4);
-  CHECK(scatter_svg({set_of("i", MeasurementKind::iteration, 1), collectives}).find("<title>c, ") ==
-        std::string::npos);
+  const ValidatedSet collectives = set_with_one_row("c", MeasurementKind::collective, 1e-4);
+  CHECK(scatter_svg({set_with_one_row("i", MeasurementKind::iteration, 1), collectives})
+            .find("<title>c, ") == std::string::npos);
   const std::string alone = scatter_svg({collectives});
   CHECK(alone.find("<title>c, ") != std::string::npos);
   CHECK(alone.find(">c: 1 point, ") != std::string::npos);
