@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -154,6 +155,12 @@ std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, cons
   return beside_others([&, settings = settings_of(values)] {
     std::shared_ptr<ReportHandle> result(new ReportHandle, free_beside_others);
     result->scenario = with_neighbours(handle.read(settings, seed, LeftToCaller::neighbours));
+    static std::atomic<bool> simgrid_has_run = false;
+    if (engine == "simgrid" && simgrid_has_run.exchange(true))
+      throw UnsupportedError({{{},
+                               {},
+                               "engine simgrid simulates once in a process, and has done so",
+                               "take native, or a new process"}});
     result->simulation = simulate(result->scenario,
                                   {.make_engine = engine_named(engine), .keep_timeline = timeline});
     if (!handle.library().errors.regimes.empty())

@@ -515,7 +515,7 @@ std::string bound_text(const FittedConstant& fitted) {
 std::string calibration_text(const Calibration& calibration, const CalibrationPoints& points,
                              std::size_t num_predictions) {
   const std::size_t sizes = std::max<std::size_t>(1, calibration.by_size.size());
-  return std::to_string(points.points.size()) + " points of " + listed(set_names(points)) + "; " +
+  return count_text(points.points.size(), "point") + " of " + listed(set_names(points)) + "; " +
          count_text(sizes, "model size") + "; " + std::to_string(num_predictions) +
          " simulations\n" + constants_text(calibration) + scores_text(calibration, points) +
          sets_text(calibration, points) + groups_text(calibration) + skipped_text(points);

@@ -51,7 +51,7 @@ class NpyFile {
  private:
   [[noreturn]] void refuse(const std::string& message, const std::string& suggestion = {}) const {
     const Origin origin{OriginKind::file, source_, 0, 0, 0};
-    throw InputError({{origin, {}, source_->name + ": " + message, suggestion}});
+    throw InputError({{origin, {}, message, suggestion}});
   }
 
   std::uint8_t byte(std::size_t at) const {

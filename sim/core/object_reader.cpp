@@ -58,12 +58,13 @@ std::string whole_number_suggestion(const JsonValue& value, std::int64_t min, st
   }
   if (!value.is_string()) return general;
   const auto number = number_in<std::int64_t>(value.string());
-  return number >= min && number <= max ? "write " + value.string() + " without quotes" : general;
+  return number >= min && number <= max ? "write " + std::to_string(*number) + " without quotes"
+                                        : general;
 }
 
 std::string number_suggestion(const JsonValue& value, double min, double max) {
   const auto number = value.is_string() ? number_in(value.string()) : std::nullopt;
-  return number >= min && number <= max ? "write " + value.string() + " without quotes"
+  return number >= min && number <= max ? "write " + exact_number(*number) + " without quotes"
                                         : "write " + number_range(min, max);
 }
 

@@ -95,6 +95,7 @@ TEST_CASE("true and strings and containers are no integers") {
         "to 8)");
   CHECK(about_int("\"8\"") ==
         "tensor is \"8\", which is not a whole number at /plan/tensor (write 8 without quotes)");
+  CHECK(about_int("\"08\"").ends_with("(write 8 without quotes)"));  // 08 is no JSON number
   CHECK(about_int("\"many\"") ==
         "tensor is \"many\", which is not a whole number at /plan/tensor (write a whole number "
         "from 1 to 8)");

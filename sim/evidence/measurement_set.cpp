@@ -316,17 +316,24 @@ std::vector<fs::path> find_measurement_sets(const std::vector<std::string>& aske
                                             const fs::path& folder) {
   if (asked.empty()) return all_sets(folder);
   std::vector<fs::path> files;
+  const auto add_once = [&](const fs::path& file) {  // or its rows would count twice
+    const auto is_same = [&](const fs::path& other) {
+      std::error_code unreadable;  // whose reader says so
+      return fs::equivalent(file, other, unreadable);
+    };
+    if (std::ranges::none_of(files, is_same)) files.push_back(file);
+  };
   for (const std::string& name : asked) {
     if (file_type_of(name) == fs::file_type::regular) {
-      files.emplace_back(name);
+      add_once(name);
       continue;
     }
     if (name.ends_with(".json")) read_source(name);  // says why it cannot be read
-    const std::vector<fs::path> known = all_sets(folder);
-    const std::size_t before = files.size();
-    std::ranges::copy_if(known, std::back_inserter(files),
+    std::vector<fs::path> called, known = all_sets(folder);
+    std::ranges::copy_if(known, std::back_inserter(called),
                          [&](const fs::path& file) { return is_called(file, folder, name); });
-    if (files.size() == before) throw_unknown_set(name, known, folder);
+    if (called.empty()) throw_unknown_set(name, known, folder);
+    std::ranges::for_each(called, add_once);
   }
   return files;
 }

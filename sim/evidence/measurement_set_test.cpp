@@ -115,6 +115,11 @@ TEST_CASE("sets are found by path, by name, or all of them") {
     CHECK(find_measurement_sets({name}, folder).size() == 1);
   CHECK_FALSE(find_measurement_sets({"vtrain"}, folder).empty());
   CHECK(find_measurement_sets({all.front().string()}, "/no/such/folder").front() == all.front());
+  // A set that is named twice counts once, however it is written.
+  const std::string again = (folder / "../validation/vtrain/a100-multi-node.json").string();
+  CHECK(
+      find_measurement_sets({"vtrain-a100-multi-node", "a100-multi-node", again}, folder).size() ==
+      1);
   CHECK_THROWS_WITH_AS(find_measurement_sets({"vtrain-a100-multi-nod"}, folder),
                        doctest::Contains("did you mean \"vtrain-a100-multi-node\"?"), InputError);
   CHECK_THROWS_AS(find_measurement_sets({}, "/no/such/folder"), EnvironmentError);

@@ -271,8 +271,9 @@ Document job_document(const JobResult& result) {
   std::vector<Words> opening{
       result.model_name + " on " + at("/gpus", grouped_text) + " GPUs (" + result.platform_name +
           "), " + parameter_text(job.tokens_per_step * static_cast<double>(job.model.steps)) +
-          " tokens in " + at("/steps", grouped_text) + " steps of " + to_text(job.step_time) +
-          step_note + "; " + grouped_text(draws) + (draws == 1 ? " draw" : " draws"),
+          " tokens in " + at("/steps", grouped_text) +
+          (job.model.steps == 1 ? " step of " : " steps of ") + to_text(job.step_time) + step_note +
+          "; " + grouped_text(draws) + (draws == 1 ? " draw" : " draws"),
       (job.block.plan == JobPlan::best ? "best plan: " : "plan: ") + result.plan};
   Words spares_note;
   if (const auto& enough = result.enough_spares; enough && enough->least < enough->most)

@@ -209,7 +209,8 @@ ExpertGroup StageCostTable::described_experts(const PlanDevice& d) const {
 
 const DataGroup& StageCostTable::data_group(const PlanDevice& d, GroupKind kind, AxisName axis) {
   const int first = replicas_with(plan_->parallel, d.replica, kind, axis).first;
-  const auto [found, is_new] = data_groups_.try_emplace({kind, axis, d.stage, d.group_node, first});
+  const auto [found, is_new] = data_groups_.try_emplace(
+      {kind, axis, d.stage, d.group_node, first, &in_->platform->type_of(d.node)});
   if (is_new) found->second = described(d, kind, axis);
   return found->second;
 }
@@ -231,8 +232,11 @@ DataGroup StageCostTable::described(const PlanDevice& d, GroupKind kind, AxisNam
     gpus.insert(gpus.end(), member.gpus.begin(), member.gpus.begin() + taking_part);
   }
   group.nodes = static_cast<int>(members_by_node.size());
+  // A device's cost is worked out with the links of its own type of node: those of another may have other GPUs.
+  const NodeType* const own = &in_->platform->type_of(d.node);
   for (const auto& [node, gpus] : members_by_node)
-    if (gpus.size() > group.gpus_in_node.size()) group.gpus_in_node = gpus;
+    if (&in_->platform->type_of(node) == own && gpus.size() > group.gpus_in_node.size())
+      group.gpus_in_node = gpus;
   return group;
 }
 

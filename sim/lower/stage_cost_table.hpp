@@ -95,9 +95,10 @@ class StageCostTable {
   ProgramSet* set_;
   std::vector<AxisName> axes_;  ///< cut_axes()
   std::map<Key, Entry> entries_;
-  /// By kind, axis, stage, part of the tensor group, and first replica. Members share one description: to make it takes a walk through
-  /// them all.
-  std::map<std::tuple<GroupKind, AxisName, StageId, int, int>, DataGroup> data_groups_;
+  /// By kind, axis, stage, part of the tensor group, first replica, and type of node. Members on one type share a description: to make it
+  /// takes a walk through them all.
+  std::map<std::tuple<GroupKind, AxisName, StageId, int, int, const NodeType*>, DataGroup>
+      data_groups_;
   /// By stage and first replica.
   std::map<std::tuple<StageId, int>, ExpertGroup> expert_groups_;
   /// By entry, stage, and number of the first replica of those that exchange tokens.

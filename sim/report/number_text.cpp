@@ -30,6 +30,7 @@ std::string parameter_text(double parameters) {
   constexpr double trillion = 1e12, billion = 1e9, million = 1e6;
   if (parameters >= trillion) return fixed_text(parameters / trillion, 2) + " T";
   if (parameters >= billion) return fixed_text(parameters / billion, 1) + " B";
+  if (parameters < million) return grouped_text(parameters);
   return fixed_text(parameters / million, 0) + " M";
 }
 

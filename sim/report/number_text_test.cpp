@@ -17,6 +17,13 @@ TEST_CASE("numbers are written with fixed decimals, thousands apart, or as perce
   CHECK(percent_text(0.4417) == "44.2 %");
 }
 
+TEST_CASE("a count below a million is written in full, not as 0 M") {
+  CHECK(parameter_text(32768) == "32,768");
+  CHECK(parameter_text(999999) == "999,999");
+  CHECK(parameter_text(1.2e6) == "1 M");
+  CHECK(parameter_text(39.1e9) == "39.1 B");
+}
+
 TEST_CASE("alignment counts characters, not bytes") {
   CHECK(right_aligned("1–6", 5) == "  1–6");
   CHECK(left_aligned("1–6", 5) == "1–6  ");

@@ -444,7 +444,7 @@ ShownDevices devices_of_last_replica(const PlayedIteration& played, std::size_t 
   const int last = plan.devices[played.last_device.index()].replica;
   const std::vector<DeviceId> one = devices_of(plan, {last});
   const std::string name = "replica " + std::to_string(last);
-  if (count_of(one, things) <= limit)
+  if (count_of(one, things) <= limit || one.size() == 1)
     return {one, share_text(plan, one) + ": " + name + ", which ends last"};
   const std::vector<DeviceId> some = sample_of(one, played.last_device, things, limit);
   return {

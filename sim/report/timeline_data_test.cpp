@@ -66,6 +66,16 @@ TEST_CASE("what is too much is shown by whole replicas, and the text says which"
   CHECK(some.text.find("first and last stage") != std::string::npos);
 }
 
+TEST_CASE("the only device of a replica is shown, however much it does") {
+  World world = three_replicas();
+  std::erase_if(world.plan.devices,
+                [](const PlanDevice& device) { return device.stage == StageId{1}; });
+  world.played.played.last_device = DeviceId{2};
+  const ShownDevices shown = shown_devices(world.iteration(), 1);
+  CHECK(shown.devices == std::vector<DeviceId>{DeviceId{2}});
+  CHECK(shown.text.ends_with("replica 2, which ends last"));
+}
+
 TEST_CASE("the timeline's data has a row for everything that was played") {
   const World world;
   Problems problems;

@@ -10,7 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/contracts.hpp"
+#include "report/number_text.hpp"
+#include "scenario/scenario.hpp"
 #include "timeline/breakdown.hpp"
 
 namespace windtunnel::detail {
@@ -257,7 +258,12 @@ std::vector<MemorySample> samples_of(const Held& held, const StageMemory& stage,
 Nanoseconds to_nanoseconds(Seconds time) {
   constexpr double limit = 9e18;  // of 64 bits
   const double nanoseconds = time / Seconds{1e-9};
-  WT_EXPECT(std::abs(nanoseconds) < limit);
+  if (!(std::abs(nanoseconds) < limit))
+    throw UnsupportedError({{{},
+                             {},
+                             "a time of " + significant_text(time / Seconds{1}, 3) +
+                                 " s is beyond the 285 years that a timeline can hold",
+                             "run it without --trace, --report and --out"}});
   return std::llround(nanoseconds);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "report/testing.hpp"
+#include "scenario/scenario.hpp"
 
 namespace windtunnel {
 namespace {
@@ -25,6 +26,12 @@ std::int64_t at(const std::vector<MemorySample>& samples, detail::Nanoseconds ti
   for (const MemorySample& sample : samples)
     if (sample.at <= time) result = sample.bytes;
   return result;
+}
+
+TEST_CASE("a time beyond 64 bits of nanoseconds is refused, not a bug") {
+  CHECK(detail::to_nanoseconds(Seconds{8e9}) == 8'000'000'000'000'000'000);
+  CHECK_THROWS_WITH_AS(detail::to_nanoseconds(Seconds{1e10}), doctest::Contains("285 years"),
+                       UnsupportedError);
 }
 
 TEST_CASE("memory rises with each forward, falls with each backward, and peaks at the account") {

@@ -193,6 +193,15 @@ void expand_names(JsonValue& scenario, ScenarioFiles& files, const std::string& 
 void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue value,
                  ScenarioFiles& files, Problems& problems) {
   const Origin origin = value.origin;
+  if (!pointer.starts_with('/') || pointer.ends_with('/') || pointer == "/extends") {
+    const std::string nearest = closest_known_pointer(pointer);
+    problems.add({origin,
+                  {},
+                  "\"" + pointer + "\" is no JSON pointer to a value of a scenario",
+                  nearest.empty() ? "such as /parallel/tensor" : "did you mean " + nearest + "?"},
+                 nearest.empty() ? std::vector<std::string>{} : std::vector{nearest});
+    return;
+  }
   if (pointer == "/model/extends")  // what is named is already laid over what it extends
     return problems.add({origin, pointer, "a model's extends cannot be changed alone",
                          R"(write the model: '/model={"extends": "llama3-70b", "layers": 20}')"});
@@ -211,15 +220,6 @@ void apply_value(JsonValue& scenario, const std::string& pointer, JsonValue valu
 
 void apply_override(JsonValue& scenario, const std::string& pointer, const std::string& text,
                     ScenarioFiles& files, Problems& problems) {
-  if (!pointer.starts_with('/') || pointer.ends_with('/') || pointer == "/extends") {
-    const std::string nearest = closest_known_pointer(pointer);
-    problems.add({origin_of(source_of(pointer, text)),
-                  {},
-                  "\"" + pointer + "\" is no JSON pointer to a value of a scenario",
-                  nearest.empty() ? "such as /parallel/tensor" : "did you mean " + nearest + "?"},
-                 nearest.empty() ? std::vector<std::string>{} : std::vector{nearest});
-    return;
-  }
   apply_value(scenario, pointer, value_of_override(pointer, text, problems), files, problems);
 }
 

@@ -248,19 +248,25 @@ class PlacementTables {
       if (works.empty()) works = rows_of(built_, unit);
     }
     Plan swapped = played_plan_;
+    // Whole tensor groups change places: the parts of each stay on nodes of their own.
+    const auto swap_groups = [&](std::size_t stage, const PlanDevice& with) {
+      for (int part = 0; part < plan().nodes_per_tensor_group; ++part) {
+        PlanDevice& here = swapped.devices[plan().device(0, StageId{stage}, part).index()];
+        PlanDevice& there = swapped.devices[plan().device(with.replica, with.stage, part).index()];
+        std::swap(here.node, there.node);
+        std::swap(here.gpus, there.gpus);
+      }
+    };
     for (std::size_t stage = 0; stage < stages; ++stage) {
       for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
         if (!works_[stage][kind].empty()) continue;
-        const auto here = plan().device(0, StageId{stage}, 0).index();
-        const auto there = static_cast<std::size_t>(
+        const auto first = static_cast<std::size_t>(
             std::ranges::find(kind_of_slot_, static_cast<int>(kind)) - kind_of_slot_.begin());
-        const auto swap_places = [&] {
-          std::swap(swapped.devices[here].node, swapped.devices[there].node);
-          std::swap(swapped.devices[here].gpus, swapped.devices[there].gpus);
-        };
-        swap_places();
-        works_[stage][kind] = rows_of(built_for(*scenario_, swapped), here);
-        swap_places();
+        const PlanDevice& place = plan().devices[first];
+        const DeviceId moved = plan().device(0, StageId{stage}, place.group_node);
+        swap_groups(stage, place);
+        works_[stage][kind] = rows_of(built_for(*scenario_, swapped), moved.index());
+        swap_groups(stage, place);
       }
     }
   }

@@ -61,6 +61,7 @@ class PlanTextReader {
     if (equals == std::string_view::npos)
       refuse("\"" + key + "\" has no \"=\"", "write tensor=8,pipeline=4,micro_batch=2");
     const Key& known = key_named(key);
+    if (!read_.insert(key).second) refuse(key + " is given twice", "write it once");
     known.value.set(choice_, value_of(known, value));
     has_schedule_ = has_schedule_ || known.pointer == plan_keys::schedule;
   }
@@ -117,6 +118,7 @@ class PlanTextReader {
   const std::string& text_;
   const SearchSpace& space_;
   PlanChoice choice_;
+  std::set<std::string> read_;  ///< keys so far
   bool has_schedule_ = false;
 };
 

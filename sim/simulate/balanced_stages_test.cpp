@@ -87,6 +87,29 @@ TEST_CASE("memory keeps layers from a stage that would be fast enough for them")
   CHECK(bound.plan.stage_layers[3] <= free.plan.stage_layers[3]);
 }
 
+TEST_CASE("replicas on nodes of 8 and of 4 linked GPUs reduce their gradients during the passes") {
+  const std::string text = R"({
+    "model": {"layers": 4, "hidden": 256, "heads": 4, "sequence": 256, "vocab": 256}, "nodes": 2,
+    "platform": {"extends": "dgx1-v100", "name": "8 and 4", "node_types": [{"count": 1},
+      {"count": 1, "device": "v100-sxm2-16gb", "gpus": 4, "nics": 4, "nic_rate": "100 Gbps",
+       "source": "assumed: for this test",
+       "interconnect": {"kind": "mesh", "saturated_bandwidth": "22 GB/s", "floor_base": "24 us",
+         "floor_per_gpu": "10 us", "half_size": "6 MiB", "point_to_point": "22 GB/s",
+         "point_to_point_latency": "10 us", "source": "assumed: for this test",
+         "lanes": [[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]]}}]},
+    "training": {"global_batch": 12, "micro_batch": 1, "precision": "fp16"},
+    "parallel": {"data": 12, "overlap_gradient_reduce": true}})";
+  Problems problems;
+  const auto source = std::make_shared<const SourceText>(SourceText{"8-and-4.json", text});
+  const Scenario overlapped =
+      read_scenario(parse_json(source, problems), library().root, library());
+  ReadOptions options;
+  options.overrides = {{"/parallel/overlap_gradient_reduce", "false"}};
+  const Scenario at_the_end =
+      read_scenario(parse_json(source, problems), library().root, library(), options);
+  CHECK(report_of(overlapped).iteration_time <= report_of(at_the_end).iteration_time);
+}
+
 TEST_CASE("the resolved scenario names the layers, and reads the same again") {
   const Scenario balanced = mixed(24, "\"balanced\"");
   const Scenario again = read_scenario(balanced.resolved, library().root, library());

@@ -165,14 +165,15 @@ void SweepPoints::include(const JsonValue* points) {
 }
 
 void SweepPoints::find_baseline(const JsonValue& baseline) {
-  // A label may look like a number: the points with that label come before the point of that number.
+  // A whole number may be a label or a point's number; one that is both, of two points, is refused below.
   std::vector<std::size_t> found;
   const std::string named = baseline.is_string() ? baseline.string() : canonical_text(baseline);
   for (const auto& [point, label] : labels_)
     if (!baseline.is_object() && label == named) found.push_back(point);
-  if (found.empty() && baseline.is_integer()) {
+  if (baseline.is_integer()) {
     const std::int64_t point = std::get<std::int64_t>(baseline.content);
-    if (point >= 0 && point < static_cast<std::int64_t>(size()))
+    const bool is_point = point >= 0 && point < static_cast<std::int64_t>(size());
+    if (is_point && std::ranges::count(found, static_cast<std::size_t>(point)) == 0)
       found.push_back(static_cast<std::size_t>(point));
   }
   for (std::size_t point = 0; baseline.is_object() && point < size(); ++point) {
@@ -195,6 +196,8 @@ void SweepPoints::find_baseline(const JsonValue& baseline) {
                   ? " is none of the " + std::to_string(size()) + " points"
                   : " fits " + std::to_string(found.size()) + " points, and the baseline is one"),
          !nearest.empty() ? "did you mean \"" + nearest + "\"?"
+         : !found.empty() && baseline.is_integer()
+             ? "write the label in quotes, or values of the point"
          : !found.empty() ? "add values until one point is left"
                           : "write a label, the values of a point, or its number as sweep "
                             "--dry-run lists it");

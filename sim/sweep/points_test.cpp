@@ -116,6 +116,20 @@ TEST_CASE("the baseline is named by a label, a number or values that one point h
   CHECK_THROWS_AS(with("5"), InputError);
 }
 
+TEST_CASE("a baseline that is the label of one point and the number of another is refused") {
+  const auto with = [](const std::string& baseline) {
+    return SweepPoints(
+        json(R"({"points": [{"label": "1", "/nodes": 8}, {"label": "64", "/nodes": 64}],
+      "baseline": )" +
+             baseline + "}"));
+  };
+  CHECK_THROWS_WITH_AS(with("1"), doctest::Contains("fits 2 points"), InputError);
+  CHECK_THROWS_WITH_AS(with("1"), doctest::Contains("write the label in quotes"), InputError);
+  CHECK(with(R"("1")").baseline() == 0);
+  CHECK(with("0").baseline() == 0);
+  CHECK(with("64").baseline() == 1);  // no point has this number
+}
+
 TEST_CASE("a swept key goes by as much of its pointer as tells it from the others") {
   const std::string backward = "/compression/pipeline_backward/rank",
                     gradients = "/compression/data_gradients/rank";

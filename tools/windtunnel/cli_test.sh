@@ -326,6 +326,8 @@ exits 0 rank $good --avoid node0,node1 --avoid node2 --json; parses; prints '"no
 exits 2 rank $good --avoid node0 --why tensor=1; says "--avoid belongs to rank without --why and --method"
 exits 2 rank $good --avoid nod0; says 'did you mean "node0"?'; silent stdout
 exits 2 rank $good --avoid node0 --set '/platform/node_types/0/count=1'; says "0 GPUs on 0 nodes are left"; silent stdout
+exits 2 rank $good --why tensor=2,tensor=4; says "tensor is given twice"; silent stdout
+exits 2 rank $good --why ""; says "the value is empty"; silent stdout
 exits 2 rank $good --why tensr=2; says 'did you mean "tensor"?'; silent stdout
 for method in amp varuna pipette megatron; do
   exits 0 rank $good --method $method; prints "What $method would pick"
@@ -404,6 +406,8 @@ exits 2 codec plain.json; says "no .npy file"; silent stdout
 exits 2 codec; says "takes one FILE.npy"
 exits 2 codec two.npy --synthetic gradient; says "takes one FILE.npy"
 exits 2 codec two.npy --rows 2; says "its own shape"
+exits 2 collective all-to-all --platform dgx-h100 --algorithm ring; says "takes no --algorithm"; silent stdout
+exits 2 collective all-reduce --platform dgx-h100 --bytes "2 PB"; says "more than 1 PB"; silent stdout
 exits 2 codec two.npy --codec zpf; says 'did you mean "zfp"?'
 exits 2 codec two.npy --rate 64; says "is no number from"
 exits 2 codec two.npy --set /nodes=1; says "no --set"

@@ -12,11 +12,13 @@ namespace windtunnel {
 
 namespace {
 
+constexpr Bytes most_payload{1e15};  // as in a measurement set
+
 Bytes bytes_of(const std::string& text) {
   std::string problem, suggestion;
   const std::optional<Bytes> bytes = parse_quantity<Bytes>(text, problem, suggestion);
-  if (bytes && *bytes > Bytes{0}) return *bytes;
-  if (bytes) problem = "nothing is sent";
+  if (bytes && *bytes > Bytes{0} && *bytes <= most_payload) return *bytes;
+  if (bytes) problem = *bytes > most_payload ? "more than 1 PB" : "nothing is sent";
   throw UsageError("--bytes " + text + ": " + problem + " (" +
                    (suggestion.empty() ? "write 64MiB or 1GiB" : suggestion) + ")");
 }

@@ -40,10 +40,10 @@ CLI::Validator between(Number least, Number most) {
           ""};
 }
 
-/// A file or folder to write; "" would be no output at all, as from a variable of a shell that is not set.
-CLI::Validator output_name() {
-  return {[](const std::string& name) {
-            return name.empty() ? std::string("the name is empty") : std::string();
+/// Refuses "", as from a variable of a shell that is not set: it would be as if the option were not there.
+CLI::Validator not_empty(const char* what) {
+  return {[what](const std::string& text) {
+            return text.empty() ? std::string("the ") + what + " is empty" : std::string();
           },
           ""};
 }
@@ -56,13 +56,15 @@ class Options {
   template <class Value>
   CLI::Option* value(const std::string& name, Value& value, const char* type,
                      const std::string& about) {
-    return command_->add_option(name, value, about)->type_name(type);
+    CLI::Option* const option = command_->add_option(name, value, about)->type_name(type);
+    if constexpr (std::is_same_v<Value, std::string>) option->check(not_empty("value"));
+    return option;
   }
   CLI::Option* flag(const char* name, bool& value, const char* about) {
     return command_->add_flag(name, value, about);
   }
   void output(const char* name, std::string& file, const char* type, const char* about) {
-    value(name, file, type, about)->check(output_name());
+    command_->add_option(name, file, about)->type_name(type)->check(not_empty("name"));
   }
   void report(CommandLine& line) {
     output("--report", line.report, "OUT.html", "Write an HTML page that opens from disk");
@@ -443,6 +445,9 @@ void check_collective(const CommandLine& line) {
                      ")");
   refuse_if(line.platform.empty(),
             "collective needs --platform, a name that `windtunnel list platforms` prints");
+  refuse_if(
+      line.arguments[0] == dashed_name(CollectiveOperation::all_to_all) && !line.algorithm.empty(),
+      "an all-to-all goes pair by pair: it takes no --algorithm");
 }
 
 void check_compare(const CommandLine& line) {

@@ -61,6 +61,8 @@ class Simulate(unittest.TestCase):
         native = wt.simulate(GPT_39B)
         simgrid = wt.simulate(GPT_39B, engine="simgrid")
         self.assertAlmostEqual(native.iteration_time_s / simgrid.iteration_time_s, 1, delta=1e-9)
+        with self.assertRaisesRegex(wt.UnsupportedError, "once in a process"):
+            wt.simulate(GPT_39B, engine="simgrid")
         with self.assertRaisesRegex(wt.InputError, "native, simgrid, heap"):
             wt.simulate(GPT_39B, engine="fast")
 
@@ -83,10 +85,11 @@ class Simulate(unittest.TestCase):
     def test_every_mistake_is_an_error_of_this_module(self):
         for scenario, options in (
             ({1: 2}, {}), ({"name": "\ud800"}, {}), ({"\ud800": 1}, {}), (GPT_39B, {"set": {1: 2}}), (GPT_39B, {"set": {"\ud800": 2}}),
+            (GPT_39B, {"set": {"nodes": 2}}), (GPT_39B, {"set": {"": 2}}), (GPT_39B, {"set": {"/": 2}}), (GPT_39B, {"set": {"/extends": "x"}}),
             (GPT_39B, {"seed": -1}), (GPT_39B, {"seed": 2**64}), (GPT_39B, {"seed": 0.5}), (GPT_39B, {"engine": []})):
             with self.assertRaises(wt.InputError, msg=repr((scenario, options))):
                 wt.simulate(scenario, **options)
-        for options in ({"top": -1}, {"top": 2**40}, {"threads": -1}, {"threads": 10**9}, {"threads": "many"}):
+        for options in ({"top": -1}, {"top": 0}, {"top": 2**40}, {"threads": -1}, {"threads": 10**9}, {"threads": "many"}):
             with self.assertRaises(wt.InputError, msg=repr(options)):
                 wt.rank(GPT_39B, **options)
         with self.assertRaises(wt.WindtunnelError):
@@ -258,6 +261,17 @@ class Documents(unittest.TestCase):
             document.pop("wall"), document.pop("version"), document.pop("settings", None)
         self.assertEqual(measured["codecs"], printed["codecs"])
         self.assertEqual(measured["tensor"], printed["tensor"])
+
+    def test_an_array_has_no_file(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("needs NumPy")
+        self.assertEqual(wt.codec(numpy.ones((8, 8), numpy.float32), codecs="int8")["tensor"]["source"], "array")
+        with self.assertRaises(wt.InputError) as caught:
+            wt.codec(numpy.full((8, 8), numpy.nan), codecs="int8")
+        self.assertRegex(str(caught.exception), "^array: error: number 0 .* is not a number")
+        self.assertEqual(caught.exception.problems[0]["file"], "array")
 
     def test_an_importer_gives_its_file(self):
         samples = ROOT / "sim" / "importers" / "samples"

@@ -147,7 +147,7 @@ def rank(scenario, set=None, top=10, threads=0, seed=0):
 
     threads: simulations at the same time; 0: one a core. The result does not depend on it.
     """
-    return Document(_on(_windtunnel.rank, scenario, set, _whole("top", top, 2**31 - 1), _threads(threads), _whole("seed", seed)), "plans")
+    return Document(_on(_windtunnel.rank, scenario, set, _whole("top", top, 2**31 - 1, 1), _threads(threads), _whole("seed", seed)), "plans")
 
 
 def explain(scenario, set=None, threads=0, seed=0):
@@ -213,17 +213,25 @@ def codec(tensor=None, synthetic=None, rows=0, columns=0, codecs=(), feedback=0,
     feedback: also sends so many messages with error feedback.
     """
     with contextlib.ExitStack() as stack:
+        folder = None
         if tensor is not None and not isinstance(tensor, (str, os.PathLike)):
             import numpy
 
-            file = stack.enter_context(tempfile.NamedTemporaryFile(suffix=".npy"))
-            numpy.save(file, tensor)
-            file.flush()
-            tensor = file.name
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            array, tensor = tensor, os.path.join(folder, "array.npy")
+            numpy.save(tensor, array)
         numbers = {key: [float(each) for each in (value if isinstance(value, (list, tuple)) else [value])] for key, value in settings.items()}
-        return Document(_windtunnel.codec(
-            b"" if tensor is None else os.fsencode(tensor), synthetic or "", _whole("rows", rows, 2**31), _whole("columns", columns, 2**31),
-            [codecs] if isinstance(codecs, str) else list(codecs), numbers, _whole("feedback", feedback, 2**31 - 1), _whole("seed", seed)), "codecs")
+        try:
+            result = Document(_windtunnel.codec(
+                b"" if tensor is None else os.fsencode(tensor), synthetic or "", _whole("rows", rows, 2**31), _whole("columns", columns, 2**31),
+                [codecs] if isinstance(codecs, str) else list(codecs), numbers, _whole("feedback", feedback, 2**31 - 1), _whole("seed", seed)), "codecs")
+        except InputError as error:
+            if folder is None:
+                raise
+            raise InputError(str(error).replace(tensor, "array"), [{**each, "file": each["file"].replace(tensor, "array")} for each in error.problems]) from None
+        if folder is not None:
+            result["tensor"]["source"] = "array"
+        return result
 
 
 def import_file(kind, *inputs, out=None, **options):
