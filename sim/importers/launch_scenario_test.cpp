@@ -127,29 +127,115 @@ TEST_CASE("fields and arguments are counted, and digits freed of underscores") {
   CHECK(said("T=1_000_000\npython t.py --x ${T//_} --y ${T:?unset}\n") == "x=1000000; y=1_000_000");
 }
 
+TEST_CASE("parts of a value are cut and replaced as the shell does it") {
+  const auto value = [](const std::string& expansion) {
+    return said("S=llama-7B.tar.gz\nN=S\npython t.py --x " + expansion + "\n", "2 4 8");
+  };
+  CHECK(value("${S%.*}") == "x=llama-7B.tar");
+  CHECK(value("${S%%.*}") == "x=llama-7B");
+  CHECK(value("${S#*.}") == "x=tar.gz");
+  CHECK(value("${S##*.}") == "x=gz");
+  CHECK(value("${S%x}") == "x=llama-7B.tar.gz");
+  CHECK(value("${S%\"${S#*-}\"}") == "x=llama-");
+  CHECK(value("${S/a/o}") == "x=lloma-7B.tar.gz");
+  CHECK(value("${S//a/o}") == "x=llomo-7B.tor.gz");
+  CHECK(value("${S//[a-z.]}") == "x=-7B");
+  CHECK(value("${S:6:2}") == "x=7B");
+  CHECK(value("${S: -2}") == "x=gz");
+  CHECK(value("${S:6:-7}") == "x=7B");
+  CHECK(value("${S:$(( 2 * 3 ))}") == "x=7B.tar.gz");
+  CHECK(value("${S^^}") == "x=LLAMA-7B.TAR.GZ");
+  CHECK(value("${S,,}") == "x=llama-7b.tar.gz");
+  CHECK(value("${!N}") == "x=llama-7B.tar.gz");
+  CHECK(value("${#S}") == "x=15");
+  CHECK(value("${1:-3}-${9:-3}-${10:-5}") == "x=2-3-5");
+  CHECK(value("$#") == "x=3");
+  CHECK(value("${#}") == "x=3");
+}
+
+TEST_CASE(
+    "loops over arguments are followed, and other loops up to the one that starts a program") {
+  const std::string options =
+      "TP=1\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --tp) TP=$2; shift 2 ;;\n"
+      "    --pp=*) PP=${1#*=}; shift ;;\n    --) shift; break ;;\n    *) REST+=\" $1\"; shift ;;\n"
+      "  esac\ndone\npython t.py --t $TP --p ${PP:-1} --r \"$REST\" --left \"$@\"\n";
+  CHECK(said(options, "--tp 8 a --pp=4 b -- c") == "t=8; p=4; r= a b; left=c");
+  CHECK(said(options) == "t=1; p=1; r=; left=");
+  CHECK(said("for a in \"$@\"; do case $a in tp=*) T=${a#tp=} ;; esac; done\npython t.py --t $T\n",
+             "-v tp=4 x") == "t=4");
+  CHECK(said("for i in 1 2 3 4; do [ $i = 2 ] && continue\n[ $i = 4 ] && break\nL+=$i,\ndone\n"
+             "python t.py --l $L\n") == "l=1,3,");
+  CHECK(said("i=0\nuntil [ $i -ge 3 ]; do i=$((i+1)); done\npython t.py --i $i\n") == "i=3");
+  CHECK(said("while true; do python t.py --x 1; sleep 1; done\n") == "x=1");
+  CHECK(said("for ((i=0; i<2; i++)); do python t.py --x 1; done\n") == "x=1");
+  CHECK(said("set -- --x 3\npython t.py \"$@\"\n") == "x=3");
+  CHECK(said("f() {\n  local a=$1; shift; }\nfunction g { shift; }\npython t.py --x $1\n", "3") ==
+        "x=3");
+  const LaunchSettings endless = script("while [ 1 -eq 1 ]; do A+=x; done\npython t.py --x 1\n");
+  CHECK(endless.notes.size() == 1);
+  CHECK(endless.text("x") == "1");
+}
+
+TEST_CASE("a setting that depends on a value that cannot be known is refused, others are noted") {
+  std::string messages;
+  const auto problem = [&](const std::string& text, const std::string& arguments = {}) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.request.options.arguments = arguments;
+    run.with("run.sh", "GPU=$(nvidia-smi -L | head -1)\n" + text + "python t.py --bf16 $A\n");
+    const std::string found = run.problem();
+    messages = run.messages;
+    return found;
+  };
+  const std::string test =
+      "if [[ $GPU == *H100* ]]; then\n  A=\"--tensor-model-parallel-size 8\"\nfi\n";
+  const std::string refusal = problem(test);
+  CHECK(contains(refusal,
+                 "run.sh, line 2: tensor-model-parallel-size depends on whether "
+                 "$(nvidia-smi) == *H100*, which cannot be known"));
+  CHECK(contains(refusal, "give --args \"GPU=VALUE\""));
+  CHECK(problem(test, "GPU=H100") == "");
+  CHECK(problem(test, "GPU=A100") == "");
+  CHECK(contains(problem("case $(uname -n) in a*) A=--fp16 ;; *) A= ;; esac\n"),
+                 "line 2: fp16 depends on whether $(uname) == a*"));
+  CHECK(problem("[ `hostname` = a ] && A=\"--save x\"\n") == "");
+  CHECK(contains(messages, "line 2: $(hostname) = a is taken as false, on which depends save"));
+  CHECK(problem("[ -f /x ] && A=\"--tensor-model-parallel-size 8\"\n") == "");
+  CHECK(contains(messages, "line 2: -f /x is taken as false, on which depends tensor"));
+  CHECK(problem("[ -f /x ] && A=\"--save x\"\n[ -z \"$GPU\" ] && B=1\n") == "");
+  CHECK_FALSE(contains(messages, "is taken as false"));
+}
+
+TEST_CASE("a script that runs what a command prints says so where it starts no other program") {
+  CHECK(contains(launch("megatron").with("run.sh", "A=1\neval \"$(python make.py)\"\n").problem(),
+                 "line 2: what $(python) prints is run, and is not known"));
+  CHECK(script("eval \"$(conda shell.bash hook)\"\npython t.py --x 1\n").notes.empty());
+}
+
 TEST_CASE("parts of a launch script that are not followed are named with their line") {
   CHECK(script("A=1\nsource \"$D/common.sh\"\n. ~/.bashrc\n").notes ==
         std::vector<std::string>{
             "line 2: /common.sh is sourced and not read: copy its lines into the script"});
-  const std::string loop =
-      "S=$1\nwhile [ $# -gt 0 ]; do\ncase $1 in --n) N=$2 ;; esac\nshift\ndone\npython t.py --x "
-      "1\n";
+  CHECK(script("A=${A@Q}\nB=${!B*}\npython t.py --x 1\n").notes.empty());  // of nothing
+  CHECK(script("B=1\nA=${B@Q}\npython t.py --x 1\n").notes ==
+        std::vector<std::string>{"line 2: ${B@Q} is not followed: write its value"});
+  const std::string loop = "while getopts n: o; do\nN=$OPTARG\ndone\npython t.py --x 1\n";
   CHECK(script(loop).notes.empty());
-  CHECK(script(loop, "7B --n 4").notes ==
+  CHECK(script(loop, "-n 4").notes ==
         std::vector<std::string>{
-            "line 2: the loop is not followed: write what it sets into the script"});
-  CHECK(script("A=${B%b}\npython t.py --x 1\n").notes ==
-        std::vector<std::string>{"line 1: ${B%b} is not followed: write its value"});
+            "line 1: the loop is not followed: write what it sets into the script"});
   const auto problem = [](const std::string& option) {
     ImportRun run = launch("megatron");
     run.request.options.gpus = 8;
     run.request.options.model = "llama2-7b";
     return run.with("run.sh", "S=13B\npython t.py --bf16 " + option + "\n").problem();
   };
-  const std::string unread = problem("--num-layers ${S%B}");
-  CHECK(contains(unread, "run.sh, line 2: num-layers ${S%B} cannot be read"));
+  const std::string unread = problem("--num-layers ${S@Q}");
+  CHECK(contains(unread, "run.sh, line 2: num-layers ${S@Q} cannot be read"));
   CHECK(contains(unread, "write its value there"));
-  CHECK(problem("--save ${S%B}") == "");
+  CHECK(contains(problem("--num-layers $(cat layers)"), "num-layers $(cat) cannot be read"));
+  CHECK(problem("--save ${S@Q}") == "");
   CHECK(contains(launch("megatron").with("run.sh", "source args.sh\n$RUN\n").problem(),
                  "line 1: args.sh is sourced and not read"));
 }
