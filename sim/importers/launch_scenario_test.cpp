@@ -213,6 +213,34 @@ TEST_CASE("a script that runs what a command prints says so where it starts no o
   CHECK(script("eval \"$(conda shell.bash hook)\"\npython t.py --x 1\n").notes.empty());
 }
 
+TEST_CASE("layers that do nothing are none of the model's, and their stages have fewer") {
+  std::string messages;
+  const auto model = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 32;
+    run.with("run.sh",
+             "python t.py --num-layers 16 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --micro-batch-size 1 --global-batch-size 128 --bf16 "
+             "--pipeline-model-parallel-size 4 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const char* const stages = "/parallel/stage_layers";
+  CHECK(model("--noop-layers 0,14,15", "/model/layers") == "13");
+  CHECK(model("--noop-layers 0,14,15", stages) == "\"Et*3|t*4|t*4|t*2,L\"");
+  CHECK_FALSE(contains(messages, "not used"));
+  // Two chunks of two layers on each stage.
+  CHECK(model("--noop-layers 15 --num-layers-per-virtual-pipeline-stage 2", stages) ==
+        "\"Et*2|t*2|t*2|t*2|t*2|t*2|t*2|t*1,L\"");
+  // Parts of two layers, of which the first stage has the first and the last.
+  CHECK(model("--noop-layers 15 --schedules-method dualpipev", stages) == "\"Et*3|t*4|t*4|t*4,L\"");
+  CHECK(model("--num-layer-list 3,5,5,3", stages) == "\"Et*3|t*5|t*5|t*3,L\"");
+  CHECK(model("--geglu", "/model/gated_mlp") == "true");
+  CHECK(model("--gelu-tanh", "/model/gated_mlp") == "true");
+}
+
 TEST_CASE("parts of a launch script that are not followed are named with their line") {
   CHECK(script("A=1\nsource \"$D/common.sh\"\n. ~/.bashrc\n").notes ==
         std::vector<std::string>{
@@ -897,6 +925,18 @@ TEST_CASE("a configuration of NeMo becomes a scenario") {
   CHECK(json_at(run, "/parallel/zero_stage") == "1");
   CHECK(json_at(run, "/parallel/virtual_pipeline") == "none");
   CHECK(contains(run.messages, "50257 tokens are assumed"));
+}
+
+TEST_CASE("gradients of weights in fp8 are NeMo's default, and said where they are not") {
+  const auto messages = [](const std::string& option) {
+    ImportRun run = launch("nemo");
+    run.with("n.yaml", replaced(text_of(sample("launch-nemo.yaml")), "hidden_size: 2048",
+                                "hidden_size: 2048\n  fp8_wgrad: " + option))
+        .run();
+    return run.messages;
+  };
+  CHECK_FALSE(contains(messages("True"), "fp8-wgrad"));
+  CHECK(contains(messages("False"), "fp8-wgrad False cannot be simulated"));
 }
 
 TEST_CASE("use_flash_attention of NeMo means nothing to Transformer Engine") {
