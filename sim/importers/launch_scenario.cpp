@@ -17,6 +17,7 @@
 #include "core/json_value.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
+#include "core/utf8.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/log_text.hpp"
 #include "report/json_object.hpp"
@@ -323,6 +324,9 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
     each.value.clear();
     return settings_.program.empty();  // an option of a program is given, whatever it is
   });
+  const JsonValue* const vocabularies = known.find("vocabularies");
+  if (vocabularies != nullptr && request.options.model.empty() && !has("/model/vocab"))
+    choose_vocabulary(vocabularies->object());
   refuse_other_models(known.find("refused"));
 }
 
@@ -361,6 +365,25 @@ void LaunchScenario::judge(const LaunchTest& test, const JsonValue& meanings) {
                                              : "give --args \"" + test.variable + "=VALUE\"");
   if (!test.keys.empty() && (is_unknown(test.text) || !translated.empty()))
     note(line + test.text + " is taken as false, on which depends " + listed(test.keys));
+}
+
+/// The vocabulary whose name is in the options of the tokenizer, in paths, or in the name of the file.
+void LaunchScenario::choose_vocabulary(const JsonValue::Object& known) {
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const char* beginning : {"tokenizer-m", "tokenizer-n", "tokenizer", "vocab-file", "load"})
+    for (const LaunchSetting& each : settings_.settings)
+      if (each.key.starts_with(beginning)) texts.emplace_back(each.key + " ", each.value);
+  texts.emplace_back("the name ", request_.inputs.front().filename().string());
+  for (const auto& [where, text] : texts) {
+    std::string name = lower_case(text);
+    std::erase_if(name, [](char c) { return c == '-' || c == '_' || c == '.'; });
+    for (const auto& [part, origin, tokens] : known) {
+      if (name.find(part) == std::string::npos) continue;
+      set("/model/vocab", JsonValue(tokens.content));
+      return note("the size of the vocabulary, " + canonical_text(tokens) + " tokens, is that of " +
+                  part + ": " + where + text);
+    }
+  }
 }
 
 void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {

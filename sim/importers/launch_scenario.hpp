@@ -126,6 +126,7 @@ class LaunchScenario {
   void refuse_other_models(const JsonValue* refused) const;
   void translate(const LaunchSetting& setting, const JsonValue& meaning);
   void judge(const LaunchTest& test, const JsonValue& meanings);
+  void choose_vocabulary(const JsonValue::Object& known);
   void choose_model();
 
   const ImportRequest& request_;

@@ -241,6 +241,36 @@ TEST_CASE("layers that do nothing are none of the model's, and their stages have
   CHECK(model("--gelu-tanh", "/model/gated_mlp") == "true");
 }
 
+TEST_CASE("the vocabulary is that of the tokenizer that a script names") {
+  std::string messages;
+  const auto vocabulary = [&](const std::string& options, const char* file = "run.sh") {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with(file,
+             "python t.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+             "--group-query-attention --num-query-groups 8 --ffn-hidden-size 14336 --swiglu "
+             "--normalization RMSNorm --seq-length 8192 --bf16 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, "/model/vocab");
+  };
+  CHECK(vocabulary("") == "128256");  // of the layers of Llama 3
+  CHECK(
+      vocabulary("--tokenizer-type Llama2Tokenizer --tokenizer-model /m/Mistral-7B-v0.1/t.model") ==
+      "32000");
+  CHECK(contains(messages, "32000 tokens, is that of mistral: tokenizer-model /m/Mistral-7B-v0.1"));
+  CHECK(vocabulary("--tokenizer-type Llama2Tokenizer") == "32000");
+  CHECK(vocabulary("--tokenizer-name-or-path /m/Meta-Llama-3.1-8B") == "128256");
+  CHECK(vocabulary("--tokenizer-name-or-path /m/DeepSeek-R1-Distill-Llama-8B") == "128256");
+  CHECK(vocabulary("--tokenizer-model Qwen/Qwen2.5-7B") == "152064");
+  CHECK(vocabulary("--tokenizer-model deepseek-ai/DeepSeek-V3") == "129280");
+  CHECK(vocabulary("--tokenizer-model /m/gemma-2-9b") == "256000");
+  CHECK(vocabulary("--vocab-file /m/gpt2-vocab.json") == "50257");
+  CHECK(vocabulary("", "pretrain_mistral_7b.sh") == "32000");
+  CHECK(vocabulary("--vocab-size 64000 --tokenizer-model /m/mistral") == "64000");
+}
+
 TEST_CASE("parts of a launch script that are not followed are named with their line") {
   CHECK(script("A=1\nsource \"$D/common.sh\"\n. ~/.bashrc\n").notes ==
         std::vector<std::string>{
