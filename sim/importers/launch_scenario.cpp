@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "core/json_value.hpp"
 #include "core/option_error.hpp"
 #include "core/text_list.hpp"
+#include "core/utf8.hpp"
 #include "importers/base_platform.hpp"
 #include "importers/log_text.hpp"
 #include "report/json_object.hpp"
@@ -152,9 +154,6 @@ JsonValue value_of(const std::string& text) {
   return JsonValue(text);
 }
 
-/// True if a value holds a "${…}" that could not be evaluated.
-bool is_open(const LaunchSetting& setting) { return setting.value.find("${") != std::string::npos; }
-
 int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
   const JsonValue* const value = find_at(tree, pointer);
   return value != nullptr && value->is_integer()
@@ -163,6 +162,10 @@ int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
 }
 
 }  // namespace
+
+bool is_unknown(std::string_view text) {
+  return text.find("${") != std::string_view::npos || text.find("$(") != std::string_view::npos;
+}
 
 std::string launch_key(std::string_view text) {
   std::string key(text.substr(std::min(text.find_first_not_of("-+"), text.size())));
@@ -315,7 +318,15 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
       unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
-  std::erase_if(settings_.settings, is_open);
+  for (const LaunchTest& test : settings_.tests) judge(test, *known.find("keys"));
+  std::erase_if(settings_.settings, [&](LaunchSetting& each) {
+    if (!is_unknown(each.value)) return false;
+    each.value.clear();
+    return settings_.program.empty();  // an option of a program is given, whatever it is
+  });
+  const JsonValue* const vocabularies = known.find("vocabularies");
+  if (vocabularies != nullptr && request.options.model.empty() && !has("/model/vocab"))
+    choose_vocabulary(vocabularies->object());
   refuse_other_models(known.find("refused"));
 }
 
@@ -337,23 +348,64 @@ void LaunchScenario::refuse_other_models(const JsonValue* refused) const {
     if (settings_.program == program) refuse(what.string(), program);
 }
 
+/// Refuses a script in which a setting depends on a value that cannot be known, and notes what else depends on such a test.
+void LaunchScenario::judge(const LaunchTest& test, const JsonValue& meanings) {
+  std::set<std::string> translated = test.keys;
+  std::erase_if(translated, [&](const std::string& key) {
+    const JsonValue* const meaning = meanings.find(key);
+    return meaning == nullptr || (meaning->is_string() && meaning->string().empty());
+  });
+  const std::string line = "line " + std::to_string(test.line) + ": ";
+  if (!translated.empty() && is_unknown(test.text))
+    throw option_error("import", request_.kind,
+                       request_.inputs.front().string() + ", " + line + listed(translated) +
+                           " depends on whether " + test.text +
+                           ", which cannot be known without running the script",
+                       test.variable.empty() ? "write the branch that is taken in place of the test"
+                                             : "give --args \"" + test.variable + "=VALUE\"");
+  if (!test.keys.empty() && (is_unknown(test.text) || !translated.empty()))
+    note(line + test.text + " is taken as false, on which depends " + listed(test.keys));
+}
+
+/// The vocabulary whose name is in the options of the tokenizer, in paths, or in the name of the file.
+void LaunchScenario::choose_vocabulary(const JsonValue::Object& known) {
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const char* beginning : {"tokenizer-m", "tokenizer-n", "tokenizer", "vocab-file", "load"})
+    for (const LaunchSetting& each : settings_.settings)
+      if (each.key.starts_with(beginning)) texts.emplace_back(each.key + " ", each.value);
+  texts.emplace_back("the name ", request_.inputs.front().filename().string());
+  for (const auto& [where, text] : texts) {
+    std::string name = lower_case(text);
+    std::erase_if(name, [](char c) { return c == '-' || c == '_' || c == '.'; });
+    for (const auto& [part, origin, tokens] : known) {
+      if (name.find(part) == std::string::npos) continue;
+      set("/model/vocab", JsonValue(tokens.content));
+      return note("the size of the vocabulary, " + canonical_text(tokens) + " tokens, is that of " +
+                  part + ": " + where + text);
+    }
+  }
+}
+
 void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {
   const std::string line = "line " + std::to_string(setting.line) + ": ",
                     text = setting.key + " " + setting.value;
   const bool is_as_it_is = meaning.is_string();
   if (is_as_it_is && meaning.string().empty()) return;
-  if (is_open(setting) && !settings_.program.empty())
+  const bool is_switch =
+      meaning.is_object() && meaning.object().front().value.find("on") != nullptr;
+  const bool is_of_program = !settings_.program.empty();  // its switches are on, whatever follows
+  const bool is_open = is_unknown(setting.value) && !(is_switch && is_of_program);
+  if (is_open && is_of_program)
     throw option_error("import", request_.kind,
                        request_.inputs.front().string() + ", " + line + text + " cannot be read",
                        "write its value there, or ${NAME} and --args \"NAME=value\"");
-  if (is_open(setting)) return note(line + text + " cannot be evaluated, and is left out");
+  if (is_open) return note(line + text + " cannot be evaluated, and is left out");
   if (is_as_it_is && setting.value.empty())
     return note(line + "the value of " + setting.key +
                 " comes from outside the file, and is left out");
   if (is_as_it_is) return set(meaning.string(), value_of(setting.value));
   const auto& [pointer, origin, words] = meaning.object().front();
   const JsonValue* value = words.find(setting.value);
-  const bool is_switch = words.find("on") != nullptr;
   const bool is_off = setting.value == "false" || setting.value == "False";
   if (is_switch) value = words.find(is_off ? "off" : "on");
   if (is_switch && value == nullptr) return;

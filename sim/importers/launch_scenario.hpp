@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,11 +24,23 @@ struct LaunchSetting {
   bool is_of_launcher() const { return key.starts_with(launcher); }
 };
 
+/// A test of a script whose outcome cannot be known without running it: of a file, or of what a command prints. It is taken as false.
+struct LaunchTest {
+  int line = 0;
+  std::string text;            ///< "$(nvidia-smi) == *H100*", "-f data.json"
+  std::string variable;        ///< that holds the unknown value; empty: none
+  std::set<std::string> keys;  ///< of settings that are others where it is true
+};
+
+/// True if `text` has a part that cannot be known: "${…}", or "$(…)", which is what a command prints.
+bool is_unknown(std::string_view text);
+
 /// All settings of a file, in its order; of a key that comes twice, the last one counts.
 struct LaunchSettings {
   std::vector<LaunchSetting> settings;
   std::vector<std::string> notes;  ///< parts of the file that could not be followed
   std::string program = {};        ///< "pretrain_gpt.py", of a script that starts one
+  std::vector<LaunchTest> tests = {};
 
   /// The last setting of `key`; null: none.
   const LaunchSetting* find(std::string_view key) const;
@@ -50,8 +63,8 @@ std::string launch_key(std::string_view text);
 ///   torchrun --nproc_per_node 8 pretrain_gpt.py $ARGS
 ///
 /// gives nproc-per-node 8, tensor-model-parallel-size 8, bf16. The script is read, never run: assignments, arrays, `${X:-default}`, `$((…))`, here
-/// documents, `if`, `case` and the first turn of `for` are followed; what a command prints is unknown and expands to nothing, as do
-/// positional parameters and the environment, but for those that `arguments` gives as the script would be called: "NNODES=4 cluster 7B". Of several programs, the one with the most settings of its own counts. Options of `#SBATCH`, and of the
+/// documents, `if`, `case`, loops up to the turn that starts a program, and `shift` are followed. What a command prints is unknown: "$(nvidia-smi)" stands for it. Positional parameters and the environment
+/// are empty, but for those that `arguments` gives as the script would be called: "NNODES=4 cluster 7B"; such a variable also takes the place of an unknown value that the script gives it. Of several programs, the one with the most settings of its own counts. Options of `#SBATCH`, and of the
 /// srun or mpirun that starts the program, are settings launcher-nodes, launcher-gpus-per-node, launcher-ntasks ("mpirun -np 64"), ….
 LaunchSettings read_launch_script(const SourceText& source, const std::string& arguments = {});
 
@@ -112,6 +125,8 @@ class LaunchScenario {
  private:
   void refuse_other_models(const JsonValue* refused) const;
   void translate(const LaunchSetting& setting, const JsonValue& meaning);
+  void judge(const LaunchTest& test, const JsonValue& meanings);
+  void choose_vocabulary(const JsonValue::Object& known);
   void choose_model();
 
   const ImportRequest& request_;

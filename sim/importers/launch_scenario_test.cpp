@@ -127,29 +127,173 @@ TEST_CASE("fields and arguments are counted, and digits freed of underscores") {
   CHECK(said("T=1_000_000\npython t.py --x ${T//_} --y ${T:?unset}\n") == "x=1000000; y=1_000_000");
 }
 
+TEST_CASE("parts of a value are cut and replaced as the shell does it") {
+  const auto value = [](const std::string& expansion) {
+    return said("S=llama-7B.tar.gz\nN=S\npython t.py --x " + expansion + "\n", "2 4 8");
+  };
+  CHECK(value("${S%.*}") == "x=llama-7B.tar");
+  CHECK(value("${S%%.*}") == "x=llama-7B");
+  CHECK(value("${S#*.}") == "x=tar.gz");
+  CHECK(value("${S##*.}") == "x=gz");
+  CHECK(value("${S%x}") == "x=llama-7B.tar.gz");
+  CHECK(value("${S%\"${S#*-}\"}") == "x=llama-");
+  CHECK(value("${S/a/o}") == "x=lloma-7B.tar.gz");
+  CHECK(value("${S//a/o}") == "x=llomo-7B.tor.gz");
+  CHECK(value("${S//[a-z.]}") == "x=-7B");
+  CHECK(value("${S:6:2}") == "x=7B");
+  CHECK(value("${S: -2}") == "x=gz");
+  CHECK(value("${S:6:-7}") == "x=7B");
+  CHECK(value("${S:$(( 2 * 3 ))}") == "x=7B.tar.gz");
+  CHECK(value("${S^^}") == "x=LLAMA-7B.TAR.GZ");
+  CHECK(value("${S,,}") == "x=llama-7b.tar.gz");
+  CHECK(value("${!N}") == "x=llama-7B.tar.gz");
+  CHECK(value("${#S}") == "x=15");
+  CHECK(value("${1:-3}-${9:-3}-${10:-5}") == "x=2-3-5");
+  CHECK(value("$#") == "x=3");
+  CHECK(value("${#}") == "x=3");
+}
+
+TEST_CASE(
+    "loops over arguments are followed, and other loops up to the one that starts a program") {
+  const std::string options =
+      "TP=1\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --tp) TP=$2; shift 2 ;;\n"
+      "    --pp=*) PP=${1#*=}; shift ;;\n    --) shift; break ;;\n    *) REST+=\" $1\"; shift ;;\n"
+      "  esac\ndone\npython t.py --t $TP --p ${PP:-1} --r \"$REST\" --left \"$@\"\n";
+  CHECK(said(options, "--tp 8 a --pp=4 b -- c") == "t=8; p=4; r= a b; left=c");
+  CHECK(said(options) == "t=1; p=1; r=; left=");
+  CHECK(said("for a in \"$@\"; do case $a in tp=*) T=${a#tp=} ;; esac; done\npython t.py --t $T\n",
+             "-v tp=4 x") == "t=4");
+  CHECK(said("for i in 1 2 3 4; do [ $i = 2 ] && continue\n[ $i = 4 ] && break\nL+=$i,\ndone\n"
+             "python t.py --l $L\n") == "l=1,3,");
+  CHECK(said("i=0\nuntil [ $i -ge 3 ]; do i=$((i+1)); done\npython t.py --i $i\n") == "i=3");
+  CHECK(said("while true; do python t.py --x 1; sleep 1; done\n") == "x=1");
+  CHECK(said("for ((i=0; i<2; i++)); do python t.py --x 1; done\n") == "x=1");
+  CHECK(said("set -- --x 3\npython t.py \"$@\"\n") == "x=3");
+  CHECK(said("f() {\n  local a=$1; shift; }\nfunction g { shift; }\npython t.py --x $1\n", "3") ==
+        "x=3");
+  const LaunchSettings endless = script("while [ 1 -eq 1 ]; do A+=x; done\npython t.py --x 1\n");
+  CHECK(endless.notes.size() == 1);
+  CHECK(endless.text("x") == "1");
+}
+
+TEST_CASE("a setting that depends on a value that cannot be known is refused, others are noted") {
+  std::string messages;
+  const auto problem = [&](const std::string& text, const std::string& arguments = {}) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.request.options.arguments = arguments;
+    run.with("run.sh", "GPU=$(nvidia-smi -L | head -1)\n" + text + "python t.py --bf16 $A\n");
+    const std::string found = run.problem();
+    messages = run.messages;
+    return found;
+  };
+  const std::string test =
+      "if [[ $GPU == *H100* ]]; then\n  A=\"--tensor-model-parallel-size 8\"\nfi\n";
+  const std::string refusal = problem(test);
+  CHECK(contains(refusal,
+                 "run.sh, line 2: tensor-model-parallel-size depends on whether "
+                 "$(nvidia-smi) == *H100*, which cannot be known"));
+  CHECK(contains(refusal, "give --args \"GPU=VALUE\""));
+  CHECK(problem(test, "GPU=H100") == "");
+  CHECK(problem(test, "GPU=A100") == "");
+  CHECK(contains(problem("case $(uname -n) in a*) A=--fp16 ;; *) A= ;; esac\n"),
+                 "line 2: fp16 depends on whether $(uname) == a*"));
+  CHECK(problem("[ `hostname` = a ] && A=\"--save x\"\n") == "");
+  CHECK(contains(messages, "line 2: $(hostname) = a is taken as false, on which depends save"));
+  CHECK(problem("[ -f /x ] && A=\"--tensor-model-parallel-size 8\"\n") == "");
+  CHECK(contains(messages, "line 2: -f /x is taken as false, on which depends tensor"));
+  CHECK(problem("[ -f /x ] && A=\"--save x\"\n[ -z \"$GPU\" ] && B=1\n") == "");
+  CHECK_FALSE(contains(messages, "is taken as false"));
+}
+
+TEST_CASE("a script that runs what a command prints says so where it starts no other program") {
+  CHECK(contains(launch("megatron").with("run.sh", "A=1\neval \"$(python make.py)\"\n").problem(),
+                 "line 2: what $(python) prints is run, and is not known"));
+  CHECK(script("eval \"$(conda shell.bash hook)\"\npython t.py --x 1\n").notes.empty());
+}
+
+TEST_CASE("layers that do nothing are none of the model's, and their stages have fewer") {
+  std::string messages;
+  const auto model = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 32;
+    run.with("run.sh",
+             "python t.py --num-layers 16 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --micro-batch-size 1 --global-batch-size 128 --bf16 "
+             "--pipeline-model-parallel-size 4 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const char* const stages = "/parallel/stage_layers";
+  CHECK(model("--noop-layers 0,14,15", "/model/layers") == "13");
+  CHECK(model("--noop-layers 0,14,15", stages) == "\"Et*3|t*4|t*4|t*2,L\"");
+  CHECK_FALSE(contains(messages, "not used"));
+  // Two chunks of two layers on each stage.
+  CHECK(model("--noop-layers 15 --num-layers-per-virtual-pipeline-stage 2", stages) ==
+        "\"Et*2|t*2|t*2|t*2|t*2|t*2|t*2|t*1,L\"");
+  // Parts of two layers, of which the first stage has the first and the last.
+  CHECK(model("--noop-layers 15 --schedules-method dualpipev", stages) == "\"Et*3|t*4|t*4|t*4,L\"");
+  CHECK(model("--num-layer-list 3,5,5,3", stages) == "\"Et*3|t*5|t*5|t*3,L\"");
+  CHECK(model("--geglu", "/model/gated_mlp") == "true");
+  CHECK(model("--gelu-tanh", "/model/gated_mlp") == "true");
+}
+
+TEST_CASE("the vocabulary is that of the tokenizer that a script names") {
+  std::string messages;
+  const auto vocabulary = [&](const std::string& options, const char* file = "run.sh") {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with(file,
+             "python t.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+             "--group-query-attention --num-query-groups 8 --ffn-hidden-size 14336 --swiglu "
+             "--normalization RMSNorm --seq-length 8192 --bf16 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, "/model/vocab");
+  };
+  CHECK(vocabulary("") == "128256");  // of the layers of Llama 3
+  CHECK(
+      vocabulary("--tokenizer-type Llama2Tokenizer --tokenizer-model /m/Mistral-7B-v0.1/t.model") ==
+      "32000");
+  CHECK(contains(messages, "32000 tokens, is that of mistral: tokenizer-model /m/Mistral-7B-v0.1"));
+  CHECK(vocabulary("--tokenizer-type Llama2Tokenizer") == "32000");
+  CHECK(vocabulary("--tokenizer-name-or-path /m/Meta-Llama-3.1-8B") == "128256");
+  CHECK(vocabulary("--tokenizer-name-or-path /m/DeepSeek-R1-Distill-Llama-8B") == "128256");
+  CHECK(vocabulary("--tokenizer-model Qwen/Qwen2.5-7B") == "152064");
+  CHECK(vocabulary("--tokenizer-model deepseek-ai/DeepSeek-V3") == "129280");
+  CHECK(vocabulary("--tokenizer-model /m/gemma-2-9b") == "256000");
+  CHECK(vocabulary("--vocab-file /m/gpt2-vocab.json") == "50257");
+  CHECK(vocabulary("", "pretrain_mistral_7b.sh") == "32000");
+  CHECK(vocabulary("--vocab-size 64000 --tokenizer-model /m/mistral") == "64000");
+}
+
 TEST_CASE("parts of a launch script that are not followed are named with their line") {
   CHECK(script("A=1\nsource \"$D/common.sh\"\n. ~/.bashrc\n").notes ==
         std::vector<std::string>{
             "line 2: /common.sh is sourced and not read: copy its lines into the script"});
-  const std::string loop =
-      "S=$1\nwhile [ $# -gt 0 ]; do\ncase $1 in --n) N=$2 ;; esac\nshift\ndone\npython t.py --x "
-      "1\n";
+  CHECK(script("A=${A@Q}\nB=${!B*}\npython t.py --x 1\n").notes.empty());  // of nothing
+  CHECK(script("B=1\nA=${B@Q}\npython t.py --x 1\n").notes ==
+        std::vector<std::string>{"line 2: ${B@Q} is not followed: write its value"});
+  const std::string loop = "while getopts n: o; do\nN=$OPTARG\ndone\npython t.py --x 1\n";
   CHECK(script(loop).notes.empty());
-  CHECK(script(loop, "7B --n 4").notes ==
+  CHECK(script(loop, "-n 4").notes ==
         std::vector<std::string>{
-            "line 2: the loop is not followed: write what it sets into the script"});
-  CHECK(script("A=${B%b}\npython t.py --x 1\n").notes ==
-        std::vector<std::string>{"line 1: ${B%b} is not followed: write its value"});
+            "line 1: the loop is not followed: write what it sets into the script"});
   const auto problem = [](const std::string& option) {
     ImportRun run = launch("megatron");
     run.request.options.gpus = 8;
     run.request.options.model = "llama2-7b";
     return run.with("run.sh", "S=13B\npython t.py --bf16 " + option + "\n").problem();
   };
-  const std::string unread = problem("--num-layers ${S%B}");
-  CHECK(contains(unread, "run.sh, line 2: num-layers ${S%B} cannot be read"));
+  const std::string unread = problem("--num-layers ${S@Q}");
+  CHECK(contains(unread, "run.sh, line 2: num-layers ${S@Q} cannot be read"));
   CHECK(contains(unread, "write its value there"));
-  CHECK(problem("--save ${S%B}") == "");
+  CHECK(contains(problem("--num-layers $(cat layers)"), "num-layers $(cat) cannot be read"));
+  CHECK(problem("--save ${S@Q}") == "");
   CHECK(contains(launch("megatron").with("run.sh", "source args.sh\n$RUN\n").problem(),
                  "line 1: args.sh is sourced and not read"));
 }
@@ -811,6 +955,18 @@ TEST_CASE("a configuration of NeMo becomes a scenario") {
   CHECK(json_at(run, "/parallel/zero_stage") == "1");
   CHECK(json_at(run, "/parallel/virtual_pipeline") == "none");
   CHECK(contains(run.messages, "50257 tokens are assumed"));
+}
+
+TEST_CASE("gradients of weights in fp8 are NeMo's default, and said where they are not") {
+  const auto messages = [](const std::string& option) {
+    ImportRun run = launch("nemo");
+    run.with("n.yaml", replaced(text_of(sample("launch-nemo.yaml")), "hidden_size: 2048",
+                                "hidden_size: 2048\n  fp8_wgrad: " + option))
+        .run();
+    return run.messages;
+  };
+  CHECK_FALSE(contains(messages("True"), "fp8-wgrad"));
+  CHECK(contains(messages("False"), "fp8-wgrad False cannot be simulated"));
 }
 
 TEST_CASE("use_flash_attention of NeMo means nothing to Transformer Engine") {

@@ -52,6 +52,11 @@ constexpr std::size_t largest_value = std::size_t{1} << 20;
 constexpr std::size_t most_expanded = std::size_t{64} << 20;
 /// Numbers of sums: no amount of a training run is larger.
 constexpr long most_counted = long{1} << 30;
+/// A text in which "*" of a pattern is sought anywhere, which takes the third power of its length.
+constexpr std::size_t longest_searched = 500;
+/// Turns of all loops, and tests of unknown outcome that are tried: a script of a person has fewer.
+constexpr int most_turns = 1000;
+constexpr std::size_t most_tests = 50;
 
 /// The end of what opens at `at` ("$(", "${", "(", a quote or a backquote), one beyond its last character.
 std::size_t end_of_group(std::string_view text, std::size_t at, int depth = 0) {
@@ -234,21 +239,38 @@ class Arithmetic {
   int depth_ = 0;
 };
 
+bool matches(const std::string& pattern, const std::string& text) {
+  return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+}
+
+/// `text` without the beginning ('#') or end ('%') that `pattern` matches.
+std::string trimmed(const std::string& text, char side, bool is_longest,
+                    const std::string& pattern) {
+  for (std::size_t n = 0; n <= text.size(); ++n) {
+    const std::size_t cut = (side == '#') == is_longest ? text.size() - n : n;
+    const std::string before = text.substr(0, cut), after = text.substr(cut);
+    if (matches(pattern, side == '#' ? before : after)) return side == '#' ? after : before;
+  }
+  return text;
+}
+
+/// Follows a script statement by statement. Tests whose outcome cannot be known, of files and of what commands print, are false, but for the one that is number
+/// `assumed` (from 1) of them: read_launch_script() compares such runs with the one where all are false.
 class ShellReader {
  public:
-  ShellReader(const SourceText& source, const std::string& arguments) {
+  ShellReader(const SourceText& source, const std::string& arguments, std::size_t assumed)
+      : assumed_(assumed) {
     read_directives(source.text);
-    int number = 0;
+    Fields& positional = variables_["@"];
     for (const ShellToken& word : shell_tokens(arguments)) {
       const std::size_t equals = word.text.find('=');
       if (word.is_operator) continue;
-      const bool is_variable = equals > 0 && end_of_name(word.text, 0) == equals;
-      if (number == 0 && is_variable)
-        variables_[word.text.substr(0, equals)] = {text_of(word.text.substr(equals + 1))};
+      if (positional.empty() && equals > 0 && end_of_name(word.text, 0) == equals)
+        given_[word.text.substr(0, equals)] = {text_of(word.text.substr(equals + 1))};
       else
-        variables_["@"].push_back(
-            variables_[std::to_string(++number)].emplace_back(text_of(word.text)));
+        positional.push_back(text_of(word.text));
     }
+    for (const auto& [name, value] : given_) variables_[name] = value;
   }
 
   void run(std::string_view text, int first_line) {
@@ -267,7 +289,11 @@ class ShellReader {
   }
 
   LaunchSettings result() {
-    LaunchSettings found{std::move(directives_), std::move(notes_), program_name_};
+    if (program_.empty())  // else it is its environment: "eval $(conda shell.bash hook)"
+      for (const auto& [line, command] : unknown_commands_)
+        note(line, "what " + command + " prints is run, and is not known: write it there");
+    LaunchSettings found{std::move(directives_), std::move(notes_), program_name_,
+                         std::move(tests_)};
     std::move(program_.begin(), program_.end(), std::back_inserter(found.settings));
     return found;
   }
@@ -368,9 +394,9 @@ class ShellReader {
         ++at_;
         continue;
       }
-      bool runs = active;
+      bool runs = active && leaves_.empty();
       if (is_join) {
-        runs = active && (token().text == "&&") == truth;
+        runs = runs && (token().text == "&&") == truth;
         ++at_;
         while (is_operator("\n")) ++at_;
         if (at_end() || closes_list()) break;
@@ -393,22 +419,42 @@ class ShellReader {
     if (is_word("if")) return run_if(active);
     if (is_word("case")) return run_case(active);
     if (is_word("for") || is_word("while") || is_word("until")) return run_loop(active);
+    if (is_word("{")) groups_.push_back({std::exchange(is_function_, false), variable("@")});
+    if (is_word("}") && !groups_.empty()) {
+      if (groups_.back().first) variables_["@"] = groups_.back().second;
+      groups_.pop_back();
+    }
     if (is_word("{") || is_word("}")) {
       ++at_;
       return true;
     }
-    if (begins_sum()) return sum_is_true() != is_negated;
+    if (begins_sum()) return sum_is_true(active) != is_negated;
     return run_command(active) != is_negated;
   }
 
   bool begins_sum() const { return is_operator("(") && is_operator_at(at_ + 1, "("); }
 
-  bool sum_is_true() {
+  bool sum_is_true(bool active) {
     std::string sum;
     for (at_ += 2; !at_end() && !(is_operator(")") && is_operator_at(at_ + 1, ")")); ++at_)
       sum += token().text;
     at_ = std::min(at_ + 2, tokens_.size());
-    return Arithmetic(with_values(sum)).value().value_or(0) != 0;
+    if (!active) return false;
+    sum = with_values(sum);
+    return is_unknown(sum) ? decide({sum}) : Arithmetic(sum).value().value_or(0) != 0;
+  }
+
+  /// The truth of a test whose outcome cannot be known, which is the same in all turns of a loop.
+  bool decide(const Fields& words) {
+    LaunchTest test{line_, joined(words), {}, {}};
+    for (const auto& [name, value] : variables_)
+      if (value.size() == 1 && is_unknown(value[0]) && std::ranges::count(words, value[0]) > 0)
+        test.variable = name;
+    auto found = std::ranges::find_if(tests_, [&](const LaunchTest& each) {
+      return each.line == test.line && each.text == test.text;
+    });
+    if (found == tests_.end()) found = tests_.insert(found, std::move(test));
+    return static_cast<std::size_t>(found - tests_.begin()) + 1 == assumed_;
   }
 
   bool run_if(bool active) {
@@ -430,20 +476,18 @@ class ShellReader {
 
   bool run_case(bool active) {
     ++at_;
-    const std::string subject = at_end() ? "" : text_of(token().text);
+    const std::string subject = at_end() || !active ? "" : text_of(token().text);
     while (!at_end() && !is_word("in")) ++at_;
     ++at_;
     bool is_taken = false;
     while (!at_end() && !is_word("esac")) {
-      bool matches = false;
-      while (!at_end() && !is_operator(")")) {
-        if (!token().is_operator)
-          matches = matches || fnmatch(text_of(token().text).c_str(), subject.c_str(), 0) == 0;
-        ++at_;
-      }
+      bool holds = false;
+      for (; !at_end() && !is_operator(")"); ++at_)
+        if (active && !is_taken && !holds && !token().is_operator)
+          holds = token().text == "*" || comparison({subject, "==", text_of(token().text)});
       ++at_;
-      run_list(active && matches && !is_taken);
-      is_taken = is_taken || matches;
+      run_list(active && holds);
+      is_taken = is_taken || holds;
       if (is_operator(";;")) ++at_;
       while (is_operator("\n")) ++at_;
       if (!at_end() && closes_list() && !is_word("esac")) break;  // not a case as we know it
@@ -452,28 +496,43 @@ class ShellReader {
     return true;
   }
 
-  /// The first turn of a loop over words; none of others, whose end cannot be told.
+  /// A loop over words or with a test, turn by turn up to the one that starts a program; none of others, whose end cannot be told.
   bool run_loop(bool active) {
-    bool runs = active && is_word("for");
-    if (active && is_word("while") && !variable("@").empty())
-      note(line_of(token()), "the loop is not followed: write what it sets into the script");
-    ++at_;
-    if (runs && !at_end() && !token().is_operator) {
-      const std::string name = token().text;
-      const int line = line_of(token());
-      ++at_;
-      Fields items;
-      if (is_word("in"))
-        for (++at_; !at_end() && !token().is_operator; ++at_) append(items, expand(token().text));
-      runs = !items.empty();
-      if (items.size() > 1)
-        note(line, "the loop over " + name + " is read with its first value, " + items.front());
-      if (runs) variables_[name] = {items.front()};
+    const int line = line_of(token()), before = num_programs_;
+    const bool is_for = is_word("for"), is_until = is_word("until");
+    const std::string name = ++at_ < tokens_.size() && is_for ? token().text : "";
+    Fields items(1);  // of "for ((i = 0; …))"
+    if (is_for && !begins_sum() && !is_word("do")) {
+      items = variable("@");
+      if (++at_; is_word("in")) items.clear();
+      for (; !at_end() && !token().is_operator && !is_word("do"); ++at_)
+        if (active && !is_word("in")) append(items, expand(token().text));
     }
-    while (!at_end() && !is_word("do")) ++at_;
-    ++at_;
-    run_list(runs);
-    if (is_word("done")) ++at_;
+    const std::size_t begin = at_;
+    if (is_word("!")) ++at_;
+    const bool has_end = is_for || begins_sum() || is_word("[") || is_word("[[") ||
+                         is_word("test") || is_word("true") || is_word(":");
+    const std::string unread = "the loop is not followed: write what it sets into the script";
+    if (active && !has_end && !variable("@").empty()) note(line, unread);
+    ++num_loops_;
+    bool runs = active && has_end;
+    for (std::size_t turn = 0; turn == 0 || runs; ++turn) {  // the last one is skipped
+      at_ = begin;
+      if (num_programs_ > before && runs && items.size() > 1)
+        note(line, "the loop over " + name + " is read with its first value, " + items[turn - 1]);
+      runs = runs && num_programs_ == before && leaves_ != "break";
+      if (runs) leaves_.clear();
+      runs = is_for ? runs && turn < items.size() : (run_list(runs) != is_until) && runs;
+      if (runs && ++num_turns_ == most_turns) note(line, unread);
+      runs = runs && num_turns_ < most_turns;
+      if (runs && is_for) variables_[name] = {items[turn]};
+      while (!at_end() && !is_word("do")) ++at_;
+      ++at_;
+      run_list(runs);
+      if (is_word("done")) ++at_;
+    }
+    --num_loops_;
+    if (active) leaves_.clear();
     return true;
   }
 
@@ -486,6 +545,7 @@ class ShellReader {
     for (; !at_end(); ++at_) {
       const std::string& text = token().text;
       if (!token().is_operator) {
+        if (text == "{" && words.size() == 2 && words[0] == "function") return is_function_ = true;
         if (only_assignments && assign(active)) continue;
         const bool declares =
             is_one_of(text, {"export", "readonly", "local", "declare", "typeset", "env"});
@@ -506,8 +566,8 @@ class ShellReader {
         if (is_duplicate && !words.empty() && is_one_of(words.back(), {"1", "2"})) words.pop_back();
         if (at_ + 1 < tokens_.size() && !tokens_[at_ + 1].is_operator) ++at_;
       } else if (text == "(" && !words.empty() && is_operator_at(at_ + 1, ")")) {
-        at_ += 2;  // a function, whose body is read where it stands
-        return true;
+        at_ += 2;
+        return is_function_ = true;
       } else if (text == "(" && !words.empty() && is_python(at_ + 1)) {
         words.push_back(parenthesized());
       } else if (text != "&" || !is_operator_at(at_ + 1, ">")) {  // &>
@@ -515,9 +575,22 @@ class ShellReader {
       }
     }
     if (!active || words.empty()) return true;
-    if (is_one_of(words.front(), {"[", "[[", "test"})) return truth_of(words);
-    if (words.front() == "false") return false;
-    if (is_one_of(words.front(), {"echo", "printf"})) return true;
+    const std::string& command = words.front();
+    Fields& positional = variables_["@"];
+    if (is_one_of(command, {"[", "[[", "test"})) return truth_of(words);
+    if (is_one_of(command, {"false", "read"})) return false;
+    if (is_one_of(command, {"echo", "printf"})) return true;
+    if (is_one_of(command, {"break", "continue"}) && num_loops_ > 0) leaves_ = command;
+    if (command == "set" && words.size() > 1 && words[1] == "--")
+      positional.assign(words.begin() + 2, words.end());
+    if (command == "shift") {
+      const long count = words.size() > 1 ? Arithmetic(words[1]).value().value_or(1) : 1;
+      positional.erase(positional.begin(),
+                       positional.begin() + std::clamp(count, 0L, std::ssize(positional)));
+    }
+    for (const std::string& word : words)
+      if (word.starts_with("$(") && word.ends_with(")") && (&word == &command || command == "eval"))
+        unknown_commands_.emplace_back(line, word);
     if (words.size() > 1 && is_one_of(words[0], {"source", "."}) && words[1].ends_with(".sh") &&
         words[1].find("/etc/") == std::string::npos)
       note(line, words[1] + " is sourced and not read: copy its lines into the script");
@@ -564,6 +637,7 @@ class ShellReader {
           append(value, expand(token().text));
     } else if (active) {
       value = {text_of(raw)};
+      if (is_unknown(value[0])) value = value_in(given_, name, value);
     }
     if (!active) return true;
     Fields& variable = variables_[name];
@@ -588,9 +662,10 @@ class ShellReader {
   }
   int line_of(const ShellToken& token) const { return first_line_ + token.line - 1; }
 
-  std::string text_of(std::string_view word) {
+  std::string text_of(std::string_view word) { return joined(expand(word, true)); }
+  static std::string joined(const Fields& fields) {
     std::string text;
-    for (const std::string& field : expand(word, true)) text += (text.empty() ? "" : " ") + field;
+    for (const std::string& field : fields) text += (text.empty() ? "" : " ") + field;
     return text;
   }
 
@@ -619,8 +694,8 @@ class ShellReader {
         if (text[at + 1] != '\n') add(text.substr(at + 1, 1));
         at += 2;
       } else if (c == '`') {
-        at = end_of_group(text, at);
-        add({});
+        const std::size_t begin = std::exchange(at, end_of_group(text, at));
+        add(output_of(text.substr(begin + 1)));
       } else if (c != '$') {
         add(text.substr(at++, 1));
       } else {
@@ -649,7 +724,21 @@ class ShellReader {
     return fields;
   }
 
-  Fields variable(const std::string& name) const { return value_in(variables_, name, {}); }
+  /// A variable, or the argument of that number.
+  Fields variable(const std::string& name) const {
+    if (name.empty() || !is_digit_character(name[0])) return value_in(variables_, name, {});
+    const Fields positional = value_in(variables_, "@", {});
+    const long place = Arithmetic(name).value().value_or(0);
+    if (place < 1 || place > std::ssize(positional)) return {};
+    return {positional[static_cast<std::size_t>(place - 1)]};
+  }
+
+  /// "$(nvidia-smi)": stands for what a command prints, which is not known.
+  static std::string output_of(std::string_view command) {
+    command.remove_prefix(std::min(command.find_first_not_of(" \t\r\n"), command.size()));
+    const std::size_t end = command.find_first_of(" \t\r\n|;&()<>{}\"'`$");
+    return "$(" + std::string(command.substr(0, end)) + ")";
+  }
 
   /// The value of the parameter, command or sum at text[at] == '$'; moves `at` beyond it.
   Fields parameter(std::string_view text, std::size_t& at, bool& is_list) {
@@ -660,9 +749,11 @@ class ShellReader {
     }
     if (text[begin] == '(') {
       at = end_of_group(text, begin);
-      if (!text.substr(begin).starts_with("((")) return {};  // what a command prints
-      const std::string_view sum = text.substr(begin + 2, at - begin - 4);
-      const std::optional<long> value = Arithmetic(with_values(sum)).value();
+      if (!text.substr(begin).starts_with("((")) return {output_of(text.substr(begin + 1))};
+      const std::string sum = with_values(text.substr(begin + 2, at - begin - 4));
+      if (const std::size_t part = sum.find('$'); is_unknown(sum))
+        return {sum.substr(part, end_of_group(sum, part + 1) - part)};
+      const std::optional<long> value = Arithmetic(sum).value();
       return value ? Fields{std::to_string(*value)} : Fields{};
     }
     if (text[begin] == '{') {
@@ -670,46 +761,90 @@ class ShellReader {
       return braced(text.substr(begin + 1, at - begin - 2), is_list);
     }
     at = std::max(begin + 1, end_of_name(text, begin));
-    if (text[begin] == '#') return {std::to_string(variable("@").size())};
-    if (text[begin] == '@' || text[begin] == '*') {
-      is_list = true;
-      return variable("@");
-    }
-    return variable(std::string(text.substr(begin, at - begin)));
+    return braced(text.substr(begin, at - begin), is_list);
   }
 
   /// "${NAME:-default}" without its braces.
   Fields braced(std::string_view inner, bool& is_list) {
-    if (inner.starts_with("#") && inner.ends_with("[@]"))
-      return {std::to_string(variable(std::string(inner.substr(1, inner.size() - 4))).size())};
+    const Nesting level(depth_);
+    if (level.is_too_deep()) return {};
+    if (inner.starts_with("#") && inner.size() > 1) {  // how many fields or characters
+      const Fields counted = braced(inner.substr(1), is_list);
+      return {
+          std::to_string(std::exchange(is_list, false) ? counted.size() : joined(counted).size())};
+    }
+    const bool is_indirect = inner.starts_with("!");
+    if (is_indirect) inner.remove_prefix(1);
     const std::size_t end = end_of_name(inner, 0);
-    const std::string name(inner == "@" || inner == "*" ? "@" : inner.substr(0, end));
+    std::string name(inner == "@" || inner == "*" ? "@" : inner.substr(0, end));
+    if (is_indirect) name = joined(variable(name));
     std::string_view rest = inner.substr(end);
     is_list = rest.starts_with("[@]") || rest.starts_with("[*]") || name == "@";
-    if (is_list && (rest.size() <= 3 || rest.find_first_of("+-") <= 4)) return variable(name);
+    Fields value = inner == "#" ? Fields{std::to_string(variable("@").size())} : variable(name);
+    if (is_list && (rest.size() <= 3 || rest.find_first_of("+-") <= 4)) return value;
     if (rest.starts_with("[0]")) rest.remove_prefix(3);
     const bool tests_empty = rest.starts_with(":");
     const std::string_view operation = tests_empty ? rest.substr(1) : rest;
-    Fields value = variable(name);
-    if (value.size() > 1 && operation.empty()) value.resize(1);
-    if (operation.empty() || operation[0] == '?') return value;
-    if (operation.size() == 3 && operation.starts_with("//")) {  // "${TOKENS//_}": without "_"
-      for (std::string& text : value) std::erase(text, operation[2]);
-      return value;
+    if (value.size() > 1 && !is_list) value.resize(1);
+    if (operation.empty() || operation[0] == '?' || inner == "#") return value;
+    if (std::string_view("-=+").find(operation[0]) != std::string_view::npos) {
+      const bool has_value = !value.empty() && !(tests_empty && value[0].empty());
+      if (has_value != (operation[0] == '+')) return value;
+      Fields other{text_of(operation.substr(1))};
+      if (operation[0] == '=') variables_[name] = other;
+      return other;
     }
-    if (std::string_view("-=+").find(operation[0]) == std::string_view::npos) {
-      const std::string text = "${" + std::string(inner) + "}";
-      note(line_, text + " is not followed: write its value");
-      return {text};  // of which no option can be read
+    if (value.empty() || is_unknown(value[0])) return value;
+    const auto result = is_list || is_indirect ? std::nullopt : edited(value[0], rest);
+    if (result) return {*result};
+    const std::string text = (is_indirect ? "${!" : "${") + std::string(inner) + "}";
+    note(line_, text + " is not followed: write its value");
+    return {text};  // of which no option can be read
+  }
+
+  /// `text` as "%.json", "##*/", "/a/b", ":0:3" or "^^" make it; none where that is not followed.
+  std::optional<std::string> edited(const std::string& text, std::string_view operation) {
+    const char kind = operation[0];
+    const bool is_double = operation.size() > 1 && operation[1] == kind;
+    const std::string_view rest = operation.substr(is_double ? 2 : 1);
+    expanded_ += text.size() * text.size() / 64;  // of matches, each of which reads up to all of it
+    if (expanded_ > most_expanded) return std::nullopt;
+    if (kind == '#' || kind == '%') return trimmed(text, kind, is_double, text_of(rest));
+    const std::size_t part = std::min(rest.find(kind), rest.size());
+    const std::string_view first = rest.substr(0, part),
+                           second = rest.substr(std::min(part + 1, rest.size()));
+    if (kind == ':') {
+      const long size = std::ssize(text);
+      const auto offset = Arithmetic(with_values(first)).value();
+      const long length = Arithmetic(with_values(second)).value().value_or(size);
+      if (!offset) return std::nullopt;
+      const long begin = *offset < 0 ? size + *offset : *offset;
+      if (begin < 0 || begin > size) return "";
+      const long end = std::clamp(length < 0 ? size + length : begin + length, begin, size);
+      return std::string(text.begin() + begin, text.begin() + end);
     }
-    const bool has_value =
-        variables_.contains(name) && (!tests_empty || (!value.empty() && !value[0].empty()));
-    if (has_value != (operation[0] == '+')) return value;
-    const Nesting level(depth_);
-    if (level.is_too_deep()) return {};
-    Fields other{text_of(operation.substr(1))};
-    if (operation[0] == '=') variables_[name] = other;
-    return other;
+    std::string result;
+    if (kind == '/' && !rest.starts_with("#") && !rest.starts_with("%")) {
+      const std::string pattern = text_of(first), other = text_of(second);
+      // Without "*" a match has at most the characters of the pattern.
+      const bool is_short = pattern.find('*') == std::string::npos;
+      if (!is_short && text.size() > longest_searched) return std::nullopt;
+      bool is_done = pattern.empty();
+      for (std::size_t at = 0; at < text.size();) {
+        const std::string next = text.substr(at, is_short ? pattern.size() : text.size());
+        const std::size_t left = is_done ? next.size() : trimmed(next, '#', true, pattern).size();
+        const std::size_t matched = next.size() - left;
+        result += matched > 0 ? other : next.substr(0, 1);
+        at += std::max<std::size_t>(matched, 1);
+        is_done = is_done || (matched > 0 && !is_double);
+      }
+      return result;
+    }
+    if ((kind != '^' && kind != ',') || !is_double || !rest.empty()) return std::nullopt;
+    std::ranges::transform(text, std::back_inserter(result), [&](unsigned char c) {
+      return static_cast<char>(kind == '^' ? std::toupper(c) : std::tolower(c));
+    });
+    return result;
   }
 
   /// `sum` with variables, bare or after "$", replaced by their values.
@@ -734,8 +869,8 @@ class ShellReader {
     return text;
   }
 
-  /// Evaluates "[ a -eq b ]": comparisons joined by && and ||; unknown tests are false.
-  static bool truth_of(const Fields& words) {
+  /// Evaluates "[ a -eq b ]": comparisons joined by && and ||.
+  bool truth_of(const Fields& words) {
     const bool has_bracket = words.back() == "]" || words.back() == "]]";
     Fields terms(words.begin() + 1, words.end() - (has_bracket ? 1 : 0));
     bool truth = true;
@@ -753,8 +888,10 @@ class ShellReader {
     }
   }
 
-  static bool comparison(const Fields& terms) {
+  bool comparison(const Fields& terms) {
     if (terms.empty()) return false;
+    const bool is_of_file = terms.size() == 2 && is_one_of(terms[0], {"-e", "-f", "-d", "-s"});
+    if (is_of_file || std::ranges::any_of(terms, is_unknown)) return decide(terms);
     if (terms[0] == "-z") return terms.size() < 2 || terms[1].empty();
     if (terms[0] == "-n") return terms.size() > 1 && !terms[1].empty();
     if (terms.size() == 1) return !terms[0].empty() && terms[0][0] != '-';
@@ -762,8 +899,8 @@ class ShellReader {
     const bool lacks_left = terms.size() == 2;
     const std::string left = lacks_left ? "" : terms[0], operation = terms[lacks_left ? 0 : 1];
     const std::string right = lacks_left ? terms[1] : terms.size() > 2 ? terms[2] : "";
-    if (operation == "=" || operation == "==") return fnmatch(right.c_str(), left.c_str(), 0) == 0;
-    if (operation == "!=") return fnmatch(right.c_str(), left.c_str(), 0) != 0;
+    if (operation == "=" || operation == "==") return matches(right, left);
+    if (operation == "!=") return !matches(right, left);
     const auto a = Arithmetic(left).value(), b = Arithmetic(right).value();
     if (!a || !b) return false;
     return (operation == "-eq" && *a == *b) || (operation == "-ne" && *a != *b) ||
@@ -803,6 +940,7 @@ class ShellReader {
     }
     std::vector<LaunchSetting> settings = std::exchange(launcher_, outer);
     if (std::ranges::none_of(words, starts_program)) return;
+    ++num_programs_;
     for (std::size_t i = of_launcher; i < words.size(); ++i) {
       const std::string& word = words[i];
       const std::size_t equals = word.find('=');
@@ -836,21 +974,45 @@ class ShellReader {
   std::vector<ShellToken> tokens_;
   std::size_t at_ = 0;
   int first_line_ = 1, line_ = 1, depth_ = 0;
-  std::size_t expanded_ = 0;  ///< bytes, of all words so far
+  int num_loops_ = 0;  ///< around the statement
+  bool is_function_ =
+      false;  ///< the next "{ … }", which is read where it stands: what it shifts are arguments of its own
+  std::vector<std::pair<bool, Fields>>
+      groups_;  ///< "{ … }" around the statement, and the arguments before them
+  int num_turns_ = 0, num_programs_ = 0;
+  std::string leaves_;  ///< "break" or "continue", up to the end of the turn
+  std::size_t assumed_;
+  std::vector<LaunchTest> tests_;
+  std::map<std::string, Fields> given_;  ///< variables of the call
+  std::size_t expanded_ = 0;             ///< bytes, of all words so far
   std::map<std::string, Fields> variables_;
   std::vector<LaunchSetting> directives_;
   std::vector<LaunchSetting> launcher_;  ///< of the srun or mpirun whose program is read
   std::vector<LaunchSetting> program_;   ///< of the one with the most of its own
   std::string program_name_;
   std::vector<std::string> notes_;
+  std::vector<std::pair<int, std::string>> unknown_commands_;  ///< by line
 };
 
 }  // namespace
 
 LaunchSettings read_launch_script(const SourceText& source, const std::string& arguments) {
-  ShellReader reader(source, arguments);
-  reader.run(source.text, 1);
-  return reader.result();
+  const auto read = [&](std::size_t assumed) {
+    ShellReader reader(source, arguments, assumed);
+    reader.run(source.text, 1);
+    return reader.result();
+  };
+  LaunchSettings found = read(0);
+  found.tests.resize(std::min(found.tests.size(), most_tests));
+  for (LaunchTest& test : found.tests) {
+    const LaunchSettings other = read(static_cast<std::size_t>(&test - found.tests.data()) + 1);
+    for (const auto& settings : {found.settings, other.settings})
+      for (const LaunchSetting& each : settings)
+        if ((found.find(each.key) == nullptr) != (other.find(each.key) == nullptr) ||
+            found.text(each.key) != other.text(each.key))
+          test.keys.insert(each.key);
+  }
+  return found;
 }
 
 }  // namespace windtunnel

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -326,6 +327,41 @@ void set_edge_stages(LaunchScenario& scenario) {
   scenario.set("/parallel/stage_layers", JsonValue(layers));
 }
 
+/// MindSpeed's --num-layer-list "4,4,3", and --noop-layers "0,15": layers of --num-layers, counted from 0, that do nothing, so that the others need not
+/// share the stages evenly. The list has no effect then (mindspeed_llm).
+void set_uneven_stages(LaunchScenario& scenario) {
+  const auto numbers = [&](const char* key) {
+    return LayerPattern("[" + scenario.text(key) + "]").value();
+  };
+  std::vector<int> parts = numbers("num-layer-list");
+  if (const std::string noops = scenario.text("noop-layers"); !noops.empty()) {
+    const int layers = scenario.at("/model/layers", 0);
+    const int stages = scenario.at("/parallel/pipeline", 1);
+    const bool folds = scenario.is_on(
+        "schedules-method");  // dualpipev: two parts to a stage, the first and the last to the first
+    const int num_parts = stages * (folds ? 2 : scenario.at("/parallel/virtual_pipeline", 1));
+    if (layers < 1 || num_parts < 1 || layers % num_parts != 0)
+      return scenario.warn("noop-layers " + noops + " is not used: the stages of " +
+                           std::to_string(layers) + " layers cannot be told");
+    parts.assign(static_cast<std::size_t>(num_parts), layers / num_parts);
+    for (const int layer : numbers("noop-layers"))
+      if (layer >= 0 && layer < layers)
+        --parts[static_cast<std::size_t>(layer / (layers / num_parts))];
+    for (auto stage = parts.begin(); folds && stages < std::ssize(parts); ++stage) {
+      *stage += parts.back();
+      parts.pop_back();
+    }
+    scenario.set("/model/layers", std::accumulate(parts.begin(), parts.end(), 0));
+  }
+  if (parts.size() < 2) return;
+  std::string layout = "E";
+  for (const int part : parts) layout += (part > 0 ? "t*" + std::to_string(part) : "") + "|";
+  layout.back() = ',';
+  if (const int depths = scenario.at("/model/mtp_layers", 0); depths > 0)
+    layout += "m*" + std::to_string(depths);
+  scenario.set("/parallel/stage_layers", layout + "L");
+}
+
 /// Release 0 of its profile is Megatron-LM with its own scripts; later ones have the settings of Megatron-Bridge's recipes (gradients in bf16, Transformer
 /// Engine's cross entropy, DeepEP), which no script has that does not ask for them.
 constexpr const char* megatron_core = "megatron-core-2026@0";
@@ -440,6 +476,7 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   set_latent_attention(scenario);
   set_edge_stages(scenario);
   set_dense_layers(scenario, software == megatron_deepspeed);
+  set_uneven_stages(scenario);
   set_expert_parallelism(scenario, software == megatron_deepspeed);
   if (!scenario.has("/training/micro_batch"))
     scenario.note("the file does not say the microbatch: 1 sample is assumed");
