@@ -149,20 +149,26 @@ void free_beside_others(ReportHandle* handle) {
   delete handle;
 }
 
+/// SimGrid's clock is never reset.
+std::unique_ptr<Engine> make_only_simgrid(const Network& network) {
+  static std::atomic<bool> was_made = false;
+  if (was_made.exchange(true))
+    throw UnsupportedError({{{},
+                             {},
+                             "engine simgrid simulates once in a process, and has done so",
+                             "take native, or a new process"}});
+  return make_simgrid_engine(network);
+}
+
 std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, const py::dict& values,
                                               const std::string& engine, bool timeline,
                                               std::uint64_t seed) {
   return beside_others([&, settings = settings_of(values)] {
     std::shared_ptr<ReportHandle> result(new ReportHandle, free_beside_others);
     result->scenario = with_neighbours(handle.read(settings, seed, LeftToCaller::neighbours));
-    static std::atomic<bool> simgrid_has_run = false;
-    if (engine == "simgrid" && simgrid_has_run.exchange(true))
-      throw UnsupportedError({{{},
-                               {},
-                               "engine simgrid simulates once in a process, and has done so",
-                               "take native, or a new process"}});
-    result->simulation = simulate(result->scenario,
-                                  {.make_engine = engine_named(engine), .keep_timeline = timeline});
+    const MakeEngine make_engine = engine == "simgrid" ? make_only_simgrid : engine_named(engine);
+    result->simulation =
+        simulate(result->scenario, {.make_engine = make_engine, .keep_timeline = timeline});
     if (!handle.library().errors.regimes.empty())
       add_interval(result->scenario, handle.library().errors, result->simulation.report);
     return result;

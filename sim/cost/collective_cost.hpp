@@ -115,9 +115,9 @@ Bytes tree_chunk(int nics);
 /// NCCL's algorithms over N nodes with n members, r a node, for an all-reduce of S:
 ///   ring       2 (n-1)/n S leave a node, ring_all_reduce_latency(); in a node a ring
 ///   tree       two binary trees of nodes, a chain through the members of each: S, 1.5 S or 2 S leave a node of 2, 3 or more; 2 log2 N hops
-///              between nodes and 2 (r-1) inside, each with a tree_chunk() at the rate there; in a node 2 S at the ring's bus bandwidth. Of a
-///              chunk as much leaves a node in a hop as of S on the way up or down: of two nodes half, of three 3/4
-///   NVLS tree  where switches reduce in the node: as much leaves it; 2 log2 N hops with as much of its nvls_chunks(), and those that fill the node;
+///              between nodes and 2 (r-1) inside, each with a tree_chunk() at the rate there; in a node 2 S at the ring's bus bandwidth. In
+///              one hop a node sends half a chunk (2 nodes), 3/4 of one (3) or a whole one
+///   NVLS tree  where switches reduce in the node: as much leaves it; 2 log2 N hops with the same part of its nvls_chunks(), and those that fill the node;
 ///              each round of chunks takes NICs as many handshakes as the switch
 ///   LL, LL128  rings and trees of small payloads: twice and 16/15 of the bytes, a flag beside each word or each 120 bytes; as long as the
 ///              tuner reckons (tuner_choices())

@@ -191,7 +191,7 @@ class ClassFinder {
            link_kind_.count;
   }
 
-  /// One round. Where a kind has as many classes as before they are the same ones, and what only they tell apart need not be looked at
+  /// One round. Where a kind has as many classes as before they are the same ones, and what differs by them alone need not be split
   /// again.
   void split() {
     if (has_changed(path_kind_, link_kind_.count)) split_paths();

@@ -13,7 +13,7 @@
 namespace windtunnel::detail {
 
 /// The events to come: the earliest first, and in the order of asking among those of equal times. Time does not go back: what is asked
-/// for before the time of the last event taken, as rounding may have it, gets that time.
+/// for before the time of the last event taken, which rounding can cause, gets that time.
 ///
 /// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster algorithms for the shortest path problem", J. ACM 37, 1990). Positive times
 /// compare as their bits do. An event waits in the bucket of the highest digit, of four bits, in which its time differs from that of
@@ -56,7 +56,7 @@ class EventQueue {
 
   struct Bucket {
     std::vector<Event> events;   ///< in the order of asking
-    std::uint64_t earliest = 0;  ///< of their times, as bits; if any
+    std::uint64_t earliest = 0;  ///< time of these events, as bits; if there are any
   };
 
   static std::uint64_t key_of(const Event& event) {
@@ -83,7 +83,7 @@ class EventQueue {
     return digit * num_digits + static_cast<std::size_t>(std::countr_zero(values_[digit]));
   }
 
-  /// The earliest bucket is given out, among them those that are due next.
+  /// Moves the events of the earliest bucket to lower buckets, and those that are due next to due_.
   void refill() {
     due_.clear();
     num_taken_ = 0;
@@ -100,7 +100,7 @@ class EventQueue {
   std::array<std::uint32_t, num_digits> values_{};  ///< by digit: the bits of those with events
   std::uint32_t digits_ = 0;                        ///< the bits of those with events
   std::vector<Event> due_;                          ///< those of time last_
-  std::size_t num_taken_ = 0;                       ///< of them
+  std::size_t num_taken_ = 0;                       ///< events of due_ that were taken
   std::uint64_t last_ = 0;                          ///< time of the last one taken, as bits
   std::uint64_t next_ = 0;                          ///< time of the earliest, as bits
   std::size_t size_ = 0;

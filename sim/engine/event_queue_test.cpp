@@ -22,7 +22,7 @@ struct Load {
 
 /// True if the queue gives events in the order of time, then of asking: that of the library's heap of pairs.
 bool is_in_order(const Load& load, unsigned seed) {
-  using Asked = std::pair<Seconds, int>;  // when, and the how manieth
+  using Asked = std::pair<Seconds, int>;  // time, and number
   std::mt19937 random(seed);
   std::priority_queue<Asked, std::vector<Asked>, std::greater<>> plain;
   EventQueue<int> queue;

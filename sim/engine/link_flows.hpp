@@ -39,19 +39,19 @@ std::vector<std::vector<LinkId>> binding_links(const Network& network);
 
 namespace detail {
 
-/// What every start and end of a flow asks of its paths, close together in memory.
+/// Rates and binding links of all paths, packed for the start and end of flows.
 class PathTable {
  public:
   explicit PathTable(const Network& network);
-  /// Of a flow that has its links to itself: that of the slowest. Infinite when neither path has a link.
+  /// Rate of a flow that has its links to itself: that of the slowest link. Infinite when neither path has one.
   BytesPerSecond rate(PathId up, PathId down) const {
     return std::min(row(up).rate, row(down).rate);
   }
-  /// Those that can limit a flow.
+  /// Links of the path that can limit a flow.
   std::span<const LinkId> links(PathId path) const {
     return {links_.data() + row(path).first, row(path).num_links};
   }
-  /// The most links of a flow.
+  /// Upper bound on the links of a flow: twice those of the longest path.
   std::size_t most_links() const;
 
  private:

@@ -51,7 +51,7 @@ struct FittedNumber {
   /// True if the source names the set among those it was fitted on: before any "never fitted on".
   bool is_fitted_on(const std::string& set) const;
 };
-/// Fitted numbers of a file of a kind ("platform") and of what it extends, and of all files of a scenario.
+/// Fitted numbers among the sources of a file of this kind ("platform"), named after the file that states each; and of all files of a scenario.
 std::vector<FittedNumber> fitted_numbers(const std::map<std::string, Source>& sources,
                                          const std::string& kind);
 std::vector<FittedNumber> fitted_numbers(const Scenario& scenario);

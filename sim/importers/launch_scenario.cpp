@@ -364,7 +364,8 @@ void LaunchScenario::judge(const LaunchTest& test, const JsonValue& meanings) {
                        test.variable.empty() ? "write the branch that is taken in place of the test"
                                              : "give --args \"" + test.variable + "=VALUE\"");
   if (!test.keys.empty() && (is_unknown(test.text) || !translated.empty()))
-    note(line + test.text + " is taken as false, on which depends " + listed(test.keys));
+    note(line + "the test \"" + test.text + "\" is taken as false; it decides " +
+         listed(test.keys));
 }
 
 /// The vocabulary whose name is in the options of the tokenizer, in paths, or in the name of the file.

@@ -192,7 +192,7 @@ class Arithmetic {
   /// Operators of one level, from the left; factors below the last.
   std::optional<long> operation(std::size_t level) {
     static const std::vector<std::vector<std::string_view>> levels{
-        {"==", "!="}, {"<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/", "%"}};
+        {"||"}, {"&&"}, {"==", "!="}, {"<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/", "%"}};
     if (level == levels.size()) return factor();
     std::optional<long> left = operation(level + 1);
     while (left) {
@@ -202,7 +202,9 @@ class Arithmetic {
       const std::optional<long> right = operation(level + 1);
       if (!right || ((*sign == "/" || *sign == "%") && *right == 0)) return std::nullopt;
       const long a = *left, b = *right;
-      left = counted(*sign == "=="   ? a == b
+      left = counted(*sign == "||"   ? a != 0 || b != 0
+                     : *sign == "&&" ? a != 0 && b != 0
+                     : *sign == "==" ? a == b
                      : *sign == "!=" ? a != b
                      : *sign == "<=" ? a <= b
                      : *sign == ">=" ? a >= b
@@ -217,6 +219,10 @@ class Arithmetic {
     return left;
   }
   std::optional<long> factor() {
+    if (takes("!")) {
+      const std::optional<long> negated = factor();
+      return negated ? std::optional<long>(*negated == 0) : std::nullopt;
+    }
     if (takes("(")) {
       ++depth_;
       const std::optional<long> inner = choice();
@@ -436,12 +442,18 @@ class ShellReader {
 
   bool sum_is_true(bool active) {
     std::string sum;
-    for (at_ += 2; !at_end() && !(is_operator(")") && is_operator_at(at_ + 1, ")")); ++at_)
+    int depth = 0;
+    for (at_ += 2; !at_end() && (depth > 0 || !is_operator(")") || !is_operator_at(at_ + 1, ")"));
+         ++at_) {
+      if (is_operator("(")) ++depth;
+      if (is_operator(")")) --depth;
       sum += token().text;
+    }
     at_ = std::min(at_ + 2, tokens_.size());
     if (!active) return false;
     sum = with_values(sum);
-    return is_unknown(sum) ? decide({sum}) : Arithmetic(sum).value().value_or(0) != 0;
+    const auto value = is_unknown(sum) ? std::nullopt : Arithmetic(sum).value();
+    return value ? *value != 0 : decide({is_unknown(sum) ? sum : as_written(sum)});
   }
 
   /// The truth of a test whose outcome cannot be known, which is the same in all turns of a loop.
@@ -740,6 +752,12 @@ class ShellReader {
     return "$(" + std::string(command.substr(0, end)) + ")";
   }
 
+  /// A sum that is not followed, cut where it is long.
+  static std::string as_written(const std::string& sum) {
+    constexpr std::size_t most = 60;
+    return "$((" + (sum.size() > most ? sum.substr(0, most) + "…" : sum) + "))";
+  }
+
   /// The value of the parameter, command or sum at text[at] == '$'; moves `at` beyond it.
   Fields parameter(std::string_view text, std::size_t& at, bool& is_list) {
     const std::size_t begin = at + 1;
@@ -754,7 +772,7 @@ class ShellReader {
       if (const std::size_t part = sum.find('$'); is_unknown(sum))
         return {sum.substr(part, end_of_group(sum, part + 1) - part)};
       const std::optional<long> value = Arithmetic(sum).value();
-      return value ? Fields{std::to_string(*value)} : Fields{};
+      return {value ? std::to_string(*value) : as_written(sum)};
     }
     if (text[begin] == '{') {
       at = end_of_group(text, begin);
@@ -890,8 +908,13 @@ class ShellReader {
 
   bool comparison(const Fields& terms) {
     if (terms.empty()) return false;
-    const bool is_of_file = terms.size() == 2 && is_one_of(terms[0], {"-e", "-f", "-d", "-s"});
-    if (is_of_file || std::ranges::any_of(terms, is_unknown)) return decide(terms);
+    const bool is_of_file = terms.size() == 2 && terms[0].size() == 2 && terms[0][0] == '-' &&
+                            !is_one_of(terms[0], {"-z", "-n"});
+    const bool is_comparison =
+        terms.size() < 3 ||
+        is_one_of(terms[1], {"=", "==", "!=", "-eq", "-ne", "-gt", "-ge", "-lt", "-le"});
+    if (is_of_file || !is_comparison || std::ranges::any_of(terms, is_unknown))
+      return decide(terms);
     if (terms[0] == "-z") return terms.size() < 2 || terms[1].empty();
     if (terms[0] == "-n") return terms.size() > 1 && !terms[1].empty();
     if (terms.size() == 1) return !terms[0].empty() && terms[0][0] != '-';

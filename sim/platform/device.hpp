@@ -18,8 +18,7 @@ enum class Evidence { measured, datasheet, fitted, assumed };
 struct Source {
   Evidence evidence = Evidence::assumed;
   std::string text;
-  std::string
-      file;  ///< path of that which says so, as it was read; of a file that extends it the same
+  std::string file;  ///< that states the number, also when another file extends it
 };
 
 /// Smooth efficiency of a matrix product on this GPU (sim/cost/kernel_cost.hpp has the formula).

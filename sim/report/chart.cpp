@@ -60,10 +60,12 @@ struct MarkUnit {
   const char* name;
   double factor;
 };
-std::string scaled_mark(double mark, int digits, const std::vector<MarkUnit>& units) {
+std::string scaled_mark(double mark, int digits, double unit_of,
+                        const std::vector<MarkUnit>& units) {
+  if (unit_of == 0) unit_of = mark;
   if (mark == 0) return "0";
   const auto fits = [&](const MarkUnit& unit) {
-    return std::abs(mark) >= unit.factor * (1 - rounding);
+    return std::abs(unit_of) >= unit.factor * (1 - rounding);
   };
   const auto found = std::ranges::find_if(units, fits);
   const MarkUnit& unit = found == units.end() ? units.back() : *found;
@@ -254,7 +256,7 @@ class ChartDrawing {
     std::vector<double> marks =
         axis.marks.empty() ? round_marks(axis.low, axis.high, axis.is_logarithmic) : axis.marks;
     if (axis.is_count) std::erase_if(marks, [](double mark) { return mark != std::round(mark); });
-    const std::vector<std::string> texts = mark_texts(marks, axis.text);
+    const std::vector<std::string> texts = mark_texts(marks, axis.text, axis.is_logarithmic);
     for (std::size_t i = 0; i < marks.size(); ++i)
       all.push_back({marks[i], from + length * axis.position(marks[i]), texts[i]});
     return all;
@@ -328,7 +330,7 @@ class ChartDrawing {
 
 }  // namespace
 
-std::string number_mark(double mark, int digits) {
+std::string number_mark(double mark, int digits, double /*unit_of*/) {
   constexpr double thousand = 1e3, million = 1e6, most = 1e12;
   const bool has_whole = std::abs(mark) >= 1 && std::abs(mark) < most;
   const int whole = has_whole ? static_cast<int>(std::log10(std::abs(mark))) + 1 : 0;
@@ -341,29 +343,36 @@ std::string number_mark(double mark, int digits) {
   return text;
 }
 
-std::string percent_mark(double mark, int digits) { return number_mark(mark, digits) + " %"; }
-
-std::string seconds_mark(double mark, int digits) {
-  return scaled_mark(mark, digits, {{" s", 1}, {" ms", 1e-3}, {" us", 1e-6}});
+std::string percent_mark(double mark, int digits, double /*unit_of*/) {
+  return number_mark(mark, digits) + " %";
 }
 
-std::string bytes_mark(double mark, int digits) {
+std::string seconds_mark(double mark, int digits, double unit_of) {
+  return scaled_mark(mark, digits, unit_of, {{" s", 1}, {" ms", 1e-3}, {" us", 1e-6}});
+}
+
+std::string bytes_mark(double mark, int digits, double unit_of) {
   return scaled_mark(
-      mark, digits,
+      mark, digits, unit_of,
       {{" TiB", 0x1p40}, {" GiB", 0x1p30}, {" MiB", 0x1p20}, {" KiB", 0x1p10}, {" B", 1}});
 }
 
-std::string rate_mark(double mark, int digits) {
+std::string rate_mark(double mark, int digits, double unit_of) {
   return scaled_mark(
-      mark, digits, {{" TB/s", 1e12}, {" GB/s", 1e9}, {" MB/s", 1e6}, {" kB/s", 1e3}, {" B/s", 1}});
+      mark, digits, unit_of,
+      {{" TB/s", 1e12}, {" GB/s", 1e9}, {" MB/s", 1e6}, {" kB/s", 1e3}, {" B/s", 1}});
 }
 
-std::vector<std::string> mark_texts(const std::vector<double>& marks, MarkText text) {
+std::vector<std::string> mark_texts(const std::vector<double>& marks, MarkText text,
+                                    bool is_logarithmic) {
+  double largest = 0;
+  for (const double mark : marks) largest = std::max(largest, std::abs(mark));
   constexpr int least_digits = 3, most_digits = 15;
   std::vector<std::string> texts;
   for (int digits = least_digits; digits <= most_digits; ++digits) {
     texts.clear();
-    for (const double mark : marks) texts.push_back(text(mark, digits));
+    for (const double mark : marks)
+      texts.push_back(text(mark, digits, is_logarithmic ? 0 : largest));
     if (std::ranges::adjacent_find(texts) == texts.end()) break;
   }
   return texts;

@@ -7,16 +7,18 @@
 
 namespace windtunnel {
 
-/// A mark of an axis as text, with so many significant digits.
-using MarkText = std::string (*)(double mark, int digits);
-std::string number_mark(double mark, int digits);   ///< "0.25", "10,000", "1.5 M", "1e-6"
-std::string percent_mark(double mark, int digits);  ///< of a percentage: "40 %"
+/// A mark of an axis as text, with `digits` significant digits, in the unit that suits `unit_of`; 0: the mark itself.
+using MarkText = std::string (*)(double mark, int digits, double unit_of);
+std::string number_mark(double mark, int digits,
+                        double unit_of = 0);  ///< "0.25", "10,000", "1.5 M", "1e-6"
+std::string percent_mark(double mark, int digits, double unit_of = 0);  ///< of a percentage: "40 %"
 /// Each in the unit that suits it: "250 ms", "2 s"; "16 MiB"; "25 GB/s".
-std::string seconds_mark(double mark, int digits);
-std::string bytes_mark(double mark, int digits);
-std::string rate_mark(double mark, int digits);
+std::string seconds_mark(double mark, int digits, double unit_of = 0);
+std::string bytes_mark(double mark, int digits, double unit_of = 0);
+std::string rate_mark(double mark, int digits, double unit_of = 0);
 /// The marks as text, with as few digits as tell each from the next, and at least three.
-std::vector<std::string> mark_texts(const std::vector<double>& marks, MarkText text);
+std::vector<std::string> mark_texts(const std::vector<double>& marks, MarkText text,
+                                    bool is_logarithmic);
 
 /// A scale from `low` to `high`.
 struct ChartAxis {

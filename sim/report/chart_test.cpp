@@ -24,8 +24,8 @@ TEST_CASE("numbers at an axis are short, amounts have the unit that suits them")
 }
 
 TEST_CASE("marks have as many digits as tell them apart") {
-  CHECK(mark_texts({0, 0.5, 1}, number_mark) == std::vector<std::string>{"0", "0.5", "1"});
-  CHECK(mark_texts({15.282, 15.284}, seconds_mark) ==
+  CHECK(mark_texts({0, 0.5, 1}, number_mark, false) == std::vector<std::string>{"0", "0.5", "1"});
+  CHECK(mark_texts({15.282, 15.284}, seconds_mark, false) ==
         std::vector<std::string>{"15.282 s", "15.284 s"});
 }
 

@@ -147,7 +147,7 @@ std::string axis(double most, MarkText text) {
   std::string svg = "<svg class=\"axis\" height=\"24\" aria-hidden=\"true\">";
   std::vector<double> marks = axis_from_zero({most}).marks;
   std::erase_if(marks, [most](double mark) { return mark > most * (1 + rounding); });
-  const std::vector<std::string> texts = mark_texts(marks, text);
+  const std::vector<std::string> texts = mark_texts(marks, text, false);
   for (std::size_t i = 0; i < marks.size(); ++i) {
     const double place = marks[i] / most;
     const std::string x = fixed_text(std::min(1.0, place) * percent, 2) + "%";

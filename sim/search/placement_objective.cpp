@@ -226,7 +226,7 @@ class PlacementTables {
     return {&type, position_matters ? place.gpus : std::vector<int>{}};
   }
 
-  /// Every stage on every kind of place: as the plan has them, and for the rest with two devices changing places.
+  /// Every stage on every kind of place: as the plan has them; for other kinds, after two tensor groups change places.
   void fill_works() {
     for (int s = 0; s < num_units(); ++s) {
       const Kind kind = kind_of(s);

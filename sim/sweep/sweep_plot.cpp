@@ -294,7 +294,8 @@ const std::array panels{
           [](const PlotPoint& point) {
             return std::optional(Bytes{figure(point.row->content, "memory_max_bytes")} / 1_GiB);
           },
-          no_ends, [](double mark, int digits) { return number_mark(mark, digits) + " GiB"; }},
+          no_ends,
+          [](double mark, int digits, double) { return number_mark(mark, digits) + " GiB"; }},
 };
 
 /// Numbers run to the right and the quantity up; points with names stand below each other, their quantity to the right.

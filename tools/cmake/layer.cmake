@@ -55,7 +55,7 @@ endif()
 # Compiling all files of a layer as one parses our own headers once, which halves a first build; each change then compiles
 # all. So that is off where ccache is there, as on a machine where things are changed.
 option(WINDTUNNEL_UNITY "Compile files of a layer together" ${precompile_by_default})
-set(files_at_once 32)
+set(files_at_once 32)  # more than any layer has
 if(WINDTUNNEL_UNITY)
   # Names of one file may be those of another's variables.
   target_compile_options(windtunnel_build_options INTERFACE $<$<CXX_COMPILER_ID:GNU,Clang>:-Wno-shadow> $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>)

@@ -228,7 +228,7 @@ def codec(tensor=None, synthetic=None, rows=0, columns=0, codecs=(), feedback=0,
         except InputError as error:
             if folder is None:
                 raise
-            raise InputError(str(error).replace(tensor, "array"), [{**each, "file": each["file"].replace(tensor, "array")} for each in error.problems]) from None
+            raise type(error)(str(error).replace(tensor, "array"), [{**each, "file": each["file"].replace(tensor, "array")} for each in error.problems]) from None
         if folder is not None:
             result["tensor"]["source"] = "array"
         return result
