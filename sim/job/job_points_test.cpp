@@ -17,7 +17,8 @@ JobPoint point(double days, double cost, double factor = 1) {
   point.result = JobResult{};
   point.result->days = within(days, factor);
   point.result->cost = within(cost, factor);
-  point.result->job.block.price.emplace().currency = "USD";
+  point.result->job.block.price = JobBlock::Price{};
+  point.result->job.block.price->currency = "USD";
   return point;
 }
 

@@ -232,10 +232,10 @@ DataGroup StageCostTable::described(const PlanDevice& d, GroupKind kind, AxisNam
     gpus.insert(gpus.end(), member.gpus.begin(), member.gpus.begin() + taking_part);
   }
   group.nodes = static_cast<int>(members_by_node.size());
-  // A device's cost is worked out with the links of its own type of node: those of another may have other GPUs.
+  // A device's cost is worked out with the links of its own type of node, which may have fewer GPUs than another.
   const NodeType* const own = &in_->platform->type_of(d.node);
   for (const auto& [node, gpus] : members_by_node)
-    if (&in_->platform->type_of(node) == own && gpus.size() > group.gpus_in_node.size())
+    if (std::ranges::max(gpus) < own->gpus && gpus.size() > group.gpus_in_node.size())
       group.gpus_in_node = gpus;
   return group;
 }
