@@ -73,6 +73,8 @@ TEST_CASE("sums of a launch script compare and choose") {
   std::string nested = "1";
   for (int i = 0; i < 20000; ++i) nested += " ? 1";
   CHECK(sum(nested).starts_with("x=$((1 ? 1 ? 1"));
+  CHECK(sum("!0 + !N") == "x=1");
+  CHECK(sum(std::string(1000000, '!')).starts_with("x=$((!!!"));
   CHECK(said("if (( N * 2 >= 8 )); then X=1; fi\npython t.py --x ${X:-0}\n", "N=4") == "x=1");
 }
 

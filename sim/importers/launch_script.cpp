@@ -220,7 +220,9 @@ class Arithmetic {
   }
   std::optional<long> factor() {
     if (takes("!")) {
+      if (++depth_ > deepest_nesting) return std::nullopt;
       const std::optional<long> negated = factor();
+      --depth_;
       return negated ? std::optional<long>(*negated == 0) : std::nullopt;
     }
     if (takes("(")) {
@@ -1029,8 +1031,8 @@ LaunchSettings read_launch_script(const SourceText& source, const std::string& a
   found.tests.resize(std::min(found.tests.size(), most_tests));
   for (LaunchTest& test : found.tests) {
     const LaunchSettings other = read(static_cast<std::size_t>(&test - found.tests.data()) + 1);
-    for (const auto& settings : {found.settings, other.settings})
-      for (const LaunchSetting& each : settings)
+    for (const LaunchSettings* run : std::initializer_list<const LaunchSettings*>{&found, &other})
+      for (const LaunchSetting& each : run->settings)
         if ((found.find(each.key) == nullptr) != (other.find(each.key) == nullptr) ||
             found.text(each.key) != other.text(each.key))
           test.keys.insert(each.key);
