@@ -31,7 +31,7 @@ namespace {
 
 class HeapEngine final : public Engine {
  public:
-  explicit HeapEngine(const Network& network) : paths_(network) {}
+  explicit HeapEngine(const Network& network) : paths_(network, network.paths()) {}
   std::string_view name() const override { return "heap"; }
   Seconds now() const override { return now_; }
   std::uint64_t num_activities() const override { return queue_.num_pushed(); }

@@ -81,7 +81,7 @@ class FlowEngine : public Engine {
   }
 
  protected:
-  explicit FlowEngine(const Network& network) : paths_(network) {}
+  explicit FlowEngine(const Network& network) : paths_(network, binding_links(network)) {}
 
   /// Its place can be taken, and events of the queue for it are void.
   void free_flow(std::uint32_t index) {

@@ -14,13 +14,13 @@ void LinkFlows::leave(LinkId link, std::uint32_t flow) {
   flows.erase(place);
 }
 
-PathTable::PathTable(const Network& network) {
-  for (const std::vector<LinkId>& links : binding_links(network)) {
+PathTable::PathTable(const Network& network, const std::vector<std::vector<LinkId>>& links) {
+  for (const std::vector<LinkId>& of_path : links) {
     const BytesPerSecond rate = network.rate_alone({PathId(rows_.size())});
     WT_EXPECT(rate > BytesPerSecond{0});
     rows_.push_back({rate, static_cast<std::uint32_t>(links_.size()),
-                     static_cast<std::uint32_t>(links.size())});
-    links_.insert(links_.end(), links.begin(), links.end());
+                     static_cast<std::uint32_t>(of_path.size())});
+    links_.insert(links_.end(), of_path.begin(), of_path.end());
   }
 }
 

@@ -39,15 +39,16 @@ std::vector<std::vector<LinkId>> binding_links(const Network& network);
 
 namespace detail {
 
-/// Rates and binding links of all paths, packed for the start and end of flows.
+/// Rates and links of all paths, packed for the start and end of flows.
 class PathTable {
  public:
-  explicit PathTable(const Network& network);
+  /// `links`: by path, those that can limit a flow: binding_links(network), or all.
+  PathTable(const Network& network, const std::vector<std::vector<LinkId>>& links);
   /// Rate of a flow that has its links to itself: that of the slowest link. Infinite when neither path has one.
   BytesPerSecond rate(PathId up, PathId down) const {
     return std::min(row(up).rate, row(down).rate);
   }
-  /// Links of the path that can limit a flow.
+  /// Those of the constructor.
   std::span<const LinkId> links(PathId path) const {
     return {links_.data() + row(path).first, row(path).num_links};
   }
