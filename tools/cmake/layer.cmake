@@ -55,7 +55,6 @@ endif()
 # Compiling all files of a layer as one parses our own headers once, which halves a first build; each change then compiles
 # all. So that is off where ccache is there, as on a machine where things are changed.
 option(WINDTUNNEL_UNITY "Compile files of a layer together" ${precompile_by_default})
-set(files_at_once 32)  # more than any layer has
 if(WINDTUNNEL_UNITY)
   # Names of one file may be those of another's variables.
   target_compile_options(windtunnel_build_options INTERFACE $<$<CXX_COMPILER_ID:GNU,Clang>:-Wno-shadow> $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>)
@@ -106,7 +105,7 @@ endif()
 function(windtunnel_layer name)
   cmake_parse_arguments(ARG "ONCE_A_COMMAND" "" "SOURCES;DEPENDS;EXTERNAL" ${ARGN})
   add_library(windtunnel_${name} STATIC ${ARG_SOURCES})
-  set_target_properties(windtunnel_${name} PROPERTIES UNITY_BUILD ${WINDTUNNEL_UNITY} UNITY_BUILD_BATCH_SIZE ${files_at_once})
+  set_target_properties(windtunnel_${name} PROPERTIES UNITY_BUILD ${WINDTUNNEL_UNITY} UNITY_BUILD_BATCH_SIZE 0)
   windtunnel_precompile(windtunnel_${name} REUSE_FROM windtunnel_precompiled)
   if(ARG_ONCE_A_COMMAND)
     target_compile_options(windtunnel_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
@@ -137,7 +136,7 @@ function(windtunnel_layer_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;EXTERNAL" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND windtunnel_)
   add_executable(windtunnel_${name}_test ${ARG_SOURCES})
-  set_target_properties(windtunnel_${name}_test PROPERTIES UNITY_BUILD ${WINDTUNNEL_UNITY} UNITY_BUILD_BATCH_SIZE ${files_at_once})
+  set_target_properties(windtunnel_${name}_test PROPERTIES UNITY_BUILD ${WINDTUNNEL_UNITY} UNITY_BUILD_BATCH_SIZE 0)
   target_link_libraries(windtunnel_${name}_test PRIVATE windtunnel_doctest_main windtunnel_source_dir windtunnel_${name}
                         ${ARG_DEPENDS} ${ARG_EXTERNAL})
   target_compile_options(windtunnel_${name}_test PRIVATE -O0)
