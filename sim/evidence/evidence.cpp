@@ -95,10 +95,11 @@ std::vector<FittedNumber> fitted_numbers(const std::map<std::string, Source>& so
                                          const std::string& kind) {
   std::vector<FittedNumber> numbers;
   for (const auto& [key, source] : sources)
-    if (source.evidence == Evidence::fitted)
+    if (source.evidence == Evidence::fitted) {
+      const std::string file = source.file == nullptr ? "" : source.file->name;
       numbers.push_back(
-          {kind + " " + std::filesystem::path(source.file).stem().string() + ": " + key,
-           source.text});
+          {kind + " " + std::filesystem::path(file).stem().string() + ": " + key, source.text});
+    }
   return numbers;
 }
 

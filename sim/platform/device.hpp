@@ -1,11 +1,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/enum_names.hpp"
+#include "core/problem.hpp"
 #include "units/quantity.hpp"
 #include "workload/transformer.hpp"
 
@@ -18,7 +20,8 @@ enum class Evidence { measured, datasheet, fitted, assumed };
 struct Source {
   Evidence evidence = Evidence::assumed;
   std::string text;
-  std::string file;  ///< that states the number, also when another file extends it
+  std::shared_ptr<const SourceText>
+      file;  ///< that states the number, also when another file extends it; null: none
 };
 
 /// Smooth efficiency of a matrix product on this GPU (sim/cost/kernel_cost.hpp has the formula).

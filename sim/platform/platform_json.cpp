@@ -441,7 +441,7 @@ Sources read_entries(ObjectReader& reader) {
                              "\"assumed: \""});
       source = Source{};
     }
-    if (text.origin.source != nullptr) source->file = text.origin.source->name;
+    source->file = text.origin.source;
     entries.emplace(key, *source);
   };
   const std::string pointer = pointer_join(reader.pointer(), "source");
