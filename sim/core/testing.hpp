@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <filesystem>
 #include <iterator>
 #include <string>
@@ -18,6 +19,13 @@ std::filesystem::path source_dir();
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+inline std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++found;
+  return found;
 }
 
 /// A folder of one test's own, empty at first and gone afterwards: tests run beside each other, so no two may name the same one.

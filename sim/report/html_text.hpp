@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "report/chart.hpp"
+
 /// Pieces of HTML. Whatever is called `html` is inserted as it is, whatever is called `text` is escaped.
 namespace windtunnel::html {
 
@@ -82,7 +84,7 @@ std::string stacked_bar(const std::vector<Piece>& pieces, std::string_view label
 std::string signed_bar(double value, double largest, std::string_view negative,
                        std::string_view positive, std::string_view title);
 /// Marks at round numbers from 0 to `most`, with their texts, as SVG that fills the width it is given: the axis of bars above it.
-std::string axis(double most, std::string (*text)(double mark, int digits, double unit_of));
+std::string axis(double most, MarkText text);
 
 /// Bars under each other with their axis below: rows of label, bar and number, as HTML.
 std::string bar_chart(std::string_view caption, std::vector<std::vector<std::string>> rows,

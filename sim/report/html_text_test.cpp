@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/testing.hpp"
 #include "report/page_assets.hpp"
 
 namespace windtunnel::html {
@@ -52,13 +53,6 @@ TEST_CASE("columns of a table after the texts are numbers") {
 
 namespace windtunnel {
 namespace {
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++found;
-  return found;
-}
 
 TEST_CASE("a page is one document whose policy names its one style and its one script") {
   HtmlPage page;

@@ -107,13 +107,6 @@ ValidatedSet set_with_one_row(const char* name, MeasurementKind kind, double sec
   return set;
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++found;
-  return found;
-}
-
 TEST_CASE("each point is drawn once, with its names made safe, under the key of its GPUs") {
   ValidatedSet first = set_with_one_row("first", MeasurementKind::iteration, 1);
   first.comparisons[0].judged = JudgedRun{"stack", "h100", "model", Seconds{1}, {}};
