@@ -8,6 +8,7 @@ What stands in for those constants says tools/leave_one_set_out.json. Prints a t
 """
 
 import collections
+import functools
 import json
 import math
 import pathlib
@@ -30,6 +31,7 @@ def answer(program, *arguments):
     return json.loads(done.stdout)
 
 
+@functools.cache
 def shipped_profiles():
     return [json.loads(file.read_text()) for file in sorted((ROOT / "platforms/software").glob("*.json"))]
 

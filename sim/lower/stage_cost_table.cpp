@@ -233,9 +233,9 @@ DataGroup StageCostTable::described(const PlanDevice& d, GroupKind kind, AxisNam
   }
   group.nodes = static_cast<int>(members_by_node.size());
   // A device's cost is worked out with the links of its own type of node, which may have fewer GPUs than another.
-  const NodeType* const own = &in_->platform->type_of(d.node);
+  const int own_gpus = in_->platform->type_of(d.node).gpus;
   for (const auto& [node, gpus] : members_by_node)
-    if (std::ranges::max(gpus) < own->gpus && gpus.size() > group.gpus_in_node.size())
+    if (std::ranges::max(gpus) < own_gpus && gpus.size() > group.gpus_in_node.size())
       group.gpus_in_node = gpus;
   return group;
 }
