@@ -15,7 +15,7 @@ namespace {
 
 Report report_when(const Scenario& scenario, Folding folding) {
   SimulateOptions options;
-  options.make_engine = make_heap_engine;
+  options.make_engine = make_native_engine;
   options.folding = folding;
   return simulate(scenario, options).report;
 }

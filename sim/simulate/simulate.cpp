@@ -521,6 +521,8 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
       options.keep_timeline || options.folding == Folding::never
           ? std::nullopt
           : find_fold(build_inputs(scenario, chosen, replicas, options.detail));
+  // Messages that meet do not slow each other down on that engine.
+  if (fold && fold->steady.messages_met && options.make_engine == make_heap_engine) fold.reset();
   const Plan& plan = fold ? fold->plan : chosen;
   const std::string of_devices = std::to_string(plan.devices.size()) + " devices";
   // First by what the plan says, since a program that is too large takes its time to build.

@@ -102,17 +102,17 @@ void SteadyStateListener::occupy(PathId path, Seconds begin, Seconds end) {
 }
 
 std::optional<SteadyState> SteadyStateListener::find(int longest) const {
-  if (messages_met_ || times_.empty()) return std::nullopt;
+  if (times_.empty()) return std::nullopt;
   const auto at = [&](int microbatch) {  // the first device's first forward pass
     return times_[static_cast<std::size_t>(microbatch)];
   };
   int last = first_draining() - 1;
   while (last > 0 && std::isnan(at(last).value())) --last;  // of another way through the model
   for (int period = shape_.step; period <= longest; period += shape_.step) {
-    if (last - period - shape_.lag < 0) break;
+    if (last - period - window() < 0) break;
     const Seconds duration = at(last) - at(last - period);
     if (!repeats(period, duration)) continue;
-    SteadyState steady{period, duration, {}};
+    SteadyState steady{period, duration, {}, messages_met_};
     for (std::size_t device = 0; device < programs_->devices.size(); ++device)
       steady.breakdowns.push_back(breakdown_of_period(device, period));
     return steady;
@@ -120,13 +120,13 @@ std::optional<SteadyState> SteadyStateListener::find(int longest) const {
   return std::nullopt;
 }
 
-/// True if every row's last `lag` steady microbatches come `duration` after those one period before.
+/// True if every row's last steady microbatches come `duration` after those one period before.
 bool SteadyStateListener::repeats(int period, Seconds duration) const {
   constexpr double rounding =
       1e-12;  // of the time since the start: thousands of additions of 1e-16
   const auto m = static_cast<std::size_t>(shape_.microbatches);
   const auto end = static_cast<std::size_t>(first_draining());
-  const std::size_t begin = end - static_cast<std::size_t>(shape_.lag);
+  const std::size_t begin = end - static_cast<std::size_t>(window());
   const auto back = static_cast<std::size_t>(period);
   for (std::size_t row = 0; row < times_.size(); row += m) {
     for (std::size_t i = begin; i < end; ++i) {

@@ -17,6 +17,7 @@ struct SteadyState {
   int period = 0;
   Seconds duration{};
   std::vector<Breakdown> breakdowns;  ///< of a period, by device
+  bool messages_met = false;          ///< on a link that can limit them
 };
 
 /// Reach of a schedule's passes, as `find` needs it.
@@ -34,8 +35,12 @@ struct SteadyShape {
 /// when ops of its own and of the last `lag` microbatches have ended, so the times of `lag` consecutive microbatches determine those
 /// of the next. When all of them, on every device and channel, come again shifted by one duration, so does everything after them until the
 /// order changes at the end (for max-plus systems this is the cyclic regime: Baccelli et al., Synchronization and Linearity, 1992,
-/// theorem 3.109). It holds where no two messages share a link that can limit them (engine/link_flows.hpp) at the same time; find()
-/// refuses otherwise.
+/// theorem 3.109).
+///
+/// Where messages meet on a link that can limit them (engine/link_flows.hpp), what is left of one also depends on those it met. Then find() wants
+/// the times of 2 lag microbatches to come again. Passes and messages under way at one time belong to at most lag / 2 microbatches in a row. When the
+/// first of the 2 lag has ended everywhere, those under way belong to the first quarter; when these have ended, to the first half, and have met
+/// none from before the 2 lag. So all that they met came again, and with it their rates, which follow from the messages under way alone (max-min shares).
 ///
 /// `breakdowns` listens too, and is told of everything first.
 class SteadyStateListener final : public PlayListener {
@@ -54,6 +59,8 @@ class SteadyStateListener final : public PlayListener {
  private:
   static constexpr Seconds never{std::numeric_limits<double>::quiet_NaN()};
   Seconds& time(std::size_t row, std::uint32_t microbatch);
+  /// Microbatches that must come again.
+  int window() const { return (messages_met_ ? 2 : 1) * shape_.lag; }
   bool repeats(int period, Seconds duration) const;
   void occupy(PathId path, Seconds begin, Seconds end);
   int first_draining() const { return shape_.microbatches - shape_.lag; }
