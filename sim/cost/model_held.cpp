@@ -30,6 +30,8 @@ Bytes logit_bytes(CrossEntropy kind, Bytes element, int ranks) {
       return single * 2.0;
     case CrossEntropy::plain:
       return single * (ranks > 1 ? 4.0 : 3.0);
+    case CrossEntropy::plain_half:
+      return element * (ranks > 1 ? 5.0 : 4.0);
     case CrossEntropy::chunked:
       break;
   }

@@ -155,8 +155,9 @@ TEST_CASE("each kind of loss holds its own copies of the logits") {
   CHECK(of_one(CrossEntropy::vocab_parallel) == 2 + 4);  // logits, exponentials in fp32
   CHECK(of_one(CrossEntropy::vocab_parallel_compiled) == 2 + 4 + 4);
   CHECK(of_one(CrossEntropy::vocab_parallel_copied) == 4 + 4);
-  CHECK(of_one(CrossEntropy::plain) == 4 + 4 + 4);        // log-softmax and two gradients
-  CHECK(of_one(CrossEntropy::chunked) == (2 + 2) / 8.0);  // of an eighth of the tokens
+  CHECK(of_one(CrossEntropy::plain) == 4 + 4 + 4);           // log-softmax and two gradients
+  CHECK(of_one(CrossEntropy::plain_half) == 2 + 2 + 2 + 2);  // the logits too
+  CHECK(of_one(CrossEntropy::chunked) == (2 + 2) / 8.0);     // of an eighth of the tokens
   plan.training.compile = false;
   CHECK(of_one(CrossEntropy::chunked) == (4 + 4 + 4) / 8.0);
   CHECK(of_one(CrossEntropy::vocab_parallel, Precision::fp32) == 4);

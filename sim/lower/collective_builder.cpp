@@ -311,8 +311,7 @@ void PlanCollectives::add_reduction(const std::vector<DeviceId>& members, const 
 }
 
 void PlanCollectives::add_expert_reductions() {
-  if (!any_end_has(Label::gather_expert_parameters) && !any_end_has(Label::reduce_expert_gradients))
-    return;
+  if (!any_end_has(GroupKind::expert_data)) return;
   for (int s = 0; s < plan_.parallel.pipeline; ++s)
     for (int part = 0; groups_.is_first_holder(StageId{s}) && part < plan_.nodes_per_tensor_group;
          ++part)
@@ -321,9 +320,10 @@ void PlanCollectives::add_expert_reductions() {
           add_expert_reductions(groups_.holders_of_experts(replica, StageId{s}, part));
 }
 
-bool PlanCollectives::any_end_has(Label label) const {
+bool PlanCollectives::any_end_has(GroupKind kind) const {
   for (int s = 0; s < plan_.parallel.pipeline; ++s)
-    if (find(cost(plan_.device(0, StageId{s}, 0)).end, label) != nullptr) return true;
+    for (const Operation& operation : cost(plan_.device(0, StageId{s}, 0)).end)
+      if (group_of(operation.label) == kind) return true;
   return false;
 }
 

@@ -164,7 +164,7 @@ class PlanCollectives {
   /// A codec in two parts all-reduces both, so that every replica has all gradients and keeps its shard.
   void add_reduction(const std::vector<DeviceId>& members, const CodecStage& codec, Reduction of);
   void add_expert_reductions(const std::vector<DeviceId>& members);
-  bool any_end_has(Label label) const;
+  bool any_end_has(GroupKind kind) const;
   void add_embedding_sync(const std::vector<DeviceId>& members);
 
   const BuildInputs& in_;

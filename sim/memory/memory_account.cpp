@@ -405,6 +405,22 @@ void free_as_gradients_come(std::vector<HeldTensor>& tensors,
       tensor.bytes = std::max(tensor.bytes - freed, Bytes{});
 }
 
+/// With no_sync() gradients are whole from the end of the first backward pass on, those of FSDP 1 in the type of the passes (_use_unsharded_grad_views in
+/// torch/distributed/fsdp/_flat_param.py, PyTorch 2.4), those of FSDP 2 in the type in which they are reduced (to_accumulated_grad_if_needed in
+/// torch/distributed/fsdp/_fully_shard/_fsdp_param.py, PyTorch 2.8). The step has shards.
+void keep_whole_gradients(std::vector<HeldTensor>& tensors, const Stage& stage) {
+  for (HeldTensor& tensor : tensors)
+    if (tensor.kind == HeldKind::gradients) tensor.held = of_step;
+  const Training& training = stage.plan.training;
+  const Bytes each = stage.software.sharded_parameters == ShardedParameters::flat
+                         ? element_size(training.precision)
+                         : element_size(training.gradient_type);
+  const double parameters = stage.parameters.trained();
+  hold(tensors, HeldKind::gradients, each * parameters, parameters,
+       {Moment::backward, Moment::head, Moment::edges, Moment::pool_backward, Moment::pool_head,
+        Moment::pool_edges});
+}
+
 /// All that a rank of the stage holds, and when (docs/memory.md, section 3). In a steady state the first backward pass has the most
 /// microbatches in flight, and frees one before a later one holds gradients as well. Of the first step one pass is counted, with all of
 /// them in flight; the messages of the stage are still there in its step, and no block of the allocator has been used again.
@@ -418,6 +434,7 @@ std::vector<HeldTensor> tensors_of(const MemoryInputs& inputs, const Stage& stag
       if (tensor.kind == HeldKind::gradients)
         tensor.held = {Moment::edges,     Moment::step,       Moment::pool_backward,
                        Moment::pool_head, Moment::pool_edges, Moment::pool_step};
+  if (stage.plan.parallel.no_sync) keep_whole_gradients(tensors, stage);
   free_as_gradients_come(tensors, of_microbatch);
   add_cast_weights(tensors, *inputs.model, stage, *inputs.device_of_stage[stage.id.index()]);
   const double all = inputs.in_flight[stage.id.index()],

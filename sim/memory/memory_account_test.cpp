@@ -367,6 +367,24 @@ TEST_CASE("a fully sharded stack holds the unit that computes, the next, and gra
     CHECK(sum_at(of_one.tensors, Moment::edges).value() == doctest::Approx(end).epsilon(1e-12));
     CHECK(of_one.allocated == stage.allocated);
   }
+  SUBCASE("under no_sync() gradients are whole between the first microbatch and the step") {
+    for (const auto& [held, bytes] :
+         {std::pair{ShardedParameters::flat, 2}, std::pair{ShardedParameters::each, 4}}) {
+      World kept = sharded_world(held, 2);
+      const StageMemory scattered = first_stage(kept);
+      kept.plan.parallel.no_sync = true;
+      const StageMemory whole = first_stage(kept);
+      const auto more = [&](Moment moment) {
+        return (sum_at(whole.tensors, moment) - sum_at(scattered.tensors, moment)).value();
+      };
+      for (const Moment moment : {Moment::head, Moment::backward, Moment::edges})
+        CHECK(more(moment) == doctest::Approx(bytes * n - n / 2).epsilon(1e-9));
+      for (const Moment moment : {Moment::first_head, Moment::first_backward})
+        CHECK(more(moment) == doctest::Approx(-n / 2).epsilon(1e-9));
+      CHECK(more(Moment::step) == 0);
+      check_lines_add_up(whole);
+    }
+  }
   SUBCASE("a stack that copies parameters out of what it gathered has blocks for both") {
     const StageMemory copied = first_stage(sharded_world(ShardedParameters::each, 2));
     CHECK(copied.allocated == stage.allocated);

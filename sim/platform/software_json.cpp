@@ -244,6 +244,7 @@ void read_communication(ObjectReader& reader, Stack& stack) {
   given(reader, "gathers_by_pat", stack.gathers_by_pat);
   given(reader, "exposed_gather_factor", stack.exposed_gather_factor, 0, most_factor);
   given(reader, "fp8_tensor_gathers", stack.fp8_tensor_gathers);
+  given(reader, "no_sync", stack.no_sync);
   defaulted(reader, "regathers_inputs", stack.regathers_inputs);
   defaulted(reader, "pipeline_send", stack.pipeline_send);
   given(reader, "alternates_one_group", stack.alternates_one_group);

@@ -80,6 +80,9 @@ enum class CrossEntropy {
   /// that of the fp32 logits: 12. Cut over a tensor group also a sum: _nll_loss_and_log_softmax_backward in
   /// torch/distributed/tensor/parallel/loss.py, PyTorch 2.6, holds log-softmax, exponentials, grad_input and their sum: 16.
   plain,
+  /// cross_entropy(pred) of PyTorch on logits that are not converted, and stay until the loss is dropped: logits, log-softmax and two gradients, 4e;
+  /// over a tensor group the sum too, 5e.
+  plain_half,
   /// Head and loss for an eighth of the tokens at a time, forward and backward, as the compiled loss (`fused`) or, without torch.compile,
   /// the plain one has it; and the fp32 gradient of the head's whole input beside: ChunkedLossWrapper in torchtitan/components/loss.py,
   /// torchtitan at 00a388d (2026), whose num_chunks is 8.
@@ -194,6 +197,7 @@ struct SoftwareProfile {
   /// reduce_scatter_tensor in torch/distributed/_functional_collectives.py, PyTorch 2.8).
   bool copies_tensor_collectives = false;
   bool fp8_tensor_gathers = false;  ///< activations are gathered as operands
+  bool no_sync = false;  ///< Parallel::no_sync of plans of ZeRO 3 that do not say otherwise
   /// With sequence parallelism a rank keeps its share of what it gathered forward, and gathers it again for the weight gradient
   /// (LinearWithGradAccumulationAndAsyncCommunication in megatron/core/tensor_parallel/layers.py; Transformer Engine likewise); else all
   /// of it, as a DTensor's product saves its whole input (PyTorch 2.8).

@@ -757,6 +757,18 @@ const std::vector<Key>& key_table() {
                            "--data-parallel-sharding-strategy optim_grads_params",
                            "--no-gradient-accumulation-fusion", "--ckpt-format fsdp_dtensor"}}),
        .is_choice = always},
+      {.pointer = "/parallel/no_sync",
+       .meaning = "with zero_stage 3: gradients are added up, whole, until the last microbatch "
+                  "(no_sync() of PyTorch's FSDP); else scattered on every one",
+       .value = flag(&Parallel::no_sync),
+       .fallback =
+           [](PlanChoice& choice, const SoftwareProfile& software) {
+             choice.parallel.no_sync = software.no_sync && choice.parallel.zero_stage == 3 &&
+                                       choice.parallel.pipeline == 1;
+           },
+       .fallback_words = "`false`, or with zero_stage 3 the software profile's",
+       .example = "true",
+       .is_choice = shards_weights},
       {.pointer = "/parallel/overlap_gradient_reduce",
        .meaning = "gradients are reduced during and after a chunk's last backward pass; with "
                   "zero_stage 2 during every one; zero_stage 3 does so anyway",
@@ -764,10 +776,11 @@ const std::vector<Key>& key_table() {
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
              choice.parallel.overlap_gradient_reduce =
-                 software.overlap_gradient_reduce && choice.parallel.zero_stage < 2 &&
-                 !choice.parallel.schedule->is_bidirectional();
+                 choice.parallel.no_sync ||
+                 (software.overlap_gradient_reduce && choice.parallel.zero_stage < 2 &&
+                  !choice.parallel.schedule->is_bidirectional());
            },
-       .fallback_words = "`false`, or what the release of the software says",
+       .fallback_words = "`false`, or what the release of the software says; with no_sync `true`",
        .example = "true",
        .launch = options({{}, {"--overlap-grad-reduce"}}),
        .is_choice = always},

@@ -274,6 +274,17 @@ void reject_sharding_keys(ObjectReader& reader, const Parallel& parallel,
   reject("zero_prefetch", parallel.zero_prefetch, software.host_gathers ? 0 : 1);
   reject("zero_group", parallel.zero_group, Parallel{}.zero_group, 1);
   reject("reshard_after_forward", parallel.reshard_after_forward, true);
+  reject("no_sync", parallel.no_sync, false);
+  if (parallel.no_sync && parallel.zero_stage == 3 && parallel.pipeline > 1 &&
+      reader.are_sound({"no_sync", "zero_stage", "pipeline"}))
+    reader.problem("no_sync", "the stages of a pipeline add up whole gradients in any case",
+                   "leave it out");
+  if (parallel.no_sync && parallel.zero_stage == 3 &&
+      software.sharded_parameters == ShardedParameters::uncounted &&
+      reader.are_sound({"no_sync", "zero_stage"}))
+    reader.problem("no_sync",
+                   software.name + " scatters the gradients of every microbatch with zero_stage 3",
+                   "leave it out");
 }
 
 }  // namespace

@@ -168,6 +168,62 @@ TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable betwee
   CHECK(cables == 1);
 }
 
+TEST_CASE("by hand: under no_sync() two microbatches gather, and one ring scatters behind them") {
+  const std::pair<std::string, std::string> fsdp2{"/software/memory/sharded_parameters",
+                                                  "\"each\""},
+      no_sync{"/parallel/no_sync", "true"}, two{"/training/global_batch", "8"};
+  const Scenario scenario =
+      read_from(one_slow_cable, "sim/scenario/corpus/library",
+                {fsdp2, no_sync, two, {"/parallel/overlap_gradient_reduce", "false"}});
+  const Simulation played = play_sharded(scenario, Detail::pass, true, make_simgrid_engine);
+  // Kernels of both microbatches on the first GPU that no gather hides.
+  double exposed = 0;
+  for (const Span& span : played.timeline.computes) {
+    const std::uint32_t layer = layer_of(span.op);  // 3: the last of a pass
+    if (span.device == DeviceId{0} && span.stream == Stream::compute && (layer == 0 || layer == 3))
+      exposed += (span.end - span.begin).value();
+  }
+  constexpr double latency = 17.5e-6, gather = latency + 18'874'368 / 1e9,
+                   gather_edges = latency + 3'345'408 / 1e9;
+  // All gradients, also those of a layer's 13 vectors, which passes leave out; 5 us for each of the ring's 1.5 hops.
+  constexpr double gradients = 3 * (37'748'736 + 13 * 1024 * 4 * 0.75) + 6'690'816,
+                   ring = 7.5e-6 + gradients / 1e9;
+  CHECK(played.report.iteration_time.value() ==
+        doctest::Approx(exposed + 2 * (gather_edges + 6 * gather) + ring).epsilon(1e-9));
+  const auto& traffic = played.report.traffic;
+  CHECK(traffic[static_cast<std::size_t>(Traffic::zero_scatter)] == Bytes{0});
+  CHECK(traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
+        doctest::Approx(4 * gradients).epsilon(1e-12));
+
+  // Beside the last backward pass it is hidden in part; one microbatch scatters as ever.
+  const auto time_of = [](const Overrides& overrides) {
+    return play_sharded(read_from(one_slow_cable, "sim/scenario/corpus/library", overrides),
+                        Detail::pass, false, make_native_engine)
+        .report.iteration_time;
+  };
+  CHECK(time_of({fsdp2, no_sync, two}) < played.report.iteration_time);
+  CHECK(time_of({fsdp2, no_sync}) == time_of({fsdp2}));
+}
+
+TEST_CASE("no_sync is refused where gradients are never scattered in passes, or always are") {
+  const auto refused = [](const Overrides& overrides) {
+    try {
+      read_from(one_slow_cable, "sim/scenario/corpus/library", overrides);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::pair<std::string, std::string> no_sync{"/parallel/no_sync", "true"},
+      fsdp2{"/software/memory/sharded_parameters", "\"each\""};
+  CHECK(refused({no_sync, fsdp2}).empty());
+  CHECK(refused({no_sync}).find("scatters the gradients of every microbatch") != std::string::npos);
+  CHECK(refused({no_sync, fsdp2, {"/parallel/zero_stage", "2"}})
+            .find("no_sync is for zero_stage 3") != std::string::npos);
+  CHECK(refused({no_sync, fsdp2, {"/parallel/pipeline", "2"}, {"/parallel/data", "2"}})
+            .find("add up whole gradients in any case") != std::string::npos);
+}
+
 TEST_CASE(
     "by hand: sharded in each node, gathers stay there and shards are reduced between the nodes") {
   const Overrides in_nodes{{"/parallel/zero_group", "2"}};

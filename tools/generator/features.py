@@ -13,7 +13,7 @@ MOST_GPUS_TO_SEARCH = 8  # which takes tens of times as long as a simulation
 CHOICES = ("/training/precision", "/training/attention_kernel", "/parallel/context_method", "/training/gradient_dtype", "/training/optimizer", "/training/recompute", "/training/attention",
            "/parallel/schedule", "/parallel/pipeline_send", "/parallel/sequence_parallel", "/parallel/overlap_gradient_reduce",
            "/parallel/gradient_ring", "/parallel/rank_order", "/training/fp8_recipe", "/training/compile",
-           "/parallel/async_tensor_parallel", "/parallel/reshard_after_forward", "/training/main_params_dtype", "/training/exp_avg_dtype",
+           "/parallel/async_tensor_parallel", "/parallel/reshard_after_forward", "/parallel/no_sync", "/training/main_params_dtype", "/training/exp_avg_dtype",
            "/training/exp_avg_sq_dtype", "/training/overlap_optimizer_offload", "/training/frozen_dtype", "/training/cross_entropy", "/training/loss_parallel")
 QUANTIZED = ("fp8", "mxfp8", "nvfp4")
 TWO_CHUNKS = ("zero_bubble_v", "dualpipe", "dualpipe_v")  # schedules that go up and down the stages, each message by itself
@@ -201,6 +201,9 @@ class FeatureDraw:
             drawn["/parallel/zero_prefetch"] = 0
         if not drawn["/parallel/zero_stage"] or drawn["data"] % 2 or (drawn["/parallel/zero_stage"] == 3 and drawn["pipeline"] > 1):
             drawn["/parallel/zero_group"] = None
+        counts_shards = software.get("memory", {}).get("sharded_parameters", "uncounted") != "uncounted"
+        if drawn["/parallel/zero_stage"] != 3 or drawn["pipeline"] > 1 or not counts_shards:
+            drawn["/parallel/no_sync"] = None  # refused
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/reshard_after_forward"] = None
         elif drawn["/parallel/reshard_after_forward"] and drawn["pipeline"] > 1:
@@ -265,7 +268,7 @@ class FeatureDraw:
         """What a schedule that holds each part of the model on two stages is refused with, or has another form of."""
         if (drawn["/parallel/zero_stage"] or 0) > 1:
             drawn["/parallel/zero_stage"] = 1
-            drawn["/parallel/zero_prefetch"] = drawn["/parallel/reshard_after_forward"] = None
+            drawn["/parallel/zero_prefetch"] = drawn["/parallel/reshard_after_forward"] = drawn["/parallel/no_sync"] = None
         if drawn["/parallel/overlap_gradient_reduce"]:
             drawn["/parallel/overlap_gradient_reduce"] = False
         if drawn["/parallel/stage_layers"] in ("balanced", "layout"):
