@@ -278,7 +278,7 @@ namespace {
 /// The shortest candidate that goes on where the word ends: "h100" begins "h100-sxm".
 std::string shortest_continuation(const std::string& lower_word,
                                   const std::vector<std::string>& candidates) {
-  constexpr std::size_t least_letters = 3;
+  constexpr std::size_t least_letters = 2;
   std::string shortest;
   if (lower_word.size() < least_letters) return shortest;
   for (const std::string& candidate : candidates)

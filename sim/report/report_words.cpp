@@ -111,8 +111,11 @@ std::vector<std::string> speed_items(const Report& report) {
 
 std::string job_text(const Report& report) {
   const std::string cluster = counted(report.num_gpus, "GPU") + " of " + report.platform_name;
-  return report.model_name + " (" + parameter_text(report.parameters) + " parameters) on " +
-         cluster + " with " + report.software_name + release_text(report.software_release);
+  const std::string parameters = parameter_text(report.parameters) + " parameters";
+  const std::string model = report.model_name.empty() ? "a model of " + parameters
+                                                      : report.model_name + " (" + parameters + ")";
+  return model + " on " + cluster + " with " + report.software_name +
+         release_text(report.software_release);
 }
 
 std::vector<std::string> plan_items(const Training& training, const Parallel& parallel) {

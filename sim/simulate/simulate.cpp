@@ -544,9 +544,15 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   simulation.report = make_report(
       {&scenario, &chosen, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
   simulation.report.engine = played.engine;
-  if (errors.valid())
-    if (const MeasuredErrors known = errors.get(); !known.regimes.empty())
+  if (errors.valid()) {
+    const MeasuredErrors known = errors.get();
+    if (known.regimes.empty())
+      simulation.report.warnings.push_back(
+          "no prediction interval: " + (options.evidence->root / "validation").string() +
+          " has no errors of measured runs (residuals.json)");
+    else
       add_interval(scenario, known, simulation.report);
+  }
   simulation.report.wall = Seconds{std::chrono::duration<double>(Clock::now() - start).count()};
   simulation.programs = std::move(built.programs);
   simulation.network = std::move(built.network);

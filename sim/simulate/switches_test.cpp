@@ -34,7 +34,7 @@ std::vector<std::string> jobs() {
                        "schedule": "interleaved_1f1b", "virtual_pipeline": 2,
                        "sequence_parallel": true, "zero_stage": 1})"),
       job("", R"("platform": "dgx-h100", "nodes": 2, "software": "torchtitan-2025",
-          "training": {"global_batch": 16, "micro_batch": 1, "precision": "bf16", "attention": "flash"},
+          "training": {"global_batch": 32, "micro_batch": 1, "precision": "bf16", "attention": "flash"},
           "parallel": {"data": 16, "zero_stage": 3})"),
       job("", R"("platform": "selene-a100", "nodes": 2, "software": "deepspeed-zero3-2021",
           "training": {"global_batch": 16, "micro_batch": 1, "recompute": "full"},
