@@ -118,7 +118,7 @@ TEST_CASE("boards with the same links and switch have the same constants inside 
   }
   const std::string clock = "/node_types/0/compute_efficiency";
   for (const char* file : {"hgx-h200", "h100-roce", "h100-8x100g", "aws-p5-h100", "coreweave-h100",
-                           "hf-cluster-h100", "hgx-h800"})  // 700 W
+                           "hf-cluster-h100", "hgx-h200-4gpu", "hgx-h800"})  // 700 W
     CHECK(part_of(file, clock) == part_of("dgx-h100", clock));
   for (const char* file : {"dgx1-v100-16gb-1edr", "lassen-v100", "pipette-v100-edr",
                            "jean-zay-v100", "aws-t4-v100-mixed"})  // 300 W
@@ -165,6 +165,7 @@ TEST_CASE("the files that the interface promises are there") {
                                                        "h100-roce",
                                                        "grand-teton-h100-96gb",
                                                        "hgx-h200",
+                                                       "hgx-h200-4gpu",
                                                        "dgx-b200",
                                                        "dgx-b300",
                                                        "gb200-nvl72",
