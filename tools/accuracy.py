@@ -20,11 +20,14 @@ ORDER_RIVALS = {"amp-t4": "AMP 0.935 (on all 47)", "amp-t4-v100-mixed": "AMP 0.3
 CHECKS = "--check" in sys.argv
 LARGE_REGRET = 0.05  # smaller ones are only counted
 # Who ran it: the sets that were never fitted, with the beginning of the groups that are meant.
-KNOWN, OTHER, EXPERTS = "a stack with a profile, or a published recipe", "another stack, on GPUs that were measured", "a model with experts"
+KNOWN, OTHER, ELSE, EXPERTS = ("a stack with a profile, or a published recipe", "another stack, on GPUs that were measured",
+                               "a stack without a profile", "experts on a stack without a profile")
 RAN_BY = {KNOWN: (("zero-bubble-a100", ""), ("nemo-longseq-llama3-8b-b200", ""), ("mlperf-v6", "llama"), ("dlperf-megatron-v100", ""),
-                  ("nanotron-h100-9b", ""), ("nanotron-h100-80b", "")),
-          OTHER: (("fms-fsdp", ""), ("internevo-a100-7b", ""), ("megatron-sc21-zero3", "")),
-          EXPERTS: (("mlperf-v6", "deepseek"),)}
+                  ("mlperf-v6", "deepseek"), ("nanotron-h100-9b", ""), ("nanotron-h100-80b", ""), ("torchtitan-performance-2024", ""),
+                  ("gpu-recipes-nemo-h200", "")),
+          OTHER: (("fms-fsdp", ""), ("internevo-a100-7b", ""), ("megatron-sc21-zero3", ""), ("qwen-a100-zero3", "")),
+          ELSE: (("kempnerforge-h200", ""), ("automodel-h100", ""), ("gpu-recipes-maxtext-b200", "")),
+          EXPERTS: (("kempnerforge-moe", ""), ("automodel-h100-experts", ""))}
 
 
 def percent(value, form=".1f"):
@@ -32,8 +35,8 @@ def percent(value, form=".1f"):
 
 
 def table(*rows):
-    head, *body = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+    head, *body = [" | ".join(str(cell) for cell in row).rstrip() for row in rows]
+    return "\n".join([head, "|".join(["---"] * len(rows[0])), *body])
 
 
 def score_card(sets):

@@ -229,7 +229,7 @@ goals() {
     }
     part[1] == "native" { points_a_minute = $column["per_minute"] }
     function row(what, wanted, measured, reached) {
-      printf "| %s | %s | %s%s |\n", what, wanted, measured, reached ? "" : " **missed**"
+      printf "%s | %s | %s%s\n", what, wanted, measured, reached ? "" : " **missed**"
     }
     function engine_row(what, size, most_ratio, most_time, most_memory,   ratio, seconds, MB) {
       seconds = time[size, "simgrid"]; ratio = seconds / time[size, "heap"]; MB = memory[size, "simgrid"]
@@ -245,7 +245,7 @@ goals() {
       engine_row("pipeline 64 × data 6 × 512 microbatches, unequal links (3,072 GPUs; 781 k activities)", "64x6x512x50", 3, 0.25, 60)
       engine_row("16,384 simulated devices × 64 microbatches (131 k GPUs at tensor 8)", "64x256x64x50", 4, 2, 150)
       whole_row("1T model on 3,072 GPUs, from file to report", "trillion", 0.5)
-      printf "| the same with the HTML page of every activity (`--report`) | | %.3f s |\n", whole["trillion_page"]
+      printf "the same with the HTML page of every activity (`--report`) | | %.3f s\n", whole["trillion_page"]
       if (whole["open_page"] > 0)
         row("that page opened and drawn in Chromium", "≤ 2 s, ≤ 5 MB", sprintf("%.2f s (%.2f s with an empty page), %.1f MB",
             whole["open_page"], whole["open_blank"], whole["page_MB"]), whole["open_page"] <= 2 && whole["page_MB"] <= 5)
@@ -303,8 +303,8 @@ cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
   echo "Machine: $(nproc) × ${cpu:-unknown CPU}; load average before the start: $load."
   echo "Made by \`tools/bench.sh\`: medians of $repetitions repetitions, of $whole_repetitions for commands, which are timed from start to end."
   echo
-  echo "| case | wanted | measured |"
-  echo "|---|---|---|"
+  echo "case | wanted | measured"
+  echo "---|---|---"
   goals
 } >"$scratch/goals"
 replace goals-bench "$scratch/goals"

@@ -37,13 +37,40 @@ def shipped_profiles():
 
 
 def stacks_of(measurements, least=0.0):
-    """Names of the software profiles that at least that share of a set's points use, themselves or as what they extend, whatever their release."""
+    """Names of the software profiles that at least that share of a set's points use, themselves or as what they extend, whatever their release. A point
+    whose profile has a name of its own ran a stack of that name, for which another's profile stands in."""
     base = measurements.get("base", {}).get("software")
-    given = [point["scenario"].get("software", base) for point in measurements["points"]]
-    names = [software["extends"] if isinstance(software, dict) else software for software in given]
+    given = [base if point["scenario"].get("software") is None else point["scenario"]["software"] for point in measurements["points"]]
+    named = base.get("name") if isinstance(base, dict) else None
+    names = [software.get("name", named) or software["extends"] if isinstance(software, dict) else software for software in given]
     counts = collections.Counter(name.partition("@")[0] for name in names if name)
     extended = {profile["name"]: profile["extends"].partition("@")[0] for profile in shipped_profiles() if "extends" in profile}
     return {name for name, count in counts.items() if count + counts[extended.get(name)] >= least * counts.total()}
+
+
+def is_stand_in(stacks):
+    """True if no profile is of these stacks."""
+    return not stacks & {profile["name"] for profile in shipped_profiles()}
+
+
+def trains_experts(measurements):
+    """True if a quarter or more of a set's points train a model with experts."""
+    def has_experts(model):
+        if isinstance(model, str):
+            return has_experts(json.loads((ROOT / f"models/{model}.json").read_text()))
+        return bool(model) and ("moe" in model or has_experts(model.get("extends")))
+    base = measurements.get("base", {}).get("model")
+    having = sum(has_experts(base) or has_experts(point["scenario"].get("model")) for point in measurements["points"])
+    return having >= LEAST_OF_SET * len(measurements["points"])
+
+
+class Kind:
+    """What decides for whose intervals the errors of a set count."""
+
+    def __init__(self, measurements):
+        self.stacks = stacks_of(measurements, LEAST_OF_SET)
+        self.is_stand_in = is_stand_in(self.stacks)
+        self.has_experts = trains_experts(measurements)
 
 
 class Table:
@@ -130,11 +157,10 @@ def fitted_allowance(runs_of_sets):
     return lambda share: base + growth * share
 
 
-def bounds(others, own=()):
+def bounds(others, own, allowance):
     """Of ln(predicted / measured), by the share of the time outside kernels: UnseenErrors::bounds of sim/evidence, of at least nine sets, of which
-    `own` ran the stack."""
+    `own` ran the stack, or are what is known of stacks without a profile."""
     count = len(others) + len(own)
-    allowance = fitted_allowance([*others, *own])
     kinds = [(own, count / (len(own) + 1)), (others, count / (len(own) + 1) / len(others))] if own and others else [(others or own, 1)]
     weighted = sorted((error / allowance(share), weight / len(runs)) for sets, weight in kinds for runs in sets for error, share in runs)
     wanted, held, end, best = 0.9 * (count + 1) - 1e-9, 0, 0, None
@@ -149,73 +175,81 @@ def bounds(others, own=()):
     return lambda share: (min(best[0], 0) * allowance(share), max(best[1], 0) * allowance(share))
 
 
-def ends_of(name, runs, stacks, knows_stack):
+def ends_of(name, runs, kinds, knows_stack):
     """The ends of the interval of each run of a set, as all other sets give it, or those of other stacks alone."""
-    own = [runs[other] for other in runs if other != name and stacks[other] & stacks[name]]
-    interval = bounds([runs[other] for other in runs if not stacks[other] & stacks[name]], own if knows_stack else ())
+    def is_of_stack(other):
+        return bool(kinds[other].stacks & kinds[name].stacks)
+    left = [other for other in runs if other != name and (knows_stack or not is_of_stack(other))]
+    own = [other for other in left if is_of_stack(other)]
+    if kinds[name].is_stand_in:
+        own = [other for other in left if kinds[other].is_stand_in and kinds[other].has_experts == kinds[name].has_experts]
+    profiled = [other for other in left if not kinds[other].is_stand_in]
+    interval = bounds([runs[other] for other in profiled if other not in own], [runs[other] for other in own], fitted_allowance([runs[other] for other in profiled]))
     return [interval(share) for _, share in runs[name]]
 
 
-def share_inside(name, runs, stacks, knows_stack):
+def share_inside(name, runs, kinds, knows_stack):
     """Of the runs of a set, in their intervals."""
-    return statistics.mean(low <= error <= high for (error, _), (low, high) in zip(runs[name], ends_of(name, runs, stacks, knows_stack)))
+    return statistics.mean(low <= error <= high for (error, _), (low, high) in zip(runs[name], ends_of(name, runs, kinds, knows_stack)))
 
 
-def width(name, runs, stacks, knows_stack):
+def width(name, runs, kinds, knows_stack):
     """The mean width of these intervals, as a share of the prediction."""
-    return statistics.mean(math.exp(-low) - math.exp(-high) for low, high in ends_of(name, runs, stacks, knows_stack))
+    return statistics.mean(math.exp(-low) - math.exp(-high) for low, high in ends_of(name, runs, kinds, knows_stack))
 
 
-def group_lines(groups, runs, stacks):
+def group_lines(groups, runs, kinds):
     """By kind of set: how many of its runs lie inside, how wide the intervals are, how far off its own runs."""
-    lines = ["| kind of set | sets | mean error, % | inside, % | width, % of the prediction | stack unseen: inside, % | width, % |", "|---|---|---|---|---|---|---|"]
+    lines = ["kind of set | sets | mean error, % | inside, % | width, % of the prediction | stack unseen: inside, % | width, %", "---|---|---|---|---|---|---"]
     for group, names in groups.items():
         cells = []
         for knows_stack in (True, False):
-            inside = statistics.mean(share_inside(name, runs, stacks, knows_stack) for name in names)
-            cells += [f"{100 * inside:.0f}", f"{100 * statistics.median(width(name, runs, stacks, knows_stack) for name in names):.0f}"]
+            inside = statistics.mean(share_inside(name, runs, kinds, knows_stack) for name in names)
+            cells += [f"{100 * inside:.0f}", f"{100 * statistics.median(width(name, runs, kinds, knows_stack) for name in names):.0f}"]
         off = statistics.mean(percent(runs[name]) for name in names)
-        lines.append(f"| {group} | {len(names)} | {off:.1f} | " + " | ".join(cells) + " |")
+        lines.append(f"{group} | {len(names)} | {off:.1f} | " + " | ".join(cells))
     return lines
 
 
-def write_residuals(runs, stacks):
+def write_residuals(runs, kinds):
     """`unseen` of the residuals' file: ln(measured / predicted) and the share of the time outside kernels by set, and the stacks that ran it."""
     file = ROOT / "validation/residuals.json"
     text = file.read_text()
     pairs = text[text.index(',\n  "pairs"'):] if ',\n  "pairs"' in text else "\n}\n"
     kept = text[:text.index(',\n  "unseen"')] if '"unseen"' in text else text.rstrip()[:-1].rstrip()
-    sets = ",\n".join(f'      {json.dumps(name)}: {{"software": {json.dumps(sorted(stacks[name]))}, "residuals": {json.dumps([round(-error, 5) for error, _ in runs[name]])}, '
-                       f'"outside_kernels": {json.dumps([round(share, 5) for _, share in runs[name]])}}}' for name in sorted(runs))
+    def set_of(name):
+        errors = {"residuals": [round(-error, 5) for error, _ in runs[name]], "outside_kernels": [round(share, 5) for _, share in runs[name]]}
+        return {"software": sorted(kinds[name].stacks), **({"experts": True} if kinds[name].has_experts else {}), **errors}
+    sets = ",\n".join(f"      {json.dumps(name)}: {json.dumps(set_of(name))}" for name in sorted(runs))
     method = "every set predicted without what was fitted on it or its cluster, sets that were never fitted as shipped: tools/leave_one_set_out.py"
-    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "sets": {{\n{sets}\n    }}\n  }}{pairs}')
+    file.write_text(f'{kept},\n  "unseen": {{\n    "method": {json.dumps(method)},\n    "sets": {{\n{sets}\n    }},\n    "profiles": {json.dumps(sorted(profile["name"] for profile in shipped_profiles()))}\n  }}{pairs}')
 
 
 def main():
     program = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/windtunnel").resolve())
-    rows, runs, stacks = [], {}, {}
+    rows, runs, kinds = [], {}, {}
     table = Table(program)
     for name, values, shipped, left_out in table.rows():
         runs[name] = left_out
-        stacks[name] = stacks_of({**table.measured, **table.never_fitted}[name], LEAST_OF_SET)
+        kinds[name] = Kind({**table.measured, **table.never_fitted}[name])
         texts = ", ".join(f"`{re.sub(PART, '', pointer)}` {value if isinstance(value, str) else format(value, '.3g')}" for pointer, value in (values or {}).items())
         rows.append((name, shipped, bool(texts)))
         print(name, texts, file=sys.stderr)
-    lines = ["| set | as shipped, mean % | left out, mean % | bias | inside, % |", "|---|---|---|---|---|"]
-    inside = {name: share_inside(name, runs, stacks, False) for name in runs}
+    lines = ["set | as shipped, mean % | left out, mean % | bias | inside, %", "---|---|---|---|---"]
+    inside = {name: share_inside(name, runs, kinds, False) for name in runs}
     for name, shipped, is_left_out in rows:
         if is_left_out:  # the others are predicted as shipped
-            lines.append(f"| {name} | {percent(shipped):.1f} | **{percent(runs[name]):.1f}** | {bias(runs[name]):+.1f} | {100 * inside[name]:.0f} |")
+            lines.append(f"{name} | {percent(shipped):.1f} | **{percent(runs[name]):.1f}** | {bias(runs[name]):+.1f} | {100 * inside[name]:.0f}")
     for what, names in (("sets that may be fitted", table.measured), ("all sets", runs)):
         means = [percent(runs[name]) for name in names]
-        lines.append(f"| mean over {what} | | **{statistics.mean(means):.1f}** | | **{100 * statistics.mean(inside[name] for name in names):.0f}** |")
+        lines.append(f"mean over {what} | | **{statistics.mean(means):.1f}** | | **{100 * statistics.mean(inside[name] for name in names):.0f}**")
     listed = {name for names in table.groups.values() for name in names}
     if unknown := listed - set(runs):
         sys.exit(f"tools/leave_one_set_out.json: no such sets: {', '.join(sorted(unknown))}")
     groups = {**table.groups, "other stacks": sorted(set(runs) - listed), "all": sorted(runs)}
-    lines += ["", *group_lines(groups, runs, stacks)]
+    lines += ["", *group_lines(groups, runs, kinds)]
     print("\n".join(lines))
-    write_residuals(runs, stacks)
+    write_residuals(runs, kinds)
     page = ROOT / "docs/accuracy.md"
     text = page.read_text()
     if BEGIN in text:

@@ -123,6 +123,7 @@ ScenarioTraits traits_of(const Scenario& scenario) {
   traits.software = scenario.software.name;
   traits.device_family = device_family(scenario.nodes);
   traits.platform = scenario.platform.name;
+  traits.has_experts = scenario.model.moe.has_value();
   traits.amounts = {{"gpus", plan.num_ranks()},
                     {"parameters", total_parameters(scenario.model)},
                     {"sequence", scenario.model.sequence},
@@ -294,8 +295,10 @@ UnseenErrors read_unseen(ObjectReader& reader) {
       if (read.outside_kernels.size() != read.residuals.size())
         set.problem("outside_kernels", "there is one share for each of the residuals");
     }
+    read.experts = set.optional_bool("experts", false);
     set.reject_unknown_keys();
   }
+  if (reader.has("profiles")) unseen.profiles = strings_of(reader, "profiles");  // since 0.2
   reader.reject_unknown_keys();
   unseen.find_allowance();
   return unseen;
@@ -372,6 +375,7 @@ std::string evidence_json(const MeasuredErrors& errors) {
     const bool has_shares = !set.outside_kernels.empty();
     return object_of(
         {{"software", array_of(set.software)},
+         {"experts", only_if(set.experts, JsonValue(true))},
          {"residuals", residuals_value(set.residuals)},
          {"outside_kernels", only_if(has_shares, residuals_value(set.outside_kernels))}});
   };
@@ -383,8 +387,11 @@ std::string evidence_json(const MeasuredErrors& errors) {
   JsonValue document =
       object_of({{"schema", schema_name}, {"regimes", array_of(errors.regimes, regime_value)}});
   if (!unseen.sets.empty())
-    document.set("unseen", object_of({{"method", unseen.method},
-                                      {"sets", object_by_key(unseen.sets, unseen_set)}}));
+    document.set(
+        "unseen",
+        object_of({{"method", unseen.method},
+                   {"sets", object_by_key(unseen.sets, unseen_set)},
+                   {"profiles", only_if(!unseen.profiles.empty(), array_of(unseen.profiles))}}));
   if (!pairs.sets.empty())
     document.set("pairs", object_of({{"same", rounded(pairs.allowance.base)},
                                      {"moved", rounded(pairs.allowance.growth)},

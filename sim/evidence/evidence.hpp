@@ -42,6 +42,7 @@ struct ScenarioTraits {
       amounts;  ///< gpus, parameters, sequence, tensor, pipeline, micro_batch
   std::map<std::string, std::string> choices;  ///< schedule, recompute, attention, precision, …
   std::array<UsedValues, num_valued_axes> values;
+  bool has_experts = false;
 };
 ScenarioTraits traits_of(const Scenario& scenario);
 /// A number of a device, platform or software file that was fitted to measurements.
@@ -84,19 +85,25 @@ struct UnseenErrors {
     std::set<std::string> software;            ///< the stacks that it ran on
     std::vector<double> residuals;             ///< ln(measured / predicted) of its runs
     std::vector<double> outside_kernels = {};  ///< share_outside_kernels() of each, as predicted
+    bool experts = false;  ///< a quarter or more of its runs train models with experts
   };
   std::string method;  ///< how the sets were left out
   std::map<std::string, Set> sets;
-  Allowance allowance = {};  ///< of the residuals, by share_outside_kernels()
+  std::set<std::string> profiles = {};  ///< stacks that have one, run or not
+  Allowance allowance = {};  ///< of residuals of stacks with a profile, by share_outside_kernels()
 
+  /// True if no stack of the set has a profile: another's stood in.
+  bool is_stand_in(const Set& set) const;
   /// Fits the allowance, after sets were added or taken out, where all sets say the shares.
   void find_allowance();
-  /// Bounds of ln(measured / predicted) of a run of a new set on this stack, which need not be known, so much of whose time is
-  /// outside kernels: the shortest interval, in allowances, that holds 0.9 (n+1) of the n sets' runs. Each set that ran the stack
-  /// counts as much as all others together, else every set counts alike; below nine sets the extremes, times 1.5. Rows of a set share its
-  /// stack and cluster, so a set is what is drawn anew (Dunn, Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise).
-  /// Kinds of GPU, and the number of values in which a stack differs from the nearest measured one, are not told apart.
-  std::pair<double, double> bounds(const std::string& software, double outside_kernels) const;
+  /// Bounds of ln(measured / predicted) of a run of a new set, so much of whose time is outside kernels: the shortest interval, in
+  /// allowances, that holds 0.9 (n+1) of the n sets' runs; below nine sets the extremes, times 1.5. Of the sets whose stacks have a profile each
+  /// counts alike. Each set that ran `software` counts as much as these others together; if it has no profile, each stand-in does whose models are
+  /// as these in having experts. Rows of a set share its stack and cluster, so a set is what is drawn anew (Dunn, Wasserman & Ramdas,
+  /// JASA 118(544), 2023, who pool groups likewise). Kinds of GPU, and the number of values in which a stack differs from the nearest
+  /// measured one, are not told apart.
+  std::pair<double, double> bounds(const std::optional<std::string>& software,
+                                   double outside_kernels, bool experts = false) const;
   /// Sets that the stack of this name ran, with the residuals of their runs.
   std::map<std::string, std::vector<double>> of_software(const std::string& name) const;
 };
@@ -131,7 +138,9 @@ MeasuredErrors read_evidence(const Library& library);
 ///    "values": {"stack": {"launch/kernel": [0.000025, 0.000025], "fused_kernels": ["yes"], …}, "gpu": {…},
 ///    "cluster": {…}},
 ///    "residuals": [-0.021, …]}],
-///    "unseen": {"method": "…", "sets": {"amp-t4": {"software": ["megatron-lm-2020"], "residuals": [0.31, …]}, …}},
+///    "unseen": {"method": "…", "sets": {"amp-t4": {"software": ["megatron-lm-2020"], "residuals": [0.31, …]},
+///                                       "mine": {"software": ["mine"], "experts": true, …}, …},
+///               "profiles": ["megatron-lm-2020", …]},
 ///    "pairs": {"same": 0.018, "moved": 0.1, "sets": {"amp-t4": {"scores": [0.02, …]}, …}}}
 /// `unseen` and `pairs` are left out where there are no sets.
 std::string evidence_json(const MeasuredErrors& errors);

@@ -130,10 +130,12 @@ std::pair<double, double> shortest_bounds(const std::vector<std::pair<double, do
 }
 
 std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenErrors& unseen,
-                                    const std::string& software, double outside_kernels) {
+                                    const ScenarioTraits& traits, double outside_kernels) {
   // For a fitted stack, its regimes are better evidence than its own sets.
+  const bool is_fitted = near.holds(EvidenceAxis::stack);
   const std::pair<double, double> of_unseen =
-      unseen.bounds(near.holds(EvidenceAxis::stack) ? std::string() : software, outside_kernels);
+      unseen.bounds(is_fitted ? std::nullopt : std::optional(traits.software), outside_kernels,
+                    traits.has_experts);
   // Other stacks on these GPUs say less than how far off such stacks were.
   if (!near.holds(EvidenceAxis::stack) && !unseen.sets.empty()) return of_unseen;
   std::pair<double, double> widest{0, 0};
@@ -265,10 +267,17 @@ std::pair<std::string, std::string> reason_of(const Neighbourhood& near, const U
 
 }  // namespace
 
+bool UnseenErrors::is_stand_in(const Set& set) const {
+  return !profiles.empty() && std::ranges::none_of(set.software, [&](const std::string& stack) {
+    return profiles.contains(stack);
+  });
+}
+
 void UnseenErrors::find_allowance() {
   allowance = {};
   std::vector<SizedError> errors;
   for (const auto& [name, set] : sets) {
+    if (is_stand_in(set)) continue;
     if (set.outside_kernels.size() != set.residuals.size()) return;
     for (std::size_t i = 0; i < set.residuals.size(); ++i)
       errors.push_back({name, std::abs(set.residuals[i]), set.outside_kernels[i]});
@@ -276,22 +285,35 @@ void UnseenErrors::find_allowance() {
   if (!errors.empty()) allowance = fitted_allowance(errors);
 }
 
-std::pair<double, double> UnseenErrors::bounds(const std::string& software,
-                                               double outside_kernels) const {
-  if (sets.empty()) return {0, 0};
-  const auto all = static_cast<double>(sets.size());
-  const auto own = static_cast<double>(of_software(software).size());
+std::pair<double, double> UnseenErrors::bounds(const std::optional<std::string>& software,
+                                               double outside_kernels, bool experts) const {
+  const bool has_profile = software && (profiles.empty() || profiles.contains(*software));
+  const auto is_near = [&](const Set& set) {
+    if (has_profile) return set.software.contains(*software);
+    return software && is_stand_in(set) && set.experts == experts;
+  };
+  std::vector<const Set*> near, others;
+  for (const auto& [name, set] : sets)
+    if (is_near(set))
+      near.push_back(&set);
+    else if (!is_stand_in(set))
+      others.push_back(&set);
+  const auto all = static_cast<double>(near.size() + others.size());
+  if (all == 0) return {0, 0};
   std::vector<std::pair<double, double>> weighted;  // a residual, and what it counts
-  for (const auto& [name, set] : sets) {
-    const double alike = set.software.contains(software) ? 1 : all - own;
-    const double weight = own == 0 || own == all ? 1 : all / (own + 1) / alike;
+  const auto add = [&](const Set& set, double weight) {
     for (std::size_t i = 0; i < set.residuals.size(); ++i)
       weighted.emplace_back(
           set.residuals[i] / allowance.of(set.outside_kernels.empty() ? 0 : set.outside_kernels[i]),
           weight / static_cast<double>(set.residuals.size()));
-  }
+  };
+  const bool are_alike = near.empty() || others.empty();
+  const double of_near = are_alike ? 1 : all / static_cast<double>(near.size() + 1),
+               of_other = are_alike ? 1 : of_near / static_cast<double>(others.size());
+  for (const Set* set : near) add(*set, of_near);
+  for (const Set* set : others) add(*set, of_other);
   std::ranges::sort(weighted);
-  const auto [low, high] = shortest_bounds(weighted, sets.size());
+  const auto [low, high] = shortest_bounds(weighted, near.size() + others.size());
   return {low * allowance.of(outside_kernels), high * allowance.of(outside_kernels)};
 }
 
@@ -314,7 +336,7 @@ Interval interval_from(const MeasuredErrors& errors, const ScenarioTraits& trait
   WT_EXPECT(!errors.regimes.empty());
   const Neighbourhood near = neighbourhood_of(errors.regimes, traits);
   Interval interval =
-      interval_of(predicted, bounds_of(near, errors.unseen, traits.software, outside_kernels));
+      interval_of(predicted, bounds_of(near, errors.unseen, traits, outside_kernels));
   const bool stack_was_run =
       near.holds(EvidenceAxis::stack) || !errors.unseen.of_software(traits.software).empty();
   interval.basis = near.beyond_axes.empty() ? IntervalBasis::measured

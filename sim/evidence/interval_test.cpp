@@ -171,6 +171,24 @@ TEST_CASE("every set counts alike among those of which nothing was measured") {
         doctest::Approx(-0.3));
 }
 
+TEST_CASE("a stack that no set ran is judged by those for which another's profile stood in") {
+  UnseenErrors errors;
+  for (int i = 1; i <= 18; ++i) errors.sets["profiled" + std::to_string(i)] = {{"t"}, {i / 100.0}};
+  errors.sets["dense"] = {{"d"}, {0.4}};
+  errors.sets["experts"] = {{"e"}, {-0.7}, {}, true};
+  errors.profiles = {"t", "never run"};
+  // 19 sets each, 0.9 * 20 = 18 wanted: 9.5 of the stand-in, and 9.5 / 18 of each of the others, of which 17 are needed.
+  CHECK(errors.bounds("mine", 0) == std::pair<double, double>{0, 0.4});
+  CHECK(errors.bounds("mine", 0, true).first == doctest::Approx(-0.7));
+  CHECK(errors.bounds("mine", 0, true).second == doctest::Approx(0.17));
+  // A profile of one's own under the name of a stand-in is not its profile.
+  CHECK(errors.bounds("d", 0) == errors.bounds("mine", 0));
+  // Stand-ins say nothing of a stack with a profile, nor of a fitted one: 0.9 * 19 = 17.1 of 18.
+  CHECK(errors.bounds("t", 0).second == doctest::Approx(0.18));
+  CHECK(errors.bounds("never run", 0).second == doctest::Approx(0.18));
+  CHECK(errors.bounds(std::nullopt, 0).second == doctest::Approx(0.18));
+}
+
 TEST_CASE("each set that ran the stack counts as much as all others together") {
   // Of 20 sets, 0.9 * 21 = 18.9 are wanted: 20 / 3 of each of the two that ran it, 0.01 and 0.02, and of the 18 others, which count
   // 20 / 3 / 18 = 0.37 each, (18.9 - 13.33) / 0.37 = 15.03, so 16.
