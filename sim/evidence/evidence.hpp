@@ -92,6 +92,9 @@ struct UnseenErrors {
   std::set<std::string> profiles = {};  ///< stacks that have one, run or not
   Allowance allowance = {};  ///< of residuals of stacks with a profile, by share_outside_kernels()
 
+  bool has_profile(const std::string& software) const {
+    return profiles.empty() || profiles.contains(software);
+  }
   /// True if no stack of the set has a profile: another's stood in.
   bool is_stand_in(const Set& set) const;
   /// Fits the allowance, after sets were added or taken out, where all sets say the shares.

@@ -268,8 +268,8 @@ std::pair<std::string, std::string> reason_of(const Neighbourhood& near, const U
 }  // namespace
 
 bool UnseenErrors::is_stand_in(const Set& set) const {
-  return !profiles.empty() && std::ranges::none_of(set.software, [&](const std::string& stack) {
-    return profiles.contains(stack);
+  return !set.software.empty() && std::ranges::none_of(set.software, [&](const std::string& stack) {
+    return has_profile(stack);
   });
 }
 
@@ -287,10 +287,10 @@ void UnseenErrors::find_allowance() {
 
 std::pair<double, double> UnseenErrors::bounds(const std::optional<std::string>& software,
                                                double outside_kernels, bool experts) const {
-  const bool has_profile = software && (profiles.empty() || profiles.contains(*software));
   const auto is_near = [&](const Set& set) {
-    if (has_profile) return set.software.contains(*software);
-    return software && is_stand_in(set) && set.experts == experts;
+    if (!software) return false;
+    return has_profile(*software) ? set.software.contains(*software)
+                                  : is_stand_in(set) && set.experts == experts;
   };
   std::vector<const Set*> near, others;
   for (const auto& [name, set] : sets)

@@ -68,7 +68,7 @@ struct MeasuredRun {
   Seconds measured{};
 };
 
-/// Errors of predicted differences. A pair is two measured runs of one set that share stack, GPUs and model; its error is
+/// Errors of predicted differences, of stacks with a profile. A pair is two measured runs of one set that share stack, GPUs and model; its error is
 /// |ln(measured / predicted) of one - of the other|, in which is cancelled what both share.
 struct PairErrors {
   Allowance

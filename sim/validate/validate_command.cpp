@@ -140,7 +140,11 @@ int run_validate(const ValidateRequest& request, const Library& library, std::os
   if (!request.svg.empty()) files.add(request.svg, scatter_svg(validated));
   if (!request.report.empty()) files.add(request.report, validation_page(validated));
   if (!request.residuals.empty()) {
-    rewritten.pairs = pair_errors(measured_runs(validated));
+    std::vector<MeasuredRun> runs = measured_runs(validated);
+    std::erase_if(runs, [&](const MeasuredRun& run) {
+      return !rewritten.unseen.has_profile(run.predicted.software);
+    });
+    rewritten.pairs = pair_errors(runs);
     files.add(request.residuals, evidence_json(rewritten));
   }
   files.commit();
