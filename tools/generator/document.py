@@ -305,7 +305,7 @@ class DocumentDraw:
         for key, each in self.schema.properties(node).items():
             inner = self.schema.properties(each)
             for below in value[key] if isinstance(value.get(key), list) else [value.get(key)]:
-                if inner and isinstance(below, dict):
+                if inner and isinstance(below, dict) and key != "peak":  # of 8 bits below that of 16, attention is above the peak
                     self.change(below, each)
             if inner or key in SHAPE or self.rng.random() > 0.15:
                 continue
