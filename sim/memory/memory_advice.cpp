@@ -53,6 +53,14 @@ Change recompute_change(const Plan& plan, Recompute recompute, const char* name)
   return change;
 }
 
+/// Scatters the gradients of every microbatch, which no_sync() keeps whole.
+void add_scatters(const Plan& plan, std::vector<Change>& changes) {
+  if (!plan.parallel.no_sync) return;
+  changes.push_back(change_of(plan, "no_sync false"));
+  Parallel& parallel = changes.back().choice.parallel;
+  parallel.no_sync = parallel.overlap_gradient_reduce = false;
+}
+
 void add_recompute(const Plan& plan, std::vector<Change>& changes) {
   const Training& training = plan.training;
   // With flash attention there are no scores to compute again.
@@ -148,6 +156,7 @@ void add_offload(const MemoryInputs& inputs, const StageMemory& worst,
 /// The changes worth trying, those that cost the least time first.
 std::vector<Change> changes_of(const MemoryInputs& inputs, const StageMemory& worst) {
   std::vector<Change> changes;
+  add_scatters(*inputs.plan, changes);
   add_recompute(*inputs.plan, changes);
   add_micro_batch(*inputs.plan, changes);
   add_pipeline(*inputs.plan, changes);

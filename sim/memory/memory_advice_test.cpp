@@ -101,6 +101,16 @@ TEST_CASE("a schedule that the user wrote keeps its stages and microbatches") {
   CHECK_FALSE(contains(world.account().advice, "tensor"));
 }
 
+TEST_CASE("whole gradients are scattered before anything is computed again") {
+  World world = large_world();
+  world.plan = World(gpt(48, 4096, 32, 2048, 51200), 4, 1, 4, 1, 8).plan;
+  world.plan.parallel.zero_stage = 3;
+  world.plan.parallel.no_sync = world.plan.parallel.overlap_gradient_reduce = true;
+  world.software.sharded_parameters = ShardedParameters::each;
+  world.device.usable_memory = world.account().stages.front().required - 1_MiB;
+  CHECK(contains(world.account().advice, "fits with no_sync false ("));
+}
+
 TEST_CASE("when no single change fits the nearest is named") {
   World world = large_world();
   world.device.usable_memory = 10_GiB;
