@@ -76,6 +76,10 @@ TEST_CASE("sums of a launch script compare and choose") {
   CHECK(sum("!0 + !N") == "x=1");
   CHECK(sum(std::string(1000000, '!')).starts_with("x=$((!!!"));
   CHECK(said("if (( N * 2 >= 8 )); then X=1; fi\npython t.py --x ${X:-0}\n", "N=4") == "x=1");
+  CHECK(said("((M = N * 2))\n((M += 1))\nlet K=M-2 'L = K % 4'\n((K++))\n"
+             "python t.py --m $M --k $K --l $L\n",
+             "N=4") == "m=9; k=8; l=3");
+  CHECK(said("((M = 2 ** N))\npython t.py --m $M\n", "N=4") == "m=$((2**N))");
 }
 
 TEST_CASE("a program in quotes, in a here document or in a loop is found") {
@@ -213,6 +217,10 @@ TEST_CASE("a setting that depends on a value that cannot be known is refused, ot
   CHECK(contains(messages, "the test \"small =~ big\" is taken as false; it decides tensor"));
   CHECK(problem("[ -f /x ] && A=\"--tensor-model-parallel-size 8\"\n") == "");
   CHECK(contains(messages, "line 2: the test \"-f /x\" is taken as false; it decides tensor"));
+  CHECK(problem("if grep -q H100 /x; then A=\"--tensor-model-parallel-size 8\"; fi\n") == "");
+  CHECK(contains(messages, "the test \"grep -q H100 /x\" is taken as false; it decides tensor"));
+  CHECK(problem("if cd /x; then A=\"--save x\"; fi\nif mkdir /y; then echo made; fi\n") == "");
+  CHECK_FALSE(contains(messages, "is taken as false"));
   CHECK(problem("[ -f /x ] && A=\"--save x\"\n[ -z \"$GPU\" ] && B=1\n") == "");
   CHECK_FALSE(contains(messages, "is taken as false"));
 }

@@ -453,6 +453,7 @@ class ShellReader {
     }
     at_ = std::min(at_ + 2, tokens_.size());
     if (!active) return false;
+    if (const std::optional<long> value = assigned(sum)) return *value != 0;
     sum = with_values(sum);
     const auto value = is_unknown(sum) ? std::nullopt : Arithmetic(sum).value();
     return value ? *value != 0 : decide({is_unknown(sum) ? sum : as_written(sum)});
@@ -475,7 +476,9 @@ class ShellReader {
     bool is_taken = false;
     do {
       ++at_;  // if, elif
+      const bool outer = std::exchange(is_condition_, true);
       const bool truth = run_list(active && !is_taken);
+      is_condition_ = outer;
       if (is_word("then")) ++at_;
       run_list(active && !is_taken && truth);
       is_taken = is_taken || truth;
@@ -594,6 +597,8 @@ class ShellReader {
     if (is_one_of(command, {"[", "[[", "test"})) return truth_of(words);
     if (is_one_of(command, {"false", "read"})) return false;
     if (is_one_of(command, {"echo", "printf"})) return true;
+    if (command == "let")
+      for (const std::string& word : words) assigned(word);
     if (is_one_of(command, {"break", "continue"}) && num_loops_ > 0) leaves_ = command;
     if (command == "set" && words.size() > 1 && words[1] == "--")
       positional.assign(words.begin() + 2, words.end());
@@ -612,7 +617,28 @@ class ShellReader {
     const bool is_script =
         is_one_of(words.front(), {"sbatch", "bash"}) || document.find(".py") != std::string::npos;
     if (is_script) run(document, line + 1);
-    return true;
+    return !is_condition_ || is_one_of(words.front(), {"true", ":", "cd", "set"}) || decide(words);
+  }
+
+  /// "N = sum", "N += sum" and "N++" of "((…))" and let: assigns, and gives the value. None for other sums, and where it cannot be known.
+  std::optional<long> assigned(std::string sum) {
+    std::erase_if(sum, is_blank_character);
+    const std::size_t end = end_of_name(sum, 0);
+    const std::string name = sum.substr(0, end), rest = sum.substr(end);
+    if (name.empty() || is_digit_character(name[0]) || rest.empty()) return std::nullopt;
+    std::string changed;
+    if (rest == "++" || rest == "--")
+      changed = name + rest[0] + "1";
+    else if (rest[0] == '=' && !rest.starts_with("=="))
+      changed = rest.substr(1);
+    else if (rest.size() > 1 && rest[1] == '=' &&
+             std::string_view("+-*/%").find(rest[0]) != std::string_view::npos)
+      changed = name + rest[0] + "(" + rest.substr(2) + ")";
+    else
+      return std::nullopt;
+    const auto value = Arithmetic(with_values(changed)).value();
+    variables_[name] = {value ? std::to_string(*value) : as_written(changed)};
+    return value;
   }
 
   /// "[0]*3+[1]*58" or "127,0" of a value in Python that was not quoted.
@@ -999,7 +1025,8 @@ class ShellReader {
   std::vector<ShellToken> tokens_;
   std::size_t at_ = 0;
   int first_line_ = 1, line_ = 1, depth_ = 0;
-  int num_loops_ = 0;  ///< around the statement
+  int num_loops_ = 0;          ///< around the statement
+  bool is_condition_ = false;  ///< of an "if": what its commands answer decides
   bool is_function_ =
       false;  ///< the next "{ … }", which is read where it stands: what it shifts are arguments of its own
   std::vector<std::pair<bool, Fields>>
