@@ -100,11 +100,11 @@ struct UnseenErrors {
   /// Fits the allowance, after sets were added or taken out, where all sets say the shares.
   void find_allowance();
   /// Bounds of ln(measured / predicted) of a run of a new set, so much of whose time is outside kernels: the shortest interval, in
-  /// allowances, that holds 0.9 (n+1) of the n sets' runs; below nine sets the extremes, times 1.5. Of the sets whose stacks have a profile each
-  /// counts alike. Each set that ran `software` counts as much as these others together; if it has no profile, each stand-in does whose models are
-  /// as these in having experts. Rows of a set share its stack and cluster, so a set is what is drawn anew (Dunn, Wasserman & Ramdas,
-  /// JASA 118(544), 2023, who pool groups likewise). Kinds of GPU, and the number of values in which a stack differs from the nearest
-  /// measured one, are not told apart.
+  /// allowances, that holds 0.9 (n+1) of the n sets' runs; below nine sets the extremes, times 1.5. Of the sets whose stacks have a profile
+  /// each counts alike. Each set that ran `software` counts as much as these others together; if that has no profile, each stand-in set does
+  /// whose models also have (or also lack) experts. Rows of a set share its stack and cluster, so a set is what is drawn anew (Dunn,
+  /// Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise). Kinds of GPU, and the number of values in which a stack differs
+  /// from the nearest measured one, are not told apart.
   std::pair<double, double> bounds(const std::optional<std::string>& software,
                                    double outside_kernels, bool experts = false) const;
   /// Sets that the stack of this name ran, with the residuals of their runs.

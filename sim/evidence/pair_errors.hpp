@@ -68,8 +68,8 @@ struct MeasuredRun {
   Seconds measured{};
 };
 
-/// Errors of predicted differences, of stacks with a profile. A pair is two measured runs of one set that share stack, GPUs and model; its error is
-/// |ln(measured / predicted) of one - of the other|, in which is cancelled what both share.
+/// Errors of predicted differences, of stacks with a profile. A pair is two measured runs of one set that share stack, GPUs and model; its
+/// error is |ln(measured / predicted) of one - of the other|, in which is cancelled what both share.
 struct PairErrors {
   Allowance
       allowance;  ///< by share_moved(): between runs with equal breakdowns most of the error cancels

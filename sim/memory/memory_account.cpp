@@ -405,9 +405,9 @@ void free_as_gradients_come(std::vector<HeldTensor>& tensors,
       tensor.bytes = std::max(tensor.bytes - freed, Bytes{});
 }
 
-/// With no_sync() gradients are whole from the end of the first backward pass on, those of FSDP 1 in the type of the passes (_use_unsharded_grad_views in
-/// torch/distributed/fsdp/_flat_param.py, PyTorch 2.4), those of FSDP 2 in the type in which they are reduced (to_accumulated_grad_if_needed in
-/// torch/distributed/fsdp/_fully_shard/_fsdp_param.py, PyTorch 2.8). The step has shards.
+/// With no_sync() gradients are whole from the end of the first backward pass on: those of FSDP 1 in the type of the passes
+/// (_use_unsharded_grad_views in torch/distributed/fsdp/_flat_param.py, PyTorch 2.4), those of FSDP 2 in the type in which they are reduced
+/// (to_accumulated_grad_if_needed in torch/distributed/fsdp/_fully_shard/_fsdp_param.py, PyTorch 2.8). The step has shards.
 void keep_whole_gradients(std::vector<HeldTensor>& tensors, const Stage& stage) {
   for (HeldTensor& tensor : tensors)
     if (tensor.kind == HeldKind::gradients) tensor.held = of_step;

@@ -440,8 +440,9 @@ std::variant<const Plan*, std::vector<PlanRejection>> PlanMaker::make(const Trai
   plan_.num_nodes = static_cast<int>(cluster_->gpus_by_node.size());
   plan_.gpus_per_node = cluster_->gpus_by_node.front();
   plan_.microbatches = microbatches_of(training, parallel);
-  if (parallel.no_sync && plan_.microbatches == 1)
-    plan_.parallel.no_sync = plan_.parallel.overlap_gradient_reduce = false;
+  Parallel& kept = plan_.parallel;
+  kept.no_sync = kept.no_sync && kept.can_scatter_in_passes() && plan_.microbatches > 1;
+  if (parallel.no_sync && kept.scatters_in_passes()) kept.overlap_gradient_reduce = false;
   plan_.broadcast_tensors = software_->broadcast_tensors;
   plan_.layers_of_bucket = layers_of_bucket(*model_, parallel.tensor, software_->gradient_bucket);
   if (has_devices) return &plan_;

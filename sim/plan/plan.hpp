@@ -175,8 +175,8 @@ struct Parallel {
   int zero_prefetch = 1;  ///< ZeRO 3: layers gathered ahead of the one that computes
   /// ZeRO 3: whether a layer's gathered parameters are dropped behind its forward pass, and gathered again for the backward one.
   bool reshard_after_forward = true;
-  /// ZeRO 3 without stages: whether gradients are added up, whole, until the last microbatch (no_sync() of PyTorch's FSDP). A plan of one
-  /// microbatch has false.
+  /// ZeRO 3 without stages: whether gradients are added up, whole, until the last microbatch (no_sync() of PyTorch's FSDP). Plans
+  /// of other stages of ZeRO, of several stages and of one microbatch have false.
   bool no_sync = false;
   /// ZeRO: replicas that share one copy of the sharded states out among them; neighbours on the data axis. 0: all of them.
   int zero_group = 0;
@@ -193,7 +193,8 @@ struct Parallel {
     return zero_stage == 3 && (pipeline == 1 || reshard_after_forward);
   }
   /// ZeRO 3: whether backward passes scatter their gradients. Those of stages are added up, whole, until the last microbatch.
-  bool scatters_in_passes() const { return zero_stage == 3 && pipeline == 1 && !no_sync; }
+  bool scatters_in_passes() const { return can_scatter_in_passes() && !no_sync; }
+  bool can_scatter_in_passes() const { return zero_stage == 3 && pipeline == 1; }
 
   /// Places on one of the axes of ranks: tensor, pipeline, and those of replicas.
   int size(AxisName axis) const;

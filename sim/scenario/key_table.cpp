@@ -763,8 +763,9 @@ const std::vector<Key>& key_table() {
        .value = flag(&Parallel::no_sync),
        .fallback =
            [](PlanChoice& choice, const SoftwareProfile& software) {
-             choice.parallel.no_sync = software.no_sync && choice.parallel.zero_stage == 3 &&
-                                       choice.parallel.pipeline == 1;
+             choice.parallel.no_sync = software.no_sync &&
+                                       choice.parallel.can_scatter_in_passes() &&
+                                       software.sharded_parameters != ShardedParameters::uncounted;
            },
        .fallback_words = "`false`, or with zero_stage 3 the software profile's",
        .example = "true",

@@ -69,6 +69,8 @@ std::vector<std::string> deepspeed_lacks(const Plan& plan) {
   add(stage == 3 && !parallel.reshard_after_forward,
       "DeepSpeed drops gathered parameters after the forward pass: reshard_after_forward is left "
       "out");
+  add(parallel.no_sync,
+      "DeepSpeed scatters the gradients of every microbatch: no_sync is left out");
   add(parallel.rank_order != default_rank_order,
       "DeepSpeed has no argument for the rank order " + text_of(parallel.rank_order));
   add(training.recompute == Recompute::selective,
@@ -200,6 +202,9 @@ void add_notes(const Plan& plan, LaunchArguments& launch) {
                            *converter + ".Config()])");
   if (plan.training.precision == Precision::fp16)
     launch.notes.emplace_back("torchtitan has no fp16: it trains in bfloat16");
+  if (parallel.no_sync)
+    launch.notes.emplace_back(
+        "torchtitan scatters the gradients of every microbatch: no_sync is left out");
   if (has_codecs(plan.compression))
     launch.notes.emplace_back("torchtitan has no codecs: the plan's compression is left out");
 }

@@ -425,6 +425,7 @@ class Enumeration {
         choice.training.attention_kernel == FlashKernel::fp8)
       choice.training.attention_kernel = FlashKernel::cudnn;
     parallel.zero_group = parallel.zero_stage > 0 ? base_.plan.parallel.zero_group : 0;
+    parallel.no_sync = parallel.no_sync && parallel.can_scatter_in_passes();
     for (const Key* key : follows_) key->fallback(choice, base_.software);
     choices_.push_back(std::move(choice));
   }

@@ -100,6 +100,20 @@ TEST_CASE("a default that depends on the plan is that of the plan") {
   CHECK_FALSE(plans[1].parallel.overlap_gradient_reduce);
 }
 
+TEST_CASE("only plans that could scatter in their passes keep whole gradients") {
+  const Scenario scenario = scenario_from(
+      R"({"model": "llama3-8b", "platform": "dgx-h100", "nodes": 2, "software": "torchtitan-2025",
+          "training": {"global_batch": 128, "micro_batch": 1, "precision": "bf16", "attention": "flash"},
+          "parallel": {"data": 16, "zero_stage": 3, "no_sync": true},
+          "search": {"pipeline": [1, 2], "zero_stage": [2, 3]}})");
+  int whole = 0;
+  for (const PlanChoice& plan : enumerate_plans(scenario, search_space(scenario))) {
+    CHECK(plan.parallel.no_sync == plan.parallel.can_scatter_in_passes());
+    whole += plan.parallel.no_sync ? 1 : 0;
+  }
+  CHECK(whole > 0);
+}
+
 TEST_CASE("where the block lists a key, what it does not list stays as the file has it") {
   const SearchSpace space = search_space(on_two_nodes(
       R"({"tensor": [1, 2]})",

@@ -30,9 +30,10 @@ struct Fold {
   Seconds left_out() const { return steady.duration * static_cast<double>(repeats.left_out); }
 };
 
-/// The fold of a plan, or nothing where its steady state is not proven (timeline/steady_state.hpp): few microbatches, encoders beside the
-/// passes, tokens that are not spread evenly over experts, tensor groups and reductions of each microbatch across nodes, GPipe (all forwards first) and
-/// schedules of the user's own, and pipelines that take too long to settle. Plays the pipeline once or twice, at a fraction of the whole's cost.
+/// The fold of a plan, or nothing where its steady state is not proven (timeline/steady_state.hpp): few microbatches, messages of different
+/// pipelines that meet, encoders beside the passes, tokens that are not spread evenly over experts, tensor groups and reductions of each
+/// microbatch across nodes, GPipe (all forwards first) and schedules of the user's own, and pipelines that take too long to settle. Plays
+/// the pipeline once or twice, at a fraction of the whole's cost.
 std::optional<Fold> find_fold(const BuildInputs& inputs);
 
 }  // namespace windtunnel

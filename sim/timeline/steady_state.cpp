@@ -1,5 +1,6 @@
 #include "timeline/steady_state.hpp"
 
+#include <boost/pending/disjoint_sets.hpp>
 #include <cmath>
 
 #include "engine/link_flows.hpp"
@@ -29,6 +30,18 @@ std::size_t num_rows(const ProgramSet& programs, const SteadyShape& shape) {
   return chunks * (passes * programs.devices.size() + directions * programs.channels.size());
 }
 
+/// One device of the pipeline that each belongs to: of those that channels join.
+std::vector<std::size_t> pipelines_of(const ProgramSet& programs) {
+  const std::size_t num_devices = programs.devices.size();
+  boost::disjoint_sets_with_storage<> joined(num_devices);
+  for (const Channel& channel : programs.channels)
+    joined.union_set(channel.from.index(), channel.to.index());
+  std::vector<std::size_t> pipelines(num_devices);
+  for (std::size_t device = 0; device < num_devices; ++device)
+    pipelines[device] = joined.find_set(device);
+  return pipelines;
+}
+
 }  // namespace
 
 std::size_t SteadyStateListener::num_times(const ProgramSet& programs, const SteadyShape& shape) {
@@ -43,7 +56,8 @@ SteadyStateListener::SteadyStateListener(const ProgramSet& programs, const Netwo
       shape_(shape),
       times_(num_times(programs, shape), never),
       so_far_(place_of_breakdown(programs.devices.size(), first_kept())),
-      link_busy_until_(network.links().size()) {}
+      links_(network.links().size()),
+      pipeline_of_(pipelines_of(programs)) {}
 
 void SteadyStateListener::on_compute(DeviceId device, Stream stream, const Op& op, const Work&,
                                      Seconds, Seconds end) {
@@ -88,21 +102,28 @@ void SteadyStateListener::on_message(ChannelId id, const Op& send, Bytes, Second
   const Channel& channel = programs_->channels[id.index()];
   if (channel.in_node) return;
   const Seconds start = begin + channel.latency;
-  occupy(channel.up, start, end);
-  occupy(channel.down, start, end);
+  const std::size_t pipeline = pipeline_of_[channel.from.index()];
+  occupy(channel.up, pipeline, start, end);
+  occupy(channel.down, pipeline, start, end);
 }
 
 /// Messages come in the order of their end, so one that met any earlier one met the last.
-void SteadyStateListener::occupy(PathId path, Seconds begin, Seconds end) {
-  for (const LinkId link : links_of_path_[path.index()]) {
-    Seconds& busy_until = link_busy_until_[link.index()];
-    messages_met_ = messages_met_ || begin < busy_until;
-    busy_until = end;
+void SteadyStateListener::occupy(PathId path, std::size_t pipeline, Seconds begin, Seconds end) {
+  for (const LinkId id : links_of_path_[path.index()]) {
+    LinkUse& link = links_[id.index()];
+    if (link.pipeline == none) link.pipeline = pipeline;
+    if (link.pipeline != pipeline) link.pipeline = several;
+    link.has_meetings = link.has_meetings || begin < link.busy_until;
+    messages_met_ = messages_met_ || link.has_meetings;
+    link.busy_until = end;
   }
 }
 
 std::optional<SteadyState> SteadyStateListener::find(int longest) const {
-  if (times_.empty()) return std::nullopt;
+  const auto pipelines_meet = [](const LinkUse& link) {
+    return link.has_meetings && link.pipeline == several;
+  };
+  if (times_.empty() || std::ranges::any_of(links_, pipelines_meet)) return std::nullopt;
   const auto at = [&](int microbatch) {  // the first device's first forward pass
     return times_[static_cast<std::size_t>(microbatch)];
   };

@@ -37,10 +37,12 @@ struct SteadyShape {
 /// order changes at the end (for max-plus systems this is the cyclic regime: Baccelli et al., Synchronization and Linearity, 1992,
 /// theorem 3.109).
 ///
-/// Where messages meet on a link that can limit them (engine/link_flows.hpp), what is left of one also depends on those it met. Then find() wants
-/// the times of 2 lag microbatches to come again. Passes and messages under way at one time belong to at most lag / 2 microbatches in a row. When the
-/// first of the 2 lag has ended everywhere, those under way belong to the first quarter; when these have ended, to the first half, and have met
-/// none from before the 2 lag. So all that they met came again, and with it their rates, which follow from the messages under way alone (max-min shares).
+/// Where messages of one pipeline meet on a link that can limit them (engine/link_flows.hpp), what is left of one also depends on those it met.
+/// Then find() wants the times of 2 lag microbatches to come again. Passes and messages under way at one time belong to at most lag / 2
+/// microbatches in a row. When the first of the 2 lag has ended everywhere, those under way belong to the first quarter; when these have
+/// ended, to the first half, and have met none from before the 2 lag. So all that they met came again, and with it their rates, which follow
+/// from the messages under way alone (max-min shares). Where messages of different pipelines meet, find() refuses: these are at unlike
+/// microbatches, and like ones drift apart.
 ///
 /// `breakdowns` listens too, and is told of everything first.
 class SteadyStateListener final : public PlayListener {
@@ -62,7 +64,7 @@ class SteadyStateListener final : public PlayListener {
   /// Microbatches that must come again.
   int window() const { return (messages_met_ ? 2 : 1) * shape_.lag; }
   bool repeats(int period, Seconds duration) const;
-  void occupy(PathId path, Seconds begin, Seconds end);
+  void occupy(PathId path, std::size_t pipeline, Seconds begin, Seconds end);
   int first_draining() const { return shape_.microbatches - shape_.lag; }
   /// Breakdowns are kept after the forward passes of microbatches from this one on, of each device's first chunk.
   int first_kept() const { return std::max(0, first_draining() - shape_.lag - shape_.step); }
@@ -76,7 +78,14 @@ class SteadyStateListener final : public PlayListener {
   std::vector<Seconds> times_;  ///< of passes by device, chunk and phase, then of messages
   std::vector<Breakdown>
       so_far_;  ///< by device and microbatch, from first_kept() to before the draining
-  std::vector<Seconds> link_busy_until_;
+  struct LinkUse {
+    Seconds busy_until{};
+    std::size_t pipeline = none;  ///< whose messages it carries; `several`: of more than one
+    bool has_meetings = false;
+  };
+  static constexpr std::size_t none = std::numeric_limits<std::size_t>::max(), several = none - 1;
+  std::vector<LinkUse> links_;
+  std::vector<std::size_t> pipeline_of_;  ///< by device: one of those that channels join
   bool messages_met_ = false;
 };
 

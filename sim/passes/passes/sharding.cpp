@@ -75,8 +75,7 @@ void share_states(ChunkOperations& chunk, const Parallel& parallel) {
     const double copies = is_of_experts(operation.label) ? expert_copies(parallel) : group_size;
     StateShards& states = operation.held.shards;
     if (parallel.zero_stage >= 1) states.optimizer *= copies;
-    if (parallel.zero_stage == 2 || (parallel.zero_stage == 3 && parallel.pipeline == 1))
-      states.gradients *= copies;
+    if (parallel.zero_stage == 2 || parallel.can_scatter_in_passes()) states.gradients *= copies;
     if (parallel.zero_stage >= 3) states.weights *= copies;
   });
 }
@@ -130,7 +129,7 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
     held.at(Kept::gathered).whole = unit * (reshards ? 1 : in.chunk.layers);
     held.at(is_counted ? Kept::prefetched : Kept::gathered).whole += unit * ahead;
     held.at(Kept::weight_gradient).whole = element * trained;
-    if (is_counted && in.plan->parallel.pipeline == 1)
+    if (is_counted && in.plan->parallel.can_scatter_in_passes())
       held.at(Kept::reduced).whole = summed * trained;
   }
   if (backward.before.empty() && backward.after.empty()) return;
@@ -146,8 +145,9 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
 /// backward, and its gradients scattered behind the backward ones, in their own type. Embedding and head are gathered before the
 /// forward pass, stay, and are scattered behind the backward one.
 /// Sources: Rajbhandari et al. 2020, arXiv:1910.02054, section 7.2. Gradients of each microbatch: DeepSpeed 0.16.5, partition_grads in
-/// runtime/zero/stage3.py, adds them to the shard; PyTorch 2.1, _post_backward_hook in torch/distributed/fsdp/_runtime_utils.py, does
-/// so outside of no_sync(), with which they are reduced beside and behind the last backward pass (Parallel::no_sync). Embedding and head: the root unit of PyTorch FSDP (Zhao et al., VLDB 2023, section 4.2).
+/// runtime/zero/stage3.py, adds them to the shard; PyTorch 2.1, _post_backward_hook in torch/distributed/fsdp/_runtime_utils.py, does so
+/// outside of no_sync(), with which they are reduced beside and behind the last backward pass (Parallel::no_sync). Embedding and head: the
+/// root unit of PyTorch FSDP (Zhao et al., VLDB 2023, section 4.2).
 /// With `zero_prefetch` 0 nothing runs beside kernels. With `zero_group` the states are shared out in groups of neighbouring replicas,
 /// and each shard of gradients is then all-reduced among the groups, on every microbatch: hybrid sharding, _reduce_grad in
 /// torch/distributed/fsdp/_runtime_utils.py, PyTorch 2.1 (Zhao et al., VLDB 2023, section 3.2.2).
