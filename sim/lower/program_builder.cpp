@@ -95,7 +95,6 @@ class ProgramBuilder {
     shape.gradient_reduction = gradient_reduction(plan_);
     shape.overlaps_passes = overlaps_passes(plan_);
     shape.tensor_crosses_nodes = plan_.nodes_per_tensor_group > 1;
-    shape.gathers_in_passes = plan_.parallel.gathers_in_passes();
     return shape;
   }
 

@@ -669,7 +669,7 @@ class StageWriter {
       pass(step);
       return reductions_.reduce_chunk(Stream::compute, step, writer_);
     }
-    if (operations_ && (shape_.tensor_crosses_nodes || shape_.gathers_in_passes))
+    if (shape_.tensor_crosses_nodes)
       operations_->pass_with_buckets(step, shape_.gradient_buckets, reductions_, writer_);
     else
       reductions_.pass_in_pieces(step, writer_);

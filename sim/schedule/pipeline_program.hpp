@@ -195,7 +195,6 @@ struct PipelineShape {
   ChunkPath chunk_path = ChunkPath::loop;
   ChunkMap chunk_map() const { return {stages, chunks, chunk_path}; }
   bool tensor_crosses_nodes = false;  ///< tensor groups do, so that passes are their operations
-  bool gathers_in_passes = false;     ///< Parallel::gathers_in_passes()
   bool overlaps_passes = false;       ///< forward and backward passes of a block run at once
   GradientReduction gradient_reduction = GradientReduction::none;
   /// By chunk: what a pass that reduces its gradients does with them, chunk_reductions(). Where they overlap the pass (Overlap::trailing), it

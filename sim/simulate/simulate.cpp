@@ -83,14 +83,20 @@ bool is_counted_by_pass(Traffic traffic) {
          traffic == Traffic::expert_dispatch || traffic == Traffic::expert_combine;
 }
 
+/// True if a backward pass with gathers is played in pieces, whatever its detail: beside the reductions under no_sync().
+bool gathers_in_pieces(const Plan& plan) {
+  return plan.parallel.no_sync && plan.parallel.overlap_gradient_reduce;
+}
+
 /// By program: the ops whose bytes count_traffic() counts one by one, in order.
-std::vector<std::vector<const Op*>> counted_ops(const ProgramSet& set) {
+std::vector<std::vector<const Op*>> counted_ops(const ProgramSet& set, const Plan& plan) {
   std::vector<std::vector<const Op*>> counted(set.programs.size());
   for (std::size_t i = 0; i < counted.size(); ++i)
     for (const std::vector<Op>& stream : set.programs[i].streams)
       for (const Op& op : stream)
         if (op.kind == OpKind::send ||
-            (op.kind == OpKind::collective && !is_counted_by_pass(op.traffic)))
+            (op.kind == OpKind::collective && !is_counted_by_pass(op.traffic) &&
+             !(op.traffic == Traffic::zero_gather && gathers_in_pieces(plan))))
           counted[i].push_back(&op);
   return counted;
 }
@@ -101,7 +107,7 @@ EnumArray<Traffic, Bytes> count_traffic(const Outcome& o) {
   const ProgramSet& set = o.built->programs;
   const Repeats repeats = o.repeats();
   EnumArray<Traffic, Bytes> traffic{};
-  const auto counted = counted_ops(set);
+  const auto counted = counted_ops(set, plan);
   for (const ProgramDevice& device : set.devices) {
     for (const Op* op : counted[device.program]) {
       if (op->kind == OpKind::send) {
@@ -126,6 +132,8 @@ EnumArray<Traffic, Bytes> count_traffic(const Outcome& o) {
   if (!o.built->plays_operations)
     kinds.insert(kinds.end(),
                  {Traffic::zero_gather, Traffic::zero_scatter, Traffic::data_gradients});
+  else if (gathers_in_pieces(plan))
+    kinds.push_back(Traffic::zero_gather);
   std::map<const StageCost*, std::vector<Bytes>> sent_by_rank;  // by place in `kinds`
   for (std::size_t i = 0; i < set.devices.size(); ++i) {
     const StageCost& cost = o.built->cost_of_device[i];
