@@ -40,7 +40,7 @@ def stacks_of(measurements, least=0.0):
     """Names of the software profiles that at least that share of a set's points use, themselves or as what they extend, whatever their release. A point
     whose profile has a name of its own ran a stack of that name, for which another's profile stands in."""
     base = measurements.get("base", {}).get("software")
-    given = [base if point["scenario"].get("software") is None else point["scenario"]["software"] for point in measurements["points"]]
+    given = [point["scenario"].get("software", base) for point in measurements["points"]]
     named = base.get("name") if isinstance(base, dict) else None
     names = [software.get("name", named) or software["extends"] if isinstance(software, dict) else software for software in given]
     counts = collections.Counter(name.partition("@")[0] for name in names if name)
@@ -48,20 +48,18 @@ def stacks_of(measurements, least=0.0):
     return {name for name, count in counts.items() if count + counts[extended.get(name)] >= least * counts.total()}
 
 
-def is_stand_in(stacks):
-    """True if no profile is of these stacks."""
-    return not stacks & {profile["name"] for profile in shipped_profiles()}
-
-
 def trains_experts(measurements):
     """True if a quarter or more of a set's points train a model with experts."""
-    def has_experts(model):
+    def keys_of(model):
         if isinstance(model, str):
-            return has_experts(json.loads((ROOT / f"models/{model}.json").read_text()))
-        return bool(model) and ("moe" in model or has_experts(model.get("extends")))
-    base = measurements.get("base", {}).get("model")
-    having = sum(has_experts(base) or has_experts(point["scenario"].get("model")) for point in measurements["points"])
-    return having >= LEAST_OF_SET * len(measurements["points"])
+            return keys_of(json.loads((ROOT / f"models/{model}.json").read_text()))
+        return {**keys_of(model["extends"]), **model} if "extends" in model else model
+
+    def has_experts(scenario):
+        model = scenario.get("model", {})
+        return bool((keys_of(model) if isinstance(model, str) else {**keys_of(base), **keys_of(model)}).get("moe"))
+    base = measurements.get("base", {}).get("model", {})
+    return sum(has_experts(point["scenario"]) for point in measurements["points"]) >= LEAST_OF_SET * len(measurements["points"])
 
 
 class Kind:
@@ -69,7 +67,7 @@ class Kind:
 
     def __init__(self, measurements):
         self.stacks = stacks_of(measurements, LEAST_OF_SET)
-        self.is_stand_in = is_stand_in(self.stacks)
+        self.is_stand_in = not self.stacks & {profile["name"] for profile in shipped_profiles()}
         self.has_experts = trains_experts(measurements)
 
 

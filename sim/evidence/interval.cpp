@@ -137,7 +137,7 @@ std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenError
       unseen.bounds(is_fitted ? std::nullopt : std::optional(traits.software), outside_kernels,
                     traits.has_experts);
   // Other stacks on these GPUs say less than how far off such stacks were.
-  if (!near.holds(EvidenceAxis::stack) && !unseen.sets.empty()) return of_unseen;
+  if (!is_fitted && !unseen.sets.empty()) return of_unseen;
   std::pair<double, double> widest{0, 0};
   for (const Neighbour& each : near.nearest) {
     const auto [low, high] = conformal_bounds(each.regime->residuals);
@@ -146,7 +146,7 @@ std::pair<double, double> bounds_of(const Neighbourhood& near, const UnseenError
   for (const EvidenceAxis axis : {EvidenceAxis::cluster, EvidenceAxis::job})
     if (!near.holds(axis))
       widest = {widest.first * interval_widening, widest.second * interval_widening};
-  if (near.holds(EvidenceAxis::stack) && near.holds(EvidenceAxis::gpu)) return widest;
+  if (is_fitted && near.holds(EvidenceAxis::gpu)) return widest;
   return {std::min(widest.first, of_unseen.first), std::max(widest.second, of_unseen.second)};
 }
 

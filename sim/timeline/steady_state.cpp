@@ -110,7 +110,7 @@ void SteadyStateListener::on_message(ChannelId id, const Op& send, Bytes, Second
 /// Messages come in the order of their end, so one that met any earlier one met the last.
 void SteadyStateListener::occupy(PathId path, std::size_t pipeline, Seconds begin, Seconds end) {
   for (const LinkId id : links_of_path_[path.index()]) {
-    LinkUse& link = links_[id.index()];
+    OccupiedLink& link = links_[id.index()];
     if (link.pipeline == none) link.pipeline = pipeline;
     if (link.pipeline != pipeline) link.pipeline = several;
     link.has_meetings = link.has_meetings || begin < link.busy_until;
@@ -120,7 +120,7 @@ void SteadyStateListener::occupy(PathId path, std::size_t pipeline, Seconds begi
 }
 
 std::optional<SteadyState> SteadyStateListener::find(int longest) const {
-  const auto pipelines_meet = [](const LinkUse& link) {
+  const auto pipelines_meet = [](const OccupiedLink& link) {
     return link.has_meetings && link.pipeline == several;
   };
   if (times_.empty() || std::ranges::any_of(links_, pipelines_meet)) return std::nullopt;

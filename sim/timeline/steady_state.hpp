@@ -78,13 +78,13 @@ class SteadyStateListener final : public PlayListener {
   std::vector<Seconds> times_;  ///< of passes by device, chunk and phase, then of messages
   std::vector<Breakdown>
       so_far_;  ///< by device and microbatch, from first_kept() to before the draining
-  struct LinkUse {
+  struct OccupiedLink {
     Seconds busy_until{};
     std::size_t pipeline = none;  ///< whose messages it carries; `several`: of more than one
     bool has_meetings = false;
   };
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max(), several = none - 1;
-  std::vector<LinkUse> links_;
+  std::vector<OccupiedLink> links_;
   std::vector<std::size_t> pipeline_of_;  ///< by device: one of those that channels join
   bool messages_met_ = false;
 };
