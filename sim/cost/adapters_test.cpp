@@ -74,6 +74,11 @@ TEST_CASE("a frozen product keeps no input, and every second backward product is
   CHECK(attention().at(Kept::tensors).divided == Bytes{2 * (1 + 1 + 2) * sbh});
   CHECK(mlp().at(Kept::tensors).whole == Bytes{2 * 2 * sbh + 2 * 2 * 2 * 10});
   CHECK(mlp().at(Kept::tensors).divided == Bytes{2 * 6 * sbh});
+  // Products in eight bits keep no operands either: what adapters read has 16 bits.
+  world.plan.training.precision = Precision::fp8;
+  CHECK(attention().at(Kept::tensors).divided == Bytes{2 * (1 + 1 + 2) * sbh});
+  CHECK(mlp().at(Kept::tensors).whole == Bytes{2 * 2 * sbh + 2 * 2 * 2 * 10});
+  CHECK(mlp().at(Kept::tensors).divided == Bytes{2 * 6 * sbh});
   const KernelWork work = layer_backward(world.model, {}).attention;
   const KernelWork passed = without_weight_gradients(work);
   CHECK(product_flops(passed.linear) == product_flops(work.linear) * (1.0 / 2));

@@ -182,7 +182,7 @@ Bytes gathered_parameters(const EndInputs& in) {
   const Bytes element = element_size(in.plan->training.precision),
               saved = element - linear_weight_size(*in.plan, *in.software);
   const double gathered = in.parameters.trained() - in.parameters.experts;
-  if (saved == Bytes{0}) return element * gathered;
+  if (saved == Bytes{0} || in.plan->training.lora.is_used()) return element * gathered;
   return element * gathered - saved * linear_weights(in);
 }
 

@@ -61,6 +61,7 @@ ModelHeld::ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copi
       d_(has_dropout(model) && plan.parallel.zero_stage != 3 ? 1 : 0),
       e_(element_size(plan.training.precision)),
       q_(operand_size(plan.training.precision)),
+      keeps_casts_(is_quantized(plan.training.precision) && !plan.training.lora.is_used()),
       n_(1) {
   if (!plan.training.compile) copies_.keeps_gate = copies_.keeps_norms = true;
   if (copies_.keeps_norms && model.has_rms_norms()) n_ = 1 + single / e_;
@@ -100,7 +101,6 @@ Divisible<Bytes> ModelHeld::attention_tensors() const {
   const bool is_projected = keeps_input_of({LoraTarget::o_proj});
   const double outputs =
       is_flash ? (copies_.transposes_attention && is_projected ? 2 : 1) : (is_projected ? 1 : 0);
-  const bool casts = is_quantized(plan_.training.precision);
   // The layer's input, and what a norm of the output reads.
   const double inputs = n_ * model_.norms_of_attention();
   if (model_.mla) {
@@ -108,7 +108,7 @@ Divisible<Bytes> ModelHeld::attention_tensors() const {
     const double into = (latent.query_rank + latent.key_value_rank + latent.rope_size) / h_;
     const double keys = 2.0 * model_.heads * model_.key_width() / h_,
                  values = model_.heads_width() / h_;
-    if (casts)
+    if (keeps_casts_)
       return {elements(inputs + into) + operands(1 + into) + tokens(d_),
               elements(keys + 2 * values) + operands(values)};
     return {elements(inputs + 1 + into) + tokens(d_), elements(keys + (1 + outputs) * values)};
@@ -118,7 +118,7 @@ Divisible<Bytes> ModelHeld::attention_tensors() const {
   const double width = model_.given_head_size > 0 ? model_.heads_width() / h_ : 1;
   // Norms of queries and keys read what the projection gave.
   const double normed = model_.qk_norm == QueryKeyNorm::none ? 0 : n_ * (1 + groups);
-  if (casts)
+  if (keeps_casts_)
     return {elements(inputs) + operands(1) + tokens(d_),
             elements((2 + 2 * groups + normed) * width) + operands(width)};
   const bool is_read =
@@ -177,7 +177,7 @@ Held ModelHeld::feed_forward() const {
   held.at(Kept::tensors) = {
       elements(inputs + first) + tokens(d_) + between_adapters(LayerHalf::feed_forward),
       elements((nonlinear + last) * f_)};
-  if (is_quantized(plan_.training.precision))
+  if (keeps_casts_)
     held.at(Kept::tensors) = {elements(inputs) + operands(normed) + tokens(d_),
                               elements((model_.gated_mlp ? 2 : 1) * f_) + operands(f_)};
   return held;

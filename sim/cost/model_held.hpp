@@ -82,6 +82,8 @@ class ModelHeld {
   double s_, b_, h_, f_;
   double d_;
   Bytes e_, q_;
+  bool
+      keeps_casts_;  ///< inputs of products are kept as operands, for the gradients of weights in a quantised format
   double n_;  ///< elements that a norm keeps of each that it reads
 };
 

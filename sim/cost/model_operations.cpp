@@ -191,15 +191,19 @@ class ModelWriter {
     operation.weights.launch += launch * half;
   }
 
-  /// Adds a half's adapters, whose matrices are frozen, and the casts of those that are kept in fewer bits.
+  /// Adds a half's adapters, whose matrices are frozen, and the casts of those that are kept in fewer bits. Adapters compute in 16 bits
+  /// where the matrices compute in eight or four (they are no modules of Transformer Engine: ParallelLinearAdapter in
+  /// megatron/bridge/peft/utils.py, Megatron-Bridge at 067f987).
   void add_adapters(LayerHalf half, Operation& ahead, Backward& back) const {
     const Training& training = in_.plan->training;
+    KernelContext context = context_;
+    context.precision = base_precision(context.precision);
     const KernelWork forward = adapters_forward(*in_.model, training.lora, half, shape_),
                      backward = adapters_backward(*in_.model, training.lora, half, shape_);
     const Seconds cast = cast_of_frozen(half),
-                  whole = kernel_time(backward, backward_context(in_, context_)),
-                  sum = accumulation(forward), weights = weight_gradient_time(backward, context_);
-    ahead.time += kernel_time(forward, context_) + cast;
+                  whole = kernel_time(backward, backward_context(in_, context)),
+                  sum = accumulation(forward), weights = weight_gradient_time(backward, context);
+    ahead.time += kernel_time(forward, context) + cast;
     ahead.launch += launch_time(in_, forward);
     back.weights.time += weights + sum;
     back.inputs.time += whole - weights + cast;

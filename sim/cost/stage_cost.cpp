@@ -56,7 +56,7 @@ PassBytes pass_bytes(const StageCostInputs& in) {
   bytes.weight = weight;
   bytes.gradient = gradient;
   const double adapters = layer_adapter_parameters(*in.model, *in.plan);
-  bytes.layer_parameters = weight * (layer + adapters);
+  bytes.layer_parameters = weight * layer + element_size(in.plan->training.precision) * adapters;
   bytes.layer_gradients = gradient * (in.plan->training.lora.is_used() ? adapters : layer);
   bytes.key_values = key_value_size(*in.model, shape);
   bytes.attended = attended_size(*in.model, shape);
@@ -636,6 +636,7 @@ LayerShape layer_shape(const Plan& plan, const SoftwareProfile& software) {
                          : software.eager_layer_traffic.value_or(software.layer_traffic),
           .reads_for_scale = software.current_scaling && !plan.training.scales_blocks(),
           .casts_weights = plan.parallel.zero_stage == 3 && !keeps_operands(plan, software),
+          .frozen = plan.training.lora.is_used(),
           .scales_fp8_blocks = plan.training.scales_blocks(),
           .row_cast_efficiency =
               plan.training.scales_rows() ? software.row_cast_efficiency.value_or(1) : 0,

@@ -62,6 +62,18 @@ TEST_CASE("a first stage's forward pass is its layers; backward is twice that") 
         doctest::Approx(2 * layer_flops / 1e14).epsilon(1e-9));
 }
 
+TEST_CASE("products of adapters take 16 bits where those of frozen weights take eight") {
+  World world;
+  world.plan.training.precision = Precision::fp8;
+  world.plan.training.lora.rank = 16;
+  world.node.device.peak = {{Precision::bf16, FlopsPerSecond{1e14}},
+                            {Precision::fp8, FlopsPerSecond{2e14}}};
+  const double adapters = 2 * 1024.0 * 2 * 16 * 2048, products = 24 * std::pow(1024.0, 3),
+               core = 4 * std::pow(1024.0, 3);
+  CHECK(world.cost(0).chunks[0].forward.duration.value() ==
+        doctest::Approx((core + adapters) / 1e14 + products / 2e14).epsilon(1e-9));
+}
+
 TEST_CASE("a frozen layer passes gradients on, and its adapters have all three products") {
   World world;
   world.plan.training.lora.rank = 16;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <ranges>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -109,9 +110,12 @@ void add_cast_weights(std::vector<HeldTensor>& tensors, const Transformer& model
     hold(tensors, HeldKind::cast_weights, casts, parameters, always);
     return;
   }
-  for (HeldTensor& tensor : tensors)
-    if (tensor.kind == HeldKind::weights)
-      tensor.bytes += casts - element_size(precision) * parameters;
+  const HeldKind kind =
+      stage.plan.training.lora.is_used() ? HeldKind::frozen_weights : HeldKind::weights;
+  // Of frozen weights the last are the matrices.
+  auto latest = tensors | std::views::reverse;
+  const auto found = std::ranges::find(latest, kind, &HeldTensor::kind);
+  if (found != latest.end()) found->bytes += casts - element_size(precision) * parameters;
 }
 
 Stage stage_of(const MemoryInputs& inputs, StageId id) {

@@ -153,6 +153,22 @@ TEST_CASE("adapters alone have gradients and optimizer states") {
   check_adds_up(stage);
 }
 
+TEST_CASE("frozen weights whose products take eight bits are kept as the stack keeps weights") {
+  World world = small_world();
+  world.plan.training.precision = Precision::fp8;
+  world.plan.training.lora.rank = 16;
+  const double matrices = 4.0 * 12 * 1024 * 1024;
+  const StageMemory both = world.account().stages.front();
+  CHECK(held(both, HeldKind::cast_weights) == Bytes{2 * matrices});  // in both layouts
+  check_adds_up(both);
+  world.software.fp8_parameters = true;
+  const StageMemory stage = world.account().stages.front();
+  CHECK(held(stage, HeldKind::cast_weights) == Bytes{});
+  CHECK(held(stage, HeldKind::frozen_weights) == held(both, HeldKind::frozen_weights));
+  CHECK(held(stage, HeldKind::weights) == held(both, HeldKind::weights));
+  check_adds_up(stage);
+}
+
 TEST_CASE("matrices in nf4 cost half a byte and their scales, and one is cast at a time") {
   World world = small_world();
   world.plan.training.precision = Precision::bf16;

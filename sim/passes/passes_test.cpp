@@ -509,6 +509,14 @@ TEST_CASE("gathers of operands are smaller where the stack gathers them, in laye
   world.plan.training.fp8_recipe = Fp8Recipe::row;
   world.layer(Direction::forward);
   CHECK(world.last.layer[1].payload == Bytes{100});
+  // Adapters of the products behind a gather read it in 16 bits.
+  world.plan.training.fp8_recipe = Fp8Recipe::tensor;
+  world.plan.training.lora = {.rank = 2, .targets = {LoraTarget::up_proj}};
+  world.layer(Direction::forward);
+  CHECK(world.last.layer[1].payload == Bytes{100});
+  world.plan.training.lora.targets = {LoraTarget::o_proj, LoraTarget::down_proj};
+  world.layer(Direction::forward);
+  CHECK(world.last.layer[1].payload == Bytes{50});
 }
 
 TEST_CASE("each ZeRO stage shares out one more state among the replicas") {

@@ -354,8 +354,7 @@ std::string why_no_adapters(const PlanInputs& plan) {
   if (plan.model.moe) return "a model with experts";
   if (plan.model.mla) return "latent attention";
   if (plan.model.mtp_layers > 0) return "multi-token prediction";
-  if (is_quantized(plan.training.precision))
-    return std::string("products in ") + name_of(plan.training.precision);
+  if (plan.training.scales_rows()) return "products in fp8 with a scale for each row";
   const std::vector<int> stages = layer_split(plan).stages;
   if (std::ranges::find(stages, 0) != stages.end()) return "stages without layers";
   return {};
@@ -513,6 +512,12 @@ void check_adapters(const PlanInputs& plan, PlanFindings& findings) {
                      "leave \"gate_proj\" out"});
   if (training.optimizer == Optimizer::muon && findings.is_sound(optimizer))
     findings.reject({optimizer, "adapters are stepped by Adam or SGD", R"(write "adam")"});
+  if (lora.frozen_type == FrozenType::nf4 && is_quantized(training.precision) &&
+      findings.are_sound({frozen_type, precision}))
+    findings.reject({frozen_type,
+                     std::string("weights in nf4 are cast to 16 bits for their products, not to ") +
+                         name_of(training.precision),
+                     R"(use precision "bf16")"});
   if (lora.frozen_type == FrozenType::nf4 && plan.parallel.zero_stage == 3 &&
       findings.are_sound({frozen_type, zero_stage}))
     findings.reject({frozen_type,

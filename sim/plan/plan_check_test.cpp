@@ -112,8 +112,20 @@ TEST_CASE("adapters are for matrices that the model has, of ranks that tensor di
   world.model.moe = Transformer::Experts{};
   CHECK(world.refused() ==
         "/training/lora_rank: adapters are not modelled for a model with experts");
-  world.training.lora.rank = 0;
+  world.model.moe = {};
+  world.model.gated_mlp = true;
+  world.training.precision = Precision::fp8;
+  CHECK(world.refused().empty());
+  world.training.fp8_recipe = Fp8Recipe::row;
+  CHECK(world.refused() ==
+        "/training/lora_rank: adapters are not modelled for products in fp8 with a scale for each "
+        "row");
+  world.training.fp8_recipe = Fp8Recipe::tensor;
   world.training.lora.frozen_type = FrozenType::nf4;
+  CHECK(world.refused() ==
+        "/training/frozen_dtype: weights in nf4 are cast to 16 bits for their products, not to "
+        "fp8");
+  world.training.lora.rank = 0;
   CHECK(world.refused() == "/training/frozen_dtype: no weights are frozen: lora_rank is 0");
 }
 

@@ -98,10 +98,10 @@ Bytes score_traffic(const Transformer& model, const LayerShape& shape, double pa
 /// Read once, written once or twice: by rows, and transposed or scaled by columns, for the product that sums over the other dimension.
 /// Sources: Transformer Engine 2.x, cast_transpose.cu (fp8), quantize_mxfp8 (rowwise and columnwise), nvfp4 quantisation, which
 /// scales by the tensor's largest value as well; an unfused cast, as of attention's output and of gradients.
-Bytes cast_traffic(const LayerShape& shape) {
+Bytes cast_traffic(const LayerShape& shape, double copies) {
   const bool reads_first = shape.reads_for_scale || shape.precision == Precision::nvfp4;
   const Bytes read = element_size(shape.precision);
-  return read * (reads_first ? 2.0 : 1.0) + operand_size(shape.precision) * shape.operand_copies;
+  return read * (reads_first ? 2.0 : 1.0) + operand_size(shape.precision) * copies;
 }
 
 /// Casts of torchao with a scale for each row of what a product sums over, in bytes of an element [own count of the kernels in
@@ -133,10 +133,10 @@ void add_casts(KernelWork& work, const std::vector<Gemm>& forward, const LayerSh
       work.memory_kernels += backward ? 6 : 2;
       continue;
     }
-    const double elements = (product.m * (backward ? product.n : product.k) +
-                             (shape.casts_weights ? product.n * product.k : 0)) *
-                            product.batch;
-    work.memory_traffic += cast_traffic(shape) * elements;
+    const double tokens = product.m * (backward ? product.n : product.k) * product.batch,
+                 weights = shape.casts_weights ? product.n * product.k * product.batch : 0;
+    work.memory_traffic += cast_traffic(shape, shape.frozen ? 1 : shape.operand_copies) * tokens +
+                           cast_traffic(shape, shape.operand_copies) * weights;
     work.memory_kernels += shape.casts_weights ? 2 : 1;
   }
 }

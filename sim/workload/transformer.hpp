@@ -342,7 +342,9 @@ struct LayerShape {
   /// For quantised precisions: true if a tensor is read once more to find its largest value before it is cast (current scaling), and
   /// true if weights are cast in every pass (their casts are not kept).
   bool reads_for_scale = false, casts_weights = false;
-  double operand_copies = 2;       ///< that a cast writes
+  double operand_copies = 2;  ///< that a cast writes
+  bool frozen =
+      false;  ///< weights have no gradients, for which activations would be cast by columns
   bool scales_fp8_blocks = false;  ///< precision fp8 has a scale for each block (Fp8Recipe::block)
   /// Share of the memory rate that casts with one scale per row attain. 0: operands have one scale.
   double row_cast_efficiency = 0;

@@ -387,6 +387,10 @@ TEST_CASE("casts to fp8 read an element once and write it twice") {
         doctest::Approx(4 * 512.0 * 4096));
   CHECK((back.feed_forward.memory_traffic - plain.feed_forward.memory_traffic).value() ==
         doctest::Approx(4 * 512.0 * 5120));
+  // Without gradients of weights activations are cast by rows alone, weights in both layouts for either direction.
+  fp8.frozen = repeated.frozen = true;
+  CHECK(more(fp8) == doctest::Approx(3 * elements));
+  CHECK(more(repeated) == doctest::Approx(3 * elements + 4 * 12 * 1024.0 * 1024));
 }
 
 TEST_CASE("casts with a scale for each row transpose backward, and rescale what products give") {

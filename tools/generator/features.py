@@ -328,7 +328,7 @@ class FeatureDraw:
     def fit_adapters(self, drawn):
         model = self.library.files["model"][drawn["model"]]
         if (not drawn["/training/lora_rank"] or "moe" in model or "mla" in model or model.get("mtp_layers") or drawn["predicted tokens"] or
-                drawn["/training/precision"] in QUANTIZED or drawn["/parallel/stage_layers"]):
+                drawn["/training/fp8_recipe"] == "row" or drawn["/parallel/stage_layers"]):
             drawn["/training/lora_rank"] = self.rng.choice((None, 0))
             drawn["/training/lora_target_modules"] = drawn["/training/frozen_dtype"] = None
             return
@@ -337,7 +337,7 @@ class FeatureDraw:
             drawn["/training/lora_target_modules"] = [target for target in targets if target != "gate_proj"] or None
         if drawn["/training/optimizer"] == "muon":
             drawn["/training/optimizer"] = "adam"
-        if drawn["/parallel/zero_stage"] == 3:
+        if drawn["/parallel/zero_stage"] == 3 or drawn["/training/precision"] in QUANTIZED:
             drawn["/training/frozen_dtype"] = None
         drawn["/compression/data_gradients"] = drawn["/compression/zero_gather"] = None
 

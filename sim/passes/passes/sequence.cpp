@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "passes/pass.hpp"
@@ -5,10 +7,20 @@
 namespace windtunnel {
 namespace {
 
+/// Adapters read what is gathered for the products that they stand beside, in 16 bits (return_layernorm_output_gathered in
+/// transformer_engine/pytorch/module/layernorm_linear.py, Transformer Engine 2.8).
+bool adapters_read_gathered(const Lora& lora) {
+  using enum LoraTarget;
+  return std::ranges::any_of(std::array{q_proj, k_proj, v_proj, gate_proj, up_proj},
+                             [&](LoraTarget each) { return lora.has(each); });
+}
+
 /// Bytes of a tensor that are gathered, as a share of the whole tensor.
 double gathered_share(const PassContext& in) {
-  const Precision precision = in.plan->training.precision;
-  return in.software->fp8_tensor_gathers && !in.plan->training.scales_rows()
+  const Training& training = in.plan->training;
+  const Precision precision = training.precision;
+  return in.software->fp8_tensor_gathers && !training.scales_rows() &&
+                 !adapters_read_gathered(training.lora)
              ? operand_size(precision) / element_size(precision)
              : 1;
 }
