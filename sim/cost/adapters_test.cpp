@@ -105,4 +105,40 @@ TEST_CASE("of a model with adapters they alone are trained") {
   CHECK(all.matrices == 2 * (8 * 24 + 384));
 }
 
+TEST_CASE("experts are frozen beside adapters, in their share of the layers and of the ranks") {
+  AdaptedModel world;
+  Transformer::Experts& moe = world.model.moe.emplace();
+  moe.experts = 8;
+  moe.top_k = 2;
+  moe.ffn_hidden = 16;
+  world.plan.parallel.expert = world.plan.parallel.data = 4;
+  const SoftwareProfile software;
+  StageCostInputs in;
+  in.model = &world.model;
+  in.plan = &world.plan;
+  in.software = &software;
+  const ChunkRole role{.layers = 2, .first = true, .last = true, .expert_layers = 1};
+  const ParameterCounts lora = count_parameters(chunk_operations(in, role).at(Direction::forward));
+  // Two of eight experts of 3 · 8 · 16 in one of the layers.
+  CHECK(lora.experts == 2 * 384);
+  CHECK(lora.trained_experts == 0);
+  CHECK(lora.trained() == 2 * 56);
+  CHECK(lora.gradients == 2 * 56);
+  // Attention twice, a gated MLP of 16 once, the router of 8 · 8, and the experts.
+  CHECK(lora.frozen_matrices == 2 * 8 * 24 + 384 + 64 + 2 * 384);
+  world.lora().rank = 0;
+  const ParameterCounts all = count_parameters(chunk_operations(in, role).at(Direction::forward));
+  CHECK(all.trained_experts == all.experts);
+  CHECK(all.matrices == lora.frozen_matrices);
+  // Kept of ten tokens in two copies: what gate and up give, 16 values each in two bytes, and inputs and the last product's input only
+  // where there are gradients of weights.
+  const auto kept = [&] {
+    return ModelHeld(world.model, world.plan).experts().at(Kept::tensors).sum();
+  };
+  const Bytes trained = kept();
+  world.lora().rank = 2;
+  CHECK(kept() == Bytes{2 * 2 * 10 * 2 * 16.0});
+  CHECK(trained == kept() + Bytes{2 * 2 * 10 * (8 + 16.0)});
+}
+
 }  // namespace windtunnel

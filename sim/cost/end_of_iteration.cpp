@@ -47,13 +47,13 @@ KeptByCodec kept_of_gradients(const EndInputs& in, int first, int last, bool of_
 
 /// Experts have copies of their own, and reduce their gradients among them, behind the others.
 bool has_copies_of_experts(const EndInputs& in) {
-  return in.parameters.experts > 0 && expert_copies(in.plan->parallel) > 1;
+  return in.parameters.trained_experts > 0 && expert_copies(in.plan->parallel) > 1;
 }
 
 Operation expert_reduction_of(const EndInputs& in) {
   return collective(in.plan->scatters_gradients() ? Label::scatter_expert_gradients
                                                   : Label::reduce_expert_gradients,
-                    element_size(in.plan->training.gradient_type) * in.parameters.experts);
+                    element_size(in.plan->training.gradient_type) * in.parameters.trained_experts);
 }
 
 /// Memory that the codec keeps for the gather of parameters, layer by layer, or for that of experts' parameters.
@@ -181,7 +181,7 @@ Seconds step_time(const EndInputs& in) {
 Bytes gathered_parameters(const EndInputs& in) {
   const Bytes element = element_size(in.plan->training.precision),
               saved = element - linear_weight_size(*in.plan, *in.software);
-  const double gathered = in.parameters.trained() - in.parameters.experts;
+  const double gathered = in.parameters.trained() - in.parameters.trained_experts;
   if (saved == Bytes{0} || in.plan->training.lora.is_used()) return element * gathered;
   return element * gathered - saved * linear_weights(in);
 }
@@ -204,8 +204,9 @@ std::vector<Operation> end_of_iteration(const EndInputs& in) {
         gathered_parameters(in)));
     end.back().held.codec = kept_of_gather(in, false);
     if (has_copies_of_experts(in)) {
-      end.push_back(collective(Label::gather_expert_parameters,
-                               linear_weight_size(*in.plan, *in.software) * in.parameters.experts));
+      end.push_back(
+          collective(Label::gather_expert_parameters,
+                     linear_weight_size(*in.plan, *in.software) * in.parameters.trained_experts));
       end.back().held.codec = kept_of_gather(in, true);
     }
   }
@@ -227,7 +228,8 @@ std::vector<Operation> chunk_reductions(const EndInputs& in, int chunk) {
 }
 
 Bytes dense_gradients(const Plan& plan, const ParameterCounts& parameters) {
-  return element_size(plan.training.gradient_type) * (parameters.trained() - parameters.experts);
+  return element_size(plan.training.gradient_type) *
+         (parameters.trained() - parameters.trained_experts);
 }
 
 bool keeps_operands(const Plan& plan, const SoftwareProfile& software) {

@@ -139,7 +139,7 @@ TEST_CASE(
     "a pass reduces what its chunk has made where gradients are sharded or reductions overlap") {
   LastWork world;
   world.plan.parallel.expert = 2;
-  world.parameters.experts = 400;
+  world.parameters.experts = world.parameters.trained_experts = 400;
   const auto reductions = [&world] {
     return chunk_reductions(
         {&world.model, &world.plan, &world.software, nullptr, StageId{1}, world.parameters}, 0);

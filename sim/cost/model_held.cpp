@@ -67,11 +67,13 @@ ModelHeld::ModelHeld(const Transformer& model, const Plan& plan, KeptCopies copi
   if (copies_.keeps_norms && model.has_rms_norms()) n_ = 1 + single / e_;
 }
 
+void ModelHeld::freeze(Held& held) const {
+  if (is_frozen()) held.frozen = held.parameters;
+}
+
 void ModelHeld::freeze(Held& held, LayerHalf half) const {
-  const Lora& lora = plan_.training.lora;
-  if (!lora.is_used()) return;
-  held.frozen = held.parameters;
-  held.parameters.divided += adapter_parameters(model_, lora, half);
+  freeze(held);
+  if (is_frozen()) held.parameters.divided += adapter_parameters(model_, plan_.training.lora, half);
 }
 
 Bytes ModelHeld::between_adapters(LayerHalf half) const {
@@ -189,9 +191,11 @@ Held ModelHeld::routing() const {
   Held held;
   held.parameters.whole = router_parameters(model_);
   held.matrices.whole = router_matrix(model_);
+  freeze(held);
+  const double routed = is_frozen() ? 0 : 1;
   held.at(Kept::tensors).whole =
-      elements(1 + n_ * model_.norms_of_feed_forward()) + probabilities() + tokens(d_);
-  held.at(Kept::norm).whole = elements(1);
+      elements(routed + n_ * model_.norms_of_feed_forward()) + probabilities() + tokens(d_);
+  held.at(Kept::norm).whole = elements(routed);
   held.at(Kept::module_input).whole = elements(2);
   return held;
 }
@@ -202,10 +206,14 @@ Held ModelHeld::experts() const {
   Held held;
   held.parameters.whole = expert_parameters(model_);
   held.matrices.whole = expert_matrices(model_);
+  freeze(held);
+  if (is_frozen()) {
+    held.at(Kept::tensors).divided = elements(copies * 2 * f);
+    return held;
+  }
   held.at(Kept::tensors) = {elements(copies), elements(copies * 3 * f)};
-  held.at(Kept::activated).divided =
-      is_quantized(plan_.training.precision) ? operands(copies * f) : elements(copies * f);
-  if (is_quantized(plan_.training.precision))
+  held.at(Kept::activated).divided = keeps_casts_ ? operands(copies * f) : elements(copies * f);
+  if (keeps_casts_)
     held.at(Kept::tensors) = {operands(copies), elements(copies * 2 * f) + operands(copies * f)};
   return held;
 }
@@ -215,9 +223,10 @@ Held ModelHeld::shared_experts() const {
   Held held;
   held.parameters.divided = shared_expert_parameters(model_);
   held.matrices.divided = shared_expert_matrices(model_);
-  held.at(Kept::tensors).divided = elements((model_.gated_mlp ? 3 : 2) * f);
-  if (is_quantized(plan_.training.precision))
-    held.at(Kept::tensors).divided = elements((model_.gated_mlp ? 2 : 1) * f) + operands(f);
+  freeze(held);
+  const double nonlinear = model_.gated_mlp ? 2 : 1, last = is_frozen() ? 0 : 1;
+  held.at(Kept::tensors).divided = elements((nonlinear + last) * f);
+  if (keeps_casts_) held.at(Kept::tensors).divided = elements(nonlinear * f) + operands(f);
   return held;
 }
 
@@ -232,7 +241,7 @@ Held ModelHeld::experts_backward() const {
 Held ModelHeld::embedding() const {
   Held held;
   held.parameters = embedding_parameters(model_, plan_.parallel.tensor);
-  if (plan_.training.lora.is_used()) held.frozen = held.parameters;
+  freeze(held);
   held.at(Kept::tensors).whole = tokens(d_);
   return held;
 }
@@ -240,7 +249,7 @@ Held ModelHeld::embedding() const {
 Held ModelHeld::head() const {
   Held held;
   held.parameters = head_parameters(model_, plan_.parallel.tensor, plan_.head_place());
-  if (plan_.training.lora.is_used()) held.frozen = held.parameters;
+  freeze(held);
   // For each depth of multi-token prediction: the inputs of its norms, and both hidden states concatenated.
   const bool casts = is_quantized(plan_.training.precision);
   const Bytes joined = casts ? operands(2) : elements(2);

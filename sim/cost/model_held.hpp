@@ -36,7 +36,8 @@ class ModelHeld {
   /// Held by a layer with experts. Tokens of a rank: the norm's input and the router's, and fp32 probabilities; each token's copies as the
   /// experts' inputs, and the inputs of nonlinearity and second matrix, which are not kept by token but by copy. The output of a
   /// nonlinearity without a gate is kept before and after it is weighted by the router (TEGroupedMLP.forward in
-  /// megatron/core/transformer/moe/experts.py, Megatron-Core 0.13; with a gate one kernel does both). Parameters of experts stand as
+  /// megatron/core/transformer/moe/experts.py, Megatron-Core 0.13; with a gate one kernel does both). Frozen, none keeps inputs of products.
+  /// Parameters of experts stand as
   /// undivided: the tensor group does not divide them.
   Held routing() const;
   Held experts() const;
@@ -62,7 +63,9 @@ class ModelHeld {
   /// gated, both halves of the first MLP matrix in one. With adapters, of the largest matrix of theirs.
   Divisible<Bytes> weight_gradient(double rows, LayerHalf half) const;
 
-  /// Freezes the half, where there are adapters, and adds theirs.
+  bool is_frozen() const { return plan_.training.lora.is_used(); }
+  /// Freezes the parameters, where there are adapters; of a half, adds those of its adapters.
+  void freeze(Held& held) const;
   void freeze(Held& held, LayerHalf half) const;
   /// Output of each adapter's first matrix, kept for the gradient of the second:  e r s b.
   Bytes between_adapters(LayerHalf half) const;

@@ -236,6 +236,12 @@ class ModelWriter {
     back.whole.flops = back.inputs.flops + back.weights.flops;
   }
 
+  /// Counts no FLOPs of gradients of weights.
+  static void pass_gradients_on(Backward& back) {
+    back.weights.flops = {};
+    back.whole.flops = back.inputs.flops;
+  }
+
   /// Traffic of adding one half's weight gradients to those of the microbatches before.
   Seconds accumulation(const KernelWork& forward) const {
     double parameters = 0;
@@ -288,7 +294,9 @@ class ModelWriter {
   static void scale_both(Operation& ahead, Backward& back, double share) {
     for (Operation* operation : {&ahead, &back.whole, &back.inputs, &back.weights})
       scale(*operation, share);
-    ahead.held.parameters = ahead.held.parameters * share;
+    for (Divisible<double>* counted :
+         {&ahead.held.parameters, &ahead.held.frozen, &ahead.held.matrices})
+      *counted = *counted * share;
     for (Divisible<Bytes>& tensor : ahead.held.tensors) tensor = tensor * share;
   }
 
@@ -307,12 +315,14 @@ class ModelWriter {
       part.ahead.launch = launch_time(in_, ahead);
       time_layer(part.back, back, ahead.linear.empty() ? Seconds{0} : accumulation(ahead));
       if (label == Label::experts) add_loops(part, ahead, back);
-      // The router's product is small: both of its gradients stay with the inputs'.
+      // The router's product is small: both of its gradients stay with the inputs', in time also where it is frozen.
       const FlopCounts router = all(product_flops(ahead.attention));
       // Experts are timed on the fullest rank; the work of all ranks is the mean rank's.
       const double of_mean =
           label == Label::experts ? kept_share(*in_.model->moe) / shape_.expert_load : 1;
-      count_flops(part.ahead, part.back, product_flops(ahead.linear) * of_mean, router, router * 2);
+      count_flops(part.ahead, part.back, product_flops(ahead.linear) * of_mean, router,
+                  router * (is_frozen() ? 1 : 2));
+      if (is_frozen()) pass_gradients_on(part.back);
     }
     scale_both(part.ahead, part.back, share);
     return part;
@@ -403,10 +413,7 @@ class ModelWriter {
     if (is_timed()) {
       time_head(ahead, back);
       count_flops(ahead, back, head_flops(*in_.model, shape_));
-      if (is_frozen()) {
-        back.weights.flops = {};
-        back.whole.flops = back.inputs.flops;
-      }
+      if (is_frozen()) pass_gradients_on(back);
     }
     forward().after.push_back(ahead);
     backward().before.push_back(back.whole);

@@ -371,7 +371,10 @@ void add(ParameterCounts& sum, const std::vector<Operation>& operations, double 
     const double parameters = operation.held.parameters.sum() * times;
     const StateShards& shards = operation.held.shards;
     sum.all += parameters;
-    if (is_of_experts(operation.label)) sum.experts += parameters;
+    if (is_of_experts(operation.label)) {
+      sum.experts += parameters;
+      sum.trained_experts += parameters - operation.held.frozen.sum() * times;
+    }
     sum.weights += parameters / shards.weights;
     sum.gradients += parameters / shards.gradients;
     sum.optimizer += parameters / shards.optimizer;
@@ -385,8 +388,8 @@ ParameterCounts& ParameterCounts::operator+=(const ParameterCounts& other) {
   using Count = double ParameterCounts::*;
   for (const Count count :
        {&ParameterCounts::all, &ParameterCounts::weights, &ParameterCounts::gradients,
-        &ParameterCounts::optimizer, &ParameterCounts::experts, &ParameterCounts::frozen,
-        &ParameterCounts::frozen_weights, &ParameterCounts::matrices,
+        &ParameterCounts::optimizer, &ParameterCounts::experts, &ParameterCounts::trained_experts,
+        &ParameterCounts::frozen, &ParameterCounts::frozen_weights, &ParameterCounts::matrices,
         &ParameterCounts::frozen_matrices})
     this->*count += other.*count;
   return *this;

@@ -197,7 +197,8 @@ FlopCounts count_flops(const PassOperations& pass);
 /// Parameters of a chunk on one rank, and how many of them have their weights, gradients and optimizer states there.
 struct ParameterCounts {
   double all = 0, weights = 0, gradients = 0, optimizer = 0;
-  double experts = 0;                     ///< how many of `all` are parameters of experts
+  double experts = 0,
+         trained_experts = 0;  ///< how many of `all` and trained() are parameters of experts
   double frozen = 0, frozen_weights = 0;  ///< how many of `all` and `weights` are not trained
   /// The part of `optimizer`, and of `frozen_weights`, that belongs to weight matrices of layers.
   double matrices = 0, frozen_matrices = 0;

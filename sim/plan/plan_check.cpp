@@ -351,7 +351,6 @@ void check_main_parameters(const PlanInputs& plan, PlanFindings& findings) {
 
 /// The feature of model or precision that this version does not simulate with adapters; empty: none.
 std::string why_no_adapters(const PlanInputs& plan) {
-  if (plan.model.moe) return "a model with experts";
   if (plan.model.mla) return "latent attention";
   if (plan.model.mtp_layers > 0) return "multi-token prediction";
   if (plan.training.scales_rows()) return "products in fp8 with a scale for each row";
@@ -506,6 +505,13 @@ void check_adapters(const PlanInputs& plan, PlanFindings& findings) {
         {lora_rank,
          "tensor " + text(plan.parallel.tensor) + " does not divide lora_rank " + text(lora.rank),
          "use a multiple of " + text(plan.parallel.tensor)});
+  if (plan.model.moe && findings.are_sound({lora_targets, "/model"})) {
+    for (const LoraTarget target :
+         {LoraTarget::gate_proj, LoraTarget::up_proj, LoraTarget::down_proj})
+      if (lora.has(target))
+        return findings.reject({lora_targets, "adapters of experts are not modelled",
+                                R"(write some of "q_proj", "k_proj", "v_proj", "o_proj")"});
+  }
   if (lora.has(LoraTarget::gate_proj) && !plan.model.gated_mlp &&
       findings.are_sound({lora_targets, "/model/gated_mlp"}))
     findings.reject({lora_targets, "the model's MLP has no gate_proj: it is not gated",

@@ -110,10 +110,10 @@ TEST_CASE("adapters are for matrices that the model has, of ranks that tensor di
   world.model.gated_mlp = false;
   CHECK(world.refused().starts_with("/training/lora_target_modules: the model's MLP has no gate"));
   world.model.moe = Transformer::Experts{};
-  CHECK(world.refused() ==
-        "/training/lora_rank: adapters are not modelled for a model with experts");
+  CHECK(world.refused() == "/training/lora_target_modules: adapters of experts are not modelled");
+  world.training.lora.targets = {LoraTarget::q_proj, LoraTarget::o_proj};
+  CHECK(world.refused().empty());
   world.model.moe = {};
-  world.model.gated_mlp = true;
   world.training.precision = Precision::fp8;
   CHECK(world.refused().empty());
   world.training.fp8_recipe = Fp8Recipe::row;

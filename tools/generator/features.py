@@ -327,14 +327,16 @@ class FeatureDraw:
 
     def fit_adapters(self, drawn):
         model = self.library.files["model"][drawn["model"]]
-        if (not drawn["/training/lora_rank"] or "moe" in model or "mla" in model or model.get("mtp_layers") or drawn["predicted tokens"] or
+        if (not drawn["/training/lora_rank"] or "mla" in model or model.get("mtp_layers") or drawn["predicted tokens"] or
                 drawn["/training/fp8_recipe"] == "row" or drawn["/parallel/stage_layers"]):
             drawn["/training/lora_rank"] = self.rng.choice((None, 0))
             drawn["/training/lora_target_modules"] = drawn["/training/frozen_dtype"] = None
             return
         targets = drawn["/training/lora_target_modules"]
         if targets and (not model.get("gated_mlp") or drawn["changed files"] in ("model", "all")):
-            drawn["/training/lora_target_modules"] = [target for target in targets if target != "gate_proj"] or None
+            drawn["/training/lora_target_modules"] = targets = [target for target in targets if target != "gate_proj"] or None
+        if targets and "moe" in model:
+            drawn["/training/lora_target_modules"] = [target for target in targets if target in ("q_proj", "k_proj", "v_proj", "o_proj")] or None
         if drawn["/training/optimizer"] == "muon":
             drawn["/training/optimizer"] = "adam"
         if drawn["/parallel/zero_stage"] == 3 or drawn["/training/precision"] in QUANTIZED:

@@ -9,8 +9,9 @@ bool is_experts(const Operation& operation) { return operation.label == Label::e
 void divide_held(ChunkOperations& chunk, const Parallel& parallel) {
   chunk.for_each([&parallel](Operation& operation) {
     if (!is_experts(operation)) return;
-    operation.held.parameters.whole /= expert_group_size(parallel);
-    operation.held.matrices.whole /= expert_group_size(parallel);
+    for (Divisible<double>* counted :
+         {&operation.held.parameters, &operation.held.frozen, &operation.held.matrices})
+      counted->whole /= expert_group_size(parallel);
     for (Divisible<Bytes>& tensor : operation.held.tensors)
       tensor.whole = tensor.whole * parallel.expert_tensor;
   });

@@ -32,10 +32,14 @@ std::vector<Operation> driven(const PassContext& in, const Operation& collective
           each};
 }
 
-/// Parameters of a layer's experts on one rank, where others have them too.
-double shared_out_experts(const PassContext& in, const std::vector<Operation>& forward_layer) {
-  if (expert_copies(in.plan->parallel) == 1) return 0;
-  return count_parameters({{}, forward_layer, {}, 1}).experts;
+/// Parameters of a layer on one rank. Of its experts those that others have too.
+ParameterCounts shared_out(const PassContext& in, const std::vector<Operation>& forward_layer) {
+  ParameterCounts counts = count_parameters({{}, forward_layer, {}, 1});
+  if (expert_copies(in.plan->parallel) > 1) return counts;
+  counts.all -= counts.experts;
+  counts.frozen -= counts.experts - counts.trained_experts;
+  counts.experts = counts.trained_experts = 0;
+  return counts;
 }
 
 /// Prepares a pass with sharded layers, before gathers and scatters are added.
@@ -94,12 +98,6 @@ double most_words(const PassOperations& forward) {
   return words;
 }
 
-/// Parameters of a layer that are gathered; experts that only this rank holds are not.
-double gathered_parameters(const PassContext& in, const std::vector<Operation>& forward_layer) {
-  const ParameterCounts counts = count_parameters({{}, forward_layer, {}, 1});
-  return counts.all - (expert_copies(in.plan->parallel) == 1 ? counts.experts : 0);
-}
-
 /// The parameters and gradients that a rank has of others in the backward pass (docs/memory.md, section 7). A unit is a layer, or embedding
 /// and head. Of a layer that computes: its parameters, those of the layers gathered ahead, its gradients, and those of the layer before it
 /// in the type in which they are scattered. Of embedding and head: parameters, the head's gradient, and at the end all gradients in both
@@ -121,16 +119,15 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
   if (!backward.layer.empty() && in.chunk.layers > 0) {
     Held& held = backward.layer.back().held;
     const bool reshards = in.plan->parallel.reshard_after_forward;
-    const double parameters = gathered_parameters(in, forward.layer),
-                 trained = parameters - count_parameters({{}, forward.layer, {}, 1}).frozen;
+    const ParameterCounts layer = shared_out(in, forward.layer);
     const int ahead = reshards ? std::min(in.chunk.layers - 1, layers_ahead(in)) : 0;
-    const Bytes unit = (reshards && !is_counted ? element : in.bytes.weight) * parameters;
+    const Bytes unit = (reshards && !is_counted ? element : in.bytes.weight) * layer.all;
     held.at(Kept::unit).whole = unit;
     held.at(Kept::gathered).whole = unit * (reshards ? 1 : in.chunk.layers);
     held.at(is_counted ? Kept::prefetched : Kept::gathered).whole += unit * ahead;
-    held.at(Kept::weight_gradient).whole = element * trained;
+    held.at(Kept::weight_gradient).whole = element * layer.trained();
     if (is_counted && in.plan->parallel.can_scatter_in_passes())
-      held.at(Kept::reduced).whole = summed * trained;
+      held.at(Kept::reduced).whole = summed * layer.trained();
   }
   if (backward.before.empty() && backward.after.empty()) return;
   Held& held = (backward.before.empty() ? backward.after.back() : backward.before.front()).held;
@@ -170,10 +167,10 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
   const Overlap ahead = prefetches ? Overlap::prefetched : Overlap::none;
   PassOperations& forward = chunk.at(Direction::forward);
   const ParameterCounts edges = edge_parameters(forward);
-  const double experts = shared_out_experts(in, forward.layer);
+  const ParameterCounts layer = shared_out(in, forward.layer);
   const Bytes gradients = element_size(in.plan->training.gradient_type) * edges.trained();
   run_sharded(forward, in);
-  gather_layers(forward, in, ahead, experts);
+  gather_layers(forward, in, ahead, layer.experts);
   const std::vector<Operation> gathered = driven(
       in, collective(Label::gather_edges, element_size(in.plan->training.precision) * edges.all),
       edge_tensors, sharding_group_size(in.plan->parallel));
@@ -185,8 +182,8 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
     PassOperations& backward = chunk.at(direction);
     const Overlap before = hides_backward ? Overlap::prefetched : Overlap::none;
     run_sharded(backward, in);
-    if (in.plan->parallel.reshard_after_forward) gather_layers(backward, in, before, experts);
-    if (gathers_again(in)) gather_layers(backward, in, before, experts);
+    if (in.plan->parallel.reshard_after_forward) gather_layers(backward, in, before, layer.experts);
+    if (gathers_again(in)) gather_layers(backward, in, before, layer.experts);
     const auto scatter = [&in](std::vector<Operation>& to, const Operation& operation, int tensors,
                                int ranks) {
       const std::vector<Operation> scattered = driven(in, operation, tensors, ranks);
@@ -195,9 +192,9 @@ void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
     if (!in.plan->parallel.scatters_in_passes()) continue;
     scatter(backward.layer, collective(Label::scatter_layer, in.bytes.layer_gradients, behind),
             tensors_of_layer(in), group_size);
-    if (experts > 0)
+    if (layer.trained_experts > 0)
       scatter(backward.layer,
-              collective(Label::scatter_experts, in.bytes.gradient * experts, behind),
+              collective(Label::scatter_experts, in.bytes.gradient * layer.trained_experts, behind),
               tensors_of_layer(in), expert_copies(in.plan->parallel));
     const bool scatters_edges = gradients > Bytes{};
     if (scatters_edges)
