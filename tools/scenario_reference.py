@@ -299,7 +299,7 @@ def with_keys(schema, program):
     for key in json.loads(listed.stdout)["keys"]:
         _, block, name = key.pop("name").split("/")
         blocks.setdefault(block, {})[name] = without_words(key, definitions)
-    for name in ("memory_margin", "placement", "objective"):
+    for name in ("memory_margin", "surely_fits", "placement", "objective"):
         blocks["search"][name] = definitions["search"]["properties"][name]
     for block, keys in blocks.items():
         definitions[block]["properties"] = keys

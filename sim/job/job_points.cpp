@@ -128,6 +128,9 @@ std::string verdict(const JobPoint& point) {
   std::string front = point.on_front ? "on the front" : "";
   if (!point.front_is_sure)
     front = point.on_front ? "on the front, uncertain" : "off the front, uncertain";
+  if (const MemoryVerdict memory = point.result->memory.verdict; memory != MemoryVerdict::fits)
+    front += std::string(front.empty() ? "" : "; ") +
+             (memory == MemoryVerdict::at_risk ? "memory at risk" : "not known to fit in memory");
   if (point.result->job.block.plan != JobPlan::best) return front;
   return (front.empty() ? "" : front + "; ") + point.result->plan;
 }
@@ -151,6 +154,7 @@ JsonValue point_json(const JobPoint& point) {
   return object_of({{"values", point.values},
                     {"ok", true},
                     {"fits", point.fits},
+                    {"memory_verdict", name_of(result.memory.verdict)},
                     {"on_front", point.on_front},
                     {"front_is_sure", point.front_is_sure},
                     {"plan", result.plan},
@@ -254,7 +258,8 @@ std::string job_points_csv(const std::vector<JobPoint>& points) {
                                         {"days_p5", "/days/p5"},
                                         {"days_p95", "/days/p95"},
                                         {"cost_p5", "/cost/p5"},
-                                        {"cost_p95", "/cost/p95"}};
+                                        {"cost_p95", "/cost/p95"},
+                                        {"memory_verdict", "/memory_verdict"}};
   std::string text =
       csv_line(mapped<std::string>(columns, [](const auto& column) { return column[0]; }));
   for (const JobPoint& point : points) {

@@ -83,6 +83,7 @@ struct JobResult {
   Job job;
   std::string name, scenario_hash, platform_name, model_name;
   std::string plan;      ///< detail::plan_text()
+  MemoryAccount memory;  ///< of that plan
   std::string scenario;  ///< resolved_text()
   JobOptions options;
   /// The 90 % interval of the predicted step; none where the step is given, or nothing comparable was measured.

@@ -16,6 +16,8 @@ constexpr std::size_t most_suggestions = 2;
 struct Change {
   std::string text;
   PlanChoice choice;
+  /// The change before it in larger: tried only where that one does not fit.
+  bool is_further = false;
 };
 
 /// A change and what it would need.
@@ -78,27 +80,35 @@ void add_micro_batch(const Plan& plan, std::vector<Change>& changes) {
   }
 }
 
-/// Pays for twice as many GPUs a replica with half as many replicas, where their number is even.
-void halve_replicas(Change& change) {
-  int& data = change.choice.parallel.data;
-  if (data % 2 != 0) {
-    change.text += " on twice the GPUs";
-    return;
+/// Adds a degree `factor` times as large for each power of two from 2 on. `factor` times as many GPUs a replica are paid for with as
+/// many fewer replicas, where their number allows it; twice as many also with more GPUs.
+template <class MayBe>
+void add_degrees(const Plan& plan, const char* name, int Parallel::*degree, const MayBe& may_be,
+                 std::vector<Change>& changes) {
+  const int data = plan.parallel.data;
+  for (int factor = 2; may_be(factor * plan.parallel.*degree); factor *= 2) {
+    if (factor > 2 && data % factor != 0) return;
+    Change change =
+        change_of(plan, std::string(name) + " " + std::to_string(factor * plan.parallel.*degree));
+    change.choice.parallel.*degree *= factor;
+    if (data % factor == 0) change.choice.parallel.data /= factor;
+    change.text += data % factor == 0 ? " and data " + std::to_string(data / factor)
+                                      : std::string(" on twice the GPUs");
+    change.is_further = factor > 2;
+    changes.push_back(change);
   }
-  data /= 2;
-  change.text += " and data " + std::to_string(data);
 }
 
 /// Adds changes of the number of stages, if the file does not say which layers its stages have.
-void add_pipeline(const Plan& plan, std::vector<Change>& changes) {
+void add_pipeline(const Transformer& model, const Plan& plan, std::vector<Change>& changes) {
   const Parallel& parallel = plan.parallel;
   if (parallel.schedule->is_bidirectional() || !parallel.stage_layers.empty() ||
       !parallel.position_layers.empty())
     return;
-  Change change = change_of(plan, "pipeline " + std::to_string(2 * parallel.pipeline));
-  change.choice.parallel.pipeline *= 2;
-  halve_replicas(change);
-  changes.push_back(change);
+  add_degrees(
+      plan, "pipeline", &Parallel::pipeline,
+      [&](int stages) { return stages == 2 * parallel.pipeline || stages <= model.layers; },
+      changes);
 }
 
 void add_zero(const Plan& plan, std::vector<Change>& changes) {
@@ -108,13 +118,13 @@ void add_zero(const Plan& plan, std::vector<Change>& changes) {
 }
 
 void add_tensor(const Transformer& model, const Plan& plan, std::vector<Change>& changes) {
-  const int tensor = 2 * plan.parallel.tensor;
-  if (tensor > plan.gpus_per_node || model.kv_heads % tensor != 0 || model.ffn_hidden % tensor != 0)
-    return;
-  Change change = change_of(plan, "tensor " + std::to_string(tensor));
-  change.choice.parallel.tensor = tensor;
-  halve_replicas(change);
-  changes.push_back(change);
+  add_degrees(
+      plan, "tensor", &Parallel::tensor,
+      [&](int tensor) {
+        return tensor <= plan.gpus_per_node && model.kv_heads % tensor == 0 &&
+               model.ffn_hidden % tensor == 0;
+      },
+      changes);
 }
 
 void add_moments(const Plan& plan, std::vector<Change>& changes) {
@@ -159,7 +169,7 @@ std::vector<Change> changes_of(const MemoryInputs& inputs, const StageMemory& wo
   add_scatters(*inputs.plan, changes);
   add_recompute(*inputs.plan, changes);
   add_micro_batch(*inputs.plan, changes);
-  add_pipeline(*inputs.plan, changes);
+  add_pipeline(*inputs.model, *inputs.plan, changes);
   add_zero(*inputs.plan, changes);
   add_tensor(*inputs.model, *inputs.plan, changes);
   add_moments(*inputs.plan, changes);
@@ -200,9 +210,15 @@ std::string memory_advice(const MemoryInputs& inputs, const MemoryAccount& accou
                           const AccountOfChoice& account_of) {
   const StageMemory& worst = account.stages[account.worst_stage.index()];
   std::vector<TriedChange> changes;
-  for (const Change& change : changes_of(inputs, worst))
-    if (const std::optional<MemoryAccount> after = account_of(change.choice))
+  bool less_fits = false;
+  for (const Change& change : changes_of(inputs, worst)) {
+    less_fits = less_fits && change.is_further;
+    if (less_fits) continue;
+    if (const std::optional<MemoryAccount> after = account_of(change.choice)) {
       changes.push_back(tried(change.text, *after));
+      less_fits = after->verdict != MemoryVerdict::does_not_fit;
+    }
+  }
   return "stage " + std::to_string(worst.stage.index()) + " needs " + gib_text(worst.required) +
          ", the GPU has " + gib_text(worst.usable) + ": " +
          gib_text(worst.required - worst.usable) + " too much; " + suggestion_text(changes);

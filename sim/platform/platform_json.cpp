@@ -332,7 +332,9 @@ NicFault read_fault(ObjectReader reader, const Platform& platform, int nodes,
   const int nics = knows_node ? platform.type_of(fault.node).nics : most_node_parts;
   fault.nic = reader.required_int("nic", 0, std::max(nics, 1) - 1);
   required(reader, "share", fault.share, 0, 1);
-  end_object(reader, prefix, sources);
+  // A question is asked with it, not a machine described: sources are welcome, not required.
+  if (reader.has("source")) sources.merge(read_sources(reader, prefix));
+  reader.reject_unknown_keys();
   return fault;
 }
 

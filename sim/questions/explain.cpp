@@ -56,10 +56,11 @@ constexpr double faster = 1.1;
 
 /// The most that a what-if which makes kinds of node faster can save, where the platform has several: what the critical path spends on
 /// those nodes, times the share that the change takes off. Proven where no link is shared; else as long as messages share links as they
-/// did. None for other what-ifs.
+/// did. None for other what-ifs, and where the layers move to the faster nodes.
 class PathBound {
  public:
-  PathBound(const Scenario& scenario, const Simulation& simulation, const CriticalPath& path) {
+  PathBound(const Scenario& scenario, const Simulation& simulation, const CriticalPath& path)
+      : balances_stages_(scenario.balances_stages) {
     const std::vector<NodeType>& types = scenario.platform.node_types;
     of_type_.resize(types.size());
     const auto type_of = [&](DeviceId device) {
@@ -94,7 +95,7 @@ class PathBound {
   }
 
   std::optional<Seconds> most_saved(const WhatIf& change) const {
-    if (change.faster_types.empty() || of_type_.size() < 2) return std::nullopt;
+    if (change.faster_types.empty() || of_type_.size() < 2 || balances_stages_) return std::nullopt;
     constexpr double of_faster_gpus = 1 - 1 / faster, of_twice_the_rate = 0.5;
     Seconds most{};
     for (const std::size_t type : change.faster_types) {
@@ -115,6 +116,7 @@ class PathBound {
     Seconds computing{}, sending{};
   };
   std::vector<Times> of_type_;  ///< by place in the platform's list
+  bool balances_stages_;
 };
 
 /// explain(), one step a function.
@@ -855,14 +857,18 @@ std::vector<WhatIfResult> simulate_what_ifs(const Scenario& scenario, const Libr
                                             const std::vector<WhatIf>& changes, std::size_t at_once,
                                             const std::function<void(std::size_t)>& on_done,
                                             const std::function<bool()>& is_over) {
+  // Changed GPUs have their stages balanced anew, as the command of the change has them.
+  JsonValue asked = scenario.resolved;
+  if (scenario.balances_stages)
+    find_at(asked, "/parallel/stage_layers")->content = std::string("balanced");
   Tasks<std::optional<PlanFigures>> tasks;  // none: over budget
   tasks.count = changes.size();
   tasks.at_once = at_once;
   tasks.on_done = on_done;
   tasks.work = [&](std::size_t i) -> std::optional<PlanFigures> {
     if (is_over && is_over()) return std::nullopt;
-    const Scenario changed = read_scenario(scenario.resolved, library.root, library,
-                                           {changes[i].overrides, scenario.seed});
+    const Scenario changed =
+        read_scenario(asked, library.root, library, {changes[i].overrides, scenario.seed});
     return simulate_plan(changed, changed.plan);
   };
   std::vector<WhatIfResult> results;

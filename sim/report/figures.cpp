@@ -6,7 +6,8 @@ namespace windtunnel {
 namespace {
 
 std::string rate_text(double rate) {
-  constexpr double one_decimal_below = 1000;
+  constexpr double one_decimal_below = 1000, three_below = 0.1;
+  if (rate < three_below) return fixed_text(rate, 3);
   return rate < one_decimal_below ? fixed_text(rate, 1) : grouped_text(rate);
 }
 std::string tenths(double number) { return fixed_text(number, 1); }

@@ -62,6 +62,8 @@ struct Scenario {
   std::vector<NeighbourJob> neighbour_jobs;    ///< to be simulated, by with_neighbours()
   std::vector<NeighbourCost> neighbour_costs;  ///< of those that were
   Seconds time_alone{};                        ///< of an iteration, where any were
+  bool balances_stages =
+      false;  ///< the file asks for layers "balanced"; `resolved` has what it got
   PlacementRequest placement_request = PlacementRequest::as_planned;
   std::string placement_note;  ///< of a search: what it found, in one line; else empty
   std::shared_ptr<const MemoryCorrection> memory_correction;  ///< the user's; null: none

@@ -803,6 +803,7 @@ class ScenarioReader {
   /// Puts the layers in place of "balanced", in the plan and in the resolved scenario, of which the rest is known to be sound.
   void balance_stages() {
     Plan& plan = scenario_.plan;
+    scenario_.balances_stages = true;
     plan.stage_layers = balanced_stage_layers(scenario_);
     plan.parallel.stage_layers = plan.stage_layers;
     plan.position_layers = plan.parallel.position_layers = {};

@@ -132,6 +132,7 @@ SearchBlock read_search(ObjectReader reader) {
   SearchBlock block;
   block.values = read_lists(reader);
   block.memory_margin = read_margin(reader);
+  block.surely_fits = reader.optional_bool("surely_fits", false);
   block.placement = reader.optional_enum("placement", PlacementChoice::megatron);
   block.objective = reader.optional_enum("objective", Objective::time);
   reader.reject_unknown_keys();

@@ -59,6 +59,8 @@ struct SearchBlock {
   /// By name of the key, as Key::get has them. A key that is not there was not given.
   SearchLists values;
   MemoryMargin memory_margin;
+  bool surely_fits =
+      false;  ///< plans at risk, and those whose memory is a lower bound, are left out
   PlacementChoice placement = PlacementChoice::megatron;
   Objective objective = Objective::time;
 

@@ -140,7 +140,8 @@ class Ranking {
     const Plan& plan = *std::get<const Plan*>(laid_out);
     const MemoryCheck memory =
         check_memory(base_, plan, base_.search.memory_margin, in_flight.of(plan));
-    if (!memory.fits || memory.verdict > options_.gravest) {
+    const MemoryVerdict gravest = base_.search.surely_fits ? MemoryVerdict::fits : options_.gravest;
+    if (!memory.fits || memory.verdict > gravest) {
       ++considered.rejected_memory;
       keep_nearest(considered.nearest, RejectedPlan{choice, {}, memory});
       return;
@@ -334,7 +335,10 @@ class Ranking {
 
 Scenario with_best_plan(Scenario scenario, const RankOptions& options, const char* asked_at) {
   scenario = on_segment_of_search(std::move(scenario));
-  const RankResult result = rank_plans(scenario, options);
+  RankOptions sure = options;
+  sure.gravest = MemoryVerdict::fits;
+  RankResult result = rank_plans(scenario, sure);
+  if (result.plans.empty()) result = rank_plans(scenario, options);
   if (result.plans.empty())
     throw InputError(
         {{{}, asked_at, "no plan of the search fits on this cluster", "use more nodes"}});

@@ -138,7 +138,8 @@ void place_ranked_plans(const Scenario& base, RankResult& result);
 /// The scenario with the plan in place of its own, in its resolved text too, from which evidence and pages take the plan's choices.
 Scenario with_plan(Scenario scenario, const SearchSpace& space, const PlanChoice& choice);
 
-/// The scenario with the plan that rank_plans() puts first. InputError, of `asked_at`, where none fits.
+/// The scenario with the plan that rank_plans() puts first of those that are sure to fit, or where there is none, of all. InputError, of
+/// `asked_at`, where none fits.
 Scenario with_best_plan(Scenario scenario, const RankOptions& options, const char* asked_at);
 
 /// with_best_plan() for the points of a sweep, one thread each.

@@ -416,7 +416,8 @@ std::string intervals_text(const RankResult& result) {
 std::string fastest_that_fits(const RankResult& result) {
   const std::vector<std::size_t> fitting = plans_where(
       result, [](const RankedPlan& plan) { return plan.memory_verdict == MemoryVerdict::fits; });
-  return fitting.empty() ? "No plan of the table is known to fit"
+  return fitting.empty() ? "No plan of the table is known to fit: --set "
+                           "/search/surely_fits=true ranks those that are"
                          : "The fastest plan that is known to fit is " + label_of(fitting.front());
 }
 
