@@ -289,6 +289,69 @@ TEST_CASE("the vocabulary is that of the tokenizer that a script names") {
   CHECK(vocabulary("--vocab-size 64000 --tokenizer-model /m/mistral") == "64000");
 }
 
+TEST_CASE("a size of the vocabulary that no tokenizer's name says is called a guess") {
+  const auto messages = [](const std::string& options, const std::string& ffn = "14336",
+                           const char* file = "run.sh") {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with(file,
+             "python t.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+             "--group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm "
+             "--seq-length 8192 --bf16 --ffn-hidden-size " +
+                 ffn + " " + options + "\n")
+        .run();
+    return run.messages;
+  };
+  const std::string says = "; padded-vocab-size in the file, or /model/vocab in the scenario";
+  const std::string kind = "--tokenizer-type Llama2Tokenizer";
+  CHECK(contains(messages(kind),
+                 "import: the size of the vocabulary, 32000 tokens, is a guess, that of llama2: "
+                 "tokenizer-type Llama2Tokenizer" +
+                     says));
+  CHECK(contains(messages(kind + " --tokenizer-model /m/t.model"),
+                 "warning: the size of the vocabulary, 32000 tokens, is a guess, that of llama2: "
+                 "tokenizer-type Llama2Tokenizer (tokenizer-model /m/t.model is not known)" +
+                     says));
+  CHECK(contains(messages(kind + " --load /m/Meta-Llama-3-8B"),
+                 "Llama2Tokenizer (load /m/Meta-Llama-3-8B is of llama3)" + says));
+  CHECK(
+      contains(messages("--load /m/qwen2.5 --tokenizer-model /m/t.model"),
+               "warning: the size of the vocabulary, 152064 tokens, is a guess, that of qwen: load "
+               "/m/qwen2.5 (tokenizer-model /m/t.model is not known)" +
+                   says));
+  CHECK(contains(messages("", "14336", "pretrain_mistral_7b.sh"),
+                 "warning: the size of the vocabulary, 32000 tokens, is a guess"));
+  CHECK(contains(messages(""),
+                 "warning: the size of the vocabulary is a guess, that of llama3-8b, whose layers "
+                 "have the same sizes" +
+                     says));
+  CHECK(contains(messages("", "11008"), "tokens are assumed"));  // of no model with such layers
+  CHECK_FALSE(contains(messages("--tokenizer-model /m/mistral"), "guess"));
+  CHECK_FALSE(contains(messages(kind + " --vocab-size 40000"), "guess"));
+}
+
+TEST_CASE("tokens that Pai-Megatron-Patch adds are counted with those of its tokenizer") {
+  std::string messages;
+  const auto model = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 28 --hidden-size 3584 --num-attention-heads 28 --seq-length "
+             "4096 --bf16 --swiglu --patch-tokenizer-type " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  CHECK(model("Qwen2Tokenizer --extra-vocab-size 421", "/model/vocab") ==
+        "152064");  // 151643 + 421
+  CHECK(model("Qwen2Tokenizer --extra-vocab-size 421", "/model/vocab_divisor") == "1");
+  CHECK(model("LLama3Tokenizer --extra-vocab-size 256", "/model/vocab") == "128256");
+  CHECK_FALSE(contains(messages, "not used"));
+  CHECK(model("FalconTokenizer --extra-vocab-size 9", "/model/vocab") == "32000");
+  CHECK(contains(messages, "warning: extra-vocab-size 9 is not used"));
+}
+
 TEST_CASE("parts of a launch script that are not followed are named with their line") {
   CHECK(script("A=1\nsource \"$D/common.sh\"\n. ~/.bashrc\n").notes ==
         std::vector<std::string>{
@@ -316,6 +379,70 @@ TEST_CASE("parts of a launch script that are not followed are named with their l
                  "line 1: args.sh is sourced and not read"));
 }
 
+TEST_CASE("options that commands decide are named at once, with the lines of their variables") {
+  const auto problem = [](const std::string& text, const std::string& arguments = {}) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.request.options.arguments = arguments;
+    return run.with("run.sh", text).problem();
+  };
+  const std::string text =
+      "TP=$(cat tp)\nexport CP=$(cat cp)\nARGS=\"--tensor-model-parallel-size $TP\"\nSEQ=$((CP * "
+      "4096))\npython t.py --bf16 $ARGS --seq-length $SEQ --context-parallel-size $CP\n";
+  const std::string both = problem(text);
+  CHECK(
+      contains(both,
+               "run.sh, line 5: tensor-model-parallel-size $(cat) cannot be read (line 1 sets TP); "
+               "line 5: seq-length $(cat) cannot be read (line 2 sets CP); line 5: "
+               "context-parallel-size $(cat) cannot be read (line 2 sets CP)"));
+  CHECK(contains(both, "give --args \"TP=VALUE CP=VALUE\""));
+  CHECK_FALSE(contains(problem(text, "CP=2"), "seq-length"));
+  CHECK(problem(text, "CP=2 TP=2") == "");
+  // Of a list of options there is no variable to give.
+  const std::string list = problem("ARGS=\"--seq-length $(cat s)\"\npython t.py --bf16 $ARGS\n");
+  CHECK(contains(list, "line 2: seq-length $(cat) cannot be read (line 1 sets ARGS)"));
+  CHECK(contains(list, "write its value there"));
+}
+
+TEST_CASE("what is wrong with a scenario names the option of the script that it follows from") {
+  const auto problem = [](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 16;
+    return run
+        .with("run.sh",
+              "\npython t.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+              "--seq-length 4096 --vocab-size 32000 --bf16 --use-distributed-optimizer " +
+                  options + "\n")
+        .problem();
+  };
+  CHECK(contains(problem("--micro-batch-size 4 --global-batch-size 6"),
+                 "run.sh, line 2, global-batch-size 6: global_batch 6 is no multiple of"));
+  CHECK(contains(problem("--num-experts 8 --num-distributed-optimizer-instances 2"),
+                 "run.sh, line 2, num-distributed-optimizer-instances 2: states of experts are"));
+  // 33 layers do not divide, and no option of the file says how they are spread.
+  CHECK(contains(
+      problem("--pipeline-model-parallel-size 4 --context-parallel-size 4 --num-layers 33"),
+      "run.sh, line 2, pipeline-model-parallel-size 4: "));
+}
+
+TEST_CASE("an assignment behind arguments of the script is told to be none") {
+  const auto run = [](const std::string& arguments) {
+    ImportRun launched = launch("megatron");
+    launched.request.options.model = "llama2-7b";
+    launched.request.options.arguments = arguments;
+    launched.with("run.sh",
+                  "torchrun --nnodes $WORLD_SIZE --nproc_per_node ${GPUS:-8} t.py --bf16\n");
+    const std::string problem = launched.problem();
+    return problem + launched.messages;
+  };
+  const std::string hint =
+      "WORLD_SIZE=2 of --args is an argument of the script, as it follows others";
+  CHECK(contains(run("dlc 7B WORLD_SIZE=2"), hint));
+  CHECK_FALSE(contains(run("WORLD_SIZE=2 dlc 7B"), hint));
+  CHECK(contains(run("GPUS=0 dlc WORLD_SIZE=2"), "give --gpus N; " + hint));
+}
+
 TEST_CASE("variables in a YAML file of arguments have the values that --args gives") {
   const std::string file =
       "MODEL_ARGS:\n  --num-layers: 4\n  --hidden-size: 512\n  --num-attention-heads: 8\n"
@@ -329,6 +456,19 @@ TEST_CASE("variables in a YAML file of arguments have the values that --args giv
   without.request.options.gpus = 8;
   CHECK(contains(without.with("run.yaml", file).problem(),
                  "line 5: seq-length ${SEQ_LEN} cannot be evaluated, and is left out"));
+  ImportRun layers = launch("megatron");
+  layers.request.options.gpus = 8;
+  const std::string open = replaced(file, "--num-layers: 4", "--num-layers: ${LAYERS}");
+  CHECK(contains(layers.with("run.yaml", open).problem(), "or --args \"LAYERS=VALUE\""));
+  ImportRun nodes = launch("nemo");
+  CHECK(contains(
+      nodes.with("n.yaml", "trainer:\n  devices: ${GPUS}\nmodel:\n  num_layers: 2\n").problem(),
+      "give --gpus N, or --args \"GPUS=VALUE\""));
+  ImportRun tensor = launch("megatron");
+  tensor.request.options.gpus = 8;
+  tensor.request.options.arguments = "SEQ_LEN=512";
+  tensor.with("run.yaml", file + "  --tensor-model-parallel-size: ${TP}\n").run();
+  CHECK(contains(tensor.messages, "and is left out: --args \"TP=VALUE\" would say it"));
 }
 
 TEST_CASE("a launch script that grows or nests without end is read in time") {
@@ -755,6 +895,42 @@ TEST_CASE("experts, gates and heads of forks are read under their own names") {
   CHECK(fork("--attention-head-type multiquery --n-head-kv 2", "/model/kv_heads") == "2");
   CHECK(fork("--glu-activation swiglu", "/model/gated_mlp") == "true");
   CHECK_FALSE(contains(messages, "not used"));
+}
+
+TEST_CASE("a model with sparse attention is refused, as import hf-config does it") {
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 8;
+  const std::string problem =
+      run.with("run.sh",
+               "python t.py --num-layers 4 --enable-dsa-indexer --use-sparse-flash-attn --bf16\n")
+          .problem();
+  CHECK(contains(problem, "sparse attention (enable-dsa-indexer, use-sparse-flash-attn)"));
+  CHECK(contains(problem, "take these options out to import the model with whole attention"));
+}
+
+TEST_CASE("nodes of other sizes than the script's are told") {
+  std::string messages;
+  const auto nodes = [&](const std::string& launcher) {
+    ImportRun run = launch("megatron");
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "torchrun " + launcher + " t.py --bf16\n").run();
+    messages = run.messages;
+    return json_at(run, "/nodes");
+  };
+  CHECK(nodes("--nnodes 4 --nproc_per_node 4") == "2");
+  CHECK(
+      contains(messages,
+               "the file starts 4 GPUs per node, and a node of dgx-h100 has 8: 16 GPUs are 2 nodes "
+               "here, not 4\n"));
+  nodes("--nnodes 1 --nproc_per_node 4");  // one node in any case
+  CHECK_FALSE(contains(messages, "the file starts"));
+  nodes("--nnodes 2 --nproc_per_node 8");
+  CHECK_FALSE(contains(messages, "the file starts"));
+  ImportRun some = launch("megatron");
+  some.request.options.model = "llama2-7b";
+  CHECK(contains(
+      some.with("run.sh", "torchrun --nnodes 3 --nproc_per_node 4 t.py --bf16\n").problem(),
+      "has 8: 12 GPUs are no whole nodes here)"));
 }
 
 TEST_CASE("DeepSpeed's bf16 optimizer shards its states without ZeRO") {

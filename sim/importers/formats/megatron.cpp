@@ -21,13 +21,18 @@
 namespace windtunnel::formats {
 namespace {
 
+/// The first of these settings that is a number above 0; 0: none is.
+int first_number(const LaunchScenario& scenario, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (const int number = scenario.number(key); number > 0) return number;
+  return 0;
+}
+
 /// GPUs as launchers count them: nodes times processes per node, or the ranks that srun or mpirun start. A note says what was not torchrun's own; 0: the
 /// file does not say.
 int num_gpus(LaunchScenario& scenario) {
   const auto first = [&](std::initializer_list<const char*> keys) {
-    for (const char* key : keys)
-      if (const int number = scenario.number(key); number > 0) return number;
-    return 0;
+    return first_number(scenario, keys);
   };
   const int nodes = first({"nnodes", "num-nodes", "launcher-nodes"});
   const int tasks = scenario.number("launcher-ntasks");
@@ -47,7 +52,8 @@ int num_gpus(LaunchScenario& scenario) {
   if (nodes == 0)
     scenario.note(
         "the file does not say how many nodes: 1 of " + count_text(of_node, "GPU") +
-        " is assumed; give --gpus N, or --args \"NNODES=N\" for a variable of the script");
+        " is assumed; " +
+        scenario.how_to_give_gpus(", or --args \"NNODES=N\" for a variable of the script"));
   constexpr std::int64_t most = 1 << 28;  // more than any platform has
   return static_cast<int>(std::min(most, std::int64_t{std::max(nodes, 1)} * of_node));
 }
@@ -111,8 +117,10 @@ void set_sharding(LaunchScenario& scenario, int replicas) {
                                      : scenario.text("data-parallel-sharding-strategy");
     scenario.set("/parallel/zero_stage", value_in(stages, strategy, 3));
   }
-  const int copies = scenario.number("num-distributed-optimizer-instances");
-  if (copies > 1 && replicas % copies == 0) scenario.set("/parallel/zero_group", replicas / copies);
+  const char* const instances = "num-distributed-optimizer-instances";
+  const int copies = scenario.number(instances);
+  if (copies > 1 && replicas % copies == 0)
+    scenario.set_from(instances, "/parallel/zero_group", replicas / copies);
 }
 
 /// Sizes that follow from others, in validate_args() of megatron/training/arguments.py: a gated MLP is int(4 h 2/3 / 64) 64 wide, and groups of
@@ -446,7 +454,9 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
                                 scenario.has("/parallel/edge_layers/embedding") +
                                 scenario.has("/parallel/edge_layers/loss");
     const std::int64_t of_stage = shared / std::max(1, scenario.at("/parallel/pipeline", 1));
-    if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", of_stage / layers);
+    if (of_stage > layers)
+      scenario.set_from("num-layers-per-virtual-pipeline-stage", "/parallel/virtual_pipeline",
+                        of_stage / layers);
   }
   set_window(scenario);
   set_widths(scenario, request.kind == "megatron");
@@ -487,6 +497,9 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   // Megatron's own layers keep scores where no flash attention is asked for; what Transformer Engine's do, the profile says.
   if (!scenario.has("/training/attention") && scenario.text("transformer-impl") == "local")
     scenario.set("/training/attention", "standard");
+  scenario.note_other_nodes(
+      first_number(scenario, {"nproc-per-node", "num-gpus", "devices", "launcher-gpus-per-node"}),
+      gpus);
   return scenario.finish(software, gpus);
 }
 
