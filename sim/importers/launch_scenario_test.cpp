@@ -679,6 +679,18 @@ TEST_CASE("what is no file of the importer is named, with the importer that read
                  "layers that differ (num-experts 64 64 128)"));
 }
 
+TEST_CASE("a configuration of NeMo AutoModel is refused as such") {
+  ImportRun run = launch("nemo");
+  run.request.options.gpus = 8;
+  run.request.options.model = "llama2-7b";
+  CHECK(contains(run.with("a.yaml",
+                          "step_scheduler:\n  global_batch_size: 64\nmodel:\n  _target_: "
+                          "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained\n"
+                          "distributed:\n  tp_size: 2\n")
+                     .problem(),
+                 "a.yaml is a configuration of NeMo AutoModel, not a YAML configuration of NeMo"));
+}
+
 TEST_CASE("files of Primus, Megatron-Bridge, ms-swift and the Trainer are named as such") {
   const auto problem = [](const char* kind, const std::string& file, const std::string& text) {
     ImportRun run = launch(kind);
@@ -1273,6 +1285,52 @@ TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it
   CHECK(contains(run.messages, "offload-param.device cpu"));
   CHECK(contains(run.messages, "zero-hpz-partition-size 8"));
   CHECK(contains(run.messages, "left to the defaults here: train-batch-size"));
+}
+
+TEST_CASE("offloading, MiCS and Ulysses are read from a configuration of DeepSpeed") {
+  std::string messages;
+  const auto value = [&](const std::string& settings, const char* pointer) {
+    ImportRun run = launch("deepspeed");
+    run.request.options.model = "llama2-7b";
+    run.request.options.gpus = 16;
+    run.with("ds.json", "{\"bf16\": {\"enabled\": true}, " + settings + "}").run();
+    messages = run.messages;
+    CHECK_FALSE(contains(messages, "not used"));
+    return json_at(run, pointer);
+  };
+  const char* const states = "/training/optimizer_offload_fraction";
+  CHECK(value(R"("zero_optimization": {"stage": 2, "cpu_offload": true})", states) == "1");
+  CHECK(value(R"("zero_optimization": {"stage": 2, "cpu_offload": false})", states) == "none");
+  const std::string part = R"(, "offload_optimizer": {"device": "cpu", "ratio": 0.5}})";
+  CHECK(value(R"("zero_optimization": {"stage": 3)" + part, states) == "0.5");
+  CHECK(value(R"("zero_optimization": {"stage": 2)" + part, states) == "1");  // of stage 3 alone
+  const char* const group = "/parallel/zero_group";
+  CHECK(value(R"("zero_optimization": {"stage": 3, "mics_shard_size": 8})", group) == "8");
+  CHECK(value(R"("zero_optimization": {"stage": 3, "mics_shard_size": 16})", group) == "none");
+  CHECK(value(R"("zero_optimization": {"stage": 3, "mics_shard_size": -1})", group) == "none");
+  CHECK(value(R"("sequence_parallel_size": 4)", "/parallel/context") == "4");
+  CHECK(value(R"("sequence_parallel_size": 4)", "/parallel/context_method") == "\"all_to_all\"");
+  CHECK(value(R"("compile": {"enabled": true})", "/training/compile") == "none");
+  CHECK(contains(messages, "warning: line 1: compile.enabled true cannot be simulated"));
+  value(R"("compile": {"enabled": false})", "/training/compile");
+  CHECK_FALSE(contains(messages, "compile"));
+}
+
+TEST_CASE("options of float8 that change its kernels are told, and those of no converter are not") {
+  const auto messages = [](const std::string& converters) {
+    ImportRun run = launch("torchtitan");
+    run.request.options.gpus = 8;
+    run.with("run.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = [" +
+                             converters +
+                             "]\n[float8]\nprecompute_float8_dynamic_scale_for_fsdp = true\n"
+                             "filter_fqns = [\"output\", \"attention.wk\"]\n")
+        .run();
+    return run.messages;
+  };
+  const std::string with = messages("\"float8\"");
+  CHECK(contains(with, "precompute-float8-dynamic-scale-for-fsdp true cannot be simulated"));
+  CHECK(contains(with, "attention.wk\"] cannot be simulated"));
+  CHECK_FALSE(contains(messages(""), "float8"));
 }
 
 TEST_CASE("DeepSpeed trains in fp32 where neither 16-bit format is enabled or left open") {
