@@ -252,8 +252,9 @@ TEST_CASE("layers that do nothing are none of the model's, and their stages have
   // Two chunks of two layers on each stage.
   CHECK(model("--noop-layers 15 --num-layers-per-virtual-pipeline-stage 2", stages) ==
         "\"Et*2|t*2|t*2|t*2|t*2|t*2|t*2|t*1,L\"");
-  // Parts of two layers, of which the first stage has the first and the last.
-  CHECK(model("--noop-layers 15 --schedules-method dualpipev", stages) == "\"Et*3|t*4|t*4|t*4,L\"");
+  // Parts of two layers in a V: the first stage has the first and the last.
+  CHECK(model("--noop-layers 15 --schedules-method dualpipev", stages) ==
+        "\"Et*2|t*2|t*2|t*2|t*2|t*2|t*2|t*1,L\"");
   CHECK(model("--num-layer-list 3,5,5,3", stages) == "\"Et*3|t*5|t*5|t*3,L\"");
   CHECK(model("--geglu", "/model/gated_mlp") == "true");
   CHECK(model("--gelu-tanh", "/model/gated_mlp") == "true");
@@ -909,6 +910,62 @@ TEST_CASE("experts, gates and heads of forks are read under their own names") {
   CHECK_FALSE(contains(messages, "not used"));
 }
 
+TEST_CASE("aliases, gates, norms and windows of forks are read") {
+  std::string messages;
+  const auto fork = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 16;
+    run.with("run.sh",
+             "python t.py --num-layers 16 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --global-batch-size 256 --bf16 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    CHECK_FALSE(contains(messages, "not used"));
+    return json_at(run, pointer);
+  };
+  const std::string experts = "--num-experts 8 --moe-router-topk 2 ";
+  CHECK(fork(experts + "--moe-intermediate-size 256", "/model/moe/ffn_hidden") == "256");
+  CHECK(fork(experts + "--intermediate-size 640 --n-shared-experts 2",
+             "/model/moe/shared_ffn_hidden") == "1280");  // two as wide as the MLP
+  CHECK(fork(experts + "--shared-expert-gate --n-shared-experts 1", "/model/moe/shared_gate") ==
+        "true");
+  CHECK(fork(experts + "--moe-shared-expert-gate --moe-shared-expert-intermediate-size 64",
+             "/model/moe/shared_gate") == "true");
+  CHECK(fork("--multi-head-latent-attention --qk-rope-head-dim 32", "/model/mla/rope_size") ==
+        "32");
+  CHECK(fork("--sliding-window 256", "/model/window") == R"({"size":256})");
+  CHECK(fork("--sliding-window 4096", "/model/window") == "none");  // of samples of 1024
+  const std::string v =
+      experts + "--pipeline-model-parallel-size 4 --schedules-method dualpipev --moe-fb-overlap";
+  CHECK(fork(v, "/parallel/schedule") == "\"dualpipe_v\"");
+  CHECK(fork(v, "/parallel/virtual_pipeline") == "2");
+  CHECK(fork(v, "/software/experts/overlap_exchanges") == "true");
+  CHECK(fork("--schedules-method dualpipev", "/parallel/schedule") == "none");  // without stages
+}
+
+TEST_CASE("norms behind each half and windows of every second layer are those of two specs") {
+  std::string messages;
+  const auto model = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 16 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --bf16 --post-norm --interleave-sliding-window 256 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const std::string spec = "--spec mindspeed_llm.tasks.models.spec.gemma2_spec layer_spec";
+  CHECK(model(spec, "/model/norms") == "4");
+  CHECK(model(spec, "/model/window") == R"({"every":2,"size":256})");
+  CHECK_FALSE(contains(messages, "warning"));
+  CHECK(model("", "/model/norms") == "none");
+  CHECK(model("", "/model/window") == "none");
+  CHECK(contains(messages, "warning: post-norm is not used: of MindSpeed-LLM's layers only those"));
+}
+
 TEST_CASE("a model with sparse attention is refused, as import hf-config does it") {
   ImportRun run = launch("megatron");
   run.request.options.gpus = 8;
@@ -918,6 +975,80 @@ TEST_CASE("a model with sparse attention is refused, as import hf-config does it
           .problem();
   CHECK(contains(problem, "sparse attention (enable-dsa-indexer, use-sparse-flash-attn)"));
   CHECK(contains(problem, "take these options out to import the model with whole attention"));
+}
+
+TEST_CASE("overlaps that a script turns on or off are the stack's") {
+  std::string messages;
+  const auto overlap = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 16;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --tensor-model-parallel-size 2 --bf16 " + options + "\n").run();
+    messages = run.messages;
+    CHECK_FALSE(contains(messages, "not used"));
+    return json_at(run, pointer);
+  };
+  CHECK(overlap("--moe-shared-expert-overlap", "/software/experts/overlap_shared") == "true");
+  const std::string synchronous = "--no-async-tensor-model-parallel-allreduce ";
+  const char* const collectives = "/software/overlap_backward_tensor_collectives";
+  CHECK(overlap(synchronous, collectives) == "false");
+  CHECK(overlap(synchronous + "--sequence-parallel", collectives) == "none");
+  CHECK(contains(messages, "allreduce has no effect with sequence-parallel"));
+  CHECK(overlap("--no-scatter-gather-tensors-in-pipeline", "/software/scatter_pipeline_messages") ==
+        "false");
+  const std::string optimizer = "--overlapped-distributed-optimizer";
+  CHECK(overlap(optimizer, "/parallel/zero_stage") == "2");
+  CHECK(overlap(optimizer, "/parallel/overlap_gradient_reduce") == "true");
+  CHECK(contains(messages, "overlapped-distributed-optimizer is zero_stage 2 here"));
+}
+
+TEST_CASE("activations and states that a script keeps on the host are there") {
+  std::string messages;
+  const auto training = [&](const std::string& options, const char* key) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 32 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --bf16 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, (std::string("/training/") + key).c_str());
+  };
+  const char* const activations = "activation_offload_fraction";
+  CHECK(training("--cpu-offloading --cpu-offloading-num-layers 8", activations) == "0.25");
+  CHECK(training("--cpu-offloading", activations) == "none");
+  CHECK(contains(messages, "cpu-offloading has no effect without cpu-offloading-num-layers"));
+  CHECK(training("--cpu-offloading=False --cpu-offloading-num-layers 8", activations) == "none");
+  const char* const states = "optimizer_offload_fraction";
+  const std::string hybrid = "--optimizer hybridadam --optimizer-offload-policy ";
+  CHECK(training(hybrid + "static --optimizer-offload-fraction 0.5", states) == "0.5");
+  CHECK_FALSE(contains(messages, "hybridadam"));
+  CHECK(training(hybrid + "auto", states) == "none");
+  CHECK(contains(messages, "warning: optimizer hybridadam chooses in the run"));
+}
+
+TEST_CASE("what is simulated otherwise than the script says is told") {
+  const auto messages = [](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --bf16 " +
+                 options + "\n")
+        .run();
+    return run.messages;
+  };
+  CHECK(
+      contains(messages("--hidden-dropout 0 --attention-dropout 0.0"),
+               "not used, as models of family gpt are simulated with dropout, its masks in memory "
+               "and its time: hidden-dropout 0, attention-dropout 0.0\n"));
+  CHECK_FALSE(contains(messages("--hidden-dropout 0.1"), "dropout"));
+  CHECK_FALSE(contains(messages("--hidden-dropout 0.0 --swiglu"), "dropout"));
+  CHECK(contains(messages("--hidden-dropout 0.1 --swiglu"), "simulated without dropout"));
+  CHECK(contains(messages("--transformer-impl local"), "kernels are those of Transformer Engine"));
+  CHECK(contains(messages("--reset-attention-mask"), "warning: reset-attention-mask is not used"));
+  CHECK_FALSE(contains(messages("--reset-position-ids"), "not used"));
 }
 
 TEST_CASE("nodes of other sizes than the script's are told") {
