@@ -522,23 +522,23 @@ void LaunchScenario::choose_vocabulary(const JsonValue& table) {
   names.push_back({"the name", request_.inputs.front().filename().string(), Source::other});
   const JsonValue::Object& known = table.find("vocabularies")->object();
   const std::string named = tokenizer();
-  for (const Name& each : names) {
-    const JsonValue::Member* const found = vocabulary_in(each.text, known);
-    if (found == nullptr) continue;
-    set("/model/vocab", JsonValue(found->value.content));
-    const std::string size =
-        "the size of the vocabulary, " + canonical_text(found->value) + " tokens, is ";
-    const std::string origin = "that of " + found->key + ": " + each.key + " " + each.text;
-    if (each.source == Source::tokenizer) return note(size + origin);
-    std::vector<std::string> doubts;
-    if (!named.empty()) doubts.push_back(named + " is not known");
-    const JsonValue::Member* const loaded = vocabulary_in(text("load"), known);
-    if (loaded != nullptr && canonical_text(loaded->value) != canonical_text(found->value))
-      doubts.push_back("load " + text("load") + " is of " + loaded->key);
-    const std::string guess = size + "a guess, " + origin +
-                              (doubts.empty() ? "" : " (" + listed(doubts) + ")") + vocabulary_hint;
-    return each.source == Source::kind && doubts.empty() ? note(guess) : warn(guess);
-  }
+  const auto name = std::ranges::find_if(
+      names, [&](const Name& each) { return vocabulary_in(each.text, known) != nullptr; });
+  if (name == names.end()) return;
+  const JsonValue::Member& found = *vocabulary_in(name->text, known);
+  set("/model/vocab", JsonValue(found.value.content));
+  const std::string size =
+      "the size of the vocabulary, " + canonical_text(found.value) + " tokens, is ";
+  const std::string origin = "that of " + found.key + ": " + name->key + " " + name->text;
+  if (name->source == Source::tokenizer) return note(size + origin);
+  std::vector<std::string> doubts;
+  if (!named.empty()) doubts.push_back(named + " is not known");
+  const JsonValue::Member* const loaded = vocabulary_in(text("load"), known);
+  if (loaded != nullptr && canonical_text(loaded->value) != canonical_text(found.value))
+    doubts.push_back("load " + text("load") + " is of " + loaded->key);
+  const std::string guess = size + "a guess, " + origin +
+                            (doubts.empty() ? "" : " (" + listed(doubts) + ")") + vocabulary_hint;
+  return name->source == Source::kind && doubts.empty() ? note(guess) : warn(guess);
 }
 
 void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {

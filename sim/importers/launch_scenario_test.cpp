@@ -427,6 +427,17 @@ TEST_CASE("what is wrong with a scenario names the option of the script that it 
       "run.sh, line 2, pipeline-model-parallel-size 4: "));
 }
 
+TEST_CASE("what is wrong with a scenario of torchtitan names the key that it follows from") {
+  ImportRun run = launch("torchtitan");
+  run.request.options.gpus = 8;
+  CHECK(
+      contains(run.with("run.toml",
+                        "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n"
+                        "local_batch_size = 3\nglobal_batch_size = 10\n")
+                   .problem(),
+               "run.toml, line 6, training.global-batch-size 10: global_batch 10 is no multiple"));
+}
+
 TEST_CASE("an assignment behind arguments of the script is told to be none") {
   const auto run = [](const std::string& arguments) {
     ImportRun launched = launch("megatron");

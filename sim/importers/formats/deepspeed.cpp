@@ -5,9 +5,9 @@
 
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
+#include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "importers/launch_scenario.hpp"
-#include "importers/log_text.hpp"
 #include "report/json_object.hpp"
 
 namespace windtunnel::formats {

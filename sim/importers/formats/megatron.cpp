@@ -81,7 +81,10 @@ void set_recomputation(LaunchScenario& scenario) {
   if (is_full && is_block && layers == 0 && scenario.text("recompute-num-layers") == "0")
     scenario.set("/training/recompute", "none");
   else if (is_full && is_block && layers > 0)
-    scenario.set("/training/recompute_layers/first", layers);
+    scenario.set_from(scenario.number("recompute-num-layers") > 0
+                          ? "recompute-num-layers"
+                          : "activations-checkpoint-num-layers",
+                      "/training/recompute_layers/first", layers);
   else if (is_full && is_block)
     scenario.warn("recompute-method block needs recompute-num-layers; all layers are recomputed");
   else if (is_full && layers > 1)
@@ -101,7 +104,7 @@ void set_recomputation(LaunchScenario& scenario) {
     else
       scenario.warn("recompute-modules " + word + " cannot be simulated, and is left out");
   if (!list.empty() && scenario.is("/training/recompute", "selective"))
-    scenario.set("/training/recompute_modules", JsonValue(list));
+    scenario.set_from("recompute-modules", "/training/recompute_modules", JsonValue(list));
   else if (!list.empty())
     scenario.note("recompute-modules has no effect without recompute-granularity selective");
 }
@@ -368,7 +371,7 @@ void set_window(LaunchScenario& scenario) {
   if (skipped == 1 || (!layers.empty() && with == 0)) return;
   if (skipped > 1) every = static_cast<double>(skipped) / (skipped - 1);
   if (with > 0) every = static_cast<double>(layers.size()) / static_cast<double>(with);
-  scenario.set("/model/window/size", before + 1);
+  scenario.set_from("window-size", "/model/window/size", before + 1);
   if (every > 1) scenario.set("/model/window/every", every);
 }
 
@@ -441,7 +444,9 @@ void set_edge_stages(LaunchScenario& scenario) {
     layers.push_back(json_of(stage == 0 && first > 0           ? first
                              : stage == stages - 1 && last > 0 ? last
                                                                : rest / inner));
-  scenario.set("/parallel/stage_layers", JsonValue(layers));
+  scenario.set_from(
+      first > 0 ? "decoder-first-pipeline-num-layers" : "decoder-last-pipeline-num-layers",
+      "/parallel/stage_layers", JsonValue(layers));
 }
 
 /// MindSpeed's --num-layer-list "4,4,3", and --noop-layers "0,15": layers of --num-layers, counted from 0, that do nothing, so that the others need not
@@ -470,7 +475,8 @@ void set_uneven_stages(LaunchScenario& scenario) {
   layout.back() = ',';
   if (const int depths = scenario.at("/model/mtp_layers", 0); depths > 0)
     layout += "m*" + std::to_string(depths);
-  scenario.set("/parallel/stage_layers", layout + "L");
+  scenario.set_from(scenario.text("noop-layers").empty() ? "num-layer-list" : "noop-layers",
+                    "/parallel/stage_layers", layout + "L");
 }
 
 /// Release 0 of its profile is Megatron-LM with its own scripts; later ones have the settings of Megatron-Bridge's recipes (gradients in bf16, Transformer

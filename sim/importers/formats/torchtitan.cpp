@@ -66,7 +66,9 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   if (shard == 0) shard = std::max(1, data / replicate);
   const int context = scenario.at("/parallel/context", 1);
   scenario.set("/parallel/zero_stage", shard * context > 1 ? 3 : 0);
-  if (replicate > 1 && shard > 1) scenario.set("/parallel/zero_group", shard * context);
+  if (replicate > 1 && shard > 1)
+    scenario.set_from("parallelism.data-parallel-replicate-degree", "/parallel/zero_group",
+                      shard * context);
   if (scenario.at("/parallel/tensor", 1) > 1) scenario.set("/parallel/sequence_parallel", true);
   if (is_fp8) scenario.set("/training/precision", "fp8");
   if (says("parallelism.disable-loss-parallel", "true"))
@@ -90,7 +92,8 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   // With a pipeline, local_batch_size is cut into microbatches of one sample; until 2024, into as many as stages (build_pipeline_schedule()).
   const int local = scenario.at("/training/micro_batch", 1);
   const int global = scenario.number("training.global-batch-size");
-  scenario.set("/training/global_batch", global > 0 ? global : local * data);
+  scenario.set_from(global > 0 ? "training.global-batch-size" : "training.local-batch-size",
+                    "/training/global_batch", global > 0 ? global : local * data);
   const int stages = scenario.at("/parallel/pipeline", 1);
   const int pieces = scenario.number("experimental.pipeline-parallel-microbatches");
   if (scenario.number("experimental.pipeline-parallel-degree") > 1)
