@@ -678,14 +678,14 @@ void LaunchScenario::choose_model() {
   const int assumed = model.find("family")->string() == "llama" ? 32000 : 50257;
   model.set("vocab", alike.empty() ? json_of(assumed) : vocabulary);
   set("/model", model);
-  const std::string unknown = tokenizer();
+  const std::string named_one = tokenizer();
+  const std::string unknown = named_one.empty() ? "" : " (" + named_one + " is not known)";
   if (!alike.empty())
     warn("the size of the vocabulary is a guess, that of " + alike +
-         ", whose layers have the same sizes" +
-         (unknown.empty() ? "" : " (" + unknown + " is not known)") + vocabulary_hint);
+         ", whose layers have the same sizes" + unknown + vocabulary_hint);
   else
-    warn("the file does not say the size of the vocabulary; " + count_text(assumed, "token") +
-         " are assumed: see /model/vocab");
+    warn("the file does not say the size of the vocabulary" + unknown + "; " +
+         count_text(assumed, "token") + " are assumed: see /model/vocab");
 }
 
 int LaunchScenario::gpus_per_node() const {

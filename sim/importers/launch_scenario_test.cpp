@@ -326,7 +326,11 @@ TEST_CASE("a size of the vocabulary that no tokenizer's name says is called a gu
                  "warning: the size of the vocabulary is a guess, that of llama3-8b, whose layers "
                  "have the same sizes" +
                      says));
-  CHECK(contains(messages("", "11008"), "tokens are assumed"));  // of no model with such layers
+  // Of no model with such layers.
+  CHECK(
+      contains(messages("--tokenizer-model /m/t.model", "11008"),
+               "size of the vocabulary (tokenizer-model /m/t.model is not known); 32000 tokens are "
+               "assumed: see /model/vocab"));
   CHECK_FALSE(contains(messages("--tokenizer-model /m/mistral"), "guess"));
   CHECK_FALSE(contains(messages(kind + " --vocab-size 40000"), "guess"));
 }
@@ -1076,6 +1080,8 @@ TEST_CASE("nodes of other sizes than the script's are told") {
       contains(messages,
                "the file starts 4 GPUs per node, and a node of dgx-h100 has 8: 16 GPUs are 2 nodes "
                "here, not 4\n"));
+  CHECK(nodes("--nnodes 2 --nproc_per_node 16") == "4");
+  CHECK(contains(messages, "32 GPUs are 4 nodes here, not 2\n"));
   nodes("--nnodes 1 --nproc_per_node 4");  // one node in any case
   CHECK_FALSE(contains(messages, "the file starts"));
   nodes("--nnodes 2 --nproc_per_node 8");

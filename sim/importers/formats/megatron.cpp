@@ -609,9 +609,10 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   if (!scenario.has("/training/attention") && scenario.text("transformer-impl") == "local")
     scenario.set("/training/attention", "standard");
   note_kernels(scenario, software != megatron_deepspeed);
-  scenario.note_other_nodes(
-      first_number(scenario, {"nproc-per-node", "num-gpus", "devices", "launcher-gpus-per-node"}),
-      gpus);
+  const int tasks = scenario.number("launcher-ntasks-per-node");  // 1: of a launcher of several
+  const int of_node =
+      first_number(scenario, {"nproc-per-node", "num-gpus", "devices", "launcher-gpus-per-node"});
+  scenario.note_other_nodes(of_node == 0 && tasks > 1 ? tasks : of_node, gpus);
   return scenario.finish(software, gpus);
 }
 
