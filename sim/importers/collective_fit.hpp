@@ -42,7 +42,9 @@ struct NcclRun {
   std::vector<CollectiveTime> times;  ///< out of place; in place where that was not run
   int num_empty = 0;                  ///< lines of 0 bytes, which are left out
   int num_in_place = 0;               ///< lines that have no out-of-place time
-  bool has_end = true;                ///< false: the text ends before its summary
+  std::vector<Origin>
+      unread;  ///< lines that look like rows of the table, but begin with no size and count
+  bool has_end = true;  ///< false: the text ends before its summary
 };
 
 /// One number of what is fitted: what it is called in the file, and the range it may have.

@@ -1,8 +1,10 @@
 #include "importers/launch_scenario.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -154,12 +156,57 @@ JsonValue value_of(const std::string& text) {
   return JsonValue(text);
 }
 
+/// "TP" of "${TP}", which --args can give; empty: another expression.
+std::string named_variable(std::string_view text) {
+  const std::size_t begin = text.find("${"), end = text.find('}');
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return {};
+  const std::string_view name = text.substr(begin + 2, end - begin - 2);
+  const bool is_name = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  });
+  return std::string(is_name ? name : std::string_view());
+}
+
+/// "WORLD_SIZE=2" of arguments that have it behind a word that is none: to a shell it is such a word, too.
+std::string late_assignment(const std::string& arguments) {
+  std::istringstream words(arguments);
+  bool has_word = false;
+  for (std::string word; words >> word;) {
+    const std::string name = word.substr(0, std::min(word.find('='), word.size()));
+    const bool assigns = name.size() < word.size() && named_variable("${" + name + "}") == name;
+    if (assigns && has_word) return word;
+    has_word = has_word || !assigns;
+  }
+  return {};
+}
+
+/// The vocabulary whose name is part of `text`; null: none is.
+const JsonValue::Member* vocabulary_in(const std::string& text, const JsonValue::Object& known) {
+  std::string name = lower_case(text);
+  std::erase_if(name, [](char c) { return c == '-' || c == '_' || c == '.'; });
+  const auto found = std::ranges::find_if(known, [&](const JsonValue::Member& each) {
+    return name.find(each.key) != std::string::npos;
+  });
+  return found == known.end() ? nullptr : &*found;
+}
+
 int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
   const JsonValue* const value = find_at(tree, pointer);
   return value != nullptr && value->is_integer()
              ? static_cast<int>(std::get<std::int64_t>(value->content))
              : fallback;
 }
+
+/// Settings that say how many GPUs there are.
+const std::vector<std::string>& counts_of_gpus() {
+  static const std::vector<std::string> keys{"nnodes", "num-nodes", "nproc-per-node", "num-gpus",
+                                             "devices"};
+  return keys;
+}
+
+/// What a message about a guessed vocabulary ends with.
+constexpr const char* vocabulary_hint =
+    "; padded-vocab-size in the file, or /model/vocab in the scenario, says it";
 
 }  // namespace
 
@@ -312,33 +359,39 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
     if (last[setting.key] != &setting) continue;  // given again later
     if (const JsonValue* const meaning = known.find("keys")->find(setting.key))
       translate(setting, *meaning);
+    else if (std::ranges::count(counts_of_gpus(), setting.key) > 0 && is_unknown(setting.value) &&
+             settings_.program.empty())
+      leave_out(setting, setting.key, setting.key + " " + setting.value + " cannot be evaluated");
     else if (std::ranges::none_of(harmless, [&](const JsonValue& beginning) {
                return setting.key.starts_with(beginning.string());
              }))
       unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));
+  refuse_unread();
   for (const LaunchTest& test : settings_.tests) judge(test, *known.find("keys"));
   std::erase_if(settings_.settings, [&](LaunchSetting& each) {
     if (!is_unknown(each.value)) return false;
     each.value.clear();
     return settings_.program.empty();  // an option of a program is given, whatever it is
   });
-  const JsonValue* const vocabularies = known.find("vocabularies");
-  if (vocabularies != nullptr && request.options.model.empty() && !has("/model/vocab"))
-    choose_vocabulary(vocabularies->object());
   refuse_other_models(known.find("refused"));
+  if (known.find("vocabularies") != nullptr && request.options.model.empty() &&
+      !has("/model/vocab"))
+    choose_vocabulary(known);
 }
 
 /// Models that no model file says, by the options or the program that are theirs; `import hf-config` refuses such models, too.
 void LaunchScenario::refuse_other_models(const JsonValue* refused) const {
   if (refused == nullptr) return;
-  const auto refuse = [&](const std::string& what, const std::string& why) {
-    throw option_error(
-        "import", request_.kind,
-        request_.inputs.front().string() + " trains a model with " + what + " (" + why +
-            "), which cannot be simulated",
-        "only transformers whose layers all have attention and an MLP or experts can");
+  const auto refuse = [&](const std::string& what, const std::string& why,
+                          const std::string& hint =
+                              "only transformers whose layers all have attention and an MLP or "
+                              "experts can") {
+    throw option_error("import", request_.kind,
+                       request_.inputs.front().string() + " trains a model with " + what + " (" +
+                           why + "), which cannot be simulated",
+                       hint);
   };
   for (const auto& [option, origin, what] : refused->find("options")->object())
     if (is_on(option)) refuse(what.string(), option);
@@ -346,6 +399,63 @@ void LaunchScenario::refuse_other_models(const JsonValue* refused) const {
     refuse("layers that differ", "num-experts " + experts);
   for (const auto& [program, origin, what] : refused->find("programs")->object())
     if (settings_.program == program) refuse(what.string(), program);
+  std::vector<std::string> sparse;
+  for (const JsonValue& option : refused->find("sparse_attention")->array())
+    if (is_on(option.string())) sparse.push_back(option.string());
+  if (!sparse.empty())
+    refuse("sparse attention", listed(sparse),
+           "take these options out to import the model with whole attention");
+}
+
+/// Refuses a script with options whose values cannot be known, all at once, with the lines that give their variables such values.
+void LaunchScenario::refuse_unread() const {
+  if (unread_.empty()) return;
+  std::vector<std::string> problems, given;
+  for (const LaunchSetting* setting : unread_) {
+    std::string why = "line " + std::to_string(setting->line) + ": " + setting->key + " " +
+                      setting->value + " cannot be read";
+    std::vector<std::string> lines;
+    for (const LaunchVariable& each : settings_.variables) {
+      if (!each.keys.contains(setting->key)) continue;
+      lines.push_back("line " + std::to_string(each.line) + " sets " + each.name);
+      if (const std::string word = each.name + "=VALUE";
+          each.is_word && std::ranges::count(given, word) == 0)
+        given.push_back(word);
+    }
+    problems.push_back(why + (lines.empty() ? "" : " (" + listed(lines) + ")"));
+  }
+  std::string list, words;
+  for (const std::string& each : problems) list += (list.empty() ? "" : "; ") + each;
+  for (const std::string& each : given) words += (words.empty() ? "" : " ") + each;
+  throw option_error("import", request_.kind, request_.inputs.front().string() + ", " + list,
+                     given.empty() ? "write its value there, or ${NAME} and --args \"NAME=value\""
+                                   : "write the values there, or give --args \"" + words + "\"");
+}
+
+std::string LaunchScenario::left_out(const std::vector<std::string>& pointers) const {
+  std::string list;
+  for (const LeftOut& each : left_out_)
+    if (pointers.empty() || std::ranges::count(pointers, each.pointer) > 0)
+      list += (list.empty() ? "" : "; ") + each.text;
+  return list.empty() ? "" : " (" + list + ")";
+}
+
+std::string LaunchScenario::or_variables(const std::vector<std::string>& pointers) const {
+  std::string words;
+  for (const LeftOut& each : left_out_)
+    if (!each.variable.empty() && std::ranges::count(pointers, each.pointer) > 0)
+      words += (words.empty() ? "" : " ") + each.variable + "=VALUE";
+  return words.empty() ? "" : ", or --args \"" + words + "\"";
+}
+
+void LaunchScenario::leave_out(const LaunchSetting& setting, const std::string& pointer,
+                               const std::string& why) {
+  const std::string variable = named_variable(setting.value);
+  left_out_.push_back({pointer,
+                       "line " + std::to_string(setting.line) + ": " + why + ", and is left out",
+                       variable});
+  note(left_out_.back().text +
+       (variable.empty() ? "" : ": --args \"" + variable + "=VALUE\" would say it"));
 }
 
 /// Refuses a script in which a setting depends on a value that cannot be known, and notes what else depends on such a test.
@@ -368,23 +478,67 @@ void LaunchScenario::judge(const LaunchTest& test, const JsonValue& meanings) {
          listed(test.keys));
 }
 
-/// The vocabulary whose name is in the options of the tokenizer, in paths, or in the name of the file.
-void LaunchScenario::choose_vocabulary(const JsonValue::Object& known) {
-  std::vector<std::pair<std::string, std::string>> texts;
-  for (const char* beginning : {"tokenizer-m", "tokenizer-n", "tokenizer", "vocab-file", "load"})
-    for (const LaunchSetting& each : settings_.settings)
-      if (each.key.starts_with(beginning)) texts.emplace_back(each.key + " ", each.value);
-  texts.emplace_back("the name ", request_.inputs.front().filename().string());
-  for (const auto& [where, text] : texts) {
-    std::string name = lower_case(text);
-    std::erase_if(name, [](char c) { return c == '-' || c == '_' || c == '.'; });
-    for (const auto& [part, origin, tokens] : known) {
-      if (name.find(part) == std::string::npos) continue;
-      set("/model/vocab", JsonValue(tokens.content));
-      return note("the size of the vocabulary, " + canonical_text(tokens) + " tokens, is that of " +
-                  part + ": " + where + text);
-    }
+/// "tokenizer-model /data/t.model" of the option that names the tokenizer; empty: none does.
+std::string LaunchScenario::tokenizer() const {
+  for (const char* key : {"tokenizer-model", "tokenizer-name-or-path", "tokenizer.model",
+                          "tokenizer.name-or-path", "vocab-file"})
+    if (const std::string name = text(key); !name.empty()) return key + (" " + name);
+  return {};
+}
+
+/// The vocabulary whose name is in the options that name a tokenizer; it is a guess by the kind of tokenizer, the path that is loaded and the name of the file.
+void LaunchScenario::choose_vocabulary(const JsonValue& table) {
+  const std::string patch = text("patch-tokenizer-type");
+  if (const JsonValue* const tokens = table.find("patch_tokenizers")->find(patch)) {
+    const std::int64_t size = std::get<std::int64_t>(tokens->content) + number("extra-vocab-size");
+    set("/model/vocab", size);
+    set_default("/model/vocab_divisor", 1);
+    return note("the size of the vocabulary, " + std::to_string(size) + " tokens, is that of " +
+                patch + ", " + canonical_text(*tokens) + ", and extra-vocab-size");
   }
+  if (number("extra-vocab-size") > 0)
+    warn("extra-vocab-size " + text("extra-vocab-size") +
+         " is not used: the size of the tokenizer that it is added to is not known" +
+         vocabulary_hint);
+  const auto is_kind = [](const LaunchSetting& setting) {  // not "tokenizer.type: org/model"
+    return (setting.key.find("type") != std::string::npos ||
+            setting.key.find("library") != std::string::npos) &&
+           setting.value.find('/') == std::string::npos;
+  };
+  enum class Source { tokenizer, kind, other };
+  struct Name {
+    std::string key, text;
+    Source source;
+  };
+  std::vector<Name> names;
+  for (const char* beginning : {"tokenizer-m", "tokenizer-n", "tokenizer", "vocab-file"})
+    for (const LaunchSetting& each : settings_.settings)
+      if (each.key.starts_with(beginning) && !is_kind(each))
+        names.push_back({each.key, each.value, Source::tokenizer});
+  for (const char* beginning : {"tokenizer", "patch-tokenizer", "load"})
+    for (const LaunchSetting& each : settings_.settings)
+      if (each.key.starts_with(beginning))
+        names.push_back({each.key, each.value, is_kind(each) ? Source::kind : Source::other});
+  names.push_back({"the name", request_.inputs.front().filename().string(), Source::other});
+  const JsonValue::Object& known = table.find("vocabularies")->object();
+  const std::string named = tokenizer();
+  const auto name = std::ranges::find_if(
+      names, [&](const Name& each) { return vocabulary_in(each.text, known) != nullptr; });
+  if (name == names.end()) return;
+  const JsonValue::Member& found = *vocabulary_in(name->text, known);
+  set("/model/vocab", JsonValue(found.value.content));
+  const std::string size =
+      "the size of the vocabulary, " + canonical_text(found.value) + " tokens, is ";
+  const std::string origin = "that of " + found.key + ": " + name->key + " " + name->text;
+  if (name->source == Source::tokenizer) return note(size + origin);
+  std::vector<std::string> doubts;
+  if (!named.empty()) doubts.push_back(named + " is not known");
+  const JsonValue::Member* const loaded = vocabulary_in(text("load"), known);
+  if (loaded != nullptr && canonical_text(loaded->value) != canonical_text(found.value))
+    doubts.push_back("load " + text("load") + " is of " + loaded->key);
+  const std::string guess = size + "a guess, " + origin +
+                            (doubts.empty() ? "" : " (" + listed(doubts) + ")") + vocabulary_hint;
+  return name->source == Source::kind && doubts.empty() ? note(guess) : warn(guess);
 }
 
 void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& meaning) {
@@ -396,23 +550,21 @@ void LaunchScenario::translate(const LaunchSetting& setting, const JsonValue& me
       meaning.is_object() && meaning.object().front().value.find("on") != nullptr;
   const bool is_of_program = !settings_.program.empty();  // its switches are on, whatever follows
   const bool is_open = is_unknown(setting.value) && !(is_switch && is_of_program);
-  if (is_open && is_of_program)
-    throw option_error("import", request_.kind,
-                       request_.inputs.front().string() + ", " + line + text + " cannot be read",
-                       "write its value there, or ${NAME} and --args \"NAME=value\"");
-  if (is_open) return note(line + text + " cannot be evaluated, and is left out");
+  if (is_open && is_of_program) return unread_.push_back(&setting);
+  const std::string pointer = is_as_it_is ? meaning.string() : meaning.object().front().key;
+  if (is_open) return leave_out(setting, pointer, text + " cannot be evaluated");
   if (is_as_it_is && setting.value.empty())
-    return note(line + "the value of " + setting.key +
-                " comes from outside the file, and is left out");
-  if (is_as_it_is) return set(meaning.string(), value_of(setting.value));
-  const auto& [pointer, origin, words] = meaning.object().front();
+    return leave_out(setting, pointer,
+                     "the value of " + setting.key + " comes from outside the file");
+  if (is_as_it_is) return set_from(setting.key, pointer, value_of(setting.value));
+  const JsonValue& words = meaning.object().front().value;
   const JsonValue* value = words.find(setting.value);
   const bool is_off = setting.value == "false" || setting.value == "False";
   if (is_switch) value = words.find(is_off ? "off" : "on");
   if (is_switch && value == nullptr) return;
   if (value == nullptr) value = words.find("*");
   if (value == nullptr) return warn(line + text + " cannot be simulated, and is left out");
-  if (!value->is_null()) set(pointer, JsonValue(value->content));
+  if (!value->is_null()) set_from(setting.key, pointer, JsonValue(value->content));
 }
 
 int LaunchScenario::at(const std::string& pointer, int fallback) const {
@@ -434,8 +586,42 @@ int LaunchScenario::gpus(int said) const {
   const int gpus = request_.options.gpus > 0 ? request_.options.gpus : said;
   if (gpus > 0) return gpus;
   throw option_error("import", request_.kind,
-                     request_.inputs.front().string() + " does not say how many GPUs it runs on",
-                     "give --gpus N");
+                     request_.inputs.front().string() + " does not say how many GPUs it runs on" +
+                         left_out(counts_of_gpus()),
+                     how_to_give_gpus());
+}
+
+std::string LaunchScenario::how_to_give_gpus(const std::string& more) const {
+  std::string hint = "give --gpus N" + more + or_variables(counts_of_gpus());
+  const std::string late = late_assignment(request_.options.arguments);
+  if (!late.empty())
+    hint += "; " + late +
+            " of --args is an argument of the script, as it follows others: write it before them "
+            "to set the variable";
+  return hint;
+}
+
+void LaunchScenario::note_other_nodes(int said, int gpus) {
+  const int of_node = gpus_per_node();
+  const bool is_one_node = gpus <= said && gpus < of_node;
+  if (said < 1 || of_node < 1 || said == of_node || is_one_node) return;
+  other_nodes_ = "the file starts " + count_text(said, "GPU") + " per node, and a node of " +
+                 request_.options.base + " has " + std::to_string(of_node) + ": " +
+                 count_text(gpus, "GPU") + " are " +
+                 (gpus % of_node == 0 ? count_text(gpus / of_node, "node") + " here, not " +
+                                            std::to_string(std::max(1, gpus / said))
+                                      : "no whole nodes here");
+  note(other_nodes_);
+}
+
+std::string LaunchScenario::family() const {
+  const std::string& name = request_.options.model;
+  const JsonValue model = name.empty() ? JsonValue(JsonValue::Object{})
+                                       : file_of_option("--model", name, model_files, library_);
+  const JsonValue* const said =
+      name.empty() ? find_at(tree_, "/model/family") : model.find("family");
+  if (said != nullptr && said->is_string()) return said->string();
+  return has("/model/gated_mlp") ? "llama" : "gpt";
 }
 
 /// The model that --model names, or the one whose sizes the file says.
@@ -451,16 +637,17 @@ void LaunchScenario::choose_model() {
     return set("/model", whole);
   }
   if (model.find("layers") == nullptr || model.find("hidden") == nullptr)
-    throw option_error(
-        "import", request_.kind,
-        request_.inputs.front().string() + " does not say the model's layers and hidden size",
-        "give --model MODEL: a name that `windtunnel list models` prints, or a "
-        "path (import hf-config makes such a file)");
+    throw option_error("import", request_.kind,
+                       request_.inputs.front().string() +
+                           " does not say the model's layers and hidden size" +
+                           left_out({"/model/layers", "/model/hidden"}),
+                       "give --model MODEL: a name that `windtunnel list models` prints, or a "
+                       "path (import hf-config makes such a file)" +
+                           or_variables({"/model/layers", "/model/hidden"}));
   add_members(model, {{"name", request_.output.stem().string()},
                       {"source", request_.kind + " settings of " +
                                      request_.inputs.front().filename().string()}});
-  if (model.find("family") == nullptr)
-    add_members(model, {{"family", model.find("gated_mlp") != nullptr ? "llama" : "gpt"}});
+  if (model.find("family") == nullptr) add_members(model, {{"family", family()}});
   if (model.find("vocab") != nullptr) return set("/model", model);
   // If several match, take the one with the same sequence: Llama 2 and 3 of 70 B differ in it.
   std::string alike;
@@ -470,9 +657,19 @@ void LaunchScenario::choose_model() {
     const auto has_same = [&](const char* size, int otherwise) {
       return int_at(known, size, otherwise) == int_at(model, size, otherwise);
     };
+    constexpr int most = 1 << 28;  // more than any model has
+    const int hidden = std::min(int_at(model, "/hidden", 0), most);
+    const int heads = int_at(model, "/heads", 0);
+    const bool has_same_layers = has_same("/layers", 0) && has_same("/hidden", 0) &&
+                                 has_same("/heads", 0) && has_same("/kv_heads", heads);
+    const bool has_same_widths =
+        int_at(model, "/moe/experts", 0) == 0
+            ? has_same("/ffn_hidden", 4 * hidden)
+            : has_same("/moe/ffn_hidden", 0) && has_same("/moe/shared_ffn_hidden", 0);
     const bool has_same_sizes =
-        has_same("/layers", 0) && has_same("/hidden", 0) && has_same("/heads", 0) &&
-        has_same("/kv_heads", int_at(model, "/heads", 0)) && has_same("/moe/experts", 0);
+        has_same_layers && has_same_widths && has_same("/moe/experts", 0) &&
+        has_same("/mla/key_value_rank", 0) &&
+        (model.find("mla") != nullptr || has_same("/head_size", hidden / std::max(1, heads)));
     if (!has_same_sizes || (!alike.empty() && !has_same("/sequence", 0))) continue;
     alike = name;
     vocabulary = *known.find("vocab");
@@ -481,11 +678,14 @@ void LaunchScenario::choose_model() {
   const int assumed = model.find("family")->string() == "llama" ? 32000 : 50257;
   model.set("vocab", alike.empty() ? json_of(assumed) : vocabulary);
   set("/model", model);
+  const std::string named_one = tokenizer();
+  const std::string unknown = named_one.empty() ? "" : " (" + named_one + " is not known)";
   if (!alike.empty())
-    note("the size of the vocabulary is that of " + alike + ", whose layers have the same sizes");
+    warn("the size of the vocabulary is a guess, that of " + alike +
+         ", whose layers have the same sizes" + unknown + vocabulary_hint);
   else
-    warn("the file does not say the size of the vocabulary; " + count_text(assumed, "token") +
-         " are assumed: see /model/vocab");
+    warn("the file does not say the size of the vocabulary" + unknown + "; " +
+         count_text(assumed, "token") + " are assumed: see /model/vocab");
 }
 
 int LaunchScenario::gpus_per_node() const {
@@ -503,6 +703,20 @@ bool LaunchScenario::has_experts() const {
   const std::string& name = request_.options.model;
   if (name.empty()) return has("/model/moe");
   return file_of_option("--model", name, model_files, library_).find("moe") != nullptr;
+}
+
+/// Puts the file, and the setting that the value follows from, before what is wrong with it.
+void LaunchScenario::name_origin(Problem& problem) const {
+  std::string place = request_.inputs.front().string();
+  for (std::string at = problem.pointer; at.starts_with("/"); at.erase(at.rfind('/'))) {
+    const auto origin = origins_.find(at);
+    if (origin == origins_.end()) continue;
+    if (const LaunchSetting* const setting = settings_.find(origin->second))
+      place += ", line " + std::to_string(setting->line) + ", " + setting->key +
+               (setting->value.empty() ? "" : " " + setting->value);
+    break;
+  }
+  problem.message.insert(0, place + ": ");
 }
 
 Imported LaunchScenario::finish(const std::string& software, int gpus) {
@@ -538,8 +752,9 @@ Imported LaunchScenario::finish(const std::string& software, int gpus) {
       return read_scenario(document, request_.output.parent_path(), library_);
     } catch (const InputError& error) {
       std::vector<Problem> problems = error.problems();
-      for (const std::string& said : imported_.notes)
-        if (said.ends_with("left out")) problems.front().message += " (" + said + ")";
+      for (Problem& problem : problems) name_origin(problem);
+      problems.front().message +=
+          left_out() + (other_nodes_.empty() ? "" : " (" + other_nodes_ + ")");
       if (request_.options.gpus == 0)
         problems.front().message += " (on " + count_text(gpus, "GPU") +
                                     ", as the file is read; --gpus N gives another number)";

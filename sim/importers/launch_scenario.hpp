@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "core/json_value.hpp"
+#include "core/problem.hpp"
 #include "importers/importer.hpp"
 #include "importers/tables.hpp"
 #include "report/json_object.hpp"
@@ -32,6 +34,14 @@ struct LaunchTest {
   std::set<std::string> keys;  ///< of settings that are others where it is true
 };
 
+/// A variable of a script whose value cannot be known without running it, as that of N=$(nproc).
+struct LaunchVariable {
+  std::string name;
+  int line = 0;                ///< of the assignment
+  bool is_word = true;         ///< and no list of options
+  std::set<std::string> keys;  ///< of settings that cannot be known because of it
+};
+
 /// True if `text` has a part that cannot be known: "${…}", or "$(…)", which is what a command prints.
 bool is_unknown(std::string_view text);
 
@@ -41,6 +51,7 @@ struct LaunchSettings {
   std::vector<std::string> notes;  ///< parts of the file that could not be followed
   std::string program = {};        ///< "pretrain_gpt.py", of a script that starts one
   std::vector<LaunchTest> tests = {};
+  std::vector<LaunchVariable> variables = {};
 
   /// The last setting of `key`; null: none.
   const LaunchSetting* find(std::string_view key) const;
@@ -99,15 +110,27 @@ class LaunchScenario {
   bool has(const std::string& pointer) const;
   /// True if the model has experts, also if it is named by --model.
   bool has_experts() const;
+  /// Family of the model, also if it is named by --model.
+  std::string family() const;
   /// Tensor, pipeline and context degrees, multiplied.
   int gpus_of_replica() const;
   /// --gpus, or else what the file says (0: nothing). Throws InputError where neither does.
   int gpus(int said) const;
+  /// What to give for a number of GPUs or nodes that the file does not say: "give --gpus N", and `more` behind it.
+  std::string how_to_give_gpus(const std::string& more = {}) const;
   /// GPUs per node of the base; 0 if its nodes differ.
   int gpus_per_node() const;
+  /// Notes that nodes of the base have other than `said` GPUs, as many as the file starts per node (0: it does not say).
+  void note_other_nodes(int said, int gpus);
   template <class Value>
   void set(const std::string& pointer, const Value& value) {
     set_at(tree_, pointer, json_of(value));
+  }
+  /// As set(), of a value that follows from the setting of `key`, which messages about the value name.
+  template <class Value>
+  void set_from(const std::string& key, const std::string& pointer, const Value& value) {
+    set(pointer, value);
+    origins_[pointer] = key;
   }
   /// Sets what the settings do not say.
   template <class Value>
@@ -124,15 +147,34 @@ class LaunchScenario {
 
  private:
   void refuse_other_models(const JsonValue* refused) const;
+  /// A setting of a configuration whose value cannot be known.
+  struct LeftOut {
+    std::string pointer, text;
+    std::string variable;  ///< of --args that would say it; empty: none
+  };
+
   void translate(const LaunchSetting& setting, const JsonValue& meaning);
+  void leave_out(const LaunchSetting& setting, const std::string& pointer, const std::string& why);
+  void refuse_unread() const;
+  /// " (line 5: seq-length ${SEQ_LEN} cannot be evaluated, …)" of the settings that were left out, and of `pointers` if any are given.
+  std::string left_out(const std::vector<std::string>& pointers = {}) const;
+  /// `, or --args "SEQ_LEN=VALUE"` for the variables in them.
+  std::string or_variables(const std::vector<std::string>& pointers) const;
+  void name_origin(Problem& problem) const;
   void judge(const LaunchTest& test, const JsonValue& meanings);
-  void choose_vocabulary(const JsonValue::Object& known);
+  void choose_vocabulary(const JsonValue& table);
   void choose_model();
+  std::string tokenizer() const;
 
   const ImportRequest& request_;
   const Library& library_;
   LaunchSettings settings_;
   JsonValue tree_{JsonValue::Object{}};
+  std::map<std::string, std::string>
+      origins_;  ///< by pointer: the key of the setting that its value follows from
+  std::vector<const LaunchSetting*> unread_;  ///< of a program, whose values cannot be known
+  std::vector<LeftOut> left_out_;
+  std::string other_nodes_;  ///< note of note_other_nodes()
   Imported imported_;
 };
 

@@ -252,8 +252,9 @@ TEST_CASE("layers that do nothing are none of the model's, and their stages have
   // Two chunks of two layers on each stage.
   CHECK(model("--noop-layers 15 --num-layers-per-virtual-pipeline-stage 2", stages) ==
         "\"Et*2|t*2|t*2|t*2|t*2|t*2|t*2|t*1,L\"");
-  // Parts of two layers, of which the first stage has the first and the last.
-  CHECK(model("--noop-layers 15 --schedules-method dualpipev", stages) == "\"Et*3|t*4|t*4|t*4,L\"");
+  // Parts of two layers in a V: the first stage has the first and the last.
+  CHECK(model("--noop-layers 15 --schedules-method dualpipev", stages) ==
+        "\"Et*2|t*2|t*2|t*2|t*2|t*2|t*2|t*1,L\"");
   CHECK(model("--num-layer-list 3,5,5,3", stages) == "\"Et*3|t*5|t*5|t*3,L\"");
   CHECK(model("--geglu", "/model/gated_mlp") == "true");
   CHECK(model("--gelu-tanh", "/model/gated_mlp") == "true");
@@ -289,6 +290,73 @@ TEST_CASE("the vocabulary is that of the tokenizer that a script names") {
   CHECK(vocabulary("--vocab-size 64000 --tokenizer-model /m/mistral") == "64000");
 }
 
+TEST_CASE("a size of the vocabulary that no tokenizer's name says is called a guess") {
+  const auto messages = [](const std::string& options, const std::string& ffn = "14336",
+                           const char* file = "run.sh") {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with(file,
+             "python t.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+             "--group-query-attention --num-query-groups 8 --swiglu --normalization RMSNorm "
+             "--seq-length 8192 --bf16 --ffn-hidden-size " +
+                 ffn + " " + options + "\n")
+        .run();
+    return run.messages;
+  };
+  const std::string says = "; padded-vocab-size in the file, or /model/vocab in the scenario";
+  const std::string kind = "--tokenizer-type Llama2Tokenizer";
+  CHECK(contains(messages(kind),
+                 "import: the size of the vocabulary, 32000 tokens, is a guess, that of llama2: "
+                 "tokenizer-type Llama2Tokenizer" +
+                     says));
+  CHECK(contains(messages(kind + " --tokenizer-model /m/t.model"),
+                 "warning: the size of the vocabulary, 32000 tokens, is a guess, that of llama2: "
+                 "tokenizer-type Llama2Tokenizer (tokenizer-model /m/t.model is not known)" +
+                     says));
+  CHECK(contains(messages(kind + " --load /m/Meta-Llama-3-8B"),
+                 "Llama2Tokenizer (load /m/Meta-Llama-3-8B is of llama3)" + says));
+  CHECK(
+      contains(messages("--load /m/qwen2.5 --tokenizer-model /m/t.model"),
+               "warning: the size of the vocabulary, 152064 tokens, is a guess, that of qwen: load "
+               "/m/qwen2.5 (tokenizer-model /m/t.model is not known)" +
+                   says));
+  CHECK(contains(messages("", "14336", "pretrain_mistral_7b.sh"),
+                 "warning: the size of the vocabulary, 32000 tokens, is a guess"));
+  CHECK(contains(messages(""),
+                 "warning: the size of the vocabulary is a guess, that of llama3-8b, whose layers "
+                 "have the same sizes" +
+                     says));
+  // Of no model with such layers.
+  CHECK(
+      contains(messages("--tokenizer-model /m/t.model", "11008"),
+               "size of the vocabulary (tokenizer-model /m/t.model is not known); 32000 tokens are "
+               "assumed: see /model/vocab"));
+  CHECK_FALSE(contains(messages("--tokenizer-model /m/mistral"), "guess"));
+  CHECK_FALSE(contains(messages(kind + " --vocab-size 40000"), "guess"));
+}
+
+TEST_CASE("tokens that Pai-Megatron-Patch adds are counted with those of its tokenizer") {
+  std::string messages;
+  const auto model = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 28 --hidden-size 3584 --num-attention-heads 28 --seq-length "
+             "4096 --bf16 --swiglu --patch-tokenizer-type " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  CHECK(model("Qwen2Tokenizer --extra-vocab-size 421", "/model/vocab") ==
+        "152064");  // 151643 + 421
+  CHECK(model("Qwen2Tokenizer --extra-vocab-size 421", "/model/vocab_divisor") == "1");
+  CHECK(model("LLama3Tokenizer --extra-vocab-size 256", "/model/vocab") == "128256");
+  CHECK_FALSE(contains(messages, "not used"));
+  CHECK(model("FalconTokenizer --extra-vocab-size 9", "/model/vocab") == "32000");
+  CHECK(contains(messages, "warning: extra-vocab-size 9 is not used"));
+}
+
 TEST_CASE("parts of a launch script that are not followed are named with their line") {
   CHECK(script("A=1\nsource \"$D/common.sh\"\n. ~/.bashrc\n").notes ==
         std::vector<std::string>{
@@ -316,6 +384,81 @@ TEST_CASE("parts of a launch script that are not followed are named with their l
                  "line 1: args.sh is sourced and not read"));
 }
 
+TEST_CASE("options that commands decide are named at once, with the lines of their variables") {
+  const auto problem = [](const std::string& text, const std::string& arguments = {}) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.request.options.model = "llama2-7b";
+    run.request.options.arguments = arguments;
+    return run.with("run.sh", text).problem();
+  };
+  const std::string text =
+      "TP=$(cat tp)\nexport CP=$(cat cp)\nARGS=\"--tensor-model-parallel-size $TP\"\nSEQ=$((CP * "
+      "4096))\npython t.py --bf16 $ARGS --seq-length $SEQ --context-parallel-size $CP\n";
+  const std::string both = problem(text);
+  CHECK(
+      contains(both,
+               "run.sh, line 5: tensor-model-parallel-size $(cat) cannot be read (line 1 sets TP); "
+               "line 5: seq-length $(cat) cannot be read (line 2 sets CP); line 5: "
+               "context-parallel-size $(cat) cannot be read (line 2 sets CP)"));
+  CHECK(contains(both, "give --args \"TP=VALUE CP=VALUE\""));
+  CHECK_FALSE(contains(problem(text, "CP=2"), "seq-length"));
+  CHECK(problem(text, "CP=2 TP=2") == "");
+  // Of a list of options there is no variable to give.
+  const std::string list = problem("ARGS=\"--seq-length $(cat s)\"\npython t.py --bf16 $ARGS\n");
+  CHECK(contains(list, "line 2: seq-length $(cat) cannot be read (line 1 sets ARGS)"));
+  CHECK(contains(list, "write its value there"));
+}
+
+TEST_CASE("what is wrong with a scenario names the option of the script that it follows from") {
+  const auto problem = [](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 16;
+    return run
+        .with("run.sh",
+              "\npython t.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 "
+              "--seq-length 4096 --vocab-size 32000 --bf16 --use-distributed-optimizer " +
+                  options + "\n")
+        .problem();
+  };
+  CHECK(contains(problem("--micro-batch-size 4 --global-batch-size 6"),
+                 "run.sh, line 2, global-batch-size 6: global_batch 6 is no multiple of"));
+  CHECK(contains(problem("--num-experts 8 --num-distributed-optimizer-instances 2"),
+                 "run.sh, line 2, num-distributed-optimizer-instances 2: states of experts are"));
+  // 33 layers do not divide, and no option of the file says how they are spread.
+  CHECK(contains(
+      problem("--pipeline-model-parallel-size 4 --context-parallel-size 4 --num-layers 33"),
+      "run.sh, line 2, pipeline-model-parallel-size 4: "));
+}
+
+TEST_CASE("what is wrong with a scenario of torchtitan names the key that it follows from") {
+  ImportRun run = launch("torchtitan");
+  run.request.options.gpus = 8;
+  CHECK(
+      contains(run.with("run.toml",
+                        "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\n"
+                        "local_batch_size = 3\nglobal_batch_size = 10\n")
+                   .problem(),
+               "run.toml, line 6, training.global-batch-size 10: global_batch 10 is no multiple"));
+}
+
+TEST_CASE("an assignment behind arguments of the script is told to be none") {
+  const auto run = [](const std::string& arguments) {
+    ImportRun launched = launch("megatron");
+    launched.request.options.model = "llama2-7b";
+    launched.request.options.arguments = arguments;
+    launched.with("run.sh",
+                  "torchrun --nnodes $WORLD_SIZE --nproc_per_node ${GPUS:-8} t.py --bf16\n");
+    const std::string problem = launched.problem();
+    return problem + launched.messages;
+  };
+  const std::string hint =
+      "WORLD_SIZE=2 of --args is an argument of the script, as it follows others";
+  CHECK(contains(run("dlc 7B WORLD_SIZE=2"), hint));
+  CHECK_FALSE(contains(run("WORLD_SIZE=2 dlc 7B"), hint));
+  CHECK(contains(run("GPUS=0 dlc WORLD_SIZE=2"), "give --gpus N; " + hint));
+}
+
 TEST_CASE("variables in a YAML file of arguments have the values that --args gives") {
   const std::string file =
       "MODEL_ARGS:\n  --num-layers: 4\n  --hidden-size: 512\n  --num-attention-heads: 8\n"
@@ -329,6 +472,19 @@ TEST_CASE("variables in a YAML file of arguments have the values that --args giv
   without.request.options.gpus = 8;
   CHECK(contains(without.with("run.yaml", file).problem(),
                  "line 5: seq-length ${SEQ_LEN} cannot be evaluated, and is left out"));
+  ImportRun layers = launch("megatron");
+  layers.request.options.gpus = 8;
+  const std::string open = replaced(file, "--num-layers: 4", "--num-layers: ${LAYERS}");
+  CHECK(contains(layers.with("run.yaml", open).problem(), "or --args \"LAYERS=VALUE\""));
+  ImportRun nodes = launch("nemo");
+  CHECK(contains(
+      nodes.with("n.yaml", "trainer:\n  devices: ${GPUS}\nmodel:\n  num_layers: 2\n").problem(),
+      "give --gpus N, or --args \"GPUS=VALUE\""));
+  ImportRun tensor = launch("megatron");
+  tensor.request.options.gpus = 8;
+  tensor.request.options.arguments = "SEQ_LEN=512";
+  tensor.with("run.yaml", file + "  --tensor-model-parallel-size: ${TP}\n").run();
+  CHECK(contains(tensor.messages, "and is left out: --args \"TP=VALUE\" would say it"));
 }
 
 TEST_CASE("a launch script that grows or nests without end is read in time") {
@@ -537,6 +693,18 @@ TEST_CASE("what is no file of the importer is named, with the importer that read
                  "an encoder (pretrain_bert.py)"));
   CHECK(contains(problem("megatron", "p.sh", "torchrun t.py --num-experts 64 64 128\n"),
                  "layers that differ (num-experts 64 64 128)"));
+}
+
+TEST_CASE("a configuration of NeMo AutoModel is refused as such") {
+  ImportRun run = launch("nemo");
+  run.request.options.gpus = 8;
+  run.request.options.model = "llama2-7b";
+  CHECK(contains(run.with("a.yaml",
+                          "step_scheduler:\n  global_batch_size: 64\nmodel:\n  _target_: "
+                          "nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained\n"
+                          "distributed:\n  tp_size: 2\n")
+                     .problem(),
+                 "a.yaml is a configuration of NeMo AutoModel, not a YAML configuration of NeMo"));
 }
 
 TEST_CASE("files of Primus, Megatron-Bridge, ms-swift and the Trainer are named as such") {
@@ -755,6 +923,174 @@ TEST_CASE("experts, gates and heads of forks are read under their own names") {
   CHECK(fork("--attention-head-type multiquery --n-head-kv 2", "/model/kv_heads") == "2");
   CHECK(fork("--glu-activation swiglu", "/model/gated_mlp") == "true");
   CHECK_FALSE(contains(messages, "not used"));
+}
+
+TEST_CASE("aliases, gates, norms and windows of forks are read") {
+  std::string messages;
+  const auto fork = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 16;
+    run.with("run.sh",
+             "python t.py --num-layers 16 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --global-batch-size 256 --bf16 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    CHECK_FALSE(contains(messages, "not used"));
+    return json_at(run, pointer);
+  };
+  const std::string experts = "--num-experts 8 --moe-router-topk 2 ";
+  CHECK(fork(experts + "--moe-intermediate-size 256", "/model/moe/ffn_hidden") == "256");
+  CHECK(fork(experts + "--intermediate-size 640 --n-shared-experts 2",
+             "/model/moe/shared_ffn_hidden") == "1280");  // two as wide as the MLP
+  CHECK(fork(experts + "--shared-expert-gate --n-shared-experts 1", "/model/moe/shared_gate") ==
+        "true");
+  CHECK(fork(experts + "--moe-shared-expert-gate --moe-shared-expert-intermediate-size 64",
+             "/model/moe/shared_gate") == "true");
+  CHECK(fork("--multi-head-latent-attention --qk-rope-head-dim 32", "/model/mla/rope_size") ==
+        "32");
+  CHECK(fork("--sliding-window 256", "/model/window") == R"({"size":256})");
+  CHECK(fork("--sliding-window 4096", "/model/window") == "none");  // of samples of 1024
+  const std::string v =
+      experts + "--pipeline-model-parallel-size 4 --schedules-method dualpipev --moe-fb-overlap";
+  CHECK(fork(v, "/parallel/schedule") == "\"dualpipe_v\"");
+  CHECK(fork(v, "/parallel/virtual_pipeline") == "2");
+  CHECK(fork(v, "/software/experts/overlap_exchanges") == "true");
+  CHECK(fork("--schedules-method dualpipev", "/parallel/schedule") == "none");  // without stages
+}
+
+TEST_CASE("norms behind each half and windows of every second layer are those of two specs") {
+  std::string messages;
+  const auto model = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 16 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --bf16 --post-norm --interleave-sliding-window 256 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, pointer);
+  };
+  const std::string spec = "--spec mindspeed_llm.tasks.models.spec.gemma2_spec layer_spec";
+  CHECK(model(spec, "/model/norms") == "4");
+  CHECK(model(spec, "/model/window") == R"({"every":2,"size":256})");
+  CHECK_FALSE(contains(messages, "warning"));
+  CHECK(model("", "/model/norms") == "none");
+  CHECK(model("", "/model/window") == "none");
+  CHECK(contains(messages, "warning: post-norm is not used: of MindSpeed-LLM's layers only those"));
+}
+
+TEST_CASE("a model with sparse attention is refused, as import hf-config does it") {
+  ImportRun run = launch("megatron");
+  run.request.options.gpus = 8;
+  const std::string problem =
+      run.with("run.sh",
+               "python t.py --num-layers 4 --enable-dsa-indexer --use-sparse-flash-attn --bf16\n")
+          .problem();
+  CHECK(contains(problem, "sparse attention (enable-dsa-indexer, use-sparse-flash-attn)"));
+  CHECK(contains(problem, "take these options out to import the model with whole attention"));
+}
+
+TEST_CASE("overlaps that a script turns on or off are the stack's") {
+  std::string messages;
+  const auto overlap = [&](const std::string& options, const char* pointer) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 16;
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "python t.py --tensor-model-parallel-size 2 --bf16 " + options + "\n").run();
+    messages = run.messages;
+    CHECK_FALSE(contains(messages, "not used"));
+    return json_at(run, pointer);
+  };
+  CHECK(overlap("--moe-shared-expert-overlap", "/software/experts/overlap_shared") == "true");
+  const std::string synchronous = "--no-async-tensor-model-parallel-allreduce ";
+  const char* const collectives = "/software/overlap_backward_tensor_collectives";
+  CHECK(overlap(synchronous, collectives) == "false");
+  CHECK(overlap(synchronous + "--sequence-parallel", collectives) == "none");
+  CHECK(contains(messages, "allreduce has no effect with sequence-parallel"));
+  CHECK(overlap("--no-scatter-gather-tensors-in-pipeline", "/software/scatter_pipeline_messages") ==
+        "false");
+  const std::string optimizer = "--overlapped-distributed-optimizer";
+  CHECK(overlap(optimizer, "/parallel/zero_stage") == "2");
+  CHECK(overlap(optimizer, "/parallel/overlap_gradient_reduce") == "true");
+  CHECK(contains(messages, "overlapped-distributed-optimizer is zero_stage 2 here"));
+}
+
+TEST_CASE("activations and states that a script keeps on the host are there") {
+  std::string messages;
+  const auto training = [&](const std::string& options, const char* key) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 32 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --bf16 " +
+                 options + "\n")
+        .run();
+    messages = run.messages;
+    return json_at(run, (std::string("/training/") + key).c_str());
+  };
+  const char* const activations = "activation_offload_fraction";
+  CHECK(training("--cpu-offloading --cpu-offloading-num-layers 8", activations) == "0.25");
+  CHECK(training("--cpu-offloading", activations) == "none");
+  CHECK(contains(messages, "cpu-offloading has no effect without cpu-offloading-num-layers"));
+  CHECK(training("--cpu-offloading=False --cpu-offloading-num-layers 8", activations) == "none");
+  const char* const states = "optimizer_offload_fraction";
+  const std::string hybrid = "--optimizer hybridadam --optimizer-offload-policy ";
+  CHECK(training(hybrid + "static --optimizer-offload-fraction 0.5", states) == "0.5");
+  CHECK_FALSE(contains(messages, "hybridadam"));
+  CHECK(training(hybrid + "auto", states) == "none");
+  CHECK(contains(messages, "warning: optimizer hybridadam chooses in the run"));
+}
+
+TEST_CASE("what is simulated otherwise than the script says is told") {
+  const auto messages = [](const std::string& options) {
+    ImportRun run = launch("megatron");
+    run.request.options.gpus = 8;
+    run.with("run.sh",
+             "python t.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 --seq-length "
+             "1024 --vocab-size 50000 --bf16 " +
+                 options + "\n")
+        .run();
+    return run.messages;
+  };
+  CHECK(
+      contains(messages("--hidden-dropout 0 --attention-dropout 0.0"),
+               "not used, as models of family gpt are simulated with dropout, its masks in memory "
+               "and its time: hidden-dropout 0, attention-dropout 0.0\n"));
+  CHECK_FALSE(contains(messages("--hidden-dropout 0.1"), "dropout"));
+  CHECK_FALSE(contains(messages("--hidden-dropout 0.0 --swiglu"), "dropout"));
+  CHECK(contains(messages("--hidden-dropout 0.1 --swiglu"), "simulated without dropout"));
+  CHECK(contains(messages("--transformer-impl local"), "kernels are those of Transformer Engine"));
+  CHECK(contains(messages("--reset-attention-mask"), "warning: reset-attention-mask is not used"));
+  CHECK_FALSE(contains(messages("--reset-position-ids"), "not used"));
+}
+
+TEST_CASE("nodes of other sizes than the script's are told") {
+  std::string messages;
+  const auto nodes = [&](const std::string& launcher) {
+    ImportRun run = launch("megatron");
+    run.request.options.model = "llama2-7b";
+    run.with("run.sh", "torchrun " + launcher + " t.py --bf16\n").run();
+    messages = run.messages;
+    return json_at(run, "/nodes");
+  };
+  CHECK(nodes("--nnodes 4 --nproc_per_node 4") == "2");
+  CHECK(
+      contains(messages,
+               "the file starts 4 GPUs per node, and a node of dgx-h100 has 8: 16 GPUs are 2 nodes "
+               "here, not 4\n"));
+  CHECK(nodes("--nnodes 2 --nproc_per_node 16") == "4");
+  CHECK(contains(messages, "32 GPUs are 4 nodes here, not 2\n"));
+  nodes("--nnodes 1 --nproc_per_node 4");  // one node in any case
+  CHECK_FALSE(contains(messages, "the file starts"));
+  nodes("--nnodes 2 --nproc_per_node 8");
+  CHECK_FALSE(contains(messages, "the file starts"));
+  ImportRun some = launch("megatron");
+  some.request.options.model = "llama2-7b";
+  CHECK(contains(
+      some.with("run.sh", "torchrun --nnodes 3 --nproc_per_node 4 t.py --bf16\n").problem(),
+      "has 8: 12 GPUs are no whole nodes here)"));
 }
 
 TEST_CASE("DeepSpeed's bf16 optimizer shards its states without ZeRO") {
@@ -1097,6 +1433,52 @@ TEST_CASE("a configuration of DeepSpeed needs a model and GPUs, and says what it
   CHECK(contains(run.messages, "offload-param.device cpu"));
   CHECK(contains(run.messages, "zero-hpz-partition-size 8"));
   CHECK(contains(run.messages, "left to the defaults here: train-batch-size"));
+}
+
+TEST_CASE("offloading, MiCS and Ulysses are read from a configuration of DeepSpeed") {
+  std::string messages;
+  const auto value = [&](const std::string& settings, const char* pointer) {
+    ImportRun run = launch("deepspeed");
+    run.request.options.model = "llama2-7b";
+    run.request.options.gpus = 16;
+    run.with("ds.json", "{\"bf16\": {\"enabled\": true}, " + settings + "}").run();
+    messages = run.messages;
+    CHECK_FALSE(contains(messages, "not used"));
+    return json_at(run, pointer);
+  };
+  const char* const states = "/training/optimizer_offload_fraction";
+  CHECK(value(R"("zero_optimization": {"stage": 2, "cpu_offload": true})", states) == "1");
+  CHECK(value(R"("zero_optimization": {"stage": 2, "cpu_offload": false})", states) == "none");
+  const std::string part = R"(, "offload_optimizer": {"device": "cpu", "ratio": 0.5}})";
+  CHECK(value(R"("zero_optimization": {"stage": 3)" + part, states) == "0.5");
+  CHECK(value(R"("zero_optimization": {"stage": 2)" + part, states) == "1");  // of stage 3 alone
+  const char* const group = "/parallel/zero_group";
+  CHECK(value(R"("zero_optimization": {"stage": 3, "mics_shard_size": 8})", group) == "8");
+  CHECK(value(R"("zero_optimization": {"stage": 3, "mics_shard_size": 16})", group) == "none");
+  CHECK(value(R"("zero_optimization": {"stage": 3, "mics_shard_size": -1})", group) == "none");
+  CHECK(value(R"("sequence_parallel_size": 4)", "/parallel/context") == "4");
+  CHECK(value(R"("sequence_parallel_size": 4)", "/parallel/context_method") == "\"all_to_all\"");
+  CHECK(value(R"("compile": {"enabled": true})", "/training/compile") == "none");
+  CHECK(contains(messages, "warning: line 1: compile.enabled true cannot be simulated"));
+  value(R"("compile": {"enabled": false})", "/training/compile");
+  CHECK_FALSE(contains(messages, "compile"));
+}
+
+TEST_CASE("options of float8 that change its kernels are told, and those of no converter are not") {
+  const auto messages = [](const std::string& converters) {
+    ImportRun run = launch("torchtitan");
+    run.request.options.gpus = 8;
+    run.with("run.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = [" +
+                             converters +
+                             "]\n[float8]\nprecompute_float8_dynamic_scale_for_fsdp = true\n"
+                             "filter_fqns = [\"output\", \"attention.wk\"]\n")
+        .run();
+    return run.messages;
+  };
+  const std::string with = messages("\"float8\"");
+  CHECK(contains(with, "precompute-float8-dynamic-scale-for-fsdp true cannot be simulated"));
+  CHECK(contains(with, "attention.wk\"] cannot be simulated"));
+  CHECK_FALSE(contains(messages(""), "float8"));
 }
 
 TEST_CASE("DeepSpeed trains in fp32 where neither 16-bit format is enabled or left open") {

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -263,12 +264,14 @@ std::string trimmed(const std::string& text, char side, bool is_longest,
 }
 
 /// Follows a script statement by statement. Tests whose outcome cannot be known, of files and of what commands print, are false, but for the one that is number
-/// `assumed` (from 1) of them: read_launch_script() compares such runs with the one where all are false.
+/// `assumed` (from 1) of them: read_launch_script() compares such runs with the one where all are false, and with one where `variable` is 1 instead of unknown.
 class ShellReader {
  public:
-  ShellReader(const SourceText& source, const std::string& arguments, std::size_t assumed)
+  ShellReader(const SourceText& source, const std::string& arguments, std::size_t assumed,
+              const std::string& variable = {})
       : assumed_(assumed) {
     read_directives(source.text);
+    if (!variable.empty()) given_[variable] = {"1"};
     Fields& positional = variables_["@"];
     for (const ShellToken& word : shell_tokens(arguments)) {
       const std::size_t equals = word.text.find('=');
@@ -301,7 +304,7 @@ class ShellReader {
       for (const auto& [line, command] : unknown_commands_)
         note(line, "what " + command + " prints is run, and is not known: write it there");
     LaunchSettings found{std::move(directives_), std::move(notes_), program_name_,
-                         std::move(tests_)};
+                         std::move(tests_), std::move(unknown_variables_)};
     std::move(program_.begin(), program_.end(), std::back_inserter(found.settings));
     return found;
   }
@@ -678,6 +681,10 @@ class ShellReader {
     } else if (active) {
       value = {text_of(raw)};
       if (is_unknown(value[0])) value = value_in(given_, name, value);
+      if (is_unknown(value[0]) &&
+          std::ranges::count(unknown_variables_, name, &LaunchVariable::name) == 0)
+        unknown_variables_.push_back(
+            {name, line_of(token()), value[0].find("--") == std::string::npos, {}});
     }
     if (!active) return true;
     Fields& variable = variables_[name];
@@ -1043,14 +1050,15 @@ class ShellReader {
   std::vector<LaunchSetting> program_;   ///< of the one with the most of its own
   std::string program_name_;
   std::vector<std::string> notes_;
+  std::vector<LaunchVariable> unknown_variables_;
   std::vector<std::pair<int, std::string>> unknown_commands_;  ///< by line
 };
 
 }  // namespace
 
 LaunchSettings read_launch_script(const SourceText& source, const std::string& arguments) {
-  const auto read = [&](std::size_t assumed) {
-    ShellReader reader(source, arguments, assumed);
+  const auto read = [&](std::size_t assumed, const std::string& variable = {}) {
+    ShellReader reader(source, arguments, assumed, variable);
     reader.run(source.text, 1);
     return reader.result();
   };
@@ -1064,6 +1072,29 @@ LaunchSettings read_launch_script(const SourceText& source, const std::string& a
             found.text(each.key) != other.text(each.key))
           test.keys.insert(each.key);
   }
+  const auto is_open = [](const LaunchSetting& setting) { return is_unknown(setting.value); };
+  if (std::ranges::none_of(found.settings, is_open)) found.variables.clear();
+  found.variables.resize(std::min(found.variables.size(), most_tests));
+  std::map<std::string, std::set<std::string>>
+      followers;  // variables that are known where this one is
+  for (LaunchVariable& variable : found.variables) {
+    const LaunchSettings other = read(0, variable.name);
+    for (const LaunchSetting& each : found.settings)
+      if (is_open(each) && other.text(each.key) != each.value) variable.keys.insert(each.key);
+    for (const LaunchVariable& each : found.variables)
+      if (std::ranges::count(other.variables, each.name, &LaunchVariable::name) == 0)
+        followers[variable.name].insert(each.name);
+  }
+  // Of a chain "A=$(nproc); B=$A; OPTIONS=\"--x $B\"" the first one counts.
+  for (LaunchVariable& variable : found.variables)
+    std::erase_if(variable.keys, [&](const std::string& key) {
+      return std::ranges::any_of(found.variables, [&](const LaunchVariable& each) {
+        const bool precedes = followers[each.name].contains(variable.name) &&
+                              !followers[variable.name].contains(each.name);
+        return each.name != variable.name && each.keys.contains(key) &&
+               (precedes || (each.is_word && !variable.is_word));
+      });
+    });
   return found;
 }
 

@@ -309,6 +309,24 @@ TEST_CASE("columns of -I and -S, in-place lines, and the older header are read b
   CHECK(tagged.text == expected);
 }
 
+TEST_CASE("rows that begin with no size are named, and lines of other programs are not") {
+  const std::string log = log_of(modelled(shipped(), 8), 8);
+  const auto messages = [&](const std::string& text) {
+    auto run = nccl("a100-80gb-4hdr");
+    run.with("run.log", text).run();
+    return run.messages;
+  };
+  const std::string typed = replaced(log, "1073741824     268435456", "1O73741824     268435456");
+  // 11 header lines stand before the row of 1 MiB, and ten rows before that of 1 GiB.
+  CHECK(contains(messages(typed),
+                 "run.log:22: the line is left out: it looks like a row of the table"));
+  CHECK_FALSE(contains(messages(log), "left out: it looks"));
+  CHECK_FALSE(contains(messages(replaced(log, "# Avg",
+                                         "node0:7:9 [0] NCCL INFO comm 0x1 rank 0\n"
+                                         "#\n# Avg")),
+                       "left out: it looks"));
+}
+
 TEST_CASE("the JSON of -J says the same as the text") {
   const std::vector<Time> times = modelled(shipped(), 8);
   std::string json =

@@ -5,6 +5,7 @@
 
 #include "core/file_io.hpp"
 #include "core/json_value.hpp"
+#include "core/number_in.hpp"
 #include "core/option_error.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
@@ -38,6 +39,18 @@ Imported import_deepspeed(const ImportRequest& request, const Library& library) 
         chosen);
   const int gpus = request.options.gpus;
   const int data = std::max(1, gpus / scenario.gpus_of_replica());
+  if (scenario.at("/parallel/context", 1) > 1)  // Ulysses
+    scenario.set_from("sequence-parallel-size", "/parallel/context_method", "all_to_all");
+  // MiCS: so many ranks share one copy of the states (deepspeed/runtime/zero/mics.py); of all ranks it is nothing else than ZeRO 3.
+  const char* const shard = "zero-optimization.mics-shard-size";
+  if (const int ranks = scenario.number(shard); ranks > 1 && ranks < gpus)
+    scenario.set_from(shard, "/parallel/zero_group", ranks);
+  // "Only valid with ZeRO Stage 3" (deepspeed/runtime/zero/offload_config.py).
+  const char* const fraction = "/training/optimizer_offload_fraction";
+  const char* const ratio = "zero-optimization.offload-optimizer.ratio";
+  if (const auto share = number_in(scenario.text(ratio));
+      share && scenario.has(fraction) && scenario.at("/parallel/zero_stage", 0) == 3)
+    scenario.set_from(ratio, fraction, *share);
   const int steps = std::max(1, scenario.number("gradient-accumulation-steps"));
   const int global = scenario.at("/training/global_batch", 0);
   scenario.set_default("/training/micro_batch",

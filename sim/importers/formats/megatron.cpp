@@ -14,6 +14,7 @@
 #include "core/count_text.hpp"
 #include "core/file_io.hpp"
 #include "core/mapped.hpp"
+#include "core/text_list.hpp"
 #include "core/utf8.hpp"
 #include "importers/launch_scenario.hpp"
 #include "report/json_object.hpp"
@@ -21,13 +22,18 @@
 namespace windtunnel::formats {
 namespace {
 
+/// The first of these settings that is a number above 0; 0: none is.
+int first_number(const LaunchScenario& scenario, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (const int number = scenario.number(key); number > 0) return number;
+  return 0;
+}
+
 /// GPUs as launchers count them: nodes times processes per node, or the ranks that srun or mpirun start. A note says what was not torchrun's own; 0: the
 /// file does not say.
 int num_gpus(LaunchScenario& scenario) {
   const auto first = [&](std::initializer_list<const char*> keys) {
-    for (const char* key : keys)
-      if (const int number = scenario.number(key); number > 0) return number;
-    return 0;
+    return first_number(scenario, keys);
   };
   const int nodes = first({"nnodes", "num-nodes", "launcher-nodes"});
   const int tasks = scenario.number("launcher-ntasks");
@@ -47,7 +53,8 @@ int num_gpus(LaunchScenario& scenario) {
   if (nodes == 0)
     scenario.note(
         "the file does not say how many nodes: 1 of " + count_text(of_node, "GPU") +
-        " is assumed; give --gpus N, or --args \"NNODES=N\" for a variable of the script");
+        " is assumed; " +
+        scenario.how_to_give_gpus(", or --args \"NNODES=N\" for a variable of the script"));
   constexpr std::int64_t most = 1 << 28;  // more than any platform has
   return static_cast<int>(std::min(most, std::int64_t{std::max(nodes, 1)} * of_node));
 }
@@ -74,7 +81,10 @@ void set_recomputation(LaunchScenario& scenario) {
   if (is_full && is_block && layers == 0 && scenario.text("recompute-num-layers") == "0")
     scenario.set("/training/recompute", "none");
   else if (is_full && is_block && layers > 0)
-    scenario.set("/training/recompute_layers/first", layers);
+    scenario.set_from(scenario.number("recompute-num-layers") > 0
+                          ? "recompute-num-layers"
+                          : "activations-checkpoint-num-layers",
+                      "/training/recompute_layers/first", layers);
   else if (is_full && is_block)
     scenario.warn("recompute-method block needs recompute-num-layers; all layers are recomputed");
   else if (is_full && layers > 1)
@@ -94,7 +104,7 @@ void set_recomputation(LaunchScenario& scenario) {
     else
       scenario.warn("recompute-modules " + word + " cannot be simulated, and is left out");
   if (!list.empty() && scenario.is("/training/recompute", "selective"))
-    scenario.set("/training/recompute_modules", JsonValue(list));
+    scenario.set_from("recompute-modules", "/training/recompute_modules", JsonValue(list));
   else if (!list.empty())
     scenario.note("recompute-modules has no effect without recompute-granularity selective");
 }
@@ -111,8 +121,94 @@ void set_sharding(LaunchScenario& scenario, int replicas) {
                                      : scenario.text("data-parallel-sharding-strategy");
     scenario.set("/parallel/zero_stage", value_in(stages, strategy, 3));
   }
-  const int copies = scenario.number("num-distributed-optimizer-instances");
-  if (copies > 1 && replicas % copies == 0) scenario.set("/parallel/zero_group", replicas / copies);
+  const char* const instances = "num-distributed-optimizer-instances";
+  const int copies = scenario.number(instances);
+  if (copies > 1 && replicas % copies == 0)
+    scenario.set_from(instances, "/parallel/zero_group", replicas / copies);
+  // _grad_hook() of megatron/optimizer/overlapped_dist_optimizer.py in Megatron-LLaMA.
+  const char* const overlapped = "overlapped-distributed-optimizer";
+  if (scenario.is_on(overlapped)) {
+    scenario.set_from(overlapped, "/parallel/zero_stage", 2);
+    scenario.set_from(overlapped, "/parallel/overlap_gradient_reduce", true);
+    scenario.note(
+        "overlapped-distributed-optimizer is zero_stage 2 here: each rank adds up its share of "
+        "the gradients alone, which are scattered during the backward pass of every microbatch");
+  }
+}
+
+/// Options of exchanges that sequence parallelism makes without effect, as validate_args() of megatron/training/arguments.py and _communicate() of
+/// p2p_communication.py have it: its own scatters overlap whatever they say, and its messages are shares anyway.
+void set_exchanges(LaunchScenario& scenario) {
+  for (const auto& [option, pointer] :
+       {std::pair{"no-async-tensor-model-parallel-allreduce",
+                  "/software/overlap_backward_tensor_collectives"},
+        {"no-scatter-gather-tensors-in-pipeline", "/software/scatter_pipeline_messages"}})
+    if (scenario.is_on(option) && scenario.is_on("sequence-parallel"))
+      scenario.note(std::string(option) + " has no effect with sequence-parallel");
+    else if (scenario.is_on(option))
+      scenario.set_from(option, pointer, false);
+}
+
+/// --cpu-offloading-num-layers (of ModelParallelConfig): activations of so many of the model's layers, which no stages share with it.
+void set_activation_offload(LaunchScenario& scenario) {
+  const char* const option = "cpu-offloading-num-layers";
+  const int offloaded = scenario.number(option), layers = scenario.at("/model/layers", 0);
+  const bool is_off = scenario.settings().find("cpu-offloading") != nullptr &&
+                      !scenario.is_on("cpu-offloading");  // NeMo's configurations say both
+  if (is_off) return;
+  if (scenario.is_on("cpu-offloading") && offloaded < 1)
+    scenario.note("cpu-offloading has no effect without cpu-offloading-num-layers");
+  if (offloaded < 1) return;
+  if (layers < 1)
+    return scenario.warn("cpu-offloading-num-layers " + std::to_string(offloaded) +
+                         " is not used, as the file does not say how many layers there are: see "
+                         "/training/activation_offload_fraction");
+  scenario.set_from(option, "/training/activation_offload_fraction",
+                    std::min(1.0, static_cast<double>(offloaded) / layers));
+}
+
+/// --optimizer-cpu-offload: all states, unless --optimizer-offload-fraction says how many, which means nothing without it. Pai-Megatron-Patch has
+/// --optimizer hybridadam for both (examples/llama3_1/run_mcore_llama3_1.sh).
+void set_optimizer_offload(LaunchScenario& scenario) {
+  const char* const fraction = "/training/optimizer_offload_fraction";
+  const bool is_hybrid = scenario.text("optimizer") == "hybridadam";
+  if (is_hybrid && !scenario.has(fraction))
+    scenario.warn(
+        "optimizer hybridadam chooses in the run which states the host keeps: the GPU keeps all "
+        "here, see " +
+        std::string(fraction));
+  if (is_hybrid) return;
+  if (scenario.is_on("optimizer-cpu-offload")) {
+    scenario.set_default(fraction, 1);
+  } else if (scenario.has(fraction)) {
+    scenario.erase(fraction);
+    scenario.note("optimizer-offload-fraction has no effect without optimizer-cpu-offload");
+  }
+}
+
+/// Notes what a script asks of kernels that are simulated otherwise.
+void note_kernels(LaunchScenario& scenario, bool has_transformer_engine) {
+  const std::string family = scenario.family();
+  const bool has_dropout = family != "llama";
+  std::vector<std::string> dropouts;
+  for (const char* key : {"hidden-dropout", "attention-dropout"}) {
+    const std::string rate = scenario.text(key);
+    const bool is_zero = rate.find_first_not_of("0.") == std::string::npos;
+    if (!rate.empty() && is_zero == has_dropout) dropouts.push_back(key + (" " + rate));
+  }
+  if (!dropouts.empty())
+    scenario.note(
+        "not used, as models of family " + family + " are simulated " +
+        (has_dropout ? "with dropout, its masks in memory and its time" : "without dropout") +
+        ": " + listed(dropouts));
+  if (has_transformer_engine && scenario.text("transformer-impl") == "local")
+    scenario.note(
+        "transformer-impl local says here how attention is computed alone: other kernels are those "
+        "of Transformer Engine");
+  if (scenario.is_on("reset-attention-mask"))
+    scenario.warn(
+        "reset-attention-mask is not used: tokens attend to all before them in their sample here, "
+        "not to those of their document alone");
 }
 
 /// Sizes that follow from others, in validate_args() of megatron/training/arguments.py: a gated MLP is int(4 h 2/3 / 64) 64 wide, and groups of
@@ -198,9 +294,6 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
   if (!scenario.has("/model/moe")) return;
   if (const int dense = scenario.number("first-k-dense-replace"); dense > 0)  // MindSpeed-LLM's
     scenario.set("/model/moe/dense_layers", dense);
-  if (const int shared = scenario.number("n-shared-experts"); shared > 0)
-    scenario.set_default("/model/moe/shared_ffn_hidden",
-                         std::int64_t{shared} * scenario.at("/model/moe/ffn_hidden", 0));
   // Defaults of --moe-router-topk, and of --topk, --expert-interval and --moe-train-capacity-factor of Megatron-DeepSpeed.
   scenario.set_default("/model/moe/top_k", is_deepspeed ? 1 : 2);
   if (is_deepspeed) {
@@ -212,6 +305,9 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
   }
   scenario.set_default("/model/moe/ffn_hidden",
                        scenario.at("/model/ffn_hidden", 4 * scenario.at("/model/hidden", 0)));
+  if (const int shared = scenario.number("n-shared-experts"); shared > 0)  // MindSpeed-LLM's
+    scenario.set_default("/model/moe/shared_ffn_hidden",
+                         std::int64_t{shared} * scenario.at("/model/moe/ffn_hidden", 0));
   const std::string frequency = scenario.text("moe-layer-freq");
   if (const int every = scenario.number("moe-layer-freq"); every > 1)
     scenario.set("/model/moe/every", every);
@@ -275,8 +371,32 @@ void set_window(LaunchScenario& scenario) {
   if (skipped == 1 || (!layers.empty() && with == 0)) return;
   if (skipped > 1) every = static_cast<double>(skipped) / (skipped - 1);
   if (with > 0) every = static_cast<double>(layers.size()) / static_cast<double>(with);
-  scenario.set("/model/window/size", before + 1);
+  scenario.set_from("window-size", "/model/window/size", before + 1);
   if (every > 1) scenario.set("/model/window/every", every);
+}
+
+/// Layers of MindSpeed-LLM. --sliding-window: a token attends to so many, with itself, in all of them (flash_attention_forward() of
+/// mindspeed_llm/core/transformer/custom_dot_product_attention.py). Of Gemma 2 and Grok, TransformerLayer of
+/// mindspeed_llm/tasks/models/transformer/transformer_layer.py has --post-norm, a norm behind each half, and --interleave-sliding-window, in the
+/// first layer and each second one after it.
+void set_fork_layers(LaunchScenario& scenario) {
+  const std::string spec = scenario.text("spec");
+  const bool has_layer =
+      spec.find("gemma2_spec") != std::string::npos || spec.find("grok_spec") != std::string::npos;
+  if (scenario.is_on("post-norm") && has_layer) scenario.set_from("post-norm", "/model/norms", 4);
+  for (const auto& [option, every] :
+       {std::pair{"sliding-window", 1}, {"interleave-sliding-window", 2}}) {
+    const int tokens = scenario.number(option);
+    if (tokens < 1 || tokens >= scenario.at("/model/sequence", 0) || (every > 1 && !has_layer))
+      continue;
+    scenario.set_from(option, "/model/window/size", tokens);
+    if (every > 1) scenario.set("/model/window/every", every);
+  }
+  for (const char* option : {"post-norm", "interleave-sliding-window"})
+    if (scenario.is_on(option) && !has_layer)
+      scenario.warn(std::string(option) +
+                    " is not used: of MindSpeed-LLM's layers only those of gemma2_spec and "
+                    "grok_spec have it; see /model/norms and /model/window");
 }
 
 /// --use-precision-aware-optimizer: Transformer Engine's Adam, which keeps of fp32 main parameters the 16 bits that bf16 weights lack
@@ -324,7 +444,9 @@ void set_edge_stages(LaunchScenario& scenario) {
     layers.push_back(json_of(stage == 0 && first > 0           ? first
                              : stage == stages - 1 && last > 0 ? last
                                                                : rest / inner));
-  scenario.set("/parallel/stage_layers", JsonValue(layers));
+  scenario.set_from(
+      first > 0 ? "decoder-first-pipeline-num-layers" : "decoder-last-pipeline-num-layers",
+      "/parallel/stage_layers", JsonValue(layers));
 }
 
 /// MindSpeed's --num-layer-list "4,4,3", and --noop-layers "0,15": layers of --num-layers, counted from 0, that do nothing, so that the others need not
@@ -337,9 +459,7 @@ void set_uneven_stages(LaunchScenario& scenario) {
   if (const std::string noops = scenario.text("noop-layers"); !noops.empty()) {
     const int layers = scenario.at("/model/layers", 0);
     const int stages = scenario.at("/parallel/pipeline", 1);
-    const bool folds = scenario.is_on(
-        "schedules-method");  // dualpipev: two parts to a stage, the first and the last to the first
-    const int num_parts = stages * (folds ? 2 : scenario.at("/parallel/virtual_pipeline", 1));
+    const int num_parts = stages * scenario.at("/parallel/virtual_pipeline", 1);
     if (layers < 1 || num_parts < 1 || layers % num_parts != 0)
       return scenario.warn("noop-layers " + noops + " is not used: the stages of " +
                            std::to_string(layers) + " layers cannot be told");
@@ -347,10 +467,6 @@ void set_uneven_stages(LaunchScenario& scenario) {
     for (const int layer : numbers("noop-layers"))
       if (layer >= 0 && layer < layers)
         --parts[static_cast<std::size_t>(layer / (layers / num_parts))];
-    for (auto stage = parts.begin(); folds && stages < std::ssize(parts); ++stage) {
-      *stage += parts.back();
-      parts.pop_back();
-    }
     scenario.set("/model/layers", std::accumulate(parts.begin(), parts.end(), 0));
   }
   if (parts.size() < 2) return;
@@ -359,7 +475,8 @@ void set_uneven_stages(LaunchScenario& scenario) {
   layout.back() = ',';
   if (const int depths = scenario.at("/model/mtp_layers", 0); depths > 0)
     layout += "m*" + std::to_string(depths);
-  scenario.set("/parallel/stage_layers", layout + "L");
+  scenario.set_from(scenario.text("noop-layers").empty() ? "num-layer-list" : "noop-layers",
+                    "/parallel/stage_layers", layout + "L");
 }
 
 /// Release 0 of its profile is Megatron-LM with its own scripts; later ones have the settings of Megatron-Bridge's recipes (gradients in bf16, Transformer
@@ -446,9 +563,18 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
                                 scenario.has("/parallel/edge_layers/embedding") +
                                 scenario.has("/parallel/edge_layers/loss");
     const std::int64_t of_stage = shared / std::max(1, scenario.at("/parallel/pipeline", 1));
-    if (of_stage > layers) scenario.set("/parallel/virtual_pipeline", of_stage / layers);
+    if (of_stage > layers)
+      scenario.set_from("num-layers-per-virtual-pipeline-stage", "/parallel/virtual_pipeline",
+                        of_stage / layers);
+  }
+  if (scenario.is("/parallel/schedule", "dualpipe_v")) {  // two chunks per stage, in a V
+    if (scenario.at("/parallel/pipeline", 1) > 1)
+      scenario.set_from("schedules-method", "/parallel/virtual_pipeline", 2);
+    else
+      scenario.erase("/parallel/schedule");
   }
   set_window(scenario);
+  set_fork_layers(scenario);
   set_widths(scenario, request.kind == "megatron");
   if (scenario.number("ds-sequence-parallel-size") > 1)  // Ulysses
     scenario.set("/parallel/context_method", "all_to_all");
@@ -464,19 +590,14 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
     scenario.set_default("/training/cross_entropy", "vocab_parallel");
     if (scenario.is_on("bf16") || scenario.is_on("fp16"))
       scenario.set_default("/training/gradient_dtype", scenario.is_on("bf16") ? "fp32" : "fp16");
-    // --optimizer-cpu-offload: all states, unless --optimizer-offload-fraction says how many, which means nothing without it.
-    const char* const fraction = "/training/optimizer_offload_fraction";
-    if (scenario.is_on("optimizer-cpu-offload")) {
-      scenario.set_default(fraction, 1);
-    } else if (scenario.has(fraction)) {
-      scenario.erase(fraction);
-      scenario.note("optimizer-offload-fraction has no effect without optimizer-cpu-offload");
-    }
+    set_optimizer_offload(scenario);
   }
+  set_exchanges(scenario);
   set_latent_attention(scenario);
   set_edge_stages(scenario);
   set_dense_layers(scenario, software == megatron_deepspeed);
   set_uneven_stages(scenario);
+  set_activation_offload(scenario);
   set_expert_parallelism(scenario, software == megatron_deepspeed);
   if (!scenario.has("/training/micro_batch"))
     scenario.note("the file does not say the microbatch: 1 sample is assumed");
@@ -487,6 +608,11 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   // Megatron's own layers keep scores where no flash attention is asked for; what Transformer Engine's do, the profile says.
   if (!scenario.has("/training/attention") && scenario.text("transformer-impl") == "local")
     scenario.set("/training/attention", "standard");
+  note_kernels(scenario, software != megatron_deepspeed);
+  const int tasks = scenario.number("launcher-ntasks-per-node");  // 1: of a launcher of several
+  const int of_node =
+      first_number(scenario, {"nproc-per-node", "num-gpus", "devices", "launcher-gpus-per-node"});
+  scenario.note_other_nodes(of_node == 0 && tasks > 1 ? tasks : of_node, gpus);
   return scenario.finish(software, gpus);
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -152,6 +153,8 @@ class NcclTextReader {
         read_comment(line);
       else if (columns_ && count_in(words[0].text) && count_in(words[1].text))
         read_row(line);
+      else if (columns_ && is_like_row(line))
+        run_.unread.push_back(log_.at(line));
     }
     if (!columns_) {
       log_.problem(log_.end(),
@@ -243,6 +246,14 @@ class NcclTextReader {
     columns.group = times[1] - times[0];
     columns_ = columns;
     if (program_.empty()) place_ = log_.at(line);
+  }
+
+  /// True if most words are numbers, as of a row, and not of what other programs print between them.
+  bool is_like_row(const LogLine& line) const {
+    const auto is_number = [](const LogWord& word) { return number_in(word.text).has_value(); };
+    const std::size_t least = columns_->group;
+    return line.words.size() >= least &&
+           2 * std::ranges::count_if(line.words, is_number) > std::ssize(line.words);
   }
 
   void read_row(const LogLine& line) {
@@ -532,6 +543,10 @@ class NcclImport : PlatformImport {
       note(file + ": no list of ranks; its bus bandwidth is that of " + std::to_string(run.ranks) +
            " GPUs, taken as " + count_text(run.nodes, "node") + " of " + base_.name());
     }
+    for (const Origin& place : run.unread)
+      warn(file_and_line(place) +
+           ": the line is left out: it looks like a row of the table, but does not begin with a "
+           "size and a count");
     if (!run.has_end) note(file + ": the summary at its end is missing; its lines are complete");
     if (run.num_in_place > 0)
       note(file + ": " + std::to_string(run.num_in_place) + " lines have in-place times only");

@@ -21,6 +21,16 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   if (std::string& model = with_model.options.model;
       model.empty() && std::ranges::count(library.names("models"), shipped) > 0)
     model = shipped;
+  const auto is_said = [&](const char* key, const char* value) {
+    return settings.text(key).find(value) != std::string::npos;
+  };
+  const bool is_fp8 = is_said("model.converters", "float8") ||
+                      is_said("float8.enable-float8-linear", "true") ||
+                      is_said("model.converters", "quantize.linear.float8");
+  std::erase_if(settings.settings, [&](const LaunchSetting& each) {  // of converters that are off
+    return !is_fp8 &&
+           (each.key.starts_with("float8.") || each.key.starts_with("quantize.linear.float8."));
+  });
   LaunchScenario scenario(with_model, library, std::move(settings), detail::torchtitan_table);
   // Defaults of job_config.py.
   for (const auto& [pointer, value] : {std::pair{"/model/sequence", json_of(2048)},
@@ -56,15 +66,11 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   if (shard == 0) shard = std::max(1, data / replicate);
   const int context = scenario.at("/parallel/context", 1);
   scenario.set("/parallel/zero_stage", shard * context > 1 ? 3 : 0);
-  if (replicate > 1 && shard > 1) scenario.set("/parallel/zero_group", shard * context);
+  if (replicate > 1 && shard > 1)
+    scenario.set_from("parallelism.data-parallel-replicate-degree", "/parallel/zero_group",
+                      shard * context);
   if (scenario.at("/parallel/tensor", 1) > 1) scenario.set("/parallel/sequence_parallel", true);
-  const bool is_fp8 = says("model.converters", "float8") ||
-                      says("float8.enable-float8-linear", "true") ||
-                      says("model.converters", "quantize.linear.float8");
-  if (is_fp8)
-    scenario.set("/training/precision", "fp8");
-  else
-    scenario.erase("/training/fp8_recipe");
+  if (is_fp8) scenario.set("/training/precision", "fp8");
   if (says("parallelism.disable-loss-parallel", "true"))
     scenario.set("/training/loss_parallel", false);
   if (says("model.converters", "mx")) scenario.set("/training/precision", "mxfp8");
@@ -86,7 +92,8 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   // With a pipeline, local_batch_size is cut into microbatches of one sample; until 2024, into as many as stages (build_pipeline_schedule()).
   const int local = scenario.at("/training/micro_batch", 1);
   const int global = scenario.number("training.global-batch-size");
-  scenario.set("/training/global_batch", global > 0 ? global : local * data);
+  scenario.set_from(global > 0 ? "training.global-batch-size" : "training.local-batch-size",
+                    "/training/global_batch", global > 0 ? global : local * data);
   const int stages = scenario.at("/parallel/pipeline", 1);
   const int pieces = scenario.number("experimental.pipeline-parallel-microbatches");
   if (scenario.number("experimental.pipeline-parallel-degree") > 1)
