@@ -430,7 +430,7 @@ ExchangedLayer exchanged_layer(const std::vector<Operation>& layer) {
 /// Kernels lose multiprocessors to an exchange for as long as it lasts (share s of all), and in turn make it take f times as long. Of an
 /// exchange X and the kernels K beside it, what is left to wait for is
 ///   s f X  where kernels last, f X (1 - s) <= K, else  X + K ((1 - 1/f) / (1 - s) - 1)   [own]
-/// Limits: passes that run alone count on average over all passes; of exchanges that are played as flows what hides is not played.
+/// Limits: passes that run alone count on average over all passes; of exchanges that are simulated as flows what hides is not simulated.
 void hide_exchanges(const StageCostInputs& in, ChunkOperations& operations) {
   if (!hides_exchanges(in)) return;
   const ExchangedLayer forward = exchanged_layer(operations.at(Direction::forward).layer),

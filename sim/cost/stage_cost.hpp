@@ -131,7 +131,7 @@ Seconds launch_delay(const Plan& plan, const SoftwareProfile& software);
 /// Costs of the stage's chunks: sums over chunk_operations(). A pass takes what its operations
 /// take alone, or longer where the CPU cannot launch them as fast.
 ///  - Tensor collectives in the node take the platform's time for them, times the stack's and the node's slowdown; those of groups
-///    across nodes, which the engine plays as flows, what their ring takes with all NICs of the node to itself.
+///    across nodes, which the engine simulates as flows, what their ring takes with all NICs of the node to itself.
 ///  - Gathers and scatters over the replicas: a ring in the node, or the node's share of the ring through its NICs,
 ///    whichever is longer.
 StageCost stage_cost(const StageCostInputs& inputs);

@@ -1,7 +1,7 @@
 // Gain of compressing backward messages in a 1F1B pipeline: seconds of communication on the critical path.
 #include <doctest/doctest.h>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "engine/testing.hpp"
 #include "schedule/pipeline_program.hpp"
 
@@ -36,7 +36,7 @@ Seconds iteration(const PipelineShape& shape, Seconds hop, Seconds codec = Secon
   set.message_bytes = {whole, whole, 0_B, 0_B, 0_B, 0_B};
   testing::add_stages(set, shape, schedule_named("1f1b"), BytesPerSecond{1});
   const auto engine = make_heap_engine(Network{});
-  return play(set, *engine).end;
+  return simulate_programs(set, *engine).end;
 }
 
 /// Messages on the critical path: ((m + p - 1) * 3 s + n hop) solved for n.

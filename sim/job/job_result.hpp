@@ -107,7 +107,7 @@ struct JobResult {
   }
 };
 
-/// Plays the job `options.draws` times at the predicted step, and up to 200 of these draws again at each end of the step's
+/// Simulates the job `options.draws` times at the predicted step, and up to 200 of these draws again at each end of the step's
 /// interval, if `report` has one: steps, and what noise adds to them, take as many times as long as that end says; restarts,
 /// checkpoints and evaluations do not. Checkpoints keep their number of steps.
 JobResult simulate_job(const Scenario& scenario, const Report& report, const JobOptions& options);
@@ -126,7 +126,7 @@ std::string job_csv(const JobResult& result);  ///< a row for each draw
 /// Two decimals below ten, one below a hundred, then none and thousands apart.
 std::string amount_text(double amount);
 
-/// One point of a sweep, played as a job.
+/// One point of a sweep, simulated as a job.
 struct JobPoint {
   std::string values;               ///< "nodes 128, platform dgx-h100"
   std::optional<JobResult> result;  ///< none where the point cannot be read; without its draws

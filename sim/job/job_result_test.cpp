@@ -19,7 +19,7 @@ JobModel job_with(Seconds stall, Seconds mtbf) {
   return model;
 }
 
-TEST_CASE("the best interval that is played is within 5 % of Young's and Daly's formulas") {
+TEST_CASE("the best simulated interval is within 5 % of Young's and Daly's formulas") {
   struct Case {
     Seconds stall, mtbf;
   };

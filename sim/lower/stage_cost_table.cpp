@@ -86,7 +86,7 @@ const StageCostTable::Entry& StageCostTable::with_draws(const PlanDevice& d, con
   const auto [found, is_new] = drawn_.try_emplace({&known, d.stage, first}, known);
   if (is_new) {
     write_rows(d, found->second);
-    DrawnRowWriter(*plan_, plays_operations_, *draws_, *set_)
+    DrawnRowWriter(*plan_, by_operation_, *draws_, *set_)
         .write(d, *known.cost, found->second.work_base);
   }
   return found->second;
@@ -109,7 +109,7 @@ void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
   append(work_table(*entry.cost, *plan_, gradient_buckets(*plan_, d.stage)), 0);
   if (reduces_beside_passes()) slow_down_beside_reductions(d, entry);
   append(codecs_->rows(codec_stage(d, *entry.cost)), 0);
-  if (plays_operations_)
+  if (by_operation_)
     append(operation_rows(operations_of(*entry.cost),
                           directions_of(plan_->parallel.schedule->splits_backward)),
            work.size() - entry.work_base);
@@ -277,8 +277,8 @@ Work work_of(const PassOperations& pass, const PlacedOperation& placed, double f
 }
 
 std::vector<Work> operation_rows(const StageOperations& chunks,
-                                 const std::vector<Direction>& played) {
-  const OperationPlaces places(chunks, played);
+                                 const std::vector<Direction>& directions) {
+  const OperationPlaces places(chunks, directions);
   if (places.num_rows() > OperationPlaces::most_rows)
     throw UnsupportedError(
         {{{},
@@ -287,7 +287,7 @@ std::vector<Work> operation_rows(const StageOperations& chunks,
           "use a smaller virtual_pipeline, or --detail pass"}});
   std::vector<Work> rows(places.num_rows());
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
-    for (const Direction direction : played) {
+    for (const Direction direction : directions) {
       const PassOperations& pass = chunks[chunk]->at(direction);
       for (const PlacedOperation& placed : place_operations(pass).operations)
         rows[places.row(static_cast<int>(chunk), direction, placed)] = work_of(pass, placed);
@@ -362,7 +362,7 @@ void DrawnRowWriter::write(const PlanDevice& device, const StageCost& cost,
   const std::vector<Fullness> fullness = fullness_of(device);
   write_passes(device.stage, cost, fullness);
   if (overlaps_passes(plan_)) write_blocks(device.stage, cost, fullness);
-  if (plays_operations_) write_operations(cost, fullness);
+  if (by_operation_) write_operations(cost, fullness);
 }
 
 std::vector<DrawnRowWriter::Fullness> DrawnRowWriter::fullness_of(const PlanDevice& device) const {
@@ -464,7 +464,7 @@ void DrawnRowWriter::write_operations(const StageCost& cost,
       for (const PlacedOperation& placed : place_operations(pass).operations) {
         const Operation& operation = pass[placed.number];
         if (!varies(operation) ||
-            is_played_on_network(operation.label, plan_.nodes_per_tensor_group > 1))
+            is_simulated_on_network(operation.label, plan_.nodes_per_tensor_group > 1))
           continue;
         const Fullness& of_chunk = fullness[chunk_of(operation, chunk)];
         const std::uint32_t first = add_rows(places.row(static_cast<int>(chunk), direction, placed),

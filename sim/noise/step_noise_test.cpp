@@ -68,7 +68,7 @@ Seconds end_of(const Scenario& scenario, double kernels, Detail detail) {
                                               detail,
                                               {}});
   UniformDisturbance disturbance(1, kernels);
-  return play(built.programs, *make_native_engine(built.network), disturbance).end;
+  return simulate_programs(built.programs, *make_native_engine(built.network), disturbance).end;
 }
 
 TEST_CASE("a factor on kernels is what a device with all their times scaled gives") {

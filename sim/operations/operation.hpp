@@ -14,7 +14,7 @@
 
 namespace windtunnel {
 
-/// Level of detail that is played as events of their own.
+/// The level of detail whose items are simulated as separate events.
 enum class Detail {
   pass,   ///< passes, and what inside them meets others on the network
   layer,  ///< every operation of every pass, layer by layer, whether it meets others or not

@@ -284,7 +284,7 @@ inline int sharding_group_size(const Parallel& parallel) {
   return parallel.zero_group > 0 ? parallel.zero_group : parallel.gradient_replicas();
 }
 
-/// The GPU that plays a rank.
+/// The GPU of a rank.
 struct GpuPlace {
   NodeId node;
   int gpu = 0;

@@ -104,7 +104,7 @@ struct Schedule {
   ChunkPath chunk_path = ChunkPath::loop;  ///< which part of the model each chunk is
   /// Plans that name no schedule get this one. One schedule for a single chunk says so, and one for several chunks.
   bool is_default = false;
-  /// If the order has a steady state: how far its passes reach. A long run is then folded; otherwise it is played in full.
+  /// If the order has a steady state: how far its passes reach. A long run is then folded; otherwise it is simulated in full.
   std::function<ScheduleReach(const OrderShape& shape)> reach = {};
   /// Equal stages idle only while the pipeline fills and drains: (p - 1) / (v m + p - 1) of the time.
   bool idles_only_at_the_ends = false;

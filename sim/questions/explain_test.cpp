@@ -71,7 +71,7 @@ double distance(const Scenario& scenario, const Simulation& simulation, Seconds 
   return worst;
 }
 
-/// The same of the iteration that was played, and of the one that a run reports: its steady state is folded where that is exact.
+/// The same of the iteration that was simulated, and of the one that a run reports: its steady state is folded where that is exact.
 double path_error(const Scenario& scenario, MakeEngine engine) {
   SimulateOptions options;
   options.make_engine = engine;
@@ -156,8 +156,8 @@ TEST_CASE("among the shipped scenarios are some whose run is folded, and their p
       read_scenario(library().root / "scenarios/gpt3-175b-512xa100.json", library());
   const Report folded = simulate(scenario, options).report;
   options.keep_timeline = true;
-  CHECK(folded.played_microbatches > 0);
-  CHECK(simulate(scenario, options).report.played_microbatches == 0);
+  CHECK(folded.simulated_microbatches > 0);
+  CHECK(simulate(scenario, options).report.simulated_microbatches == 0);
 }
 TEST_CASE("the critical path of every shipped scenario adds up where links are shared") {
   check_paths(shipped(), make_native_engine);

@@ -297,13 +297,14 @@ double usable_memory(const JsonValue& memory) {
   return number_of(memory.find("capacity_bytes")).value_or(0);
 }
 
-/// Why a played iteration takes as long as it does:
+/// Why a simulated iteration takes as long as it does:
 ///   {"path": [{"what": "compute of stage 5", "line": "compute", "time_s": 1.2, "steps": 24}, …],
 ///    "path_by_line_s": {"compute": 10.2, …}, "reasons": {"compute": "24 microbatches pass …", …}}
 /// The times of `path` add up to the iteration's, the largest first.
-JsonValue why_value(const PlayedIteration& played, const CriticalPath& path, const Report& report) {
+JsonValue why_value(const SimulatedIteration& iteration, const CriticalPath& path,
+                    const Report& report) {
   const std::vector<PathShare> shares =
-      path_shares(*played.plan, *played.programs, *played.timeline, path);
+      path_shares(*iteration.plan, *iteration.programs, *iteration.timeline, path);
   const auto step = [](const PathShare& share) {
     return object_of({{"what", share.what},
                       {"line", name_of(share.line)},
@@ -433,11 +434,11 @@ bool Comparison::all_fit() const {
   return failed.empty() && std::ranges::all_of(runs, &ComparedRun::fits);
 }
 
-RunDetails run_details(const std::string& scenario, const PlayedIteration& played,
+RunDetails run_details(const std::string& scenario, const SimulatedIteration& iteration,
                        const Report& report) {
-  const CriticalPath path = find_critical_path(*played.programs, *played.timeline);
-  return {scenario, timeline_json(played, devices_of_last_replica(played), path),
-          why_value(played, path, report)};
+  const CriticalPath path = find_critical_path(*iteration.programs, *iteration.timeline);
+  return {scenario, timeline_json(iteration, devices_of_last_replica(iteration), path),
+          why_value(iteration, path, report)};
 }
 
 namespace html {

@@ -143,7 +143,7 @@ struct Explanation {
   std::string command;  ///< what simulates the scenario, as typed in a shell
 };
 
-/// The path and the slacks of what was played, without what-ifs.
+/// The path and the slacks of what was simulated, without what-ifs.
 Explanation explain_path(Report report, const Plan& plan, const ProgramSet& programs,
                          const Timeline& timeline);
 

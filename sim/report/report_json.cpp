@@ -203,7 +203,7 @@ JsonValue report_value(const Report& report, TensorList tensors) {
   JsonValue lines = empty_object();
   for (const Line line : all_lines)
     if (has_line(report, line)) lines.set(name_of(line), json_of(report.breakdown.of(line)));
-  const int microbatches = report.played_microbatches, replicas = report.played_replicas;
+  const int microbatches = report.simulated_microbatches, replicas = report.simulated_replicas;
   add_members(
       object,
       {{"breakdown_s", lines},

@@ -319,8 +319,8 @@ std::string data_text(const Report& report) {
   text += report.plan.parallel.overlap_gradient_reduce
               ? "; only what does not hide behind the backward pass counts here."
               : "; counted is what the device waits for.";
-  const bool plays_links = !report.plan.parallel.gathers_in_passes();
-  if (plays_links && !report.links.empty()) {
+  const bool simulates_links = !report.plan.parallel.gathers_in_passes();
+  if (simulates_links && !report.links.empty()) {
     const LinkUse& hottest = report.links.front();
     text += " The busiest link, " + hottest.name + ", needs " +
             to_text(total_of(hottest.carried) / hottest.bandwidth) + " for everything it carries.";

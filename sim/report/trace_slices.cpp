@@ -132,7 +132,7 @@ DeviceLanes lanes_of(StreamSlices& streams) {
   for (int i = 0; i < num_streams; ++i) lanes.push_back({static_cast<Stream>(i), 0, {}});
   for (std::size_t i = 0; i < num_streams; ++i) {
     sort_slices(streams[i]);
-    // A stream plays one op at a time: what is on the compute stream nests by itself.
+    // A stream runs one op at a time: what is on the compute stream nests by itself.
     if (static_cast<Stream>(i) == Stream::compute)
       lanes[i].slices = std::move(streams[i]);
     else

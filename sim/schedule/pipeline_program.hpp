@@ -128,7 +128,7 @@ constexpr std::uint32_t num_collective_slots(int chunks) {
 /// Places of the rows and collectives of a stage's operations, behind all others, if passes are simulated operation by operation.
 class OperationPlaces {
  public:
-  OperationPlaces(const StageOperations& chunks, const std::vector<Direction>& played);
+  OperationPlaces(const StageOperations& chunks, const std::vector<Direction>& directions);
 
   /// Kernels have a row for each kind of company they may have (PlacedOperation).
   std::uint16_t row(int chunk, Direction direction, const PlacedOperation& operation) const;
@@ -149,7 +149,7 @@ class OperationPlaces {
 
 /// True if a collective is simulated as flows over links when passes are simulated operation by operation: those of replicas, and those of
 /// tensor groups across nodes.
-bool is_played_on_network(Label label, bool tensor_crosses_nodes);
+bool is_simulated_on_network(Label label, bool tensor_crosses_nodes);
 
 /// The direction of a step's pass.
 Direction direction_of(const Step& step, bool splits_backward);
@@ -206,7 +206,7 @@ struct PipelineShape {
   std::vector<Operation> end{kernel(Label::optimizer_step, {}),
                              kernel(Label::iteration_overhead, {})};
   CompressedTraffic compressed;
-  /// By chunk: each pass is played as its list of operations; empty: as one op. A pass that is cut into pieces (gradient_buckets) stays
+  /// By chunk: each pass is simulated as its list of operations; empty: as one op. A pass that is cut into pieces (gradient_buckets) stays
   /// in pieces, unless tensor groups cross nodes: then buckets follow its layers.
   StageOperations operations;
 };

@@ -42,14 +42,14 @@ BuildInputs least_of(BuildInputs inputs, const Plan& skeleton) {
 }
 
 /// Passes, what the host does around them, messages and collectives of a device, and a fill and a drain.
-double events_on_the_way(const Plan& plan, const StageCost& cost, bool plays_operations) {
+double events_on_the_way(const Plan& plan, const StageCost& cost, bool by_operation) {
   constexpr double events_of_the_end = 8, events_a_bucket = 2;
   const int most_layers =
       std::max(1, *std::ranges::max_element(plan.stage_layers)) + plan.mtp_layers;
   double events_a_pass = 6;
   if (gradient_reduction(plan) == GradientReduction::per_microbatch)
     events_a_pass += events_a_bucket * most_layers;
-  if (plays_operations)
+  if (by_operation)
     events_a_pass +=
         static_cast<double>(cost.chunks.front().operations->at(Direction::backward).size()) *
         most_layers;
@@ -122,9 +122,9 @@ class LeastTimes {
   Seconds collective(CollectiveId id) const { return collective_times_[id.index()]; }
   /// With its collectives across nodes. A pass takes what it takes alone, or what it takes beside another, whichever is less.
   Seconds pass(DeviceId device, int chunk, Direction direction) const {
-    Seconds time = built_.plays_operations ? operations(device, chunk, direction)
-                                           : row(device, row_of(row_of_pass(direction), chunk));
-    if (!built_.plays_operations && hides_exchanges_)
+    Seconds time = built_.by_operation ? operations(device, chunk, direction)
+                                       : row(device, row_of(row_of_pass(direction), chunk));
+    if (!built_.by_operation && hides_exchanges_)
       time = std::min(time, row(device, row_of(overlapped_row(direction), chunk)));
     const bool makes_gradients =
         direction == (splits_ ? Direction::weight_gradient : Direction::backward);
@@ -220,7 +220,7 @@ class LeastTimes {
     return id ? collective(*id) : Seconds{0};
   }
 
-  /// A pass that is played operation by operation, alone on the network, with each collective at its least.
+  /// A pass that is simulated operation by operation, alone on the network, with each collective at its least.
   Seconds operations(DeviceId device, int chunk, Direction direction) const {
     const StageOperations chunks = operations_of(built_.cost_of_device[device.index()]);
     const OperationPlaces places(chunks, directions_of(splits_));
@@ -229,7 +229,7 @@ class LeastTimes {
       const Label label = pass[placed.number].label;
       const bool hides = label == Label::batch_read || group_of(label) == GroupKind::experts;
       if (label == Label::launch_floor || (hides_exchanges_ && hides)) return Seconds{0};
-      return is_played_on_network(label, plan_.nodes_per_tensor_group > 1)
+      return is_simulated_on_network(label, plan_.nodes_per_tensor_group > 1)
                  ? collective_in(device, places.slot(chunk, direction, placed.number))
                  : row(device, places.row(chunk, direction, placed));
     });
@@ -373,7 +373,7 @@ class Bound {
     const Seconds last = std::max(floor_, *std::ranges::max_element(end_));
     const Seconds bound =
         last - event_resolution *
-                   events_on_the_way(plan_, built_.cost_of_device.front(), built_.plays_operations);
+                   events_on_the_way(plan_, built_.cost_of_device.front(), built_.by_operation);
     return std::max(bound, Seconds{0});
   }
 
@@ -566,18 +566,18 @@ class KernelBound {
   /// `small` is the plan with the fewest microbatches of its schedule.
   KernelBound(const BuildInputs& small, const Plan& plan)
       : plan_(plan),
-        plays_operations_(plays_operations(small)),
+        by_operation_(simulates_operations(small)),
         splits_(plan.parallel.schedule->splits_backward),
         joins_(overlaps_passes(plan)) {
     const CodecPlan codecs(*small.model, *small.plan, *small.software);
     Network network(*small.platform, plan.num_nodes);
     const TokenDraws draws(small);
-    StageCostTable table(small, plays_operations_, codecs, draws, network, set_);
+    StageCostTable table(small, by_operation_, codecs, draws, network, set_);
     for (int s = 0; s < plan.parallel.pipeline; ++s) {
       const PlanDevice& device = plan.devices[plan.device(0, StageId{s}, 0).index()];
       const StageCostTable::Entry& entry = table.of(device);
       stages_.emplace_back().work_base = entry.work_base;
-      if (s == 0) events_ = events_on_the_way(plan, *entry.cost, plays_operations_);
+      if (s == 0) events_ = events_on_the_way(plan, *entry.cost, by_operation_);
     }
   }
 
@@ -615,7 +615,7 @@ class KernelBound {
   /// in the node exclude each other.
   Seconds pass(std::size_t stage, ChunkRow which, int chunk) const {
     const Work& done = work(stage, row_of(which, chunk));
-    if (!plays_operations_) return done.duration;
+    if (!by_operation_) return done.duration;
     return done.parts[static_cast<std::size_t>(Part::compute)] +
            done.parts[static_cast<std::size_t>(Part::tensor_comm)];
   }
@@ -644,7 +644,7 @@ class KernelBound {
   }
 
   const Plan& plan_;
-  bool plays_operations_, splits_, joins_;
+  bool by_operation_, splits_, joins_;
   ProgramSet set_;
   std::vector<ProgramDevice> stages_;  ///< of which only the work table counts
   double events_ = 0;

@@ -37,29 +37,29 @@ BuiltPrograms built_for(const Scenario& scenario, const Plan& plan) {
 
 /// Number of work rows of a stage's device.
 std::uint32_t rows_of_stage(const BuiltPrograms& built, const Plan& plan, std::size_t unit) {
-  if (!built.plays_operations)
+  if (!built.by_operation)
     return num_work_rows(plan.parallel.virtual_pipeline, has_codec_work(plan.compression));
   return OperationPlaces(operations_of(built.cost_of_device[unit]),
                          directions_of(plan.parallel.schedule->splits_backward))
       .num_rows();
 }
 
-/// Passes of one pipeline up to which a schedule is played in full.
-constexpr int most_played_passes = 2048;
-/// Rounds of p microbatches that are played of a longer one: fill, one in the middle, drain.
-constexpr int played_rounds = 3;
+/// Passes of one pipeline up to which a schedule is simulated in full.
+constexpr int most_simulated_passes = 2048;
+/// Rounds of p microbatches that are simulated of a longer schedule: fill, one in the middle, drain.
+constexpr int simulated_rounds = 3;
 
-/// Microbatches to play: all, or so few that the rest are whole rounds.
-int played_microbatches(const Plan& plan, bool plays_operations) {
+/// Microbatches to simulate: all, or so few that the rest are whole rounds.
+int simulated_microbatches(const Plan& plan, bool by_operation) {
   // 24 layers with about eight operations each, so that the effort is that of whole passes [own].
   constexpr int operations_of_pass = 200;
   const int p = plan.parallel.pipeline, m = plan.microbatches;
-  const int most = most_played_passes / (plays_operations ? operations_of_pass : 1);
+  const int most = most_simulated_passes / (by_operation ? operations_of_pass : 1);
   const bool is_short = m <= most / p / plan.parallel.virtual_pipeline;
   const Schedule& schedule = *plan.parallel.schedule;
   if (schedule.fewest_microbatches_of_stage > 0) return m;
-  if (is_short || schedule.written || m < (played_rounds + 1) * p) return m;
-  return played_rounds * p + m % p;
+  if (is_short || schedule.written || m < (simulated_rounds + 1) * p) return m;
+  return simulated_rounds * p + m % p;
 }
 
 /// Pipelines worked out together.
@@ -93,14 +93,14 @@ class PlacementTables {
  public:
   explicit PlacementTables(const Scenario& scenario)
       : scenario_(&scenario),
-        played_plan_(scenario.plan),
+        simulated_plan_(scenario.plan),
         network_(scenario.platform, scenario.plan.num_nodes) {
     const int p = plan().parallel.pipeline;
-    played_plan_.microbatches = played_microbatches(
-        plan(), plays_operations({&scenario.model, &scenario.platform, &scenario.nodes,
-                                  &scenario.software, &scenario.plan}));
-    left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
-    built_ = built_for(scenario, played_plan_);
+    simulated_plan_.microbatches = simulated_microbatches(
+        plan(), simulates_operations({&scenario.model, &scenario.platform, &scenario.nodes,
+                                      &scenario.software, &scenario.plan}));
+    left_rounds_ = static_cast<double>(plan().microbatches - simulated_plan_.microbatches) / p;
+    built_ = built_for(scenario, simulated_plan_);
     for (const PlanDevice& device : plan().devices) {
       slots_.push_back({device.node, device.gpus});
       exits_.push_back(exit_of(scenario.platform, device.node, scenario.nodes[device.node.index()],
@@ -116,7 +116,7 @@ class PlacementTables {
       layout_.collectives = std::max(layout_.collectives, program.num_collectives);
     path_.emplace(programs().programs, layout_);
     if (left_rounds_ > 0) {
-      Plan shorter = played_plan_;
+      Plan shorter = simulated_plan_;
       shorter.microbatches -= p;
       shorter_path_.emplace(built_for(scenario, shorter).programs.programs, layout_);
     }
@@ -247,7 +247,7 @@ class PlacementTables {
           works_[plan().devices[unit].stage.index()][static_cast<std::size_t>(kind_of_slot_[unit])];
       if (works.empty()) works = rows_of(built_, unit);
     }
-    Plan swapped = played_plan_;
+    Plan swapped = simulated_plan_;
     // Whole tensor groups change places: the parts of each stay on nodes of their own.
     const auto swap_groups = [&](std::size_t stage, const PlanDevice& with) {
       for (int part = 0; part < plan().nodes_per_tensor_group; ++part) {
@@ -292,8 +292,8 @@ class PlacementTables {
   }
 
   const Scenario* scenario_;
-  Plan played_plan_;        ///< the plan, with as many microbatches as are played
-  double left_rounds_ = 0;  ///< rounds of p microbatches that are not played
+  Plan simulated_plan_;     ///< the plan, with as many microbatches as are simulated
+  double left_rounds_ = 0;  ///< rounds of p microbatches that are not simulated
   BuiltPrograms built_;
   DurationLayout layout_;
   std::vector<Network::Endpoint> slots_;          ///< where the plan's own devices are

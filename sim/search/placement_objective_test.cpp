@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "search/placement_fixtures.hpp"
 #include "search/placement_search.hpp"
@@ -186,7 +186,7 @@ TEST_CASE("where no two messages meet the estimate of compressed traffic is the 
 }
 
 TEST_CASE("a schedule of many rounds is estimated as long as it is simulated") {
-  // 1024 microbatches on 4 stages are more passes than are played in full.
+  // 1024 microbatches on 4 stages are more passes than are simulated in full.
   const Scenario scenario =
       pipette(4, {{"/nodes", "4"}, {"/training/global_batch", "4096"}, {"/model/layers", "8"}});
   CHECK(PlacementObjective(scenario).value() / 1_s ==
@@ -275,8 +275,8 @@ struct Pipeline {
   }
   std::vector<Seconds> ends() const { return PipelinePath(programs, layout).ends(durations); }
 
-  /// The same played by the engine, messages inside a node: latency alone.
-  Seconds played() const {
+  /// The same as simulated by the engine, messages inside a node: latency alone.
+  Seconds end() const {
     ProgramSet set;
     set.programs = programs;
     set.message_bytes.assign(num_message_rows, 0_B);
@@ -302,7 +302,7 @@ struct Pipeline {
       set.devices.push_back(device);
     }
     const auto engine = make_heap_engine(Network{});
-    return play(set, *engine).end;
+    return simulate_programs(set, *engine).end;
   }
 };
 
@@ -425,7 +425,7 @@ TEST_CASE("any pipeline of unequal stages, hops and codecs ends when the engine 
         CAPTURE(m);
         const std::vector<Seconds> ends = pipeline.ends();
         CHECK(*std::max_element(ends.begin(), ends.end()) / 1_s ==
-              doctest::Approx(pipeline.played() / 1_s).epsilon(exact));
+              doctest::Approx(pipeline.end() / 1_s).epsilon(exact));
       }
     }
   }

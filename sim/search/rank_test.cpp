@@ -176,7 +176,7 @@ TEST_CASE("a searched plan has the figures that simulating its scenario gives, b
     CHECK(plan.iteration_time == report.iteration_time);
     CHECK(plan.memory.max_total == report.memory.max_total);
     CHECK(plan.breakdown.seconds == report.breakdown.seconds);
-    CHECK((report.played_microbatches > 0) == (choice.training.global_batch > 16));
+    CHECK((report.simulated_microbatches > 0) == (choice.training.global_batch > 16));
   }
 }
 

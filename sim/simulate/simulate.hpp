@@ -26,7 +26,7 @@ struct SimulateOptions {
 /// One simulated iteration.
 struct Simulation {
   Report report;
-  ProgramSet programs;  ///< what was played, for the trace
+  ProgramSet programs;  ///< what was simulated, for the trace
   Network network;      ///< the links it shared; refers to the scenario's platform
   Timeline timeline;    ///< empty unless asked for
 };

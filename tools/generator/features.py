@@ -1,5 +1,5 @@
 """Draws what a scenario is made of, one value for each feature, and makes the values agree: the drawn plan fills the nodes, its groups are
-cut evenly, its schedule can be played. What the schema lists, it lists for us: a new schedule or codec is drawn from the day it has a name."""
+cut evenly, its schedule can be simulated. What the schema lists, it lists for us: a new schedule or codec is drawn from the day it has a name."""
 import functools
 import itertools
 import json

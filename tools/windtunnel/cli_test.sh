@@ -200,7 +200,7 @@ exits 2 import kineto config.json; says 'missing key "traceEvents"'
 exits 2 import kineto config.json -o x.json; says "where both -o and --base are given"
 exits 3 import kineto none.json; says "none.json"
 
-# What plays: one rule of sharing, the same times, and the report says which it was.
+# Which engine simulates: one rule of sharing, the same times, and the report says which it was.
 for engine in simgrid native heap; do
   exits 0 run $good --engine $engine --json --quiet; prints "\"name\": \"$engine\""
   grep iteration_time_s <stdout >time.$engine

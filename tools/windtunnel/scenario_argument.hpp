@@ -21,7 +21,7 @@ Scenario read_placed_scenario_argument(const CommandLine& line);
 
 /// Warns of faults and links of nodes that the job does not have.
 void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario);
-/// Says, where the scenario has noise, that this command plays iterations without it.
+/// Says, where the scenario has noise, that this command simulates iterations without it.
 void note_noise(const CommandLine& line, const Scenario& scenario);
 
 /// Says, where there are second jobs, that other plans than the file's meet what those send beside it.

@@ -71,7 +71,7 @@ void cut_attention(std::vector<Operation>& layer, const PassContext& in, bool ba
 
 /// Context parallelism: the ranks of a group have a part of each sequence. Everything but attention's core works on a rank's own
 /// tokens (LayerShape::context); the core needs the keys and values of the others. A part recomputed on the way back fetches them again.
-/// Limit: the projection that follows the core is played before it, with the rest of the half.
+/// Limit: the projection that follows the core is simulated before it, with the rest of the half.
 void cut_sequences(ChunkOperations& chunk, const PassContext& in) {
   if (in.plan->parallel.context == 1) return;
   cut_attention(chunk.at(Direction::forward).layer, in, false);
