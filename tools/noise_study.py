@@ -3,7 +3,7 @@
 
   tools/noise_study.py fit [OUT]               writes platforms/noise/mlperf-small.json, or OUT
   tools/noise_study.py score PROGRAM [STEPS]   simulates each system STEPS (400) times, writes validation/mlperf/step-scores.csv
-  tools/noise_study.py table                   predicted beside measured, from that file
+  tools/noise_study.py table                   predicted next to measured, from that file
   tools/noise_study.py chart OUT.svg           the same as a picture
 
 Measured: validation/mlperf/step-times.csv. Left out are steps in which the program did something else as well: the first three of a run, and slow
@@ -114,7 +114,7 @@ def points():
 
 
 def simulate(program, scenario, steps):
-    """The median step, without noise, beside it; all steps of the series."""
+    """The median step, the step without noise, and all steps of the series."""
     done = subprocess.run([program, "run", "-", "--steps", str(steps), "--json", "--quiet"], input=json.dumps(scenario), capture_output=True, text=True)
     if done.returncode > 1:
         sys.exit(done.stderr)

@@ -95,7 +95,7 @@ class ObjectReader {
   Problems& problems() { return *problems_; }
 
  private:
-  /// Defaults that each reader has room for beside the keys written. One more would move the members
+  /// Defaults that each reader has room for in addition to the keys written. One more would move the members
   /// that others point at, and is a broken contract instead.
   static constexpr std::size_t max_defaults = 48;
 

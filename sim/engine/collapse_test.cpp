@@ -11,7 +11,7 @@ namespace {
 
 using testing::in_child_process;
 
-/// Two stages of some replicas, each device on a node of its own, 25 GB/s up and down. A message of 5 GB takes 0.2 s beside passes of
+/// Two stages of some replicas, each device on a node of its own, 25 GB/s up and down. A message of 5 GB takes 0.2 s, compared with passes of
 /// 1 s and 2 s.
 struct ReplicatedStages {
   ProgramSet set;
@@ -114,7 +114,7 @@ TEST_CASE("equal replicas on nodes of their own are simulated as one, with the s
 TEST_CASE("one replica is itself") { CHECK(num_simulated(make_world(1, Rings::none)) == 2); }
 
 TEST_CASE("a slow link is a class of its own, and a ring carries the difference to all replicas") {
-  // Alone it makes two classes of two devices; with a ring every replica has another way to go to the slow link.
+  // Alone it makes two classes of two devices; with a ring every replica has another path to the slow link.
   CHECK(num_simulated(make_world(4, Rings::none, {2, 20_GBps})) == 4);
   CHECK(num_simulated(make_world(4, Rings::at_the_end, {2, 20_GBps})) == 8);
 }

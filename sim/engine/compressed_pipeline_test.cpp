@@ -75,13 +75,15 @@ TEST_CASE("a codec that takes longer than the message it saves loses") {
   CHECK(time(5.1_ms) > plain);
 }
 
-TEST_CASE("an encoder beside the passes hides where a pass follows before the message is needed") {
-  // The middle stage of three decodes a gradient and encodes one a microbatch, the latter beside its next forward pass.
-  PipelineShape beside = shape_of(PipelineSend::eager, 3, 9, Compressed::nothing);
-  beside.compressed.gradients = CodecParts::one;
-  PipelineShape between = beside;
-  beside.compressed.gradient_encoder = CodecStream::codec;
-  CHECK(iteration(beside, 10_ms, 50_ms) < iteration(between, 10_ms, 50_ms));
+TEST_CASE(
+    "an encoder that overlaps with the passes hides where a pass follows before the message is "
+    "needed") {
+  // The middle stage of three decodes a gradient and encodes one a microbatch, the latter during its next forward pass.
+  PipelineShape overlapped = shape_of(PipelineSend::eager, 3, 9, Compressed::nothing);
+  overlapped.compressed.gradients = CodecParts::one;
+  PipelineShape between = overlapped;
+  overlapped.compressed.gradient_encoder = CodecStream::codec;
+  CHECK(iteration(overlapped, 10_ms, 50_ms) < iteration(between, 10_ms, 50_ms));
 }
 
 }  // namespace

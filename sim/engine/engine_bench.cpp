@@ -21,7 +21,7 @@ namespace windtunnel::testing {
 namespace {
 
 /// A pipeline over nodes whose links and speeds differ, so that few events coincide; then a ring of
-/// gradients for each stage. A message of 50 MB takes 2 ms to 4 ms, beside 30 ms of computing.
+/// gradients for each stage. A message of 50 MB takes 2 ms to 4 ms, compared with 30 ms of computing.
 struct Workload {
   ProgramSet set;
   Network network;

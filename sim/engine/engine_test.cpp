@@ -132,7 +132,7 @@ TEST_CASE("a flow that begins when another ends on its link does not meet it") {
   check_shared(world.network, flows, expected);
 }
 
-TEST_CASE("a link that is on both halves of the way counts once") {
+TEST_CASE("a link that is on both halves of the path counts once") {
   const OneLink world = one_link(10_GBps);
   const std::vector<TimedFlow> flows(2, {0_s, world.link, world.link, 10_GB});
   check_shared(world.network, flows, {2, 2});

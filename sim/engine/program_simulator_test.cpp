@@ -372,7 +372,7 @@ TEST_CASE("a device without ops ends at the start") {
 
 // ---- streams ----
 
-TEST_CASE("streams run beside each other, and an event holds one back") {
+TEST_CASE("streams run at the same time, and an event holds one back") {
   World world;
   world.add_device({compute(2), testing::record(0), compute(1)},
                    {compute(1), testing::wait(0), compute(3)});

@@ -325,7 +325,7 @@ s4u::Engine* make_s4u_engine() {
 
 double simgrid_bandwidth(BytesPerSecond bandwidth) { return bandwidth.value() * units_per_byte; }
 
-/// A star of hosts, one for each path: from it, and to it, the way is over the path's links. Latencies are zero: ours are paid by the
+/// A star of hosts, one for each path: from it, and to it, the route is over the path's links. Latencies are zero: ours are paid by the
 /// caller, and CM02 would share links in inverse proportion to them.
 SimGridNetwork::SimGridNetwork(const Network& network, std::shared_ptr<QueueModel> queue)
     : engine(make_s4u_engine()) {
@@ -341,9 +341,9 @@ SimGridNetwork::SimGridNetwork(const Network& network, std::shared_ptr<QueueMode
             ->seal());
   for (const std::vector<LinkId>& path : binding_links(network)) {
     s4u::Host* host = zone->create_host("path" + std::to_string(host_of_path.size()), 1.0)->seal();
-    std::vector<s4u::LinkInRoute> way;
-    for (const LinkId link : path) way.emplace_back(links[link.index()]);
-    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, way, true);
+    std::vector<s4u::LinkInRoute> links_of_route;
+    for (const LinkId link : path) links_of_route.emplace_back(links[link.index()]);
+    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, links_of_route, true);
     host_of_path.push_back(host);
   }
   zone->seal();

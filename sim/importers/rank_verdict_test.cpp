@@ -418,7 +418,7 @@ TEST_CASE("GPUs of a node that are late together cost the job once") {
   const RankVerdict verdict = verdict_of(MadeUpJob({8, 4, 2}, faults, 7).traces());
   REQUIRE(found_in(verdict) == "slow-node 2; ");
   // As of one slow rank: a quarter of 21.6 ms of passes a step, and not of eight times that. Their pipeline waits too, which counts no
-  // lag, so that the replica beside theirs is all that is charged.
+  // lag, so that the other replica is all that is charged.
   CHECK(verdict.findings[0].cost < 0.3 * 21.6e-3);
   CHECK(verdict.findings[0].cost > 0.15 * 21.6e-3);
 }

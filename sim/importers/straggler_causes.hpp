@@ -101,7 +101,7 @@ struct CauseCost {
   double standard_error = 0;  ///< of that mean
 };
 
-/// A worker beside the others of its stage.
+/// A worker compared with the others of its stage.
 struct WorkerPace {
   int data_rank = 0, stage = 0;
   double ratio = 1;  ///< its time in passes over the median of its peers

@@ -196,7 +196,7 @@ FigureRows kernel_rows(const DataViews& runs) {
   return rows;
 }
 
-/// The first run beside another, in milliseconds.
+/// The first run next to another, in milliseconds.
 std::string pair_text(const DataViews& runs, std::size_t other) {
   const DataView &a = runs[0], &b = runs[other];
   const double longest = html::largest({a, b}, "/time_s");

@@ -20,7 +20,7 @@ constexpr double seconds_per_year = 365.25 * 24 * 3600;
 constexpr double most_seconds = 3e9;
 
 /// A step on fewer replicas keeps its batch: the rest run more microbatches each. Pipeline bubbles and the end of the step
-/// stretch along with them, which is too long by their share.
+/// grow along with them, which is too long by their share.
 std::vector<Ticks> step_times(const Job& job, const Plan& plan) {
   std::vector<Ticks> times{to_ticks(job.step_time)};
   const int all = plan.parallel.data;

@@ -132,8 +132,8 @@ struct JobPoint {
   std::optional<JobResult> result;  ///< none where the point cannot be read; without its draws
   bool fits = true;
   std::string problem;                           ///< why there is no result
-  std::optional<JudgedRun> judged = {};          ///< its step, beside that of others
-  std::shared_ptr<const PairErrors> pairs = {};  ///< by which steps are told apart; may be null
+  std::optional<JudgedRun> judged = {};          ///< its step, compared with that of others
+  std::shared_ptr<const PairErrors> pairs = {};  ///< by which steps are distinguished; may be null
   /// No other point that fits takes fewer days and less money, as predicted. Where jobs have no price, nothing is.
   bool on_front = false;
   bool front_is_sure =

@@ -205,22 +205,22 @@ TEST_CASE("without spares a job waits for repairs, with spares it does not") {
   CHECK(idle_elastic < idle);
 }
 
-TEST_CASE("a checkpoint that is written beside training stalls it less, and is safe later") {
-  JobModel together = plain_job();
-  set_rate(together, FailingPart::software, 1);
-  JobModel beside = together;
-  beside.stall = 1 * second;
-  beside.write = 19 * second;
-  Ticks lost_together = 0, lost_beside = 0;
+TEST_CASE("a checkpoint that is written during training stalls it less, and is safe later") {
+  JobModel synchronous = plain_job();
+  set_rate(synchronous, FailingPart::software, 1);
+  JobModel asynchronous = synchronous;
+  asynchronous.stall = 1 * second;
+  asynchronous.write = 19 * second;
+  Ticks lost_synchronous = 0, lost_asynchronous = 0;
   for (std::uint64_t i = 0; i < 300; ++i) {
-    const JobDraw a = simulate_draw(together, 1, i), b = simulate_draw(beside, 1, i);
-    CHECK(a.checkpoints * together.stall >=
-          a.spent[Spent::checkpoint] - together.stall * a.num_failures());
-    lost_together += a.spent[Spent::lost];
-    lost_beside += b.spent[Spent::lost];
+    const JobDraw a = simulate_draw(synchronous, 1, i), b = simulate_draw(asynchronous, 1, i);
+    CHECK(a.checkpoints * synchronous.stall >=
+          a.spent[Spent::checkpoint] - synchronous.stall * a.num_failures());
+    lost_synchronous += a.spent[Spent::lost];
+    lost_asynchronous += b.spent[Spent::lost];
   }
-  CHECK(lost_beside > 0);
-  CHECK(lost_together > 0);
+  CHECK(lost_asynchronous > 0);
+  CHECK(lost_synchronous > 0);
 }
 
 TEST_CASE("a draw is the same for the same seed and number, and another for another") {

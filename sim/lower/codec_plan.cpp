@@ -121,11 +121,11 @@ std::vector<Bytes> CodecPlan::message_sizes(const Device& device) const {
 
 /// Cost of a message at one of its ends, with its chunks overlapped with their time on the wire.
 EncodedMessage CodecPlan::over(const StageMessage& message, const CodecStage& stage,
-                               BytesPerSecond way) const {
+                               BytesPerSecond bandwidth) const {
   const EncodedMessage whole = encoded(message, *stage.device);
-  if (!message.compressor || way == BytesPerSecond{0}) return whole;
+  if (!message.compressor || bandwidth == BytesPerSecond{0}) return whole;
   const Bytes size = whole.size() * static_cast<double>(stage.ranks);
-  return in_chunks(whole, message.compressor->chunks, size / way);
+  return in_chunks(whole, message.compressor->chunks, size / bandwidth);
 }
 
 Bytes stage_gradients(const Transformer& model, const Plan& plan, StageId stage,

@@ -60,7 +60,7 @@ class CodecPlan {
   CodecParts gradient_parts(StageId stage, const StageCost& cost) const;
   CodecParts expert_parts(StageId stage, const StageCost& cost) const;
   EncodedMessage over(const StageMessage& message, const CodecStage& stage,
-                      BytesPerSecond way) const;
+                      BytesPerSecond bandwidth) const;
   Bytes chunk_gradients(StageId stage, const StageCost& cost, int chunk) const;
   /// Bytes that one rank has to reduce; nothing if there is no such reduction.
   std::optional<Bytes> payload_of(const CodecStage& stage, Reduction of) const;

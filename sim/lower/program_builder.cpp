@@ -172,9 +172,8 @@ bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
 
 /// Placement on nodes of the groups that group_of(replica) returns.
 struct OnNodes {
-  bool leave = false;  ///< one is on several
-  bool uneven =
-      false;  ///< one is on several with unlike parts, or some of its members hear from their own node and some from another
+  bool leave = false;   ///< one is on several
+  bool uneven = false;  ///< one with unlike parts, or with members that hear from different nodes
 };
 
 template <class GroupOf>

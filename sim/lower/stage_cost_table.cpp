@@ -107,7 +107,7 @@ void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
     work.insert(work.end(), rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end());
   };
   append(work_table(*entry.cost, *plan_, gradient_buckets(*plan_, d.stage)), 0);
-  if (reduces_beside_passes()) slow_down_beside_reductions(d, entry);
+  if (overlaps_reductions()) slow_down_under_reductions(d, entry);
   append(codecs_->rows(codec_stage(d, *entry.cost)), 0);
   if (by_operation_)
     append(operation_rows(operations_of(*entry.cost),
@@ -115,7 +115,7 @@ void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
            work.size() - entry.work_base);
 }
 
-void StageCostTable::slow_down_beside_reductions(const PlanDevice& d, const Entry& entry) {
+void StageCostTable::slow_down_under_reductions(const PlanDevice& d, const Entry& entry) {
   const double pieces = gradient_buckets(*plan_, d.stage);
   const CodecStage codec = codec_stage(d, *entry.cost);
   for (std::size_t chunk = 0; chunk < entry.cost->chunks.size(); ++chunk) {
@@ -134,8 +134,8 @@ void StageCostTable::slow_down_beside_reductions(const PlanDevice& d, const Entr
       return set_->work[entry.work_base + row_of(which, number)];
     };
     const Seconds kernels = row(ChunkRow::last_piece).parts[Part::compute];
-    row(ChunkRow::beside_reduction) =
-        work_of(taken_beside(reduced, kernels, entry.cost->taken_by_collectives), Part::compute);
+    row(ChunkRow::reduction_slowdown) = work_of(
+        overlap_slowdown(reduced, kernels, entry.cost->taken_by_collectives), Part::compute);
   }
 }
 
@@ -314,7 +314,7 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int bucket
     for (const PassCost* pass : {&chunk.overlapped_forward, &chunk.overlapped_input_gradient,
                                  &chunk.overlapped_weight_gradient})
       rows.push_back(work_of(*pass));
-    rows.emplace_back();  // beside_reduction
+    rows.emplace_back();  // reduction_slowdown
   }
   rows.resize(rows.size() + num_kernel_rows);
   for (const Operation& operation : cost.end) {

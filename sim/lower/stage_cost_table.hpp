@@ -61,12 +61,12 @@ class StageCostTable {
   bool gathers_layers() const {
     return plan_->parallel.replicas() > 1 && plan_->parallel.gathers_in_passes();
   }
-  /// True if passes reduce gradients beside their kernels.
-  bool reduces_beside_passes() const {
+  /// True if passes reduce gradients during their kernels.
+  bool overlaps_reductions() const {
     return plan_->parallel.overlap_gradient_reduce && reduces_by_chunk(*plan_);
   }
   /// True if kernels overlap with collectives of the replicas, so that the cost depends on the replicas' placement.
-  bool meets_replicas() const { return gathers_layers() || reduces_beside_passes(); }
+  bool meets_replicas() const { return gathers_layers() || overlaps_reductions(); }
   /// True if messages are encoded in chunks, so that the cost depends on their route.
   bool sends_in_chunks() const;
   /// The device's group of this kind, as the first rank of its stage and part of the tensor group sees it.
@@ -83,8 +83,8 @@ class StageCostTable {
   std::vector<ChunkRole> roles_of(StageId stage) const;
   void write_rows(const PlanDevice& device, Entry& entry);
   /// Writes what a piece of a pass takes longer while the bucket before it is reduced. Limit: passes behind the one that reduces, which run
-  /// beside its last buckets, are not slowed down.
-  void slow_down_beside_reductions(const PlanDevice& device, const Entry& entry);
+  /// during its last buckets, are not slowed down.
+  void slow_down_under_reductions(const PlanDevice& device, const Entry& entry);
 
   const BuildInputs* in_;
   bool by_operation_;

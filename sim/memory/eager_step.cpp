@@ -31,8 +31,8 @@ struct Sizes {
   std::int64_t queries;   ///< of this rank's heads
   std::int64_t keys;      ///< or values
   std::int64_t inner;     ///< of the MLP
-  std::int64_t norm;      ///< a norm keeps, beside its input
-  std::int64_t softmax;   ///< attention keeps, beside its output
+  std::int64_t norm;      ///< a norm keeps, besides its input
+  std::int64_t softmax;   ///< attention keeps, besides its output
   std::int64_t logits;    ///< 16 bits each
   std::int64_t qkv_weights, output_weights, gate_and_up_weights, down_weights, norm_weights,
       edge_weights;

@@ -95,7 +95,7 @@ const ChunkOperations& operations_of(const MemoryInputs& inputs, const ChunkRole
   return *inputs.known_roles.back().operations;
 }
 
-/// Counts the casts of linear weights for products in a quantised format, which a stack keeps beside the bf16 weights, or as the only
+/// Counts the casts of linear weights for products in a quantised format, which a stack keeps in addition to the bf16 weights, or as the only
 /// weights. ZeRO 3 has them of the layer that computes only, which is not counted [assumed].
 void add_cast_weights(std::vector<HeldTensor>& tensors, const Transformer& model,
                       const Stage& stage, const Device& device) {

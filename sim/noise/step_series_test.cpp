@@ -116,7 +116,7 @@ TEST_CASE("links that change from step to step change what passes gather over th
 }
 
 TEST_CASE("a slow node is one whose GPUs have lower rates") {
-  // Kernels that wait for launches, or run beside a collective, wait less or hide more where they are slower: noise says so of whole passes, and a
+  // Kernels that wait for launches, or overlap with a collective, wait less or hide more where they are slower: noise says so of whole passes, and a
   // scenario of single operations.
   const Overrides plan{{"/nodes", "2"},
                        {"/training/global_batch", "16"},

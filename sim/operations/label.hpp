@@ -59,8 +59,8 @@ enum class Label : std::uint8_t {
   recomputed_feed_forward,
   attention_core,      ///< scores, softmax and context, where they are recomputed
   context_attention,   ///< the same, while keys and values of the rest of the sequence arrive
-  weight_gradients,    ///< beside a tensor collective, or in a separate pass
-  input_gradients,     ///< beside a tensor collective
+  weight_gradients,    ///< overlapped with a tensor collective, or in a separate pass
+  input_gradients,     ///< overlapped with a tensor collective
   reduce_activation,   ///< tensor all-reduce
   gather_activation,   ///< tensor all-gather (sequence parallelism)
   scatter_activation,  ///< tensor reduce-scatter

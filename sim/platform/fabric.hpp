@@ -65,7 +65,7 @@ struct FabricPath {
   std::vector<LinkId> up, down;
 };
 
-/// Finds the way between two nodes. It belongs to one network, in which it makes links as messages first pass them, and keeps what it has
+/// Finds the path between two nodes. It belongs to one network, in which it makes links as messages first pass them, and keeps what it has
 /// worked out.
 using FabricPaths =
     std::function<FabricPath(Network& network, const NodeNics& from, const NodeNics& to)>;

@@ -52,7 +52,7 @@ TEST_CASE("an NVLink domain is one node to a collective, and takes no NIC") {
   // 2 * 8 GB * 15/16 = 15 GB at 100 GB/s
   CHECK(simulate_collective(run_of(CollectiveOperation::all_reduce, 4, 4), trays).time.value() ==
         doctest::Approx(0.15));
-  // Two domains: 8 GB over 16 * 2.5 GB/s, beside 2 * 8 GB at 100 GB/s in each; a chunk of 32 channels on 30 hops, and half of it on 2
+  // Two domains: 8 GB over 16 * 2.5 GB/s, overlapped with 2 * 8 GB at 100 GB/s in each; a chunk of 32 channels on 30 hops, and half of it on 2
   trays.node_types.front().nic_rate = 20_Gbps;
   constexpr double chunk = 16 * 1048576;
   CHECK(simulate_collective(run_of(CollectiveOperation::all_reduce, 4, 8), trays).time.value() ==
@@ -133,12 +133,12 @@ TEST_CASE("eight nodes by each algorithm: flows of the engine take what the clos
 }
 
 TEST_CASE("an all-to-all sends each share over NVLink or through the NICs, both at once") {
-  // Of 8 GB each GPU sends 3/4 to the three beside it, at 100 GB/s.
+  // Each GPU sends 3/4 of 8 GB to the three others of its node, at 100 GB/s.
   const CollectiveResult inside =
       simulate_collective(run_of(CollectiveOperation::all_to_all, 4, 1), quads());
   CHECK(inside.time.value() == doctest::Approx(0.06));
   CHECK(inside.algorithm == "pairwise");
-  // Of two nodes half of it leaves: 4 * 4 GB through 4 * 10 GB/s, beside 3 GB at 100 GB/s.
+  // With two nodes half of it leaves: 4 * 4 GB through 4 * 10 GB/s, overlapped with 3 GB at 100 GB/s.
   CHECK(simulate_collective(run_of(CollectiveOperation::all_to_all, 4, 2), quads()).time.value() ==
         doctest::Approx(0.4));
 }

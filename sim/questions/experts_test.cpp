@@ -194,22 +194,23 @@ TEST_CASE("the fullest rank's memory follows the skew") {
   CHECK(skewed.stages[0].activations > even.stages[0].activations);
 }
 
-TEST_CASE("exchanges beside another microbatch leave what their multiprocessors take") {
+TEST_CASE("exchanges overlapped with another microbatch leave what their multiprocessors take") {
   const Overrides two{{"/training/global_batch", "8"}};
-  const Overrides beside{{"/training/global_batch", "8"},
-                         {"/software/experts/overlap_exchanges", "true"},
-                         {"/software/experts/exchange_slowdown", "1"},
-                         {"/software/experts/exchange_multiprocessors", "27"}};
+  const Overrides overlapped{{"/training/global_batch", "8"},
+                             {"/software/experts/overlap_exchanges", "true"},
+                             {"/software/experts/exchange_slowdown", "1"},
+                             {"/software/experts/exchange_multiprocessors", "27"}};
   // 27 of an A100's 108 multiprocessors for as long as exchanges run, and the kernels take longer than they do.
   const Overrides slow_kernels{{"/model/sequence", "8192"}, {"/model/moe/ffn_hidden", "65536"}};
   const auto with = [&](Overrides changes) {
     changes.insert(changes.end(), slow_kernels.begin(), slow_kernels.end());
     return report_for(read(four_gpus, changes)).breakdown.of(Line::expert_comm);
   };
-  // Of two microbatches the first forward and the last backward pass run alone: half of the exchanges.
-  CHECK(with(beside).value() == doctest::Approx(with(two).value() * (0.5 + 0.5 / 4)).epsilon(1e-9));
+  // The first forward and the last backward pass of two microbatches run alone: half of the exchanges.
+  CHECK(with(overlapped).value() ==
+        doctest::Approx(with(two).value() * (0.5 + 0.5 / 4)).epsilon(1e-9));
   // Exchanges that kernels slow down hold them for longer.
-  Overrides slowed = beside;
+  Overrides slowed = overlapped;
   slowed[2].second = "1.5";
   CHECK(with(slowed).value() ==
         doctest::Approx(with(two).value() * (0.5 + 0.5 * 1.5 / 4)).epsilon(1e-9));
@@ -226,7 +227,7 @@ TEST_CASE("experts hide dispatches, and attention alone hides combines") {
         .breakdown.of(Line::expert_comm)
         .value();
   };
-  // Half of the passes have others beside them. Of their exchanges all dispatches hide, and of combines, 0.7 ms each, what attention lasts.
+  // Half of the passes have others overlapped with them. Of their exchanges all dispatches hide, and of combines, 0.7 ms each, what attention lasts.
   const double alone = exchanges("false"), hidden = alone - exchanges("true");
   CHECK(hidden > alone / 4);
   CHECK(hidden < 1.5 * alone / 4);
@@ -243,7 +244,7 @@ TEST_CASE("of exchanges that outlast kernels the rest runs alone") {
         .value();
   };
   // Kernels K hide K of the exchanges where those are as fast as alone. With 3/4 of the multiprocessors kernels last K / (3/4); exchanges
-  // that take 1.5 times as long beside them are then at K / (3/4) / 1.5, and K / (3/4) - K more has been waited for.
+  // that take 1.5 times as long then are at K / (3/4) / 1.5, and K / (3/4) - K more has been waited for.
   const double alone = exchanges("false", "1"), hidden = alone - exchanges("true", "1"),
                slowed = alone - exchanges("true", "1.5");
   CHECK(hidden > 0);

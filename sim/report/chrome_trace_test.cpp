@@ -48,7 +48,7 @@ TEST_CASE("a trace passes its own check and shows all of the time and memory") {
   // step, compute, comm:tensor, comm:pipeline and comm:data of each; nothing ran on the codec's
   CHECK(findings.threads == 10);
   CHECK(findings.arrows == 4);
-  // Of both devices. Ops: 2 x (9 + 9 + 1). Bubble 9 + 10. Wait: 2 + 2 of stage 0, 1 + 2 of stage 1.
+  // Both devices. Ops: 2 x (9 + 9 + 1). Bubble 9 + 10. Wait: 2 + 2 of stage 0, 1 + 2 of stage 1.
   CHECK(findings.nanoseconds_by_category.at("gpu_user_annotation") == 38000);
   CHECK(findings.nanoseconds_by_category.at("bubble") == 19000);
   CHECK(findings.nanoseconds_by_category.at("wait") == 7000);

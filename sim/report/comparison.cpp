@@ -124,7 +124,7 @@ std::string effect_of(const CodecBreakEven& codec) {
 }
 
 /// " (gpt-39b)" where the label does not say what the run is called.
-std::string name_beside(const ComparedRun& run) {
+std::string name_suffix(const ComparedRun& run) {
   const std::string name = run.text("/name");
   return run.label.find(name) == std::string::npos ? " (" + name + ")" : "";
 }
@@ -168,7 +168,7 @@ std::string text_block(const DataViews& runs, std::size_t first, const Painter& 
     return std::string(indent) + text + "\n";
   };
   const CellOf no_change = [](const DataView&) { return std::string(); };
-  // Differences without their unit, which is that of the values beside them.
+  // Differences without their unit, which is that of the values next to them.
   const auto row = [&](const FigureRow& each) {
     return line(
         each.label, [&](const DataView& run) { return each.text(run.amount(each.pointer)); },
@@ -325,7 +325,7 @@ std::string comparison_text(const Comparison& comparison, Colour colour) {
   for (const ComparedRun& run : comparison.runs)
     text +=
         paint(Tone::heading, letter_of(static_cast<std::size_t>(&run - comparison.runs.data()))) +
-        "  " + run.label + paint(Tone::quiet, name_beside(run)) + "\n";
+        "  " + run.label + paint(Tone::quiet, name_suffix(run)) + "\n";
   for (const FailedRun& run : comparison.failed)
     text += marked("✗", run.label + " could not be simulated: " + run.error, Tone::bad, paint);
   if (!comparison.orderings.empty()) text += "\n";
@@ -556,7 +556,7 @@ std::string job_list(const Comparison& comparison, const DataViews& runs) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const ComparedRun& run = comparison.runs[i];
     const std::string model = run.text("/job/model"), plan = run.text("/job/plan");
-    items += "<li>" + letter(i) + "<b>" + escaped(run.label) + "</b>" + escaped(name_beside(run)) +
+    items += "<li>" + letter(i) + "<b>" + escaped(run.label) + "</b>" + escaped(name_suffix(run)) +
              (run.fits() ? "" : " <strong class=\"bad\">does not fit in memory</strong>") + "<br>" +
              escaped((model.empty()
                           ? ""

@@ -160,7 +160,7 @@ JsonValue neighbours_value(const Report& report) {
                       {"nodes", cost.nodes},
                       {"shared_links", cost.shared_links},
                       {"fits", cost.fits},
-                      {"iteration_time_s", cost.beside},
+                      {"iteration_time_s", cost.together},
                       {"iteration_time_alone_s", cost.alone}});
   };
   return object_of({{"iteration_time_alone_s", report.time_alone},

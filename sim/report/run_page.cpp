@@ -351,11 +351,11 @@ std::string traffic_table(const DataView& view) {
                     html::table(table));
 }
 
-/// A figure, with those beside it.
+/// A figure, with those shown with it.
 std::string figure_card(const Figure& figure, const Report& report, const DataView& view) {
   std::string note = escaped(figure.note);
   for (const Figure* other : shown_figures(report))
-    if (other->beside == figure.key)
+    if (other->shown_with == figure.key)
       note += (note.empty() ? "" : ", ") + escaped(other->name) + " " +
               view.cell("/" + other->key, other->text);
   return card(figure.name, view.cell("/" + figure.key, figure.text), note);
@@ -370,7 +370,7 @@ std::string headline(const Report& report, const DataView& view) {
     job += "<br>" + escaped("placement searched: " + report.placement_note);
   for (const std::string& cost : detail::neighbour_texts(report)) job += "<br>" + escaped(cost);
   for (const Figure* figure : shown_figures(report))
-    if (figure->beside.empty()) cards += figure_card(*figure, report, view);
+    if (figure->shown_with.empty()) cards += figure_card(*figure, report, view);
   cards += card("memory, fullest GPU",
                 (report.memory.verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
                     view.cell("/memory/max_bytes", text_of_bytes),

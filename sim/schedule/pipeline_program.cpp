@@ -241,7 +241,7 @@ class StageMessages {
   std::uint8_t up_, down_;      ///< channels to the neighbours, where there are any
 };
 
-/// Writes how the replicas of a stage reduce their gradients: at the end, in buckets beside the backward pass that completes them, or on every
+/// Writes how the replicas of a stage reduce their gradients: at the end, in buckets during the backward pass that completes them, or on every
 /// microbatch.
 class ReductionWriter {
  public:
@@ -266,7 +266,7 @@ class ReductionWriter {
     return false;
   }
 
-  /// True if they are reduced beside it, in buckets.
+  /// True if they are reduced during it, in buckets.
   bool overlaps() const {
     return !shape_->reductions.empty() && !shape_->reductions.front().empty() &&
            shape_->reductions.front().front().overlap == Overlap::trailing;
@@ -282,7 +282,7 @@ class ReductionWriter {
 
   /// Behind a piece: the reduction of its bucket on the data stream, for which the next piece's kernels have fewer multiprocessors.
   void reduce_bucket(int bucket, const Step& step, OpWriter& writer) const {
-    if (bucket > 0) writer.work(step.phase, row_of(ChunkRow::beside_reduction, step.chunk), step);
+    if (bucket > 0) writer.work(step.phase, row_of(ChunkRow::reduction_slowdown, step.chunk), step);
     writer.order(Stream::compute, Stream::data, Traffic::data_gradients);
     reduce_chunk(Stream::data, step, writer);
   }
@@ -726,7 +726,7 @@ EndPlace end_place(Label label) {
 OperationPlaces::OperationPlaces(const StageOperations& chunks,
                                  const std::vector<Direction>& directions)
     : chunks_(static_cast<int>(chunks.size())), first_(chunks.size()) {
-  constexpr std::uint32_t companies = 4;  // beside a gather, a scatter, both or neither
+  constexpr std::uint32_t companies = 4;  // overlapped with a gather, a scatter, both or neither
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
     for (const Direction direction : directions) {
       const PassOperations& pass = chunks[chunk]->at(direction);
@@ -749,7 +749,7 @@ std::uint32_t OperationPlaces::index(int chunk, Direction direction, std::size_t
 std::uint16_t OperationPlaces::row(int chunk, Direction direction,
                                    const PlacedOperation& operation) const {
   const std::uint32_t company =
-      (operation.beside_gather ? 1U : 0U) + (operation.beside_scatter ? 2U : 0U);
+      (operation.overlaps_gather ? 1U : 0U) + (operation.overlaps_scatter ? 2U : 0U);
   WT_EXPECT(company < companies_ && num_rows() <= most_rows);
   return static_cast<std::uint16_t>(
       first_row() + index(chunk, direction, operation.number) * companies_ + company);

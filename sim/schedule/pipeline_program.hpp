@@ -18,9 +18,9 @@ enum class ChunkRow : std::uint16_t {
   weight_gradient,  ///< and the weight gradients
   last_piece,       ///< one of gradient_buckets equal pieces of a pass that reduces its gradients
   overlapped_forward,  ///< one microbatch through the chunk while another goes back through the other chunk
-  overlapped_input_gradient,  ///< and the halves of a backward pass, beside a forward one through the other chunk
+  overlapped_input_gradient,  ///< and the halves of a backward pass, overlapped with a forward one through the other chunk
   overlapped_weight_gradient,
-  beside_reduction,  ///< what a piece takes longer while the one before it is reduced
+  reduction_slowdown,  ///< what a piece takes longer while the one before it is reduced
 };
 inline constexpr int num_chunk_rows = 9;
 /// Row of a pass that is one op, and of one that overlaps with a pass of the other direction (never a whole backward pass).

@@ -22,7 +22,7 @@ namespace windtunnel {
 namespace {
 
 /// The engine takes events closer than this for one (SimGrid's surf/precision, set in simgrid_engine.cpp), so each on the
-/// way to the end may come so much earlier.
+/// path to the end may come so much earlier.
 constexpr Seconds event_resolution{1e-9};
 
 /// The plan with as few microbatches as its schedule allows: devices, channels, collectives and durations do not depend on
@@ -120,7 +120,7 @@ class LeastTimes {
   }
   Seconds row(DeviceId device, std::uint16_t row) const { return work(device, row).duration; }
   Seconds collective(CollectiveId id) const { return collective_times_[id.index()]; }
-  /// With its collectives across nodes. A pass takes what it takes alone, or what it takes beside another, whichever is less.
+  /// With its collectives across nodes. A pass takes its time alone, or its time overlapped with another, whichever is less.
   Seconds pass(DeviceId device, int chunk, Direction direction) const {
     Seconds time = built_.by_operation ? operations(device, chunk, direction)
                                        : row(device, row_of(row_of_pass(direction), chunk));
@@ -143,24 +143,24 @@ class LeastTimes {
     return splits_ ? pass(device, chunk, Direction::weight_gradient) : Seconds{0};
   }
   Seconds message(const StageMessage& message) const {
-    const Channel& way = channel(message);
-    if (bytes(message) == Bytes{0}) return way.latency;
+    const Channel& route = channel(message);
+    if (bytes(message) == Bytes{0}) return route.latency;
     const BytesPerSecond rate =
-        way.in_node ? way.bandwidth : built_.network.rate_alone({way.up, way.down});
-    return way.latency + bytes(message) / rate;
+        route.in_node ? route.bandwidth : built_.network.rate_alone({route.up, route.down});
+    return route.latency + bytes(message) / rate;
   }
 
   /// Bound of two messages that are posted at the same time, until both have arrived. Both cross each link that they share, the first no
   /// earlier than after its latency.
   Seconds both(const StageMessage& one, const StageMessage& other) const {
     Seconds least = std::max(message(one), message(other));
-    const Channel &way = channel(one), &other_way = channel(other);
-    if (way.in_node || other_way.in_node) return least;
+    const Channel &route = channel(one), &other_route = channel(other);
+    if (route.in_node || other_route.in_node) return least;
     const Network& network = built_.network;
-    const Seconds latency = std::min(way.latency, other_way.latency);
-    for (const PathId path : {way.up, way.down})
+    const Seconds latency = std::min(route.latency, other_route.latency);
+    for (const PathId path : {route.up, route.down})
       for (const LinkId link : network.path(path))
-        for (const PathId other_path : {other_way.up, other_way.down}) {
+        for (const PathId other_path : {other_route.up, other_route.down}) {
           const std::vector<LinkId>& links = network.path(other_path);
           if (std::ranges::find(links, link) == links.end()) continue;
           const BytesPerSecond rate = network.links()[link.index()].bandwidth;
@@ -169,7 +169,7 @@ class LeastTimes {
     return least;
   }
 
-  /// By how much the one pass of a chunk that reduces the gradients of the iteration beside it may be shorter than the others.
+  /// By how much the one pass of a chunk that overlaps with the iteration's gradient reduction may be shorter than the others.
   Seconds saved_in_pieces(DeviceId device, int chunk) const {
     if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
         plan_.nodes_per_tensor_group > 1)
@@ -381,7 +381,7 @@ class Bound {
   int chunks() const { return plan_.parallel.virtual_pipeline; }
 
   /// Reads the ends of the stages' orders, and their exchanges. Skipped if only one end is possible; a schedule that the
-  /// user wrote is assumed to end in any way.
+  /// user wrote is assumed to end in any route.
   void read_orders() {
     weight_gradients_at_the_end_.assign(static_cast<std::size_t>(plan_.parallel.pipeline),
                                         std::vector<int>(static_cast<std::size_t>(chunks()), 0));
@@ -500,7 +500,7 @@ class Bound {
                           loads[i].first + loads[i].bytes / network_.links()[i].bandwidth + rest);
   }
 
-  /// Gradients that are reduced beside the backward passes: those of chunk 0, whose last pass is the device's last. Its k
+  /// Gradients that are reduced during the backward passes: those of chunk 0, whose last pass is the device's last. Its k
   /// buckets go one after the other, the first behind a piece of the pass, the last behind all of it.
   void reduce_buckets(Seconds rest) {
     if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||

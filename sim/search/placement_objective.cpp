@@ -124,7 +124,7 @@ class PlacementTables {
     fill_fits();
   }
 
-  /// Links that flows between two places share, and what is paid beside them.
+  /// Links that flows between two places share, and what is paid in addition to them.
   struct Route {
     bool in_node = true;
     BytesPerSecond bandwidth{};  ///< in the node; nothing else shares it
@@ -163,7 +163,7 @@ class PlacementTables {
   bool are_alike(int a, int b) const {
     return kind_of_slot_[static_cast<std::size_t>(a)] == kind_of_slot_[static_cast<std::size_t>(b)];
   }
-  /// The way out of a slot's node to another's.
+  /// The path from a slot's node to another's.
   NodeExit exit(int from, int to) const {
     return exit_to(scenario_->platform, slot(from).node, slot(to).node,
                    exits_[static_cast<std::size_t>(from)]);
@@ -316,10 +316,10 @@ class PlacementTables {
     }
     route.in_node = false;
     route.first_link = static_cast<std::uint32_t>(link_list_.size());
-    const windtunnel::Route way = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
-                                                 attachments_[static_cast<std::size_t>(to_slot)]);
-    route.latency = way.latency;
-    for (const PathId path : {way.up, way.down})
+    const auto found = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
+                                      attachments_[static_cast<std::size_t>(to_slot)]);
+    route.latency = found.latency;
+    for (const PathId path : {found.up, found.down})
       for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
     route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
     return route;
@@ -432,7 +432,7 @@ class PlacedRings {
       ring.exits[i] = tables.exit(ring.slots[i], ring.slots[next]);
     }
   }
-  /// A collective whose members all have nodes of their own has the same steps wherever the slowest way out of a node is as fast.
+  /// A collective whose members all have nodes of their own has the same steps wherever the slowest path out of a node is as fast.
   void place(Ring& ring, const Members& members, PlacementTables& tables,
              const std::vector<int>& slot_of, PlacementScratch& scratch) const {
     const std::vector<int> before = ring.slots;
@@ -712,7 +712,7 @@ int PlacementObjective::target(int stage, int channel) const {
                               .index());
 }
 
-/// By stage and channel, each pipeline's parts beside each other.
+/// By stage and channel, each pipeline's parts side by side.
 void PlacementObjective::add_messages() {
   for (int stage = 0; stage < pipeline_; ++stage) {
     first_messages_.push_back(messages_.size());

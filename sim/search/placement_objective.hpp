@@ -43,7 +43,7 @@ struct DurationLayout {
 ///   blocking pairs:  (m+p-1)(F+B) + c (2 m + 2 p - 5)           p > 2;  p = 2: c (m+1)
 /// F, B: a microbatch forward, backward; c: a message; m microbatches on p stages. Derived here and tested against both.
 /// Limit: messages of a channel go in one order, whatever the durations. In a V activations and gradients share channels; where only one
-/// of the two is encoded beside the passes, the engine sends first what is ready first, and this is an estimate.
+/// of the two is encoded during the passes, the engine sends first what is ready first, and this is an estimate.
 class PipelinePath {
  public:
   /// `programs`: by stage. They must be able to finish.

@@ -118,7 +118,7 @@ TEST_CASE("after any moves the estimate is that of the same placement worked out
   }
 }
 
-TEST_CASE("a copy of an objective goes its own way") {
+TEST_CASE("a copy of an objective is independent") {
   const Scenario scenario = pipette(4);
   PlacementObjective objective(scenario);
   const PlacementObjective before = objective;
@@ -216,7 +216,7 @@ TEST_CASE("a stage on slower GPUs takes as long as they do, and the estimate fol
 }
 
 TEST_CASE("what makes a placement better is named with its link") {
-  // Four equal nodes as one pipeline, the way from node 1 to node 2 slow: 2 GB/s. In the order 1 0 2 3 nobody takes it.
+  // Four equal nodes as one pipeline, the path from node 1 to node 2 slow: 2 GB/s. In the order 1 0 2 3 nobody takes it.
   Scenario scenario = with_slow_nodes(pipette(4, {{"/nodes", "4"}}), {});
   scenario.platform.link_overrides.push_back({NodeId{1}, NodeId{2}, 2_GBps});
   const PlacementObjective before(scenario);
@@ -369,7 +369,7 @@ TEST_CASE("a stage other than the first is done as much earlier as its gradients
     CHECK((ends[0] - ends[s]) / 1_s == doctest::Approx(2.1 * static_cast<double>(s)));
 }
 
-/// Messages in one or two parts, encoded between the passes or beside them.
+/// Messages in one or two parts, encoded between the passes or during them.
 CompressedTraffic drawn_traffic(std::mt19937& random) {
   constexpr CodecParts parts[] = {CodecParts::none, CodecParts::one, CodecParts::two};
   constexpr CodecStream streams[] = {CodecStream::compute, CodecStream::codec};

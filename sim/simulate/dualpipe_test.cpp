@@ -98,7 +98,7 @@ TEST_CASE("passes at once take as long as numbers as operation by operation") {
     const Report folded = run_dual(scenario).report,
                  layered = run_dual(scenario, Detail::layer).report;
     RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
-    // Of all stages: those of both ends of DualPipe end together, and rounding picks the one that is last. Operation by operation,
+    // Compares all stages: those of both ends of DualPipe end together, and rounding picks the one that is last. Operation by operation,
     // waiting for an exchange that queues behind another one is a bubble until it begins.
     const auto must_agree = [&](std::initializer_list<Line> lines) {
       Seconds difference{};

@@ -91,7 +91,7 @@ TEST_CASE("sharded experts take as long as numbers as operation by operation") {
     if (zero == 3) more.emplace_back("/parallel/zero_prefetch", one_of("0", "1"));
     if (zero == 2) more.emplace_back("/parallel/overlap_gradient_reduce", one_of("false", "true"));
     const Scenario scenario = sharded_experts(zero, expert, more);
-    // Beside gathers, exchanges across nodes are flows on the same NICs; the heap shares none.
+    // During gathers, exchanges across nodes are flows on the same NICs; the heap shares none.
     const Report folded = report_for(scenario, Detail::pass, make_heap_engine),
                  layered = report_for(scenario, Detail::layer, make_heap_engine);
     RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
@@ -125,7 +125,7 @@ TEST_CASE("several groups of experts may share a tensor group") {
     CAPTURE(expert_tensor);
     const Scenario scenario = with_tensor_groups(expert, expert_tensor);
     const Report report = report_for(scenario);
-    // Of 8 ranks each holds a share of the experts, and reduces it in a ring with all that hold the same: 4 bytes a gradient.
+    // Each of 8 ranks holds a share of the experts, and reduces it in a ring with all that hold the same: 4 bytes a gradient.
     const int group = expert * expert_tensor, copies = 8 / group;
     CHECK(sent(report, Traffic::data_gradients) - alone ==
           doctest::Approx(8 * 4 * all_experts / group * 2 * (copies - 1) / copies).epsilon(1e-9));

@@ -29,11 +29,11 @@ bool reduces_across_nodes(const Plan& plan) {
 
 bool may_fold(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
-  const auto encodes_beside = [](const std::optional<Compressor>& compressor) {
+  const auto encodes_on_own_stream = [](const std::optional<Compressor>& compressor) {
     return compressor && compressor->stream == CodecStream::codec;
   };
-  if (encodes_beside(plan.compression.pipeline_forward) ||
-      encodes_beside(plan.compression.pipeline_backward))
+  if (encodes_on_own_stream(plan.compression.pipeline_forward) ||
+      encodes_on_own_stream(plan.compression.pipeline_backward))
     return false;
   if (reduces_across_nodes(plan) || simulates_operations(inputs) || TokenDraws(inputs).vary())
     return false;

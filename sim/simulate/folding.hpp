@@ -31,7 +31,7 @@ struct Fold {
 };
 
 /// The fold of a plan, or nothing where its steady state is not proven (timeline/steady_state.hpp): few microbatches, messages of different
-/// pipelines that meet, encoders beside the passes, tokens that are not spread evenly over experts, tensor groups and reductions of each
+/// pipelines that meet, encoders that overlap with the passes, tokens that are not spread evenly over experts, tensor groups and reductions of each
 /// microbatch across nodes, GPipe (all forwards first) and schedules of the user's own, and pipelines that take too long to settle. Simulates
 /// the pipeline once or twice, at a fraction of the whole's cost.
 std::optional<Fold> find_fold(const BuildInputs& inputs);

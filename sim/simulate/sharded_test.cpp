@@ -195,7 +195,7 @@ TEST_CASE("by hand: under no_sync() two microbatches gather, and one ring scatte
   CHECK(traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
         doctest::Approx(4 * gradients).epsilon(1e-12));
 
-  // Beside the last backward pass it is hidden in part; one microbatch scatters as ever.
+  // During the last backward pass it is hidden in part; one microbatch scatters as ever.
   const auto time_of = [](const Overrides& overrides) {
     return run_sharded(read_from(one_slow_cable, "sim/scenario/corpus/library", overrides),
                        Detail::pass, false, make_native_engine)
@@ -229,7 +229,7 @@ TEST_CASE(
   const Overrides in_nodes{{"/parallel/zero_group", "2"}};
   const Scenario scenario = read_from(one_slow_cable, "sim/scenario/corpus/library", in_nodes);
   const Report report = run_sharded(scenario, Detail::pass).report;
-  // Of a layer's 12 * 1024^2 gradients of 4 bytes, a rank keeps half after the scatter in its node, and all-reduces that with one rank
+  // A rank keeps half of a layer's 12 * 1024^2 gradients of 4 bytes after the scatter in its node, and all-reduces that with one rank
   // of the other node: half of it each way. So do the 2178 * 1024 of embedding, head and the norm before it. Two ranks a node.
   const double shard = (3 * 12 * 1024.0 * 1024 + 2178 * 1024.0) * 4 / 2;
   for (const LinkUse& link : report.links) {
@@ -303,7 +303,8 @@ TEST_CASE("backward passes that are split gather and scatter with their input gr
 }
 
 TEST_CASE(
-    "gathers beside tensor groups across nodes share the nodes' links with their all-reduces") {
+    "gathers overlapped with tensor groups across nodes share the nodes' links with their "
+    "all-reduces") {
   const Overrides wide{{"/model/heads", "32"},
                        {"/parallel/tensor", "16"},
                        {"/parallel/data", "2"},

@@ -83,7 +83,7 @@ bool is_counted_by_pass(Traffic traffic) {
          traffic == Traffic::expert_dispatch || traffic == Traffic::expert_combine;
 }
 
-/// True if a backward pass with gathers is simulated in pieces, whatever its detail: beside the reductions under no_sync().
+/// True if a backward pass with gathers is simulated in pieces, whatever its detail: during the reductions under no_sync().
 bool gathers_in_pieces(const Plan& plan) {
   return plan.parallel.no_sync && plan.parallel.overlap_gradient_reduce;
 }

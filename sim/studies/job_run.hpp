@@ -12,7 +12,7 @@ namespace windtunnel {
 /// A job that was simulated, and whether its plan fits in memory.
 struct JobRun {
   JobResult result;
-  JudgedRun judged;  ///< its step, beside others
+  JudgedRun judged;  ///< its step, compared with others
   bool fits = true;
 };
 

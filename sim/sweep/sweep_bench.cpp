@@ -1,4 +1,4 @@
-// Candidates per minute on one core: reading, building, simulating and writing, start-up included, beside the heap
+// Candidates per minute on one core: reading, building, simulating and writing, start-up included, compared with the heap
 // engine in one process without contention, which is the speed limit. Times are CPU times of all processes together.
 //
 //   windtunnel_sweep_bench --benchmark_repetitions=5 --benchmark_report_aggregates_only=true

@@ -67,7 +67,7 @@ TEST_CASE("a point whose plan is searched needs no legal plan of its own") {
   CHECK_THROWS_AS(fixture.sweep(matrix + "}").scenario(0), InputError);
   const Scenario read = fixture.sweep(matrix + R"(, "plan": "best"})").scenario(0);
   CHECK(read.plan.parallel.pipeline != 16);
-  // What is no matter of the plan is still wrong.
+  // Problems that do not concern the plan are still reported.
   CHECK_THROWS_AS(
       fixture.sweep(R"({"matrix": {"/model/layers": ["many"]}, "plan": "best"})").scenario(0),
       InputError);
