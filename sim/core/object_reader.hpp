@@ -118,7 +118,7 @@ class ObjectReader {
   void report_missing(std::string_view key, const std::string& wanted);
   /// A reader for `member`, which stands at `key` of this object.
   ObjectReader reader_of(JsonValue& member, std::string_view key);
-  const Origin& place_of(const JsonValue& value) const;
+  const Origin& origin_of(const JsonValue& value) const;
   void report(const Origin& origin, std::string pointer, std::string message,
               std::string suggestion, std::vector<std::string> spoils);
   /// A problem of the value at `pointer`, unless it has one.

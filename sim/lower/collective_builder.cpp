@@ -149,7 +149,7 @@ void OperationCollectives::add_groups(StageId stage) {
     add_each(kind, AxisName::data);
   for (const AxisName axis : cut_axes(plan_.parallel)) add_each(GroupKind::axis, axis);
   for (int replica = 0; plan_.nodes_per_tensor_group > 1 && replica < replicas; ++replica)
-    add_over(groups_.parts_of(replica, stage), GroupKind::tensor);
+    add_over(groups_.tensor_group(replica, stage), GroupKind::tensor);
 }
 
 void OperationCollectives::add_exchanges(StageId stage) {
@@ -298,7 +298,7 @@ void PlanCollectives::add_parameter_gather(const std::vector<DeviceId>& members)
 void PlanCollectives::add_reduction(const std::vector<DeviceId>& members, const CodecStage& codec,
                                     Reduction of) {
   const EncodedCollective encoded = codecs_.reduced(codec, of);
-  const bool two_parts = codecs_.parts_of(codec, of.of_experts) == CodecParts::two;
+  const bool two_parts = codecs_.codec_parts(codec, of.of_experts) == CodecParts::two;
   const RingKind work =
       plan_.scatters_gradients() && !two_parts ? RingKind::reduce_scatter : RingKind::all_reduce;
   // Ranks of a member that hold the same gradients.

@@ -362,7 +362,7 @@ const char* what_of(Part part) {
                                                             "context exchanges"};
   return names.at(static_cast<std::size_t>(part));
 }
-const char* what_of(Traffic traffic) { return detail::words_of(traffic).what; }
+const char* what_of(Traffic traffic) { return detail::traffic_names(traffic).what; }
 
 /// Sums up under names.
 class Shares {

@@ -142,7 +142,7 @@ class StageMessages {
     message.work = static_cast<std::uint16_t>(activation ? MessageRow::encoded_activation
                                                          : MessageRow::encoded_gradient);
     ops.push_back(message);
-    if (parts_of(message) == CodecParts::one) return;
+    if (codec_parts(message) == CodecParts::one) return;
     message.work = static_cast<std::uint16_t>(activation ? MessageRow::encoded_activation_second
                                                          : MessageRow::encoded_gradient_second);
     message.slot += second_slots_;
@@ -150,7 +150,7 @@ class StageMessages {
   }
 
   bool is_compressed(const Op& message) const {
-    if (parts_of(message) == CodecParts::none) return false;
+    if (codec_parts(message) == CodecParts::none) return false;
     const auto& chosen = shape_->compressed.gradient_messages;
     if (message.phase == Phase::activation || chosen.empty()) return true;
     const ChunkPlace from = message.kind == OpKind::send ? ChunkPlace{stage_, message.chunk}
@@ -227,7 +227,7 @@ class StageMessages {
     return op;
   }
 
-  CodecParts parts_of(const Op& message) const {
+  CodecParts codec_parts(const Op& message) const {
     return message.phase == Phase::activation ? shape_->compressed.activations
                                               : shape_->compressed.gradients;
   }
