@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how fast programs are played, sweeps done and the whole program answers, and writes the table of docs/performance.md:
+# Measures the speed of simulations, sweeps and the whole program, and writes the table of docs/performance.md:
 #   tools/bench.sh [BUILD_DIRECTORY]      (default: build/release)
 # Medians, each repetition a process of its own; about five minutes. Only what stands between the markers of the page is replaced.
 # Exit codes: 0 done; 1 done, and a goal was missed; 2 the page has no markers; 3 something is not built.
@@ -95,8 +95,8 @@ engine_program=$(built windtunnel_engine_bench)
 sweep_program=$(built windtunnel_sweep_bench)
 windtunnel=$(built windtunnel)
 
-measure "$engine_program" engine.csv --benchmark_filter="^play_pipeline"
-measure "$engine_program" contention.csv --benchmark_filter="^play_tapered/.*/tensor:4/"
+measure "$engine_program" engine.csv --benchmark_filter="^simulate_pipeline"
+measure "$engine_program" contention.csv --benchmark_filter="^simulate_tapered/.*/tensor:4/"
 measure "$sweep_program" sweep.csv
 trillion=(gpt3-175b-512xa100 --set /model=gpt-1t --set /nodes=384 --set /training/global_batch=3072
   --set /parallel/pipeline=64 --set /parallel/data=6)
@@ -214,14 +214,14 @@ readonly read_medians='
 goals() {
   # shellcheck disable=SC2016
   awk -F, "$read_medians"'
-    part[1] == "play_pipeline" {
+    part[1] == "simulate_pipeline" {
       for (i = 3; i <= 6; ++i) sub(/.*:/, "", part[i])
       size = part[3] "x" part[4] "x" part[5] "x" part[6]
       time[size, part[2]] = $column["real_time"] / 1e3
       memory[size, part[2]] = $column["peak_MB"]
       next
     }
-    part[1] == "play_tapered" {
+    part[1] == "simulate_tapered" {
       for (i = 4; i <= 6; i += 2) sub(/.*:/, "", part[i])
       tapered[part[4] "x" part[6], part[2]] = $column["real_time"] / 1e3
       rate[part[4] "x" part[6], part[2]] = ($column["computes"] + $column["flows"]) / $column["real_time"] * 1e3

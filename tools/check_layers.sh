@@ -9,14 +9,14 @@ set -euo pipefail
 root=${1:-$(dirname -- "${BASH_SOURCE[0]}")/..}
 cd -- "$root"
 
-# Lowest first; those of `beside` stand side by side and do not see each other, those of `above` see all.
+# Lowest first; those of `siblings` stand side by side and do not see each other, those of `above` see all.
 chain="core units workload platform layout plan operations passes cost schedule memory scenario engine lower timeline report evidence simulate questions"
-beside="search sweep validate calibrate importers codec job noise"
+siblings="search sweep validate calibrate importers codec job noise"
 above="studies"
 
 for folder in sim/*/; do
   folder=$(basename "$folder")
-  case " $chain $beside $above " in
+  case " $chain $siblings $above " in
     *" $folder "*) ;;
     *) echo "sim/$folder: no layer of this name (tools/check_layers.sh lists them)"; unknown=1 ;;
   esac
@@ -28,7 +28,7 @@ define='
   BEGIN {
     count = split(chain, names, " ")
     for (i = 1; i <= count; ++i) height[names[i]] = i
-    for (i = split(beside, names, " "); i > 0; --i) height[names[i]] = count + 1
+    for (i = split(siblings, names, " "); i > 0; --i) height[names[i]] = count + 1
     for (i = split(above, names, " "); i > 0; --i) height[names[i]] = count + 2
   }
   function sees(own, other) { return own == other || height[other] < height[own] }
@@ -102,12 +102,12 @@ check_depends=$define'
 '
 breaches=$(
   find sim tools bindings \( -name '*.hpp' -o -name '*.cpp' \) -print0 | sort -z |
-    xargs -0 -r awk -v chain="$chain" -v beside="$beside" -v above="$above" "$check_includes"
+    xargs -0 -r awk -v chain="$chain" -v siblings="$siblings" -v above="$above" "$check_includes"
   find sim tools bindings \( -name '*.hpp' -o -name '*.cpp' \) ! -name '*_test.cpp' \
     ! -path 'sim/plan/*' ! -path 'sim/layout/*' -print0 | sort -z |
-    xargs -0 -r awk -v chain="$chain" -v beside="$beside" -v above="$above" "$check_products"
+    xargs -0 -r awk -v chain="$chain" -v siblings="$siblings" -v above="$above" "$check_products"
   find sim -mindepth 2 -name CMakeLists.txt -print0 | sort -z |
-    xargs -0 -r awk -v chain="$chain" -v beside="$beside" -v above="$above" "$check_depends"
+    xargs -0 -r awk -v chain="$chain" -v siblings="$siblings" -v above="$above" "$check_depends"
 )
 if [[ -n $breaches ]]; then echo "$breaches"; fi
 if [[ -n $breaches || -n ${unknown:-} ]]; then exit 1; fi

@@ -4,7 +4,7 @@
   tools/exchange_shares.py TRACE --stage S --microbatch M [--layers FIRST LAST]
 
 Looks at the first GPU of a stage, from the exchange with which microbatch M begins layer FIRST of its chunk to the one with which it begins layer
-LAST (2 and 4: not the first, which begins beside nothing). docs/moe.md compares what it prints with a published profile.
+LAST (2 and 4: not the first, whose start overlaps with nothing). docs/moe.md compares what it prints with a published profile.
 """
 import argparse
 import gzip

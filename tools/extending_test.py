@@ -245,7 +245,7 @@ class Scratch:
             command = self.built_before(self.commands_of(archive)[-1])
             run(command.replace(str(self.real_build / archive), archive), self.build, f"{archive} cannot be made")
         run(self.built_before(link), self.build, "the program does not link")
-        for module in self.real_build.glob("*.so"):  # which the program loads from beside itself
+        for module in self.real_build.glob("*.so"):  # which the program loads from next to itself
             shutil.copy2(module, self.build)
         return self.build / "windtunnel"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # How the work of `windtunnel run` grows with the cluster: instructions at n and 4 n nodes, counted by valgrind, so that no clock decides.
 #   tools/growth.sh PROGRAM     fails where they grow faster than n^1.3
-# Plans: weights gathered in each layer (ZeRO 3), experts across nodes, every replica played because of one slow link behind tapered leaf
+# Plans: weights gathered in each layer (ZeRO 3), experts across nodes, every replica simulated because of one slow link behind tapered leaf
 # switches, and a placement search.
 set -euo pipefail
 [[ $# -eq 1 && -x $1 ]] || { echo "usage: tools/growth.sh PROGRAM" >&2; exit 2; }

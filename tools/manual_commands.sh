@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What help2man includes beside the program's own options: the hand-written sections, examples, exit codes, and every command with its options
+# What help2man includes besides the program's own options: the hand-written sections, examples, exit codes, and every command with its options
 # and examples, as the program tells them. help2man itself reads --help as far as "Examples:".
 #   tools/manual_commands.sh PROGRAM >manual.h2m
 set -euo pipefail

@@ -47,7 +47,7 @@ IN_THE_NAME = {
 
 
 # What the arguments of a test (model_config.yaml) say that has no column.
-TOLD_BESIDE = {
+EXTRA_ARGUMENTS = {
     "gpt3_mcore_te_tp2_pp2_mla_1node": {"model": {"mla": {"query_rank": 192, "key_value_rank": 64, "key_size": 16, "rope_size": 8, "value_size": 16}}},
     "gpt3_mcore_te_tp1_pp4_vp1_uneven_pipeline_1node": {"parallel": {"stage_layers": [2, 4, 4, 2]}},
     "gpt3_mcore_te_tp1_pp4_vp2_account_for_embedding_loss_in_pipeline_split_1node": {"parallel": {"edge_layers": {"embedding": 1, "loss": 1}}},
@@ -63,7 +63,7 @@ def skip_reason(row):
     for word, reason in IN_THE_NAME.items():
         if word in row["test"]:
             return reason
-    if row["multi_latent_attention"] and row["test"] not in TOLD_BESIDE:
+    if row["multi_latent_attention"] and row["test"] not in EXTRA_ARGUMENTS:
         return "ranks of latent attention are not told"
     if row["cross_entropy_loss_fusion"] and row["recorded"] < "2026":
         return "a loss compiled by PyTorch of 2024, which holds 4 to 8 bytes more of each logit"
@@ -143,7 +143,7 @@ def scenario_of(row):
         training["cross_entropy"] = "vocab_parallel_compiled"
     platform = next((name for word, name in (("h100", "dgx-h100"), ("gb200", "gb200-nvl72")) if word in row["env"]), "hgx-a100-80gb")
     of_node = 4 if platform == "gb200-nvl72" else 8
-    told = TOLD_BESIDE.get(row["test"], {})
+    told = EXTRA_ARGUMENTS.get(row["test"], {})
     return {"platform": platform, "nodes": -(-gpus(row) // of_node), "model": model_of(row) | told.get("model", {}), "training": training,
             "parallel": parallel_of(row) | told.get("parallel", {})}
 

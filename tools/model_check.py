@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes what docs/model.md says a pass of a stage takes, from the files alone, and compares it with what the program plays.
+"""Computes what docs/model.md says a pass of a stage takes, from the files alone, and compares it with the program's result.
 
   tools/model_check.py PROGRAM
 
@@ -32,7 +32,7 @@ CASES = [
 run = Program(pathlib.Path(sys.argv[1]).resolve(), ROOT).call
 
 
-def played(options, folder):
+def simulated(options, folder):
     """The lengths of the first passes of each stage, of replica 0, in the trace."""
     trace = pathlib.Path(folder) / "trace.json.gz"
     run("run", *options, "--trace", str(trace))
@@ -53,7 +53,7 @@ def main():
             options = [name] + [word for each in sets for word in ("--set", each)]
             text = run("show", "--resolved", *options)
             page = Page(json.loads("\n".join(re.sub(r"\s+// [^\"]*$", "", line) for line in text.splitlines())))
-            took = played(options, folder)
+            took = simulated(options, folder)
             # Interleaved, a stage's first forward pass is of its first chunk and its first backward pass of its last.
             for stage in {0, page.p // 2, page.p - 1}:
                 first, last, l = stage == 0, stage == page.p - 1, page.L // page.p // page.v

@@ -2,8 +2,8 @@
 """Noise of MLPerf's step times: fitted on small systems, scored on large ones (docs/noise.md).
 
   tools/noise_study.py fit [OUT]               writes platforms/noise/mlperf-small.json, or OUT
-  tools/noise_study.py score PROGRAM [STEPS]   plays each system STEPS (400) times, writes validation/mlperf/step-scores.csv
-  tools/noise_study.py table                   predicted beside measured, from that file
+  tools/noise_study.py score PROGRAM [STEPS]   simulates each system STEPS (400) times, writes validation/mlperf/step-scores.csv
+  tools/noise_study.py table                   predicted next to measured, from that file
   tools/noise_study.py chart OUT.svg           the same as a picture
 
 Measured: validation/mlperf/step-times.csv. Left out are steps in which the program did something else as well: the first three of a run, and slow
@@ -113,8 +113,8 @@ def points():
     return found
 
 
-def play(program, scenario, steps):
-    """The median step, without noise, beside it; all steps of the series."""
+def simulate(program, scenario, steps):
+    """The median step, the step without noise, and all steps of the series."""
     done = subprocess.run([program, "run", "-", "--steps", str(steps), "--json", "--quiet"], input=json.dumps(scenario), capture_output=True, text=True)
     if done.returncode > 1:
         sys.exit(done.stderr)
@@ -127,7 +127,7 @@ def score(program, steps):
         scenario = {"version": 1, **scenarios[system["id"]], "noise": "mlperf-small"}
         key = json.dumps(scenario, sort_keys=True)
         if key not in known:
-            known[key] = play(program, scenario, steps)
+            known[key] = simulate(program, scenario, steps)
         predicted = figures([known[key]["times_s"]])
         rows.append({"id": system["id"], "gpus": system["gpus"], "fitted": system["gpus"] <= MOST_GPUS_OF_SMALL,
                      "measured": figures(noise_steps(system["runs"])), "predicted": predicted})

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Plays drawn cases of the oracles in validation/oracles against the program:
+# Runs drawn cases of the oracles in validation/oracles against the program:
 #   tools/oracles.sh [--cases N] [--seed S] [--oracle NAME] [PROGRAM]      (default: 300 cases of each, build/release/windtunnel)
 # Exit code 1 when a case differs; its scenario is then kept in out/oracles.
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Days of published training runs beside those that `windtunnel job` predicts for them (docs/job.md).
+"""Days of published training runs next to those that `windtunnel job` predicts for them (docs/job.md).
 
   tools/published_runs.py [PROGRAM]     a line a run of validation/runs.json; PROGRAM: windtunnel
 """

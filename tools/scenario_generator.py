@@ -148,7 +148,7 @@ def alone(options, document, base, number):
     return ("broken", crash(status), "") if status or not text else json.loads(text)
 
 
-class Play:
+class Campaign:
     """Starts the workers, starts one again behind a case that ended it, and keeps what broke."""
 
     def __init__(self, options, folder):
@@ -156,7 +156,7 @@ class Play:
         self.workers = [Worker(share, options, folder) for share in range(options.jobs)]
         self.crashes = []
 
-    def play(self):
+    def run(self):
         for worker in self.workers:
             worker.start(self.options.first + worker.share)
         running = {worker.pid: worker for worker in self.workers}
@@ -210,9 +210,9 @@ def main():
     options.build = options.build.resolve()
     options.keep = options.keep or options.build / "generator"
     with tempfile.TemporaryDirectory() as folder:
-        play = Play(options, pathlib.Path(folder))
-        play.play()
-        results = play.results()
+        campaign = Campaign(options, pathlib.Path(folder))
+        campaign.run()
+        results = campaign.results()
     broken, refused = collections.defaultdict(list), collections.Counter()
     anomaly, kind = max(((each[2], each[3]) for each in results if each[1] == "anomaly"), key=lambda each: each[0], default=(0, None))
     for number, how, what, details in (each for each in results if each[1] != "anomaly"):
@@ -222,7 +222,7 @@ def main():
             broken[what].append((number, details))
     for what, cases in sorted(broken.items())[:MOST_SHRUNK]:
         print(f"{what}: {len(cases)} times, first in case {cases[0][0]}: {cases[0][1]}")
-        play.keep(cases[0][0], what)
+        campaign.keep(cases[0][0], what)
     print(f"{options.cases} scenarios: {sum(refused.values())} refused, {sum(map(len, broken.values()))} broken promises of {len(broken)} kinds; "
           f"longest on faster hardware: {anomaly:+.2%} ({kind})")
     if options.refusals:

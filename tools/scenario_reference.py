@@ -7,7 +7,7 @@
 
 The keys of `training`, `parallel` and `search` are described in sim/scenario/key_table.cpp, all others in the schema.
 
-Beside what JSON Schema has, a key of the schema may say "x-unit" and, where its default is no fixed value, "x-default". Kinds of amounts, and keys
+Besides what JSON Schema has, a key of the schema may say "x-unit" and, where its default is no fixed value, "x-default". Kinds of amounts, and keys
 with a range of their own, say "x-minimum" and "x-maximum". A definition whose words are listed on another page says "x-kind" in place of them.
 """
 import json
@@ -27,7 +27,7 @@ NEEDS_EXAMPLE = ("text", "list of object", "list of list", "list of text", "path
 MOST_KEYS_INSIDE = 4  # of an object whose keys stand in the table of the object around it
 TOLD_AT_HEAD = ("/source", "/$schema", "/description")
 LABELS = ("$schema", "name", "description", "source")
-OVERLAYS = ("elsewhere", "releases")  # lists of objects whose keys are laid over those beside the list
+OVERLAYS = ("elsewhere", "releases")  # lists of objects whose keys are laid over those next to the list
 HEAD = """<!-- Written by tools/scenario_reference.py from scenario.schema.json, not by hand. -->
 # Every key of a scenario
 
@@ -48,7 +48,7 @@ class Reference:
         self.defaults = {}  # by pointer, where the schema gives the value
 
     def resolved(self, node):
-        """The node that a $ref, or the one part of an allOf, stands for; what stands beside it is kept."""
+        """The node that a $ref, or the one part of an allOf, stands for; what stands next to it is kept."""
         while isinstance(node, dict) and ("$ref" in node or len(node.get("allOf", [])) == 1):
             if "$ref" in node:
                 target = self.schema
@@ -56,8 +56,8 @@ class Reference:
                     target = target[part]
                 node = target
             else:
-                beside = {key: value for key, value in node.items() if key != "allOf"}
-                node = {**self.resolved(node["allOf"][0]), "$of": node["allOf"][0].get("$ref", ""), **beside}
+                rest = {key: value for key, value in node.items() if key != "allOf"}
+                node = {**self.resolved(node["allOf"][0]), "$of": node["allOf"][0].get("$ref", ""), **rest}
         return node
 
     def object_of(self, node):
@@ -190,9 +190,9 @@ class Reference:
             self.lines.append("key | values (default) | meaning\n---|---|---")
         self.write_rows()
 
-    def add(self, pointer, title, node, completions, beside=()):
-        """The table of an object, then those of the objects in it. `beside`: the keys of the object that it stands in."""
-        told = self.told_elsewhere(pointer, node, beside)
+    def add(self, pointer, title, node, completions, siblings=()):
+        """The table of an object, then those of the objects in it. `siblings`: the keys of the object that it stands in."""
+        told = self.told_elsewhere(pointer, node, siblings)
         inner = self.inner_objects(pointer, node, completions)
         alike = [each for each in inner if any(self.shares_keys(each[2], other[2]) for other in inner if other is not each)]
         small = {key: each for each in inner if each not in alike and self.is_small(each[2]) for key in [each[1]]}
@@ -240,11 +240,11 @@ class Reference:
         return "" if self.lines[-1].endswith("\n") else "\n"
 
     @staticmethod
-    def told_elsewhere(pointer, node, beside):
-        """Keys that another table describes, and what to say of them: those laid over the same keys beside the list, and whole blocks of
+    def told_elsewhere(pointer, node, siblings):
+        """Keys that another table describes, and what to say of them: those laid over the same keys next to the list, and whole blocks of
         references to keys of the same names."""
         if pointer.removesuffix("/N").rsplit("/", 1)[-1] in OVERLAYS:
-            return {key: "As outside the list" for key in node["properties"] if key in beside}
+            return {key: "As outside the list" for key in node["properties"] if key in siblings}
         told = {}
         for key, value in node["properties"].items():
             block, _, name = value.get("$ref", "").removeprefix("#/definitions/").partition("/properties/")
@@ -282,7 +282,7 @@ def limits(node):
 
 
 def without_words(node, definitions):
-    """The schema of a key; words that stand beside a reference move to where it leads."""
+    """The schema of a key; words that stand next to a reference move to where it leads."""
     if isinstance(node, list):
         return [without_words(each, definitions) for each in node]
     if not isinstance(node, dict):

@@ -1,5 +1,5 @@
 // The compiled half of the Python module `windtunnel`: reads, simulates, searches; results as JSON or as arrays that point into them.
-// What users see is in windtunnel/__init__.py.
+// The public interface is in windtunnel/__init__.py.
 #include <pybind11/functional.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -47,10 +47,10 @@ namespace windtunnel::python {
 namespace {
 
 /// The library, and its residuals, read once.
-struct Shelf : Library {
+struct LibraryHandle : Library {
   MeasuredErrors errors;
 
-  explicit Shelf(const std::string& folder) : Library{folder}, errors(read_evidence(*this)) {}
+  explicit LibraryHandle(const std::string& root) : Library{root}, errors(read_evidence(*this)) {}
 };
 
 /// Pointer and value, as `set={...}` gives them.
@@ -78,7 +78,7 @@ std::size_t at_once(std::size_t threads) { return threads == 0 ? default_at_once
 
 /// Does long work while other threads of Python run. Ctrl-C ends it with KeyboardInterrupt.
 template <class Work>
-auto beside_others(const Work& work) {
+auto without_gil(const Work& work) {
   const py::gil_scoped_release others_may_run;
   Interruption interruption([] {
     const py::gil_scoped_acquire locked;
@@ -92,7 +92,7 @@ auto beside_others(const Work& work) {
 /// A scenario whose files have been read: what a thousand simulations of it share.
 class ScenarioHandle {
  public:
-  ScenarioHandle(std::shared_ptr<const Shelf> library, JsonValue merged,
+  ScenarioHandle(std::shared_ptr<const LibraryHandle> library, JsonValue merged,
                  std::filesystem::path folder)
       : library_(std::move(library)),
         tree_(std::move(merged)),
@@ -111,26 +111,26 @@ class ScenarioHandle {
     return Sweep(merged(settings, seed), folder_, *library_, {overrides_of(settings), seed},
                  plan_chooser("/sweep/plan"));
   }
-  const Shelf& library() const { return *library_; }
+  const LibraryHandle& library() const { return *library_; }
 
  private:
-  std::shared_ptr<const Shelf> library_;
+  std::shared_ptr<const LibraryHandle> library_;
   JsonValue tree_;
   std::filesystem::path folder_;
   ScenarioTemplate template_;
 };
 
-std::shared_ptr<ScenarioHandle> scenario_of_file(const std::shared_ptr<const Shelf>& library,
-                                                 const std::string& file) {
-  return beside_others([&] {
+std::shared_ptr<ScenarioHandle> scenario_of_file(
+    const std::shared_ptr<const LibraryHandle>& library, const std::string& file) {
+  return without_gil([&] {
     const std::filesystem::path path(file);
     return std::make_shared<ScenarioHandle>(library, merged_scenario(path, *library),
                                             path.parent_path());
   });
 }
 
-std::shared_ptr<ScenarioHandle> scenario_of_dict(const std::shared_ptr<const Shelf>& library,
-                                                 const py::dict& value, const std::string& folder) {
+auto scenario_of_dict(const std::shared_ptr<const LibraryHandle>& library, const py::dict& value,
+                      const std::string& folder) {
   return std::make_shared<ScenarioHandle>(library, to_json_value(value, ""), folder);
 }
 
@@ -142,7 +142,7 @@ struct ReportHandle {
 };
 
 /// Whoever drops the last reference to a simulation need not keep the others from running meanwhile.
-void free_beside_others(ReportHandle* handle) {
+void free_without_gil(ReportHandle* handle) {
   const bool holds_lock = PyGILState_Check() != 0;
   std::optional<py::gil_scoped_release> others_may_run;
   if (holds_lock) others_may_run.emplace();
@@ -163,8 +163,8 @@ std::unique_ptr<Engine> make_only_simgrid(const Network& network) {
 std::shared_ptr<ReportHandle> simulate_handle(const ScenarioHandle& handle, const py::dict& values,
                                               const std::string& engine, bool timeline,
                                               std::uint64_t seed) {
-  return beside_others([&, settings = settings_of(values)] {
-    std::shared_ptr<ReportHandle> result(new ReportHandle, free_beside_others);
+  return without_gil([&, settings = settings_of(values)] {
+    std::shared_ptr<ReportHandle> result(new ReportHandle, free_without_gil);
     result->scenario = with_neighbours(handle.read(settings, seed, LeftToCaller::neighbours));
     const MakeEngine make_engine = engine == "simgrid" ? make_only_simgrid : engine_named(engine);
     result->simulation =
@@ -250,7 +250,7 @@ std::int64_t microbatch_of(const Span& span) {
   return detail::is_of_microbatch(span.op.phase) ? std::int64_t{span.op.microbatch} : -1;
 }
 
-/// What computed when: device, stage, kind, microbatch, chunk, stream, begin and end of each span.
+/// The compute spans: device, stage, kind, microbatch, chunk, stream, begin and end of each span.
 py::dict timeline(const py::object& self) {
   const auto& spans = py::cast<const ReportHandle&>(self).simulation.timeline.computes;
   py::dict columns;
@@ -287,7 +287,7 @@ py::dict timeline(const py::object& self) {
 
 std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, int top,
                          std::size_t threads, std::uint64_t seed) {
-  return beside_others([&, settings = settings_of(values)] {
+  return without_gil([&, settings = settings_of(values)] {
     const Scenario base = with_neighbours(
         on_segment_of_search(handle.read(settings, seed, LeftToCaller::neighbours_and_placement)));
     RankResult result = rank_plans(base, {.top = top, .at_once = at_once(threads)});
@@ -299,7 +299,7 @@ std::string rank_text_of(const ScenarioHandle& handle, const py::dict& values, i
 
 std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values,
                             std::size_t threads, std::uint64_t seed) {
-  return beside_others([&, settings = settings_of(values)] {
+  return without_gil([&, settings = settings_of(values)] {
     const Scenario scenario =
         prepare_scenario(handle.read(settings, seed, LeftToCaller::neighbours_and_placement));
     const Explained explained = explain(scenario, handle.library(), {at_once(threads)});
@@ -310,7 +310,7 @@ std::string explain_text_of(const ScenarioHandle& handle, const py::dict& values
 /// Rows as JSON objects, one a point, with speed-ups where the sweep has a baseline.
 std::vector<std::string> sweep_rows(const ScenarioHandle& handle, const py::dict& values,
                                     std::size_t threads, std::uint64_t seed) {
-  return beside_others([&, settings = settings_of(values)] {
+  return without_gil([&, settings = settings_of(values)] {
     const Sweep sweep = handle.sweep(settings, seed);
     const RowMaker maker(sweep, {});
     std::vector<std::string> texts(sweep.points().size());
@@ -329,7 +329,7 @@ std::vector<std::string> sweep_rows(const ScenarioHandle& handle, const py::dict
 /// `windtunnel job --json`: of each point where the scenario has a sweep.
 std::string job_text(const ScenarioHandle& handle, const py::dict& values, std::size_t draws,
                      std::size_t threads, std::uint64_t seed) {
-  return beside_others([&, settings = settings_of(values)] {
+  return without_gil([&, settings = settings_of(values)] {
     const JobOptions options{draws, seed, at_once(threads)};
     const MeasuredErrors& errors = handle.library().errors;
     const JsonValue merged = handle.merged(settings, seed);
@@ -347,7 +347,7 @@ std::string job_text(const ScenarioHandle& handle, const py::dict& values, std::
 using ComparedSide = std::tuple<std::string, py::object, py::dict>;
 
 /// `windtunnel compare --json`. `toggle`: a pointer that the one scenario is compared without; empty: the scenarios are compared.
-std::string compare_text(const std::shared_ptr<const Shelf>& library,
+std::string compare_text(const std::shared_ptr<const LibraryHandle>& library,
                          const std::vector<ComparedSide>& sides, const std::string& toggle,
                          bool break_even, std::uint64_t seed) {
   struct Side {
@@ -365,7 +365,7 @@ std::string compare_text(const std::shared_ptr<const Shelf>& library,
     else
       side.content = py::cast<std::shared_ptr<ScenarioHandle>>(content);
   }
-  return beside_others([&] {
+  return without_gil([&] {
     const auto options_of = [&](const Side& side) {
       return ReadOptions{overrides_of(side.settings), seed};
     };
@@ -419,7 +419,7 @@ std::string codec_text(const std::string& file, const std::string& synthetic, st
                        std::size_t columns, const std::vector<std::string>& codecs,
                        const std::map<std::string, std::vector<double>>& settings, int messages,
                        std::uint64_t seed) {
-  return beside_others([&] {
+  return without_gil([&] {
     std::ostringstream notes;
     return json_of(
         run_codec({file, synthetic, rows, columns, codecs, settings, messages, seed}, notes));
@@ -427,7 +427,7 @@ std::string codec_text(const std::string& file, const std::string& synthetic, st
 }
 
 /// `windtunnel import KIND INPUT… --json`.
-std::string import_text(const Shelf& library, const std::string& kind,
+std::string import_text(const LibraryHandle& library, const std::string& kind,
                         const std::vector<std::string>& inputs, const std::string& output,
                         const py::dict& values) {
   const auto text_at = [&](const char* key) {
@@ -442,7 +442,7 @@ std::string import_text(const Shelf& library, const std::string& kind,
       output,
       {text_at("base"), text_at("clean"), text_at("table"), text_at("unit"), number_at("rails"),
        number_at("sequence"), text_at("model"), text_at("args"), number_at("gpus")}};
-  return beside_others([&] {
+  return without_gil([&] {
     std::ostringstream result, messages;
     run_import(request, ResultFormat::json, library, result, messages);
     return result.str();
@@ -458,10 +458,10 @@ std::map<std::string, bool> importer_kinds() {
 }
 
 /// The score of measurement sets, by path or name; none: all of the library's.
-std::string validate_text(const Shelf& library, const std::vector<std::string>& sets,
+std::string validate_text(const LibraryHandle& library, const std::vector<std::string>& sets,
                           const std::vector<std::pair<std::string, std::string>>& overrides,
                           std::size_t threads) {
-  return beside_others([&] {
+  return without_gil([&] {
     ValidateRequest request;
     request.sets = sets;
     request.overrides = overrides;
@@ -557,9 +557,9 @@ void translate(std::exception_ptr thrown) {
 PYBIND11_MODULE(_windtunnel, module) {
   module.attr("version") = WINDTUNNEL_VERSION;
   py::register_exception_translator(translate);
-  py::class_<Shelf, std::shared_ptr<Shelf>>(module, "Library")
-      .def(py::init([](const std::string& root) { return Shelf(root); }))
-      .def("names", &Shelf::names);
+  py::class_<LibraryHandle, std::shared_ptr<LibraryHandle>>(module, "Library")
+      .def(py::init([](const std::string& root) { return LibraryHandle(root); }))
+      .def("names", &LibraryHandle::names);
   py::class_<ScenarioHandle, std::shared_ptr<ScenarioHandle>>(module, "ScenarioHandle");
   add_report(module);
   module.def("scenario_of_file", scenario_of_file);

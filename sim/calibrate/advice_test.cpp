@@ -22,12 +22,12 @@ TEST_CASE("a measured time narrows what is known of the constants that it depend
   CHECK(belief.variance(gradient) == doctest::Approx(0.0625));
   CHECK(belief.variance_after(gradient, gradient, 0.1) ==
         doctest::Approx(0.0625 - 0.0625 * 0.0625 / 0.0725));
-  // Of the first constant alone: 0.04 - 0.04^2 / 0.0725
+  // The first constant alone: 0.04 - 0.04^2 / 0.0725
   CHECK(belief.variance_after({1, 0}, gradient, 0.1) == doctest::Approx(0.04 - 0.0016 / 0.0725));
   belief.measure(gradient, 0.1);
   CHECK(belief.spread(0) == doctest::Approx(std::sqrt(0.04 - 0.0016 / 0.0725)));
   CHECK(belief.spread(1) == doctest::Approx(std::sqrt(0.09 - 0.045 * 0.045 / 0.0725)));
-  // What a time does not depend on stays as it was.
+  // Constants on which no time depends stay as they were.
   LinearBelief other({0.2, 0.3});
   other.measure({1, 0}, 0.1);
   CHECK(other.spread(1) == doctest::Approx(0.3));

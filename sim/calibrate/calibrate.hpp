@@ -163,7 +163,7 @@ class ConstantFitter {
   const std::vector<FitRange>& ranges() const { return ranges_; }
   /// Fits to `rows`, from `start` (empty: from the given values).
   ConstantFit fit(const std::vector<std::size_t>& rows, const std::vector<double>& start = {});
-  /// Predictions of `rows` beside what was measured; without values, as the files have them.
+  /// Predictions of `rows` next to what was measured; without values, as the files have them.
   std::vector<ScoredRow> compare(const std::vector<std::size_t>& rows,
                                  const std::vector<double>& values);
 

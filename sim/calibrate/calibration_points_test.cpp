@@ -100,7 +100,7 @@ TEST_CASE("rows of a stack that nobody measured move all others on it") {
   // By hand: they agree on 0.1, and three rows bear witness to 3 * 0.08: 0.1 / sqrt(1 + (0.1 / 0.24)^2) = 0.0923077.
   CHECK(three.at({"s", "d", {3}}).mean == doctest::Approx(0.0923077));
   CHECK(three.at({"t", "d", {3}}).mean == 0);
-  // Of the stack 0.0064 * 0.0121 / (3 * 0.0064 + 0.0121), with 0.0121 of each row.
+  // The stack's variance: 0.0064 * 0.0121 / (3 * 0.0064 + 0.0121), with 0.0121 of each row.
   CHECK(three.at({"s", "d", {3}}).left_open ==
         doctest::Approx((0.0064 * 0.0121 / 0.0313 + 0.0121) / 0.0185));
   // Kin move by their part of what is left of 0.3.

@@ -15,7 +15,7 @@
 
 namespace windtunnel {
 
-/// One reading of a GPU's memory beside the account of its stage.
+/// One reading of a GPU's memory next to the account of its stage.
 struct MemoryRow {
   std::string id, group;  ///< rows of a group are held out together
   std::vector<double> features;
@@ -47,7 +47,7 @@ MemoryCorrection train_memory_correction(const std::vector<MemoryRow>& rows, std
 MemoryCorrection calibrate_memory(const MemoryRows& rows, std::uint64_t seed);
 
 /// `windtunnel calibrate --memory`: trains a correction on each quantity that the sets have, and prints its errors on runs held out
-/// beside those of the account alone. To `file` goes the last of allocated, reserved, nvidia-smi that there is. Returns the exit code:
+/// next to those of the account alone. To `file` goes the last of allocated, reserved, nvidia-smi that there is. Returns the exit code:
 /// 0, or 1 when no set has two groups of readings. InputError when the readings are of more than one stack and a file is asked for.
 int run_memory_calibration(const CalibrateRequest& request, const std::filesystem::path& file,
                            const Library& library, std::ostream& out, std::ostream& messages);

@@ -63,7 +63,7 @@ TEST_CASE("the JSON document says what each codec did, and how a scenario would 
   CHECK(text_at(result, "/codecs/2/density") == "0.01");
   CHECK(text_at(result, "/wall/device_fragment/codecs/mpc_encode").find("B/s") !=
         std::string::npos);
-  // A device file needs a launch time beside the rates.
+  // A device file needs a launch time in addition to the rates.
   CHECK(text_at(result, "/wall/device_fragment/codecs/launch") == "\"0 us\"");
   CHECK(text_at(result, "/error_feedback") == "nothing");
 }

@@ -74,7 +74,7 @@ JsonValue speed_value(const CodecMeasurement& codec) {
   return object;
 }
 
-/// The throughputs as the `codecs` of a device file has them: calls at no cost beside the rates.
+/// The throughputs as the `codecs` of a device file has them: calls at no cost apart from the rates.
 JsonValue device_fragment(const CodecReport& report) {
   const std::string source = "measured: windtunnel codec, one CPU core, " + report.tensor.source;
   JsonValue codecs = object_of({{"launch", "0 us"}});

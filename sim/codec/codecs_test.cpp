@@ -178,7 +178,7 @@ TEST_CASE("synthetic tensors repeat, differ by seed, and are what they are calle
   // Noise of 0.3 times the signal is left when all 32 directions are sent: 0.3 / sqrt(1.09) = 0.287 at most.
   CHECK(error_through({"powersgd", 32}, gradient, 10) < 0.287);
   CHECK(error_through({"powersgd", 32}, random_matrix(96, 64), 10) > 0.287);
-  // Of an activation's 64 columns one is 20 times as large: the largest number is far beyond what a normal tensor has.
+  // One of an activation's 64 columns is 20 times as large: the largest number is far beyond what a normal tensor has.
   const TensorScale activation = scale_of(synthetic_tensor(SyntheticKind::activation, 96, 64, 3));
   CHECK(activation.largest / activation.rms > 10);
   const TensorScale normal = scale_of(random_matrix(96, 64));

@@ -17,7 +17,7 @@ struct ZfpModule {
 };
 
 inline constexpr const char* zfp_module_symbol = "windtunnel_zfp";
-/// Found beside the program or in its library folder, by the run path it was linked with.
+/// Found next to the program or in its library folder, by the run path it was linked with.
 inline constexpr const char* zfp_module = "windtunnel-zfp.so";
 
 }  // namespace windtunnel::detail

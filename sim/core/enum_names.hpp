@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Enumerators under their own names. Files, reports and messages call a value what its declaration calls it, so no list of names
-/// stands beside a declaration:
+/// stands next to a declaration:
 ///
 ///   enum class Recompute { none, selective, full };
 ///   name_of(Recompute::full)   // "full"

@@ -113,7 +113,7 @@ TEST_CASE("a file with a hole larger than what is read is refused before it is r
                        InputError);
 }
 
-TEST_CASE("a folder is not overwritten and nothing is left beside it") {
+TEST_CASE("a folder is not overwritten and nothing is left next to it") {
   const TemporaryFolder folder;
   fs::create_directory(folder.path() / "taken");
   CHECK_THROWS_WITH_AS(write_file_atomically(folder.path() / "taken", "x"),
@@ -225,9 +225,9 @@ TEST_CASE("what a link out of its folder leads to is read, but not quoted") {
   const fs::path there = folder.write("there/a.json", "{}"),
                  here = folder.write("here/b.json", "{}");
   fs::create_symlink(there, folder.path() / "here" / "out.json");
-  fs::create_symlink("b.json", folder.path() / "here" / "beside.json");
+  fs::create_symlink("b.json", folder.path() / "here" / "sibling.json");
   CHECK(read_source(there)->quoting == Quoting::allowed);
-  CHECK(read_source(folder.path() / "here" / "beside.json")->quoting == Quoting::allowed);
+  CHECK(read_source(folder.path() / "here" / "sibling.json")->quoting == Quoting::allowed);
   CHECK(read_source(folder.path() / "here" / "out.json")->quoting == Quoting::link_elsewhere);
   CHECK(read_source("/dev/stdin")->quoting == Quoting::allowed);
 }

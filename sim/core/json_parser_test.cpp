@@ -310,7 +310,7 @@ TEST_CASE("what other programs write may have any number of keys, and numbers th
   CHECK(value.find("many")->object().size() == max_json_keys + 1);
   CHECK(value.find("a")->array()[1].is_null());
   CHECK(value.find("a")->array()[3].is_null());
-  // What is no JSON otherwise stays a problem, and in our own files so do these.
+  // Anything else that is no JSON stays a problem, and in our own files so do these.
   parse_foreign_json(source_of("[Infinite]"), problems);
   CHECK(problems.size() == 1);
   CHECK(complaints("[Infinity]") ==

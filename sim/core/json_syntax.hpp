@@ -10,7 +10,7 @@ namespace windtunnel::detail {
 /// Treatment of // and /* */: skipped like blanks, or errors.
 enum class Comments { skipped, refused };
 
-/// Token that may come next in a JSON text, beside the end of an array or object.
+/// Token that may come next in a JSON text, besides the end of an array or object.
 enum class Expected { value, key, colon, comma, nothing };
 
 /// Position at which nlohmann_json stopped reading. Its own message would not be in our words.

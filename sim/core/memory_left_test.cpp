@@ -49,7 +49,7 @@ TEST_CASE("the tightest group around a process counts, and cached files make roo
   CHECK(machine.free() == 100);
 }
 
-TEST_CASE("version 1 says the same in other words, beside a version 2 without limits") {
+TEST_CASE("version 1 says the same in other words, next to a version 2 without limits") {
   Machine machine;
   machine.write("proc/self/cgroup", "4:memory:/slurm/job\n1:cpu:/\n0::/\n");
   machine.write("sys/fs/cgroup/memory/slurm/memory.limit_in_bytes", "2000\n");

@@ -260,7 +260,7 @@ std::vector<ObjectReader> ObjectReader::entries(std::string_view key, const std:
 }
 
 ObjectReader ObjectReader::reader_of(JsonValue& member, std::string_view key) {
-  return {member, pointer_join(pointer_, key), *problems_, place_of(member), silent_};
+  return {member, pointer_join(pointer_, key), *problems_, origin_of(member), silent_};
 }
 
 void ObjectReader::set_default(std::string_view key, JsonValue::Content content) {
@@ -274,7 +274,7 @@ void ObjectReader::problem(std::string_view key, std::string message, std::strin
   const JsonValue* member = has(key) ? value_->find(key) : nullptr;
   std::string pointer = key.empty() ? pointer_ : pointer_join(pointer_, key);
   if (member != nullptr)
-    report_value(place_of(*member), pointer, std::move(message), std::move(suggestion));
+    report_value(origin_of(*member), pointer, std::move(message), std::move(suggestion));
   else if (key.empty() || !problems_->is_spoiled(pointer))
     report(place_, pointer_, std::move(message), std::move(suggestion), {std::move(pointer)});
 }
@@ -316,7 +316,7 @@ void ObjectReader::report_missing(std::string_view key, const std::string& wante
          wanted.empty() ? "" : "add " + name + ": " + wanted, {pointer});
 }
 
-const Origin& ObjectReader::place_of(const JsonValue& value) const {
+const Origin& ObjectReader::origin_of(const JsonValue& value) const {
   return value.origin.source ? value.origin : place_;
 }
 
@@ -340,12 +340,12 @@ std::optional<int> ObjectReader::int_from(const JsonValue& value, const std::str
   const std::string subject = std::string(name) + " is " + text_for_message(value);
   const auto* integer = std::get_if<std::int64_t>(&value.content);
   if (integer == nullptr) {
-    report_value(place_of(value), pointer, subject + whole_number_complaint(value),
+    report_value(origin_of(value), pointer, subject + whole_number_complaint(value),
                  whole_number_suggestion(value, min, max));
     return std::nullopt;
   }
   if (*integer >= min && *integer <= max) return static_cast<int>(*integer);
-  report_value(place_of(value), pointer,
+  report_value(origin_of(value), pointer,
                subject + ", which is too " + (*integer < min ? "small" : "large"),
                "write " + range_text("a whole number", static_cast<double>(min),
                                      static_cast<double>(max), no_limit));

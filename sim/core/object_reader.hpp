@@ -95,7 +95,7 @@ class ObjectReader {
   Problems& problems() { return *problems_; }
 
  private:
-  /// Defaults that each reader has room for beside the keys written. One more would move the members
+  /// Defaults that each reader has room for in addition to the keys written. One more would move the members
   /// that others point at, and is a broken contract instead.
   static constexpr std::size_t max_defaults = 48;
 
@@ -118,7 +118,7 @@ class ObjectReader {
   void report_missing(std::string_view key, const std::string& wanted);
   /// A reader for `member`, which stands at `key` of this object.
   ObjectReader reader_of(JsonValue& member, std::string_view key);
-  const Origin& place_of(const JsonValue& value) const;
+  const Origin& origin_of(const JsonValue& value) const;
   void report(const Origin& origin, std::string pointer, std::string message,
               std::string suggestion, std::vector<std::string> spoils);
   /// A problem of the value at `pointer`, unless it has one.

@@ -333,7 +333,7 @@ TEST_CASE("an optional child that is absent or null is none") {
   CHECK(read.complaints().empty());
 }
 
-TEST_CASE("children and members stay valid while defaults are added beside them") {
+TEST_CASE("children and members stay valid while defaults are added next to them") {
   Read read(R"({"child": {"x": 1}, "member": "m"})");
   ObjectReader child = read.reader.child("child");
   const JsonValue* member = read.reader.take("member");

@@ -64,7 +64,7 @@ std::string to_text(const Problem& problem);
 /// Bad input: every problem found, at least one. what() is the text of all of them. Exit code 2.
 class InputError : public std::runtime_error {
  public:
-  /// `more`: how many problems there were beside these.
+  /// `more`: how many problems there were besides these.
   explicit InputError(std::vector<Problem> problems, std::size_t more = 0);
   const std::vector<Problem>& problems() const { return problems_; }
 

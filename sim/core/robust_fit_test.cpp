@@ -78,7 +78,7 @@ TEST_CASE("a prior as precise as the residuals meets them half-way, and tells ho
 }
 
 TEST_CASE("the noise of rows that agree exactly is not 0") {
-  // Two rows' worth of 0.05 beside four of 0, one constant: sqrt(2 * 0.05^2 / (2 + 4 - 1)).
+  // Two rows' worth of 0.05 and four of 0, one constant: sqrt(2 * 0.05^2 / (2 + 4 - 1)).
   CHECK(estimated_noise({0, 0, 0, 0}, 0.05, 1) == doctest::Approx(0.05 * std::sqrt(0.4)));
   // A row that is far off counts as 3 * 0.05.
   CHECK(estimated_noise({9}, 0.05, 1) == doctest::Approx(0.05 * std::sqrt(11.0 / 2)));

@@ -49,21 +49,21 @@ void forget(const fs::path& temporary) {
 }
 
 /// A name that nobody has, most likely: not this process before, nor one of the same number that was killed in another container.
-fs::path temporary_name_beside(const fs::path& path) {
+fs::path temporary_name_next_to(const fs::path& path) {
   static std::atomic<unsigned> counter = 0;  // for the threads of this process
   std::random_device random;
   return path.parent_path() / (".windtunnel-" + std::to_string(::getpid()) + "-" +
                                std::to_string(counter++) + "-" + std::to_string(random()) + ".tmp");
 }
 
-/// Opens a new file beside `target`, known to remove_staged_files(), with the permissions of what is there; its name. Messages speak of `path`.
+/// Opens a new file next to `target`, known to remove_staged_files(), with the permissions of what is there; its name. Messages speak of `path`.
 fs::path open_temporary(std::optional<OpenFile>& file, const fs::path& path,
                         const fs::path& target) {
   constexpr int most_attempts = 100;
   struct stat replaced {};
   const bool replaces = ::stat(target.c_str(), &replaced) == 0;
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    const fs::path temporary = temporary_name_beside(target);
+    const fs::path temporary = temporary_name_next_to(target);
     remember(temporary);
     constexpr int flags = O_WRONLY | O_CREAT | O_EXCL;
     if (replaces)
@@ -88,8 +88,8 @@ void remove_temporary(const fs::path& temporary) {
 }
 
 /// A second name of what is called `path`, known to remove_staged_files(); empty where there is nothing, or no second name can be had.
-fs::path link_beside(const fs::path& path) {
-  const fs::path temporary = temporary_name_beside(path);
+fs::path link_next_to(const fs::path& path) {
+  const fs::path temporary = temporary_name_next_to(path);
   remember(temporary);
   if (::link(path.c_str(), temporary.c_str()) == 0) return temporary;
   forget(temporary);
@@ -223,7 +223,7 @@ void StagedFiles::place(Staged& file) {
   // A single file is whole or absent without it.
   std::error_code error;
   file.is_new = !fs::exists(fs::symlink_status(file.path, error));
-  if (staged_.size() > 1 && !file.is_new) file.replaced = link_beside(file.path);
+  if (staged_.size() > 1 && !file.is_new) file.replaced = link_next_to(file.path);
   fs::rename(file.temporary, file.path, error);
   if (!error) return;
   if (!file.replaced.empty()) remove_temporary(file.replaced);

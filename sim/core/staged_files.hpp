@@ -9,7 +9,7 @@
 namespace windtunnel {
 
 /// Files that appear together, each of them whole: a reader, now or after a crash, sees none of them or all, but for the instant
-/// in which they get their names. Each is written beside its place under a temporary name, flushed to disk, and renamed with
+/// in which they get their names. Each is written next to its place under a temporary name, flushed to disk, and renamed with
 /// the others. Missing folders are made. A link is followed, also one to what is not there yet; what is no regular file (/dev/stdout, a pipe) is written to
 /// directly. What was not committed is removed, by an exception as by a signal (remove_staged_files).
 class StagedFiles {

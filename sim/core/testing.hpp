@@ -28,7 +28,7 @@ inline std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-/// A folder of one test's own, empty at first and gone afterwards: tests run beside each other, so no two may name the same one.
+/// A folder of one test's own, empty at first and gone afterwards: tests run at the same time, so no two may name the same one.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -41,7 +41,7 @@ TEST_CASE("an adapter has r (in + out) parameters, and its products 2 T r (in + 
   const KernelWork forward =
       adapters_forward(world.model, world.lora(), LayerHalf::attention, shape);
   CHECK(product_flops(forward.linear) == Flops{2 * 10 * 56});
-  // What they give is multiplied and added: 3 values of 2 bytes, 10 tokens, 8 + 4 columns.
+  // Their outputs are multiplied and added: 3 values of 2 bytes, 10 tokens, 8 + 4 columns.
   CHECK(forward.memory_traffic == Bytes{3 * 2 * 10 * 12});
   const KernelWork backward =
       adapters_backward(world.model, world.lora(), LayerHalf::attention, shape);

@@ -19,7 +19,7 @@ inline bool is_compressed(const Compressor& compressor, Bytes size) {
 }
 
 /// A message from one rank to one other, encoded once (seeds: MVAPICH, Optimus-CC): what its codec says in sim/cost/codecs/. S bytes
-/// in ceil(S / buffer) pieces. Ignores what the kernels take from computing beside them.
+/// in ceil(S / buffer) pieces. Ignores what the kernels take from computing at the same time as them.
 EncodedMessage encode_message(const Compressor& compressor, const Device& device,
                               const CodecMessage& message);
 

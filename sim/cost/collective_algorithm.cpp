@@ -119,7 +119,7 @@ std::vector<MemberFlow> exchange_flows(const CollectiveMembers& members, Bytes s
   }
   const double most_away = std::accumulate(ranks_on.begin(), ranks_on.end(), 0.0) -
                            *std::min_element(ranks_on.begin(), ranks_on.end());
-  std::vector<std::vector<int>> nics;  // by member, where the fabric tells them apart
+  std::vector<std::vector<int>> nics;  // by member, where the fabric distinguishes them
   if (fabric.separates_rails())
     for (std::size_t i = 0; i < members.nodes.size(); ++i)
       nics.push_back(nics_of(members.gpus_of(i), members.type_of(i)));

@@ -43,7 +43,7 @@ struct CollectiveMembers {
   RingLayout layout = ring_layout(nodes);
 };
 
-/// The way out of a node: what its members' NICs carry, or the link that it has for itself to the next node.
+/// The path out of a node: what its members' NICs carry, or the link that it has for itself to the next node.
 struct NodeExit {
   BytesPerSecond rate{};
   int nics = 0;
@@ -105,8 +105,8 @@ Bytes ring_traffic(const CollectiveTask& task);
 std::vector<MemberFlow> edge_flows(const RingLayout& layout, Bytes volume);
 
 /// An exchange, each rank with each other: a rank sends to a node in proportion to the ranks there, to the member of its own place among
-/// them, as if what others get were relayed in the node. Where the fabric tells NICs apart, what is for members on other NICs goes to one of them as
-/// a flow of its own. `sent_away` leaves the node of a rank with the fewest beside it, which sends most away.
+/// them, as if what others get were relayed in the node. Where the fabric distinguishes NICs, what is for members on other NICs goes to one of them as
+/// a flow of its own. `sent_away` leaves the node of a rank with the fewest others in its node, which sends most away.
 std::vector<MemberFlow> exchange_flows(const CollectiveMembers& members, Bytes sent_away,
                                        const Fabric& fabric);
 

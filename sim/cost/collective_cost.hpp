@@ -104,7 +104,7 @@ struct NodeCrossing {
   Bytes
       volume{};  ///< sent to others by the node that sends most, slower paths counted as more bytes
   Seconds latency{};   ///< of its steps, one after the other, each with a chunk
-  Seconds in_node{};   ///< among the members of each node, beside what NICs send
+  Seconds in_node{};   ///< among the members of each node, while NICs send
   Seconds reckoned{};  ///< by NCCL's tuner, which picks the least
 };
 
@@ -119,7 +119,7 @@ Bytes tree_chunk(int nics);
 ///              one hop a node sends half a chunk (2 nodes), 3/4 of one (3) or a whole one
 ///   NVLS tree  where switches reduce in the node: as much leaves it; 2 log2 N hops with the same part of its nvls_chunks(), and those that fill the node;
 ///              each round of chunks takes NICs as many handshakes as the switch
-///   LL, LL128  rings and trees of small payloads: twice and 16/15 of the bytes, a flag beside each word or each 120 bytes; as long as the
+///   LL, LL128  rings and trees of small payloads: twice and 16/15 of the bytes, a flag with each word or each 120 bytes; as long as the
 ///              tuner reckons (tuner_choices())
 /// A reduce-scatter or an all-gather is half of a ring, or with one member a node
 ///   PAT        as much as in half a ring at 0.75 of its rate; 8 us, log2 N / 3.5 hops and 2.8 us a member, as the tuner reckons

@@ -149,7 +149,7 @@ Bytes step_traffic(const EndInputs& in, double stepped) {
 
 /// Time of the step of the parameters that the host steps. Gradients are copied to it as they are reduced, and weights back as the passes
 /// use them; it steps at the rate of its memory, which reads and writes main parameters and moments and reads the gradients:
-///   copies beside the step (pinned buffers, parameter by parameter)  max(to, step, back),   else their sum
+///   copies overlapped with the step (pinned buffers, parameter by parameter)  max(to, step, back),   else their sum
 /// HybridDeviceOptimizer.step in megatron/core/optimizer/cpu_offloading/hybrid_optimizer.py, Megatron-LM at d98e8a6, with
 /// --overlap-cpu-optimizer-d2h-h2d or without it. Limits: the host's launches, and the first and last copies that nothing hides, are not counted.
 Seconds host_step_time(const EndInputs& in, double stepped) {

@@ -69,7 +69,7 @@ TEST_CASE("narrower states are stepped in less time, Muon's matrices in more") {
   CHECK(step() == doctest::Approx((20 * 250 - 8 * 100) / 1e6));
 }
 
-TEST_CASE("a host steps its parameters beside the GPU, between two copies") {
+TEST_CASE("a host steps its parameters alongside the GPU, between two copies") {
   LastWork world;
   world.plan.training.precision = Precision::bf16;
   world.plan.training.optimizer_offload = 0.8;  // 200 of 250
@@ -152,7 +152,7 @@ TEST_CASE(
   CHECK(reductions()[0].payload == Bytes{2400});
   CHECK(reductions()[1].label == Label::scatter_expert_gradients);
   CHECK(reductions()[1].payload == Bytes{1600});
-  // Beside the last pass that makes them; experts reduce theirs at the end.
+  // During the last pass that makes them; experts reduce theirs at the end.
   world.plan.parallel.zero_stage = 0;
   world.plan.parallel.overlap_gradient_reduce = true;
   REQUIRE(reductions().size() == 1);

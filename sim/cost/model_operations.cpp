@@ -333,7 +333,7 @@ class ModelWriter {
     add_launch(part.back, loop_time(in_, back));
   }
 
-  /// Experts, what every token takes beside them, and what is done around them.
+  /// Experts, what every token takes besides them, and what is done around them.
   void add_experts(double share) {
     ExpertWork ahead, back;
     if (is_timed()) {

@@ -47,7 +47,7 @@ double correction(const Protocol& protocol, Bytes payload) {
   return step < protocol.tree_correction.size() ? protocol.tree_correction[step] : 1;
 }
 
-constexpr double pat_base = 8;       ///< of PAT, in us: beside its levels
+constexpr double pat_base = 8;       ///< of PAT, in us: in addition to its levels
 constexpr double pat_member = 2.8;   ///< for each member
 constexpr double pat_overlap = 3.5;  ///< how many of its levels go at once
 constexpr BytesPerSecond most_rate{std::numeric_limits<double>::infinity()};

@@ -8,7 +8,7 @@
 
 namespace windtunnel {
 
-/// GPUs as NCCL's tables tell them apart (compCapIndex).
+/// GPUs as NCCL's tables distinguish them (compCapIndex).
 enum class NcclGpu { volta, ampere, hopper, blackwell };
 /// Generation of the device, told by the number formats that it multiplies.
 NcclGpu nccl_gpu(const Device& device);

@@ -262,16 +262,16 @@ void set_collective_times(const StageCostInputs& in, PassOperations& pass) {
       }
 }
 
-/// Copies of a layer's activations to the host or back run beside its other operations, at the rate of the link; kernels wait for what
+/// Copies of a layer's activations to the host or back overlap with its other operations, at the rate of the link; kernels wait for what
 /// lasts longer.
 void set_copy_times(const StageCostInputs& in, PassOperations& pass) {
-  Seconds beside{};
+  Seconds kernels{};
   for (const Operation& operation : pass.layer)
-    if (operation.overlap == Overlap::none) beside += operation.time;
+    if (operation.overlap == Overlap::none) kernels += operation.time;
   for (Operation& operation : pass.layer)
     if (operation.label == Label::activation_copies) {
       const Seconds copied = operation.payload / in.node->host->effective_link();
-      operation.time = std::max(Seconds{0}, copied - beside);
+      operation.time = std::max(Seconds{0}, copied - kernels);
     }
 }
 
@@ -348,7 +348,7 @@ EndInputs end_inputs(const StageCostInputs& in, const ParameterCounts& parameter
 }
 
 /// Factor by which kernels take longer while exchanges occupy multiprocessors of their own.
-double slowdown_beside_exchanges(const StageCostInputs& in) {
+double slowdown_under_exchanges(const StageCostInputs& in) {
   const double all = in.node->device.multiprocessors;
   const double taken = std::min<double>(experts_of(in).exchange_multiprocessors, all - 1);
   return all / (all - taken);
@@ -368,7 +368,7 @@ bool hides_exchanges(const StageCostInputs& in) {
          (parallel.pipeline == 1 || parallel.virtual_pipeline > 1);
 }
 
-/// Share of passes that have none of the other direction beside them, while the pipeline fills and drains: of the v chunks of m
+/// Share of passes that overlap with none of the other direction, while the pipeline fills and drains: of the v chunks of m
 /// microbatches 2 (p - 1 - stage) + (v - 1) p + 1, or 1 without stages (get_pp_rank_microbatches in
 /// megatron/core/pipeline_parallel/schedules.py, Megatron-Core 0.15; combined_1f1b.py); on average over the stages v p of v m.
 double share_alone(const Plan& plan) {
@@ -423,25 +423,25 @@ ExchangedLayer exchanged_layer(const std::vector<Operation>& layer) {
   return result;
 }
 
-/// Exchanges beside the kernels of another microbatch, as Megatron-Core's layers run them (TransformerLayerSchedulePlan::run in
+/// Exchanges overlapped with the kernels of another microbatch, as Megatron-Core's layers run them (TransformerLayerSchedulePlan::run in
 /// megatron/core/models/common/model_chunk_schedule_plan.py, Megatron-Core 0.15):
-///   combine's gradients beside attention, dispatch beside the experts' gradients, its gradients beside experts, combine beside
+///   combine's gradients with attention, dispatch with the experts' gradients, its gradients with experts, combine with
 ///   attention's gradients
 /// Kernels lose multiprocessors to an exchange for as long as it lasts (share s of all), and in turn make it take f times as long. Of an
-/// exchange X and the kernels K beside it, what is left to wait for is
+/// exchange X and the kernels K that overlap with it, what is left to wait for is
 ///   s f X  where kernels last, f X (1 - s) <= K, else  X + K ((1 - 1/f) / (1 - s) - 1)   [own]
-/// Limits: passes that run alone count on average over all passes; of exchanges that are played as flows what hides is not played.
+/// Limits: passes that run alone count on average over all passes; of exchanges that are simulated as flows what hides is not simulated.
 void hide_exchanges(const StageCostInputs& in, ChunkOperations& operations) {
   if (!hides_exchanges(in)) return;
   const ExchangedLayer forward = exchanged_layer(operations.at(Direction::forward).layer),
                        backward = exchanged_layer(operations.at(Direction::backward).layer);
-  const double free = 1 / slowdown_beside_exchanges(in), slowed = experts_of(in).exchange_slowdown,
+  const double free = 1 / slowdown_under_exchanges(in), slowed = experts_of(in).exchange_slowdown,
                alone = share_alone(*in.plan);
   const auto left = [&](Seconds exchanges, Seconds kernels) {
     if (exchanges == Seconds{0}) return 1.0;
-    const double beside = (1 - free) * slowed,
+    const double overlapped = (1 - free) * slowed,
                  behind = 1 + kernels / exchanges * ((1 - 1 / slowed) / free - 1);
-    return alone + (1 - alone) * std::min(1.0, std::max(beside, behind));
+    return alone + (1 - alone) * std::min(1.0, std::max(overlapped, behind));
   };
   const auto hide = [](PassOperations& pass, double others, double last) {
     bool is_last = true;
@@ -466,7 +466,7 @@ void overlap(const StageCostInputs& in, ChunkCost& ahead, ChunkCost& back) {
   PassOperations block =
       overlapped({ahead.operations->at(Direction::forward), other.at(Direction::input_gradient),
                   other.at(Direction::weight_gradient)},
-                 slowdown_beside_exchanges(in));
+                 slowdown_under_exchanges(in));
   const auto times = times_of_block(block);
   const auto cost = [&times](PassOfBlock of) { return cost_of(times[of]); };
   ahead.overlapped_forward = cost(PassOfBlock::forward);
@@ -480,7 +480,7 @@ void overlap(const StageCostInputs& in, ChunkCost& ahead, ChunkCost& back) {
   const auto kernels = [](const PassCost& pass) {
     return pass.of(Part::compute) + pass.of(Part::codec);
   };
-  // The block's floor is the forward pass's, beside which the others run.
+  // The block's floor is the forward pass's, with which the others overlap.
   ahead.overlapped_forward.floor = block.floor;
   ahead.overlapped_forward.floor.elsewhere = work - ahead.overlapped_forward.duration;
   ahead.overlapped_forward.floor.kernels_elsewhere =

@@ -43,7 +43,7 @@ struct ChunkCost {
   std::shared_ptr<const ChunkOperations> operations;  ///< the operations of the same passes
   ParameterCounts parameters;                         ///< one rank's
   /// The reductions of the chunk's gradients, if passes make them: chunk_reductions(), with the time of each on an idle network where they
-  /// run beside kernels.
+  /// overlap with kernels.
   std::vector<Operation> reductions;
 };
 
@@ -57,7 +57,7 @@ struct StageCost {
   Bytes embedding_share{};  ///< the word embedding's share of `gradients`, where the stage holds it
   Bytes tensor_payload{};   ///< of one tensor all-reduce, as sent
   double exchanged = 0;     ///< GroupSizes::exchanged
-  double taken_by_collectives = 0;  ///< share of the multiprocessors, of kernels beside them
+  double taken_by_collectives = 0;  ///< share of the multiprocessors, of kernels that overlap
 };
 
 StageOperations operations_of(const StageCost& cost);
@@ -83,7 +83,7 @@ struct StageCostInputs {
   const Fabric* fabric = nullptr;
   StageId stage;
   std::vector<int> tensor_gpus;  ///< the tensor group's GPUs in this node
-  DataGroup data;  ///< the replicas that shard states, or reduce gradients beside passes
+  DataGroup data;  ///< the replicas that shard states, or reduce gradients during passes
   std::map<AxisName, DataGroup>
       along;                 ///< the ranks along each of the axes of replicas that cut_axes() names
   DataGroup copies;          ///< the ranks that hold the same shard, where there are several groups
@@ -131,7 +131,7 @@ Seconds launch_delay(const Plan& plan, const SoftwareProfile& software);
 /// Costs of the stage's chunks: sums over chunk_operations(). A pass takes what its operations
 /// take alone, or longer where the CPU cannot launch them as fast.
 ///  - Tensor collectives in the node take the platform's time for them, times the stack's and the node's slowdown; those of groups
-///    across nodes, which the engine plays as flows, what their ring takes with all NICs of the node to itself.
+///    across nodes, which the engine simulates as flows, what their ring takes with all NICs of the node to itself.
 ///  - Gathers and scatters over the replicas: a ring in the node, or the node's share of the ring through its NICs,
 ///    whichever is longer.
 StageCost stage_cost(const StageCostInputs& inputs);

@@ -131,7 +131,7 @@ TEST_CASE("one expert for all tokens is the dense network, plus router and permu
   world.model.moe->experts = world.model.moe->top_k = 1;
   world.model.moe->ffn_hidden = world.model.ffn_hidden;
   const ChunkOperations single = *world.cost(0).chunks[0].operations;
-  // Of each direction, router T x 1 x h, its values in fp32 three times, tokens moved 2 + 2 (backward 2 + 3) times, 6 + 2 kernels.
+  // Each direction: router T x 1 x h, its values in fp32 three times, tokens moved 2 + 2 (backward 2 + 3) times, 6 + 2 kernels.
   KernelContext context;
   context.device = &world.node.device;
   const auto extra = [&](double moved, std::vector<Gemm> router) {
@@ -282,7 +282,7 @@ TEST_CASE("tensor parallelism divides the products and adds two all-reduces a la
   CHECK(operations_of(cost)[0]->message.payload == 1_MiB);  // scattered over the two ranks
 }
 
-TEST_CASE("each tensor collective of the node takes the stack's overhead beside its transfer") {
+TEST_CASE("each tensor collective of the node takes the stack's overhead besides its transfer") {
   World world;
   world.plan.parallel.tensor = 2;
   const Seconds bare = world.cost(0, {0, 1}).chunks[0].forward.of(Part::tensor_comm);
@@ -471,7 +471,7 @@ TEST_CASE("tensor collectives may take the host longer in all jobs on several no
   CHECK(launch() == Seconds{9.0});  // as above
 }
 
-TEST_CASE("a floor is what a pass is no shorter than, however much runs beside it") {
+TEST_CASE("a floor is what a pass is no shorter than, however much runs at the same time") {
   // 8 s of 10 s that the CPU launches run elsewhere: (10^4 + 10^4)^(1/4) - 8; work that is longer than that stays.
   const LaunchFloor floor{.launch = 10_s, .elsewhere = 8_s, .sharpness = 4};
   CHECK(with_launch_floor(2_s, floor).value() == doctest::Approx(10 * std::pow(2.0, 0.25) - 8));
@@ -535,7 +535,7 @@ void let_collectives_take(World& world, double share) {
   world.node.device.collective_multiprocessors = static_cast<int>(std::lround(100 * share));
 }
 
-/// A layer's 12 h^2 parameters of 2 bytes, gathered or scattered: 125.8 us at 100 GB/s, beside 300.6 us of its forward pass.
+/// A layer's 12 h^2 parameters of 2 bytes, gathered or scattered: 125.8 us at 100 GB/s, during 300.6 us of its forward pass.
 double layer_gather(BytesPerSecond bandwidth) {
   return (Bytes{12.0 * 1024 * 1024 * 2} / 2.0 / bandwidth) / 1_s;
 }
@@ -562,14 +562,14 @@ TEST_CASE("where gathers dominate, L layers wait for L gathers") {
   for (const int layers : {1, 2, 4}) {
     for (const double taken : {0.0, 0.6}) {
       for (const int prefetch : {1, 2}) {
-        // 12.58 ms a gather, beside 0.3006 ms forward and twice that backward.
+        // 12.58 ms a gather, during 0.3006 ms forward and twice that backward.
         World world = sharded_world(layers, 1_GBps);
         let_collectives_take(world, taken);
         world.plan.parallel.zero_prefetch = prefetch;
         const double gather = layer_gather(1_GBps), edges = edges_gather(world, 1_GBps);
         const double pass = layer_flops / 1e14, head = head_flops / 1e14;
         const ChunkCost cost = world.cost(0).chunks[0];
-        // Only the last pass has no gather beside it. Backward a gather and a scatter a layer follow one another without a gap, where
+        // Only the last pass overlaps with no gather. Backward a gather and a scatter a layer follow one another without a gap, where
         // there is more than one layer.
         CHECK(cost.forward.duration.value() ==
               doctest::Approx(layers * gather + pass + head + edges).epsilon(1e-9));

@@ -26,7 +26,7 @@ class ValueCodec : public Codec {
   /// The encoded message; nothing where there is no such codec.
   Bytes kept(const Compressor& compressor, const CodecMessage& message) const final;
 
-  /// Most need no speed beside those that every device has.
+  /// Most need no speed besides those that every device has.
   std::vector<std::string> device_keys(const Compressor& compressor,
                                        const CodecSpeeds& speeds) const override;
   std::optional<std::string> missing_key(const CodecSpeeds& speeds) const override;

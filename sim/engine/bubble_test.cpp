@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "engine/testing.hpp"
 #include "schedule/pipeline_program.hpp"
 
@@ -42,10 +42,10 @@ double bubble(const SchedulePtr& schedule, int p, int m, int v, PipelineSend sen
   shape.chunks = v;
   shape.send = send;
   const auto engine = make_heap_engine(Network{});
-  const Played played = play(free_pipeline(schedule, shape, times), *engine);
+  const EngineResult result = simulate_programs(free_pipeline(schedule, shape, times), *engine);
   const Seconds busy =
       (times.forward + times.input_gradient + times.weight_gradient) * (1.0 * m * v);
-  return (played.end - busy) / busy;
+  return (result.end - busy) / busy;
 }
 
 constexpr PipelineSend sends[] = {PipelineSend::eager, PipelineSend::blocking_pairs};

@@ -1,10 +1,10 @@
-// The programs that scenarios are played by, on both engines, against the exact makespans of 1F1B with messages:
+// The programs of simulated scenarios, on both engines, against the exact makespans of 1F1B with messages:
 //   eager sends:     (m+p-1)(F+B) + c (2 (p-1) m/p + 2 (p-2))    p divides m
 //   blocking pairs:  (m+p-1)(F+B) + c (2 m + 2 p - 5)            p > 2;  p = 2: c (m+1)
 // F, B: a microbatch forward, backward on each of p equal stages; c: one message over a link of its own; m microbatches.
 #include <doctest/doctest.h>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "engine/testing.hpp"
 #include "schedule/pipeline_program.hpp"
 
@@ -40,12 +40,12 @@ double closed_form(const Case& given, double hop) {
   return full + hop * (p > 2 ? 2 * m + 2 * p - 5 : m + 1);
 }
 
-double played(MakeEngine kind, const Case& given) {
+double makespan(MakeEngine kind, const Case& given) {
   ProgramSet set = pipeline_of(given);
   // 2 ms + 80 MB / 10 GB/s = 10 ms a message
   const Network network = testing::give_own_links(set, 10_GBps, 2_ms);
   const auto engine = kind(network);
-  return play(set, *engine).end / 1_s;
+  return simulate_programs(set, *engine).end / 1_s;
 }
 
 void check(MakeEngine kind, PipelineSend send) {
@@ -58,7 +58,7 @@ void check(MakeEngine kind, PipelineSend send) {
         CAPTURE(rounds);
         CAPTURE(backward);
         const double end =
-            testing::in_child_process([&] { return std::vector{played(kind, given)}; }).front();
+            testing::in_child_process([&] { return std::vector{makespan(kind, given)}; }).front();
         CHECK(end == doctest::Approx(closed_form(given, hop)).epsilon(precision));
       }
     }

@@ -355,12 +355,12 @@ class Collapser {
 
   void number_devices() {
     for (std::size_t i = 0; i < whole_.devices.size(); ++i) {
-      std::optional<DeviceId>& played = device_[classes_.of_device[i]];
-      if (!played) {
-        played.emplace(result_.stands_for.size());
+      std::optional<DeviceId>& chosen = device_[classes_.of_device[i]];
+      if (!chosen) {
+        chosen.emplace(result_.stands_for.size());
         result_.stands_for.emplace_back(i);
       }
-      result_.played_as.push_back(*played);
+      result_.simulated_as.push_back(*chosen);
     }
   }
 
@@ -379,8 +379,8 @@ class Collapser {
 
   ChannelId add_channel(const Channel& original) {
     Channel channel = original;
-    channel.from = result_.played_as[original.from.index()];
-    channel.to = result_.played_as[original.to.index()];
+    channel.from = result_.simulated_as[original.from.index()];
+    channel.to = result_.simulated_as[original.to.index()];
     if (!channel.in_node) {
       channel.up = path_of(original.up);
       channel.down = path_of(original.down);
@@ -390,12 +390,12 @@ class Collapser {
   }
 
   CollectiveId collective_of(CollectiveId original) {
-    std::optional<CollectiveId>& played = collective_[classes_.of_collective[original.index()]];
-    if (!played) {
-      played.emplace(set().collectives.size());
+    std::optional<CollectiveId>& chosen = collective_[classes_.of_collective[original.index()]];
+    if (!chosen) {
+      chosen.emplace(set().collectives.size());
       set().collectives.push_back(one_of_each(original));
     }
-    return *played;
+    return *chosen;
   }
 
   /// The collective with one member and one flow of each class.
@@ -408,7 +408,7 @@ class Collapser {
     collective.varying = original.varying;
     collective.draws = original.draws;
     for (const DeviceId member : original.members)
-      collective.members.push_back(result_.played_as[member.index()]);
+      collective.members.push_back(result_.simulated_as[member.index()]);
     std::sort(collective.members.begin(), collective.members.end());
     collective.members.erase(std::unique(collective.members.begin(), collective.members.end()),
                              collective.members.end());
@@ -425,8 +425,8 @@ class Collapser {
 
   /// The path over the first link of each class: once, where it has several of a class, since they carry the same.
   PathId path_of(PathId original) {
-    std::optional<PathId>& played = path_[original.index()];
-    if (!played) {
+    std::optional<PathId>& chosen = path_[original.index()];
+    if (!chosen) {
       std::vector<LinkId> links;
       for (const LinkId original_link : paths_[original.index()]) {
         const LinkId link = link_of(original_link);
@@ -434,18 +434,18 @@ class Collapser {
       }
       const auto [made, is_new] = made_.try_emplace(links, PathId{made_.size()});
       if (is_new) result_.network.add_path(std::move(links));
-      played = made->second;
+      chosen = made->second;
     }
-    return *played;
+    return *chosen;
   }
 
   LinkId link_of(LinkId original) {
-    std::optional<LinkId>& played = link_[classes_.of_link[original.index()]];
-    if (!played) {
+    std::optional<LinkId>& chosen = link_[classes_.of_link[original.index()]];
+    if (!chosen) {
       const Link& link = network_.links()[original.index()];
-      played = result_.network.add_link(link.bandwidth, link.name);
+      chosen = result_.network.add_link(link.bandwidth, link.name);
     }
-    return *played;
+    return *chosen;
   }
 
   const ProgramSet& whole_;
@@ -484,7 +484,7 @@ ProgramCounts counts_of(const ProgramSet& set, const StageProgram& program) {
   return counts;
 }
 
-/// Adds up what playing every device would.
+/// Adds up what simulating every device would.
 void count_whole(const ProgramSet& set, CollapsedPrograms& collapsed) {
   std::vector<ProgramCounts> counts;
   for (const StageProgram& program : set.programs) counts.push_back(counts_of(set, program));
@@ -516,17 +516,18 @@ std::optional<CollapsedPrograms> collapse(const ProgramSet& programs, const Netw
   return collapsed;
 }
 
-Played play(const CollapsedPrograms& collapsed, Engine& engine, PlayListener* listener) {
-  const Played played = play(collapsed.programs, engine, listener);
-  Played whole;
-  whole.end = played.end;
-  whole.engine = played.engine;
+EngineResult simulate_programs(const CollapsedPrograms& collapsed, Engine& engine,
+                               SimulationListener* listener) {
+  const EngineResult result = simulate_programs(collapsed.programs, engine, listener);
+  EngineResult whole;
+  whole.end = result.end;
+  whole.engine = result.engine;
   whole.activities = collapsed.activities;
   whole.flows = collapsed.flows;
-  for (const DeviceId device : collapsed.played_as)
-    whole.device_end.push_back(played.device_end[device.index()]);
-  // Among devices that end last, the class of the lowest comes first among the devices played.
-  whole.last_device = collapsed.stands_for[played.last_device.index()];
+  for (const DeviceId device : collapsed.simulated_as)
+    whole.device_end.push_back(result.device_end[device.index()]);
+  // Among devices that end last, the class of the lowest comes first among the devices simulated.
+  whole.last_device = collapsed.stands_for[result.last_device.index()];
   return whole;
 }
 

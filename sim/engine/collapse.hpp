@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "platform/network.hpp"
 #include "schedule/program.hpp"
 
@@ -15,7 +15,7 @@ namespace windtunnel {
 /// one replica gives the times of all.
 ///
 /// Classes are such that
-///  1. devices of a class play the same program with the same times of work; their channels, in order, are of the same classes, so are
+///  1. devices of a class run the same program with the same times of work; their channels, in order, are of the same classes, so are
 ///     those that lead to them and the collectives of each slot;
 ///  2. channels of a class have the same ends by class, latency, and links by class, in order; so have the flows of collectives, of the same
 ///     bytes; collectives of a class have the same parts in nodes, latency, and as many members and flows of each class;
@@ -37,7 +37,7 @@ struct DeviceClasses {
   static std::size_t count_of(const Numbers& numbers);
 };
 
-/// The classes, where there are fewer than devices and one member of each class can be played for all: no link has two channels or flows of one
+/// The classes, where there are fewer than devices and one member of each class can be simulated for all: no link has two channels or flows of one
 /// class over it, since then replicas would share the link. `paths`: the links of each path of the network that can limit a flow
 /// (engine/link_flows.hpp). Nothing also where splitting takes long: a ring passes a difference on by one node in a round.
 std::optional<DeviceClasses> find_device_classes(const ProgramSet& programs, const Network& network,
@@ -52,19 +52,19 @@ enum class Replicas { each, collapsed_when_exact };
 /// Times are those of simulating every device, on either engine: the same bits, unless SimGrid solves for flows that contend, where they
 /// may round differently. A collective's flows come once for each of their classes.
 struct CollapsedPrograms {
-  ProgramSet programs;               ///< of the devices that are simulated
-  Network network;                   ///< the links they use
-  std::vector<DeviceId> stands_for;  ///< maps each device of `programs` to the first of its class
-  std::vector<DeviceId>
-      played_as;  ///< maps each device of the whole to the one simulated on its behalf
-  std::uint64_t activities = 0;  ///< of the whole
-  std::uint64_t flows = 0;       ///< of the whole
+  ProgramSet programs;                 ///< of the devices that are simulated
+  Network network;                     ///< the links they use
+  std::vector<DeviceId> stands_for;    ///< maps each device of `programs` to the first of its class
+  std::vector<DeviceId> simulated_as;  ///< by device of the whole: the one simulated for it
+  std::uint64_t activities = 0;        ///< of the whole
+  std::uint64_t flows = 0;             ///< of the whole
 };
 
 /// Nothing where no two devices do provably the same, or where they share links.
 std::optional<CollapsedPrograms> collapse(const ProgramSet& programs, const Network& network);
 
-/// Plays them, and says what came out for the whole. The listener hears of the devices, channels and collectives that are played.
-Played play(const CollapsedPrograms& collapsed, Engine& engine, PlayListener* listener = nullptr);
+/// Simulates them, and returns the result for the whole. The listener hears of the devices, channels and collectives that are simulated.
+EngineResult simulate_programs(const CollapsedPrograms& collapsed, Engine& engine,
+                               SimulationListener* listener = nullptr);
 
 }  // namespace windtunnel

@@ -11,7 +11,7 @@ namespace {
 
 using testing::in_child_process;
 
-/// Two stages of some replicas, each device on a node of its own, 25 GB/s up and down. A message of 5 GB takes 0.2 s beside passes of
+/// Two stages of some replicas, each device on a node of its own, 25 GB/s up and down. A message of 5 GB takes 0.2 s, compared with passes of
 /// 1 s and 2 s.
 struct ReplicatedStages {
   ProgramSet set;
@@ -83,40 +83,40 @@ void extend_paths(ReplicatedStages& world, More more) {
   world.network = network;
 }
 
-std::vector<double> figures(const Played& played) {
-  std::vector<double> all{played.end / 1_s, static_cast<double>(played.last_device.index()),
-                          static_cast<double>(played.activities),
-                          static_cast<double>(played.flows)};
-  for (const Seconds end : played.device_end) all.push_back(end / 1_s);
+std::vector<double> figures(const EngineResult& result) {
+  std::vector<double> all{result.end / 1_s, static_cast<double>(result.last_device.index()),
+                          static_cast<double>(result.activities),
+                          static_cast<double>(result.flows)};
+  for (const Seconds end : result.device_end) all.push_back(end / 1_s);
   return all;
 }
 
 /// Number of devices simulated on behalf of all; the results are the same.
-std::size_t num_played(const ReplicatedStages& world) {
+std::size_t num_simulated(const ReplicatedStages& world) {
   const auto collapsed = collapse(world.set, world.network);
   if (!collapsed) return world.set.devices.size();
   for (const MakeEngine kind : {make_heap_engine, make_simgrid_engine}) {
-    const auto whole =
-        in_child_process([&] { return figures(play(world.set, *kind(world.network))); });
-    const auto classes =
-        in_child_process([&] { return figures(play(*collapsed, *kind(collapsed->network))); });
+    const auto whole = in_child_process(
+        [&] { return figures(simulate_programs(world.set, *kind(world.network))); });
+    const auto classes = in_child_process(
+        [&] { return figures(simulate_programs(*collapsed, *kind(collapsed->network))); });
     CHECK(classes == whole);  // to the last bit
   }
   return collapsed->programs.devices.size();
 }
 
-TEST_CASE("equal replicas on nodes of their own are played as one, with the same times") {
-  CHECK(num_played(make_world(2, Rings::none)) == 2);
-  CHECK(num_played(make_world(7, Rings::none)) == 2);
-  CHECK(num_played(make_world(4, Rings::at_the_end)) == 2);
+TEST_CASE("equal replicas on nodes of their own are simulated as one, with the same times") {
+  CHECK(num_simulated(make_world(2, Rings::none)) == 2);
+  CHECK(num_simulated(make_world(7, Rings::none)) == 2);
+  CHECK(num_simulated(make_world(4, Rings::at_the_end)) == 2);
 }
 
-TEST_CASE("one replica is itself") { CHECK(num_played(make_world(1, Rings::none)) == 2); }
+TEST_CASE("one replica is itself") { CHECK(num_simulated(make_world(1, Rings::none)) == 2); }
 
 TEST_CASE("a slow link is a class of its own, and a ring carries the difference to all replicas") {
-  // Alone it makes two classes of two devices; with a ring every replica has another way to go to the slow link.
-  CHECK(num_played(make_world(4, Rings::none, {2, 20_GBps})) == 4);
-  CHECK(num_played(make_world(4, Rings::at_the_end, {2, 20_GBps})) == 8);
+  // Alone it makes two classes of two devices; with a ring every replica has another path to the slow link.
+  CHECK(num_simulated(make_world(4, Rings::none, {2, 20_GBps})) == 4);
+  CHECK(num_simulated(make_world(4, Rings::at_the_end, {2, 20_GBps})) == 8);
 }
 
 TEST_CASE(
@@ -124,14 +124,14 @@ TEST_CASE(
   for (const Rings rings : {Rings::none, Rings::at_the_end}) {
     ReplicatedStages world = make_world(4, rings);
     world.set.work[2 * 3] = testing::work(1.5_s);  // the forward pass of device 3
-    CHECK(num_played(world) == (rings == Rings::none ? 4U : 8U));
+    CHECK(num_simulated(world) == (rings == Rings::none ? 4U : 8U));
   }
 }
 
 TEST_CASE("one message that waits longer makes another class") {
   ReplicatedStages world = make_world(3, Rings::none);
   world.set.channels.back().latency = 2_ms;
-  CHECK(num_played(world) == 4);
+  CHECK(num_simulated(world) == 4);
 }
 
 struct FirstTwoReplicas {
@@ -142,16 +142,16 @@ struct FirstTwoReplicas {
   }
 };
 
-TEST_CASE("replicas that share a link which both could fill are played each") {
+TEST_CASE("replicas that share a link which both could fill are simulated each") {
   ReplicatedStages world = make_world(2, Rings::none);
   extend_paths(world, FirstTwoReplicas{40_GBps});
-  CHECK(num_played(world) == 4);
+  CHECK(num_simulated(world) == 4);
 }
 
-TEST_CASE("replicas that share a link which carries all they can send are played as one") {
+TEST_CASE("replicas that share a link which carries all they can send are simulated as one") {
   ReplicatedStages world = make_world(2, Rings::none);
   extend_paths(world, FirstTwoReplicas{50_GBps});
-  CHECK(num_played(world) == 2);
+  CHECK(num_simulated(world) == 2);
 }
 
 TEST_CASE("two stages that share their replica's link contend as before") {
@@ -167,7 +167,7 @@ TEST_CASE("two stages that share their replica's link contend as before") {
     network.add_path({is_up ? LinkId{path[0].index() / 4 * 4} : path[0]});
   }
   world.network = network;
-  CHECK(num_played(world) == 2);
+  CHECK(num_simulated(world) == 2);
 }
 
 TEST_CASE("a collective of some replicas makes classes of those in it and those not") {
@@ -184,7 +184,7 @@ TEST_CASE("a collective of some replicas makes classes of those in it and those 
     world.set.devices[device].collectives = {CollectiveId{0}};
   }
   world.set.collectives = {pair};
-  CHECK(num_played(world) == 4);
+  CHECK(num_simulated(world) == 4);
 }
 
 /// Three stages whose middle one lies on one node in both replicas, each with a card of its own; the outer ones on two nodes, one stage of
@@ -219,7 +219,7 @@ TEST_CASE(
     "a message over two links of a class is as fast as before, and takes what stands for them "
     "once") {
   const ReplicatedStages world = make_crossed_world();
-  CHECK(num_played(world) == 3);
+  CHECK(num_simulated(world) == 3);
   const auto collapsed = collapse(world.set, world.network);
   REQUIRE(collapsed);
   CHECK(collapsed->network.links().size() == 1);

@@ -30,14 +30,14 @@ class Engine {
   /// Moves `bytes` over the links of both paths from now on, and calls the handler with `token` at the end.
   /// Latency is the caller's to pay, through after().
   virtual void start_flow(PathId up, PathId down, Bytes bytes, std::uint64_t token) = 0;
-  /// Plays until nothing is left to happen.
+  /// Runs until no event is left.
   virtual void run(EventHandler& handler) = 0;
   /// Number of timers and flows started so far.
   virtual std::uint64_t num_activities() const = 0;
   virtual std::uint64_t num_flows() const = 0;
 };
 
-/// SimGrid would play this for minutes: make_simgrid_engine().
+/// SimGrid would take minutes for this: make_simgrid_engine().
 class TooManySharedFlows : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -21,7 +21,7 @@ namespace windtunnel::testing {
 namespace {
 
 /// A pipeline over nodes whose links and speeds differ, so that few events coincide; then a ring of
-/// gradients for each stage. A message of 50 MB takes 2 ms to 4 ms, beside 30 ms of computing.
+/// gradients for each stage. A message of 50 MB takes 2 ms to 4 ms, compared with 30 ms of computing.
 struct Workload {
   ProgramSet set;
   Network network;
@@ -148,12 +148,12 @@ struct Measured {
 std::array<double, 4> measure_here(const Workload& workload, MakeEngine kind) {
   const double start = cpu_seconds();
   const auto engine = kind(workload.network);
-  const Played played = play(workload.set, *engine);
+  const EngineResult result = simulate_programs(workload.set, *engine);
   const double cpu = cpu_seconds() - start;
-  const auto messages = static_cast<double>(played.activities - workload.set.collectives.size());
-  const auto flows = static_cast<double>(played.flows);
+  const auto messages = static_cast<double>(result.activities - workload.set.collectives.size());
+  const auto flows = static_cast<double>(result.flows);
   const auto ring_flows = static_cast<double>(workload.set.devices.size());
-  return {cpu, played.end / 1_s, messages - (flows - ring_flows), flows};
+  return {cpu, result.end / 1_s, messages - (flows - ring_flows), flows};
 }
 
 /// All members of groups send to all others of theirs at once, over cards that differ.
@@ -235,20 +235,20 @@ PipelineShape shape_of_arguments(const benchmark::State& state) {
   return shape;
 }
 
-void play_pipeline(benchmark::State& state, MakeEngine kind) {
+void simulate_pipeline(benchmark::State& state, MakeEngine kind) {
   const Bytes message = 1_MB * static_cast<double>(state.range(3));
   report(state,
          [&] { return measure_here(make_workload(shape_of_arguments(state), message), kind); });
 }
-void play_tapered(benchmark::State& state, MakeEngine kind) {
+void simulate_tapered(benchmark::State& state, MakeEngine kind) {
   const auto tensor = static_cast<int>(state.range(3));
   report(state,
          [&] { return measure_here(make_tapered(shape_of_arguments(state), tensor), kind); });
 }
-void play_slow_link(benchmark::State& state, MakeEngine kind) {
+void simulate_slow_link(benchmark::State& state, MakeEngine kind) {
   report(state, [&] { return measure_here(make_slow_link(shape_of_arguments(state)), kind); });
 }
-void play_all_to_all(benchmark::State& state, MakeEngine kind) {
+void simulate_all_to_all(benchmark::State& state, MakeEngine kind) {
   const auto groups = static_cast<int>(state.range(0)), size = static_cast<int>(state.range(1));
   report(state, [&] { return AllToAll(groups, size).measure_here(kind); });
 }
@@ -263,9 +263,9 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 }
 
-BENCHMARK_CAPTURE(play_pipeline, heap, make_heap_engine)->Apply(sizes);
-BENCHMARK_CAPTURE(play_pipeline, native, make_native_engine)->Apply(sizes);
-BENCHMARK_CAPTURE(play_pipeline, simgrid, make_simgrid_engine)->Apply(sizes);
+BENCHMARK_CAPTURE(simulate_pipeline, heap, make_heap_engine)->Apply(sizes);
+BENCHMARK_CAPTURE(simulate_pipeline, native, make_native_engine)->Apply(sizes);
+BENCHMARK_CAPTURE(simulate_pipeline, simgrid, make_simgrid_engine)->Apply(sizes);
 
 /// 512, 2,048, 8,192 and 16,384 GPUs at four and eight a device. SimGrid takes minutes for the last.
 void tapered_sizes(benchmark::internal::Benchmark* benchmark, bool all) {
@@ -295,15 +295,15 @@ void one_all_to_all(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 }
 
-BENCHMARK_CAPTURE(play_tapered, heap, make_heap_engine)->Apply(all_tapered_sizes);
-BENCHMARK_CAPTURE(play_tapered, native, make_native_engine)->Apply(all_tapered_sizes);
-BENCHMARK_CAPTURE(play_tapered, simgrid, make_simgrid_engine)->Apply(small_tapered_sizes);
-BENCHMARK_CAPTURE(play_slow_link, heap, make_heap_engine)->Apply(slow_link_size);
-BENCHMARK_CAPTURE(play_slow_link, native, make_native_engine)->Apply(slow_link_size);
-BENCHMARK_CAPTURE(play_slow_link, simgrid, make_simgrid_engine)->Apply(slow_link_size);
-BENCHMARK_CAPTURE(play_all_to_all, heap, make_heap_engine)->Apply(all_to_all_sizes);
-BENCHMARK_CAPTURE(play_all_to_all, native, make_native_engine)->Apply(all_to_all_sizes);
-BENCHMARK_CAPTURE(play_all_to_all, simgrid, make_simgrid_engine)->Apply(one_all_to_all);
+BENCHMARK_CAPTURE(simulate_tapered, heap, make_heap_engine)->Apply(all_tapered_sizes);
+BENCHMARK_CAPTURE(simulate_tapered, native, make_native_engine)->Apply(all_tapered_sizes);
+BENCHMARK_CAPTURE(simulate_tapered, simgrid, make_simgrid_engine)->Apply(small_tapered_sizes);
+BENCHMARK_CAPTURE(simulate_slow_link, heap, make_heap_engine)->Apply(slow_link_size);
+BENCHMARK_CAPTURE(simulate_slow_link, native, make_native_engine)->Apply(slow_link_size);
+BENCHMARK_CAPTURE(simulate_slow_link, simgrid, make_simgrid_engine)->Apply(slow_link_size);
+BENCHMARK_CAPTURE(simulate_all_to_all, heap, make_heap_engine)->Apply(all_to_all_sizes);
+BENCHMARK_CAPTURE(simulate_all_to_all, native, make_native_engine)->Apply(all_to_all_sizes);
+BENCHMARK_CAPTURE(simulate_all_to_all, simgrid, make_simgrid_engine)->Apply(one_all_to_all);
 
 }  // namespace
 }  // namespace windtunnel::testing

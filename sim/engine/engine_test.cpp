@@ -19,7 +19,7 @@ namespace windtunnel {
 namespace {
 
 using testing::ends_of;
-using testing::FlowPlayer;
+using testing::FlowSimulator;
 using testing::in_child_process;
 using testing::precision;
 using testing::TimedFlow;
@@ -132,7 +132,7 @@ TEST_CASE("a flow that begins when another ends on its link does not meet it") {
   check_shared(world.network, flows, expected);
 }
 
-TEST_CASE("a link that is on both halves of the way counts once") {
+TEST_CASE("a link that is on both halves of the path counts once") {
   const OneLink world = one_link(10_GBps);
   const std::vector<TimedFlow> flows(2, {0_s, world.link, world.link, 10_GB});
   check_shared(world.network, flows, {2, 2});
@@ -190,7 +190,7 @@ TEST_CASE("SimGrid gives up where too many flows share a link, and the native en
   const auto answer = in_child_process([&]() -> std::vector<double> {
     const auto engine = make_simgrid_engine(world.network);
     try {
-      const FlowPlayer player(*engine, flows);
+      const FlowSimulator simulator(*engine, flows);
     } catch (const TooManySharedFlows&) {
       return {1};
     }
@@ -217,7 +217,7 @@ TEST_CASE("an engine counts what it was asked for") {
     const auto counts = in_child_process([&]() -> std::vector<double> {
       const auto engine = kind(world.network);
       const std::vector<TimedFlow> flows(3, {0_s, world.link, world.nothing, 1_GB});
-      const FlowPlayer player(*engine, flows);
+      const FlowSimulator simulator(*engine, flows);
       return {static_cast<double>(engine->num_activities()),
               static_cast<double>(engine->num_flows())};
     });
@@ -234,7 +234,7 @@ class Thrower final : public EventHandler {
   int num_events = 0;
 };
 
-TEST_CASE("what the handler throws comes out of run, and nothing more is played") {
+TEST_CASE("what the handler throws comes out of run, and no further event is handled") {
   const OneLink world = one_link(1_GBps);
   for (const MakeEngine kind : all_engines) {
     const auto answer = in_child_process([&]() -> std::vector<double> {
@@ -261,7 +261,7 @@ TEST_CASE("a process that has an engine exits in the ordinary way") {
   if (child == 0) {
     static const auto engine = make_simgrid_engine(world.network);
     const std::vector<TimedFlow> flows(2, {0_s, world.link, world.nothing, 1_GB});
-    const FlowPlayer player(*engine, flows);
+    const FlowSimulator simulator(*engine, flows);
     std::exit(0);  // destroys the engine, then SimGrid's globals
   }
   int status = -1;

@@ -50,9 +50,9 @@ inline std::vector<Exact> fair_rates(const Sharing& sharing) {
 }
 
 /// When each of the flows ends, in seconds. From one begin or end to the next, the rates are those above.
-class ExactPlayer {
+class ExactSimulator {
  public:
-  ExactPlayer(const Network& network, const std::vector<TimedFlow>& flows) {
+  ExactSimulator(const Network& network, const std::vector<TimedFlow>& flows) {
     for (const Link& link : network.links()) bandwidths_.push_back(link.bandwidth.value());
     for (const TimedFlow& flow : flows) {
       std::vector<std::size_t> on;
@@ -114,7 +114,7 @@ class ExactPlayer {
 };
 
 inline std::vector<double> exact_ends(const Network& network, const std::vector<TimedFlow>& flows) {
-  return ExactPlayer(network, flows).ends();
+  return ExactSimulator(network, flows).ends();
 }
 
 }  // namespace windtunnel::testing

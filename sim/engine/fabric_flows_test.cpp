@@ -110,7 +110,7 @@ TEST_CASE(
       const FabricDrawer drawn(kind, seed);
       const std::vector<double> exact = exact_ends(drawn.network(), drawn.flows());
       const auto engine = make_native_engine(drawn.network());
-      CHECK(testing::largest_difference(testing::FlowPlayer(*engine, drawn.flows()).ends(),
+      CHECK(testing::largest_difference(testing::FlowSimulator(*engine, drawn.flows()).ends(),
                                         exact) <= precision);
       if (seed <= on_simgrid)
         CHECK(testing::largest_difference(

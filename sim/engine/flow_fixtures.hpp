@@ -18,9 +18,9 @@ struct TimedFlow {
 };
 
 /// Starts each flow at its time and notes when it ends. Token: 2 * flow when it begins, 2 * flow + 1 when it ends.
-class FlowPlayer final : public EventHandler {
+class FlowSimulator final : public EventHandler {
  public:
-  FlowPlayer(Engine& engine, const std::vector<TimedFlow>& flows)
+  FlowSimulator(Engine& engine, const std::vector<TimedFlow>& flows)
       : engine_(engine), flows_(flows), ends_(flows.size(), -1) {
     for (std::size_t i = 0; i < flows.size(); ++i) engine.after(flows[i].begin, 2 * i);
     engine.run(*this);
@@ -46,7 +46,7 @@ inline std::vector<double> ends_of(MakeEngine kind, const Network& network,
                                    const std::vector<TimedFlow>& flows) {
   return in_child_process([&] {
     const auto engine = kind(network);
-    return FlowPlayer(*engine, flows).ends();
+    return FlowSimulator(*engine, flows).ends();
   });
 }
 

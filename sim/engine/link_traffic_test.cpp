@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "engine/testing.hpp"
 
 namespace windtunnel {
@@ -68,8 +68,8 @@ TEST_CASE("a link carries the bytes of every message and collective whose path c
     CHECK(of(links[link.index()], Traffic::data_gradients) == 5_GB);
   }
   CHECK(total_of(links[idle.index()]) == 0_GB);
-  // As many flows are played: 6 messages and 2 of the collective.
-  CHECK(play(set, *make_heap_engine(network)).flows == 8);
+  // As many flows are simulated: 6 messages and 2 of the collective.
+  CHECK(simulate_programs(set, *make_heap_engine(network)).flows == 8);
 }
 
 TEST_CASE("links carry the tokens that were drawn, not their mean") {

@@ -63,7 +63,7 @@ TEST_CASE("links whose level stays are not looked at") {
   CHECK(shared.num_repairs() - before <= 30);
 }
 
-/// Flows that come and go on drawn links, beside what they are.
+/// Flows that come and go on drawn links, in addition to what they are.
 class DrawnSharing {
  public:
   DrawnSharing(unsigned seed, std::size_t patience)
@@ -92,7 +92,7 @@ class DrawnSharing {
   }
 
  private:
-  static constexpr std::size_t most_links = 3;  // on each half of the way
+  static constexpr std::size_t most_links = 3;  // on each half of the path
 
   int draw(int least, int most) { return std::uniform_int_distribution(least, most)(random_); }
   std::vector<Link> draw_links() {

@@ -43,7 +43,7 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
       if (next_due > shared_.next_end()) {
         end_shared_flow();
       } else if (!queue_.empty()) {
-        play_next_of_queue();
+        handle_next_event();
       } else {
         break;
       }
@@ -98,7 +98,7 @@ class NativeEngine final : public FlowEngine<NativeEngine, Flow> {
     if (next > unsettled_since_ + simultaneous + now_ * clock_rounding) shared_.settle(now_);
   }
 
-  void play_next_of_queue() {
+  void handle_next_event() {
     const auto event = queue_.pop();
     if (!event.payload.is_flow()) {
       now_ = std::max(now_, event.time);

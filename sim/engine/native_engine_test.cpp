@@ -1,6 +1,6 @@
 // The native engine, SimGrid and the exact oracle on drawn flows: do they agree?
 //
-//   WINDTUNNEL_DRAWN_PROGRAMS=1000000 windtunnel_engine_test -tc="*agree on drawn flows"     plays more of them
+//   WINDTUNNEL_DRAWN_PROGRAMS=1000000 windtunnel_engine_test -tc="*agree on drawn flows"     runs more of them
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace windtunnel {
 namespace {
 
 using testing::exact_ends;
-using testing::FlowPlayer;
+using testing::FlowSimulator;
 using testing::precision;
 using testing::TimedFlow;
 
@@ -103,7 +103,7 @@ struct DrawnFlows {
 
 std::vector<double> native_ends(const DrawnFlows& drawn) {
   const auto engine = make_native_engine(drawn.network);
-  return FlowPlayer(*engine, drawn.flows).ends();
+  return FlowSimulator(*engine, drawn.flows).ends();
 }
 
 /// Ends for seeds `first` to `last`, simulated side by side in one process: SimGrid takes longer to load than to simulate one of them.
@@ -172,18 +172,18 @@ TEST_CASE("the native engine and SimGrid agree on drawn flows") {
   CHECK(num_decided <= num_programs() / 100);
 }
 
-TEST_CASE("native engines in several threads play as if each were alone") {
+TEST_CASE("native engines in several threads run as if each were alone") {
   constexpr unsigned num_threads = 4, num_drawn = 50;
-  const auto play_all = [] {
+  const auto run_all = [] {
     std::vector<std::vector<double>> ends;
     for (unsigned seed = 1; seed <= num_drawn; ++seed)
       ends.push_back(native_ends(DrawnFlows(seed)));
     return ends;
   };
-  const auto alone = play_all();
+  const auto alone = run_all();
   std::vector<std::vector<std::vector<double>>> of_thread(num_threads);
   std::vector<std::thread> threads;
-  for (auto& ends : of_thread) threads.emplace_back([&] { ends = play_all(); });
+  for (auto& ends : of_thread) threads.emplace_back([&] { ends = run_all(); });
   for (std::thread& thread : threads) thread.join();
   for (const auto& ends : of_thread) CHECK(ends == alone);
 }

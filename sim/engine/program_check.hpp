@@ -7,7 +7,7 @@
 namespace windtunnel::detail {
 
 /// Every index in the programs is inside its table, and every exchange is whole; or a ContractViolation. Checked once a
-/// program, not once an op played.
+/// program, not once per simulated op.
 void expect_well_formed(const ProgramSet& set);
 
 /// Says which streams never finish and what each waits for, for a reader:

@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "engine/testing.hpp"
 #include "plan/schedule.hpp"
 #include "schedule/pipeline_program.hpp"
@@ -129,7 +129,7 @@ struct Span {
 };
 
 /// Notes when each pass ran.
-class PassListener final : public PlayListener {
+class PassListener final : public SimulationListener {
  public:
   void on_compute(DeviceId device, Stream, const Op& op, const Work&, Seconds begin,
                   Seconds end) override {
@@ -145,7 +145,7 @@ class PassListener final : public PlayListener {
 std::map<Pass, Span> spans_of(const ScheduleOrders& orders, const DrawnTimes& world) {
   PassListener listener;
   const auto engine = make_heap_engine(Network{});
-  play(programs_of(orders, world), *engine, &listener);
+  simulate_programs(programs_of(orders, world), *engine, &listener);
   return listener.spans;
 }
 

@@ -21,8 +21,8 @@
 #include "engine/link_flows.hpp"
 
 // This engine drives SimGrid without actors. Our queue holds timers, and the ends of flows that have their links to themselves (bytes /
-// slowest link, no solver needed); SimGrid's loop plays it as one of its models. When a flow meets another on a link, both become Comms of
-// SimGrid with the bytes they have left, and SimGrid shares the links max-min fairly. While no Comm is under way, the queue is played
+// slowest link, no solver needed); SimGrid's loop runs it as one of its models. When a flow meets another on a link, both become Comms of
+// SimGrid with the bytes they have left, and SimGrid shares the links max-min fairly. While no Comm is under way, the queue is worked off
 // ahead of SimGrid's clock in one go, up to the next two flows that meet; the clock follows there before they start. Three times faster
 // than giving SimGrid each flow, with the same results.
 //
@@ -68,7 +68,7 @@ std::vector<std::string> simgrid_arguments() {
   };
 }
 
-/// Keeps SimGrid's precision of time above the rounding of its clock. SimGrid plays what is due only while the clock is within the
+/// Keeps SimGrid's precision of time above the rounding of its clock. SimGrid handles what is due only while the clock is within the
 /// precision of it, and the clock advances by rounded differences: where a double's neighbour is further away than the precision, an
 /// event may be passed over, and its flow would never end.
 class ClockPrecision {
@@ -156,7 +156,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
     return queue_.empty() ? nothing : std::max(0.0, queue_.next_time().value() - clock);
   }
 
-  /// SimGrid's clock has come to `clock`: plays what is due.
+  /// SimGrid's clock has come to `clock`: handles the events that are due.
   void reach(double clock) {
     Seconds due_until{clock + clock * clock_rounding};
     if (!waiting_.empty() && waiting_since_ <= due_until)
@@ -220,7 +220,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
       for (const LinkId link : paths_.links(path)) flows_on_.enter(link, index);
   }
 
-  /// SimGrid starts flows at its clock, which stands still while events are played ahead of it.
+  /// SimGrid starts flows at its clock, which stands still while events are handled ahead of it.
   void share(std::uint32_t index, Bytes bytes) {
     flows_[index].state = Flow::State::shared;
     flows_[index].unsent = bytes;
@@ -278,7 +278,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
     tell_handler(flow.token);
   }
 
-  /// An exception must not cross SimGrid's loop: it is kept, nothing more is played, and run() throws
+  /// An exception must not cross SimGrid's loop: it is kept, no further event is handled, and run() throws
   /// it.
   void tell_handler(std::uint64_t token) {
     if (failure_) return;
@@ -289,7 +289,7 @@ class SimGridEngine final : public FlowEngine<SimGridEngine, Flow> {
     }
   }
 
-  /// Nothing more is played, and run() throws this.
+  /// No further event is handled, and run() throws this.
   void fail(std::exception_ptr failure) {
     if (!failure_) failure_ = std::move(failure);
     queue_.clear();
@@ -325,7 +325,7 @@ s4u::Engine* make_s4u_engine() {
 
 double simgrid_bandwidth(BytesPerSecond bandwidth) { return bandwidth.value() * units_per_byte; }
 
-/// A star of hosts, one for each path: from it, and to it, the way is over the path's links. Latencies are zero: ours are paid by the
+/// A star of hosts, one for each path: from it, and to it, the route is over the path's links. Latencies are zero: ours are paid by the
 /// caller, and CM02 would share links in inverse proportion to them.
 SimGridNetwork::SimGridNetwork(const Network& network, std::shared_ptr<QueueModel> queue)
     : engine(make_s4u_engine()) {
@@ -341,9 +341,9 @@ SimGridNetwork::SimGridNetwork(const Network& network, std::shared_ptr<QueueMode
             ->seal());
   for (const std::vector<LinkId>& path : binding_links(network)) {
     s4u::Host* host = zone->create_host("path" + std::to_string(host_of_path.size()), 1.0)->seal();
-    std::vector<s4u::LinkInRoute> way;
-    for (const LinkId link : path) way.emplace_back(links[link.index()]);
-    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, way, true);
+    std::vector<s4u::LinkInRoute> links_of_route;
+    for (const LinkId link : path) links_of_route.emplace_back(links[link.index()]);
+    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, links_of_route, true);
     host_of_path.push_back(host);
   }
   zone->seal();

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "schedule/program.hpp"
 
@@ -232,7 +232,7 @@ inline void set_compute(ProgramSet& set, Seconds forward, Seconds backward) {
   }
 }
 
-/// One device a stage of a pipeline that plays the orders `order_of` gives its stages, with a channel inside a node to each of its targets.
+/// One device per stage of a pipeline that runs the orders `order_of` gives its stages, with a channel inside a node to each of its targets.
 template <std::invocable<StageId> OrderOf>
 void add_stages(ProgramSet& set, const windtunnel::PipelineShape& shape, OrderOf&& order_of,
                 BytesPerSecond bandwidth, Seconds latency = {}) {

@@ -104,7 +104,7 @@ struct UnseenErrors {
   /// each counts alike. Each set that ran `software` counts as much as these others together; if that has no profile, each stand-in set does
   /// whose models also have (or also lack) experts. Rows of a set share its stack and cluster, so a set is what is drawn anew (Dunn,
   /// Wasserman & Ramdas, JASA 118(544), 2023, who pool groups likewise). Kinds of GPU, and the number of values in which a stack differs
-  /// from the nearest measured one, are not told apart.
+  /// from the nearest measured one, are not distinguished.
   std::pair<double, double> bounds(const std::optional<std::string>& software,
                                    double outside_kernels, bool experts = false) const;
   /// Sets that the stack of this name ran, with the residuals of their runs.

@@ -190,7 +190,7 @@ TEST_CASE("a stack that no set ran is judged by those for which another's profil
 }
 
 TEST_CASE("each set that ran the stack counts as much as all others together") {
-  // Of 20 sets, 0.9 * 21 = 18.9 are wanted: 20 / 3 of each of the two that ran it, 0.01 and 0.02, and of the 18 others, which count
+  // 18.9 = 0.9 * 21 of 20 sets are wanted: 20 / 3 of each of the two that ran it, 0.01 and 0.02, and of the 18 others, which count
   // 20 / 3 / 18 = 0.37 each, (18.9 - 13.33) / 0.37 = 15.03, so 16.
   UnseenErrors errors;
   for (int i = 1; i <= 18; ++i)
@@ -292,7 +292,8 @@ TEST_CASE(
         IntervalBasis::extrapolated);
 }
 
-TEST_CASE("of two stacks that this job cannot tell apart the likest, then the namesake, speaks") {
+TEST_CASE(
+    "of two stacks that this job cannot distinguish the likest, then the namesake, is taken") {
   const auto with_word = [](EvidenceRegime regime, const char* software, const char* word) {
     regime.software = software;
     regime.values[0].habits["send"] = {word};

@@ -209,7 +209,7 @@ TEST_CASE("no file of platforms/ names a set that says it was never fitted") {
   }
 }
 
-/// A set of one point, as text: its members beside the id.
+/// A set of one point, as text: its members besides the id.
 MeasurementSet set_of(const std::string& point, const std::string& kind) {
   const std::string text =
       R"({"schema": "windtunnel/measurements-v1", "name": "small", "kind": ")" + kind +
@@ -260,7 +260,7 @@ TEST_CASE("a throughput is a time of the work of an iteration") {
   CHECK_FALSE(iteration(R"({"tokens_per_s": 3, "iteration_time_s_std": 1})").has_time());
 }
 
-TEST_CASE("what NeMo logs is rank 0's, in GiB, unless ranks are told apart") {
+TEST_CASE("what NeMo logs is rank 0's, in GiB, unless it distinguishes ranks") {
   const MeasurementPoint point =
       iteration(R"({"max_memory_usage_gb": 92.1, "max_reserved_gib": 70.5})");
   CHECK(point.memory.allocated == std::map<int, Bytes>{{0, 92.1 * 1_GiB}});

@@ -61,7 +61,7 @@ JudgedRun judged_run(const JsonValue& report);
 /// 1 where the runs have nothing in common (the total variation distance).
 double share_moved(const Breakdown& a, const Breakdown& b);
 
-/// A measured run beside its prediction.
+/// A measured run next to its prediction.
 struct MeasuredRun {
   std::string set;
   JudgedRun predicted;

@@ -48,7 +48,7 @@ TEST_CASE("a pair's error is what its two rows do not share") {
 }
 
 TEST_CASE("the allowance is a line through the outer thirds' medians") {
-  // Of one set each, so that all pairs count alike: three share all their lines, three move half of the time.
+  // One set each, so that all pairs count alike: three share all their lines, three move half of the time.
   std::vector<MeasuredRun> runs;
   for (const double moved : {0.0, 0.0, 0.0, 0.5, 0.5, 0.5}) {
     const std::string set = "set" + std::to_string(runs.size());
@@ -72,7 +72,7 @@ TEST_CASE("the share beyond a score counts the new set as beyond") {
   CHECK(errors_of(3).bound == doctest::Approx(4.5));        // too few: the largest, times 1.5
 }
 
-TEST_CASE("an order is as sure as errors of pairs are small beside the gain") {
+TEST_CASE("an order is as sure as errors of pairs are small compared with the gain") {
   const PairErrors errors = errors_of(19);
   const JudgedRun slow = judged(0.8);
   // 9.5 allowances of 0.01: scores 10 to 19 and the new set are beyond, half of them on the wrong side.

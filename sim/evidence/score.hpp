@@ -11,11 +11,11 @@
 
 namespace windtunnel {
 
-/// A measured time beside the predicted one.
+/// A measured time with the predicted one.
 struct ScoredRow {
   std::string id, group;
   Seconds measured{}, predicted{};
-  /// FLOPs of one GPU stretched by the ideal pipeline bubble: what the naive model divides by its
+  /// FLOPs of one GPU scaled up by the ideal pipeline bubble: what the naive model divides by its
   /// one constant.
   Flops ideal_work{};
   /// The 90 % interval of the prediction, where it has one.

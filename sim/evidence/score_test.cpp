@@ -38,7 +38,7 @@ TEST_CASE("leaving out the largest error leaves out the largest, whatever its si
   CHECK(num_largest(1) == 0);
 }
 
-TEST_CASE("ideal work is FLOPs a GPU stretched by the pipeline bubble") {
+TEST_CASE("ideal work is FLOPs per GPU scaled up by the pipeline bubble") {
   // 800 / 8 * (1 + 3 / 6) = 150; two chunks a device halve the bubble: 100 * 1.25.
   CHECK(ideal_work(Flops{800}, 8, 4, 6, 1) == Flops{150});
   CHECK(ideal_work(Flops{800}, 8, 4, 6, 2) == Flops{125});

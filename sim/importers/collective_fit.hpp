@@ -125,7 +125,7 @@ inline double total(const std::vector<double>& sensitivities) {
   return sum;
 }
 
-/// One measured time beside the fitted one.
+/// One measured time with the fitted one.
 struct FittedTime {
   int ranks = 0;
   CollectiveKind collective = CollectiveKind::all_reduce;
@@ -186,7 +186,7 @@ JsonValue ratio_number(double ratio);
 std::string text_of(const Score& error);
 /// The constants for people, by key.
 std::vector<std::pair<std::string, std::string>> shown_constants(const Interconnect& found);
-/// The fitted times, a line each, beside the measured ones.
+/// The fitted times, a line each, next to the measured ones.
 std::string times_table(const InterconnectFit& fit);
 
 /// Sets what was fitted or bounded in the `interconnect` of a node type; the rest stays as it is in `base`.

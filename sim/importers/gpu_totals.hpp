@@ -46,7 +46,7 @@ struct TraceLineWords {
 extern const EnumArray<TraceLine, TraceLineWords> trace_lines;
 
 /// Time of one GPU by cause, in nanoseconds. Sums are of durations; the rest are lengths of
-/// unions, so that what runs beside each other counts once.
+/// unions, so that what runs at the same time counts once.
 struct GpuTotals {
   std::int64_t device = 0;
   std::int64_t window = 0;                             ///< the time that is looked at
@@ -57,7 +57,7 @@ struct GpuTotals {
   EnumArray<TraceLine, std::int64_t> lines{};          ///< add up to the window
   EnumArray<ComputePhase, std::int64_t> phases{};      ///< of compute
   EnumArray<CommClass, std::int64_t> communicating{};  ///< by class
-  EnumArray<CommClass, std::int64_t> exposed{};        ///< without compute beside it
+  EnumArray<CommClass, std::int64_t> exposed{};        ///< not overlapped with compute
   std::map<std::string, std::map<std::string, WorkTotal>> by_stream;  ///< [stream][work kind]
   std::map<std::string, WorkTotal> by_kernel;  ///< "matrix product", "nccl AllReduce (default_pg)"
 

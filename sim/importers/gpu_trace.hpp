@@ -73,7 +73,7 @@ CollectiveKind collective_kind_of(std::string_view name);
 /// peers, over the bytes of the call.
 double bus_factor(CollectiveKind kind, double num_ranks);
 
-/// One rank's part in a call of NCCL, with what the profiler writes beside the kernel since PyTorch 2.2.
+/// One rank's part in a call of NCCL, with what the profiler writes in addition to the kernel since PyTorch 2.2.
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::other;
   std::uint32_t group = 0;        ///< in GpuTrace::names: the process group's name; may be empty

@@ -165,7 +165,8 @@ TEST_CASE("communication is told by the library that a kernel's name belongs to"
   }
 }
 
-TEST_CASE("exchanges of experts without NCCL are communication, hidden where products run beside") {
+TEST_CASE(
+    "exchanges of experts without NCCL are communication, hidden where products run meanwhile") {
   // On stream 20 a dispatch from 0 to 60 us, on stream 7 a product from 10 to 50, then a kernel that nobody knows for 40 us.
   const std::string events =
       event("kernel", "void deep_ep::internode::dispatch<false, 8>(int4*)", 20, at(0, 60)) + "," +

@@ -128,7 +128,7 @@ class Interpolation {
                                         : std::to_string(result);
   }
 
-  /// ${a.b} from the root, ${.b} beside `from`, ${..b} beside what holds it. Of a configuration that is included elsewhere, "training." stands before it.
+  /// ${a.b} from the root, ${.b} next to `from`, ${..b} next to what holds it. Of a configuration that is included elsewhere, "training." stands before it.
   std::optional<std::string> of_key(std::string_view name, const std::string& from) {
     const std::size_t dots = std::min(name.find_first_not_of('.'), name.size());
     std::string key = launch_key(name.substr(dots));

@@ -101,7 +101,7 @@ TEST_CASE("of several programs the one with the most options of its own is the t
     CHECK(found.program == "pretrain_gpt.py");
     CHECK(found.find("launcher-nodes") == nullptr);
   }
-  // Of as many, the one that is launched on more than the machine itself.
+  // Among equals, the one that is launched on more than the machine itself.
   CHECK(script("python prepare.py --x 1\nsrun -N 4 python train.py --y 2\n").program == "train.py");
   CHECK(script("srun -N 4 python train.py\n").program == "train.py");
 }

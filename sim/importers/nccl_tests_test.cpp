@@ -234,7 +234,7 @@ TEST_CASE("exchanges give what a GPU sends to all others, inside a node and out 
         doctest::Approx(200).epsilon(1e-3));
   CHECK(contains(inside.sources.at("node_types/0/interconnect/all_to_all").text,
                  "nccl-tests alltoall on 4 GPUs, exchange.log"));
-  // Of 8 GPUs a node's on 2 nodes, each sends half to the other: 8/2 S through 8 cards of 25 GB/s
+  // Two nodes of 8 GPUs, each sends half to the other: 8/2 S through 8 cards of 25 GB/s
   auto across = nccl("selene-a100");
   across.with("exchange.log", log(at_rate(150e9, 4), 16, 2));
   CHECK(across.platform().node_types[0].nic_efficiency == doctest::Approx(0.75).epsilon(0.01));
@@ -335,13 +335,13 @@ TEST_CASE("the JSON of -J says the same as the text") {
     "devices": [{"rank": 0, "hostname": "n", "device_info": "NVIDIA A100"}]}, "results": [)";
   for (const Time& time : times) {
     const double algbw = time.bytes / time.us / 1e3;
-    const std::string way =
+    const std::string columns =
         formatted(R"({"time": %.6g, "alg_bw": %f, "bus_bw": %f, "nwrong": null})", time.us, algbw,
                   algbw * 1.75);
     json += formatted(
                 R"({"size": %.0f, "count": 1, "type": "float", "redop": "sum", "root": "    -1", )",
                 time.bytes) +
-            R"("out_of_place": )" + way + R"(, "in_place": )" + way + "},";
+            R"("out_of_place": )" + columns + R"(, "in_place": )" + columns + "},";
   }
   json.back() = ']';
   auto run = nccl();

@@ -97,7 +97,7 @@ std::optional<std::vector<std::int64_t>> ranks_in(const std::string& text);
 /// the median over calls.
 MatchedRanks match_ranks(const std::vector<RankTrace>& ranks);
 
-/// One rank beside its peers: those that make the same calls, and so do the same work.
+/// One rank compared with its peers: those that make the same calls, and so do the same work.
 struct RankPace {
   std::size_t member = 0;  ///< in the list of ranks
   double compute = 0;      ///< s per step

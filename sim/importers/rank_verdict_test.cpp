@@ -41,7 +41,7 @@ struct MadeUpFaults {
   std::optional<int> slow_rail;  ///< GPU of each node whose network card has as much left
 };
 
-/// Plays the job with the scatter of a healthy cluster: kernels differ by 2 % from one to the next and by 1 % from GPU to GPU, one in 500
+/// Simulates the job with the scatter of a healthy cluster: kernels differ by 2 % from one to the next and by 1 % from GPU to GPU, one in 500
 /// takes 2 ms longer (a host that stalls), transfers differ by 3 % and links by 2 %, clocks of nodes by 0.3 ms.
 class MadeUpJob {
  public:
@@ -85,7 +85,7 @@ class MadeUpJob {
   /// By rank.
   std::vector<std::string> traces() {
     constexpr int num_steps = 2;
-    for (int step = 0; step < num_steps; ++step) play_step(step);
+    for (int step = 0; step < num_steps; ++step) simulate_step(step);
     std::vector<std::string> traces;
     for (int rank = 0; rank < plan_.num_ranks(); ++rank)
       traces.push_back(
@@ -102,7 +102,7 @@ class MadeUpJob {
   static std::size_t at(int number) { return static_cast<std::size_t>(number); }
   double scattered(double by) { return std::exp(by * normal_(random_)); }
 
-  void play_step(int step) {
+  void simulate_step(int step) {
     const std::vector<double> begins = now_;
     constexpr int num_microbatches = 2;
     for (int i = 0; i < num_microbatches; ++i)
@@ -418,7 +418,7 @@ TEST_CASE("GPUs of a node that are late together cost the job once") {
   const RankVerdict verdict = verdict_of(MadeUpJob({8, 4, 2}, faults, 7).traces());
   REQUIRE(found_in(verdict) == "slow-node 2; ");
   // As of one slow rank: a quarter of 21.6 ms of passes a step, and not of eight times that. Their pipeline waits too, which counts no
-  // lag, so that the replica beside theirs is all that is charged.
+  // lag, so that the other replica is all that is charged.
   CHECK(verdict.findings[0].cost < 0.3 * 21.6e-3);
   CHECK(verdict.findings[0].cost > 0.15 * 21.6e-3);
 }

@@ -62,7 +62,7 @@ struct JobTrace {
 /// "PP rank 1, TP rank 0, compute", and step, seq_id, mb_id and model_chunk as arguments. Throws InputError with file, line and byte.
 JobTrace read_job_trace(TextInput& input);
 
-/// Plays the operations of a job again with other durations, as Lin et al. do ("Understanding Stragglers in Large Model Training
+/// Replays the operations of a job with other durations, as Lin et al. do ("Understanding Stragglers in Large Model Training
 /// Using What-if Analysis", OSDI 2025): an operation begins when all it depends on has ended; a communication ends its duration
 /// after the last of its group has begun. What the host does between operations is not in the trace, and takes no time.
 ///
@@ -101,7 +101,7 @@ struct CauseCost {
   double standard_error = 0;  ///< of that mean
 };
 
-/// A worker beside the others of its stage.
+/// A worker compared with the others of its stage.
 struct WorkerPace {
   int data_rank = 0, stage = 0;
   double ratio = 1;  ///< its time in passes over the median of its peers

@@ -196,13 +196,13 @@ FigureRows kernel_rows(const DataViews& runs) {
   return rows;
 }
 
-/// The first run beside another, in milliseconds.
+/// The first run next to another, in milliseconds.
 std::string pair_text(const DataViews& runs, std::size_t other) {
   const DataView &a = runs[0], &b = runs[other];
   const double longest = html::largest({a, b}, "/time_s");
   const int decimals = longest < 0.01 ? 3 : longest < 0.1 ? 2 : 1;
   const auto table = [&](const std::string& heading, FigureRows rows) {
-    const std::string letter = letter_of(other);
+    const std::string letter = run_letter(other);
     std::vector<TextRow> lines{{heading, "A", "", letter, "", letter + " - A"}};
     for (FigureRow& row : rows) {
       if (html::largest({a, b}, row.pointer) == 0) continue;
@@ -242,7 +242,7 @@ std::string step_bars(const TimelineComparison& comparison, const DataViews& run
     const std::size_t i = rows.size();
     rows.push_back(
         {html::letter(i) + "<span class=\"name\">" + escaped(comparison.runs[i].label) + "</span>",
-         html::stacked_bar(pieces, "where the time of " + letter_of(i) + " goes"),
+         html::stacked_bar(pieces, "where the time of " + run_letter(i) + " goes"),
          "<b>" + run.cell("/time_s", text_of_time) + "</b>"});
   }
   std::vector<std::pair<std::string, std::string>> colours;
@@ -309,13 +309,13 @@ TimelineComparison compare_timelines(const std::vector<TimelineInput>& inputs,
   TimelineComparison comparison;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     comparison.runs.push_back(
-        timeline_of(letter_of(i), std::move(*traces[i]), rank, comparison.notes));
+        timeline_of(run_letter(i), std::move(*traces[i]), rank, comparison.notes));
     comparison.runs.back().label = inputs[i].label;
   }
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     comparison.runs[scenarios[i]].fits = simulated[i].fits;
     if (!comparison.runs[scenarios[i]].fits)
-      comparison.notes.push_back(letter_of(scenarios[i]) +
+      comparison.notes.push_back(run_letter(scenarios[i]) +
                                  " does not fit in memory: its time is what it would be if it did");
   }
   // The notes depend on the kinds of the runs.
@@ -340,7 +340,7 @@ std::string timeline_comparison_text(const TimelineComparison& comparison, Colou
   const DataViews runs = runs_in(document);
   std::string text;
   for (std::size_t i = 0; i < runs.size(); ++i)
-    text += letter_of(i) + "  " + paint(detail::Tone::headline, comparison.runs[i].label) +
+    text += run_letter(i) + "  " + paint(detail::Tone::headline, comparison.runs[i].label) +
             "\n   " + comparison.runs[i].who + "\n";
   for (std::size_t i = 1; i < runs.size(); ++i) text += pair_text(runs, i);
   text += "\n";

@@ -27,7 +27,7 @@ bool says(const TimelineComparison& comparison, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("a simulated iteration stands beside a real one in the same lines") {
+TEST_CASE("a simulated iteration stands next to a real one in the same lines") {
   const TimelineComparison comparison =
       compared({{"real", sample("trace-1-step.json.gz")}, {"sim", shipped("gpt-8.3b-128xa100")}});
   REQUIRE(comparison.runs.size() == 2);

@@ -44,7 +44,7 @@ struct TraceEvent {
   std::int64_t correlation() const;
 };
 
-/// Fields of a trace beside its events.
+/// Fields of a trace besides its events.
 struct TraceHead {
   std::int64_t rank = -1, world_size = -1;
   std::string generator, job;

@@ -19,8 +19,8 @@ constexpr double seconds_per_year = 365.25 * 24 * 3600;
 /// Beyond some ninety years ticks would overflow where several are added up.
 constexpr double most_seconds = 3e9;
 
-/// A step on fewer replicas keeps its batch: the rest play more microbatches each. Pipeline bubbles and the end of the step
-/// stretch along with them, which is too long by their share.
+/// A step on fewer replicas keeps its batch: the rest run more microbatches each. Pipeline bubbles and the end of the step
+/// grow along with them, which is too long by their share.
 std::vector<Ticks> step_times(const Job& job, const Plan& plan) {
   std::vector<Ticks> times{to_ticks(job.step_time)};
   const int all = plan.parallel.data;
@@ -34,7 +34,7 @@ std::vector<Ticks> step_times(const Job& job, const Plan& plan) {
   return times;
 }
 
-double parts_of(FailingPart part, const Scenario& scenario) {
+double parts_in(FailingPart part, const Scenario& scenario) {
   double gpus = 0, nics = 0;
   for (const NodeType& node : scenario.nodes) {
     gpus += node.gpus;
@@ -235,7 +235,7 @@ Job make_job(const Scenario& scenario, const Report& report, const std::vector<d
   model.spare_nodes = job.block.spare_nodes;
   job.checkpoint = checkpoint_bytes(report.parameters, scenario);
   for (const FailingPart part : enumerators<FailingPart>())
-    model.failures_per_tick[part] = job.block.failures_per_year[part] * parts_of(part, scenario) /
+    model.failures_per_tick[part] = job.block.failures_per_year[part] * parts_in(part, scenario) /
                                     (seconds_per_year * ticks_per_second);
   set_checkpoints(job, scenario);
   refuse_endless(model);

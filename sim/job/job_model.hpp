@@ -113,19 +113,19 @@ inline constexpr std::int64_t most_failures = 100'000;
 /// Checkpoints between which nothing happens are simulated together or one by one; the result is the same.
 enum class QuietPeriods { at_once, one_by_one };
 
-/// Plays draw number `draw` of the job. The same for the same seed and number, whatever else is played.
+/// Simulates draw number `draw` of the job. The same for the same seed and number, whatever other draws are simulated.
 ///
 /// Events: launch, checkpoint (safe at its end, or once it is written), evaluation, failure. Failures come at a constant rate
 /// while the job runs, starts or waits for a checkpoint. A failure undoes all steps since the last safe checkpoint; once it is
 /// known, a spare takes the place of the failed node; without one the job goes on with fewer nodes where it is elastic and has
 /// at least half of its replicas, and waits for the repair where it does not. A repaired node joins at the next checkpoint.
-/// Steps differ as those of `JobModel::noise` do, in their order, from a first one that is drawn; a step that is played again
+/// Steps differ as those of `JobModel::noise` do, in their order, from a first one that is drawn; a step that is repeated
 /// takes as long as before.
 /// InputError for a job that is given up.
-JobDraw play_job(const JobModel& model, std::uint64_t seed, std::uint64_t draw,
-                 QuietPeriods quiet = QuietPeriods::at_once);
+JobDraw simulate_draw(const JobModel& model, std::uint64_t seed, std::uint64_t draw,
+                      QuietPeriods quiet = QuietPeriods::at_once);
 /// The same; nothing for a job that is given up.
-std::optional<JobDraw> play_job_if_it_ends(const JobModel& model, std::uint64_t seed,
-                                           std::uint64_t draw);
+std::optional<JobDraw> simulate_draw_if_it_ends(const JobModel& model, std::uint64_t seed,
+                                                std::uint64_t draw);
 
 }  // namespace windtunnel

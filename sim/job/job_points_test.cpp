@@ -38,7 +38,7 @@ TEST_CASE("the front has the points that no other beats in days and money") {
         std::string::npos);
 }
 
-TEST_CASE("two points are told apart where their distance is more than both errors together") {
+TEST_CASE("two points are distinguished where their distance is more than both errors together") {
   // 90 of 100 cases stay below 0.7791 of what 95 do: 0.7791 · ln 1.1 · sqrt(2) = 0.1050, a factor of 1.1107
   for (const Expense expense : {Expense::days, Expense::cost}) {
     CHECK(!is_order_known(point(10, 10, 1.1), point(11.1, 11.1, 1.1), expense));
@@ -50,13 +50,13 @@ TEST_CASE("two points are told apart where their distance is more than both erro
   CHECK(is_order_known(one, other, Expense::days));
   for (JobPoint* each : {&one, &other}) each->result->days.of_run = each->result->days.of_step;
   CHECK(!is_order_known(one, other, Expense::days));
-  // What costs nothing costs less than anything, and no less than nothing.
+  // A cost of zero is less than any other, and not less than zero.
   CHECK(is_order_known(point(1, 0), point(1, 5), Expense::cost));
   CHECK(!is_order_known(point(1, 0), point(1, 0), Expense::cost));
 }
 
 TEST_CASE(
-    "the steps of points of one stack, model and kind of GPU are told apart by measured pairs") {
+    "the steps of points of one stack, model and kind of GPU are distinguished by measured pairs") {
   // Twenty sets whose pairs are off by 2 %: 1 % apart is not known, 5 % is, where independent steps of 10 % would leave it open.
   auto pairs = std::make_shared<PairErrors>();
   pairs->allowance.base = 0.02;

@@ -40,13 +40,13 @@ struct StepEnds {
 };
 
 /// Nothing where the job does not end.
-std::optional<std::vector<JobDraw>> play_again(const JobModel& model, const JobOptions& options) {
-  std::vector<std::optional<JobDraw>> played(std::min(options.draws, most_draws_again));
-  run_on_threads(played.size(), options.at_once,
-                 [&](std::size_t i) { played[i] = play_job_if_it_ends(model, options.seed, i); },
-                 {});
+std::optional<std::vector<JobDraw>> rerun(const JobModel& model, const JobOptions& options) {
+  std::vector<std::optional<JobDraw>> simulated(std::min(options.draws, most_draws_again));
+  run_on_threads(
+      simulated.size(), options.at_once,
+      [&](std::size_t i) { simulated[i] = simulate_draw_if_it_ends(model, options.seed, i); }, {});
   std::vector<JobDraw> draws;
-  for (const std::optional<JobDraw>& draw : played) {
+  for (const std::optional<JobDraw>& draw : simulated) {
     if (!draw) return std::nullopt;
     draws.push_back(*draw);
   }
@@ -63,10 +63,10 @@ std::vector<JobModel> models_at_ends(const JobResult& result) {
   return models;
 }
 
-StepEnds play_ends(JobResult& result) {
+StepEnds simulate_ends(JobResult& result) {
   std::vector<std::vector<JobDraw>> ends;
   for (const JobModel& model : models_at_ends(result))
-    if (auto draws = play_again(model, result.options)) ends.push_back(std::move(*draws));
+    if (auto draws = rerun(model, result.options)) ends.push_back(std::move(*draws));
   if (ends.size() == 2) return {std::move(ends.front()), std::move(ends.back())};
   if (result.step_interval)
     result.warnings.emplace_back(
@@ -118,7 +118,7 @@ void add_means(JobResult& result) {
 
 void add_figures(JobResult& result) {
   const Job& job = result.job;
-  const StepEnds ends = play_ends(result);
+  const StepEnds ends = simulate_ends(result);
   result.days = figure_by(result, ends, days_of);
   result.failures = spread_of(values_of(
       result.draws, [](const JobDraw& draw) { return static_cast<double>(draw.num_failures()); }));
@@ -153,7 +153,7 @@ std::optional<EnoughSpares> enough_spares(JobModel model, const JobOptions& opti
   constexpr int most_per_node = 8;
   for (; model.spare_nodes <= most_per_node * model.nodes;
        model.spare_nodes = std::max(1, 2 * model.spare_nodes)) {
-    const auto draws = play_again(model, options);
+    const auto draws = rerun(model, options);
     if (!draws) return std::nullopt;
     Ticks total = 0, without_nodes = 0;
     for (const JobDraw& draw : *draws) {
@@ -206,7 +206,7 @@ std::optional<double> mean_seconds(JobModel model, std::int64_t every, std::uint
   model.checkpoint_every = every;
   double sum = 0;
   for (std::size_t i = 0; i < draws; ++i) {
-    const std::optional<JobDraw> draw = play_job_if_it_ends(model, seed, i);
+    const std::optional<JobDraw> draw = simulate_draw_if_it_ends(model, seed, i);
     if (!draw) return {};
     sum += to_seconds(draw->total) / Seconds{1};
   }
@@ -285,19 +285,19 @@ double cost_of(const Job& job, const JobDraw& draw) {
          terabytes * time / hours_per_month * job.block.price->storage_tb_month;
 }
 
-/// While steps are played, GPUs compute, communicate and wait as in the iteration; else they idle, and those of spare nodes
+/// While steps run, GPUs compute, communicate and wait as in the iteration; else they idle, and those of spare nodes
 /// and those that the plan does not use always. Cooling and conversion are the overhead.
 double energy_of(const Job& job, const JobDraw& draw) {
   const JobBlock::Power& power = *job.block.power;
   const double step = gpu_watts(power, job.shares);
-  Ticks playing = 0;
+  Ticks simulating = 0;
   for (const Spent kind :
        {Spent::compute, Spent::noise, Spent::slower, Spent::evaluation, Spent::lost})
-    playing += draw.spent[kind];
+    simulating += draw.spent[kind];
   const double nodes = job.model.nodes + double(job.block.spare_nodes);
   const double spare_gpus = double(job.block.spare_nodes) * job.gpus_per_node;
   const double watt_hours =
-      job.ranks * (hours(playing) * step + hours(draw.total - playing) * power.idle) +
+      job.ranks * (hours(simulating) * step + hours(draw.total - simulating) * power.idle) +
       hours(draw.total) * ((job.gpus - job.ranks + spare_gpus) * power.idle + nodes * power.node);
   return watt_hours * power.overhead / watts_per_megawatt;
 }
@@ -317,16 +317,16 @@ JobResult simulate_job(const Scenario& scenario, const Report& report, const Job
   add_step_evidence(report, result);
   result.draws.resize(options.draws);
   constexpr std::size_t in_a_task = 16;
-  std::size_t played = 0;
+  std::size_t simulated = 0;
   run_on_threads((options.draws + in_a_task - 1) / in_a_task, options.at_once,
                  [&](std::size_t task) {
                    const std::size_t end = std::min(options.draws, (task + 1) * in_a_task);
                    for (std::size_t i = task * in_a_task; i < end; ++i)
-                     result.draws[i] = play_job(result.job.model, options.seed, i);
+                     result.draws[i] = simulate_draw(result.job.model, options.seed, i);
                  },
                  [&](std::size_t) {
-                   played = std::min(options.draws, played + in_a_task);
-                   if (options.on_draws) options.on_draws(played);
+                   simulated = std::min(options.draws, simulated + in_a_task);
+                   if (options.on_draws) options.on_draws(simulated);
                  });
   add_means(result);
   add_figures(result);

@@ -108,7 +108,7 @@ struct JobResult {
   }
 };
 
-/// Plays the job `options.draws` times at the predicted step, and up to 200 of these draws again at each end of the step's
+/// Simulates the job `options.draws` times at the predicted step, and up to 200 of these draws again at each end of the step's
 /// interval, if `report` has one: steps, and what noise adds to them, take as many times as long as that end says; restarts,
 /// checkpoints and evaluations do not. Checkpoints keep their number of steps.
 JobResult simulate_job(const Scenario& scenario, const Report& report, const JobOptions& options);
@@ -127,14 +127,14 @@ std::string job_csv(const JobResult& result);  ///< a row for each draw
 /// Two decimals below ten, one below a hundred, then none and thousands apart.
 std::string amount_text(double amount);
 
-/// One point of a sweep, played as a job.
+/// One point of a sweep, simulated as a job.
 struct JobPoint {
   std::string values;               ///< "nodes 128, platform dgx-h100"
   std::optional<JobResult> result;  ///< none where the point cannot be read; without its draws
   bool fits = true;
   std::string problem;                           ///< why there is no result
-  std::optional<JudgedRun> judged = {};          ///< its step, beside that of others
-  std::shared_ptr<const PairErrors> pairs = {};  ///< by which steps are told apart; may be null
+  std::optional<JudgedRun> judged = {};          ///< its step, compared with that of others
+  std::shared_ptr<const PairErrors> pairs = {};  ///< by which steps are distinguished; may be null
   /// No other point that fits takes fewer days and less money, as predicted. Where jobs have no price, nothing is.
   bool on_front = false;
   bool front_is_sure =

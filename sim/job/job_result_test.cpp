@@ -8,7 +8,7 @@
 namespace windtunnel {
 namespace {
 
-/// Steps of a second, restarts without a cost, one failure in `mtbf`: what Young's formula assumes, as long as a stall is short beside it.
+/// Steps of a second, restarts without a cost, one failure in `mtbf`: what Young's formula assumes, as long as a stall is short compared with it.
 JobModel job_with(Seconds stall, Seconds mtbf) {
   JobModel model;
   model.steps = 60 * 86'400;
@@ -19,7 +19,7 @@ JobModel job_with(Seconds stall, Seconds mtbf) {
   return model;
 }
 
-TEST_CASE("the best interval that is played is within 5 % of Young's and Daly's formulas") {
+TEST_CASE("the best simulated interval is within 5 % of Young's and Daly's formulas") {
   struct Case {
     Seconds stall, mtbf;
   };

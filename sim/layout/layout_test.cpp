@@ -50,7 +50,7 @@ TEST_CASE("groups over several axes hold the ranks of both") {
         std::vector<std::vector<int>>{{0, 2, 4, 6}, {1, 3, 5, 7}});
 }
 
-TEST_CASE("attention and expert layers may fold the ranks of a stage in two ways") {
+TEST_CASE("attention and expert layers may fold the ranks of a stage differently") {
   // 16 ranks on two stages. Attention: tensor 2, context 2, data 2. Experts: expert 4, each expert whole, on two expert data ranks.
   const Layout attention({{tensor, 2}, {context, 2}, {data, 2}, {pipeline, 2}});
   const Layout experts({{expert_tensor, 1}, {expert, 4}, {expert_data, 2}, {pipeline, 2}});

@@ -51,7 +51,7 @@ bool CodecPlan::is_encoded(const StageMessage& message) const {
          is_compressed(*message.compressor, message.whole.size);
 }
 
-CodecParts CodecPlan::parts_of(const StageMessage& message) const {
+CodecParts CodecPlan::codec_parts(const StageMessage& message) const {
   if (!is_encoded(message)) return CodecParts::none;
   return message.compressor->codec->sends_factors() ? CodecParts::two : CodecParts::one;
 }
@@ -92,8 +92,8 @@ CodecParts CodecPlan::expert_parts(StageId stage, const StageCost& cost) const {
 
 CompressedTraffic CodecPlan::traffic_of(StageId stage, const StageCost& cost) const {
   CompressedTraffic traffic;
-  traffic.activations = parts_of(activation_);
-  traffic.gradients = parts_of(gradient_);
+  traffic.activations = codec_parts(activation_);
+  traffic.gradients = codec_parts(gradient_);
   if (compression_.pipeline_forward)
     traffic.activation_encoder = compression_.pipeline_forward->stream;
   if (compression_.pipeline_backward)
@@ -121,11 +121,11 @@ std::vector<Bytes> CodecPlan::message_sizes(const Device& device) const {
 
 /// Cost of a message at one of its ends, with its chunks overlapped with their time on the wire.
 EncodedMessage CodecPlan::over(const StageMessage& message, const CodecStage& stage,
-                               BytesPerSecond way) const {
+                               BytesPerSecond bandwidth) const {
   const EncodedMessage whole = encoded(message, *stage.device);
-  if (!message.compressor || way == BytesPerSecond{0}) return whole;
+  if (!message.compressor || bandwidth == BytesPerSecond{0}) return whole;
   const Bytes size = whole.size() * static_cast<double>(stage.ranks);
-  return in_chunks(whole, message.compressor->chunks, size / way);
+  return in_chunks(whole, message.compressor->chunks, size / bandwidth);
 }
 
 Bytes stage_gradients(const Transformer& model, const Plan& plan, StageId stage,
@@ -142,7 +142,7 @@ Bytes CodecPlan::chunk_gradients(StageId stage, const StageCost& cost, int chunk
                                                             : gradients;
 }
 
-CodecParts CodecPlan::parts_of(const CodecStage& stage, bool of_experts) const {
+CodecParts CodecPlan::codec_parts(const CodecStage& stage, bool of_experts) const {
   return of_experts ? expert_parts(stage.stage, *stage.cost)
                     : gradient_parts(stage.stage, *stage.cost);
 }
@@ -177,7 +177,7 @@ EncodedCollective CodecPlan::reduced(const CodecStage& stage, Reduction of) cons
   const bool at_end = of.chunk == at_the_end, in_factors = at_end || !of.of_experts;
   const int pieces = at_end ? 1 : gradient_buckets(plan_, stage.stage);
   const Bytes payload = *whole / static_cast<double>(pieces);
-  const CodecParts parts = parts_of(stage, of.of_experts);
+  const CodecParts parts = codec_parts(stage, of.of_experts);
   if (parts == CodecParts::none) return {payload, {}, {}, {}, {}};
   const Compressor& compressor = *compression_.data_gradients;
   const Bytes element = element_size(plan_.training.gradient_type);

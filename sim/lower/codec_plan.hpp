@@ -39,7 +39,7 @@ class CodecPlan {
   std::vector<Work> rows(const CodecStage& stage) const;
 
   /// In how many parts the stage's gradients are reduced, or those of its experts.
-  CodecParts parts_of(const CodecStage& stage, bool of_experts) const;
+  CodecParts codec_parts(const CodecStage& stage, bool of_experts) const;
   /// A reduction of a rank's gradients, without a fused embedding: after its last pass, or of one of a chunk's gradient_buckets(). Nothing
   /// where there is no such reduction. Limit: buckets of experts' gradients are not sent as factors.
   EncodedCollective reduced(const CodecStage& stage, Reduction of) const;
@@ -54,13 +54,13 @@ class CodecPlan {
     CodecMessage whole;
   };
   bool is_encoded(const StageMessage& message) const;
-  CodecParts parts_of(const StageMessage& message) const;
+  CodecParts codec_parts(const StageMessage& message) const;
   /// The message with its codec's work; unchanged if it is not compressed.
   EncodedMessage encoded(const StageMessage& message, const Device& device) const;
   CodecParts gradient_parts(StageId stage, const StageCost& cost) const;
   CodecParts expert_parts(StageId stage, const StageCost& cost) const;
   EncodedMessage over(const StageMessage& message, const CodecStage& stage,
-                      BytesPerSecond way) const;
+                      BytesPerSecond bandwidth) const;
   Bytes chunk_gradients(StageId stage, const StageCost& cost, int chunk) const;
   /// Bytes that one rank has to reduce; nothing if there is no such reduction.
   std::optional<Bytes> payload_of(const CodecStage& stage, Reduction of) const;

@@ -84,15 +84,15 @@ Collective CollectiveBuilder::exchange(const std::vector<DeviceId>& members,
   const CollectiveMembers on_nodes = placed(members);
   const NodeType& node = on_nodes.type_of(0);
   const ExchangeTime time = exchange_time(bytes, group, node, in_->platform->fabric);
-  const double played = operation.share * operation.exposed;
-  collective.fixed = time.fixed * played;
-  collective.latency = time.latency * played;
+  const double simulated = operation.share * operation.exposed;
+  collective.fixed = time.fixed * simulated;
+  collective.latency = time.latency * simulated;
   double ranks = 0;
   for (const DeviceId member : members) ranks += device(member).num_gpus();
   collective.payload = operation.payload;
   collective.traffic_bytes = bytes.sent * (ranks * operation.share);
   for (const MemberFlow& flow :
-       exchange_flows(on_nodes, bytes.between_nodes * played, in_->platform->fabric)) {
+       exchange_flows(on_nodes, bytes.between_nodes * simulated, in_->platform->fabric)) {
     const Route route = routes_->between(members[flow.from], members[flow.to]);
     collective.flows.push_back({route.up, route.down, flow.bytes});
   }
@@ -149,7 +149,7 @@ void OperationCollectives::add_groups(StageId stage) {
     add_each(kind, AxisName::data);
   for (const AxisName axis : cut_axes(plan_.parallel)) add_each(GroupKind::axis, axis);
   for (int replica = 0; plan_.nodes_per_tensor_group > 1 && replica < replicas; ++replica)
-    add_over(groups_.parts_of(replica, stage), GroupKind::tensor);
+    add_over(groups_.tensor_group(replica, stage), GroupKind::tensor);
 }
 
 void OperationCollectives::add_exchanges(StageId stage) {
@@ -170,7 +170,7 @@ void OperationCollectives::add_over(const std::vector<DeviceId>& members, GroupK
       for (std::size_t number = 0; number < pass.size(); ++number) {
         const Label label = pass[number].label;
         if (group_of(label) != kind || (kind == GroupKind::axis && pass[number].axis != axis) ||
-            !is_played_on_network(label, plan_.nodes_per_tensor_group > 1))
+            !is_simulated_on_network(label, plan_.nodes_per_tensor_group > 1))
           continue;
         Collective collective = made_of(members, pass[number]);
         if (kind == GroupKind::experts && draws_.vary())
@@ -298,7 +298,7 @@ void PlanCollectives::add_parameter_gather(const std::vector<DeviceId>& members)
 void PlanCollectives::add_reduction(const std::vector<DeviceId>& members, const CodecStage& codec,
                                     Reduction of) {
   const EncodedCollective encoded = codecs_.reduced(codec, of);
-  const bool two_parts = codecs_.parts_of(codec, of.of_experts) == CodecParts::two;
+  const bool two_parts = codecs_.codec_parts(codec, of.of_experts) == CodecParts::two;
   const RingKind work =
       plan_.scatters_gradients() && !two_parts ? RingKind::reduce_scatter : RingKind::all_reduce;
   // Ranks of a member that hold the same gradients.

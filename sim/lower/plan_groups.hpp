@@ -42,7 +42,7 @@ class PlanGroups {
   }
 
   /// The nodes' parts of a tensor group.
-  std::vector<DeviceId> parts_of(int replica, StageId stage) const {
+  std::vector<DeviceId> tensor_group(int replica, StageId stage) const {
     return devices_of({replica, 1, 1}, {stage}, all_parts);
   }
 

@@ -28,12 +28,12 @@ class ProgramBuilder {
                Network(*in.platform, in.plan->num_nodes),
                {},
                in.plan->compression,
-               plays_operations(in),
+               simulates_operations(in),
                {}},
         routes_(plan_, built_.network),
         collectives_(in_, routes_),
         draws_(in_),
-        costs_(in_, built_.plays_operations, codecs_, draws_, built_.network, built_.programs) {}
+        costs_(in_, built_.by_operation, codecs_, draws_, built_.network, built_.programs) {}
 
   BuiltPrograms build() {
     const WorkNoteScope building("building the programs");
@@ -41,8 +41,7 @@ class ProgramBuilder {
     add_stage_programs();
     for (std::size_t i = 0; i < plan_.devices.size(); ++i) add_device(DeviceId{i});
     add_message_sizes();
-    if (built_.plays_operations)
-      OperationCollectives(in_, collectives_, costs_, draws_, built_).add();
+    if (built_.by_operation) OperationCollectives(in_, collectives_, costs_, draws_, built_).add();
     PlanCollectives whole(in_, codecs_, collectives_, costs_, built_);
     whole.add_gradient_reductions();
     whole.add_expert_reductions();
@@ -51,12 +50,12 @@ class ProgramBuilder {
   }
 
  private:
-  /// The programs themselves, and the state in which they are played.
+  /// The programs themselves, and the state in which they are simulated.
   void expect_memory() {
     // Resident memory of two runs, 1,024 and 4,096 microbatches of gpt-39b-512xa100: by layer, 79 to 102 B an operation.
     constexpr double bytes_of_pass = 170, bytes_of_operation = 90;
     double events = bytes_of_pass + (draws_.vary() ? drawn_bytes_of_pass() : 0);
-    if (built_.plays_operations) {
+    if (built_.by_operation) {
       const ChunkOperations& chunk =
           *costs_.of(plan_.devices.front()).cost->chunks.front().operations;
       for (const Direction direction : directions()) {
@@ -77,7 +76,7 @@ class ProgramBuilder {
     constexpr double rows_of_pass = 7;        // DrawnRowWriter: with two halves and blocks
     constexpr double varying_operations = 3;  // of a layer: experts forward, again and backward
     const double groups = plan_.parallel.replicas() / replicas_of_experts(plan_.parallel);
-    const double layers = built_.plays_operations ? plan_.most_chunk_layers(StageId{0}) : 0;
+    const double layers = built_.by_operation ? plan_.most_chunk_layers(StageId{0}) : 0;
     return sizeof(Work) * (rows_of_pass + varying_operations * layers) * groups;
   }
 
@@ -105,7 +104,7 @@ class ProgramBuilder {
       const StageCost& cost = *costs_.of(device(plan_.device(0, stage, 0))).cost;
       shape.compressed = codecs_.traffic_of(stage, cost);
       shape.end = cost.end;
-      if (built_.plays_operations) shape.operations = operations_of(cost);
+      if (built_.by_operation) shape.operations = operations_of(cost);
       for (const ChunkCost& chunk : cost.chunks) shape.reductions.push_back(chunk.reductions);
       shape.gradient_buckets = gradient_buckets(plan_, stage);
       set().programs.push_back(make_pipeline_program(shape, schedule_order(plan_, stage), stage));
@@ -173,9 +172,8 @@ bool shares_nics_evenly(const NodeType& node, const Plan& plan) {
 
 /// Placement on nodes of the groups that group_of(replica) returns.
 struct OnNodes {
-  bool leave = false;  ///< one is on several
-  bool uneven =
-      false;  ///< one is on several with unlike parts, or some of its members hear from their own node and some from another
+  bool leave = false;   ///< one is on several
+  bool uneven = false;  ///< one with unlike parts, or with members that hear from different nodes
 };
 
 template <class GroupOf>
@@ -208,7 +206,7 @@ OnNodes on_nodes(const Plan& plan, const GroupOf& group_of) {
 
 }  // namespace
 
-bool plays_operations(const BuildInputs& inputs) {
+bool simulates_operations(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
   if (inputs.detail == Detail::layer || plan.nodes_per_tensor_group > 1) return true;
   const Parallel& parallel = plan.parallel;
@@ -242,15 +240,16 @@ BuiltPrograms build_programs(const BuildInputs& inputs) {
   return built;
 }
 
-Played play(const BuiltPrograms& built, MakeEngine make_engine, PlayListener* listener) {
+EngineResult simulate_programs(const BuiltPrograms& built, MakeEngine make_engine,
+                               SimulationListener* listener) {
   const WorkNoteScope simulating("simulating", "activities");
-  const std::unique_ptr<Engine> engine = make_engine(built.network_to_play());
-  if (!built.collapsed) return play(built.programs, *engine, listener);
+  const std::unique_ptr<Engine> engine = make_engine(built.simulated_network());
+  if (!built.collapsed) return simulate_programs(built.programs, *engine, listener);
   try {
-    return play(*built.collapsed, *engine, listener);
+    return simulate_programs(*built.collapsed, *engine, listener);
   } catch (const DeadlockError&) {
     // The wait relation does not depend on times, so report it for all devices.
-    play(built.programs, *make_heap_engine(built.network));
+    simulate_programs(built.programs, *make_heap_engine(built.network));
     throw;
   }
 }

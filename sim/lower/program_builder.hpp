@@ -37,14 +37,14 @@ struct BuiltPrograms {
   Network network;  ///< the links its messages and collectives share
   DeviceCosts cost_of_device;
   Compression compression;                     ///< the plan's, with its automatic stages chosen
-  bool plays_operations = false;               ///< passes are played operation by operation
-  std::optional<CollapsedPrograms> collapsed;  ///< what to play instead, where asked for and exact
+  bool by_operation = false;                   ///< each pass is simulated operation by operation
+  std::optional<CollapsedPrograms> collapsed;  ///< simulated instead, where asked for and exact
 
-  const ProgramSet& programs_to_play() const { return collapsed ? collapsed->programs : programs; }
-  const Network& network_to_play() const { return collapsed ? collapsed->network : network; }
-  /// The device that is played for this one.
-  DeviceId played_as(DeviceId device) const {
-    return collapsed ? collapsed->played_as[device.index()] : device;
+  const ProgramSet& simulated_set() const { return collapsed ? collapsed->programs : programs; }
+  const Network& simulated_network() const { return collapsed ? collapsed->network : network; }
+  /// The device that is simulated on behalf of this one.
+  DeviceId simulated_as(DeviceId device) const {
+    return collapsed ? collapsed->simulated_as[device.index()] : device;
   }
 };
 
@@ -75,7 +75,7 @@ struct BuildInputs {
 /// True if passes are simulated operation by operation: if the detail is asked for; if tensor groups cross nodes; and if a single duration per
 /// pass would hide how gathers and scatters (ZeRO 3), or exchanges of tokens or of parts of sequences across nodes, share links with each
 /// other or with messages, differ between nodes, or have groups that are unevenly placed on nodes.
-bool plays_operations(const BuildInputs& inputs);
+bool simulates_operations(const BuildInputs& inputs);
 
 /// Turns the plan into one program a stage, work tables, message channels over the network, and
 /// collectives:
@@ -84,11 +84,12 @@ bool plays_operations(const BuildInputs& inputs);
 ///    replicas of each node (NCCL's channels leave a node through all its NICs); in-node edges are
 ///    a number.
 ///  - embedding synchronisation: first with last stage of each replica, two ranks a tensor shard.
-///  - where plays_operations(): each tensor collective of groups across nodes as flows between neighbouring nodes of the group, and each
+///  - where simulates_operations(): each tensor collective of groups across nodes as flows between neighbouring nodes of the group, and each
 ///  gather and scatter of a layer (ZeRO 3) as a ring through the replicas.
 BuiltPrograms build_programs(const BuildInputs& inputs);
 
-/// Plays what was built, and says what came out for all devices. The listener hears of those that are played.
-Played play(const BuiltPrograms& built, MakeEngine make_engine, PlayListener* listener = nullptr);
+/// Simulates the built programs, and returns the result for all devices. The listener hears of those that are simulated.
+EngineResult simulate_programs(const BuiltPrograms& built, MakeEngine make_engine,
+                               SimulationListener* listener = nullptr);
 
 }  // namespace windtunnel

@@ -92,20 +92,20 @@ class StageSearch {
 
   const End& end_of(const Stages& stages) {
     const auto [found, is_new] = ends_.try_emplace(stages);
-    if (is_new) found->second = play(stages);
+    if (is_new) found->second = simulate(stages);
     return found->second;
   }
 
-  End play(const Stages& stages) const {
+  End simulate(const Stages& stages) const {
     Plan plan = *inputs_.plan;
     plan.compression = with(stages);
     BuildInputs tried = inputs_;
     tried.plan = &plan;
-    const Played played = windtunnel::play(build_programs(tried), make_heap_engine);
-    End end{played.end, std::vector<Seconds>(num_stages_)};
+    const EngineResult result = simulate_programs(build_programs(tried), make_heap_engine);
+    End end{result.end, std::vector<Seconds>(num_stages_)};
     for (std::size_t device = 0; device < plan.devices.size(); ++device) {
       Seconds& last = end.stages[plan.devices[device].stage.index()];
-      last = std::max(last, played.device_end[device]);
+      last = std::max(last, result.device_end[device]);
     }
     return end;
   }

@@ -86,7 +86,7 @@ const StageCostTable::Entry& StageCostTable::with_draws(const PlanDevice& d, con
   const auto [found, is_new] = drawn_.try_emplace({&known, d.stage, first}, known);
   if (is_new) {
     write_rows(d, found->second);
-    DrawnRowWriter(*plan_, plays_operations_, *draws_, *set_)
+    DrawnRowWriter(*plan_, by_operation_, *draws_, *set_)
         .write(d, *known.cost, found->second.work_base);
   }
   return found->second;
@@ -107,15 +107,15 @@ void StageCostTable::write_rows(const PlanDevice& d, Entry& entry) {
     work.insert(work.end(), rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end());
   };
   append(work_table(*entry.cost, *plan_, gradient_buckets(*plan_, d.stage)), 0);
-  if (reduces_beside_passes()) slow_down_beside_reductions(d, entry);
+  if (overlaps_reductions()) slow_down_under_reductions(d, entry);
   append(codecs_->rows(codec_stage(d, *entry.cost)), 0);
-  if (plays_operations_)
+  if (by_operation_)
     append(operation_rows(operations_of(*entry.cost),
                           directions_of(plan_->parallel.schedule->splits_backward)),
            work.size() - entry.work_base);
 }
 
-void StageCostTable::slow_down_beside_reductions(const PlanDevice& d, const Entry& entry) {
+void StageCostTable::slow_down_under_reductions(const PlanDevice& d, const Entry& entry) {
   const double pieces = gradient_buckets(*plan_, d.stage);
   const CodecStage codec = codec_stage(d, *entry.cost);
   for (std::size_t chunk = 0; chunk < entry.cost->chunks.size(); ++chunk) {
@@ -134,8 +134,8 @@ void StageCostTable::slow_down_beside_reductions(const PlanDevice& d, const Entr
       return set_->work[entry.work_base + row_of(which, number)];
     };
     const Seconds kernels = row(ChunkRow::last_piece).parts[Part::compute];
-    row(ChunkRow::beside_reduction) =
-        work_of(taken_beside(reduced, kernels, entry.cost->taken_by_collectives), Part::compute);
+    row(ChunkRow::reduction_slowdown) = work_of(
+        overlap_slowdown(reduced, kernels, entry.cost->taken_by_collectives), Part::compute);
   }
 }
 
@@ -277,8 +277,8 @@ Work work_of(const PassOperations& pass, const PlacedOperation& placed, double f
 }
 
 std::vector<Work> operation_rows(const StageOperations& chunks,
-                                 const std::vector<Direction>& played) {
-  const OperationPlaces places(chunks, played);
+                                 const std::vector<Direction>& directions) {
+  const OperationPlaces places(chunks, directions);
   if (places.num_rows() > OperationPlaces::most_rows)
     throw UnsupportedError(
         {{{},
@@ -287,7 +287,7 @@ std::vector<Work> operation_rows(const StageOperations& chunks,
           "use a smaller virtual_pipeline, or --detail pass"}});
   std::vector<Work> rows(places.num_rows());
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
-    for (const Direction direction : played) {
+    for (const Direction direction : directions) {
       const PassOperations& pass = chunks[chunk]->at(direction);
       for (const PlacedOperation& placed : place_operations(pass).operations)
         rows[places.row(static_cast<int>(chunk), direction, placed)] = work_of(pass, placed);
@@ -314,7 +314,7 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int bucket
     for (const PassCost* pass : {&chunk.overlapped_forward, &chunk.overlapped_input_gradient,
                                  &chunk.overlapped_weight_gradient})
       rows.push_back(work_of(*pass));
-    rows.emplace_back();  // beside_reduction
+    rows.emplace_back();  // reduction_slowdown
   }
   rows.resize(rows.size() + num_kernel_rows);
   for (const Operation& operation : cost.end) {
@@ -362,7 +362,7 @@ void DrawnRowWriter::write(const PlanDevice& device, const StageCost& cost,
   const std::vector<Fullness> fullness = fullness_of(device);
   write_passes(device.stage, cost, fullness);
   if (overlaps_passes(plan_)) write_blocks(device.stage, cost, fullness);
-  if (plays_operations_) write_operations(cost, fullness);
+  if (by_operation_) write_operations(cost, fullness);
 }
 
 std::vector<DrawnRowWriter::Fullness> DrawnRowWriter::fullness_of(const PlanDevice& device) const {
@@ -464,7 +464,7 @@ void DrawnRowWriter::write_operations(const StageCost& cost,
       for (const PlacedOperation& placed : place_operations(pass).operations) {
         const Operation& operation = pass[placed.number];
         if (!varies(operation) ||
-            is_played_on_network(operation.label, plan_.nodes_per_tensor_group > 1))
+            is_simulated_on_network(operation.label, plan_.nodes_per_tensor_group > 1))
           continue;
         const Fullness& of_chunk = fullness[chunk_of(operation, chunk)];
         const std::uint32_t first = add_rows(places.row(static_cast<int>(chunk), direction, placed),

@@ -23,10 +23,10 @@ namespace windtunnel {
 class StageCostTable {
  public:
   /// Rows are written to `set`, routes asked for of `network`; all must outlive the table.
-  StageCostTable(const BuildInputs& in, bool plays_operations, const CodecPlan& codecs,
+  StageCostTable(const BuildInputs& in, bool by_operation, const CodecPlan& codecs,
                  const TokenDraws& draws, Network& network, ProgramSet& set)
       : in_(&in),
-        plays_operations_(plays_operations),
+        by_operation_(by_operation),
         plan_(in.plan),
         codecs_(&codecs),
         draws_(&draws),
@@ -61,12 +61,12 @@ class StageCostTable {
   bool gathers_layers() const {
     return plan_->parallel.replicas() > 1 && plan_->parallel.gathers_in_passes();
   }
-  /// True if passes reduce gradients beside their kernels.
-  bool reduces_beside_passes() const {
+  /// True if passes reduce gradients during their kernels.
+  bool overlaps_reductions() const {
     return plan_->parallel.overlap_gradient_reduce && reduces_by_chunk(*plan_);
   }
   /// True if kernels overlap with collectives of the replicas, so that the cost depends on the replicas' placement.
-  bool meets_replicas() const { return gathers_layers() || reduces_beside_passes(); }
+  bool meets_replicas() const { return gathers_layers() || overlaps_reductions(); }
   /// True if messages are encoded in chunks, so that the cost depends on their route.
   bool sends_in_chunks() const;
   /// The device's group of this kind, as the first rank of its stage and part of the tensor group sees it.
@@ -83,11 +83,11 @@ class StageCostTable {
   std::vector<ChunkRole> roles_of(StageId stage) const;
   void write_rows(const PlanDevice& device, Entry& entry);
   /// Writes what a piece of a pass takes longer while the bucket before it is reduced. Limit: passes behind the one that reduces, which run
-  /// beside its last buckets, are not slowed down.
-  void slow_down_beside_reductions(const PlanDevice& device, const Entry& entry);
+  /// during its last buckets, are not slowed down.
+  void slow_down_under_reductions(const PlanDevice& device, const Entry& entry);
 
   const BuildInputs* in_;
-  bool plays_operations_;
+  bool by_operation_;
   const Plan* plan_;
   const CodecPlan* codecs_;
   const TokenDraws* draws_;
@@ -118,7 +118,7 @@ std::vector<Work> work_table(const StageCost& cost, const Plan& plan, int bucket
 
 /// A table as long as OperationPlaces says, with the rows of all operations of a stage's passes in their places.
 std::vector<Work> operation_rows(const StageOperations& chunks,
-                                 const std::vector<Direction>& played);
+                                 const std::vector<Direction>& directions);
 
 /// The row of a pass that does this.
 Work work_of(const PassTimes& times);
@@ -137,8 +137,8 @@ std::size_t chunk_of(const Operation& operation, std::size_t ahead);
 class DrawnRowWriter {
  public:
   /// All must outlive it.
-  DrawnRowWriter(const Plan& plan, bool plays_operations, const TokenDraws& draws, ProgramSet& set)
-      : plays_operations_(plays_operations), plan_(plan), draws_(draws), set_(set) {}
+  DrawnRowWriter(const Plan& plan, bool by_operation, const TokenDraws& draws, ProgramSet& set)
+      : by_operation_(by_operation), plan_(plan), draws_(draws), set_(set) {}
 
   /// For a device whose work table begins at `work_base` and holds the mean draw.
   void write(const PlanDevice& device, const StageCost& cost, std::uint32_t work_base);
@@ -153,7 +153,7 @@ class DrawnRowWriter {
   /// Room for rows that stand for this one, one of each microbatch of so many layers; where they begin.
   std::uint32_t add_rows(std::uint16_t row, std::size_t layers);
 
-  bool plays_operations_;
+  bool by_operation_;
   const Plan& plan_;
   const TokenDraws& draws_;
   ProgramSet& set_;

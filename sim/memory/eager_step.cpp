@@ -31,8 +31,8 @@ struct Sizes {
   std::int64_t queries;   ///< of this rank's heads
   std::int64_t keys;      ///< or values
   std::int64_t inner;     ///< of the MLP
-  std::int64_t norm;      ///< a norm keeps, beside its input
-  std::int64_t softmax;   ///< attention keeps, beside its output
+  std::int64_t norm;      ///< a norm keeps, besides its input
+  std::int64_t softmax;   ///< attention keeps, besides its output
   std::int64_t logits;    ///< 16 bits each
   std::int64_t qkv_weights, output_weights, gate_and_up_weights, down_weights, norm_weights,
       edge_weights;
@@ -72,7 +72,7 @@ struct PassBlocks {
   BlockId output, head_input, head_norm_statistics, exponentials;
 };
 
-/// Plays the requests of LlamaDecoderLayer and Embedding in nanotron/models/llama.py, of _ColumnLinearAsyncCommunication,
+/// Simulates the requests of LlamaDecoderLayer and Embedding in nanotron/models/llama.py, of _ColumnLinearAsyncCommunication,
 /// _RowLinearAsyncCommunication and _ShardedCrossEntropy in nanotron/parallel/tensor_parallel/functional.py, of FP32GradientAccumulator in
 /// nanotron/optim/gradient_accumulator.py and of the pipeline engines in nanotron/parallel/pipeline_parallel/engine.py, nanotron 0.4 at
 /// 2cde8f6, and of their backward passes as PyTorch's autograd runs them. Left out are tensors of a few bytes a token.
@@ -84,7 +84,7 @@ class EagerStep {
         states_(state_bytes(stage.plan.training, stage.software)),
         allocator_(whole(stage.capacity.value()), lead(stage)) {}
 
-  EagerReserved play() {
+  EagerReserved run() {
     take_states();
     passes();
     optimizer_step(true);
@@ -187,9 +187,9 @@ class EagerStep {
 
   /// The first microbatches, until one more has taken the place of the first to end: later ones find the same blocks.
   void passes() {
-    const int held = stage_.in_flight, played = std::min(stage_.plan.microbatches, held + 1);
+    const int held = stage_.in_flight, simulated = std::min(stage_.plan.microbatches, held + 1);
     std::deque<PassBlocks> live;
-    for (int i = 0; i < played; ++i) {
+    for (int i = 0; i < simulated; ++i) {
       live.push_back(forward());
       if (static_cast<int>(live.size()) < held) continue;
       backward(live.front());
@@ -448,6 +448,6 @@ bool knows_allocations(const EagerStage& stage) {
   return stage.software.waiting_collectives > 0 && is_plain && is_kept && has_loss && is_split;
 }
 
-EagerReserved reserved_by_eager_step(const EagerStage& stage) { return EagerStep(stage).play(); }
+EagerReserved reserved_by_eager_step(const EagerStage& stage) { return EagerStep(stage).run(); }
 
 }  // namespace windtunnel

@@ -23,7 +23,7 @@ struct EagerStage {
 /// profile), of dense layers with flash attention and a gated MLP, each recomputed whole or not at all, without codecs, and with backward passes in one piece.
 bool knows_allocations(const EagerStage& stage);
 
-/// The most that PyTorch's allocator reserves: two steps are played request by request (docs/memory.md, section 10), as the optimizer's
+/// The most that PyTorch's allocator reserves: two steps are simulated request by request (docs/memory.md, section 10), as the optimizer's
 /// moments are allocated at the end of the first one.
 struct EagerReserved {
   Bytes most{};

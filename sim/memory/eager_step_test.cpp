@@ -92,7 +92,7 @@ TEST_CASE("each microbatch in flight costs what it keeps") {
   }
 }
 
-TEST_CASE("the account plays the steps that are known") {
+TEST_CASE("the account simulates the steps that are known") {
   fixtures::World world = eager_world(2, 1, 1);
   ChunkRole whole{.layers = 4, .first = true, .last = true};
   SUBCASE("with sequence parallelism") {}
@@ -151,7 +151,7 @@ TEST_CASE("a correction is the same as a device that is smaller by its factor") 
       const StageMemory corrected = account_stage(inputs, StageId{0});
       CAPTURE(percent);
       CHECK(corrected.verdict == smaller.verdict);
-      CHECK(corrected.is_played == smaller.is_played);
+      CHECK(corrected.is_simulated == smaller.is_simulated);
       CHECK(corrected.reserved / smaller.reserved == doctest::Approx(factor));
     }
   }

@@ -20,7 +20,7 @@ enum class HeldKind : std::uint8_t {
   frozen_weights,  ///< that are not trained
   cast_weights,    ///< casts of weights that products read in a quantised format
   gradients,
-  pass_gradients,   ///< that last as long as one backward pass, beside their sums
+  pass_gradients,   ///< that last as long as one backward pass, in addition to their sums
   buckets,          ///< of gradients, to be exchanged
   stale_gradients,  ///< of the last step (docs/memory.md, section 2)
   master,           ///< optimizer: the fp32 copy of the weights

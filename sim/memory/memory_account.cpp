@@ -96,7 +96,7 @@ const ChunkOperations& operations_of(const MemoryInputs& inputs, const ChunkRole
   return *inputs.known_roles.back().operations;
 }
 
-/// Counts the casts of linear weights for products in a quantised format, which a stack keeps beside the bf16 weights, or as the only
+/// Counts the casts of linear weights for products in a quantised format, which a stack keeps in addition to the bf16 weights, or as the only
 /// weights. ZeRO 3 has them of the layer that computes only, which is not counted [assumed].
 void add_cast_weights(std::vector<HeldTensor>& tensors, const Transformer& model,
                       const Stage& stage, const Device& device) {
@@ -266,7 +266,7 @@ void add_backward(std::vector<HeldTensor>& tensors, const Stage& stage) {
 }
 
 /// Verdict and total (docs/memory.md, sections 3 and 5):
-///   fits  = phi * allocated + context <= usable, and so does what is reserved where it is played;   at risk = (1 + scatter) reserved + context > usable, while it fits
+///   fits  = phi * allocated + context <= usable, and so does what is reserved where the allocator is simulated;   at risk = (1 + scatter) reserved + context > usable, while it fits
 ///   total = reserved + context, cut at what is usable (the allocator then frees its cache), but never below what is required
 void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device) {
   const SoftwareProfile& software = *inputs.software;
@@ -275,7 +275,7 @@ void judge(StageMemory& memory, const MemoryInputs& inputs, const Device& device
   memory.usable = device.usable_memory;
   memory.required = software.fragmentation * memory.allocated + memory.context;
   const Bytes wanted = memory.reserved + memory.context;
-  if (memory.is_played && wanted > memory.usable)
+  if (memory.is_simulated && wanted > memory.usable)
     memory.required = std::max(memory.required, wanted);
   memory.total = std::min(wanted, std::max(memory.usable, memory.required));
   const bool is_trained = inputs.correction != nullptr && inputs.correction->is_better();
@@ -503,10 +503,10 @@ void reserve(StageMemory& memory, const MemoryInputs& inputs, const Stage& stage
       capacity / factor};
   const bool may_fit = software.fragmentation * memory.allocated <= capacity;
   if (may_fit && knows_allocations(eager)) {
-    const EagerReserved played = reserved_by_eager_step(eager);
-    memory.reserved = std::max(played.most * factor, memory.allocated);
-    memory.reserved_in_step = played.in_step * factor;
-    memory.is_played = true;
+    const EagerReserved simulated = reserved_by_eager_step(eager);
+    memory.reserved = std::max(simulated.most * factor, memory.allocated);
+    memory.reserved_in_step = simulated.in_step * factor;
+    memory.is_simulated = true;
     return;
   }
   memory.reserved = memory.reserved_in_step = memory.pool * software.allocator_slack;

@@ -53,9 +53,9 @@ struct StageMemory {
   Bytes reserved_in_step{};
   /// True if the allocator was simulated, which returns its cache before it reserves more than the device has: memory reserved beyond that
   /// is memory that the step cannot do without.
-  bool is_played = false;
+  bool is_simulated = false;
   Bytes context{};
-  /// phi * allocated + context, or what is played if that is too much: what the verdict compares with `usable`
+  /// phi * allocated + context, or the simulated peak if that is too much: what the verdict compares with `usable`
   Bytes required{};
   Bytes total{};   ///< what nvidia-smi shows
   Bytes usable{};  ///< what the device has for the allocator and context

@@ -388,7 +388,7 @@ TEST_CASE("a fully sharded stack holds the unit that computes, the next, and gra
   SUBCASE("a stack that copies parameters out of what it gathered has blocks for both") {
     const StageMemory copied = first_stage(sharded_world(ShardedParameters::each, 2));
     CHECK(copied.allocated == stage.allocated);
-    // In the stream of the gathers: embedding and head, and beside them one layer.
+    // In the stream of the gathers: embedding and head, and besides them one layer.
     CHECK(copied.reserved.value() == doctest::Approx(end + 2 * edges + 2 * layer).epsilon(1e-12));
   }
   SUBCASE("no layer is gathered ahead where none is asked for, or none is left") {
@@ -460,7 +460,7 @@ TEST_CASE("gradients of a backward pass take the place of the activations that i
     return std::pair{Bytes{}, stage.activation_per_microbatch};
   };
   CHECK(held().first == Bytes{2 * first_stage(world).parameters} - held().second);
-  // Of 512 samples' tokens the activations are more than the gradients.
+  // The activations of 512 samples' tokens are more than the gradients.
   world.plan.training.micro_batch = 512;
   world.plan.training.global_batch = 512 * 4;
   CHECK(held().first == Bytes{});
@@ -537,7 +537,8 @@ TEST_CASE("stacks cost the bytes per parameter of docs/memory.md") {
   check(state_bytes(training, megatron_deepspeed_2022()), 20, 0);  // F before sharding: 8 + 12
 }
 
-TEST_CASE("gradients of a pass beside their sums are there in a layer's backward pass alone") {
+TEST_CASE(
+    "gradients of a pass in addition to their sums are there in a layer's backward pass alone") {
   SoftwareProfile software = contiguous_half_gradients();
   software.states_fp16.pass_gradients = 2;
   software.states_fp16.gradients_freed_each_step = false;

@@ -137,7 +137,7 @@ void add_moments(const Plan& plan, std::vector<Change>& changes) {
   changed.first_moment = changed.second_moment = MomentType::bf16;
 }
 
-/// The share of `held` that has to go to make room for what is missing, in whole tenths, beside the share that is gone already.
+/// The share of `held` that has to go to make room for what is missing, in whole tenths, in addition to the share that is gone already.
 double share_to_go(const StageMemory& worst, const SoftwareProfile& software, Bytes held,
                    double gone) {
   constexpr double tenths = 10;

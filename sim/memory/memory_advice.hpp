@@ -19,7 +19,7 @@ using AccountOfChoice = std::function<std::optional<MemoryAccount>(const PlanCho
 std::string memory_advice(const MemoryInputs& inputs, const MemoryAccount& account,
                           const AccountOfChoice& account_of);
 
-/// account_stage() without what the allocator reserves, for whoever reads only what is required and whether it fits: playing the allocator
+/// account_stage() without what the allocator reserves, for whoever reads only what is required and whether it fits: simulating the allocator
 /// takes longer than the account.
 StageMemory account_required(const MemoryInputs& inputs, StageId stage);
 

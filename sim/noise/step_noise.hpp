@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "plan/plan.hpp"
 #include "platform/network.hpp"
 #include "platform/platform.hpp"
@@ -81,7 +81,7 @@ class StepNoise {
   std::vector<double> all_, gpu_, node_;
 };
 
-/// One step's noise, as the player asks for it.
+/// One step's noise, as simulate_programs() asks for it.
 class StepDisturbance final : public Disturbance {
  public:
   StepDisturbance(const StepNoise& noise, const StepFactors& factors, std::uint32_t step);

@@ -42,7 +42,7 @@ TEST_CASE("where launches may bind, slower and faster kernels move what waits fo
   work.floor = {.launch = Seconds{10}, .sharpness = 4};
   for (const double factor : {0.1, 0.5, 0.9, 1.1, 2.0, 10.0})
     CHECK(slower(work, factor) == doctest::Approx(floor(8 * factor + 2)).epsilon(1e-12));
-  // As an operation of its own, beside which the kernels run.
+  // As an operation of its own, during which the kernels run.
   Work wait = work_of(0, 0, floor(10) - 10);
   wait.floor = {.launch = Seconds{10},
                 .elsewhere = Seconds{10},
@@ -51,7 +51,7 @@ TEST_CASE("where launches may bind, slower and faster kernels move what waits fo
   CHECK(slower(wait, 2) == doctest::Approx(floor(18) - 18).epsilon(1e-9));
 }
 
-/// Two stages on one node, whose passes take about as long as their launches; no collective runs beside kernels.
+/// Two stages on one node, whose passes take about as long as their launches; no collective overlaps with kernels.
 const char* const bound_by_launches = R"({
   "model": {"layers": 4, "hidden": 1024, "heads": 16, "sequence": 1024, "vocab": 32000},
   "platform": "selene-a100", "nodes": 1, "software": "megatron-lm-2020",
@@ -68,7 +68,7 @@ Seconds end_of(const Scenario& scenario, double kernels, Detail detail) {
                                               detail,
                                               {}});
   UniformDisturbance disturbance(1, kernels);
-  return play(built.programs, *make_native_engine(built.network), disturbance).end;
+  return simulate_programs(built.programs, *make_native_engine(built.network), disturbance).end;
 }
 
 TEST_CASE("a factor on kernels is what a device with all their times scaled gives") {

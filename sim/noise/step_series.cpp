@@ -13,7 +13,7 @@
 #include "core/contracts.hpp"
 #include "core/memory_left.hpp"
 #include "core/quantile.hpp"
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "lower/program_builder.hpp"
 #include "noise/step_noise.hpp"
 #include "report/explanation.hpp"
@@ -40,18 +40,18 @@ double lag1_correlation(const std::vector<Seconds>& times, Seconds mean) {
   return variance > 0 ? covariance / variance : 0;
 }
 
-/// Steps whose factors are known before they are played at the same time.
+/// Steps whose factors are known before they are simulated at the same time.
 constexpr std::size_t window = 64;
 
 /// With one replica for all, where the step is the same for all.
-std::optional<Seconds> play_uniform_step(const BuiltPrograms& built, const NoiseBlock& block,
-                                         const StepFactors& factors, Seconds first_stall) {
+std::optional<Seconds> simulate_uniform_step(const BuiltPrograms& built, const NoiseBlock& block,
+                                             const StepFactors& factors, Seconds first_stall) {
   if (!built.collapsed) return std::nullopt;
   auto disturbance = uniform_disturbance(block, factors);
   if (!disturbance) return std::nullopt;
-  const CollapsedPrograms& collapsed = *built.collapsed;
+  const CollapsedPrograms& one = *built.collapsed;
   const Seconds end =
-      play(collapsed.programs, *make_native_engine(collapsed.network), *disturbance).end;
+      simulate_programs(one.programs, *make_native_engine(one.network), *disturbance).end;
   return end <= first_stall ? std::optional(end) : std::nullopt;
 }
 
@@ -75,48 +75,48 @@ BuiltPrograms build(const Scenario& scenario, const NoiseBlock& noise, const Ste
                          {Tokens::Draws::by_seed, scenario.seed}});
 }
 
-/// Plays the steps of a scenario with noise; its programs are built once. Refers to the scenario.
-class StepPlayer {
+/// Simulates the steps of a scenario with noise; its programs are built once. Refers to the scenario.
+class StepSimulator {
  public:
-  StepPlayer(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options)
+  StepSimulator(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options)
       : options_(options),
         built_(build(scenario, noise, options)),
-        without_noise_(play(built_, make_native_engine).end),
+        without_noise_(simulate_programs(built_, make_native_engine).end),
         noise_(noise, options.seed, scenario.plan, scenario.nodes, without_noise_) {}
 
   const BuiltPrograms& built() const { return built_; }
   Seconds without_noise() const { return without_noise_; }
 
-  /// Calls `play` for every step, on the threads that the options allow.
-  void for_each_step(const std::function<void(std::size_t, const StepFactors&)>& play) const {
+  /// Calls `run_step` for every step, on the threads that the options allow.
+  void for_each_step(const std::function<void(std::size_t, const StepFactors&)>& run_step) const {
     StepNoise noise = noise_;
     for (std::size_t first = 0; first < options_.steps; first += window) {
       const std::size_t count = std::min(window, options_.steps - first);
       std::vector<StepFactors> factors;
       for (std::size_t i = 0; i < count; ++i) factors.push_back(noise.next_step());
-      run_on_threads(count, options_.at_once, [&](std::size_t i) { play(first + i, factors[i]); },
-                     {});
+      run_on_threads(count, options_.at_once,
+                     [&](std::size_t i) { run_step(first + i, factors[i]); }, {});
     }
   }
 
   /// Duration of the step, simulated with one replica for all if the disturbance is the same for all.
-  Seconds play_step(const StepFactors& factors, std::size_t step) const {
+  Seconds simulate_step(const StepFactors& factors, std::size_t step) const {
     const Seconds first_stall =
         StepDisturbance(noise_, factors, static_cast<std::uint32_t>(step)).first_stall();
-    const auto end = play_uniform_step(built_, noise_.block(), factors, first_stall);
-    return end ? *end : play_each_device(factors, step, nullptr);
+    const auto end = simulate_uniform_step(built_, noise_.block(), factors, first_stall);
+    return end ? *end : simulate_each_device(factors, step, nullptr);
   }
 
-  Seconds play_each_device(const StepFactors& factors, std::size_t step,
-                           PlayListener* listener) const {
+  Seconds simulate_each_device(const StepFactors& factors, std::size_t step,
+                               SimulationListener* listener) const {
     const auto number = static_cast<std::uint32_t>(step);
     StepDisturbance disturbance(noise_, factors, number);
-    const auto play_on = [&](const Network& network) {
+    const auto simulate_on = [&](const Network& network) {
       const auto engine = make_native_engine(network);
-      return play(built_.programs, *engine, disturbance, listener).end;
+      return simulate_programs(built_.programs, *engine, disturbance, listener).end;
     };
-    return noise_.block().links.rate == 0 ? play_on(built_.network)
-                                          : play_on(disturbed(built_.network, noise_, number));
+    return noise_.block().links.rate == 0 ? simulate_on(built_.network)
+                                          : simulate_on(disturbed(built_.network, noise_, number));
   }
 
  private:
@@ -258,15 +258,15 @@ void expect_room_for_timelines(const ProgramSet& programs, std::size_t at_once) 
 /// The paths of all steps, in order.
 std::vector<StepPath> paths_of(const Scenario& scenario, const NoiseBlock& noise,
                                const StepOptions& options) {
-  const StepPlayer player(scenario, noise, options);
-  expect_room_for_timelines(player.built().programs, options.at_once);
+  const StepSimulator simulator(scenario, noise, options);
+  expect_room_for_timelines(simulator.built().programs, options.at_once);
   const SlowParts slow(scenario, noise);
   std::vector<StepPath> paths(options.steps);
-  player.for_each_step([&](std::size_t step, const StepFactors& factors) {
+  simulator.for_each_step([&](std::size_t step, const StepFactors& factors) {
     TimelineListener listener;
-    const Seconds end = player.play_each_device(factors, step, &listener);
+    const Seconds end = simulator.simulate_each_device(factors, step, &listener);
     listener.timeline().end = end;
-    paths[step] = path_of(scenario.plan, player.built().programs, listener.timeline(), slow);
+    paths[step] = path_of(scenario.plan, simulator.built().programs, listener.timeline(), slow);
   });
   return paths;
 }
@@ -287,20 +287,20 @@ NoiseBlock noise_block_of(const Scenario& scenario) {
   return noise;
 }
 
-StepSeries play_steps(const Scenario& scenario, const NoiseBlock& noise,
-                      const StepOptions& options) {
-  const StepPlayer player(scenario, noise, options);
+StepSeries simulate_steps(const Scenario& scenario, const NoiseBlock& noise,
+                          const StepOptions& options) {
+  const StepSimulator simulator(scenario, noise, options);
   StepSeries series{scenario.name,
                     scenario.hash,
                     noise.name,
                     options.seed,
                     scenario.plan.num_ranks(),
-                    player.without_noise(),
-                    std::vector<Seconds>(options.steps, player.without_noise()),
+                    simulator.without_noise(),
+                    std::vector<Seconds>(options.steps, simulator.without_noise()),
                     noise.sources};
   if (!noise.is_none())
-    player.for_each_step([&](std::size_t step, const StepFactors& factors) {
-      series.times[step] = player.play_step(factors, step);
+    simulator.for_each_step([&](std::size_t step, const StepFactors& factors) {
+      series.times[step] = simulator.simulate_step(factors, step);
     });
   return series;
 }
@@ -330,13 +330,13 @@ StepStatistics statistics_of(const std::vector<Seconds>& times) {
 
 StepOdds step_odds(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options) {
   StepOdds odds;
-  odds.series = play_steps(scenario, noise, options);
+  odds.series = simulate_steps(scenario, noise, options);
   const std::vector<StepPath> paths = paths_of(scenario, noise, options);
   odds.work = odds_of(paths, &StepPath::work);
   odds.nodes = odds_of(paths, &StepPath::nodes);
   const StepStatistics with = statistics_of(odds.series.times);
   for (const auto& [what, block] : without_each(noise)) {
-    const StepStatistics without = statistics_of(play_steps(scenario, block, options).times);
+    const StepStatistics without = statistics_of(simulate_steps(scenario, block, options).times);
     odds.gains.push_back({what, with.median - without.median, with.mean - without.mean});
   }
   std::ranges::stable_sort(odds.gains, std::greater<>{}, &NoiseGain::mean);

@@ -45,9 +45,9 @@ struct StepStatistics {
 /// The scenario's noise block; InputError where it has none.
 NoiseBlock noise_block_of(const Scenario& scenario);
 
-/// Plays every step with every microbatch, and with every replica where no two devices do the same. Programs are built once.
-StepSeries play_steps(const Scenario& scenario, const NoiseBlock& noise,
-                      const StepOptions& options);
+/// Simulates every step with every microbatch, and with every replica where no two devices do the same. Programs are built once.
+StepSeries simulate_steps(const Scenario& scenario, const NoiseBlock& noise,
+                          const StepOptions& options);
 
 StepStatistics statistics_of(const std::vector<Seconds>& times);
 
@@ -77,7 +77,7 @@ struct StepOdds {
   std::vector<NoiseGain> gains;     ///< the largest gain of the mean first
 };
 
-/// Plays the steps with their timelines, and again without each part of the noise.
+/// Simulates the steps with their timelines, and again without each part of the noise.
 StepOdds step_odds(const Scenario& scenario, const NoiseBlock& noise, const StepOptions& options);
 
 document::Document odds_document(const StepOdds& odds);

@@ -28,7 +28,7 @@ StepSeries series_of(const Scenario& scenario, std::size_t steps, std::size_t at
   options.steps = steps;
   options.seed = 7;
   options.at_once = at_once;
-  return play_steps(scenario, noise_block_of(scenario), options);
+  return simulate_steps(scenario, noise_block_of(scenario), options);
 }
 
 constexpr const char* all_kinds =
@@ -49,10 +49,10 @@ TEST_CASE("noise of zero gives exactly the time without noise") {
   const StepSeries series = series_of(scenario, 3);
   CHECK(series.without_noise == simulated(scenario));
   for (const Seconds time : series.times) CHECK(time == series.without_noise);
-  // Played, not copied: a part that is not slow.
-  const StepSeries played =
+  // Simulated, not copied: a slow part of factor 1.
+  const StepSeries run =
       series_of(scenario_with(R"({"slow_parts": [{"gpu": 0, "slowdown": 1}]})"), 2);
-  for (const Seconds time : played.times) CHECK(time == series.without_noise);
+  for (const Seconds time : run.times) CHECK(time == series.without_noise);
 }
 
 TEST_CASE(
@@ -66,14 +66,15 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "steps that are alike for all replicas are played with one, and are the same as with all") {
+    "steps that are alike for all replicas are simulated with one, with the same result as with "
+    "all") {
   const Scenario scenario = scenario_with(
       R"({"step_jitter": {"all": 0.01}, "stalls": {"per_gpu_hour": 100, "median": "50 ms"}})");
   StepOptions options;
   options.steps = 60;
-  const StepSeries one = play_steps(scenario, noise_block_of(scenario), options);
+  const StepSeries one = simulate_steps(scenario, noise_block_of(scenario), options);
   options.replicas = Replicas::each;
-  const StepSeries each = play_steps(scenario, noise_block_of(scenario), options);
+  const StepSeries each = simulate_steps(scenario, noise_block_of(scenario), options);
   CHECK(one.times == each.times);
 }
 
@@ -115,7 +116,7 @@ TEST_CASE("links that change from step to step change what passes gather over th
 }
 
 TEST_CASE("a slow node is one whose GPUs have lower rates") {
-  // Kernels that wait for launches, or run beside a collective, wait less or hide more where they are slower: noise says so of whole passes, and a
+  // Kernels that wait for launches, or overlap with a collective, wait less or hide more where they are slower: noise says so of whole passes, and a
   // scenario of single operations.
   const Overrides plan{{"/nodes", "2"},
                        {"/training/global_batch", "16"},

@@ -6,7 +6,7 @@
 
 namespace windtunnel {
 
-/// The queues of a device, like the streams of a GPU. Each plays its ops in order; different streams run at the same time.
+/// The queues of a device, like the streams of a GPU. Each runs its ops in order; different streams run at the same time.
 enum class Stream : std::uint8_t { compute, tensor, pipeline, data, codec };
 inline constexpr int num_streams = enumerators<Stream>().size();
 /// "compute", "comm:tensor", "comm:pipeline", "comm:data", "codec"
@@ -48,7 +48,7 @@ inline constexpr int num_parts = enumerators<Part>().size();
 
 /// Names of operations. A label's row of the table (row_of) has its text and the classes under which it is counted.
 enum class Label : std::uint8_t {
-  whole_pass,    ///< not an operation: a whole pass that is played as one op
+  whole_pass,    ///< not an operation: a whole pass that is simulated as one op
   batch_read,    ///< the host reads a microbatch; then the pass begins
   launch_floor,  ///< at the end of a pass: what its launches take longer than it
   embedding,
@@ -59,8 +59,8 @@ enum class Label : std::uint8_t {
   recomputed_feed_forward,
   attention_core,      ///< scores, softmax and context, where they are recomputed
   context_attention,   ///< the same, while keys and values of the rest of the sequence arrive
-  weight_gradients,    ///< beside a tensor collective, or in a separate pass
-  input_gradients,     ///< beside a tensor collective
+  weight_gradients,    ///< overlapped with a tensor collective, or in a separate pass
+  input_gradients,     ///< overlapped with a tensor collective
   reduce_activation,   ///< tensor all-reduce
   gather_activation,   ///< tensor all-gather (sequence parallelism)
   scatter_activation,  ///< tensor reduce-scatter

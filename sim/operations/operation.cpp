@@ -10,7 +10,7 @@ namespace {
 
 bool is_kernel(const Operation& operation) { return row_of(operation.label).part == Part::compute; }
 
-/// Or scatters behind its layers: what their collectives run beside reaches from layer to layer.
+/// Or scatters behind its layers: what their collectives overlap with reaches from layer to layer.
 bool prefetches(const PassOperations& pass) {
   return std::any_of(pass.layer.begin(), pass.layer.end(), [](const Operation& o) {
     return o.overlap == Overlap::prefetched || o.overlap == Overlap::trailing;
@@ -41,7 +41,7 @@ class Placer {
     awaited_.push_back(trailing_);
     for (std::size_t i = 0; i < pass_.after.size(); ++i)
       in_line(pass_.before.size() + pass_.layer.size() + i, 0);
-    placed_.awaited_at_end = beside_;
+    placed_.awaited_at_end = overlapped_;
     return std::move(placed_);
   }
 
@@ -78,17 +78,17 @@ class Placer {
     return add(operation);
   }
 
-  /// On the stream of the kernels, or beside the next one of them.
+  /// On the stream of the kernels, or overlapped with the next one of them.
   void in_line(std::size_t number, int layer) {
     PlacedOperation operation = at(number, layer);
-    if (pass_[number].overlap == Overlap::beside_next) {
+    if (pass_[number].overlap == Overlap::with_next) {
       operation.stream = Stream::tensor;
       operation.after = {last_in_line_, PlacedOperation::nothing};
-      next_beside_ = add(operation);
+      next_overlapped_ = add(operation);
       return;
     }
-    int& exchange = beside_other_[pass_[number].of];
-    if (pass_[number].overlap == Overlap::beside_other_pass) {
+    int& exchange = exchange_of_[pass_[number].of];
+    if (pass_[number].overlap == Overlap::with_other_pass) {
       operation.stream = Stream::tensor;
       operation.after = {last_in_line_, exchange};
       exchange = add(operation);
@@ -96,13 +96,13 @@ class Placer {
     }
     if (pass_[number].of != PassOfBlock::only)
       awaited_.push_back(std::exchange(exchange, PlacedOperation::nothing));
-    awaited_.push_back(beside_);
-    beside_ = next_beside_;
-    next_beside_ = PlacedOperation::nothing;
+    awaited_.push_back(overlapped_);
+    overlapped_ = next_overlapped_;
+    next_overlapped_ = PlacedOperation::nothing;
     operation.after = awaited();
     if (layer > 0 && is_kernel(pass_[number])) {
-      operation.beside_gather = gathers_ && (!prefetches_ || layer < pass_.layers);
-      operation.beside_scatter = scatters_ && (!prefetches_ || layer > 1);
+      operation.overlaps_gather = gathers_ && (!prefetches_ || layer < pass_.layers);
+      operation.overlaps_scatter = scatters_ && (!prefetches_ || layer > 1);
     }
     last_in_line_ = add(operation);
   }
@@ -129,11 +129,11 @@ class Placer {
   std::vector<int> gathered_;  ///< by layer: its prefetched collective
   std::vector<int> awaited_;   ///< by the next operation in line
   int last_in_line_ = PlacedOperation::nothing;
-  int beside_ = PlacedOperation::nothing;  ///< the collective beside the last kernel
-  int next_beside_ = PlacedOperation::nothing;
+  int overlapped_ = PlacedOperation::nothing;  ///< the collective overlapped with the last kernel
+  int next_overlapped_ = PlacedOperation::nothing;
   /// By pass of a block: its exchange that no operation has waited for yet.
-  EnumArray<PassOfBlock, int> beside_other_{PlacedOperation::nothing, PlacedOperation::nothing,
-                                            PlacedOperation::nothing, PlacedOperation::nothing};
+  EnumArray<PassOfBlock, int> exchange_of_{PlacedOperation::nothing, PlacedOperation::nothing,
+                                           PlacedOperation::nothing, PlacedOperation::nothing};
   int trailing_ = PlacedOperation::nothing;
   PlacedPass placed_;
 };
@@ -263,24 +263,24 @@ Seconds PassOperations::layer_kernels() const {
 
 PlacedPass place_operations(const PassOperations& pass) { return Placer(pass).place(); }
 
-Seconds taken_beside(Seconds collectives, Seconds kernels, double taken) {
+Seconds overlap_slowdown(Seconds collectives, Seconds kernels, double taken) {
   return std::min(collectives, kernels / (1 - taken)) * taken;
 }
 
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation) {
   const Seconds own = pass[operation.number].time;
-  if (!prefetches(pass) || (!operation.beside_gather && !operation.beside_scatter)) return own;
+  if (!prefetches(pass) || (!operation.overlaps_gather && !operation.overlaps_scatter)) return own;
   const Seconds layer = pass.layer_kernels();
   if (layer == Seconds{0}) return own;
   Seconds collectives{};
-  if (operation.beside_gather)
+  if (operation.overlaps_gather)
     collectives += time_of(pass.layer, Label::gather_layer) +
                    time_of(pass.layer, Label::gather_expert_parameters);
-  if (operation.beside_scatter)
+  if (operation.overlaps_scatter)
     collectives += time_of(pass.layer, Label::scatter_layer) +
                    time_of(pass.layer, Label::reduce_layer) +
                    time_of(pass.layer, Label::scatter_experts);
-  return own * ((layer + taken_beside(collectives, layer, pass.taken)) / layer);
+  return own * ((layer + overlap_slowdown(collectives, layer, pass.taken)) / layer);
 }
 
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation, double fullness) {

@@ -14,19 +14,19 @@
 
 namespace windtunnel {
 
-/// Level of detail that is played as events of their own.
+/// The level of detail whose items are simulated as separate events.
 enum class Detail {
   pass,   ///< passes, and what inside them meets others on the network
   layer,  ///< every operation of every pass, layer by layer, whether it meets others or not
 };
 
-/// The way a collective of a pass overlaps with its kernels.
+/// How a collective of a pass overlaps with its kernels.
 enum class Overlap : std::uint8_t {
-  none,         ///< in line with the kernels
-  beside_next,  ///< on the tensor stream, beside the next kernel; the operation after that waits for both
+  none,  ///< in line with the kernels
+  with_next,  ///< on the tensor stream, overlapped with the next kernel; the operation after that waits for both
   prefetched,  ///< on the data stream, some layers ahead; the first kernel of its layer waits for it
   trailing,  ///< on the data stream, behind the last kernel of the layer; the end of the pass waits for it
-  beside_other_pass,  ///< where two passes run at once: on the tensor stream; the next operation of its own pass waits for it
+  with_other_pass,  ///< where two passes run at once: on the tensor stream; the next operation of its own pass waits for it
 };
 
 /// The pass that an operation belongs to, in a block of passes that run at once (operations/overlapped.hpp).
@@ -60,7 +60,7 @@ struct Operation {
   Label label = Label::whole_pass;
   Overlap overlap = Overlap::none;
   Seconds time{};  ///< with nothing else running, a collective alone on the network
-  /// Kernels: the share of `time` that is products with weight matrices. Collectives: the product that they run beside, piece by piece.
+  /// Kernels: the share of `time` that is products with weight matrices. Collectives: the product that they overlap with, piece by piece.
   Seconds products{};
   /// Kernels: the products that read what is gathered for them, and those that give what is scattered behind them.
   Seconds gathered_products{}, scattered_products{};
@@ -109,8 +109,8 @@ struct LaunchFloor {
 struct PassOperations {
   std::vector<Operation> before, layer, after;
   int layers = 0;
-  int prefetch = 0;        ///< how many layers ahead collectives are prefetched, at least 1
-  double taken = 0;        ///< share of the multiprocessors that a collective beside kernels has
+  int prefetch = 0;  ///< how many layers ahead collectives are prefetched, at least 1
+  double taken = 0;  ///< share of the multiprocessors that a collective overlapped with kernels has
   LaunchFloor floor = {};  ///< of all of it
 
   std::size_t size() const { return before.size() + layer.size() + after.size(); }
@@ -134,8 +134,8 @@ struct PlacedOperation {
   Stream stream = Stream::compute;  ///< compute, tensor or data
   std::array<int, 2> after{
       nothing, nothing};  ///< earlier operations on other streams, for whose ends it waits
-  /// Kernels: whether collectives run beside them, or before and after them where nothing is prefetched.
-  bool beside_gather = false, beside_scatter = false;
+  /// Kernels: whether collectives overlap with them, or before and after them where nothing is prefetched.
+  bool overlaps_gather = false, overlaps_scatter = false;
 };
 
 /// All operations of a pass, layer by layer.
@@ -152,10 +152,10 @@ struct PlacedPass {
 /// 2.1.
 PlacedPass place_operations(const PassOperations& pass);
 
-/// By how much longer kernels take that run at 1 - taken of their rate while collectives last beside them:
+/// By how much longer kernels take that run at 1 - taken of their rate while collectives overlap with them:
 ///   taken min(collectives, kernels / (1 - taken))
 /// `collectives` is their time on an idle network (docs/model.md, section 6).
-Seconds taken_beside(Seconds collectives, Seconds kernels, double taken);
+Seconds overlap_slowdown(Seconds collectives, Seconds kernels, double taken);
 /// Duration of an operation: its `time`, longer for kernels of a layer that overlap with collectives.
 Seconds duration_of(const PassOperations& pass, const PlacedOperation& operation);
 /// In a draw of that fullness. What its company costs is that of the mean draw.

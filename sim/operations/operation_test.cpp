@@ -94,12 +94,13 @@ TEST_CASE("gathering further ahead costs nothing, and hides neither kernels nor 
 }
 
 TEST_CASE(
-    "a collective beside a kernel costs what the kernel does not hide, and the next operation "
+    "a collective overlapped with a kernel costs what the kernel does not hide, and the next "
+    "operation "
     "waits") {
   PassOperations pass;
   pass.layers = 3;
   pass.layer = {operation(Label::attention, 4),
-                operation(Label::reduce_activation, 3, Overlap::beside_next),
+                operation(Label::reduce_activation, 3, Overlap::with_next),
                 operation(Label::weight_gradients, 1)};
   pass.after = {operation(Label::embedding, 10)};
   // Three layers of 4 + max(3, 1), and the embedding.
@@ -159,7 +160,7 @@ TEST_CASE("an all-reduce sends twice what a gather does") {
   reduce.payload = gather.payload = Bytes{800};
   pass.layer = {reduce, gather};
   pass.before = {gather};
-  // Of a group of four, 3/4 of the payload a gather: 5 * 3 + 1 halves of 600 bytes.
+  // A group of four sends 3/4 of the payload per gather: 5 * 3 + 1 halves of 600 bytes.
   CHECK(sent_bytes(pass, Traffic::tensor_activations, {{{4, 1, 1}}}) == Bytes{16 * 600.0});
   CHECK(sent_bytes(pass, Traffic::zero_gather, {{{4, 1, 1}}}) == Bytes{0});
 }

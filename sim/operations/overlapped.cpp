@@ -51,7 +51,7 @@ class PassCutter {
     for (const Operation& operation : list) {
       if (is_of_host(operation.label)) continue;
       if (is_exchange(operation.label)) {
-        pieces_.back().exchange.push_back(part(operation, of_, layer, Overlap::beside_other_pass));
+        pieces_.back().exchange.push_back(part(operation, of_, layer, Overlap::with_other_pass));
         pieces_.emplace_back();
         continue;
       }

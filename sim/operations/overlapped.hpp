@@ -11,7 +11,7 @@ struct ForwardBackwardPair {
   const PassOperations& weight_gradient;
 };
 
-/// The operations of both passes in one order, in which the exchanges of tokens of each run beside kernels of the other. A pass is cut at
+/// The operations of both passes in one order, in which the exchanges of tokens of each overlap with kernels of the other. A pass is cut at
 /// its exchanges; the kernels go piece by piece in turn, the backward pass first, the weight gradients of a piece behind the exchange that
 /// its input gradients begin. Of a layer with experts that makes, over and over,
 ///

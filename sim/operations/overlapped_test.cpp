@@ -56,7 +56,7 @@ TEST_CASE("exchanges of two passes hide behind each other's kernels") {
   CHECK(at(block, PassOfBlock::forward, Part::expert_comm) == 0);
 }
 
-TEST_CASE("of long exchanges the first and the last kernel are beside none") {
+TEST_CASE("of long exchanges the first and the last kernel overlap with none") {
   // Merging B 0-1, exchanges 1-31, 31-61, 61-91 and 91-121, merging F 121-122. Experts B wait from 13 to 31, experts F from 43 to
   // 61, routing B from 69 to 91, merging F from 108 to 121.
   const PassOperations block = overlapped(Layer(30_us).passes(), 1);
@@ -65,7 +65,7 @@ TEST_CASE("of long exchanges the first and the last kernel are beside none") {
   CHECK(at(block, PassOfBlock::forward, Part::expert_comm) == doctest::Approx(31));
 }
 
-TEST_CASE("kernels beside exchanges have fewer multiprocessors") {
+TEST_CASE("kernels overlapped with exchanges have fewer multiprocessors") {
   CHECK(duration(overlapped(Layer(6_us).passes(), 2)) == doctest::Approx(102));
   Layer dense(0_us);  // without experts nothing takes multiprocessors away
   for (PassOperations* pass : {&dense.forward, &dense.inputs})

@@ -57,7 +57,7 @@ struct World {
     for (const Operation& operation : last.layer) {
       text += text.empty() ? "" : ", ";
       text += row_of(operation.label).text;
-      if (operation.overlap != Overlap::none) text += " (beside)";
+      if (operation.overlap != Overlap::none) text += " (overlapped)";
     }
     return text;
   }
@@ -99,8 +99,8 @@ TEST_CASE("halves that both read the layer's input take one all-reduce each way"
   CHECK(world.layer(Direction::backward) == "feed-forward, attention, all-reduce of an activation");
   world.software.overlap_backward_tensor_collectives = true;
   CHECK(world.layer(Direction::backward) ==
-        "feed-forward, attention, all-reduce of an activation (beside), weight gradients");
-  // A quarter of the 4 s of products runs beside it, taken out of both halves.
+        "feed-forward, attention, all-reduce of an activation (overlapped), weight gradients");
+  // A quarter of the 4 s of products overlaps with it, taken out of both halves.
   CHECK(world.last.layer[3].time == Seconds{1});
   CHECK((world.last.layer[0].time + world.last.layer[1].time).value() == doctest::Approx(7));
 }
@@ -128,15 +128,15 @@ TEST_CASE("what is sent in shares is gathered, and what the stage had sent once 
 }
 
 TEST_CASE(
-    "stacks that overlap take a quarter of the products out of the kernels, beside each "
+    "stacks that overlap take a quarter of the products out of the kernels, during each "
     "all-reduce") {
   World world;
   world.plan.parallel.tensor = 2;
   world.software.overlap_backward_tensor_collectives = true;
   CHECK(world.layer(Direction::backward) ==
-        "feed-forward, all-reduce of an activation (beside), weight gradients, attention, "
-        "all-reduce of an activation (beside), weight gradients");
-  // 4 of 8 s are products: 1 s beside each, and 6 s left of feed-forward's 6 and attention's 2.
+        "feed-forward, all-reduce of an activation (overlapped), weight gradients, attention, "
+        "all-reduce of an activation (overlapped), weight gradients");
+  // 4 of 8 s are products: 1 s overlaps with each, and 6 s left of feed-forward's 6 and attention's 2.
   CHECK(world.last.layer[0].time.value() == doctest::Approx(4.5));
   CHECK(world.last.layer[2].time.value() == doctest::Approx(1));
   CHECK(world.last.layer[3].time.value() == doctest::Approx(1.5));
@@ -147,7 +147,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "sequence parallelism gathers twice backward: the gradient, and beside a product the input") {
+    "sequence parallelism gathers twice backward: the gradient, and during a product the input") {
   World world;
   world.plan.parallel.tensor = 2;
   world.plan.parallel.sequence_parallel = true;
@@ -158,10 +158,10 @@ TEST_CASE(
   const std::string three = gather + ", " + gather + ", " + scatter;
   CHECK(world.layer(Direction::backward) == "feed-forward, " + three + ", attention, " + three);
   world.software.overlap_backward_tensor_collectives = true;
-  const std::string twice = gather + ", " + gather + " (beside), input gradients, " + scatter;
-  const std::string halves = twice + " (beside), weight gradients";
+  const std::string twice = gather + ", " + gather + " (overlapped), input gradients, " + scatter;
+  const std::string halves = twice + " (overlapped), weight gradients";
   CHECK(world.layer(Direction::backward) == "feed-forward, " + halves + ", attention, " + halves);
-  // 4 of 8 s are products: 1 s each beside the scatters and the second gathers, and 4 s left of 6 and 2.
+  // 4 of 8 s are products: 1 s overlaps with each of the scatters and second gathers, and 4 s left of 6 and 2.
   CHECK(world.last.layer[0].time.value() == doctest::Approx(3));
   CHECK(world.last.layer[3].time.value() == doctest::Approx(1));
   CHECK(world.last.layer[5].time.value() == doctest::Approx(1));
@@ -171,9 +171,10 @@ TEST_CASE(
   CHECK(world.layer(Direction::input_gradient) ==
         "feed-forward, " + three + ", attention, " + three);
   world.software.regathers_inputs = false;
-  CHECK(world.layer(Direction::backward) ==
-        "feed-forward, " + gather + ", " + scatter + " (beside), weight gradients, attention, " +
-            gather + ", " + scatter + " (beside), weight gradients");
+  CHECK(world.layer(Direction::backward) == "feed-forward, " + gather + ", " + scatter +
+                                                " (overlapped), weight gradients, attention, " +
+                                                gather + ", " + scatter +
+                                                " (overlapped), weight gradients");
 }
 
 TEST_CASE(
@@ -230,8 +231,8 @@ TEST_CASE(
   head.held.parameters.whole = 10;  // 2 bytes each gathered, 4 scattered
   world.chunk.at(Direction::forward).after = {head};
   CHECK(world.layer(Direction::backward) ==
-        "all-gather of a layer (beside), recomputed attention, recomputed feed-forward, "
-        "feed-forward, attention, reduce-scatter of a layer (beside)");
+        "all-gather of a layer (overlapped), recomputed attention, recomputed feed-forward, "
+        "feed-forward, attention, reduce-scatter of a layer (overlapped)");
   CHECK(world.last.layer.front().payload == Bytes{200});
   CHECK(world.last.layer.back().payload == Bytes{400});
   REQUIRE(world.last.after.size() == 1);
@@ -249,7 +250,7 @@ TEST_CASE(
   world.plan.parallel.zero_stage = 3;
   world.context.encode = [](Label, Bytes payload) { return Encoded{payload / 4, Seconds{0.25}}; };
   CHECK(world.layer(Direction::forward) ==
-        "all-gather of a layer (beside), attention, codec of an activation, all-reduce of an "
+        "all-gather of a layer (overlapped), attention, codec of an activation, all-reduce of an "
         "activation, feed-forward, codec of an activation, all-reduce of an activation");
   CHECK(world.last.layer[3].payload == Bytes{25});
   // Two layers and the edges.
@@ -289,19 +290,20 @@ TEST_CASE(
   CHECK(count_parameters(world.last).all == 2 * (10 + 20));
 }
 
-TEST_CASE("keys and values go round a context group beside all steps of attention but the last") {
+TEST_CASE("keys and values go round a context group during all steps of attention but the last") {
   World world;
   world.plan.parallel.context = 4;
   CHECK(world.layer(Direction::forward) ==
-        "attention, all-gather of keys and values (beside), attention core, attention core, "
+        "attention, all-gather of keys and values (overlapped), attention core, attention core, "
         "feed-forward");
   CHECK(world.last.layer[0].time == Seconds{0.5});
   CHECK(world.last.layer[1].payload == Bytes{80});
   CHECK(world.last.layer[2].time == Seconds{0.375});
   CHECK(world.last.layer[3].time == Seconds{0.125});
   CHECK(world.layer(Direction::backward) ==
-        "feed-forward, attention, all-gather of keys and values (beside), reduce-scatter of their "
-        "gradients (beside), attention core, attention core");
+        "feed-forward, attention, all-gather of keys and values (overlapped), reduce-scatter of "
+        "their "
+        "gradients (overlapped), attention core, attention core");
   CHECK(world.last.layer_kernels() == Seconds{8});
   // The part that has arrived and the next one, a quarter each.
   CHECK(world.last.layer[1].held.at(Kept::passing).sum() == Bytes{40});
@@ -322,12 +324,13 @@ TEST_CASE("attention that is computed again fetches the keys and values of the o
   world.plan.parallel.context = 2;
   world.plan.training.recompute = Recompute::selective;
   CHECK(world.layer(Direction::backward)
-            .starts_with("all-gather of keys and values (beside), recomputed attention core, "
+            .starts_with("all-gather of keys and values (overlapped), recomputed attention core, "
                          "feed-forward"));
   world.plan.training.recompute = Recompute::full;
   CHECK(world.layer(Direction::backward)
-            .starts_with("recomputed attention, all-gather of keys and values (beside), recomputed "
-                         "attention core, recomputed attention core, recomputed feed-forward"));
+            .starts_with(
+                "recomputed attention, all-gather of keys and values (overlapped), recomputed "
+                "attention core, recomputed attention core, recomputed feed-forward"));
 }
 
 TEST_CASE("what is computed again is held while a layer's backward pass lasts") {
@@ -483,7 +486,7 @@ TEST_CASE("logits are gathered where each rank computes the whole loss") {
   CHECK(world.last.after.empty());
 }
 
-TEST_CASE("an MLP runs again with the collectives beside it") {
+TEST_CASE("an MLP runs again with the collectives overlapped with it") {
   World world;
   world.plan.parallel.tensor = 2;
   world.plan.parallel.sequence_parallel = true;
@@ -570,9 +573,9 @@ TEST_CASE("layers that are not resharded are gathered forward alone, and held un
   world.plan.parallel.reshard_after_forward = false;
   world.context.bytes.weight = Bytes{1};
   CHECK(world.layer(Direction::forward) ==
-        "all-gather of a layer (beside), attention, feed-forward");
+        "all-gather of a layer (overlapped), attention, feed-forward");
   CHECK(world.layer(Direction::backward) ==
-        "feed-forward, attention, reduce-scatter of a layer (beside)");
+        "feed-forward, attention, reduce-scatter of a layer (overlapped)");
   // Two layers of 90 parameters, a byte each.
   CHECK(kept(world, Kept::gathered) == 2 * 90);
 }

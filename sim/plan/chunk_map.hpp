@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// The way the model takes through the stages when a device holds several chunks of it.
+/// The path of the model through the stages when a device holds several chunks of it.
 enum class ChunkPath : std::uint8_t {
   /// Round and round: chunk c of stage s of p is at position c p + s of the model (Narayanan et al. 2021, arXiv:2104.04473, 2.2.2).
   loop,

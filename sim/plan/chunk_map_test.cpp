@@ -57,7 +57,7 @@ TEST_CASE("a stage in the middle of a V has both neighbours on either side, the 
   CHECK(map.stages_behind(StageId{1}) == Stages{StageId{2}, StageId{0}});
   CHECK(map.stages_before(StageId{1}) == Stages{StageId{0}, StageId{2}});
   CHECK(map.stages_behind(StageId{2}) == Stages{StageId{1}});
-  // Chunk 0 of the last stage hands over to chunk 1 beside it; chunk 1 of the first ends the model.
+  // Chunk 0 of the last stage hands over to chunk 1 next to it; chunk 1 of the first ends the model.
   CHECK(map.num_outputs(StageId{0}) == 1);
   CHECK(map.num_outputs(StageId{1}) == 2);
   CHECK(map.num_outputs(StageId{2}) == 1);

@@ -103,7 +103,7 @@ struct TrialTraffic {
 /// A setting of a codec that is worth a question.
 struct CodecTrial {
   std::string what;  ///< "powersgd of rank 16"
-  std::string keys;  ///< of the entry, beside `codec`: R"("rank":16)"
+  std::string keys;  ///< of the entry, besides `codec`: R"("rank":16)"
 };
 
 /// Compression method for traffic: its cost in time and memory, and its name and keys in a scenario. One file of
@@ -152,7 +152,7 @@ class Codec {
 /// Stream on which encoding runs. Decoding always runs in front of the pass that needs it.
 enum class CodecStream {
   compute,  ///< between the passes
-  codec,  ///< beside the passes that follow; with blocking pairs nothing follows before the message is sent
+  codec,  ///< overlapped with the passes that follow; with blocking pairs nothing follows before the message is sent
 };
 
 /// Compression of one class of traffic: an entry of a scenario's `compression` block.

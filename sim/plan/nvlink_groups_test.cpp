@@ -7,7 +7,7 @@ namespace {
 
 constexpr int rack = 18, tray_gpus = 4;  // nodes of a GB200 NVL72, and GPUs of each
 
-Parallel ways_of(int tensor, int context, int pipeline, int data, int expert = 1) {
+Parallel degrees(int tensor, int context, int pipeline, int data, int expert = 1) {
   Parallel parallel;
   parallel.tensor = tensor;
   parallel.context = context;
@@ -21,29 +21,29 @@ int segment(const Parallel& parallel) { return default_segment(parallel, rack, t
 
 TEST_CASE("groups lie in blocks of neighbouring ranks, wider where other axes count faster") {
   using enum AxisName;
-  CHECK(nvlink_groups(ways_of(1, 1, 4, 16)).empty());
+  CHECK(nvlink_groups(degrees(1, 1, 4, 16)).empty());
   // Tensor 8, context 2: a context group is every eighth rank of 16. Expert groups of 32 are four tensor groups side by side.
-  CHECK(nvlink_groups(ways_of(8, 2, 4, 16, 32)) ==
+  CHECK(nvlink_groups(degrees(8, 2, 4, 16, 32)) ==
         std::vector<NvlinkGroup>{{tensor, 8, 8}, {expert, 32, 32}, {context, 2, 16}});
   // With the pipeline between tensor and data, neighbours on the data axis are tensor * pipeline = 8 ranks apart.
-  Parallel pipeline_first = ways_of(2, 1, 4, 16, 8);
+  Parallel pipeline_first = degrees(2, 1, 4, 16, 8);
   pipeline_first.rank_order = {tensor, pipeline, data};
   CHECK(nvlink_groups(pipeline_first) == std::vector<NvlinkGroup>{{tensor, 2, 2}, {expert, 8, 32}});
   // Experts cut by tensor 2 among themselves: 4 x 2 ranks exchange.
-  Parallel cut = ways_of(4, 1, 1, 8, 4);
+  Parallel cut = degrees(4, 1, 1, 8, 4);
   cut.expert_tensor = 2;
   CHECK(nvlink_groups(cut) == std::vector<NvlinkGroup>{{tensor, 4, 4}, {expert, 8, 8}});
 }
 
 TEST_CASE("a job uses the most nodes of each NVLink domain that its groups divide") {
-  CHECK(segment(ways_of(1, 1, 4, 64, 64)) == 16);  // one group of 64 GPUs, of 72
-  CHECK(segment(ways_of(1, 1, 8, 32, 32)) == 16);  // two of 32
-  CHECK(segment(ways_of(8, 1, 4, 16)) == 18);      // nine of 8
-  CHECK(segment(ways_of(8, 2, 4, 16)) == 16);      // four of 16, where 4.5 would be
-  CHECK(segment(ways_of(4, 1, 1, 64, 12)) == 18);  // six of 12
-  CHECK(segment(ways_of(4, 1, 2, 40, 40)) == 10);  // one of 40
-  CHECK(segment(ways_of(3, 1, 4, 32)) == 18);      // 24 of 3
-  CHECK(segment(ways_of(5, 1, 4, 32)) == 15);      // 12 of 5, where 14.4 would be
+  CHECK(segment(degrees(1, 1, 4, 64, 64)) == 16);  // one group of 64 GPUs, of 72
+  CHECK(segment(degrees(1, 1, 8, 32, 32)) == 16);  // two of 32
+  CHECK(segment(degrees(8, 1, 4, 16)) == 18);      // nine of 8
+  CHECK(segment(degrees(8, 2, 4, 16)) == 16);      // four of 16, where 4.5 would be
+  CHECK(segment(degrees(4, 1, 1, 64, 12)) == 18);  // six of 12
+  CHECK(segment(degrees(4, 1, 2, 40, 40)) == 10);  // one of 40
+  CHECK(segment(degrees(3, 1, 4, 32)) == 18);      // 24 of 3
+  CHECK(segment(degrees(5, 1, 4, 32)) == 15);      // 12 of 5, where 14.4 would be
 }
 
 TEST_CASE("the segments of a job are its nodes, with the GPUs and NICs of their trays") {
@@ -68,17 +68,17 @@ TEST_CASE("the segments of a job are its nodes, with the GPUs and NICs of their 
 }
 
 TEST_CASE("a job that fits in one domain uses it as it is") {
-  CHECK(segment(ways_of(1, 1, 1, 72, 8)) == 18);
-  CHECK(segment(ways_of(1, 1, 2, 32, 32)) == 18);
+  CHECK(segment(degrees(1, 1, 1, 72, 8)) == 18);
+  CHECK(segment(degrees(1, 1, 2, 32, 32)) == 18);
 }
 
 TEST_CASE("groups that no domain holds are left to straddle, and the others still decide") {
-  CHECK(segment(ways_of(1, 1, 1, 256, 128)) == 18);
-  CHECK(segment(ways_of(8, 1, 1, 64, 128)) == 18);
-  CHECK(segment(ways_of(16, 1, 1, 64, 128)) == 16);
+  CHECK(segment(degrees(1, 1, 1, 256, 128)) == 18);
+  CHECK(segment(degrees(8, 1, 1, 64, 128)) == 18);
+  CHECK(segment(degrees(16, 1, 1, 64, 128)) == 16);
   // Blocks of 8 and of 20 GPUs come out even in 40: tensor and expert groups together. Blocks of 16 and 20 only in 80: tensor wins.
-  CHECK(segment(ways_of(8, 1, 1, 40, 20)) == 10);
-  CHECK(segment(ways_of(16, 1, 1, 40, 20)) == 16);
+  CHECK(segment(degrees(8, 1, 1, 40, 20)) == 10);
+  CHECK(segment(degrees(16, 1, 1, 40, 20)) == 16);
 }
 
 }  // namespace

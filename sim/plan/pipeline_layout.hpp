@@ -31,7 +31,7 @@ struct LayoutFault {
   std::string suggestion;
 };
 
-/// Layers of each part of the model, in order, and those of multi-token prediction, which the last part has beside them.
+/// Layers of each part of the model, in order, and those of multi-token prediction, which the last part has in addition to them.
 struct PipelineLayout {
   std::vector<int> layers;
   int mtp_layers = 0;

@@ -527,9 +527,9 @@ StateBytes state_bytes(const Training& training, const SoftwareProfile& software
   StateBytes states = is_half(training.precision) ? half_precision_states(training, software)
                                                   : single_precision_states();
   // A stack with fewer bytes than those and an fp32 copy does not say which of them it keeps.
-  const double beside = states.optimizer - adam_bytes;
-  states.master = beside >= single_bytes ? beside : 0;
-  const double unnamed = beside - states.master;
+  const double extra = states.optimizer - adam_bytes;
+  states.master = extra >= single_bytes ? extra : 0;
+  const double unnamed = extra - states.master;
   states = with_main_parameters(states, training);
   states.optimizer = states.master + unnamed + moment_bytes(training);
   return states;

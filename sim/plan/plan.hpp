@@ -65,7 +65,7 @@ enum class FrozenType : std::uint8_t {
   nf4,        ///< matrices of layers in four bits, cast for each product (QLoRA)
 };
 
-/// Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): each target matrix W [out, in] is frozen, and B A beside it is trained, B [out, r]
+/// Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): each target matrix W [out, in] is frozen, and B A next to it is trained, B [out, r]
 /// and A [r, in]. Nothing else is trained.
 struct Lora {
   static constexpr auto all_targets = enumerators<LoraTarget>();
@@ -114,8 +114,7 @@ struct Training {
   MainParameters main_parameters = MainParameters::profile;
   MomentType first_moment = MomentType::fp32, second_moment = MomentType::fp32;
   double optimizer_offload = 0;  ///< share of the optimizer's states that the host keeps and steps
-  bool overlap_optimizer_offload =
-      false;  ///< copies of gradients and weights run beside the host's step
+  bool overlap_optimizer_offload = false;  ///< copies overlap with the host's step
   double activation_offload =
       0;  ///< share of what layers keep for the backward pass that the host holds meanwhile
   Lora lora = {};
@@ -284,7 +283,7 @@ inline int sharding_group_size(const Parallel& parallel) {
   return parallel.zero_group > 0 ? parallel.zero_group : parallel.gradient_replicas();
 }
 
-/// The GPU that plays a rank.
+/// The GPU of a rank.
 struct GpuPlace {
   NodeId node;
   int gpu = 0;
@@ -321,7 +320,7 @@ struct Plan {
       stage_layers;  ///< layers by stage; sums to the model's layers, once for each copy of a stage
   /// Layers by the position of their chunk in the model, where those of a stage are not divided evenly or two stages hold each.
   std::vector<int> position_layers;
-  int mtp_layers = 0;  ///< Transformer::mtp_layers: the model's last part has them beside those
+  int mtp_layers = 0;  ///< Transformer::mtp_layers: the last part of the model has these too
   std::vector<GpuPlace> places;  ///< by rank
   int nodes_per_tensor_group = 1;
   std::vector<PlanDevice>
@@ -461,9 +460,9 @@ enum class GradientReduction {
 };
 GradientReduction gradient_reduction(const Plan& plan);
 
-/// True if a plan reduces the gradients of one chunk at a time: beside the backward pass, or on every microbatch.
+/// True if a plan reduces the gradients of one chunk at a time: during the backward pass, or on every microbatch.
 bool reduces_by_chunk(const Plan& plan);
-/// In how many pieces a pass of a stage reduces its chunk's gradients: beside it one for each Plan::layers_of_bucket (at least one), else
+/// In how many pieces a pass of a stage reduces its chunk's gradients: during the pass one for each Plan::layers_of_bucket (at least one), else
 /// one behind it.
 int gradient_buckets(const Plan& plan, StageId stage);
 

@@ -89,7 +89,7 @@ void check_orders(const PlanInputs& plan, PlanFindings& findings) {
   for (PlanRejection& each : found) findings.reject(std::move(each));
 }
 
-/// A plan nobody would run, and nobody could play: each pass of each stage is an op of its program.
+/// A plan that nobody would run, and that could not be simulated: each pass of each stage is an op of its program.
 void check_size(const PlanInputs& plan, PlanFindings& findings) {
   if (!findings.are_sound({global_batch, micro_batch, data, pipeline, chunks})) return;
   constexpr double most_passes = 20e6;  // forward passes of one pipeline; about 1 GB of program
@@ -209,7 +209,7 @@ void check_chunks(const PlanInputs& plan, PlanFindings& findings) {
                    "use a divisor of " + text(*uneven)});
 }
 
-/// Gathers of stages meet messages, and those of a ring: only what is gathered once an iteration is played.
+/// Gathers of stages meet messages, and those of a ring: only what is gathered once an iteration is simulated.
 void check_shards(const PlanInputs& plan, PlanFindings& findings) {
   const Parallel& parallel = plan.parallel;
   if (parallel.pipeline == 1 || !parallel.gathers_in_passes()) return;

@@ -123,7 +123,7 @@ SchedulePtr written_schedule(ScheduleOrders orders) {
     const std::vector<Step>& order = written->of_stage.front();
     schedule.splits_backward = std::ranges::any_of(
         order, [](const Step& step) { return step.phase == Phase::weight_gradient; });
-    // No stack's 1F1B loop plays such an order.
+    // No stack's 1F1B loop runs such an order.
     if (schedule.splits_backward) schedule.sends = ScheduleSends::eager;
   }
   return std::make_shared<const Schedule>(std::move(schedule));

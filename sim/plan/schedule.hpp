@@ -43,7 +43,7 @@ struct Step {
   std::uint16_t chunk = 0;
   std::uint32_t microbatch = 0;
   /// Runs together with the pass before it: all messages of such a block arrive before it begins and leave when it has ended, and a
-  /// forward and a backward pass of one block share the GPU, the exchanges of each beside the kernels of the other.
+  /// forward and a backward pass of one block share the GPU, the exchanges of each overlapped with the kernels of the other.
   bool joined = false;
   bool operator==(const Step&) const = default;
 };
@@ -104,11 +104,11 @@ struct Schedule {
   ChunkPath chunk_path = ChunkPath::loop;  ///< which part of the model each chunk is
   /// Plans that name no schedule get this one. One schedule for a single chunk says so, and one for several chunks.
   bool is_default = false;
-  /// If the order has a steady state: how far its passes reach. A long run is then folded; otherwise it is played in full.
+  /// If the order has a steady state: how far its passes reach. A long run is then folded; otherwise it is simulated in full.
   std::function<ScheduleReach(const OrderShape& shape)> reach = {};
   /// Equal stages idle only while the pipeline fills and drains: (p - 1) / (v m + p - 1) of the time.
   bool idles_only_at_the_ends = false;
-  /// Megatron-LM's arguments beside the number of chunks; none if it has no such schedule.
+  /// Megatron-LM's arguments besides the number of chunks; none if it has no such schedule.
   std::optional<std::vector<std::string>> megatron_arguments = {};
   /// A schedule file has `as_stack` or `eager`; whether it finishes with blocking pairs is computed (schedule/schedule_check.hpp).
   ScheduleSends sends = ScheduleSends::as_stack;

@@ -287,7 +287,7 @@ TEST_CASE("DualPipeV on one stage, by hand") {
         "F0 F0.1 F1 B0.1 W0.1 F1.1 B0 W0 B1.1 W1.1 B1 W1 ");
 }
 
-TEST_CASE("what DualPipe cannot play is told with its numbers") {
+TEST_CASE("what DualPipe cannot run is reported with its numbers") {
   const Schedule& dualpipe = *schedule_named("dualpipe");
   CHECK(dualpipe.misfit({4, 8, 2}).empty());
   CHECK(dualpipe.misfit({3, 8, 2}) == "schedule dualpipe needs an even number of stages, not 3");

@@ -75,7 +75,7 @@ struct ZfpSpeed {
   BytesPerSecond encode{}, decode{};
 };
 
-/// Speeds of codecs on this GPU, beside its matrix and memory rates (sim/cost/codecs/ has the formulas). What is not
+/// Speeds of codecs on this GPU, in addition to its matrix and memory rates (sim/cost/codecs/ has the formulas). What is not
 /// given cannot be used on it.
 struct CodecSpeeds {
   Seconds launch{};  ///< of one call of an encoder or decoder
@@ -107,7 +107,7 @@ struct Device {
   /// True if fp8 products take operands in any layout, so that none needs a transposed copy: nvte_is_non_tn_fp8_gemm_supported() of
   /// Transformer Engine 2, compute capability 10 (Blackwell), told by nvfp4 here. Hopper sums over the contiguous dimension of both.
   bool takes_any_layout() const { return peak.contains(Precision::nvfp4); }
-  /// Share of the multiprocessors that kernels beside a collective do without.
+  /// Share of the multiprocessors that kernels overlapped with a collective do without.
   double taken_by_collectives() const;
   /// True if the rate of this fused attention was measured, or scaled from a measurement, in this format.
   bool has_attention(FlashKernel kernel, Precision precision) const;

@@ -81,7 +81,7 @@ int hashed_choice(int count, int seed, const NodeNics& from, const NodeNics& to,
   return static_cast<int>(bits[0] % word(count));
 }
 
-std::vector<MessagePart> parts_of(const NodeNics& from, const NodeNics& to) {
+std::vector<MessagePart> message_parts(const NodeNics& from, const NodeNics& to) {
   std::vector<MessagePart> parts;
   for (std::size_t i = 0; i < std::max(from.nics.size(), to.nics.size()); ++i)
     parts.push_back({{from.node, from.nics.subspan(i % from.nics.size(), 1)},
@@ -91,7 +91,7 @@ std::vector<MessagePart> parts_of(const NodeNics& from, const NodeNics& to) {
 
 std::vector<int> hashed_choices(int count, int seed, const NodeNics& from, const NodeNics& to,
                                 int salt) {
-  auto choices = mapped(parts_of(from, to), [&](const MessagePart& part) {
+  auto choices = mapped(message_parts(from, to), [&](const MessagePart& part) {
     return hashed_choice(count, seed, part.from, part.to, salt);
   });
   std::ranges::sort(choices);

@@ -65,7 +65,7 @@ struct FabricPath {
   std::vector<LinkId> up, down;
 };
 
-/// Finds the way between two nodes. It belongs to one network, in which it makes links as messages first pass them, and keeps what it has
+/// Finds the path between two nodes. It belongs to one network, in which it makes links as messages first pass them, and keeps what it has
 /// worked out.
 using FabricPaths =
     std::function<FabricPath(Network& network, const NodeNics& from, const NodeNics& to)>;
@@ -155,7 +155,7 @@ struct MessagePart {
   NodeNics from, to;
 };
 /// A message spread evenly over the NICs of both ends, in as many parts as the end with more of them has.
-std::vector<MessagePart> parts_of(const NodeNics& from, const NodeNics& to);
+std::vector<MessagePart> message_parts(const NodeNics& from, const NodeNics& to);
 /// The choice of each part of a message, in order, one several times where parts meet.
 std::vector<int> hashed_choices(int count, int seed, const NodeNics& from, const NodeNics& to,
                                 int salt);

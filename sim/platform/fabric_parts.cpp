@@ -28,7 +28,7 @@ class TierPaths {
   }
   bool can_fill() const { return taper_ > 1 || tier_.uplinks > 0; }
 
-  /// Adds the links of a switch. `members`: the uplinks that the message has, where they are told apart.
+  /// Adds the links of a switch. `members`: the uplinks that the message has, where they are distinguished.
   void pass(Network& network, std::vector<LinkId>& path, std::size_t at,
             const std::vector<int>& members, Network::Direction direction) {
     const BytesPerSecond bandwidth = from_below_[at] / taper_;

@@ -66,7 +66,7 @@ TEST_CASE("a message passes the tiers of a fat tree up to the first switch that 
   CHECK(platform.fabric.kind->unevenness(platform.fabric, 5) == "its fat tree is oversubscribed");
 }
 
-TEST_CASE("ECMP picks an uplink by the ends of a message, and the way down by the same hash") {
+TEST_CASE("ECMP picks an uplink by the ends of a message, and the path down by the same hash") {
   const Platform platform = joined_by(
       "fat_tree", {{"nodes_per_switch", Numbers{4}}, {"uplinks", Numbers{4}}, {"routing", 1.0}}, 1);
   Network network(platform, 8);
@@ -94,9 +94,9 @@ TEST_CASE("a hash spreads messages evenly, and otherwise with another seed") {
   const std::vector<int> nic{0};
   for (int i = 0; i < messages; ++i) {
     const NodeNics from{NodeId(i), nic}, to{NodeId(i + 1), nic};
-    const int way = hashed_choice(paths, 0, from, to, 0);
-    ++taken[static_cast<std::size_t>(way)];
-    same += hashed_choice(paths, 1, from, to, 0) == way ? 1 : 0;
+    const int choice = hashed_choice(paths, 0, from, to, 0);
+    ++taken[static_cast<std::size_t>(choice)];
+    same += hashed_choice(paths, 1, from, to, 0) == choice ? 1 : 0;
   }
   // 1000 each, within five standard deviations of a binomial: 5 * sqrt(4000 * 1/4 * 3/4) = 137
   for (const int count : taken) CHECK(std::abs(count - messages / paths) < 137);
@@ -196,7 +196,7 @@ TEST_CASE("rails without a spine join the nodes of one group by relays alone") {
         "the job takes 5 nodes, and a fabric of kind rails_only with these keys joins 4");
 }
 
-TEST_CASE("a torus goes along x, then y, the shorter way around") {
+TEST_CASE("a torus goes along x, then y, in the shorter direction") {
   // Four by two nodes: 0 1 2 3 / 4 5 6 7. Cables of 2 GB/s each way.
   const Platform platform =
       joined_by("torus", {{"dimensions", Numbers{4, 2}}, {"link_rate", (2_GBps).value()}});
@@ -330,7 +330,7 @@ TEST_CASE("a listed cable may have another rate back, and NICs of a node switche
         "node0 nic0 up 5; node0 up 10; node0 nic0->leaf0 5; leaf0->leaf1 2; leaf1->node1 nic1 5");
   CHECK(text(7, 0) ==
         "node0 nic1 up 5; node0 up 10; node0 nic1->leaf1 5; leaf1->leaf0 1; leaf0->node1 nic0 5");
-  // Of a message over both NICs each half takes its own leaf: 5 GB/s / (1/2).
+  // Each half of a message over both NICs takes its own leaf: 5 GB/s / (1/2).
   CHECK(
       testing::path_text(network, network.route(gpus(0, 0, 8), gpus(1, 0, 8)).up) ==
       "node0 up 10; node0 nic0->leaf0, node0 nic1->leaf1 10; leaf0->node1 nic0, leaf1->node1 nic1 "

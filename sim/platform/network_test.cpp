@@ -136,7 +136,7 @@ TEST_CASE(
   };
   CHECK(between_leaves(4) == "node0 up 20; leaf0 up 10 | leaf1 down 10; node2 down 20");
   CHECK(between_leaves(3) == "node0 up 20; leaf0 up 10 | leaf1 down 5; node2 down 20");
-  // Of a cluster of four the fourth node is there, and idle.
+  // The fourth node of the cluster is there, and idle.
   platform.node_types.front().count = 4;
   CHECK(between_leaves(3) == "node0 up 20; leaf0 up 10 | leaf1 down 10; node2 down 20");
 }
@@ -308,7 +308,7 @@ TEST_CASE("rings of the four-GPU nodes") {
   CHECK(6 * jean_zay.saturated_bandwidth / 124_GBps == doctest::Approx(1).epsilon(1e-3));
   const Interconnect lassen = testing::shipped_platform("lassen-v100").node_types[0].interconnect;
   CHECK(num_rings(lassen, {0, 1}) == 3);
-  // What crosses the sockets, not the 3 lanes of a GPU, and that only there and back again.
+  // The link between the sockets, not the 3 lanes of a GPU, and that only there and back again.
   CHECK(num_rings(lassen, {0, 1, 2, 3}) == 0);
   CHECK(num_relayed_rings(lassen, {0, 1, 2, 3}) == 1);
 }

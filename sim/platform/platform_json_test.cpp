@@ -188,7 +188,7 @@ TEST_CASE("a node says which NICs each GPU uses") {
   CHECK(platform.node_types.at(0).nic_of_gpu ==
         std::vector<std::vector<int>>{{1}, {0, 1}, {0}, {0}});
   CHECK(unevenness(platform, 2) == "its GPUs are given their NICs one by one");
-  // What holds without the list is not kept.
+  // Values that hold without the list are not kept.
   CHECK(read(given("[0, 0, 1, 1]"), problems).node_types.at(0).nic_of_gpu.empty());
   CHECK(problems.empty());
   CHECK(problems_of(given("[0, 1]")) ==

@@ -36,8 +36,7 @@ struct StateBytes {
   double master =
       0;  ///< of `optimizer`, the copy of the weights; set by state_bytes() (plan/plan.hpp)
   double step_temporary = 0;  ///< extra bytes only while the optimizer steps
-  double pass_gradients =
-      0;  ///< of gradients that last as long as a backward pass, beside their sums
+  double pass_gradients = 0;  ///< of gradients that last one backward pass, besides their sums
   /// Bytes of DistributedDataParallel's buckets, which replicas have that share no states.
   double buckets = 0;
   /// Copies of the weights while the step of a sharded optimizer gathers them, each as wide as the weights; the shard is copied once.
@@ -74,7 +73,7 @@ enum class CrossEntropy {
   /// megatron/core/fusions/fused_cross_entropy.py, Megatron-Core 0.12 (--cross-entropy-loss-fusion): forward the logits, their fp32 copy
   /// and the exponentials, backward the exponentials, the gradient and its cast.
   vocab_parallel_compiled,
-  /// fp32 logits, and exponentials beside them: 8. _ShardedCrossEntropy in nanotron/parallel/tensor_parallel/functional.py, 2cde8f6.
+  /// fp32 logits, and exponentials in addition: 8. _ShardedCrossEntropy in nanotron/parallel/tensor_parallel/functional.py, 2cde8f6.
   vocab_parallel_copied,
   /// cross_entropy(pred.float()) of PyTorch, kernel by kernel. Backward there are log-softmax, its gradient from nll_loss_backward, and
   /// that of the fp32 logits: 12. Cut over a tensor group also a sum: _nll_loss_and_log_softmax_backward in
@@ -84,7 +83,7 @@ enum class CrossEntropy {
   /// over a tensor group the sum too, 5e.
   plain_half,
   /// Head and loss for an eighth of the tokens at a time, forward and backward, as the compiled loss (`fused`) or, without torch.compile,
-  /// the plain one has it; and the fp32 gradient of the head's whole input beside: ChunkedLossWrapper in torchtitan/components/loss.py,
+  /// the plain one has it; and the fp32 gradient of the head's whole input in addition: ChunkedLossWrapper in torchtitan/components/loss.py,
   /// torchtitan at 00a388d (2026), whose num_chunks is 8.
   chunked,
 };
@@ -171,7 +170,7 @@ struct SoftwareProfile {
   std::optional<LayerTraffic> eager_layer_traffic;
 
   /// A stack whose sharded parameters are gathered by the host, one tensor after another, without prefetch, and once more for
-  /// recomputation, and scattered likewise. What each tensor takes beside the collective itself.
+  /// recomputation, and scattered likewise. What each tensor takes besides the collective itself.
   struct HostGathers {
     Seconds per_tensor{};       ///< synchronisation of the device, and filling of buffers
     Seconds per_rank{};         ///< for each rank of the group: the host's loop over them
@@ -248,7 +247,7 @@ struct SoftwareProfile {
   bool zeroes_gradients = false, scales_gradients = false;
   /// Gradients are copied into buckets before their reduction, and back behind it.
   bool copies_gradients = false;
-  /// Values of gradients that are reduced at once where that runs beside a backward pass; 0: those of a layer. reduce_bucket_size of
+  /// Values of gradients that are reduced at once where that overlaps with a backward pass; 0: those of a layer. reduce_bucket_size of
   /// DeepSpeed (deepspeed/runtime/zero/config.py) and InternLM. Limit: a pass is cut into equal parts, as many as its layers make buckets of whole layers.
   double gradient_bucket = 0;
   /// ZeRO 1 whose states are shared out tensor by tensor: gradients are all-reduced among all replicas, and behind the step each owner
@@ -295,17 +294,17 @@ struct SoftwareProfile {
     ExpertDispatch dispatch = ExpertDispatch::all_to_all;
     bool fp8_dispatch = false;  ///< tokens go to their experts in fp8, with a scale for 128 values
     bool fp8_gradient_dispatch = false;  ///< and so do the gradients of what experts give
-    bool overlap_shared = false;         ///< what every token takes is computed beside the dispatch
-    /// Taken from kernels that run beside exchanges of another microbatch (Schedule::overlaps_passes): 20 of an H800's 132 (DeepSeek-V3,
+    bool overlap_shared = false;         ///< what every token takes is computed during the dispatch
+    /// Taken from kernels that overlap with exchanges of another microbatch (Schedule::overlaps_passes): 20 of an H800's 132 (DeepSeek-V3,
     /// arXiv:2412.19437, section 3.2.2), as many as DeepEP takes unless told otherwise.
     int exchange_multiprocessors = 20;
     ExpertKernels kernels = ExpertKernels::each_expert;
     /// CPU time of a kernel that is launched for one expert after another; zero: that of any other kernel, and the products of all
     /// experts are launched as one.
     Seconds loop_launch{};
-    /// Exchanges run beside the kernels of another microbatch: overlap_moe_expert_parallel_comm of Megatron-Core.
+    /// Exchanges overlap with the kernels of another microbatch: overlap_moe_expert_parallel_comm of Megatron-Core.
     bool overlap_exchanges = false;
-    double exchange_slowdown = 1;  ///< time of an exchange beside such kernels, over that alone
+    double exchange_slowdown = 1;  ///< time of an overlapped exchange, over that alone
     /// In eight bits each expert's tokens are copied with rows to spare, as its products ask: Fp8Padding and Fp8Unpadding in TEGroupedMLP.
     bool pads_tokens = false;
     /// The output of an expert's second product is weighted and gets its bias in kernels of their own, expert by expert: _apply_bias of
@@ -336,7 +335,7 @@ struct SoftwareProfile {
   /// in forums and issues were right).
   double reserved_scatter = 0.1;
   Bytes fixed_work = 46_MiB;  ///< constant part of the backward working set
-  Bytes extra_context{};      ///< communication buckets beside the device's context
+  Bytes extra_context{};      ///< communication buckets besides the device's context
   bool frees_outputs =
       false;  ///< what a stage sent on is freed, and not kept until its backward pass
   KeptCopies copies;

@@ -56,7 +56,7 @@ struct BreakEvenSearch {
 
 /// The factors at which the sign of T(second) - T(first) changes, by bisection of ln(factor). Where the difference changes its sign more than once between the ends of the range, one of the places is found; where
 /// it has the same sign at both ends, none is. Differences below 1e-9 of the time count as none. All questions
-/// advance together, so that each round's simulations can run beside each other.
+/// advance together, so that each round's simulations can run at the same time.
 std::vector<BreakEven> find_break_evens(const std::vector<BreakEvenQuestion>& questions,
                                         const Library& library, const BreakEvenSearch& search,
                                         std::uint64_t seed = 0);

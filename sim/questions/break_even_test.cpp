@@ -190,7 +190,7 @@ TEST_CASE("a transfer that gains alone can make the job slower, and then the job
   const Seconds difference =
       comparison.runs[0].iteration_time() - comparison.runs[1].iteration_time();
   CHECK(codec.saved_by_job / difference == doctest::Approx(1).epsilon(1e-9));
-  // One verdict, and nothing beside it that says the opposite.
+  // One verdict, and nothing next to it that says the opposite.
   const std::string text = comparison_text(comparison);
   CHECK(text.find("pipeline forward: costs ") != std::string::npos);
   CHECK(text.find("wins") == std::string::npos);

@@ -46,7 +46,7 @@ Machine machine_of(const CollectiveRun& run, const Platform& platform) {
 }
 
 /// Time of flows between members in different nodes.
-Seconds play(const std::vector<MemberFlow>& flows, const Machine& on) {
+Seconds simulate_flows(const std::vector<MemberFlow>& flows, const Machine& on) {
   Network network(on.job, on.members.layout.num_nodes());
   const auto endpoint = [&](std::size_t member) {
     return Network::Endpoint{on.members.nodes[member], on.gpus[member]};
@@ -201,7 +201,7 @@ Chart bandwidth_chart(const JsonValue::Array& rows, bool over_gpus) {
 
 }  // namespace
 
-PlayedCollective play_collective(const CollectiveRun& run, const Platform& platform) {
+CollectiveResult simulate_collective(const CollectiveRun& run, const Platform& platform) {
   require_size(run, platform.fabric);
   require_gpus(run, platform);
   Machine on = machine_of(run, platform);
@@ -221,7 +221,7 @@ PlayedCollective play_collective(const CollectiveRun& run, const Platform& platf
           : collective_algorithm(run.algorithm)
                 .steps(collective_task(on.job, on.members, run.payload, work, true));
   const Seconds between =
-      steps.flows.empty() ? steps.latency : steps.latency + play(steps.flows, on);
+      steps.flows.empty() ? steps.latency : steps.latency + simulate_flows(steps.flows, on);
   return {std::max(steps.fixed, between), steps.algorithm};
 }
 
@@ -246,15 +246,15 @@ document::Document collective_document(const CollectiveQuestion& question,
   for (const int gpus : sizes)
     for (const Bytes payload : payloads) {
       const CollectiveRun run = run_on(question, platform, gpus, payload);
-      const PlayedCollective played = play_collective(run, platform);
+      const CollectiveResult result = simulate_collective(run, platform);
       rows.push_back(
           object_of({{"gpus", gpus},
                      {"nodes", run.nodes},
                      {"bytes", payload},
-                     {"time_s", played.time},
-                     {"algorithm", played.algorithm},
-                     {"algorithm_bandwidth_bytes_per_s", (payload / played.time).value()},
-                     {"bus_bandwidth_bytes_per_s", bus_bandwidth(run, played.time).value()}}));
+                     {"time_s", result.time},
+                     {"algorithm", result.algorithm},
+                     {"algorithm_bandwidth_bytes_per_s", (payload / result.time).value()},
+                     {"bus_bandwidth_bytes_per_s", bus_bandwidth(run, result.time).value()}}));
     }
   const std::string kind = dashed_name(question.operation);
   const JsonValue data = object_of({{"schema", "windtunnel/collective-v1"},
@@ -297,7 +297,7 @@ Seconds time_of_flows(const Network& network, const std::vector<RoutedFlow>& flo
   return engine->now();
 }
 
-Bisection play_bisection(const Platform& job, int nodes) {
+Bisection simulate_bisection(const Platform& job, int nodes) {
   constexpr Bytes of_each = 1_GB;  // any: latencies are left out
   WT_EXPECT(nodes > 1);
   Bisection found;
@@ -339,7 +339,7 @@ std::string network_text(const Scenario& scenario) {
                      to_text(node.effective_nic_rate()) + "\n";
   const auto num_nodes = static_cast<int>(scenario.nodes.size());
   if (num_nodes < 2) return text;
-  const Bisection half = play_bisection(scenario.platform, num_nodes);
+  const Bisection half = simulate_bisection(scenario.platform, num_nodes);
   return text + "bisection  " + to_text(half.carried) + " of " + to_text(half.nics) +
          " of the NICs, an oversubscription of " + significant_text(half.taper(), digits) + "; " +
          half.fullest + " (" + to_text(half.fullest_bandwidth) + ") takes longest\n";
@@ -350,7 +350,7 @@ JsonValue network_json(const Scenario& scenario) {
   JsonValue network =
       object_of({{"fabric", scenario.platform.fabric.kind->name}, {"nodes", num_nodes}});
   if (num_nodes < 2) return network;
-  const Bisection half = play_bisection(scenario.platform, num_nodes);
+  const Bisection half = simulate_bisection(scenario.platform, num_nodes);
   const auto number = [](BytesPerSecond rate) { return rate / BytesPerSecond{1}; };
   network.set("bisection",
               object_of({{"bytes_per_s", number(half.carried)},

@@ -13,16 +13,16 @@
 
 namespace windtunnel {
 
-/// A collective that was played alone.
-struct PlayedCollective {
+/// A collective that was simulated alone.
+struct CollectiveResult {
   Seconds time{};
   std::string algorithm;  ///< CollectiveSteps::algorithm, or "pairwise"
 };
 
-/// Plays a collective on the first `run.gpus` GPUs of the first `run.nodes` nodes, by the rules by which training pays for it:
+/// Simulates a collective on the first `run.gpus` GPUs of the first `run.nodes` nodes, by the rules by which training pays for it:
 /// `run.algorithm`, and exchange_time() for an all-to-all. InputError when the platform has not these GPUs, or when they are more than are
 /// simulated.
-PlayedCollective play_collective(const CollectiveRun& run, const Platform& platform);
+CollectiveResult simulate_collective(const CollectiveRun& run, const Platform& platform);
 
 /// The platform of a scenario that may lack everything else: {"platform": "dgx-h100"}.
 Platform read_platform(const JsonValue& scenario, const std::filesystem::path& folder,
@@ -41,7 +41,7 @@ struct CollectiveQuestion {
   std::string algorithm = "flat";  ///< of collective_algorithms()
 };
 /// A table of times, algorithms and bus bandwidths, a chart of these, and the sources of the platform's numbers. InputError as of
-/// play_collective(), and for GPUs that are no whole nodes.
+/// simulate_collective(), and for GPUs that are no whole nodes.
 document::Document collective_document(const CollectiveQuestion& question,
                                        const Platform& platform);
 
@@ -65,7 +65,7 @@ struct Bisection {
 };
 
 /// Bisection of a job on the first `nodes` nodes, which are several.
-Bisection play_bisection(const Platform& job, int nodes);
+Bisection simulate_bisection(const Platform& job, int nodes);
 
 /// The fabric of a scenario's platform, its links, and its bisection where there are several nodes:
 ///

@@ -27,22 +27,22 @@ CollectiveRun run_of(CollectiveOperation operation, int gpus, int nodes) {
 
 TEST_CASE("in a node a collective takes what training takes for it") {
   // 2 * 8 GB * 3/4 / 100 GB/s = 120 ms; gathering or scattering moves half of it
-  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 4, 1), quads()).time.value() ==
+  CHECK(simulate_collective(run_of(CollectiveOperation::all_reduce, 4, 1), quads()).time.value() ==
         doctest::Approx(0.12));
-  CHECK(play_collective(run_of(CollectiveOperation::reduce_scatter, 4, 1), quads()).time.value() ==
-        doctest::Approx(0.06));
+  CHECK(simulate_collective(run_of(CollectiveOperation::reduce_scatter, 4, 1), quads())
+            .time.value() == doctest::Approx(0.06));
 }
 
 TEST_CASE("across two nodes an all-reduce is a tree, or the ring that NCCL_ALGO asks for") {
   // 8 GB over 4 * 10 GB/s, behind a chunk of 4 MiB on 6 hops at 100 GB/s, and half of it on 2 at 40; in the ring 2 * 8 GB * 7/8 = 14 GB over all
   CollectiveRun run = run_of(CollectiveOperation::all_reduce, 4, 2);
   constexpr double chunk = 4 * 1048576;
-  CHECK(play_collective(run, quads()).time.value() ==
+  CHECK(simulate_collective(run, quads()).time.value() ==
         doctest::Approx(0.2 + chunk / 40e9 + 6 * chunk / 100e9));
   run.algorithm = "ring";
-  CHECK(play_collective(run, quads()).time.value() == doctest::Approx(0.35));
+  CHECK(simulate_collective(run, quads()).time.value() == doctest::Approx(0.35));
   // half of the ring for a gather
-  CHECK(play_collective(run_of(CollectiveOperation::all_gather, 4, 2), quads()).time.value() ==
+  CHECK(simulate_collective(run_of(CollectiveOperation::all_gather, 4, 2), quads()).time.value() ==
         doctest::Approx(0.175));
 }
 
@@ -50,12 +50,12 @@ TEST_CASE("an NVLink domain is one node to a collective, and takes no NIC") {
   Platform trays = quads();
   trays.domain_nodes = 4;
   // 2 * 8 GB * 15/16 = 15 GB at 100 GB/s
-  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 4, 4), trays).time.value() ==
+  CHECK(simulate_collective(run_of(CollectiveOperation::all_reduce, 4, 4), trays).time.value() ==
         doctest::Approx(0.15));
-  // Two domains: 8 GB over 16 * 2.5 GB/s, beside 2 * 8 GB at 100 GB/s in each; a chunk of 32 channels on 30 hops, and half of it on 2
+  // Two domains: 8 GB over 16 * 2.5 GB/s, overlapped with 2 * 8 GB at 100 GB/s in each; a chunk of 32 channels on 30 hops, and half of it on 2
   trays.node_types.front().nic_rate = 20_Gbps;
   constexpr double chunk = 16 * 1048576;
-  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 4, 8), trays).time.value() ==
+  CHECK(simulate_collective(run_of(CollectiveOperation::all_reduce, 4, 8), trays).time.value() ==
         doctest::Approx(0.2 + chunk / 40e9 + 30 * chunk / 100e9));
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("ring steps across nodes pay the fabric's latency") {
   Platform platform = quads();
   platform.fabric.collective_latency = 1_ms;
   // one GPU a node: 2 * 8 GB * 1/2 = 8 GB over 10 GB/s, and 2 steps
-  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 1, 2), platform).time.value() ==
+  CHECK(simulate_collective(run_of(CollectiveOperation::all_reduce, 1, 2), platform).time.value() ==
         doctest::Approx(0.802));
 }
 
@@ -73,7 +73,7 @@ TEST_CASE(
   scenario.set("platform", JsonValue(std::string("hgx-a100-80gb-4x100g")));
   CollectiveRun run{CollectiveOperation::all_reduce, 8, 2, 2_GiB, {}};
   const double time =
-      play_collective(run, read_platform(scenario, ".", Library{source_dir()})).time.value();
+      simulate_collective(run, read_platform(scenario, ".", Library{source_dir()})).time.value();
   // 2 GiB over 4 * 12.5 GB/s * 0.85 = 50.5 ms, where a ring would take 94, and 0.5 until the first chunk has come through
   CHECK(time == doctest::Approx(0.0510).epsilon(0.002));
   // Two P4de of AWS took 51.4 ms (aws-samples/awsome-distributed-training).
@@ -85,24 +85,25 @@ TEST_CASE("a rack of 72 GB200 reduces 8 GiB in the time it was measured with") {
   JsonValue scenario{JsonValue::Object{}};
   scenario.set("platform", JsonValue(std::string("gb200-nvl72")));
   CollectiveRun run{CollectiveOperation::all_reduce, 4, 18, 8_GiB, {}};
-  CHECK(play_collective(run, read_platform(scenario, ".", Library{source_dir()})).time.value() ==
-        doctest::Approx(0.0203).epsilon(0.04));
+  CHECK(
+      simulate_collective(run, read_platform(scenario, ".", Library{source_dir()})).time.value() ==
+      doctest::Approx(0.0203).epsilon(0.04));
 }
 
 TEST_CASE("a collective on GPUs that the platform has not is refused") {
   const Library library{source_dir()};
   JsonValue scenario{JsonValue::Object{}};
   scenario.set("platform", JsonValue(std::string("dgx1-v100")));
-  CHECK_THROWS_WITH_AS(play_collective(run_of(CollectiveOperation::all_reduce, 16, 1),
-                                       read_platform(scenario, ".", library)),
+  CHECK_THROWS_WITH_AS(simulate_collective(run_of(CollectiveOperation::all_reduce, 16, 1),
+                                           read_platform(scenario, ".", library)),
                        doctest::Contains("nodes of 8 GPUs"), InputError);
-  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 8, 1),
-                        read_platform(scenario, ".", library))
+  CHECK(simulate_collective(run_of(CollectiveOperation::all_reduce, 8, 1),
+                            read_platform(scenario, ".", library))
             .time > Seconds{0});
   // A rack of 18 trays: 72 GPUs of one NVLink domain
   scenario.set("platform", JsonValue(std::string("gb200-nvl72")));
-  CHECK(play_collective(run_of(CollectiveOperation::all_reduce, 4, 18),
-                        read_platform(scenario, ".", library))
+  CHECK(simulate_collective(run_of(CollectiveOperation::all_reduce, 4, 18),
+                            read_platform(scenario, ".", library))
             .time < Seconds{0.03});
 }
 
@@ -113,7 +114,7 @@ TEST_CASE("eight nodes by each algorithm: flows of the engine take what the clos
   const auto time = [&](const char* algorithm) {
     CollectiveRun run = run_of(CollectiveOperation::all_reduce, 4, 8);
     run.algorithm = algorithm;
-    return play_collective(run, platform).time.value();
+    return simulate_collective(run, platform).time.value();
   };
   // 32 ranks, 40 GB/s out of a node, 100 GB/s inside, 8 GB. Ring: 2 * 31/32 * 8 GB = 15.5 GB; of 62 hops 15.5 cross.
   CHECK(time("ring") == doctest::Approx(15.5e-5 + 15.5 / 40));
@@ -132,13 +133,13 @@ TEST_CASE("eight nodes by each algorithm: flows of the engine take what the clos
 }
 
 TEST_CASE("an all-to-all sends each share over NVLink or through the NICs, both at once") {
-  // Of 8 GB each GPU sends 3/4 to the three beside it, at 100 GB/s.
-  const PlayedCollective inside =
-      play_collective(run_of(CollectiveOperation::all_to_all, 4, 1), quads());
+  // Each GPU sends 3/4 of 8 GB to the three others of its node, at 100 GB/s.
+  const CollectiveResult inside =
+      simulate_collective(run_of(CollectiveOperation::all_to_all, 4, 1), quads());
   CHECK(inside.time.value() == doctest::Approx(0.06));
   CHECK(inside.algorithm == "pairwise");
-  // Of two nodes half of it leaves: 4 * 4 GB through 4 * 10 GB/s, beside 3 GB at 100 GB/s.
-  CHECK(play_collective(run_of(CollectiveOperation::all_to_all, 4, 2), quads()).time.value() ==
+  // With two nodes half of it leaves: 4 * 4 GB through 4 * 10 GB/s, overlapped with 3 GB at 100 GB/s.
+  CHECK(simulate_collective(run_of(CollectiveOperation::all_to_all, 4, 2), quads()).time.value() ==
         doctest::Approx(0.4));
 }
 
@@ -155,12 +156,12 @@ TEST_CASE("an all-to-all over rails crosses the spine where nothing relays it") 
   platform.fabric.values = {{"nodes_per_group", 2.0}, {"oversubscription", 4.0}};
   const CollectiveRun run = run_of(CollectiveOperation::all_to_all, 4, 2);
   // With PXN all of it stays on its rail: as without a taper, 4 GB through each NIC of 10 GB/s.
-  CHECK(play_collective(run, platform).time.value() == doctest::Approx(0.4));
+  CHECK(simulate_collective(run, platform).time.value() == doctest::Approx(0.4));
   // Without, three of the four GB that a GPU sends away go to other rails: 2 * 3 GB over each rail's uplink of 2 * 10 / 4 GB/s.
   platform.fabric.values["pxn"] = 0.0;
-  CHECK(play_collective(run, platform).time.value() == doctest::Approx(1.2));
+  CHECK(simulate_collective(run, platform).time.value() == doctest::Approx(1.2));
   // A ring goes from each GPU to the one of its number, and needs no other rail.
-  CHECK(play_collective(run_of(CollectiveOperation::all_gather, 4, 2), platform).time.value() ==
+  CHECK(simulate_collective(run_of(CollectiveOperation::all_gather, 4, 2), platform).time.value() ==
         doctest::Approx(0.175));
 }
 
@@ -169,14 +170,14 @@ TEST_CASE("a collective on more nodes than the fabric joins is refused") {
   platform.fabric.kind = kind_named("rails_only");
   platform.fabric.values = {{"nodes_per_group", 2.0}};
   const CollectiveRun run = run_of(CollectiveOperation::all_gather, 4, 2);
-  CHECK(play_collective(run, platform).time.value() == doctest::Approx(0.175));
-  CHECK_THROWS_AS(play_collective(run_of(CollectiveOperation::all_gather, 4, 3), platform),
+  CHECK(simulate_collective(run, platform).time.value() == doctest::Approx(0.175));
+  CHECK_THROWS_AS(simulate_collective(run_of(CollectiveOperation::all_gather, 4, 3), platform),
                   InputError);
 }
 
-TEST_CASE("a played collective says its algorithm") {
+TEST_CASE("a simulated collective says its algorithm") {
   const auto algorithm = [](const CollectiveRun& run, const Platform& platform) {
-    return play_collective(run, platform).algorithm;
+    return simulate_collective(run, platform).algorithm;
   };
   Platform platform = quads();
   CollectiveRun across = run_of(CollectiveOperation::all_reduce, 4, 2);
@@ -227,14 +228,14 @@ TEST_CASE("half of the nodes send to the rest what the uplinks of their leaves c
   platform.node_types = {node};
   // Eight nodes of 20 GB/s: four send 80 GB/s. They are on two leaves, whose uplinks carry 2 * 20 / 4 = 10 GB/s each.
   platform.fabric.values = {{"nodes_per_leaf", 2.0}, {"oversubscription", 4.0}};
-  const Bisection half = play_bisection(platform, 8);
+  const Bisection half = simulate_bisection(platform, 8);
   CHECK(half.nics / 1_GBps == doctest::Approx(80));
   CHECK(half.carried / 1_GBps == doctest::Approx(20));
   CHECK(half.taper() == doctest::Approx(4));
   CHECK(half.fullest == "leaf0 up");
   CHECK(half.fullest_bandwidth / 1_GBps == doctest::Approx(10));
   platform.fabric.values.clear();
-  CHECK(play_bisection(platform, 8).taper() == doctest::Approx(1));
+  CHECK(simulate_bisection(platform, 8).taper() == doctest::Approx(1));
 }
 
 TEST_CASE("the network of a scenario is told in three lines") {

@@ -209,9 +209,9 @@ std::vector<std::string> interval_warnings(const std::vector<ComparedRun>& runs)
       const auto known =
           std::ranges::find(said, warning.string(), &decltype(said)::value_type::first);
       if (known == said.end())
-        said.emplace_back(warning.string(), letter_of(i));
+        said.emplace_back(warning.string(), run_letter(i));
       else
-        known->second += ", " + letter_of(i);
+        known->second += ", " + run_letter(i);
     }
   }
   std::vector<std::string> warnings;

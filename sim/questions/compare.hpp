@@ -40,7 +40,7 @@ enum class RunDetail { report, page };
 
 /// Simulates the scenarios, several at once, and lays the runs side by side. With
 /// BreakEvens::simulated, each scenario is also set against the first over the bandwidth between nodes and inside them.
-/// A scenario that fails is listed as such beside the others; when nothing is left, its failure is thrown.
+/// A scenario that fails is listed as such next to the others; when nothing is left, its failure is thrown.
 Comparison compare(const std::vector<CompareInput>& inputs, const Library& library,
                    BreakEvens break_evens = BreakEvens::none, RunDetail detail = RunDetail::report);
 

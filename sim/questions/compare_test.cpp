@@ -95,7 +95,7 @@ TEST_CASE("against a report the differences are those of the job") {
   const Comparison planned = compare({input(report), input(file, chosen)}, test_library());
   REQUIRE(planned.differences.size() == 1);
   CHECK(planned.differences[0].pointer == "/plan");
-  // What the job of a report does not show is still noticed.
+  // Changes that the job of a report does not show are still noticed.
   const ReadOptions hidden{{{"/software/iteration_overhead", "3 ms"}}, 0};
   const Comparison unseen = compare({input(report), input(file, hidden)}, test_library());
   CHECK(unseen.differences.empty());
@@ -140,7 +140,7 @@ TEST_CASE("break-evens are looked for on request, on both networks") {
     CHECK(found.outcome == BreakEven::Outcome::always_slower);
 }
 
-TEST_CASE("a run that fails is listed beside the others, and thrown when nothing else is left") {
+TEST_CASE("a run that fails is listed next to the others, and thrown when nothing else is left") {
   const TemporaryFolder folder;
   const auto file = folder.write("plain.json", plain);
   CompareInput good = input(file), bad = input(file);

@@ -1,4 +1,4 @@
-// Models with experts, played.
+// Models with experts, simulated.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace windtunnel {
 namespace {
 
-using two_by_two::play;
+using two_by_two::report_for;
 
 Scenario read(const std::string& text, Overrides overrides = {}) {
   const bool is_given = std::any_of(overrides.begin(), overrides.end(),
@@ -34,23 +34,23 @@ TEST_CASE("4 GPUs, 2 nodes, 4 experts, top 2: exchanges to the microsecond") {
   // backward: 4 * 89.905 us.
   constexpr double paper = 4 * (20e-6 + 1024 * 2048 * (5.0 / 6) / 25e9);
   const Scenario scenario = read(four_gpus);
-  CHECK(play(scenario).breakdown.of(Line::expert_comm).value() ==
+  CHECK(report_for(scenario).breakdown.of(Line::expert_comm).value() ==
         doctest::Approx(paper).epsilon(1e-6));
   // As flows between the GPUs, operation by operation.
-  const Report layered = play(scenario, Detail::layer);
+  const Report layered = report_for(scenario, Detail::layer);
   CHECK(layered.breakdown.of(Line::expert_comm).value() == doctest::Approx(paper).epsilon(1e-6));
   CHECK(layered.iteration_time.value() ==
-        doctest::Approx(play(scenario).iteration_time.value()).epsilon(1e-9));
+        doctest::Approx(report_for(scenario).iteration_time.value()).epsilon(1e-9));
   // Sent by each of four GPUs, each way twice: half of the copies in the node, forwarded ones included, and 5/12 between nodes.
   const auto sent = [](const Report& report, Traffic traffic) {
     return report.traffic[static_cast<std::size_t>(traffic)].value();
   };
-  for (const Report& report : {layered, play(scenario)})
+  for (const Report& report : {layered, report_for(scenario)})
     for (const Traffic traffic : {Traffic::expert_dispatch, Traffic::expert_combine})
       CHECK(sent(report, traffic) == doctest::Approx(4 * 2 * 4194304 * (11.0 / 12)).epsilon(1e-12));
   // With a copy for every expert three quarters leave their GPU.
   const Overrides plain{{"/software/experts/dispatch", "all_to_all"}};
-  CHECK(sent(play(testing::read_text(four_gpus, plain)), Traffic::expert_dispatch) ==
+  CHECK(sent(report_for(testing::read_text(four_gpus, plain)), Traffic::expert_dispatch) ==
         doctest::Approx(4 * 2 * 4194304 * 0.75).epsilon(1e-12));
 }
 
@@ -64,13 +64,13 @@ TEST_CASE(
     return testing::read_text(four_gpus, more);
   };
   for (const Detail detail : {Detail::pass, Detail::layer}) {
-    const Report report = play(with_all_gather(), detail);
+    const Report report = report_for(with_all_gather(), detail);
     CHECK(report.breakdown.of(Line::expert_comm).value() == doctest::Approx(paper).epsilon(1e-6));
     for (const Traffic traffic : {Traffic::expert_dispatch, Traffic::expert_combine})
       CHECK(report.traffic[static_cast<std::size_t>(traffic)].value() ==
             doctest::Approx(4 * 2 * 3 * 1024 * 2048).epsilon(1e-12));
   }
-  const Report half = play(with_all_gather({{"/model/moe/capacity", "0.5"}}));
+  const Report half = report_for(with_all_gather({{"/model/moe/capacity", "0.5"}}));
   CHECK(half.breakdown.of(Line::expert_comm).value() == doctest::Approx(paper).epsilon(1e-6));
   CHECK(half.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)].value() ==
         doctest::Approx(4 * 2 * 3 * 1024 * 2048).epsilon(1e-12));
@@ -84,11 +84,12 @@ TEST_CASE("experts that take half of their tokens get half of the bytes, and hal
   const auto sent = [](const Report& report) {
     return report.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)] / Bytes{1};
   };
-  CHECK(sent(play(half)) == doctest::Approx(sent(play(all)) / 2).epsilon(1e-12));
-  CHECK(play(half).iteration_time < play(all).iteration_time);
-  CHECK(play(nearly).iteration_time.value() ==
-        doctest::Approx(play(half).iteration_time.value()).epsilon(1e-9));
-  CHECK(play(half).memory.stages[0].activations < play(all).memory.stages[0].activations);
+  CHECK(sent(report_for(half)) == doctest::Approx(sent(report_for(all)) / 2).epsilon(1e-12));
+  CHECK(report_for(half).iteration_time < report_for(all).iteration_time);
+  CHECK(report_for(nearly).iteration_time.value() ==
+        doctest::Approx(report_for(half).iteration_time.value()).epsilon(1e-9));
+  CHECK(report_for(half).memory.stages[0].activations <
+        report_for(all).memory.stages[0].activations);
 }
 
 TEST_CASE(
@@ -101,14 +102,14 @@ TEST_CASE(
               "rotary": true, "tied_embeddings": false, "moe": {"experts": 64, "top_k": 4, "ffn_hidden": 1024}},
     "training": {"global_batch": 512, "micro_batch": 1, "attention": "flash", "precision": "bf16"},
     "parallel": {"pipeline": 4, "data": 32, "expert": 32, "zero_stage": 1}})";
-  const Report inside = play(testing::read_text(racks));
+  const Report inside = report_for(testing::read_text(racks));
   REQUIRE(inside.domains.has_value());
   CHECK(inside.domains->nodes_used == 16);
   CHECK(inside.domains->nodes == 18);
   CHECK(inside.domains->idle_nodes == 4);  // two in each of two racks
   CHECK(inside.domains->straddling.empty());
   CHECK(inside.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)] > Bytes{0});
-  const Report across = play(testing::read_text(racks, {{"/platform/segment", "18"}}));
+  const Report across = report_for(testing::read_text(racks, {{"/platform/segment", "18"}}));
   REQUIRE(across.domains->straddling.size() == 1);
   const StraddlingGroups& groups = across.domains->straddling.front();
   CHECK(groups.axis == AxisName::expert);
@@ -136,15 +137,15 @@ TEST_CASE("one slow link of an expert group slows its exchanges as it should") {
       four_gpus, {{"/platform/link_overrides",
                    R"([{"from": 0, "to": 1, "bandwidth": "25 GB/s", "source": "assumed: x"}])"}});
   for (const MakeEngine engine : {make_native_engine, make_simgrid_engine})
-    CHECK(play(scenario, Detail::pass, engine).breakdown.of(Line::expert_comm).value() ==
+    CHECK(report_for(scenario, Detail::pass, engine).breakdown.of(Line::expert_comm).value() ==
           doctest::Approx(paper).epsilon(1e-6));
 }
 
 TEST_CASE("explain names what a skew costs, and a simulation without it agrees") {
   const Overrides skewed{{"/model/moe/balance", R"({"zipf": 0.5})"}};
   const Scenario scenario = read(four_gpus, skewed);
-  const Seconds with = play(scenario).iteration_time,
-                without = play(read(four_gpus)).iteration_time;
+  const Seconds with = report_for(scenario).iteration_time,
+                without = report_for(read(four_gpus)).iteration_time;
   CHECK(with > without);
   const Library files{source_dir()};
   bool asked = false;
@@ -164,7 +165,7 @@ TEST_CASE("tokens that are skewed are no more tokens") {
     return report.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)];
   };
   const Overrides skewed{{"/model/moe/balance", R"({"zipf": 1})"}};
-  CHECK(sent(play(read(four_gpus, skewed))) == sent(play(read(four_gpus))));
+  CHECK(sent(report_for(read(four_gpus, skewed))) == sent(report_for(read(four_gpus))));
 }
 
 TEST_CASE(
@@ -179,36 +180,37 @@ TEST_CASE(
     asked = true;
     const auto results = simulate_what_ifs(slow, files, {change}, 1);
     REQUIRE(results.size() == 1);
-    CHECK(results.front().iteration_time < play(slow).iteration_time);
+    CHECK(results.front().iteration_time < report_for(slow).iteration_time);
     CHECK(results.front().iteration_time.value() ==
-          doctest::Approx(play(read(four_gpus)).iteration_time.value()).epsilon(1e-9));
+          doctest::Approx(report_for(read(four_gpus)).iteration_time.value()).epsilon(1e-9));
   }
   CHECK(asked);
 }
 
 TEST_CASE("the fullest rank's memory follows the skew") {
-  const MemoryAccount even = play(read(four_gpus)).memory;
+  const MemoryAccount even = report_for(read(four_gpus)).memory;
   const MemoryAccount skewed =
-      play(read(four_gpus, {{"/model/moe/balance", R"({"zipf": 1})"}})).memory;
+      report_for(read(four_gpus, {{"/model/moe/balance", R"({"zipf": 1})"}})).memory;
   CHECK(skewed.stages[0].activations > even.stages[0].activations);
 }
 
-TEST_CASE("exchanges beside another microbatch leave what their multiprocessors take") {
+TEST_CASE("exchanges overlapped with another microbatch leave what their multiprocessors take") {
   const Overrides two{{"/training/global_batch", "8"}};
-  const Overrides beside{{"/training/global_batch", "8"},
-                         {"/software/experts/overlap_exchanges", "true"},
-                         {"/software/experts/exchange_slowdown", "1"},
-                         {"/software/experts/exchange_multiprocessors", "27"}};
+  const Overrides overlapped{{"/training/global_batch", "8"},
+                             {"/software/experts/overlap_exchanges", "true"},
+                             {"/software/experts/exchange_slowdown", "1"},
+                             {"/software/experts/exchange_multiprocessors", "27"}};
   // 27 of an A100's 108 multiprocessors for as long as exchanges run, and the kernels take longer than they do.
   const Overrides slow_kernels{{"/model/sequence", "8192"}, {"/model/moe/ffn_hidden", "65536"}};
   const auto with = [&](Overrides changes) {
     changes.insert(changes.end(), slow_kernels.begin(), slow_kernels.end());
-    return play(read(four_gpus, changes)).breakdown.of(Line::expert_comm);
+    return report_for(read(four_gpus, changes)).breakdown.of(Line::expert_comm);
   };
-  // Of two microbatches the first forward and the last backward pass run alone: half of the exchanges.
-  CHECK(with(beside).value() == doctest::Approx(with(two).value() * (0.5 + 0.5 / 4)).epsilon(1e-9));
+  // The first forward and the last backward pass of two microbatches run alone: half of the exchanges.
+  CHECK(with(overlapped).value() ==
+        doctest::Approx(with(two).value() * (0.5 + 0.5 / 4)).epsilon(1e-9));
   // Exchanges that kernels slow down hold them for longer.
-  Overrides slowed = beside;
+  Overrides slowed = overlapped;
   slowed[2].second = "1.5";
   CHECK(with(slowed).value() ==
         doctest::Approx(with(two).value() * (0.5 + 0.5 * 1.5 / 4)).epsilon(1e-9));
@@ -216,16 +218,16 @@ TEST_CASE("exchanges beside another microbatch leave what their multiprocessors 
 
 TEST_CASE("experts hide dispatches, and attention alone hides combines") {
   const auto exchanges = [](const char* overlap) {
-    return play(read(four_gpus, {{"/training/global_batch", "8"},
-                                 {"/model/moe/ffn_hidden", "65536"},
-                                 {"/platform/node_types/0/nic_rate", "10 Gbps"},
-                                 {"/software/experts/overlap_exchanges", overlap},
-                                 {"/software/experts/exchange_multiprocessors", "0"},
-                                 {"/software/experts/exchange_slowdown", "1"}}))
+    return report_for(read(four_gpus, {{"/training/global_batch", "8"},
+                                       {"/model/moe/ffn_hidden", "65536"},
+                                       {"/platform/node_types/0/nic_rate", "10 Gbps"},
+                                       {"/software/experts/overlap_exchanges", overlap},
+                                       {"/software/experts/exchange_multiprocessors", "0"},
+                                       {"/software/experts/exchange_slowdown", "1"}}))
         .breakdown.of(Line::expert_comm)
         .value();
   };
-  // Half of the passes have others beside them. Of their exchanges all dispatches hide, and of combines, 0.7 ms each, what attention lasts.
+  // Half of the passes have others overlapped with them. Of their exchanges all dispatches hide, and of combines, 0.7 ms each, what attention lasts.
   const double alone = exchanges("false"), hidden = alone - exchanges("true");
   CHECK(hidden > alone / 4);
   CHECK(hidden < 1.5 * alone / 4);
@@ -233,16 +235,16 @@ TEST_CASE("experts hide dispatches, and attention alone hides combines") {
 
 TEST_CASE("of exchanges that outlast kernels the rest runs alone") {
   const auto exchanges = [](const char* overlap, const char* slowdown) {
-    return play(read(four_gpus, {{"/training/global_batch", "8"},
-                                 {"/platform/node_types/0/nic_rate", "1 Gbps"},
-                                 {"/software/experts/overlap_exchanges", overlap},
-                                 {"/software/experts/exchange_multiprocessors", "27"},
-                                 {"/software/experts/exchange_slowdown", slowdown}}))
+    return report_for(read(four_gpus, {{"/training/global_batch", "8"},
+                                       {"/platform/node_types/0/nic_rate", "1 Gbps"},
+                                       {"/software/experts/overlap_exchanges", overlap},
+                                       {"/software/experts/exchange_multiprocessors", "27"},
+                                       {"/software/experts/exchange_slowdown", slowdown}}))
         .breakdown.of(Line::expert_comm)
         .value();
   };
   // Kernels K hide K of the exchanges where those are as fast as alone. With 3/4 of the multiprocessors kernels last K / (3/4); exchanges
-  // that take 1.5 times as long beside them are then at K / (3/4) / 1.5, and K / (3/4) - K more has been waited for.
+  // that take 1.5 times as long then are at K / (3/4) / 1.5, and K / (3/4) - K more has been waited for.
   const double alone = exchanges("false", "1"), hidden = alone - exchanges("true", "1"),
                slowed = alone - exchanges("true", "1.5");
   CHECK(hidden > 0);
@@ -251,15 +253,15 @@ TEST_CASE("of exchanges that outlast kernels the rest runs alone") {
 
 TEST_CASE("with stages exchanges hide only where each has several chunks") {
   const auto exchanges = [](const std::string& layers, const char* chunks, const char* overlap) {
-    return play(read(four_gpus, {{"/model/layers", layers},
-                                 {"/training/global_batch", "8"},
-                                 {"/parallel/data", "2"},
-                                 {"/parallel/pipeline", "2"},
-                                 {"/parallel/expert", "2"},
-                                 {"/parallel/virtual_pipeline", chunks},
-                                 {"/parallel/schedule",
-                                  chunks == std::string("1") ? "1f1b" : "interleaved_1f1b"},
-                                 {"/software/experts/overlap_exchanges", overlap}}))
+    return report_for(read(four_gpus, {{"/model/layers", layers},
+                                       {"/training/global_batch", "8"},
+                                       {"/parallel/data", "2"},
+                                       {"/parallel/pipeline", "2"},
+                                       {"/parallel/expert", "2"},
+                                       {"/parallel/virtual_pipeline", chunks},
+                                       {"/parallel/schedule",
+                                        chunks == std::string("1") ? "1f1b" : "interleaved_1f1b"},
+                                       {"/software/experts/overlap_exchanges", overlap}}))
         .breakdown.of(Line::expert_comm);
   };
   CHECK(exchanges("4", "1", "true") == exchanges("4", "1", "false"));
@@ -268,9 +270,9 @@ TEST_CASE("with stages exchanges hide only where each has several chunks") {
 
 TEST_CASE("kernels for all experts at once spare the host its loops") {
   const auto time = [](const char* kernels, const char* launch) {
-    return play(read(four_gpus, {{"/model/moe/experts", "16"},
-                                 {"/software/experts/kernels", kernels},
-                                 {"/software/experts/loop_launch", launch}}))
+    return report_for(read(four_gpus, {{"/model/moe/experts", "16"},
+                                       {"/software/experts/kernels", kernels},
+                                       {"/software/experts/loop_launch", launch}}))
         .iteration_time;
   };
   CHECK(time("each_expert", "1 ms") > time("each_expert", "3 us"));
@@ -322,7 +324,7 @@ TEST_CASE("a release of the stack is the newest of its list that is no newer") {
 
 TEST_CASE("a profile's name alone means its newest release") {
   const auto report = [](const char* software) {
-    return play(read(four_gpus, {{"/software", software}}));
+    return report_for(read(four_gpus, {{"/software", software}}));
   };
   const Report newest = report("megatron-core-2026");
   REQUIRE(newest.software_release.has_value());
@@ -417,7 +419,7 @@ TEST_CASE("61 layers of 256 experts on 1,024 GPUs take less than a million activ
     "parallel": {"pipeline": 16, "data": 64, "expert": 64, "zero_stage": 1,
       "stage_layers": [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1]}})";
   const Scenario scenario = read(text);
-  const Report report = play(scenario);
+  const Report report = report_for(scenario);
   CHECK(report.breakdown.of(Line::expert_comm) > Seconds{0});
   CHECK(report.activities < 1'000'000);
 }

@@ -131,7 +131,7 @@ class Explainer {
 
   Explained explain() {
     Explained explained = explained_path();
-    std::vector<WhatIfResult> results = what_ifs_beside(explained);
+    std::vector<WhatIfResult> results = what_if_results(explained);
     judge(explained.explanation.report, results);
     std::ranges::stable_sort(results, GainsMore(explained.explanation.report.iteration_time));
     explained.explanation.what_ifs = std::move(results);
@@ -163,7 +163,7 @@ class Explainer {
   }
 
   /// In the order of what_ifs().
-  std::vector<WhatIfResult> what_ifs_beside(const Explained& explained) const {
+  std::vector<WhatIfResult> what_if_results(const Explained& explained) const {
     const Explanation& explanation = explained.explanation;
     const PathBound bound(scenario_, explained.simulation, explanation.path);
     std::vector<WhatIfResult> results;
@@ -320,7 +320,7 @@ class NodeKinds {
   }
 
   /// The platform's node types when the GPUs of each node in use are `factor(node)` times as fast; nothing where they are not written
-  /// as a list, or where NVLink joins nodes, whose domains the list does not tell apart.
+  /// as a list, or where NVLink joins nodes, whose domains the list does not distinguish.
   std::optional<std::string> types_with(const std::function<double(std::size_t)>& factor) const {
     if (!types_.is_array() || has_domains()) return std::nullopt;
     JsonValue::Array changed;

@@ -26,7 +26,7 @@ struct ExplainOptions {
   std::function<void(std::size_t done, std::size_t all)> on_done = {};
 };
 
-/// Simulates the scenario with its timeline, finds its critical path, and simulates what-ifs beside it: not those of which the critical
+/// Simulates the scenario with its timeline, finds its critical path, and simulates its what-ifs: not those of which the critical
 /// path says that they cannot matter, and where there is a budget those that may save most first.
 Explained explain(const Scenario& scenario, const Library& library, const ExplainOptions& options);
 

@@ -71,7 +71,7 @@ double distance(const Scenario& scenario, const Simulation& simulation, Seconds 
   return worst;
 }
 
-/// The same of the iteration that was played, and of the one that a run reports: its steady state is folded where that is exact.
+/// The same of the iteration that was simulated, and of the one that a run reports: its steady state is folded where that is exact.
 double path_error(const Scenario& scenario, MakeEngine engine) {
   SimulateOptions options;
   options.make_engine = engine;
@@ -119,7 +119,7 @@ std::vector<std::pair<std::string, Scenario>> all_plans() {
       "model": "gpt-7.5b", "platform": "a100-80gb-1hdr", "software": "megatron-lm-2021",
       "training": {"global_batch": 16, "micro_batch": 1, "precision": "fp16"},
       "parallel": {"tensor": 16, "pipeline": 2, "data": 2}})"));
-  list.emplace_back("tensor groups across nodes, beside gradients", read_explained(R"({
+  list.emplace_back("tensor groups across nodes, next to gradients", read_explained(R"({
       "model": "gpt-1.7b", "platform": "a100-80gb-1hdr", "software": "megatron-deepspeed-2021",
       "training": {"global_batch": 16, "micro_batch": 1, "precision": "fp16"},
       "parallel": {"tensor": 4, "pipeline": 4, "data": 2, "overlap_gradient_reduce": true,
@@ -156,8 +156,8 @@ TEST_CASE("among the shipped scenarios are some whose run is folded, and their p
       read_scenario(library().root / "scenarios/gpt3-175b-512xa100.json", library());
   const Report folded = simulate(scenario, options).report;
   options.keep_timeline = true;
-  CHECK(folded.played_microbatches > 0);
-  CHECK(simulate(scenario, options).report.played_microbatches == 0);
+  CHECK(folded.simulated_microbatches > 0);
+  CHECK(simulate(scenario, options).report.simulated_microbatches == 0);
 }
 TEST_CASE("the critical path of every shipped scenario adds up where links are shared") {
   check_paths(shipped(), make_native_engine);
@@ -225,7 +225,7 @@ TEST_CASE("each what-if of a compressed scenario is what a run of the changed fi
                     "zero_gather": {"codec": "zfp", "rate": 8}, "tensor_activations": {"codec": "mpc", "ratio": 1.1}})"));
 }
 TEST_CASE("chunks of another size recompute the same share of their layers") {
-  // Of 6 layers of a stage the first 3; of chunks of 3 layers the first 2.
+  // The first 3 of 6 layers of a stage; the first 2 of chunks of 3 layers.
   std::string text = small_text;
   const std::string full = R"("recompute": "full")";
   text.replace(text.find(full), full.size(), full + R"(, "recompute_layers": {"first": 3})");
@@ -423,7 +423,7 @@ TEST_CASE("every stage with nodes of its own is asked about, and every codec tha
   CHECK(asked.count("zero gather: int8") == 1);
 }
 
-TEST_CASE("nodes that are told apart without being changed change nothing") {
+TEST_CASE("nodes that are distinguished without being changed change nothing") {
   const Scenario scenario = read_explained(small_text);
   const std::vector<WhatIf> list = what_ifs(scenario, library());
   const auto straggler = std::find_if(list.begin(), list.end(), [](const WhatIf& change) {

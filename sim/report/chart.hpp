@@ -58,7 +58,7 @@ std::vector<AxisLabel> labels_that_fit(const std::vector<AxisLabel>& labels, dou
 ///   Chart{"tokens/s by GPUs", Chart::Shape::curves, gpus, tokens, {{8, 800, "8: 800", "s0"}, {16, 1500, "16: 1,500", "s0"}}}
 struct Chart {
   /// `line`: through the points of each series. `curves`: with a mark at each point, unless they are so many that they would be a second line.
-  /// `marks`: these alone. `dots`: marks with their titles beside them.
+  /// `marks`: these alone. `dots`: marks with their titles next to them.
   enum class Shape { line, curves, marks, dots, bars };
   /// A line from one end of an error to the other, through its dot where the errors of x and y go together.
   struct Error {
@@ -66,8 +66,7 @@ struct Chart {
   };
   struct Point {
     double x = 0, y = 0;
-    std::string title =
-        {};  ///< beside a dot where there is room; of all, where the pointer rests on it
+    std::string title = {};  ///< next to a dot where there is room, and under the pointer
     std::string kind = "s0";
     std::optional<Error> error = {};  ///< of a mark or dot
     bool is_hollow = false;           ///< of a plan that does not fit, say
@@ -105,9 +104,9 @@ struct ChartKey {
 };
 /// A mark, on a line or alone, as a key shows it.
 std::string key_mark(const std::string& kind, bool on_line = false, std::size_t form = 0);
-/// The keys side by side, as HTML; a long one breaks beside its mark.
+/// The keys side by side, as HTML; a long one breaks next to its mark.
 std::string keys_html(const std::vector<ChartKey>& keys);
-/// The charts below each other in one file, under a name and a note, with their keys beside them.
+/// The charts below each other in one file, under a name and a note, with their keys next to them.
 std::string chart_sheet(const std::string& name, const std::string& note,
                         const std::vector<Chart>& charts, const std::vector<ChartKey>& keys);
 

@@ -23,7 +23,7 @@ TEST_CASE("numbers at an axis are short, amounts have the unit that suits them")
   CHECK(rate_mark(1e6, 3) == "1 MB/s");
 }
 
-TEST_CASE("marks have as many digits as tell them apart") {
+TEST_CASE("marks have as many digits as distinguish them") {
   CHECK(mark_texts({0, 0.5, 1}, number_mark, false) == std::vector<std::string>{"0", "0.5", "1"});
   CHECK(mark_texts({15.282, 15.284}, seconds_mark, false) ==
         std::vector<std::string>{"15.282 s", "15.284 s"});
@@ -141,7 +141,7 @@ TEST_CASE("labels that would meet are left out, the last one stays") {
   CHECK(labels_that_fit({{1, 0, "1"}, {1.2, 90, "1"}}, 10).size() == 1);
 }
 
-TEST_CASE("names beside dots do not lie on each other") {
+TEST_CASE("names next to dots do not lie on each other") {
   Chart chart{"x", Chart::Shape::dots, {0, 10}, {0, 10}};
   for (const double at : {5.0, 5.01, 5.02, 9.9})
     chart.points.push_back({at, at, "a name of the dot"});

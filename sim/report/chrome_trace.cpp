@@ -26,7 +26,7 @@ using detail::part_name;
 using detail::process_name;
 using detail::Slice;
 using detail::SliceKind;
-using detail::words_of;
+using detail::traffic_names;
 
 /// Writes one JSON object as text, member by member.
 class ObjectText {
@@ -292,7 +292,7 @@ class TraceWriter {
     ObjectText args = kernel_args_of(op);
     const auto add = [&](Traffic traffic, const char* collective, int size) {
       add_group(args, whole || traffic == Traffic::zero_gather ? collective : collective_word(name),
-                words_of(traffic).process_group, device().ranks.front().index())
+                traffic_names(traffic).process_group, device().ranks.front().index())
           .number("Group size", std::int64_t{size});
     };
     if (slice.part == Part::tensor_comm)
@@ -335,7 +335,7 @@ class TraceWriter {
                 std::int64_t{(sent ? channel.to : channel.from).index()} + 1)
         .number("bytes", message.bytes / Bytes{1})
         .microseconds("queued_us", queued);
-    add_group(args, sent ? "send" : "recv", words_of(message.send.traffic).process_group,
+    add_group(args, sent ? "send" : "recv", traffic_names(message.send.traffic).process_group,
               lowest_rank({channel.from, channel.to}))
         .number("Group size", std::int64_t{2});
     const Bytes of_rank = message.bytes * (1.0 / plan_.devices[channel.from.index()].num_gpus());
@@ -369,7 +369,7 @@ class TraceWriter {
     const std::int64_t group = one_group ? gpus : members;
     ObjectText args = kernel_args_of(span.op);
     args.number("bytes", collective.traffic_bytes / Bytes{1});
-    add_group(args, collective_word(name), words_of(span.op.traffic).process_group,
+    add_group(args, collective_word(name), traffic_names(span.op.traffic).process_group,
               lowest_rank(collective.members))
         .number("Group size", group);
     add_collective_sizes(args, name, collective.traffic_bytes, group, gpus / group);

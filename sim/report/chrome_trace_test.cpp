@@ -15,19 +15,19 @@ namespace {
 
 std::string small_trace() {
   const ProgramSet programs = testing::two_stage_programs();
-  return chrome_trace(testing::play_alone(programs).timeline, programs, testing::two_stage_plan(),
-                      testing::small_report());
+  return chrome_trace(testing::simulate_alone(programs).timeline, programs,
+                      testing::two_stage_plan(), testing::small_report());
 }
 
 bool has_line(const std::string& text, const std::string& line) {
   return text.find("\n" + line + ",\n") != std::string::npos;
 }
 
-TEST_CASE("the small world plays as drawn, and its lines add up to 32 us on every device") {
-  const auto world = testing::play_alone(testing::two_stage_programs());
-  CHECK(world.played.end / 1_us == doctest::Approx(32));
+TEST_CASE("the small world runs as drawn, and its lines add up to 32 us on every device") {
+  const auto world = testing::simulate_alone(testing::two_stage_programs());
+  CHECK(world.result.end / 1_us == doctest::Approx(32));
   for (std::size_t i = 0; i < 2; ++i)
-    CHECK(world.breakdowns[i].total() / world.played.device_end[i] ==
+    CHECK(world.breakdowns[i].total() / world.result.device_end[i] ==
           doctest::Approx(1).epsilon(1e-9));
   // stage 0: gradient 0 awaited in [6, 14), sent at 13; gradient 1 in [20, 23), sent at 22
   const Breakdown& first = world.breakdowns[0];
@@ -48,7 +48,7 @@ TEST_CASE("a trace passes its own check and shows all of the time and memory") {
   // step, compute, comm:tensor, comm:pipeline and comm:data of each; nothing ran on the codec's
   CHECK(findings.threads == 10);
   CHECK(findings.arrows == 4);
-  // Of both devices. Ops: 2 x (9 + 9 + 1). Bubble 9 + 10. Wait: 2 + 2 of stage 0, 1 + 2 of stage 1.
+  // Both devices. Ops: 2 x (9 + 9 + 1). Bubble 9 + 10. Wait: 2 + 2 of stage 0, 1 + 2 of stage 1.
   CHECK(findings.nanoseconds_by_category.at("gpu_user_annotation") == 38000);
   CHECK(findings.nanoseconds_by_category.at("bubble") == 19000);
   CHECK(findings.nanoseconds_by_category.at("wait") == 7000);
@@ -85,8 +85,9 @@ TEST_CASE("a trace has one event a line, in the shapes that viewers know") {
 TEST_CASE("a file a device holds that device, says its first rank, and has no arrows") {
   const ProgramSet programs = testing::two_stage_programs();
   std::vector<std::string> texts;
-  write_device_traces(testing::play_alone(programs).timeline, programs, testing::two_stage_plan(),
-                      testing::small_report(), {DeviceId{1}, DeviceId{0}},
+  write_device_traces(testing::simulate_alone(programs).timeline, programs,
+                      testing::two_stage_plan(), testing::small_report(),
+                      {DeviceId{1}, DeviceId{0}},
                       [&](DeviceId, std::string text) { texts.push_back(std::move(text)); });
   REQUIRE(texts.size() == 2);
   CHECK(texts[0].find(R"("distributedInfo":{"rank":8,"world_size":16)") != std::string::npos);
@@ -105,7 +106,7 @@ TEST_CASE("a file a device holds that device, says its first rank, and has no ar
 
 TEST_CASE("a trace of some devices keeps the arrows between them, and its rank is the first's") {
   const ProgramSet programs = testing::two_stage_programs();
-  const Timeline timeline = testing::play_alone(programs).timeline;
+  const Timeline timeline = testing::simulate_alone(programs).timeline;
   const auto trace_of = [&](const std::vector<DeviceId>& devices) {
     std::ostringstream out;
     write_chrome_trace(timeline, programs, testing::two_stage_plan(), testing::small_report(),

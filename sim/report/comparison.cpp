@@ -124,14 +124,14 @@ std::string effect_of(const CodecBreakEven& codec) {
 }
 
 /// " (gpt-39b)" where the label does not say what the run is called.
-std::string name_beside(const ComparedRun& run) {
+std::string name_suffix(const ComparedRun& run) {
   const std::string name = run.text("/name");
   return run.label.find(name) == std::string::npos ? " (" + name + ")" : "";
 }
 
 /// "B is faster by 7.6 %, in 90 of 100 cases by 2.1 to 12.8 %"
 std::string order_text(const Ordering& ordering, std::size_t run) {
-  return letter_of(run) + (ordering.is_known() ? " is " : ": ") + text_of(ordering);
+  return run_letter(run) + (ordering.is_known() ? " is " : ": ") + text_of(ordering);
 }
 
 /// The runs' reports within the document of `compare --json`.
@@ -168,7 +168,7 @@ std::string text_block(const DataViews& runs, std::size_t first, const Painter& 
     return std::string(indent) + text + "\n";
   };
   const CellOf no_change = [](const DataView&) { return std::string(); };
-  // Differences without their unit, which is that of the values beside them.
+  // Differences without their unit, which is that of the values next to them.
   const auto row = [&](const FigureRow& each) {
     return line(
         each.label, [&](const DataView& run) { return each.text(run.amount(each.pointer)); },
@@ -185,10 +185,10 @@ std::string text_block(const DataViews& runs, std::size_t first, const Painter& 
     return text.empty() ? "" : "\n" + paint(Tone::heading, heading) + "\n" + text;
   };
   const double base = runs[0].amount(time_pointer);
-  std::string head = left_aligned("", label_width) + right_aligned(letter_of(0), value_width);
+  std::string head = left_aligned("", label_width) + right_aligned(run_letter(0), value_width);
   for (std::size_t i = first; i < end; ++i)
-    head += right_aligned(letter_of(i), value_width) +
-            right_aligned(letter_of(i) + " - A", change_width);
+    head += right_aligned(run_letter(i), value_width) +
+            right_aligned(run_letter(i) + " - A", change_width);
   std::string text = "\n" + std::string(indent) + paint(Tone::quiet, head) + "\n" +
                      row({"iteration time", time_pointer, text_of_time, Change::relative}) +
                      line(
@@ -297,13 +297,14 @@ double usable_memory(const JsonValue& memory) {
   return number_of(memory.find("capacity_bytes")).value_or(0);
 }
 
-/// Why a played iteration takes as long as it does:
+/// Why a simulated iteration takes as long as it does:
 ///   {"path": [{"what": "compute of stage 5", "line": "compute", "time_s": 1.2, "steps": 24}, …],
 ///    "path_by_line_s": {"compute": 10.2, …}, "reasons": {"compute": "24 microbatches pass …", …}}
 /// The times of `path` add up to the iteration's, the largest first.
-JsonValue why_value(const PlayedIteration& played, const CriticalPath& path, const Report& report) {
+JsonValue why_value(const SimulatedIteration& iteration, const CriticalPath& path,
+                    const Report& report) {
   const std::vector<PathShare> shares =
-      path_shares(*played.plan, *played.programs, *played.timeline, path);
+      path_shares(*iteration.plan, *iteration.programs, *iteration.timeline, path);
   const auto step = [](const PathShare& share) {
     return object_of({{"what", share.what},
                       {"line", name_of(share.line)},
@@ -323,8 +324,8 @@ std::string comparison_text(const Comparison& comparison, Colour colour) {
   std::string text;
   for (const ComparedRun& run : comparison.runs)
     text +=
-        paint(Tone::heading, letter_of(static_cast<std::size_t>(&run - comparison.runs.data()))) +
-        "  " + run.label + paint(Tone::quiet, name_beside(run)) + "\n";
+        paint(Tone::heading, run_letter(static_cast<std::size_t>(&run - comparison.runs.data()))) +
+        "  " + run.label + paint(Tone::quiet, name_suffix(run)) + "\n";
   for (const FailedRun& run : comparison.failed)
     text += marked("✗", run.label + " could not be simulated: " + run.error, Tone::bad, paint);
   if (!comparison.orderings.empty()) text += "\n";
@@ -342,10 +343,10 @@ std::string comparison_text(const Comparison& comparison, Colour colour) {
   if (!comparison.codecs.empty())
     text += heading("What compressing does to the job, by simulation");
   for (const CodecBreakEven& codec : comparison.codecs)
-    text += marked(
-        "·",
-        letter_of(codec.run) + ", " + with_spaces(name_of(codec.traffic)) + ": " + effect_of(codec),
-        codec.slows_job() ? Tone::doubtful : Tone::quiet, paint);
+    text += marked("·",
+                   run_letter(codec.run) + ", " + with_spaces(name_of(codec.traffic)) + ": " +
+                       effect_of(codec),
+                   codec.slows_job() ? Tone::doubtful : Tone::quiet, paint);
   if (!comparison.break_evens.empty()) text += heading("Break-even bandwidths, by simulation");
   for (const BreakEven& found : comparison.break_evens) {
     // Inside nodes, nothing need be said where no bandwidth makes the runs equal.
@@ -433,11 +434,11 @@ bool Comparison::all_fit() const {
   return failed.empty() && std::ranges::all_of(runs, &ComparedRun::fits);
 }
 
-RunDetails run_details(const std::string& scenario, const PlayedIteration& played,
+RunDetails run_details(const std::string& scenario, const SimulatedIteration& iteration,
                        const Report& report) {
-  const CriticalPath path = find_critical_path(*played.programs, *played.timeline);
-  return {scenario, timeline_json(played, devices_of_last_replica(played), path),
-          why_value(played, path, report)};
+  const CriticalPath path = find_critical_path(*iteration.programs, *iteration.timeline);
+  return {scenario, timeline_json(iteration, devices_of_last_replica(iteration), path),
+          why_value(iteration, path, report)};
 }
 
 namespace html {
@@ -483,7 +484,7 @@ std::string verdict_line(const DataViews& runs) {
     change.replace(minus + 1, 1, "−");
   return "<h1><span class=\"big\">" + change + "</span> " +
          (by_time ? "iteration time" : "tokens per second") + ": " +
-         letter_of(static_cast<std::size_t>(best - runs.begin())) + " against A" +
+         run_letter(static_cast<std::size_t>(best - runs.begin())) + " against A" +
          (runs.size() > 2 ? ", of the others the fastest" : "") + "</h1>\n";
 }
 
@@ -504,11 +505,11 @@ std::string headline(const Comparison& comparison, const DataViews& runs) {
   std::vector<std::vector<std::string>> bars;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::string& label = comparison.runs[i].label;
-    kicker += (i == 0 ? "" : " · ") + letter_of(i) + " " + label;
+    kicker += (i == 0 ? "" : " · ") + run_letter(i) + " " + label;
     bars.push_back({letter(i) + element("span", "class=\"name\"", escaped(label)),
                     stacked_bar(breakdown_pieces(runs[i].find("/breakdown_s"), whole,
                                                  comparison.runs[i].iteration_time()),
-                                "where the time of " + letter_of(i) + " goes"),
+                                "where the time of " + run_letter(i) + " goes"),
                     element("b", "", runs[i].cell(time_pointer, text_of_time))});
   }
   return "<header class=\"hero compared\">\n<div>\n<p class=\"kicker\">" + escaped(kicker) +
@@ -529,9 +530,9 @@ std::string headline_table(const Comparison& comparison, const DataViews& runs) 
   std::string html = figure_table("Headline numbers", rows, runs);
   for (std::size_t i = 1; i < runs.size(); ++i)
     html +=
-        quiet("Speed-up of " + letter_of(i) + " over A: " +
+        quiet("Speed-up of " + run_letter(i) + " over A: " +
               number("/speedup/" + std::to_string(i), fixed_text(comparison.speedup(i), 3) + "x") +
-              ", the time of A over that of " + letter_of(i) + ".");
+              ", the time of A over that of " + run_letter(i) + ".");
   return html;
 }
 
@@ -555,7 +556,7 @@ std::string job_list(const Comparison& comparison, const DataViews& runs) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const ComparedRun& run = comparison.runs[i];
     const std::string model = run.text("/job/model"), plan = run.text("/job/plan");
-    items += "<li>" + letter(i) + "<b>" + escaped(run.label) + "</b>" + escaped(name_beside(run)) +
+    items += "<li>" + letter(i) + "<b>" + escaped(run.label) + "</b>" + escaped(name_suffix(run)) +
              (run.fits() ? "" : " <strong class=\"bad\">does not fit in memory</strong>") + "<br>" +
              escaped((model.empty()
                           ? ""
@@ -593,7 +594,7 @@ std::string reasons(const DataViews& runs, const DataViews& why, std::size_t run
                          texts);
   }
   const bool is_faster = runs[run].amount(time_pointer) < runs[0].amount(time_pointer);
-  return subsection("Why is " + letter_of(run) + (is_faster ? " faster" : " slower") + " than A?",
+  return subsection("Why is " + run_letter(run) + (is_faster ? " faster" : " slower") + " than A?",
                     "", list("why", items));
 }
 
@@ -643,7 +644,7 @@ std::string time_section(const DataViews& runs, const DataViews& why) {
 std::string timelines(const Comparison& comparison) {
   std::string all, missing;
   for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    all += (i == 0 ? "" : " ") + letter_of(i);
+    all += (i == 0 ? "" : " ") + run_letter(i);
     if (!comparison.runs[i].details)
       missing += quiet(letter(i) + escaped(comparison.runs[i].label) +
                        " is known by its report alone, which holds no timeline.");
@@ -763,7 +764,7 @@ std::string compare_page(const Comparison& comparison) {
     why[i] = {details ? &details->why : nullptr, "/" + std::to_string(i), "why", runs[i].heading};
     whys.push_back(details ? details->why : JsonValue());
     if (details) page.data.push_back({"timeline-" + std::to_string(i), details->timeline});
-    page.footer += (i == 0 ? "" : " · ") + letter_of(i) + ": windtunnel " +
+    page.footer += (i == 0 ? "" : " · ") + run_letter(i) + ": windtunnel " +
                    html::escaped(runs[i].text("/version")) + ", scenario " +
                    html::escaped(runs[i].text("/scenario_hash"));
   }

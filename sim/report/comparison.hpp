@@ -26,8 +26,8 @@ struct RunDetails {
   JsonValue why;         ///< the critical path and the reasons
 };
 
-/// Details of a run that was played here. `scenario` is its resolved text.
-RunDetails run_details(const std::string& scenario, const PlayedIteration& played,
+/// Details of a run that was simulated here. `scenario` is its resolved text.
+RunDetails run_details(const std::string& scenario, const SimulatedIteration& iteration,
                        const Report& report);
 
 /// One of the runs that stand side by side.

@@ -249,10 +249,10 @@ Comparison two_runs() {
   const ProgramSet programs = testing::two_stage_programs();
   const Plan plan = testing::two_stage_plan();
   const Network network;
-  const testing::PlayedWorld world = testing::play_alone(programs);
+  const testing::SimulatedWorld world = testing::simulate_alone(programs);
   comparison.runs[1].details =
       run_details("{\"version\": 1}  // <here>",
-                  {&world.timeline, &programs, &network, &plan, world.played.last_device}, faster);
+                  {&world.timeline, &programs, &network, &plan, world.result.last_device}, faster);
   return comparison;
 }
 

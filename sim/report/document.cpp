@@ -32,7 +32,7 @@ detail::VerdictMark marked_as(const char* mark) {
 struct AsText {
   detail::Painter paint;
 
-  /// A table and the bars beside it, the heading in its tone.
+  /// A table and the bars next to it, the heading in its tone.
   std::string table_text(const Table& table, const std::vector<Bars::Bar>& bars) const {
     constexpr int widest_bar = 30;
     const auto is_for_pages = [](const TextColumn& column) {

@@ -61,7 +61,7 @@ struct Table {
   std::vector<TableRow> rows;
 };
 
-/// A table whose rows are shares of a whole: bars beside them in the text, on the page one bar above them with their colours.
+/// A table whose rows are shares of a whole: bars next to them in the text, on the page one bar above them with their colours.
 struct Bars {
   struct Bar {
     double share = 0;
@@ -96,11 +96,10 @@ struct Section {
 /// job_document(), …) and the command line prints it.
 struct Document {
   JsonValue data;
-  std::string kind;  ///< of page: "job"
-  std::string name;  ///< of what was asked
-  std::vector<Words>
-      opening;  ///< sentences: the first beside the name unless it is empty, the others below
-  std::string answer;  ///< label of the figure that the page shows large
+  std::string kind;            ///< of page: "job"
+  std::string name;            ///< of what was asked
+  std::vector<Words> opening;  ///< sentences: the first next to the name, the others below
+  std::string answer;          ///< label of the figure that the page shows large
   Figures figures;
   std::vector<Section> sections;
   std::string command;  ///< that prints the same numbers: "windtunnel job --json"

@@ -362,7 +362,7 @@ const char* what_of(Part part) {
                                                             "context exchanges"};
   return names.at(static_cast<std::size_t>(part));
 }
-const char* what_of(Traffic traffic) { return detail::words_of(traffic).what; }
+const char* what_of(Traffic traffic) { return detail::traffic_names(traffic).what; }
 
 /// Sums up under names.
 class Shares {
@@ -456,7 +456,7 @@ class PathReader {
   void add_message(const MessageSpan& message, Seconds time, Shares& shares) const {
     const Channel& channel = programs_.channels[message.channel.index()];
     const PlanDevice &from = device(channel.from), &to = device(channel.to);
-    shares.add({.what = way_of(message),
+    shares.add({.what = transfer_name(message),
                 .topic = what_of(message.send.traffic),
                 .kind = Activity::Kind::message,
                 .line = Line::pipeline_comm,
@@ -479,7 +479,7 @@ class PathReader {
   }
 
  public:
-  std::string way_of(const MessageSpan& message) const {
+  std::string transfer_name(const MessageSpan& message) const {
     const Channel& channel = programs_.channels[message.channel.index()];
     const PlanDevice &from = device(channel.from), &to = device(channel.to);
     std::string what = "stage " + number(from.stage.index()) + " -> " + number(to.stage.index());
@@ -517,7 +517,7 @@ PathSegment segment_of(const CriticalStep& step, const Plan& plan, const Timelin
       break;
     }
     case Activity::Kind::message:
-      segment.what = reader.way_of(timeline.messages[index]);
+      segment.what = reader.transfer_name(timeline.messages[index]);
       break;
     case Activity::Kind::collective:
       segment.what = reader.name_of(timeline.collectives[index]);

@@ -26,7 +26,7 @@ struct PathShare {
   Activity::Kind kind = Activity::Kind::compute;
   Line line = Line::compute;
   Seconds time{};
-  int steps = 0;                                           ///< stretches of the path it is made of
+  int steps = 0;                                           ///< segments of the path it is made of
   Bytes bytes{};                                           ///< of messages: what they carried
   int stage = -1, to_stage = -1, node = -1, to_node = -1;  ///< -1: says nothing here
 
@@ -57,7 +57,7 @@ std::vector<PathShare> main_shares(const std::vector<PathShare>& shares, std::si
 /// The times of the shares by line of the breakdown.
 Breakdown lines_of_path(const std::vector<PathShare>& shares);
 
-/// A stretch of the critical path in one place: passes of one device one after the other, a message, a collective.
+/// A segment of the critical path in one place: passes of one device one after the other, a message, a collective.
 struct PathSegment {
   std::string what;   ///< "stage 7", "stage 3 -> 4 over node 12 -> 13 (activations)"
   std::string where;  ///< the device that computes, as in a trace; else empty
@@ -143,7 +143,7 @@ struct Explanation {
   std::string command;  ///< what simulates the scenario, as typed in a shell
 };
 
-/// The path and the slacks of what was played, without what-ifs.
+/// The path and the slacks of what was simulated, without what-ifs.
 Explanation explain_path(Report report, const Plan& plan, const ProgramSet& programs,
                          const Timeline& timeline);
 

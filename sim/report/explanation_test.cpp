@@ -13,9 +13,9 @@ namespace {
 /// first in the timeline.
 Explanation explained() {
   const ProgramSet programs = testing::two_stage_programs();
-  const testing::PlayedWorld played = testing::play_alone(programs);
+  const testing::SimulatedWorld simulated = testing::simulate_alone(programs);
   return explain_path(testing::small_report(), testing::two_stage_plan(), programs,
-                      played.timeline);
+                      simulated.timeline);
 }
 
 double us(Seconds time) { return time / 1_us; }
@@ -29,7 +29,7 @@ const PathShare& share_of(const Explanation& e, const std::string& what) {
 
 TEST_CASE("the shares of the critical path are what its stages, messages and collectives took") {
   const Explanation e = explained();
-  // Stage 1 plays two microbatches on the path, 3 + 6 us each of which a third is tensor-parallel; stage 0 one forward, one backward.
+  // Stage 1 runs two microbatches on the path, 3 + 6 us each of which a third is tensor-parallel; stage 0 one forward, one backward.
   CHECK(us(share_of(e, "compute of stage 1").time) == doctest::Approx(12));
   CHECK(us(share_of(e, "tensor collectives of stage 1").time) == doctest::Approx(6));
   CHECK(us(share_of(e, "compute of stage 0").time) == doctest::Approx(6));

@@ -13,7 +13,7 @@ struct Figure {
   std::string name;       ///< for people: "samples/s"
   std::string note = {};  ///< a few words more, on the page
   /// The key of the figure that it is shown with on the page; empty: it is shown on its own.
-  std::string beside = {};
+  std::string shown_with = {};
   double (*value)(const Report&) = nullptr;
   std::string (*text)(double number) = nullptr;
   bool name_first = false;  ///< "MFU 38.5 %", not "137.2 samples/s"

@@ -56,7 +56,7 @@ std::string badge(std::string_view source);
 /// A figure in a box of its own: a label, the figure and a note, the latter two HTML.
 std::string card(std::string_view label, const std::string& html, const std::string& note = "");
 
-/// The first screen of a page: what it is about, the answer, and figures in cards beside it, both HTML.
+/// The first screen of a page: what it is about, the answer, and figures in cards next to it, both HTML.
 std::string hero(std::string_view name, const std::string& html, const std::string& cards);
 
 /// A table: `head` and the cells of `rows` are HTML. `columns` has a letter for each column, l for texts, w for long ones, r for numbers; the last

@@ -56,7 +56,7 @@ std::string relative_change(double from, double to) {
   return text == "=" ? text : text + " %";
 }
 
-std::string letter_of(std::size_t run) {
+std::string run_letter(std::size_t run) {
   constexpr std::size_t letters = 26;
   return run < letters ? std::string(1, static_cast<char>('A' + run)) : std::to_string(run + 1);
 }

@@ -25,7 +25,7 @@ std::string signed_text(double number, int decimals);
 /// "-7.6 %", or from ten times on "x 12.5"; "=" when it is the same to the last digit shown, "new" where there was nothing.
 std::string relative_change(double from, double to);
 /// The letter of one of several runs: "A", "B", …, "Z", "27", …
-std::string letter_of(std::size_t run);
+std::string run_letter(std::size_t run);
 /// Blanks before or after `text` until it is `width` characters (not bytes) wide.
 std::string right_aligned(std::string_view text, int width);
 std::string left_aligned(std::string_view text, int width);

@@ -45,7 +45,7 @@ std::string text_of(const Ordering& ordering);
 /// {"ratio_interval": [1.012, 1.143], "sure": 0.95, "verdict": "faster", "reason": "…"}
 JsonValue ordering_value(const Ordering& ordering);
 
-/// One way to do a job.
+/// One alternative for a job.
 struct PricedPoint {
   std::string label;
   double days = 0, cost = 0;

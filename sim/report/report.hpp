@@ -85,11 +85,11 @@ struct Report {
   DeviceId last_device;  ///< the simulated device that ends last
   std::vector<Assumption> assumptions;
   std::vector<std::string> warnings;
-  std::string engine;  ///< that played: "simgrid", "native" or "heap"
+  std::string engine;  ///< that ran: "simgrid", "native" or "heap"
   std::uint64_t activities = 0, flows = 0;
-  int played_microbatches = 0;  ///< where a steady state was found and repeated; 0: all were played
-  int played_replicas = 0;  ///< where those that provably do the same were played once; 0: all were
-  Seconds wall{};           ///< real time the simulation took; not part of what must repeat
+  int simulated_microbatches = 0;  ///< where a steady state was found and repeated; 0: all
+  int simulated_replicas = 0;      ///< where equal replicas were simulated once; 0: all
+  Seconds wall{};                  ///< real time the simulation took; not part of what must repeat
 
   // Content of the summary's first lines.
   std::string model_name, platform_name, software_name;

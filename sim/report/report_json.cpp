@@ -160,7 +160,7 @@ JsonValue neighbours_value(const Report& report) {
                       {"nodes", cost.nodes},
                       {"shared_links", cost.shared_links},
                       {"fits", cost.fits},
-                      {"iteration_time_s", cost.beside},
+                      {"iteration_time_s", cost.together},
                       {"iteration_time_alone_s", cost.alone}});
   };
   return object_of({{"iteration_time_alone_s", report.time_alone},
@@ -203,7 +203,7 @@ JsonValue report_value(const Report& report, TensorList tensors) {
   JsonValue lines = empty_object();
   for (const Line line : all_lines)
     if (has_line(report, line)) lines.set(name_of(line), json_of(report.breakdown.of(line)));
-  const int microbatches = report.played_microbatches, replicas = report.played_replicas;
+  const int microbatches = report.simulated_microbatches, replicas = report.simulated_replicas;
   add_members(
       object,
       {{"breakdown_s", lines},

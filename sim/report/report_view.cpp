@@ -100,7 +100,7 @@ FigureRows shown_rows(FigureRows rows, const DataViews& runs) {
   return rows;
 }
 
-std::string letter(std::size_t run) { return element("b", "class=\"letter\"", letter_of(run)); }
+std::string letter(std::size_t run) { return element("b", "class=\"letter\"", run_letter(run)); }
 
 std::string change_html(const FigureRow& row, const DataView& first, const DataView& run) {
   const std::optional<double> base = first.number(row.pointer), exact = run.number(row.pointer);
@@ -118,7 +118,7 @@ std::string figure_table(const std::string& caption, const FigureRows& rows, con
   bars = bars && runs.size() == 2;
   Table figures{caption, {"", letter(0)}, {}, "lr", bars ? "figures changes" : "figures"};
   for (std::size_t i = 1; i < runs.size(); ++i)
-    figures.head.insert(figures.head.end(), {letter(i), letter_of(i) + " − A"});
+    figures.head.insert(figures.head.end(), {letter(i), run_letter(i) + " − A"});
   if (bars) figures.head.emplace_back("less | more");
   const auto difference = [&](const FigureRow& row) {
     return runs[1].amount(row.pointer) - runs[0].amount(row.pointer);

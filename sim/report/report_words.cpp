@@ -85,7 +85,7 @@ void add_other_choices(const PlanChoice& choice, std::vector<std::string>& items
   if (!parallel.placement.empty()) items.emplace_back("ranks placed one by one");
 }
 
-/// ", release 26.06, the newest that is known: Megatron-Bridge 26.06 and later"; empty for a stack whose releases are not told apart.
+/// ", release 26.06, the newest that is known: Megatron-Bridge 26.06 and later"; empty for a stack whose releases are not distinguished.
 std::string release_text(const std::optional<SoftwareRelease>& release) {
   if (!release) return {};
   std::string text = ", release " + release->name;
@@ -160,14 +160,14 @@ std::vector<std::string> plan_items(const Report& report) {
 
 std::vector<std::string> neighbour_texts(const Report& report) {
   if (report.neighbours.empty()) return {};
-  const auto slowed = [](Seconds alone, Seconds beside) {
-    return to_text(beside) + " per iteration, " + to_text(alone) + " alone";
+  const auto slowed = [](Seconds alone, Seconds together) {
+    return to_text(together) + " per iteration, " + to_text(alone) + " alone";
   };
   std::vector<std::string> texts{"this job beside its neighbours: " +
                                  slowed(report.time_alone, report.iteration_time)};
   for (const NeighbourCost& cost : report.neighbours)
     texts.push_back("neighbour " + cost.name + " (" + counted(cost.nodes, "node") + " from node " +
-                    std::to_string(cost.first_node) + "): " + slowed(cost.alone, cost.beside) +
+                    std::to_string(cost.first_node) + "): " + slowed(cost.alone, cost.together) +
                     "; shares " +
                     (cost.shared_links == 0 ? "no link" : counted(cost.shared_links, "link")) +
                     " with this job" + (cost.fits ? "" : "; does not fit in memory"));
@@ -319,8 +319,8 @@ std::string data_text(const Report& report) {
   text += report.plan.parallel.overlap_gradient_reduce
               ? "; only what does not hide behind the backward pass counts here."
               : "; counted is what the device waits for.";
-  const bool plays_links = !report.plan.parallel.gathers_in_passes();
-  if (plays_links && !report.links.empty()) {
+  const bool simulates_links = !report.plan.parallel.gathers_in_passes();
+  if (simulates_links && !report.links.empty()) {
     const LinkUse& hottest = report.links.front();
     text += " The busiest link, " + hottest.name + ", needs " +
             to_text(total_of(hottest.carried) / hottest.bandwidth) + " for everything it carries.";

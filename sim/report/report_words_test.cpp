@@ -79,7 +79,7 @@ TEST_CASE("no choice of a plan is missing in its text") {
 }
 
 TEST_CASE("reasons come longest first and leave out what is below one percent") {
-  // Of 32 us: 12 compute, 9 bubble, 6 tensor, 2 pipeline, 2 embedding, 1 optimizer; 1 us is 3.1 %.
+  // 32 us in all: 12 compute, 9 bubble, 6 tensor, 2 pipeline, 2 embedding, 1 optimizer; 1 us is 3.1 %.
   Report report = testing::small_report();
   std::vector<Reason> reasons = reasons_for_time(report);
   REQUIRE(reasons.size() == 6);

@@ -269,20 +269,20 @@ std::string breakdown_table(const Report& report, const DataView& view) {
 }
 
 /// Memory of a device of the fullest stage over the iteration, the most in each thousandth of it. Empty if none was simulated.
-Chart memory_chart(const PlayedIteration& played, const MemoryAccount& memory) {
+Chart memory_chart(const SimulatedIteration& iteration, const MemoryAccount& memory) {
   constexpr double most_points = 1000, gib = 1ull << 30;
   const std::string stage = "stage " + std::to_string(memory.worst_stage.index());
   Chart chart{"Memory allocated on a GPU of " + stage + " over the iteration",
               Chart::Shape::line,
-              {0, played.timeline->end / 1_s, number_mark, "time, s"},
+              {0, iteration.timeline->end / 1_s, number_mark, "time, s"},
               {}};
   const auto device = std::ranges::find_if(
-      played.plan->devices, [&](const auto& each) { return each.stage == memory.worst_stage; });
+      iteration.plan->devices, [&](const auto& each) { return each.stage == memory.worst_stage; });
   const auto account = std::ranges::find(memory.stages, memory.worst_stage, &StageMemory::stage);
-  if (device == played.plan->devices.end() || account == memory.stages.end()) return chart;
+  if (device == iteration.plan->devices.end() || account == memory.stages.end()) return chart;
   const std::vector<detail::MemorySample> samples = detail::memory_counters(
-      *played.timeline, *played.plan,
-      memory)[static_cast<std::size_t>(device - played.plan->devices.begin())];
+      *iteration.timeline, *iteration.plan,
+      memory)[static_cast<std::size_t>(device - iteration.plan->devices.begin())];
   double last = 0;
   for (const detail::MemorySample& sample : samples) {
     const double at = static_cast<double>(sample.at) / 1e9,
@@ -351,11 +351,11 @@ std::string traffic_table(const DataView& view) {
                     html::table(table));
 }
 
-/// A figure, with those beside it.
+/// A figure, with those shown with it.
 std::string figure_card(const Figure& figure, const Report& report, const DataView& view) {
   std::string note = escaped(figure.note);
   for (const Figure* other : shown_figures(report))
-    if (other->beside == figure.key)
+    if (other->shown_with == figure.key)
       note += (note.empty() ? "" : ", ") + escaped(other->name) + " " +
               view.cell("/" + other->key, other->text);
   return card(figure.name, view.cell("/" + figure.key, figure.text), note);
@@ -370,7 +370,7 @@ std::string headline(const Report& report, const DataView& view) {
     job += "<br>" + escaped("placement searched: " + report.placement_note);
   for (const std::string& cost : detail::neighbour_texts(report)) job += "<br>" + escaped(cost);
   for (const Figure* figure : shown_figures(report))
-    if (figure->beside.empty()) cards += figure_card(*figure, report, view);
+    if (figure->shown_with.empty()) cards += figure_card(*figure, report, view);
   cards += card("memory, fullest GPU",
                 (report.memory.verdict == MemoryVerdict::lower_bound ? "≥ " : "") +
                     view.cell("/memory/max_bytes", text_of_bytes),
@@ -418,11 +418,11 @@ std::string why_section(const Explanation& explanation, const JsonValue& data) {
 
 }  // namespace html
 
-std::string run_page(const Explanation& explanation, const PlayedIteration& played,
+std::string run_page(const Explanation& explanation, const SimulatedIteration& iteration,
                      const std::string& scenario) {
   const Report& report = explanation.report;
   const bool explains = !explanation.what_ifs.empty();
-  const ShownDevices shown = shown_devices(played);
+  const ShownDevices shown = shown_devices(iteration);
   const JsonValue data = without_wall_time(report_value(report));
   const JsonValue why =
       explains ? without_wall_time(explanation_value(explanation)) : path_value(explanation);
@@ -443,7 +443,7 @@ std::string run_page(const Explanation& explanation, const PlayedIteration& play
            html::stage_times({view}) +
                html::subsection("Memory of a GPU, GiB", "",
                                 html::memory_verdict(report) + html::stage_memory({view})) +
-               chart_svg(html::memory_chart(played, report.memory)) +
+               chart_svg(html::memory_chart(iteration, report.memory)) +
                html::tensor_tables(report.memory));
   html.add("network", "Network", "Network",
            html::busiest_links({view}, most_links) + html::traffic_table(view));
@@ -454,7 +454,7 @@ std::string run_page(const Explanation& explanation, const PlayedIteration& play
            html::scenario_details("The whole scenario, with the origin of each value", scenario));
   html.data = {{"report", pretty_text(data) + "\n"},
                {"explanation", explains ? pretty_text(why) + "\n" : canonical_text(why)},
-               {"timeline-data", timeline_json(played, shown, explanation.path)}};
+               {"timeline-data", timeline_json(iteration, shown, explanation.path)}};
   html.footer = html::provenance(report);
   return html_document(html);
 }

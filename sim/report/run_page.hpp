@@ -20,7 +20,7 @@ std::string why_section(const Explanation& explanation, const JsonValue& data);
 /// The page of one simulated iteration: one HTML file that needs no network. Everything but the timeline is there without a
 /// script. With what-ifs it is the page of `explain`. The JSON report stands in it, under the id "report", byte for byte except that '<' is
 /// escaped; under "explanation" what explanation_value() or, without what-ifs, path_value() says. `scenario`: resolved, as text.
-std::string run_page(const Explanation& explanation, const PlayedIteration& played,
+std::string run_page(const Explanation& explanation, const SimulatedIteration& iteration,
                      const std::string& scenario);
 
 }  // namespace windtunnel

@@ -13,23 +13,23 @@
 namespace windtunnel {
 namespace {
 
-struct PlayedRun {
+struct SimulatedRun {
   ProgramSet programs = testing::two_stage_programs();
   Plan plan = testing::two_stage_plan();
   Network network;
-  testing::PlayedWorld played = testing::play_alone(programs);
+  testing::SimulatedWorld simulated = testing::simulate_alone(programs);
   Report report = testing::small_report();
 
   std::string page() const {
-    const Explanation explanation = explain_path(report, plan, programs, played.timeline);
+    const Explanation explanation = explain_path(report, plan, programs, simulated.timeline);
     return run_page(explanation,
-                    {&played.timeline, &programs, &network, &plan, played.played.last_device},
+                    {&simulated.timeline, &programs, &network, &plan, simulated.result.last_device},
                     "{\"version\": 1}  // <here>");
   }
 };
 
 TEST_CASE("a run's page says how long, how sure, whether it fits and why, without a script") {
-  PlayedRun world;
+  SimulatedRun world;
   world.report.iteration_time_interval = {30_us, 35_us};
   const std::string page = world.page();
   CHECK(contains(
@@ -44,7 +44,7 @@ TEST_CASE("a run's page says how long, how sure, whether it fits and why, withou
 }
 
 TEST_CASE("the JSON report stands in the page but for the time it took to make it") {
-  const PlayedRun world;
+  const SimulatedRun world;
   CHECK(contains(world.page(),
                  "id=\"report\">" + without_wall_time(to_json(world.report)) + "</script>"));
 }
@@ -52,7 +52,7 @@ TEST_CASE("the JSON report stands in the page but for the time it took to make i
 TEST_CASE(
     "memory over the iteration rises with each microbatch in flight and falls back to where it "
     "began") {
-  PlayedRun world;
+  SimulatedRun world;
   world.report.memory.worst_stage = StageId(1);
   const std::string page = world.page();
   const std::size_t chart = page.find("Memory allocated on a GPU of stage 1 over the iteration");
@@ -72,7 +72,7 @@ TEST_CASE(
 }
 
 TEST_CASE("every assumption is in the page with its source") {
-  const PlayedRun world;
+  const SimulatedRun world;
   const std::string page = world.page();
   for (const Assumption& assumption : world.report.assumptions)
     CHECK(contains(page, "<td>" + assumption.what + "</td>"));
@@ -81,7 +81,7 @@ TEST_CASE("every assumption is in the page with its source") {
 }
 
 TEST_CASE("the hottest link is named, with what it carries") {
-  PlayedRun world;
+  SimulatedRun world;
   CHECK(contains(world.page(), "Nothing crosses a shared link"));
   LinkUse link{"node1 up", 100_GBps, {}};
   link.carried[static_cast<std::size_t>(Traffic::data_gradients)] = 1.6 * 1_MB;
@@ -92,7 +92,7 @@ TEST_CASE("the hottest link is named, with what it carries") {
 }
 
 TEST_CASE("a plan that does not fit says so before anything else") {
-  PlayedRun world;
+  SimulatedRun world;
   world.report.memory.fits = false;
   world.report.memory.verdict = MemoryVerdict::does_not_fit;
   world.report.memory.advice = "stage 0 needs more";

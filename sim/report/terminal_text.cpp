@@ -349,7 +349,7 @@ class TableFitter {
                 (left_out_.empty() ? "" : ", ") + left_out_;
     return true;
   }
-  /// " (all 4)" where all of several rows have that in the column, " (4)" of one row: it can be said beside the heading.
+  /// " (all 4)" where all of several rows have that in the column, " (4)" of one row: it can be said next to the heading.
   std::string value_of_all(std::size_t column) const {
     if (rows_.size() < 2 || rows_[1].size() <= column) return "";
     const std::string& value = rows_[1][column];

@@ -90,7 +90,7 @@ TEST_CASE("columns with most marks are left out first, and named") {
   CHECK(table_in(30, columns, rows).find("no room for: samples/s, why\n") != std::string::npos);
 }
 
-TEST_CASE("what all rows have in a column that is left out is said beside its heading") {
+TEST_CASE("what all rows have in a column that is left out is said next to its heading") {
   const std::vector<TextRow> rows{{"plan", "tensor", "time", "samples/s", "why"},
                                   {"1", "8", "4.357 s", "117.5", "compute"},
                                   {"2", "4", "4.358 s", "117.5", "waiting"}};

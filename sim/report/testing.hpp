@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "report/comparison.hpp"
 #include "report/report.hpp"
 #include "report/report_json.hpp"
@@ -164,21 +164,21 @@ inline Report small_report() {
   return report;
 }
 
-/// A program set played without contention.
-struct PlayedWorld {
+/// A program set, simulated without contention.
+struct SimulatedWorld {
   Timeline timeline;
-  Played played;
+  EngineResult result;
   std::vector<Breakdown> breakdowns;
 };
 
-inline PlayedWorld play_alone(const ProgramSet& programs) {
+inline SimulatedWorld simulate_alone(const ProgramSet& programs) {
   const Network network;
   const auto engine = make_heap_engine(network);
   TimelineListener timeline;
   BreakdownListener breakdown(programs.devices.size());
   ListenerPair both(timeline, breakdown);
-  PlayedWorld world;
-  world.played = play(programs, *engine, &both);
+  SimulatedWorld world;
+  world.result = simulate_programs(programs, *engine, &both);
   world.timeline = timeline.timeline();
   for (std::size_t i = 0; i < programs.devices.size(); ++i)
     world.breakdowns.push_back(breakdown.of(DeviceId{i}));

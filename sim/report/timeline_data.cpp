@@ -75,13 +75,13 @@ class Numbering {
 };
 
 /// Number of things to draw for each device.
-std::vector<std::size_t> things_of_devices(const PlayedIteration& played) {
-  std::vector<std::size_t> things(played.programs->devices.size());
-  for (const Span& span : played.timeline->computes) ++things[span.device.index()];
-  for (const WaitSpan& wait : played.timeline->waits)
+std::vector<std::size_t> things_of_devices(const SimulatedIteration& iteration) {
+  std::vector<std::size_t> things(iteration.programs->devices.size());
+  for (const Span& span : iteration.timeline->computes) ++things[span.device.index()];
+  for (const WaitSpan& wait : iteration.timeline->waits)
     if (wait.stream == Stream::compute) ++things[wait.device.index()];
-  for (const MessageSpan& message : played.timeline->messages)
-    ++things[played.programs->channels[message.channel.index()].from.index()];
+  for (const MessageSpan& message : iteration.timeline->messages)
+    ++things[iteration.programs->channels[message.channel.index()].from.index()];
   return things;
 }
 
@@ -142,23 +142,23 @@ const char* kind_of(Phase phase) {
   }
 }
 
-JsonValue devices_json(const PlayedIteration& played, const ShownDevices& shown) {
+JsonValue devices_json(const SimulatedIteration& iteration, const ShownDevices& shown) {
   return array_of(shown.devices, [&](const DeviceId id) {
-    const PlanDevice& device = played.plan->devices[id.index()];
-    return object_of({{"name", detail::process_name(*played.plan, device)},
+    const PlanDevice& device = iteration.plan->devices[id.index()];
+    return object_of({{"name", detail::process_name(*iteration.plan, device)},
                       {"stage", device.stage.index()},
                       {"replica", device.replica},
                       {"part", device.group_node},
-                      {"ends_last", id == played.last_device}});
+                      {"ends_last", id == iteration.last_device}});
   });
 }
 
 /// Name and colour of a step: "stage 7" in the colour of its phase.
 std::pair<std::string, std::string> name_of_step(const Activity& activity,
-                                                 const PlayedIteration& played) {
-  const Timeline& timeline = *played.timeline;
+                                                 const SimulatedIteration& iteration) {
+  const Timeline& timeline = *iteration.timeline;
   const auto stage = [&](DeviceId device) {
-    return std::to_string(played.plan->devices[device.index()].stage.index());
+    return std::to_string(iteration.plan->devices[device.index()].stage.index());
   };
   if (activity.kind == Activity::Kind::compute) {
     const Span& span = timeline.computes[activity.index];
@@ -166,7 +166,7 @@ std::pair<std::string, std::string> name_of_step(const Activity& activity,
   }
   if (activity.kind == Activity::Kind::message) {
     const MessageSpan& message = timeline.messages[activity.index];
-    const Channel& channel = played.programs->channels[message.channel.index()];
+    const Channel& channel = iteration.programs->channels[message.channel.index()];
     return {"stage " + stage(channel.from) + " -> " + stage(channel.to),
             name_of(Line::pipeline_comm)};
   }
@@ -176,14 +176,15 @@ std::pair<std::string, std::string> name_of_step(const Activity& activity,
 
 class TimelineWriter {
  public:
-  TimelineWriter(const PlayedIteration& played, const ShownDevices& shown, const CriticalPath& path)
-      : played_(played),
+  TimelineWriter(const SimulatedIteration& iteration, const ShownDevices& shown,
+                 const CriticalPath& path)
+      : iteration_(iteration),
         shown_(shown),
         path_(path),
-        place_(played.programs->devices.size(), -1),
-        compute_places_(played.timeline->computes.size(), -1),
-        message_places_(played.timeline->messages.size(), -1),
-        collective_places_(played.timeline->collectives.size(), -1) {
+        place_(iteration.programs->devices.size(), -1),
+        compute_places_(iteration.timeline->computes.size(), -1),
+        message_places_(iteration.timeline->messages.size(), -1),
+        collective_places_(iteration.timeline->collectives.size(), -1) {
     for (std::size_t i = 0; i < shown.devices.size(); ++i)
       place_[shown.devices[i].index()] = static_cast<std::int64_t>(i);
   }
@@ -196,9 +197,9 @@ class TimelineWriter {
     add_path();
     const JsonValue all_ops = ops(), all_phases = phases(), all_channels = channels(),
                     all_sizes = sizes(), all_groups = groups();  // which add to the links
-    return canonical_text(object_of({{"end", to_nanoseconds(played_.timeline->end)},
+    return canonical_text(object_of({{"end", to_nanoseconds(iteration_.timeline->end)},
                                      {"shown", shown_.text},
-                                     {"devices", devices_json(played_, shown_)},
+                                     {"devices", devices_json(iteration_, shown_)},
                                      {"ops", all_ops},
                                      {"phases", all_phases},
                                      {"channels", all_channels},
@@ -239,15 +240,15 @@ class TimelineWriter {
     const std::array columns{"device", "begin", "duration", "op", "microbatch", "slack"};
     std::vector<std::array<std::int64_t, columns.size()>> rows;
     for (const Span* span :
-         ordered(played_.timeline->computes, [](const Span& s) { return s.begin; })) {
-      const ProgramDevice& player = played_.programs->devices[span->device.index()];
-      const auto index = static_cast<std::size_t>(span - played_.timeline->computes.data());
+         ordered(iteration_.timeline->computes, [](const Span& s) { return s.begin; })) {
+      const ProgramDevice& device = iteration_.programs->devices[span->device.index()];
+      const auto index = static_cast<std::size_t>(span - iteration_.timeline->computes.data());
       const Nanoseconds from = to_nanoseconds(span->begin);
       compute_places_[index] = number_of_next(rows);
       rows.push_back(
           {place_[span->device.index()], from, to_nanoseconds(span->end) - from,
            ops_.of({span->stream, span->op.phase, label_of(span->op), span->op.chunk,
-                    player.work_base + span->op.work}),
+                    device.work_base + span->op.work}),
            detail::is_of_microbatch(span->op.phase) ? std::int64_t{span->op.microbatch} : -1,
            slack_of(path_.compute_slack[index])});
     }
@@ -258,7 +259,7 @@ class TimelineWriter {
     const std::array columns{"device", "begin", "own", "others", "duration", "phase"};
     std::vector<std::array<std::int64_t, columns.size()>> rows;
     for (const WaitSpan* wait :
-         ordered(played_.timeline->waits, [](const WaitSpan& w) { return w.waiting.begin; })) {
+         ordered(iteration_.timeline->waits, [](const WaitSpan& w) { return w.waiting.begin; })) {
       if (wait->stream != Stream::compute) continue;
       const Nanoseconds from = to_nanoseconds(wait->waiting.begin);
       const WaitForOthers awaited = wait_for_others(wait->waiting);
@@ -271,8 +272,8 @@ class TimelineWriter {
 
   void add_messages() {
     std::vector<const MessageSpan*> messages;
-    for (const MessageSpan& message : played_.timeline->messages) {
-      const Channel& channel = played_.programs->channels[message.channel.index()];
+    for (const MessageSpan& message : iteration_.timeline->messages) {
+      const Channel& channel = iteration_.programs->channels[message.channel.index()];
       if (is_shown(channel.from) || is_shown(channel.to)) messages.push_back(&message);
     }
     std::ranges::stable_sort(messages, {}, [](const MessageSpan* each) {
@@ -282,7 +283,7 @@ class TimelineWriter {
                              "size",    "microbatch", "phase",    "slack"};
     std::vector<std::array<std::int64_t, columns.size()>> rows;
     for (const MessageSpan* message : messages) {
-      const auto index = static_cast<std::size_t>(message - played_.timeline->messages.data());
+      const auto index = static_cast<std::size_t>(message - iteration_.timeline->messages.data());
       const Nanoseconds from = to_nanoseconds(message->begin);
       message_places_[index] = number_of_next(rows);
       rows.push_back({channels_.of(message->channel), from, to_nanoseconds(message->end) - from,
@@ -296,12 +297,12 @@ class TimelineWriter {
   void add_collectives() {
     const std::array columns{"group", "begin", "duration", "phase", "slack"};
     std::vector<std::array<std::int64_t, columns.size()>> rows;
-    for (const CollectiveSpan& span : played_.timeline->collectives) {
+    for (const CollectiveSpan& span : iteration_.timeline->collectives) {
       const std::vector<DeviceId>& members =
-          played_.programs->collectives[span.collective.index()].members;
+          iteration_.programs->collectives[span.collective.index()].members;
       if (std::ranges::none_of(members, [&](DeviceId member) { return is_shown(member); }))
         continue;
-      const auto index = static_cast<std::size_t>(&span - played_.timeline->collectives.data());
+      const auto index = static_cast<std::size_t>(&span - iteration_.timeline->collectives.data());
       const Nanoseconds from = to_nanoseconds(span.begin);
       collective_places_[index] = number_of_next(rows);
       rows.push_back({groups_.of({span.collective, span.op.traffic}), from,
@@ -336,7 +337,7 @@ class TimelineWriter {
       const Nanoseconds from = to_nanoseconds(step.begin);
       rows.push_back({static_cast<std::int64_t>(step.activity.kind), place_of(step.activity), from,
                       to_nanoseconds(step.end) - from,
-                      path_names_.of(name_of_step(step.activity, played_))});
+                      path_names_.of(name_of_step(step.activity, iteration_))});
     }
     columns_.add("path_", columns, rows);
   }
@@ -356,7 +357,7 @@ class TimelineWriter {
                                    ? name_of(phase)
                                    : name_of(phase) + std::string(": ") + row_of(label).text;
       JsonValue::Array op{text(name_of(stream)), text(name), text(kind_of(phase)), json_of(chunk)};
-      for (const Seconds part : played_.programs->work[work].parts)
+      for (const Seconds part : iteration_.programs->work[work].parts)
         op.push_back(json_of(to_nanoseconds(part)));
       return op;
     });
@@ -374,14 +375,14 @@ class TimelineWriter {
   }
 
   JsonValue link_or_null(PathId up, PathId down) {
-    const auto link = played_.network->slowest_link({up, down});
+    const auto link = iteration_.network->slowest_link({up, down});
     return link ? json_of(links_.of(link->index())) : JsonValue();
   }
 
   /// [from, to, slowest link or null inside a node, bytes per second]; devices that are not shown are null.
   JsonValue channels() {
     return array_of(channels_.keys(), [this](ChannelId id) {
-      const Channel& channel = played_.programs->channels[id.index()];
+      const Channel& channel = iteration_.programs->channels[id.index()];
       return JsonValue::Array{
           device_or_null(channel.from), device_or_null(channel.to),
           channel.in_node ? JsonValue() : link_or_null(channel.up, channel.down),
@@ -392,11 +393,11 @@ class TimelineWriter {
   /// [members that are shown, GPUs, bytes all members send, traffic class, slowest link or null]
   JsonValue groups() {
     return array_of(groups_.keys(), [this](const std::pair<CollectiveId, Traffic>& group) {
-      const Collective& collective = played_.programs->collectives[group.first.index()];
+      const Collective& collective = iteration_.programs->collectives[group.first.index()];
       JsonValue::Array members;
       std::int64_t gpus = 0;
       for (const DeviceId member : collective.members) {
-        gpus += played_.plan->devices[member.index()].num_gpus();
+        gpus += iteration_.plan->devices[member.index()].num_gpus();
         if (is_shown(member)) members.push_back(json_of(place_[member.index()]));
       }
       return JsonValue::Array{
@@ -415,12 +416,12 @@ class TimelineWriter {
   /// [name, bytes per second]
   JsonValue links() const {
     return array_of(links_.keys(), [this](std::uint32_t link) {
-      const Link& known = played_.network->links()[link];
+      const Link& known = iteration_.network->links()[link];
       return JsonValue::Array{text(known.name), JsonValue(known.bandwidth / BytesPerSecond{1})};
     });
   }
 
-  const PlayedIteration& played_;
+  const SimulatedIteration& iteration_;
   const ShownDevices& shown_;
   const CriticalPath& path_;
   Column place_;  ///< by device: its place among those shown, or -1
@@ -438,25 +439,25 @@ class TimelineWriter {
 
 }  // namespace
 
-ShownDevices devices_of_last_replica(const PlayedIteration& played, std::size_t limit) {
-  const Plan& plan = *played.plan;
-  const std::vector<std::size_t> things = things_of_devices(played);
-  const int last = plan.devices[played.last_device.index()].replica;
+ShownDevices devices_of_last_replica(const SimulatedIteration& iteration, std::size_t limit) {
+  const Plan& plan = *iteration.plan;
+  const std::vector<std::size_t> things = things_of_devices(iteration);
+  const int last = plan.devices[iteration.last_device.index()].replica;
   const std::vector<DeviceId> one = devices_of(plan, {last});
   const std::string name = "replica " + std::to_string(last);
   if (count_of(one, things) <= limit || one.size() == 1)
     return {one, share_text(plan, one) + ": " + name + ", which ends last"};
-  const std::vector<DeviceId> some = sample_of(one, played.last_device, things, limit);
+  const std::vector<DeviceId> some = sample_of(one, iteration.last_device, things, limit);
   return {
       some,
       share_text(plan, some) + ": of " + name +
           ", which ends last, the device that does, the first and last stage, and some between"};
 }
 
-ShownDevices shown_devices(const PlayedIteration& played, std::size_t limit) {
-  const Plan& plan = *played.plan;
-  const std::vector<std::size_t> things = things_of_devices(played);
-  const int last = plan.devices[played.last_device.index()].replica;
+ShownDevices shown_devices(const SimulatedIteration& iteration, std::size_t limit) {
+  const Plan& plan = *iteration.plan;
+  const std::vector<std::size_t> things = things_of_devices(iteration);
+  const int last = plan.devices[iteration.last_device.index()].replica;
   std::set<int> every;
   for (const PlanDevice& device : plan.devices) every.insert(device.replica);
   const std::vector<DeviceId> all = devices_of(plan, every);
@@ -468,14 +469,14 @@ ShownDevices shown_devices(const PlayedIteration& played, std::size_t limit) {
   if (count_of(two, things) <= limit && last != 0)
     return {two, share_text(plan, two) + ": replica " + std::to_string(last) +
                      ", which ends last, and replica 0"};
-  return devices_of_last_replica(played, limit);
+  return devices_of_last_replica(iteration, limit);
 }
 
-std::string timeline_json(const PlayedIteration& played, const ShownDevices& shown,
+std::string timeline_json(const SimulatedIteration& iteration, const ShownDevices& shown,
                           const CriticalPath& path) {
-  WT_EXPECT(played.timeline != nullptr && played.programs != nullptr && played.network != nullptr &&
-            played.plan != nullptr);
-  return TimelineWriter(played, shown, path).write();
+  WT_EXPECT(iteration.timeline != nullptr && iteration.programs != nullptr &&
+            iteration.network != nullptr && iteration.plan != nullptr);
+  return TimelineWriter(iteration, shown, path).write();
 }
 
 }  // namespace windtunnel

@@ -12,7 +12,7 @@
 namespace windtunnel {
 
 /// Inputs of a page's timeline.
-struct PlayedIteration {
+struct SimulatedIteration {
   const Timeline* timeline = nullptr;
   const ProgramSet* programs = nullptr;
   const Network* network = nullptr;
@@ -32,10 +32,10 @@ inline constexpr std::size_t most_things = 300000;
 
 /// All devices when they fit. Otherwise whole replicas: the one that ends last and replica 0; then the former alone; then of it
 /// the device that ends last, the first and the last stage, and as many evenly spaced others as fit.
-ShownDevices shown_devices(const PlayedIteration& played, std::size_t limit = most_things);
+ShownDevices shown_devices(const SimulatedIteration& iteration, std::size_t limit = most_things);
 
 /// Devices to show if timelines of several runs are stacked: the replica that ends last, or as much of it as fits.
-ShownDevices devices_of_last_replica(const PlayedIteration& played,
+ShownDevices devices_of_last_replica(const SimulatedIteration& iteration,
                                      std::size_t limit = most_things / 4);
 
 /// The timeline of those devices as JSON:
@@ -48,7 +48,7 @@ ShownDevices devices_of_last_replica(const PlayedIteration& played,
 ///
 /// The critical path is there step by step: what it is (0 compute, 1 message, 2 collective), where that stands in the columns of its
 /// kind (-1: on a device that is not shown), when, its line of the breakdown's colour, and its name. `*_slack`: how much later each could end.
-std::string timeline_json(const PlayedIteration& played, const ShownDevices& shown,
+std::string timeline_json(const SimulatedIteration& iteration, const ShownDevices& shown,
                           const CriticalPath& path);
 
 }  // namespace windtunnel

@@ -8,14 +8,14 @@
 namespace windtunnel {
 namespace {
 
-/// The small world, played; and as many replicas of its plan as asked for, of which only the first is played.
+/// The small world, simulated; and as many replicas of its plan as asked for, of which only the first is simulated.
 struct World {
   ProgramSet programs = testing::two_stage_programs();
   Plan plan = testing::two_stage_plan();
   Network network;
-  testing::PlayedWorld played = testing::play_alone(programs);
-  PlayedIteration iteration() const {
-    return {&played.timeline, &programs, &network, &plan, played.played.last_device};
+  testing::SimulatedWorld simulated = testing::simulate_alone(programs);
+  SimulatedIteration iteration() const {
+    return {&simulated.timeline, &programs, &network, &plan, simulated.result.last_device};
   }
 };
 
@@ -38,14 +38,14 @@ World three_replicas() {
       world.programs.devices.push_back(world.programs.devices[static_cast<std::size_t>(stage)]);
     }
   }
-  Timeline more = world.played.timeline;
+  Timeline more = world.simulated.timeline;
   for (std::uint32_t replica = 1; replica < 3; ++replica)
-    for (Span span : world.played.timeline.computes) {
+    for (Span span : world.simulated.timeline.computes) {
       span.device = DeviceId{span.device.index() + 2 * replica};
       more.computes.push_back(span);
     }
-  world.played.timeline = more;
-  world.played.played.last_device = DeviceId{4};
+  world.simulated.timeline = more;
+  world.simulated.result.last_device = DeviceId{4};
   return world;
 }
 
@@ -70,13 +70,13 @@ TEST_CASE("the only device of a replica is shown, however much it does") {
   World world = three_replicas();
   std::erase_if(world.plan.devices,
                 [](const PlanDevice& device) { return device.stage == StageId{1}; });
-  world.played.played.last_device = DeviceId{2};
+  world.simulated.result.last_device = DeviceId{2};
   const ShownDevices shown = shown_devices(world.iteration(), 1);
   CHECK(shown.devices == std::vector<DeviceId>{DeviceId{2}});
   CHECK(shown.text.ends_with("replica 2, which ends last"));
 }
 
-TEST_CASE("the timeline's data has a row for everything that was played") {
+TEST_CASE("the timeline's data has a row for everything that was simulated") {
   const World world;
   Problems problems;
   const std::string text =
@@ -88,7 +88,8 @@ TEST_CASE("the timeline's data has a row for everything that was played") {
   const auto rows = [&](const char* column) {
     return std::get<std::int64_t>(json.find("columns")->find(column)->array()[1].content);
   };
-  CHECK(rows("compute_begin") == static_cast<std::int64_t>(world.played.timeline.computes.size()));
+  CHECK(rows("compute_begin") ==
+        static_cast<std::int64_t>(world.simulated.timeline.computes.size()));
   CHECK(rows("message_begin") == 4);     // two microbatches, forward and backward
   CHECK(rows("collective_begin") == 1);  // the embedding
   CHECK(json.find("devices")->array().size() == 2);

@@ -85,7 +85,7 @@ class SliceCollector {
   void add_message(std::uint32_t i) {
     const MessageSpan& message = timeline_.messages[i];
     const Channel& channel = programs_.channels[message.channel.index()];
-    const Stream stream = words_of(message.send.traffic).stream;
+    const Stream stream = traffic_names(message.send.traffic).stream;
     const Nanoseconds begin = to_nanoseconds(message.begin);
     const Nanoseconds end = std::max(to_nanoseconds(message.end), begin + shortest_message);
     add(channel.from, stream, {begin, end, SliceKind::send, {}, i});
@@ -97,7 +97,7 @@ class SliceCollector {
     const Slice slice{
         to_nanoseconds(span.begin), to_nanoseconds(span.end), SliceKind::collective, {}, i};
     for (const DeviceId member : programs_.collectives[span.collective.index()].members)
-      add(member, words_of(span.op.traffic).stream, slice);
+      add(member, traffic_names(span.op.traffic).stream, slice);
   }
 
   const Timeline& timeline_;
@@ -132,7 +132,7 @@ DeviceLanes lanes_of(StreamSlices& streams) {
   for (int i = 0; i < num_streams; ++i) lanes.push_back({static_cast<Stream>(i), 0, {}});
   for (std::size_t i = 0; i < num_streams; ++i) {
     sort_slices(streams[i]);
-    // A stream plays one op at a time: what is on the compute stream nests by itself.
+    // A stream runs one op at a time: what is on the compute stream nests by itself.
     if (static_cast<Stream>(i) == Stream::compute)
       lanes[i].slices = std::move(streams[i]);
     else
@@ -365,8 +365,8 @@ bool is_of_microbatch(Phase phase) {
   }
 }
 
-const TrafficWords& words_of(Traffic traffic) {
-  static constexpr std::array<TrafficWords, num_traffic_classes> table{{
+const TrafficNames& traffic_names(Traffic traffic) {
+  static constexpr std::array<TrafficNames, num_traffic_classes> table{{
       {"activations", Stream::pipeline, "PIPELINE_PARALLEL"},
       {"gradients", Stream::pipeline, "PIPELINE_PARALLEL"},
       {"gradient reduction", Stream::data, "DATA_PARALLEL"},

@@ -69,12 +69,12 @@ std::string part_name(Phase phase, Part part, const Plan& plan);
 bool is_of_microbatch(Phase phase);
 
 /// Words of reports and traces for a class of traffic.
-struct TrafficWords {
+struct TrafficNames {
   const char* what;           ///< "gradient reduction"
   Stream stream;              ///< whose thread shows it
   const char* process_group;  ///< that carries it, in the profiler's words: "DATA_PARALLEL"
 };
-const TrafficWords& words_of(Traffic traffic);
+const TrafficNames& traffic_names(Traffic traffic);
 
 /// Bytes in use on a device from a time on.
 struct MemorySample {

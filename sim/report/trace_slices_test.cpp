@@ -35,7 +35,7 @@ TEST_CASE("a time beyond 64 bits of nanoseconds is refused, not a bug") {
 }
 
 TEST_CASE("memory rises with each forward, falls with each backward, and peaks at the account") {
-  const auto world = testing::play_alone(testing::two_stage_programs());
+  const auto world = testing::simulate_alone(testing::two_stage_programs());
   MemoryAccount memory = testing::small_report().memory;
   memory.stages[0].allocated += Bytes{1};  // to the byte
   const auto counters = memory_counters(world.timeline, testing::two_stage_plan(), memory);
@@ -54,7 +54,7 @@ TEST_CASE("memory rises with each forward, falls with each backward, and peaks a
 }
 
 TEST_CASE("where the optimizer step sets the maximum, it is reached during the step alone") {
-  const auto world = testing::play_alone(testing::two_stage_programs());
+  const auto world = testing::simulate_alone(testing::two_stage_programs());
   MemoryAccount memory = testing::small_report().memory;
   memory.stages.resize(1);
   StageMemory& stage = memory.stages[0];

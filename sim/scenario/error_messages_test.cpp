@@ -20,7 +20,7 @@ std::string message_of(const std::filesystem::path& file) {
 }
 
 /// WINDTUNNEL_UPDATE_GOLDEN=1 writes the messages down; review the difference.
-TEST_CASE("each kind of bad input gets exactly the message written beside it") {
+TEST_CASE("each kind of bad input gets exactly the message written next to it") {
   std::filesystem::current_path(corpus() / "errors");
   const bool update = std::getenv("WINDTUNNEL_UPDATE_GOLDEN") != nullptr;
   for (const auto& file : json_files(".")) {

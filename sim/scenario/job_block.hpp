@@ -13,8 +13,8 @@ namespace windtunnel {
 enum class FailingPart { gpu, memory, nic, network, node, software };
 
 enum class CheckpointKind {
-  synchronous,   ///< training waits until the checkpoint is on storage
-  asynchronous,  ///< training waits for a copy in host memory, which is written beside it
+  synchronous,  ///< training waits until the checkpoint is on storage
+  asynchronous,  ///< training waits for a copy in host memory, which is written while training goes on
 };
 
 /// Source of the plan that a job, or a point of a sweep, is simulated with.

@@ -296,7 +296,7 @@ void launch_recompute(const Plan& plan, int, LaunchArguments& launch) {
         "recompute_layers is left out");
 }
 
-/// Modules that selective recomputation has beside or in place of attention's core.
+/// Modules that selective recomputation has in addition to or in place of attention's core.
 void launch_recomputed_modules(const Plan& plan, int, LaunchArguments& launch) {
   const Training& training = plan.training;
   if (training.recompute != Recompute::selective ||
@@ -413,7 +413,7 @@ JsonValue type(const char* name, bool or_null) {
                  : JsonValue(std::string(name));
 }
 
-/// The schema of one value. Words that are listed elsewhere stand beside the reference, and null does not.
+/// The schema of one value. Words that are listed elsewhere stand next to the reference, and null does not.
 JsonValue allowed(const Key& key, bool or_null) {
   const KeyValue& value = key.value;
   JsonValue schema = empty_object();

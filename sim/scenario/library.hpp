@@ -10,7 +10,7 @@ namespace windtunnel {
 /// The folder of built-in models, platforms and software profiles.
 struct Library {
   std::filesystem::path root;  ///< folder with models/, platforms/, scenarios/
-  /// $WINDTUNNEL_DATA, else beside the executable's checkout or installation.
+  /// $WINDTUNNEL_DATA, else next to the executable's checkout or installation.
   static Library find();
   std::vector<std::string> names(
       const std::string& kind) const;  ///< kind: models, platforms, scenarios, software

@@ -125,7 +125,7 @@ TEST_CASE("null takes a key away, whether --set or extends says it") {
   CHECK(after_set(base, "/a/c~0~1", "null") == R"({"a":{"b":1}})");
   CHECK(after_set(base, "/a", "null") == "{}");
   CHECK(extended(base, R"({"a": {"b": null}})") == R"({"a":{"c~/":2}})");
-  // What is not there stays null, so that a misspelt key is still found.
+  // Absent keys stay null, so that a misspelt key is still found.
   CHECK(after_set(base, "/a/d", "null") == R"({"a":{"b":1,"c~/":2,"d":null}})");
   // An element has no key to take away.
   CHECK(after_set(R"({"a": [1, 2]})", "/a/0", "null") == R"({"a":[null,2]})");

@@ -32,7 +32,7 @@ TEST_CASE("the printed resolved scenario reads back to the same plan and hash") 
     CHECK(again.hash == first.hash);
     CHECK(again.name == first.name);
     CHECK(again.plan.stage_layers == first.plan.stage_layers);
-    // What was resolved once is complete: nothing is left to default.
+    // A resolved text is complete: nothing is left to default.
     CHECK(canonical_text(again.resolved) == canonical_text(first.resolved));
   }
 }

@@ -42,7 +42,7 @@ struct NeighbourCost {
   std::string name;
   int first_node = 0, nodes = 0;
   int shared_links = 0;  ///< that carry messages of both
-  Seconds alone{}, beside{};
+  Seconds alone{}, together{};
   bool fits = true;  ///< in memory
 };
 

@@ -417,7 +417,7 @@ void overlay_platform(JsonValue& base, const JsonValue& overlay) {
 void win_over_exceptions(JsonValue& software, const std::string& path, const JsonValue& value) {
   if (path.starts_with("/release")) return;  // which release it is, and what releases there are
   win_over_experts_elsewhere(software, path);
-  const std::string memory = "/memory";  // whose keys a release has beside the others
+  const std::string memory = "/memory";  // whose keys a release has in addition to the others
   for (JsonValue* release : objects_of(software.find("releases"))) {
     win_over_experts_elsewhere(*release, path);
     erase_with_source(*release, path.starts_with(memory + "/") ? path.substr(memory.size()) : path);

@@ -72,7 +72,7 @@ TEST_CASE("schedules that split backward passes do not wait as the stack's loop 
         PipelineSend::eager);
   CHECK(send(with(R"([["F0","F1","B0","B1"],["F0","B0","F1","B1"]])")) ==
         PipelineSend::blocking_pairs);
-  // What a plan says holds, where the schedule can finish with it.
+  // The plan's own value holds, where the schedule can finish with it.
   CHECK(send(read("zero_bubble", {{"/parallel/pipeline_send", "blocking_pairs"}})) ==
         PipelineSend::blocking_pairs);
 }
@@ -163,7 +163,7 @@ TEST_CASE("models, platforms and profiles that extend each other are refused, wi
     }
 }
 
-TEST_CASE("a file may extend the same file by two ways") {
+TEST_CASE("a file may extend the same file along two paths") {
   const TemporaryFolder folder;
   folder.write("base.json", base_text);
   folder.write("left.json", R"({"version": 1, "extends": "base.json"})");

@@ -32,7 +32,7 @@ inline bool is_always_shown(Objective objective) {
   return objective == Objective::time || objective == Objective::tokens_per_second;
 }
 
-/// Memory that a recommended plan must leave free on every GPU, beside what it is predicted to need.
+/// Memory that a recommended plan must leave free on every GPU, in addition to what it is predicted to need.
 struct MemoryMargin {
   /// Half of the 90 % interval of the memory account on A100, ±5 %: docs/memory.md, section 4.
   static constexpr double default_share = 0.05;

@@ -6,7 +6,7 @@
 
 namespace windtunnel {
 
-/// Choices of a `sweep` block beside its points.
+/// Choices of a `sweep` block besides its points.
 struct SweepChoices {
   Objective objective = Objective::tokens_per_second;  ///< by which points are ordered
   JobPlan plan = JobPlan::given;                       ///< of each point

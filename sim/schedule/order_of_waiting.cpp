@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
 constexpr Op joint{.kind = OpKind::wait};
 
-/// Plays the programs without times: whatever can happen happens, stream after stream, until nothing more does.
+/// Runs the programs without times: whatever can happen happens, stream after stream, until nothing more does.
 class Order {
  public:
   Order(const ProgramSet& set, const std::function<void(const WaitStep&)>& visit,
@@ -35,7 +35,7 @@ class Order {
     }
   }
 
-  std::vector<StuckStream> play() {
+  std::vector<StuckStream> walk() {
     for (bool goes_on = true; goes_on;) {
       goes_on = false;
       for (StreamState& stream : streams_)
@@ -301,7 +301,7 @@ class Order {
 std::vector<StuckStream> for_each_wait(const ProgramSet& programs,
                                        const std::function<void(const WaitStep&)>& visit,
                                        const MessageOrder& messages) {
-  return Order(programs, visit, messages).play();
+  return Order(programs, visit, messages).walk();
 }
 
 std::vector<WaitCycle> cyclic_waits(const std::vector<StuckStream>& stuck) {

@@ -44,7 +44,7 @@ struct StuckStream {
 using MessageOrder = std::vector<std::vector<std::uint32_t>>;
 
 /// The wait relation of `programs`, independent of durations: visits every op that takes time or that others wait for, each after those it
-/// waits for. This is the only place besides the player that knows the rules; with durations a visitor has the longest path
+/// waits for. This is the only place except the program simulator that knows the rules; with durations a visitor has the longest path
 /// (timeline/critical_path.cpp, search/placement_objective.cpp), without them what can never happen (schedule/schedule_check.cpp,
 /// engine/program_check.cpp). The rules:
 ///  - A stream does one op after the other. A send hands its message over and goes on at once.
@@ -58,7 +58,7 @@ using MessageOrder = std::vector<std::vector<std::uint32_t>>;
 ///     3: compute F0 of device 1   waits for 0, 2     what its stream did before, and the message
 /// An op that waits for more than two steps is preceded by steps that only mean "both have ended".
 ///
-/// Messages of a channel go in the order of `messages`; first come, first served where it is empty, which is what the player does
+/// Messages of a channel go in the order of `messages`; first come, first served where it is empty, which is what the program simulator does
 /// unless two streams of a device send into one channel. Returns the streams that never end, by device and stream.
 std::vector<StuckStream> for_each_wait(const ProgramSet& programs,
                                        const std::function<void(const WaitStep&)>& visit,
@@ -73,7 +73,7 @@ std::vector<WaitCycle> cyclic_waits(const std::vector<StuckStream>& stuck);
 std::string cycle_text(const WaitCycle& cycle,
                        const std::function<std::string(DeviceId, const Op*)>& name);
 
-/// The stages of one pipeline as devices that play their programs, alone in their collectives.
+/// The stages of one pipeline as devices that run their programs, alone in their collectives.
 ProgramSet one_pipeline(std::vector<StageProgram> programs);
 
 }  // namespace windtunnel

@@ -142,7 +142,7 @@ class StageMessages {
     message.work = static_cast<std::uint16_t>(activation ? MessageRow::encoded_activation
                                                          : MessageRow::encoded_gradient);
     ops.push_back(message);
-    if (parts_of(message) == CodecParts::one) return;
+    if (codec_parts(message) == CodecParts::one) return;
     message.work = static_cast<std::uint16_t>(activation ? MessageRow::encoded_activation_second
                                                          : MessageRow::encoded_gradient_second);
     message.slot += second_slots_;
@@ -150,7 +150,7 @@ class StageMessages {
   }
 
   bool is_compressed(const Op& message) const {
-    if (parts_of(message) == CodecParts::none) return false;
+    if (codec_parts(message) == CodecParts::none) return false;
     const auto& chosen = shape_->compressed.gradient_messages;
     if (message.phase == Phase::activation || chosen.empty()) return true;
     const ChunkPlace from = message.kind == OpKind::send ? ChunkPlace{stage_, message.chunk}
@@ -227,7 +227,7 @@ class StageMessages {
     return op;
   }
 
-  CodecParts parts_of(const Op& message) const {
+  CodecParts codec_parts(const Op& message) const {
     return message.phase == Phase::activation ? shape_->compressed.activations
                                               : shape_->compressed.gradients;
   }
@@ -241,7 +241,7 @@ class StageMessages {
   std::uint8_t up_, down_;      ///< channels to the neighbours, where there are any
 };
 
-/// Writes how the replicas of a stage reduce their gradients: at the end, in buckets beside the backward pass that completes them, or on every
+/// Writes how the replicas of a stage reduce their gradients: at the end, in buckets during the backward pass that completes them, or on every
 /// microbatch.
 class ReductionWriter {
  public:
@@ -266,7 +266,7 @@ class ReductionWriter {
     return false;
   }
 
-  /// True if they are reduced beside it, in buckets.
+  /// True if they are reduced during it, in buckets.
   bool overlaps() const {
     return !shape_->reductions.empty() && !shape_->reductions.front().empty() &&
            shape_->reductions.front().front().overlap == Overlap::trailing;
@@ -282,7 +282,7 @@ class ReductionWriter {
 
   /// Behind a piece: the reduction of its bucket on the data stream, for which the next piece's kernels have fewer multiprocessors.
   void reduce_bucket(int bucket, const Step& step, OpWriter& writer) const {
-    if (bucket > 0) writer.work(step.phase, row_of(ChunkRow::beside_reduction, step.chunk), step);
+    if (bucket > 0) writer.work(step.phase, row_of(ChunkRow::reduction_slowdown, step.chunk), step);
     writer.order(Stream::compute, Stream::data, Traffic::data_gradients);
     reduce_chunk(Stream::data, step, writer);
   }
@@ -386,7 +386,7 @@ Phase phase_of(Label label) {
 /// Writes passes operation by operation.
 class OperationWriter {
  public:
-  /// `crosses_nodes`: collectives of tensor groups are played on the network.
+  /// `crosses_nodes`: collectives of tensor groups are simulated on the network.
   OperationWriter(const StageOperations& chunks, bool splits_backward, bool crosses_nodes)
       : chunks_(&chunks),
         splits_backward_(splits_backward),
@@ -396,7 +396,7 @@ class OperationWriter {
 
   std::uint32_t num_slots() const { return places_.num_slots(); }
   void pass(const Step& step, OpWriter& writer) {
-    play(
+    write(
         step.chunk, direction_of(step, splits_backward_),
         [&step](const Operation&) { return step; }, [](const PlacedOperation&) {}, writer);
   }
@@ -409,7 +409,7 @@ class OperationWriter {
     const auto reduce_to = [&](int bucket) {
       for (; reduced < bucket; ++reduced) reductions.reduce_bucket(reduced, step, writer);
     };
-    play(
+    write(
         step.chunk, direction_of(step, splits_backward_),
         [&step](const Operation&) { return step; },
         [&](const PlacedOperation& next) {
@@ -427,15 +427,15 @@ class OperationWriter {
       WT_EXPECT(number < block.size());
       return block[number];
     };
-    play(
+    write(
         block.front().chunk, Direction::overlapped, step_of, [](const PlacedOperation&) {}, writer);
   }
 
  private:
   /// The operations of `direction` in a chunk; `step_of` says which pass each of them belongs to, `before` hears of each before it is written.
   template <class StepOf, class Before>
-  void play(int chunk, Direction direction, const StepOf& step_of, const Before& before,
-            OpWriter& writer) {
+  void write(int chunk, Direction direction, const StepOf& step_of, const Before& before,
+             OpWriter& writer) {
     const PlacedPass& pass = placed(chunk, direction);
     const PassOperations& operations = (*chunks_)[static_cast<std::size_t>(chunk)]->at(direction);
     Ends ends(pass);
@@ -477,7 +477,7 @@ class OperationWriter {
     op.peer = static_cast<std::uint8_t>(label);
     op.traffic = row_of(label).traffic;
     op.phase = placed.stream == Stream::compute ? step.phase : phase_of(label);
-    if (is_played_on_network(label, crosses_nodes_)) {
+    if (is_simulated_on_network(label, crosses_nodes_)) {
       op.kind = OpKind::collective;
       op.phase = phase_of(label);
       op.slot = places_.slot(chunk, direction, placed.number);
@@ -690,7 +690,7 @@ class StageWriter {
   detail::StageMessages messages_;
   detail::ReductionWriter reductions_;
   std::optional<detail::OperationWriter>
-      operations_;  ///< where passes are played operation by operation
+      operations_;  ///< where passes are simulated operation by operation
 };
 
 }  // namespace
@@ -724,11 +724,11 @@ EndPlace end_place(Label label) {
 }
 
 OperationPlaces::OperationPlaces(const StageOperations& chunks,
-                                 const std::vector<Direction>& played)
+                                 const std::vector<Direction>& directions)
     : chunks_(static_cast<int>(chunks.size())), first_(chunks.size()) {
-  constexpr std::uint32_t companies = 4;  // beside a gather, a scatter, both or neither
+  constexpr std::uint32_t companies = 4;  // overlapped with a gather, a scatter, both or neither
   for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
-    for (const Direction direction : played) {
+    for (const Direction direction : directions) {
       const PassOperations& pass = chunks[chunk]->at(direction);
       first_[chunk][direction] = size_;
       size_ += static_cast<std::uint32_t>(pass.size());
@@ -749,7 +749,7 @@ std::uint32_t OperationPlaces::index(int chunk, Direction direction, std::size_t
 std::uint16_t OperationPlaces::row(int chunk, Direction direction,
                                    const PlacedOperation& operation) const {
   const std::uint32_t company =
-      (operation.beside_gather ? 1U : 0U) + (operation.beside_scatter ? 2U : 0U);
+      (operation.overlaps_gather ? 1U : 0U) + (operation.overlaps_scatter ? 2U : 0U);
   WT_EXPECT(company < companies_ && num_rows() <= most_rows);
   return static_cast<std::uint16_t>(
       first_row() + index(chunk, direction, operation.number) * companies_ + company);
@@ -779,7 +779,7 @@ std::vector<Direction> directions_of(bool splits_backward) {
   return {Direction::forward, Direction::backward};
 }
 
-bool is_played_on_network(Label label, bool tensor_crosses_nodes) {
+bool is_simulated_on_network(Label label, bool tensor_crosses_nodes) {
   if (!is_collective(row_of(label).kind) || label == Label::gather_message) return false;
   const GroupKind group = group_of(label);
   if (group == GroupKind::expert_tensor) return false;  // part of one device

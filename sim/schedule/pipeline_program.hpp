@@ -18,9 +18,9 @@ enum class ChunkRow : std::uint16_t {
   weight_gradient,  ///< and the weight gradients
   last_piece,       ///< one of gradient_buckets equal pieces of a pass that reduces its gradients
   overlapped_forward,  ///< one microbatch through the chunk while another goes back through the other chunk
-  overlapped_input_gradient,  ///< and the halves of a backward pass, beside a forward one through the other chunk
+  overlapped_input_gradient,  ///< and the halves of a backward pass, overlapped with a forward one through the other chunk
   overlapped_weight_gradient,
-  beside_reduction,  ///< what a piece takes longer while the one before it is reduced
+  reduction_slowdown,  ///< what a piece takes longer while the one before it is reduced
 };
 inline constexpr int num_chunk_rows = 9;
 /// Row of a pass that is one op, and of one that overlaps with a pass of the other direction (never a whole backward pass).
@@ -128,7 +128,7 @@ constexpr std::uint32_t num_collective_slots(int chunks) {
 /// Places of the rows and collectives of a stage's operations, behind all others, if passes are simulated operation by operation.
 class OperationPlaces {
  public:
-  OperationPlaces(const StageOperations& chunks, const std::vector<Direction>& played);
+  OperationPlaces(const StageOperations& chunks, const std::vector<Direction>& directions);
 
   /// Kernels have a row for each kind of company they may have (PlacedOperation).
   std::uint16_t row(int chunk, Direction direction, const PlacedOperation& operation) const;
@@ -149,7 +149,7 @@ class OperationPlaces {
 
 /// True if a collective is simulated as flows over links when passes are simulated operation by operation: those of replicas, and those of
 /// tensor groups across nodes.
-bool is_played_on_network(Label label, bool tensor_crosses_nodes);
+bool is_simulated_on_network(Label label, bool tensor_crosses_nodes);
 
 /// The direction of a step's pass.
 Direction direction_of(const Step& step, bool splits_backward);
@@ -206,7 +206,7 @@ struct PipelineShape {
   std::vector<Operation> end{kernel(Label::optimizer_step, {}),
                              kernel(Label::iteration_overhead, {})};
   CompressedTraffic compressed;
-  /// By chunk: each pass is played as its list of operations; empty: as one op. A pass that is cut into pieces (gradient_buckets) stays
+  /// By chunk: each pass is simulated as its list of operations; empty: as one op. A pass that is cut into pieces (gradient_buckets) stays
   /// in pieces, unless tensor groups cross nodes: then buckets follow its layers.
   StageOperations operations;
 };

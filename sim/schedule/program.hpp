@@ -53,7 +53,7 @@ struct Repeats {
   }
 };
 
-/// The operation of a pass that an op plays; whole_pass for all others.
+/// The operation of a pass that an op stands for; whole_pass for all others.
 constexpr Label label_of(const Op& op) {
   const bool has_label = op.kind == OpKind::compute || op.kind == OpKind::collective;
   return has_label ? static_cast<Label>(op.peer) : Label::whole_pass;
@@ -113,7 +113,7 @@ struct Collective {
   std::uint32_t draws = 0;
 };
 
-/// One simulated device: the program it plays and its tables.
+/// One simulated device: its program and its tables.
 struct ProgramDevice {
   std::uint32_t program = 0;
   std::uint32_t work_base = 0;      ///< first row of its work table in ProgramSet::work
@@ -146,7 +146,7 @@ struct DrawnRows {
 ///   stage 0:  F0 >f0 F1 >f1 <b0 B0 F2 >f2 <b1 B1 <b2 B2 optimizer overhead
 ///   stage 1:  <f0 F0 B0 >b0 <f1 F1 B1 >b1 <f2 F2 B2 >b2 optimizer overhead
 ///
-/// build_programs() (lower/program_builder.hpp) makes it from a plan, and play() (engine/player.hpp) simulates it on a Network. The critical
+/// build_programs() (lower/program_builder.hpp) makes it from a plan, and simulate_programs() (engine/program_simulator.hpp) runs it on a Network. The critical
 /// path, the traces and the traffic of links are derived from it and from the events of that simulation.
 struct ProgramSet {
   std::vector<StageProgram> programs;

@@ -65,7 +65,7 @@ TEST_CASE("a file that is no schedule is refused where it is wrong") {
         "3:24 /orders/1: the order of stage 1 is \"F0\", which is no list\n");
   const std::string legal = R"(["F0","F1","B0","B1"], ["F0","B0","F1","B1"])";
   CHECK(complaint(file(legal, R"(, "device": 3)")) == "1:48 : unknown key \"device\"\n");
-  // Beside it, what is wrong with the passes; but not with those of an unknown number of stages.
+  // Next to it, what is wrong with the passes; but not with those of an unknown number of stages.
   CHECK(complaint(file(R"(["F0","F1","B0"], ["F0","B0","F1","B1"])", R"(, "device": 3)")) ==
         "1:48 : unknown key \"device\"\n3:1 /orders/0: stage 0 has no B1\n");
   CHECK(complaint(R"({"version": 1, "stage": 1, "microbatches": 1, "orders": [[]]})") ==

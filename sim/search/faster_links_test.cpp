@@ -37,7 +37,7 @@ Scenario with_faster_network(Scenario scenario) {
 }
 
 /// On an engine that gives each flow its rate alone, so that an iteration is made of maxima and sums. Where flows share links, one that
-/// starts earlier may take bandwidth from another that more is waiting for (engine/player_test.cpp): on the native engine 73 of 9,100
+/// starts earlier may take bandwidth from another that more is waiting for (engine/program_simulator_test.cpp): on the native engine 73 of 9,100
 /// checks like these fail, by up to 3.5 %, all of them with faster links in nodes.
 double time_alone(const Scenario& scenario, const Plan& plan, Detail detail) {
   return time_of(scenario, plan, detail, make_heap_engine);

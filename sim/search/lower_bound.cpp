@@ -22,7 +22,7 @@ namespace windtunnel {
 namespace {
 
 /// The engine takes events closer than this for one (SimGrid's surf/precision, set in simgrid_engine.cpp), so each on the
-/// way to the end may come so much earlier.
+/// path to the end may come so much earlier.
 constexpr Seconds event_resolution{1e-9};
 
 /// The plan with as few microbatches as its schedule allows: devices, channels, collectives and durations do not depend on
@@ -42,14 +42,14 @@ BuildInputs least_of(BuildInputs inputs, const Plan& skeleton) {
 }
 
 /// Passes, what the host does around them, messages and collectives of a device, and a fill and a drain.
-double events_on_the_way(const Plan& plan, const StageCost& cost, bool plays_operations) {
+double events_on_the_way(const Plan& plan, const StageCost& cost, bool by_operation) {
   constexpr double events_of_the_end = 8, events_a_bucket = 2;
   const int most_layers =
       std::max(1, *std::ranges::max_element(plan.stage_layers)) + plan.mtp_layers;
   double events_a_pass = 6;
   if (gradient_reduction(plan) == GradientReduction::per_microbatch)
     events_a_pass += events_a_bucket * most_layers;
-  if (plays_operations)
+  if (by_operation)
     events_a_pass +=
         static_cast<double>(cost.chunks.front().operations->at(Direction::backward).size()) *
         most_layers;
@@ -120,11 +120,11 @@ class LeastTimes {
   }
   Seconds row(DeviceId device, std::uint16_t row) const { return work(device, row).duration; }
   Seconds collective(CollectiveId id) const { return collective_times_[id.index()]; }
-  /// With its collectives across nodes. A pass takes what it takes alone, or what it takes beside another, whichever is less.
+  /// With its collectives across nodes. A pass takes its time alone, or its time overlapped with another, whichever is less.
   Seconds pass(DeviceId device, int chunk, Direction direction) const {
-    Seconds time = built_.plays_operations ? operations(device, chunk, direction)
-                                           : row(device, row_of(row_of_pass(direction), chunk));
-    if (!built_.plays_operations && hides_exchanges_)
+    Seconds time = built_.by_operation ? operations(device, chunk, direction)
+                                       : row(device, row_of(row_of_pass(direction), chunk));
+    if (!built_.by_operation && hides_exchanges_)
       time = std::min(time, row(device, row_of(overlapped_row(direction), chunk)));
     const bool makes_gradients =
         direction == (splits_ ? Direction::weight_gradient : Direction::backward);
@@ -143,24 +143,24 @@ class LeastTimes {
     return splits_ ? pass(device, chunk, Direction::weight_gradient) : Seconds{0};
   }
   Seconds message(const StageMessage& message) const {
-    const Channel& way = channel(message);
-    if (bytes(message) == Bytes{0}) return way.latency;
+    const Channel& route = channel(message);
+    if (bytes(message) == Bytes{0}) return route.latency;
     const BytesPerSecond rate =
-        way.in_node ? way.bandwidth : built_.network.rate_alone({way.up, way.down});
-    return way.latency + bytes(message) / rate;
+        route.in_node ? route.bandwidth : built_.network.rate_alone({route.up, route.down});
+    return route.latency + bytes(message) / rate;
   }
 
   /// Bound of two messages that are posted at the same time, until both have arrived. Both cross each link that they share, the first no
   /// earlier than after its latency.
   Seconds both(const StageMessage& one, const StageMessage& other) const {
     Seconds least = std::max(message(one), message(other));
-    const Channel &way = channel(one), &other_way = channel(other);
-    if (way.in_node || other_way.in_node) return least;
+    const Channel &route = channel(one), &other_route = channel(other);
+    if (route.in_node || other_route.in_node) return least;
     const Network& network = built_.network;
-    const Seconds latency = std::min(way.latency, other_way.latency);
-    for (const PathId path : {way.up, way.down})
+    const Seconds latency = std::min(route.latency, other_route.latency);
+    for (const PathId path : {route.up, route.down})
       for (const LinkId link : network.path(path))
-        for (const PathId other_path : {other_way.up, other_way.down}) {
+        for (const PathId other_path : {other_route.up, other_route.down}) {
           const std::vector<LinkId>& links = network.path(other_path);
           if (std::ranges::find(links, link) == links.end()) continue;
           const BytesPerSecond rate = network.links()[link.index()].bandwidth;
@@ -169,7 +169,7 @@ class LeastTimes {
     return least;
   }
 
-  /// By how much the one pass of a chunk that reduces the gradients of the iteration beside it may be shorter than the others.
+  /// By how much the one pass of a chunk that overlaps with the iteration's gradient reduction may be shorter than the others.
   Seconds saved_in_pieces(DeviceId device, int chunk) const {
     if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
         plan_.nodes_per_tensor_group > 1)
@@ -220,7 +220,7 @@ class LeastTimes {
     return id ? collective(*id) : Seconds{0};
   }
 
-  /// A pass that is played operation by operation, alone on the network, with each collective at its least.
+  /// A pass that is simulated operation by operation, alone on the network, with each collective at its least.
   Seconds operations(DeviceId device, int chunk, Direction direction) const {
     const StageOperations chunks = operations_of(built_.cost_of_device[device.index()]);
     const OperationPlaces places(chunks, directions_of(splits_));
@@ -229,7 +229,7 @@ class LeastTimes {
       const Label label = pass[placed.number].label;
       const bool hides = label == Label::batch_read || group_of(label) == GroupKind::experts;
       if (label == Label::launch_floor || (hides_exchanges_ && hides)) return Seconds{0};
-      return is_played_on_network(label, plan_.nodes_per_tensor_group > 1)
+      return is_simulated_on_network(label, plan_.nodes_per_tensor_group > 1)
                  ? collective_in(device, places.slot(chunk, direction, placed.number))
                  : row(device, places.row(chunk, direction, placed));
     });
@@ -373,7 +373,7 @@ class Bound {
     const Seconds last = std::max(floor_, *std::ranges::max_element(end_));
     const Seconds bound =
         last - event_resolution *
-                   events_on_the_way(plan_, built_.cost_of_device.front(), built_.plays_operations);
+                   events_on_the_way(plan_, built_.cost_of_device.front(), built_.by_operation);
     return std::max(bound, Seconds{0});
   }
 
@@ -381,7 +381,7 @@ class Bound {
   int chunks() const { return plan_.parallel.virtual_pipeline; }
 
   /// Reads the ends of the stages' orders, and their exchanges. Skipped if only one end is possible; a schedule that the
-  /// user wrote is assumed to end in any way.
+  /// user wrote is assumed to end in any route.
   void read_orders() {
     weight_gradients_at_the_end_.assign(static_cast<std::size_t>(plan_.parallel.pipeline),
                                         std::vector<int>(static_cast<std::size_t>(chunks()), 0));
@@ -500,7 +500,7 @@ class Bound {
                           loads[i].first + loads[i].bytes / network_.links()[i].bandwidth + rest);
   }
 
-  /// Gradients that are reduced beside the backward passes: those of chunk 0, whose last pass is the device's last. Its k
+  /// Gradients that are reduced during the backward passes: those of chunk 0, whose last pass is the device's last. Its k
   /// buckets go one after the other, the first behind a piece of the pass, the last behind all of it.
   void reduce_buckets(Seconds rest) {
     if (reduction_ != GradientReduction::per_iteration || !plan_.parallel.overlap_gradient_reduce ||
@@ -566,18 +566,18 @@ class KernelBound {
   /// `small` is the plan with the fewest microbatches of its schedule.
   KernelBound(const BuildInputs& small, const Plan& plan)
       : plan_(plan),
-        plays_operations_(plays_operations(small)),
+        by_operation_(simulates_operations(small)),
         splits_(plan.parallel.schedule->splits_backward),
         joins_(overlaps_passes(plan)) {
     const CodecPlan codecs(*small.model, *small.plan, *small.software);
     Network network(*small.platform, plan.num_nodes);
     const TokenDraws draws(small);
-    StageCostTable table(small, plays_operations_, codecs, draws, network, set_);
+    StageCostTable table(small, by_operation_, codecs, draws, network, set_);
     for (int s = 0; s < plan.parallel.pipeline; ++s) {
       const PlanDevice& device = plan.devices[plan.device(0, StageId{s}, 0).index()];
       const StageCostTable::Entry& entry = table.of(device);
       stages_.emplace_back().work_base = entry.work_base;
-      if (s == 0) events_ = events_on_the_way(plan, *entry.cost, plays_operations_);
+      if (s == 0) events_ = events_on_the_way(plan, *entry.cost, by_operation_);
     }
   }
 
@@ -615,7 +615,7 @@ class KernelBound {
   /// in the node exclude each other.
   Seconds pass(std::size_t stage, ChunkRow which, int chunk) const {
     const Work& done = work(stage, row_of(which, chunk));
-    if (!plays_operations_) return done.duration;
+    if (!by_operation_) return done.duration;
     return done.parts[static_cast<std::size_t>(Part::compute)] +
            done.parts[static_cast<std::size_t>(Part::tensor_comm)];
   }
@@ -644,7 +644,7 @@ class KernelBound {
   }
 
   const Plan& plan_;
-  bool plays_operations_, splits_, joins_;
+  bool by_operation_, splits_, joins_;
   ProgramSet set_;
   std::vector<ProgramDevice> stages_;  ///< of which only the work table counts
   double events_ = 0;

@@ -5,7 +5,7 @@
 
 namespace windtunnel {
 
-/// A time that the simulated iteration of the plan never goes below, without playing it. Every message and collective is
+/// A time that the simulated iteration of the plan never goes below, without simulating it. Every message and collective is
 /// taken as if it had its links to itself, and of each device only what no order of events can avoid:
 ///
 ///   passes end   P(s) = max( fill(s) + m sum_c (F_c + B_c) + E(s),  P(s+1) + x_b + B_0 )

@@ -166,9 +166,10 @@ TEST_CASE("where messages wait for both ends the bound counts the exchanges betw
   }
 }
 
-TEST_CASE("a last pass in pieces may be shorter than one that is played by operations") {
-  // Experts of 16 over domains of 5 trays of 4 GPUs: the second group straddles. Exchanges are then played, and passes with them, but the
-  // last pass, beside which gradients are reduced, is played as pieces of a number, in which an exchange takes less.
+TEST_CASE(
+    "a last pass in pieces may be shorter than one that is simulated operation by operation") {
+  // Experts of 16 over domains of 5 trays of 4 GPUs: the second group straddles. Exchanges are then simulated as flows, and passes operation by operation, but the
+  // last pass, during which gradients are reduced, is simulated in a number of pieces, in which an exchange takes less.
   const Scenario scenario = scenario_from(
       R"({"model": {"family": "llama", "layers": 4, "hidden": 2048, "heads": 16, "sequence": 4096, "vocab": 32000,
                     "ffn_hidden": 4096, "tied_embeddings": false, "moe": {"experts": 16, "top_k": 8, "ffn_hidden": 1024}},

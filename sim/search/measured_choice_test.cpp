@@ -14,7 +14,7 @@
 namespace windtunnel {
 namespace {
 
-/// Predicted beside measured times of a set, by the model size that was measured.
+/// Predicted and measured times of a set, by the model size that was measured.
 std::map<std::string, std::vector<ScoredRow>> predicted(const MeasurementSet& set) {
   const Library library = shipped_library();
   std::vector<Seconds> times(set.points.size());

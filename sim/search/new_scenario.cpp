@@ -222,7 +222,7 @@ std::string text_of(const std::vector<CommentedLine>& lines) {
   return text;
 }
 
-/// The first part of what the key means, which is enough beside a value, or that of the value: "what replicas share: 3 weights too".
+/// The first part of what the key means, which is enough next to a value, or that of the value: "what replicas share: 3 weights too".
 std::string meaning_of(const std::string& pointer, const std::string& value) {
   constexpr std::size_t long_text = 60;
   std::string meaning;

@@ -37,29 +37,29 @@ BuiltPrograms built_for(const Scenario& scenario, const Plan& plan) {
 
 /// Number of work rows of a stage's device.
 std::uint32_t rows_of_stage(const BuiltPrograms& built, const Plan& plan, std::size_t unit) {
-  if (!built.plays_operations)
+  if (!built.by_operation)
     return num_work_rows(plan.parallel.virtual_pipeline, has_codec_work(plan.compression));
   return OperationPlaces(operations_of(built.cost_of_device[unit]),
                          directions_of(plan.parallel.schedule->splits_backward))
       .num_rows();
 }
 
-/// Passes of one pipeline up to which a schedule is played in full.
-constexpr int most_played_passes = 2048;
-/// Rounds of p microbatches that are played of a longer one: fill, one in the middle, drain.
-constexpr int played_rounds = 3;
+/// Passes of one pipeline up to which a schedule is simulated in full.
+constexpr int most_simulated_passes = 2048;
+/// Rounds of p microbatches that are simulated of a longer schedule: fill, one in the middle, drain.
+constexpr int simulated_rounds = 3;
 
-/// Microbatches to play: all, or so few that the rest are whole rounds.
-int played_microbatches(const Plan& plan, bool plays_operations) {
+/// Microbatches to simulate: all, or so few that the rest are whole rounds.
+int simulated_microbatches(const Plan& plan, bool by_operation) {
   // 24 layers with about eight operations each, so that the effort is that of whole passes [own].
   constexpr int operations_of_pass = 200;
   const int p = plan.parallel.pipeline, m = plan.microbatches;
-  const int most = most_played_passes / (plays_operations ? operations_of_pass : 1);
+  const int most = most_simulated_passes / (by_operation ? operations_of_pass : 1);
   const bool is_short = m <= most / p / plan.parallel.virtual_pipeline;
   const Schedule& schedule = *plan.parallel.schedule;
   if (schedule.fewest_microbatches_of_stage > 0) return m;
-  if (is_short || schedule.written || m < (played_rounds + 1) * p) return m;
-  return played_rounds * p + m % p;
+  if (is_short || schedule.written || m < (simulated_rounds + 1) * p) return m;
+  return simulated_rounds * p + m % p;
 }
 
 /// Pipelines worked out together.
@@ -93,14 +93,14 @@ class PlacementTables {
  public:
   explicit PlacementTables(const Scenario& scenario)
       : scenario_(&scenario),
-        played_plan_(scenario.plan),
+        simulated_plan_(scenario.plan),
         network_(scenario.platform, scenario.plan.num_nodes) {
     const int p = plan().parallel.pipeline;
-    played_plan_.microbatches = played_microbatches(
-        plan(), plays_operations({&scenario.model, &scenario.platform, &scenario.nodes,
-                                  &scenario.software, &scenario.plan}));
-    left_rounds_ = static_cast<double>(plan().microbatches - played_plan_.microbatches) / p;
-    built_ = built_for(scenario, played_plan_);
+    simulated_plan_.microbatches = simulated_microbatches(
+        plan(), simulates_operations({&scenario.model, &scenario.platform, &scenario.nodes,
+                                      &scenario.software, &scenario.plan}));
+    left_rounds_ = static_cast<double>(plan().microbatches - simulated_plan_.microbatches) / p;
+    built_ = built_for(scenario, simulated_plan_);
     for (const PlanDevice& device : plan().devices) {
       slots_.push_back({device.node, device.gpus});
       exits_.push_back(exit_of(scenario.platform, device.node, scenario.nodes[device.node.index()],
@@ -116,7 +116,7 @@ class PlacementTables {
       layout_.collectives = std::max(layout_.collectives, program.num_collectives);
     path_.emplace(programs().programs, layout_);
     if (left_rounds_ > 0) {
-      Plan shorter = played_plan_;
+      Plan shorter = simulated_plan_;
       shorter.microbatches -= p;
       shorter_path_.emplace(built_for(scenario, shorter).programs.programs, layout_);
     }
@@ -124,7 +124,7 @@ class PlacementTables {
     fill_fits();
   }
 
-  /// Links that flows between two places share, and what is paid beside them.
+  /// Links that flows between two places share, and what is paid in addition to them.
   struct Route {
     bool in_node = true;
     BytesPerSecond bandwidth{};  ///< in the node; nothing else shares it
@@ -163,7 +163,7 @@ class PlacementTables {
   bool are_alike(int a, int b) const {
     return kind_of_slot_[static_cast<std::size_t>(a)] == kind_of_slot_[static_cast<std::size_t>(b)];
   }
-  /// The way out of a slot's node to another's.
+  /// The path from a slot's node to another's.
   NodeExit exit(int from, int to) const {
     return exit_to(scenario_->platform, slot(from).node, slot(to).node,
                    exits_[static_cast<std::size_t>(from)]);
@@ -247,7 +247,7 @@ class PlacementTables {
           works_[plan().devices[unit].stage.index()][static_cast<std::size_t>(kind_of_slot_[unit])];
       if (works.empty()) works = rows_of(built_, unit);
     }
-    Plan swapped = played_plan_;
+    Plan swapped = simulated_plan_;
     // Whole tensor groups change places: the parts of each stay on nodes of their own.
     const auto swap_groups = [&](std::size_t stage, const PlanDevice& with) {
       for (int part = 0; part < plan().nodes_per_tensor_group; ++part) {
@@ -292,8 +292,8 @@ class PlacementTables {
   }
 
   const Scenario* scenario_;
-  Plan played_plan_;        ///< the plan, with as many microbatches as are played
-  double left_rounds_ = 0;  ///< rounds of p microbatches that are not played
+  Plan simulated_plan_;     ///< the plan, with as many microbatches as are simulated
+  double left_rounds_ = 0;  ///< rounds of p microbatches that are not simulated
   BuiltPrograms built_;
   DurationLayout layout_;
   std::vector<Network::Endpoint> slots_;          ///< where the plan's own devices are
@@ -316,10 +316,10 @@ class PlacementTables {
     }
     route.in_node = false;
     route.first_link = static_cast<std::uint32_t>(link_list_.size());
-    const windtunnel::Route way = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
-                                                 attachments_[static_cast<std::size_t>(to_slot)]);
-    route.latency = way.latency;
-    for (const PathId path : {way.up, way.down})
+    const auto found = network_.route(attachments_[static_cast<std::size_t>(from_slot)],
+                                      attachments_[static_cast<std::size_t>(to_slot)]);
+    route.latency = found.latency;
+    for (const PathId path : {found.up, found.down})
       for (const LinkId id : network_.path(path)) link_list_.push_back({id, link(id).bandwidth});
     route.num_links = static_cast<std::uint32_t>(link_list_.size()) - route.first_link;
     return route;
@@ -432,7 +432,7 @@ class PlacedRings {
       ring.exits[i] = tables.exit(ring.slots[i], ring.slots[next]);
     }
   }
-  /// A collective whose members all have nodes of their own has the same steps wherever the slowest way out of a node is as fast.
+  /// A collective whose members all have nodes of their own has the same steps wherever the slowest path out of a node is as fast.
   void place(Ring& ring, const Members& members, PlacementTables& tables,
              const std::vector<int>& slot_of, PlacementScratch& scratch) const {
     const std::vector<int> before = ring.slots;
@@ -712,7 +712,7 @@ int PlacementObjective::target(int stage, int channel) const {
                               .index());
 }
 
-/// By stage and channel, each pipeline's parts beside each other.
+/// By stage and channel, each pipeline's parts side by side.
 void PlacementObjective::add_messages() {
   for (int stage = 0; stage < pipeline_; ++stage) {
     first_messages_.push_back(messages_.size());

@@ -37,13 +37,13 @@ struct DurationLayout {
 };
 
 /// When each stage of one pipeline is done with its passes, as a function of how long its works and messages take: the
-/// longest path through its programs. What the engine would play if no other pipeline were in the way, as a straight line
+/// longest path through its programs. The time the engine would find if no other pipeline were in the way, as a straight line
 /// of maxima and sums:  t_i = max(t_a, t_b) + duration_i. On equal stages and hops of 1F1B these are the closed forms
 ///   eager sends:     (m+p-1)(F+B) + c (2 (p-1) m/p + 2 (p-2))   p divides m
 ///   blocking pairs:  (m+p-1)(F+B) + c (2 m + 2 p - 5)           p > 2;  p = 2: c (m+1)
 /// F, B: a microbatch forward, backward; c: a message; m microbatches on p stages. Derived here and tested against both.
 /// Limit: messages of a channel go in one order, whatever the durations. In a V activations and gradients share channels; where only one
-/// of the two is encoded beside the passes, the engine sends first what is ready first, and this is an estimate.
+/// of the two is encoded during the passes, the engine sends first what is ready first, and this is an estimate.
 class PipelinePath {
  public:
   /// `programs`: by stage. They must be able to finish.

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "search/placement_fixtures.hpp"
 #include "search/placement_search.hpp"
@@ -118,7 +118,7 @@ TEST_CASE("after any moves the estimate is that of the same placement worked out
   }
 }
 
-TEST_CASE("a copy of an objective goes its own way") {
+TEST_CASE("a copy of an objective is independent") {
   const Scenario scenario = pipette(4);
   PlacementObjective objective(scenario);
   const PlacementObjective before = objective;
@@ -186,7 +186,7 @@ TEST_CASE("where no two messages meet the estimate of compressed traffic is the 
 }
 
 TEST_CASE("a schedule of many rounds is estimated as long as it is simulated") {
-  // 1024 microbatches on 4 stages are more passes than are played in full.
+  // 1024 microbatches on 4 stages are more passes than are simulated in full.
   const Scenario scenario =
       pipette(4, {{"/nodes", "4"}, {"/training/global_batch", "4096"}, {"/model/layers", "8"}});
   CHECK(PlacementObjective(scenario).value() / 1_s ==
@@ -216,7 +216,7 @@ TEST_CASE("a stage on slower GPUs takes as long as they do, and the estimate fol
 }
 
 TEST_CASE("what makes a placement better is named with its link") {
-  // Four equal nodes as one pipeline, the way from node 1 to node 2 slow: 2 GB/s. In the order 1 0 2 3 nobody takes it.
+  // Four equal nodes as one pipeline, the path from node 1 to node 2 slow: 2 GB/s. In the order 1 0 2 3 nobody takes it.
   Scenario scenario = with_slow_nodes(pipette(4, {{"/nodes", "4"}}), {});
   scenario.platform.link_overrides.push_back({NodeId{1}, NodeId{2}, 2_GBps});
   const PlacementObjective before(scenario);
@@ -275,8 +275,8 @@ struct Pipeline {
   }
   std::vector<Seconds> ends() const { return PipelinePath(programs, layout).ends(durations); }
 
-  /// The same played by the engine, messages inside a node: latency alone.
-  Seconds played() const {
+  /// The same as simulated by the engine, messages inside a node: latency alone.
+  Seconds end() const {
     ProgramSet set;
     set.programs = programs;
     set.message_bytes.assign(num_message_rows, 0_B);
@@ -302,7 +302,7 @@ struct Pipeline {
       set.devices.push_back(device);
     }
     const auto engine = make_heap_engine(Network{});
-    return play(set, *engine).end;
+    return simulate_programs(set, *engine).end;
   }
 };
 
@@ -369,7 +369,7 @@ TEST_CASE("a stage other than the first is done as much earlier as its gradients
     CHECK((ends[0] - ends[s]) / 1_s == doctest::Approx(2.1 * static_cast<double>(s)));
 }
 
-/// Messages in one or two parts, encoded between the passes or beside them.
+/// Messages in one or two parts, encoded between the passes or during them.
 CompressedTraffic drawn_traffic(std::mt19937& random) {
   constexpr CodecParts parts[] = {CodecParts::none, CodecParts::one, CodecParts::two};
   constexpr CodecStream streams[] = {CodecStream::compute, CodecStream::codec};
@@ -425,7 +425,7 @@ TEST_CASE("any pipeline of unequal stages, hops and codecs ends when the engine 
         CAPTURE(m);
         const std::vector<Seconds> ends = pipeline.ends();
         CHECK(*std::max_element(ends.begin(), ends.end()) / 1_s ==
-              doctest::Approx(pipeline.played() / 1_s).epsilon(exact));
+              doctest::Approx(pipeline.end() / 1_s).epsilon(exact));
       }
     }
   }

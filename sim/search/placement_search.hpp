@@ -18,7 +18,7 @@ namespace windtunnel {
 ///  - reverse: a run of units in the opposite order;
 ///  - block: a run of units goes to another position, as it is or reversed;
 /// and where a node holds several units, two nodes change all of theirs. Positions are in the plan's order of devices:
-/// the stages of a pipeline stand beside each other.
+/// the stages of a pipeline stand side by side.
 class PlacementMoves {
  public:
   /// `node_of_slot`: by slot.

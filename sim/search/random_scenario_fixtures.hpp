@@ -31,7 +31,7 @@ inline std::string concatenated(std::initializer_list<std::string> parts) {
   return whole;
 }
 
-/// Draws scenarios over everything that decides how a plan is played: schedules, sharding, overlap, tensor groups across nodes, mixed
+/// Draws scenarios over everything that decides how a plan is simulated: schedules, sharding, overlap, tensor groups across nodes, mixed
 /// nodes, uneven links and stages, tapered leaves, placements.
 class RandomScenarios {
  public:
@@ -263,7 +263,7 @@ inline double time_of(const Scenario& scenario, const Plan& plan, Detail detail,
                                               Replicas::collapsed_when_exact,
                                               detail,
                                               {}});
-  return play(built, make_engine).end / Seconds{1};
+  return simulate_programs(built, make_engine).end / Seconds{1};
 }
 
 /// Draws one_in of the bases, and plans around each, and calls visit(base, plan) with those that are legal; how many were.

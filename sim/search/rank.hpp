@@ -82,7 +82,7 @@ struct RankedPlan {
   // Error bounds of simulated plans, if there is evidence (judge_plans()).
   std::optional<std::pair<Seconds, Seconds>> interval = {};  ///< of `time`, 90 %
   std::optional<Ordering> against_best = {};                 ///< ranked by time, and not the best
-  std::size_t place = 0;  ///< from 1, shared by plans that cannot be told apart; 0: not judged
+  std::size_t place = 0;  ///< from 1, shared by plans that cannot be distinguished; 0: not judged
 };
 
 /// Why a plan is not ranked: it cannot be laid out, or not be held.

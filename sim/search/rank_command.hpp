@@ -56,8 +56,8 @@ struct RankAnswer {
 /// on a plan that cannot be read, EnvironmentError on a file that cannot be written.
 RankAnswer run_rank(const Scenario& base, const RankRequest& request, std::ostream& messages);
 
-/// Gives simulated plans their intervals and, ranked by time, their places. Those that cannot be told apart from the best
-/// (Ordering::is_known()) share the first; of the others, one shares the place of the last that began one, where it cannot be told apart
+/// Gives simulated plans their intervals and, ranked by time, their places. Those that cannot be distinguished from the best
+/// (Ordering::is_known()) share the first; of the others, one shares the place of the last that began one, where it cannot be distinguished
 /// from that.
 void judge_plans(const Scenario& base, const MeasuredErrors& errors, RankResult& result);
 

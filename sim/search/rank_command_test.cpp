@@ -97,7 +97,7 @@ TEST_CASE("names that are not known, and too few GPUs, are told") {
   CHECK(says(
       refusal(with_slow_node(), {"nod1"}),
       "the names are node0, node1 and so on, leaf0, leaf1 and so on; did you mean \"node1\"?"));
-  // Of three nodes one is left. With two replicas of one GPU, four samples divide.
+  // One of three nodes is left. With two replicas of one GPU, four samples divide.
   const std::string text = refusal(three, {"node0", "node1"});
   CHECK(says(text, "2 GPUs on 1 node are left, and the plan of the file takes 4"));
   CHECK(says(text, "write --set /nodes=1 --set /parallel/data=2"));

@@ -377,7 +377,7 @@ bool is_worth_saying(const TriedKey& held, const Scenario& base) {
   return can_be_searched || held.values.front() != held.key->value.get({});
 }
 
-/// The plans that cannot be told apart from the best, and which of them takes the least memory.
+/// The plans that cannot be distinguished from the best, and which of them takes the least memory.
 std::optional<Verdict> shared_place(const RankResult& result) {
   const std::vector<std::size_t> alike =
       plans_where(result, [](const RankedPlan& plan) { return plan.place == 1; });

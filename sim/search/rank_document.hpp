@@ -41,7 +41,7 @@ PlanExplanation explain_plan(const Scenario& base, const PlanChoice& choice,
                              const RankResult& result);
 
 /// The explanation: windtunnel/rank-why-v1, whose `verdict` is shape, memory or legal. A plan
-/// that was simulated stands beside the best one, line by line.
+/// that was simulated stands next to the best one, line by line.
 document::Document why_document(const Scenario& base, const PlanExplanation& explanation);
 
 /// A plan with its launch arguments and the GPU of each rank, "node:gpu": windtunnel/launch-v1. `row`: its rank in the table, from 1.

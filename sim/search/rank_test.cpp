@@ -176,7 +176,7 @@ TEST_CASE("a searched plan has the figures that simulating its scenario gives, b
     CHECK(plan.iteration_time == report.iteration_time);
     CHECK(plan.memory.max_total == report.memory.max_total);
     CHECK(plan.breakdown.seconds == report.breakdown.seconds);
-    CHECK((report.played_microbatches > 0) == (choice.training.global_batch > 16));
+    CHECK((report.simulated_microbatches > 0) == (choice.training.global_batch > 16));
   }
 }
 
@@ -222,7 +222,7 @@ TEST_CASE("what is considered is rejected for one reason, or could be ranked") {
 
 TEST_CASE(
     "a search of everything finds what its simulations find, and a faster plan than the lists") {
-  // Of those that fit all are bounded by their kernels, few by all that is known, and fewer are simulated.
+  // All that fit are bounded by their kernels, few by all that is known, and fewer are simulated.
   const Scenario everything = small("null"),
                  listed = small(R"({"micro_batch": [1, 2, 4, 8, 16, 32]})");
   const RankResult found = rank_plans(everything, top(3)),
@@ -246,7 +246,7 @@ TEST_CASE("no plan that is recommended needs more than its GPU has, margin inclu
     const Plan laid_out = std::get<Plan>(lay_out(scenario, result.space, plan.choice));
     const MemoryCheck check = check_memory(scenario, laid_out, MemoryMargin{});
     CHECK(check.worst.required * 1.05 <= check.worst.usable);
-    // What the search estimates in closed form is what the simulation counts.
+    // The closed form of the search equals the simulation's count.
     CHECK(plan.memory_max == check.max_total);
   }
 }
@@ -323,7 +323,7 @@ TEST_CASE("slow links between some nodes change which plan is best") {
   CHECK(best(slow) == 2);
 }
 
-TEST_CASE("plans that cannot be told apart share a place") {
+TEST_CASE("plans that cannot be distinguished share a place") {
   const Scenario scenario =
       small(R"({"tensor": [8, 4], "zero_stage": [0, 1], "micro_batch": [1, 2]})");
   RankResult result = rank_plans(scenario, top(4));

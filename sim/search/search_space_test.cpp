@@ -86,7 +86,7 @@ TEST_CASE("what was searched and what was held fixed is every key that matters, 
 }
 
 TEST_CASE("a default that depends on the plan is that of the plan") {
-  // Gradients are reduced beside passes where a recipe says so, but not where both ends of a pipeline hold a copy of each.
+  // Gradients are reduced during passes where a recipe says so, but not where both ends of a pipeline hold a copy of each.
   const Scenario scenario = scenario_from(
       R"({"model": {"layers": 8, "hidden": 1024, "heads": 16, "sequence": 2048, "vocab": 51200},
           "platform": "dgx-h100", "nodes": 1, "software": "megatron-core-2026@26.02",
@@ -197,7 +197,7 @@ TEST_CASE("each schedule that is searched sends as its own implementation does")
       CHECK((plan.parallel.pipeline_send == PipelineSend::blocking_pairs) == waits);
     }
   }
-  // What the file says holds for schedules that wait as the stack does.
+  // The file's value holds for schedules that wait as the stack does.
   const Scenario eager = on_two_nodes(
       R"({"tensor": [4], "micro_batch": [1], "schedule": ["1f1b", "gpipe", "zero_bubble_h1"]},
           "software": "megatron-lm-2022")",
@@ -245,7 +245,7 @@ TEST_CASE("a precision that the GPUs have no rate for is rejected") {
 }
 
 TEST_CASE("the same work under two names is there once") {
-  // One tensor way has no sequence to split, one replica nothing to shard.
+  // Tensor parallelism of 1 has no sequence to split, one replica nothing to shard.
   const auto count = [](const char* search) { return plans_of(on_two_nodes(search)).size(); };
   CHECK(count(R"({"tensor": [1], "pipeline": [2], "micro_batch": [1],
                   "sequence_parallel": [false, true]})") == 1);

@@ -9,7 +9,7 @@
 
 namespace windtunnel {
 
-/// A scenario ready to be played: simulate() in two steps, for whoever wants to see the network in between.
+/// A scenario ready to be simulated: simulate() in two steps, for whoever wants to see the network in between.
 struct BuiltScenario {
   Plan plan;  ///< with compressed stages chosen
   std::optional<Fold> fold;

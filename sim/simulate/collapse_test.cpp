@@ -67,7 +67,7 @@ Figures figures_of(const Report& report) {
     for (const Bytes bytes : link.carried) figures.amounts.push_back(bytes / Bytes{1});
   for (const double count :
        {static_cast<double>(report.activities), static_cast<double>(report.flows),
-        static_cast<double>(report.played_microbatches), report.memory.max_total / Bytes{1}})
+        static_cast<double>(report.simulated_microbatches), report.memory.max_total / Bytes{1}})
     figures.amounts.push_back(count);
   return figures;
 }
@@ -103,20 +103,20 @@ Figures figures_in_child(const Scenario& scenario, Replicas replicas) {
 
 /// The report's text without what says how it came about.
 std::string text_of(Report report) {
-  report.played_replicas = 0;
+  report.simulated_replicas = 0;
   return to_json(report);
 }
 
 struct Compared {
-  int played_replicas = 0;
+  int simulated_replicas = 0;
   double heap = 0, simgrid = 0;  ///< differences
 };
 
 Compared compare(const Scenario& scenario) {
   const Report one = report_of(scenario, make_heap_engine, Replicas::collapsed_when_exact);
   Compared compared;
-  compared.played_replicas = one.played_replicas;
-  if (one.played_replicas == 0) return compared;
+  compared.simulated_replicas = one.simulated_replicas;
+  if (one.simulated_replicas == 0) return compared;
   const Report each = report_of(scenario, make_heap_engine, Replicas::each);
   if (text_of(one) != text_of(each))
     compared.heap = std::max(1e-300, difference(figures_of(one), figures_of(each)));
@@ -130,7 +130,7 @@ int check(const Scenario& scenario) {
   const Compared compared = compare(scenario);
   CHECK(compared.heap == 0);
   CHECK(compared.simgrid <= 1e-9);
-  return compared.played_replicas;
+  return compared.simulated_replicas;
 }
 
 TEST_CASE("replicas on nodes or network cards of their own are simulated once") {
@@ -157,8 +157,9 @@ TEST_CASE("a collapsed iteration folds as it would otherwise") {
   const Scenario scenario = collapsing_scenario(R"("tensor": 4, "pipeline": 4, "data": 4)", {},
                                                 "a100-80gb-4hdr", 4 * 480);
   CHECK(check(scenario) == 1);
-  CHECK(report_of(scenario, make_heap_engine, Replicas::collapsed_when_exact).played_microbatches >
-        0);
+  CHECK(
+      report_of(scenario, make_heap_engine, Replicas::collapsed_when_exact).simulated_microbatches >
+      0);
 }
 
 TEST_CASE("replicas that share a network card are simulated each") {
@@ -218,7 +219,7 @@ TEST_CASE("a timeline shows every replica") {
   options.keep_timeline = true;
   const Simulation simulation =
       simulate(collapsing_scenario(R"("tensor": 8, "pipeline": 2, "data": 4)"), options);
-  CHECK(simulation.report.played_replicas == 0);
+  CHECK(simulation.report.simulated_replicas == 0);
   const bool has_last =
       std::any_of(simulation.timeline.computes.begin(), simulation.timeline.computes.end(),
                   [](const Span& span) { return span.device == DeviceId{7}; });
@@ -235,7 +236,7 @@ TEST_CASE("a deadlock names the devices of every replica") {
   built.programs.devices.resize(2);
   const auto message = [&] {
     try {
-      play(built, make_heap_engine);
+      simulate_programs(built, make_heap_engine);
     } catch (const DeadlockError& error) {
       return std::string(error.what());
     }
@@ -264,7 +265,7 @@ TEST_CASE("any replicas come out the same, simulated once or each") {
     const Scenario scenario = read_collapsing(text, {{"/platform/node_types/0/nic_rate", rate}});
     const Compared compared = compare(scenario);
     ++num_drawn;
-    if (compared.played_replicas > 0) ++num_collapsed;
+    if (compared.simulated_replicas > 0) ++num_collapsed;
     RC_ASSERT(compared.heap == 0);
     RC_ASSERT(compared.simgrid <= 1e-9);
   });

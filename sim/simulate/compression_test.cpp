@@ -392,7 +392,7 @@ TEST_CASE(
   CHECK(std::abs(mzhybrid - 4.4) < 4);
 }
 
-TEST_CASE("chunks hide the shorter ends of a message, and never the latency of its way") {
+TEST_CASE("chunks hide the shorter ends of a message, and never the latency of its path") {
   // Two stages, one microbatch, one message forward. E = D to encode and decode, x on the wire, L = 10 ms of latency:
   //   passes + L + max(E, x) + (2 E + x - max(E, x)) / Q
   const auto time = [](const std::string& codec) {

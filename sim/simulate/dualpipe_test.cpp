@@ -17,8 +17,8 @@ namespace {
 
 using testing::read_text;
 
-Simulation play_dual(const Scenario& scenario, Detail detail = Detail::pass,
-                     MakeEngine engine = make_heap_engine) {
+Simulation run_dual(const Scenario& scenario, Detail detail = Detail::pass,
+                    MakeEngine engine = make_heap_engine) {
   SimulateOptions options;
   options.make_engine = engine;
   options.detail = detail;
@@ -95,10 +95,10 @@ TEST_CASE("passes at once take as long as numbers as operation by operation") {
     const Drawn d = drawn();
     RC_LOG() << text_of(d) << " " << d.dispatch << (d.overlap_shared ? ", overlapped" : "");
     const Scenario scenario = read_text(text_of(d), stack_of(d));
-    const Report folded = play_dual(scenario).report,
-                 layered = play_dual(scenario, Detail::layer).report;
+    const Report folded = run_dual(scenario).report,
+                 layered = run_dual(scenario, Detail::layer).report;
     RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
-    // Of all stages: those of both ends of DualPipe end together, and rounding picks the one that is last. Operation by operation,
+    // Compares all stages: those of both ends of DualPipe end together, and rounding picks the one that is last. Operation by operation,
     // waiting for an exchange that queues behind another one is a bubble until it begins.
     const auto must_agree = [&](std::initializer_list<Line> lines) {
       Seconds difference{};
@@ -122,7 +122,7 @@ TEST_CASE("exchanges hide behind the other microbatch, at the price of its multi
   const auto exposed = [&d](const std::string& schedule, const Overrides& more) {
     Drawn other = d;
     other.schedule = schedule;
-    return play_dual(read_text(text_of(other), more)).report;
+    return run_dual(read_text(text_of(other), more)).report;
   };
   const Report v = exposed("zero_bubble_v", {}), dual = exposed("dualpipe_v", {});
   CHECK(dual.breakdown.of(Line::expert_comm) < v.breakdown.of(Line::expert_comm) * 0.5);
@@ -137,13 +137,13 @@ TEST_CASE("DualPipe holds each part of the model twice, and reduces its gradient
   d.pipeline = 4;
   d.microbatches = 8;
   const Scenario scenario = read_text(text_of(d));
-  const Report dual = play_dual(scenario).report;
+  const Report dual = run_dual(scenario).report;
   Drawn once = d;
   once.schedule = "1f1b";
   std::string text = text_of(once);
   text.replace(text.find("\"virtual_pipeline\": 2"), 21, "\"virtual_pipeline\": 1");
   // 1F1B on as many stages: the model of text_of() has as many layers a part for both.
-  const Report plain = play_dual(read_text(text, {{"/model/layers", "8"}})).report;
+  const Report plain = run_dual(read_text(text, {{"/model/layers", "8"}})).report;
   const auto parameters = [](const Report& report) {
     double all = 0;
     for (const StageMemory& stage : report.memory.stages) all += stage.parameters;
@@ -170,7 +170,7 @@ TEST_CASE("both ends of DualPipe are alike: its stages in pairs hold and compute
   Drawn d;
   d.pipeline = 4;
   d.microbatches = 10;
-  const Report report = play_dual(read_text(text_of(d))).report;
+  const Report report = run_dual(read_text(text_of(d))).report;
   const auto& stages = report.memory.stages;
   for (std::size_t s = 0; s < 2; ++s) {
     CHECK(stages[s].parameters == doctest::Approx(stages[3 - s].parameters));
@@ -200,7 +200,7 @@ TEST_CASE("the stages at both ends hold the same chunks the other way round, on 
     CHECK(forward(replica, 1, 0) > forward(replica, 1, 1) * 2);
   }
   // Every device finds each collective that its program enters.
-  CHECK(play_dual(scenario, Detail::layer).report.iteration_time > Seconds{0});
+  CHECK(run_dual(scenario, Detail::layer).report.iteration_time > Seconds{0});
 }
 
 TEST_CASE("long iterations are folded, with microbatches from both ends in pairs") {
@@ -216,8 +216,8 @@ TEST_CASE("long iterations are folded, with microbatches from both ends in pairs
     const Report folded = simulate(scenario, options).report;
     options.folding = Folding::never;
     const Report whole = simulate(scenario, options).report;
-    CHECK(folded.played_microbatches > 0);
-    CHECK(folded.played_microbatches < 402);
+    CHECK(folded.simulated_microbatches > 0);
+    CHECK(folded.simulated_microbatches < 402);
     CHECK(folded.iteration_time / whole.iteration_time == doctest::Approx(1).epsilon(1e-9));
     for (int line = 0; line < num_lines; ++line)
       CHECK(std::abs((folded.breakdown.of(static_cast<Line>(line)) -
@@ -232,7 +232,7 @@ TEST_CASE("the engines agree on passes at once, whose exchanges meet messages be
   d.expert = 16;
   const Scenario scenario = read_text(text_of(d));
   const auto time = [&scenario](MakeEngine engine) {
-    return play_dual(scenario, Detail::layer, engine).report.iteration_time.value();
+    return run_dual(scenario, Detail::layer, engine).report.iteration_time.value();
   };
   CHECK(time(make_simgrid_engine) == doctest::Approx(time(make_native_engine)).epsilon(1e-9));
 }

@@ -20,8 +20,8 @@ TEST_CASE("gradients of experts are compressed like all others") {
   for (const int zero : {0, 1, 2, 3})
     for (const int expert : {2, 4}) {
       const Traffic traffic = zero == 3 ? Traffic::zero_scatter : Traffic::data_gradients;
-      CHECK(sent(play(scenario_of(zero, expert, quarter)), traffic) ==
-            doctest::Approx(sent(play(scenario_of(zero, expert, "")), traffic) / 4));
+      CHECK(sent(report_for(scenario_of(zero, expert, quarter)), traffic) ==
+            doctest::Approx(sent(report_for(scenario_of(zero, expert, "")), traffic) / 4));
     }
 }
 
@@ -29,8 +29,9 @@ TEST_CASE("parameters of experts are compressed as they are gathered, like all o
   const std::string gather = R"("zero_gather": {"codec": "fixed", "ratio": 4})";
   for (const int zero : {1, 2, 3})
     for (const int expert : {2, 4})
-      CHECK(sent(play(scenario_of(zero, expert, gather)), Traffic::zero_gather) ==
-            doctest::Approx(sent(play(scenario_of(zero, expert, "")), Traffic::zero_gather) / 4));
+      CHECK(sent(report_for(scenario_of(zero, expert, gather)), Traffic::zero_gather) ==
+            doctest::Approx(sent(report_for(scenario_of(zero, expert, "")), Traffic::zero_gather) /
+                            4));
 }
 
 TEST_CASE("two copies of experts encode and decode all of their gradients once") {
@@ -41,8 +42,8 @@ TEST_CASE("two copies of experts encode and decode all of their gradients once")
   constexpr double paper = 4 * of_rank / 100e9 + 4 * of_rank / 200e9;
   for (const char* overlap : {"false", "true"}) {
     const Overrides overlapping{{"/parallel/overlap_gradient_reduce", overlap}};
-    const Seconds shared = codec(play(scenario_of(0, 2, timed, overlapping))),
-                  alone = codec(play(scenario_of(0, 4, timed, overlapping)));
+    const Seconds shared = codec(report_for(scenario_of(0, 2, timed, overlapping))),
+                  alone = codec(report_for(scenario_of(0, 4, timed, overlapping)));
     CHECK((shared - alone).value() == doctest::Approx(paper).epsilon(1e-9));
   }
 }
@@ -51,15 +52,16 @@ TEST_CASE("a gather of experts encodes a half and decodes the other's") {
   const std::string timed =
       R"("zero_gather": {"codec": "fixed", "ratio": 4, "encode_rate": "100 GB/s", "decode_rate": "200 GB/s"})";
   constexpr double paper = of_rank / 100e9 + of_rank / 200e9;  // half of 2 bytes a parameter
-  CHECK((codec(play(scenario_of(1, 2, timed))) - codec(play(scenario_of(1, 4, timed)))).value() ==
-        doctest::Approx(paper).epsilon(1e-9));
+  CHECK((codec(report_for(scenario_of(1, 2, timed))) - codec(report_for(scenario_of(1, 4, timed))))
+            .value() == doctest::Approx(paper).epsilon(1e-9));
 }
 
 TEST_CASE("PowerSGD sends the factors of every expert's matrices") {
   // Two experts a rank, two matrices of 2,048 x 1,024 each, rank 8: (2,048 + 1,024) * 8 fp32 values. An all-reduce between two copies
   // sends each once, on four ranks.
   const std::string factors = R"("data_gradients": {"codec": "powersgd", "rank": 8})";
-  const Report shared = play(scenario_of(0, 2, factors)), alone = play(scenario_of(0, 4, factors));
+  const Report shared = report_for(scenario_of(0, 2, factors)),
+               alone = report_for(scenario_of(0, 4, factors));
   CHECK(sent(shared, Traffic::data_gradients) - sent(alone, Traffic::data_gradients) ==
         doctest::Approx(4 * 4 * (2048 + 1024) * 8 * 4));
   CHECK(codec(shared) > codec(alone));
@@ -67,9 +69,10 @@ TEST_CASE("PowerSGD sends the factors of every expert's matrices") {
 
 TEST_CASE("PowerSGD keeps a residual of each expert's gradient") {
   const auto buffers = [](int expert, const char* feedback) {
-    return play(scenario_of(0, expert,
-                            std::string(R"("data_gradients": {"codec": "powersgd", "rank": 8, )") +
-                                "\"error_feedback\": " + feedback + "}"))
+    return report_for(
+               scenario_of(0, expert,
+                           std::string(R"("data_gradients": {"codec": "powersgd", "rank": 8, )") +
+                               "\"error_feedback\": " + feedback + "}"))
         .memory.stages.front()
         .buffers;
   };
@@ -94,8 +97,8 @@ TEST_CASE("experts' codecs take as long as numbers as operation by operation") {
                         *rc::gen::element<std::string>("false", "true"));
     if (zero == 3) more.emplace_back("/parallel/zero_prefetch", "1");
     const Scenario scenario = scenario_of(zero, expert, classes, more);
-    const Report folded = play(scenario, Detail::pass, make_heap_engine),
-                 layered = play(scenario, Detail::layer, make_heap_engine);
+    const Report folded = report_for(scenario, Detail::pass, make_heap_engine),
+                 layered = report_for(scenario, Detail::layer, make_heap_engine);
     RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
     for (std::size_t kind = 0; kind < folded.traffic.size(); ++kind)
       RC_ASSERT(std::abs(layered.traffic[kind].value() - folded.traffic[kind].value()) <=

@@ -31,8 +31,8 @@ inline Scenario scenario_of(int zero_stage, int expert, const std::string& compr
   return testing::read_text(text, more);
 }
 
-inline Report play(const Scenario& scenario, Detail detail = Detail::pass,
-                   MakeEngine engine = make_native_engine) {
+inline Report report_for(const Scenario& scenario, Detail detail = Detail::pass,
+                         MakeEngine engine = make_native_engine) {
   SimulateOptions options;
   options.make_engine = engine;
   options.detail = detail;

@@ -21,7 +21,8 @@ constexpr double nic = 25e9;
 TEST_CASE("ZeRO 2 scatters experts' gradients among two copies on every microbatch") {
   // With four experts on four ranks nobody else has them; with two on a rank, ranks 0 and 2, and 1 and 3, have the same. What is more:
   // the half of 4 bytes a gradient, of two microbatches, from each of four ranks.
-  const Report shared = play(sharded_experts(2, 2)), alone = play(sharded_experts(2, 4));
+  const Report shared = report_for(sharded_experts(2, 2)),
+               alone = report_for(sharded_experts(2, 4));
   CHECK(sent(shared, Traffic::data_gradients) - sent(alone, Traffic::data_gradients) ==
         doctest::Approx(2 * 4 * 0.5 * 4 * of_rank));
   // Once an iteration the half of 2 bytes a parameter comes back.
@@ -34,14 +35,14 @@ TEST_CASE("ZeRO 2 scatters experts' gradients among two copies on every microbat
         doctest::Approx(paper).epsilon(1e-6));
   // Twice what ZeRO 1 scatters once an iteration.
   CHECK(sent(shared, Traffic::data_gradients) ==
-        doctest::Approx(2 * sent(play(sharded_experts(1, 2)), Traffic::data_gradients)));
+        doctest::Approx(2 * sent(report_for(sharded_experts(1, 2)), Traffic::data_gradients)));
 }
 
 TEST_CASE("a plan with one copy of each expert that does not fit is told so, with finite numbers") {
   // The search for advice once halved the replicas, which left no copy of half of the experts: with ZeRO 2 their memory was no number.
   for (const int stage : {1, 2, 3}) {
     CAPTURE(stage);
-    const Report report = play(
+    const Report report = report_for(
         sharded_experts(stage, 4, {{"/model/layers", "2"}, {"/model/moe/ffn_hidden", "4194304"}}));
     CHECK(report.memory.verdict == MemoryVerdict::does_not_fit);
     CHECK(std::isfinite(report.memory.stages.front().total.value()));
@@ -50,9 +51,9 @@ TEST_CASE("a plan with one copy of each expert that does not fit is told so, wit
 }
 
 TEST_CASE("ZeRO 2 keeps a quarter of dense gradients and half of experts', ZeRO 3 of weights too") {
-  const StageMemory none = play(sharded_experts(0, 2)).memory.stages.front(),
-                    two = play(sharded_experts(2, 2)).memory.stages.front(),
-                    three = play(sharded_experts(3, 2)).memory.stages.front();
+  const StageMemory none = report_for(sharded_experts(0, 2)).memory.stages.front(),
+                    two = report_for(sharded_experts(2, 2)).memory.stages.front(),
+                    three = report_for(sharded_experts(3, 2)).memory.stages.front();
   const double kept = (none.parameters - of_rank) / 4 + of_rank / 2;
   CHECK(two.gradients / none.gradients == doctest::Approx(kept / none.parameters));
   CHECK(two.weights == none.weights);
@@ -63,8 +64,8 @@ TEST_CASE("ZeRO 2 keeps a quarter of dense gradients and half of experts', ZeRO 
 TEST_CASE(
     "ZeRO 3 gathers a layer's experts before both passes and scatters them behind the second") {
   const Overrides apart{{"/parallel/zero_prefetch", "0"}};
-  const Report shared = play(sharded_experts(3, 2, apart)),
-               alone = play(sharded_experts(3, 4, apart));
+  const Report shared = report_for(sharded_experts(3, 2, apart)),
+               alone = report_for(sharded_experts(3, 4, apart));
   CHECK(sent(shared, Traffic::zero_gather) - sent(alone, Traffic::zero_gather) ==
         doctest::Approx(2 * 2 * 4 * 0.5 * 2 * of_rank));
   CHECK(sent(shared, Traffic::zero_scatter) - sent(alone, Traffic::zero_scatter) ==
@@ -90,9 +91,9 @@ TEST_CASE("sharded experts take as long as numbers as operation by operation") {
     if (zero == 3) more.emplace_back("/parallel/zero_prefetch", one_of("0", "1"));
     if (zero == 2) more.emplace_back("/parallel/overlap_gradient_reduce", one_of("false", "true"));
     const Scenario scenario = sharded_experts(zero, expert, more);
-    // Beside gathers, exchanges across nodes are flows on the same NICs; the heap shares none.
-    const Report folded = play(scenario, Detail::pass, make_heap_engine),
-                 layered = play(scenario, Detail::layer, make_heap_engine);
+    // During gathers, exchanges across nodes are flows on the same NICs; the heap shares none.
+    const Report folded = report_for(scenario, Detail::pass, make_heap_engine),
+                 layered = report_for(scenario, Detail::layer, make_heap_engine);
     RC_ASSERT(std::abs(layered.iteration_time / folded.iteration_time - 1) < 1e-9);
     for (std::size_t kind = 0; kind < folded.traffic.size(); ++kind)
       RC_ASSERT(std::abs(layered.traffic[kind].value() - folded.traffic[kind].value()) <=
@@ -116,20 +117,21 @@ TEST_CASE("several groups of experts may share a tensor group") {
   struct Folding {
     int expert, expert_tensor;
   };
-  const double alone = sent(play(with_tensor_groups(4, 2)), Traffic::data_gradients);
+  const double alone = sent(report_for(with_tensor_groups(4, 2)), Traffic::data_gradients);
   for (const Folding folding :
        {Folding{2, 1}, Folding{1, 2}, Folding{1, 1}, Folding{2, 2}, Folding{4, 1}}) {
     const int expert = folding.expert, expert_tensor = folding.expert_tensor;
     CAPTURE(expert);
     CAPTURE(expert_tensor);
     const Scenario scenario = with_tensor_groups(expert, expert_tensor);
-    const Report report = play(scenario);
-    // Of 8 ranks each holds a share of the experts, and reduces it in a ring with all that hold the same: 4 bytes a gradient.
+    const Report report = report_for(scenario);
+    // Each of 8 ranks holds a share of the experts, and reduces it in a ring with all that hold the same: 4 bytes a gradient.
     const int group = expert * expert_tensor, copies = 8 / group;
     CHECK(sent(report, Traffic::data_gradients) - alone ==
           doctest::Approx(8 * 4 * all_experts / group * 2 * (copies - 1) / copies).epsilon(1e-9));
-    CHECK(report.iteration_time.value() ==
-          doctest::Approx(play(scenario, Detail::layer).iteration_time.value()).epsilon(1e-9));
+    CHECK(
+        report.iteration_time.value() ==
+        doctest::Approx(report_for(scenario, Detail::layer).iteration_time.value()).epsilon(1e-9));
     // Inputs of experts that are cut are gathered, and tokens are sent to experts elsewhere.
     const Bytes dispatched = report.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)];
     CHECK((group == 1) == (dispatched == Bytes{0}));
@@ -144,9 +146,9 @@ TEST_CASE("groups of experts and tensor groups may overlap in part") {
                             {"/model/moe/ffn_hidden", "3072"}};
   const Scenario scenario = with_tensor_groups(2, 3, overrides);
   CHECK(expert_data_parallel_size(scenario.plan.parallel) == 2);
-  const Report whole = play(scenario);
+  const Report whole = report_for(scenario);
   CHECK(whole.iteration_time.value() ==
-        doctest::Approx(play(scenario, Detail::layer).iteration_time.value()).epsilon(1e-9));
+        doctest::Approx(report_for(scenario, Detail::layer).iteration_time.value()).epsilon(1e-9));
   CHECK(whole.traffic[static_cast<std::size_t>(Traffic::expert_dispatch)] > Bytes{0});
 }
 
@@ -155,11 +157,11 @@ TEST_CASE("ZeRO shares out experts among ranks of a tensor group too") {
     CAPTURE(stage);
     const Scenario scenario =
         with_tensor_groups(2, 1, {{"/parallel/zero_stage", std::to_string(stage)}});
-    const Report whole = play(scenario), layered = play(scenario, Detail::layer);
+    const Report whole = report_for(scenario), layered = report_for(scenario, Detail::layer);
     CHECK(whole.iteration_time.value() ==
           doctest::Approx(layered.iteration_time.value()).epsilon(1e-9));
     CHECK(whole.memory.stages.front().optimizer <
-          play(with_tensor_groups(2, 1)).memory.stages.front().optimizer);
+          report_for(with_tensor_groups(2, 1)).memory.stages.front().optimizer);
   }
 }
 

@@ -7,7 +7,7 @@ namespace windtunnel {
 namespace {
 
 Seconds time_on(const Overrides& fabric, MakeEngine engine = make_native_engine) {
-  return two_by_two::play(two_by_two::scenario_of(0, 4, "", fabric), Detail::pass, engine)
+  return two_by_two::report_for(two_by_two::scenario_of(0, 4, "", fabric), Detail::pass, engine)
       .iteration_time;
 }
 

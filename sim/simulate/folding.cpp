@@ -1,7 +1,7 @@
 #include "simulate/folding.hpp"
 
 #include "core/contracts.hpp"
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "lower/token_draws.hpp"
 #include "schedule/pipeline_program.hpp"
 #include "timeline/steady_state.hpp"
@@ -29,13 +29,13 @@ bool reduces_across_nodes(const Plan& plan) {
 
 bool may_fold(const BuildInputs& inputs) {
   const Plan& plan = *inputs.plan;
-  const auto encodes_beside = [](const std::optional<Compressor>& compressor) {
+  const auto encodes_on_own_stream = [](const std::optional<Compressor>& compressor) {
     return compressor && compressor->stream == CodecStream::codec;
   };
-  if (encodes_beside(plan.compression.pipeline_forward) ||
-      encodes_beside(plan.compression.pipeline_backward))
+  if (encodes_on_own_stream(plan.compression.pipeline_forward) ||
+      encodes_on_own_stream(plan.compression.pipeline_backward))
     return false;
-  if (reduces_across_nodes(plan) || plays_operations(inputs) || TokenDraws(inputs).vary())
+  if (reduces_across_nodes(plan) || simulates_operations(inputs) || TokenDraws(inputs).vary())
     return false;
   return plan.nodes_per_tensor_group == 1 && plan.parallel.schedule->reach;
 }
@@ -47,7 +47,7 @@ int fewest_microbatches(const SteadyShape& shape) {
   return (needed + shape.step - 1) / shape.step * shape.step;
 }
 
-/// The plan with fewer microbatches, built and played.
+/// The plan with fewer microbatches, built and simulated.
 struct ShortRun {
   Plan plan;
   BuiltPrograms built;
@@ -68,20 +68,20 @@ BuiltPrograms build(BuildInputs inputs, const Plan& plan) {
 ShortRun run_with(const BuildInputs& inputs, int microbatches) {
   Plan plan = with_microbatches(*inputs.plan, microbatches);
   BuiltPrograms built = build(inputs, plan);
-  NativeRun run = play_natively(built);
+  NativeRun run = simulate_natively(built);
   return {std::move(plan), std::move(built), std::move(run)};
 }
 
-/// `settled`: the run that has come to this steady state. It is played again only where the microbatches left out are not a whole number of
+/// `settled`: the run that has come to this steady state. It is simulated again only where the microbatches left out are not a whole number of
 /// periods. What a period sends is counted in the last one before the pipeline drains.
 Fold folded(const BuildInputs& inputs, ShortRun settled, SteadyState steady, int lag) {
   const int whole = inputs.plan->microbatches, period = steady.period;
   if (const int rest = (whole - settled.plan.microbatches) % period; rest > 0)
     settled = run_with(inputs, settled.plan.microbatches + rest);
-  const int played = settled.plan.microbatches;
-  const auto draining = static_cast<std::uint32_t>(played - lag);
+  const int simulated = settled.plan.microbatches;
+  const auto draining = static_cast<std::uint32_t>(simulated - lag);
   const Repeats repeats{draining - static_cast<std::uint32_t>(period), draining,
-                        (whole - played) / period};
+                        (whole - simulated) / period};
   return {std::move(settled.plan), std::move(settled.built), std::move(settled.run),
           std::move(steady), repeats};
 }
@@ -93,16 +93,16 @@ void Fold::unfold(Breakdown& breakdown, DeviceId device) const {
     breakdown.seconds[line] += steady.breakdowns[device.index()].seconds[line] * repeats.left_out;
 }
 
-NativeRun play_natively(const BuiltPrograms& built) {
-  BreakdownListener breakdowns(built.programs_to_play().devices.size());
-  Played played = play(built, make_native_engine, &breakdowns);
-  return {std::move(played), std::move(breakdowns)};
+NativeRun simulate_natively(const BuiltPrograms& built) {
+  BreakdownListener breakdowns(built.simulated_set().devices.size());
+  EngineResult result = simulate_programs(built, make_native_engine, &breakdowns);
+  return {std::move(result), std::move(breakdowns)};
 }
 
 std::optional<Fold> find_fold(const BuildInputs& inputs) {
   constexpr std::size_t most_times = 8'000'000;  // 64 MB, and at most as much of breakdowns
   constexpr int most_tries = 3;
-  constexpr int least_gain = 3;  // a fold that may have to be played twice is not worth less
+  constexpr int least_gain = 3;  // a fold that may have to be simulated twice is not worth less
   const Plan& plan = *inputs.plan;
   if (!may_fold(inputs)) return std::nullopt;
   SteadyShape shape = steady_shape(plan);
@@ -111,16 +111,16 @@ std::optional<Fold> find_fold(const BuildInputs& inputs) {
     if (plan.microbatches < least_gain * shape.microbatches) return std::nullopt;
     Plan shorter = with_microbatches(plan, shape.microbatches);
     BuiltPrograms built = build(inputs, shorter);
-    const ProgramSet& programs = built.programs_to_play();
+    const ProgramSet& programs = built.simulated_set();
     if (SteadyStateListener::num_times(programs, shape) > most_times) return std::nullopt;
     BreakdownListener breakdowns(programs.devices.size());
-    SteadyStateListener times(programs, built.network_to_play(), breakdowns, shape);
+    SteadyStateListener times(programs, built.simulated_network(), breakdowns, shape);
     ListenerPair both(breakdowns, times);
-    Played played = play(built, make_native_engine, &both);
+    EngineResult result = simulate_programs(built, make_native_engine, &both);
     if (auto steady = times.find(longest_period(shape)))
       return folded(
           inputs,
-          {std::move(shorter), std::move(built), {std::move(played), std::move(breakdowns)}},
+          {std::move(shorter), std::move(built), {std::move(result), std::move(breakdowns)}},
           std::move(*steady), shape.lag);
   }
   return std::nullopt;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "lower/program_builder.hpp"
 #include "timeline/breakdown.hpp"
 #include "timeline/steady_state.hpp"
@@ -12,27 +12,27 @@ namespace windtunnel {
 
 /// Times and breakdowns of programs simulated on the native engine.
 struct NativeRun {
-  Played played;
-  BreakdownListener breakdowns;  ///< by device that is played
+  EngineResult result;
+  BreakdownListener breakdowns;  ///< by device that is simulated
 };
-NativeRun play_natively(const BuiltPrograms& built);
+NativeRun simulate_natively(const BuiltPrograms& built);
 
-/// A long iteration that is played with fewer microbatches, and the steady state that repeats in between: exact, not sampled.
+/// A long iteration that is simulated with fewer microbatches, and the steady state that repeats in between: exact, not sampled.
 struct Fold {
-  Plan plan;            ///< with the microbatches that are played
-  BuiltPrograms built;  ///< of that plan; taken by whoever plays or reports it
+  Plan plan;            ///< with the microbatches that are simulated
+  BuiltPrograms built;  ///< of that plan; taken by the caller that simulates or reports it
   NativeRun run;        ///< of that plan
   SteadyState steady;
   Repeats repeats;  ///< of the periods that are left out
 
-  /// Adds the periods that are left out to the breakdown of a device that is played.
+  /// Adds the periods that are left out to the breakdown of a simulated device.
   void unfold(Breakdown& breakdown, DeviceId device) const;
   Seconds left_out() const { return steady.duration * static_cast<double>(repeats.left_out); }
 };
 
 /// The fold of a plan, or nothing where its steady state is not proven (timeline/steady_state.hpp): few microbatches, messages of different
-/// pipelines that meet, encoders beside the passes, tokens that are not spread evenly over experts, tensor groups and reductions of each
-/// microbatch across nodes, GPipe (all forwards first) and schedules of the user's own, and pipelines that take too long to settle. Plays
+/// pipelines that meet, encoders that overlap with the passes, tokens that are not spread evenly over experts, tensor groups and reductions of each
+/// microbatch across nodes, GPipe (all forwards first) and schedules of the user's own, and pipelines that take too long to settle. Simulates
 /// the pipeline once or twice, at a fraction of the whole's cost.
 std::optional<Fold> find_fold(const BuildInputs& inputs);
 

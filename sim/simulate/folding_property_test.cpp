@@ -1,4 +1,4 @@
-// Folding, on pipelines that nobody would think of: drawn by rapidcheck, played folded and whole.
+// Folding on pipelines drawn by rapidcheck, simulated folded and whole.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -35,7 +35,7 @@ TEST_CASE("any pipeline comes out the same, folded or not") {
         read_scenario(parse_json(source, problems), library.root, library, read);
     const Report folded = report_when(scenario, Folding::when_exact);
     ++num_drawn;
-    if (folded.played_microbatches == 0) return;
+    if (folded.simulated_microbatches == 0) return;
     ++num_folded;
     const Report whole = report_when(scenario, Folding::never);
     const auto near = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::abs(b); };

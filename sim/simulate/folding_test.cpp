@@ -1,4 +1,4 @@
-// A folded iteration equals the one that is played microbatch by microbatch.
+// A folded iteration equals the one that is simulated microbatch by microbatch.
 #include "simulate/folding.hpp"
 
 #include <doctest/doctest.h>
@@ -63,11 +63,11 @@ void check_same_report(const Report& folded, const Report& whole) {
   check_equal(folded.last_stage_backward.value(), whole.last_stage_backward.value());
 }
 
-/// Plays with and without folding; how many microbatches the folded one played.
+/// Simulates with and without folding; returns how many microbatches were simulated with it.
 int check_fold(const Scenario& scenario) {
   const Report folded = report_of(scenario, Folding::when_exact);
   check_same_report(folded, report_of(scenario, Folding::never));
-  return folded.played_microbatches;
+  return folded.simulated_microbatches;
 }
 
 Scenario scheduled(const std::string& send, const std::string& schedule) {
@@ -113,7 +113,7 @@ TEST_CASE("messages that meet slow each other down alike in every period") {
   const auto on_heap = [&](Folding folding) {
     return report_of(scenario, folding, make_heap_engine);
   };
-  CHECK(on_heap(Folding::when_exact).played_microbatches == 0);
+  CHECK(on_heap(Folding::when_exact).simulated_microbatches == 0);
   check_same_report(on_heap(Folding::when_exact), on_heap(Folding::never));
 }
 
@@ -150,7 +150,7 @@ Scenario on_shared_node(int tensor) {
 
 TEST_CASE("messages of replicas that share a NIC are not folded: replicas drift apart") {
   // Eight GPUs of a node are a stage of eight replicas, two to each of its four NICs.
-  CHECK(report_of(on_shared_node(1), Folding::when_exact).played_microbatches == 0);
+  CHECK(report_of(on_shared_node(1), Folding::when_exact).simulated_microbatches == 0);
 }
 
 TEST_CASE("messages on NICs of their own fold, though one node sends them all") {
@@ -170,7 +170,7 @@ TEST_CASE("all forwards first, few microbatches, and kept timelines are not fold
   SimulateOptions options;
   options.make_engine = make_heap_engine;
   options.keep_timeline = true;
-  CHECK(simulate(scenario, options).report.played_microbatches == 0);
+  CHECK(simulate(scenario, options).report.simulated_microbatches == 0);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST_CASE("stages with little to compute are launched slower than they run") {
   // other kernels of 46 ms together: 0.12 s. The GPU computes for 0.03 s at one sequence, and in proportion.
   CHECK(launch_bound("nanotron-2024", 1).front());
   CHECK_FALSE(launch_bound("nanotron-2024", 16).front());
-  CHECK(launch_bound("torchtitan-2025", 1).empty());  // its steps are not played
+  CHECK(launch_bound("torchtitan-2025", 1).empty());  // its steps are not simulated
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ struct Sender {
   std::vector<NeighbourFlow> flows;
 };
 
-Sender simulated(Scenario job, const std::vector<NeighbourFlow>& beside) {
+Sender simulated(Scenario job, const std::vector<NeighbourFlow>& neighbours) {
   job.placement_request = PlacementRequest::as_planned;
-  job.platform.neighbours = beside;
+  job.platform.neighbours = neighbours;
   const Report report = simulate(job).report;
   Sender sender{report.iteration_time, report.memory.fits, {}};
   for (const LinkUse& link : report.links)
@@ -71,11 +71,11 @@ Scenario with_neighbours(Scenario scenario) {
     add(others, own);
     for (std::size_t j = 0; j < jobs.size(); ++j)
       if (j != i) add(others, alone[j]);
-    const Sender beside = simulated(*jobs[i].scenario, others);
-    add(flows, beside);
+    const Sender together = simulated(*jobs[i].scenario, others);
+    add(flows, together);
     scenario.neighbour_costs.push_back(
         {jobs[i].name, jobs[i].first_node, jobs[i].scenario->plan.num_nodes,
-         num_shared_links(beside, own), alone[i].time, beside.time, beside.fits});
+         num_shared_links(together, own), alone[i].time, together.time, together.fits});
   }
   write_flows(flows, scenario.resolved);
   return scenario;

@@ -23,7 +23,7 @@ std::string job_on(int nodes, const std::string& more = "") {
          std::to_string(nodes) + "}" + more + "}";
 }
 
-std::string beside(const std::string& other, int first_node) {
+std::string with_neighbour(const std::string& other, int first_node) {
   return R"(, "neighbours": [{"scenario": )" + other + R"(, "first_node": )" +
          std::to_string(first_node) + "}]";
 }
@@ -50,7 +50,7 @@ std::string over_leaf1(const std::vector<NeighbourFlow>& flows) {
 
 TEST_CASE("two jobs that meet on a leaf's uplinks slow each other by their mean traffic") {
   // Nodes 0 to 3 and 4 to 7: both cross between leaf1 (nodes 3 to 5) and another leaf.
-  const Scenario scenario = with_neighbours(scenario_from(job_on(4, beside(job_on(4), 4))));
+  const Scenario scenario = with_neighbours(scenario_from(job_on(4, with_neighbour(job_on(4), 4))));
   CHECK(scenario.neighbour_jobs.empty());
   REQUIRE(scenario.neighbour_costs.size() == 1);
   const NeighbourCost& other = scenario.neighbour_costs.front();
@@ -59,7 +59,7 @@ TEST_CASE("two jobs that meet on a leaf's uplinks slow each other by their mean 
   CHECK(scenario.time_alone == alone.iteration_time);
   CHECK(time_alone(scenario) == alone.iteration_time);
   CHECK(report.iteration_time > alone.iteration_time);
-  CHECK(other.beside > other.alone);
+  CHECK(other.together > other.alone);
   CHECK(other.shared_links == 2);
   CHECK(report.neighbours.size() == 1);
   CHECK(report.warnings == alone.warnings);  // none of links that the neighbour alone uses
@@ -77,15 +77,15 @@ TEST_CASE("two jobs that meet on a leaf's uplinks slow each other by their mean 
 }
 
 TEST_CASE("jobs that share no link cost each other nothing") {
-  const Scenario scenario = with_neighbours(scenario_from(job_on(3, beside(job_on(3), 3))));
+  const Scenario scenario = with_neighbours(scenario_from(job_on(3, with_neighbour(job_on(3), 3))));
   REQUIRE(scenario.neighbour_costs.size() == 1);
   CHECK(scenario.neighbour_costs.front().shared_links == 0);
-  CHECK(scenario.neighbour_costs.front().alone == scenario.neighbour_costs.front().beside);
+  CHECK(scenario.neighbour_costs.front().alone == scenario.neighbour_costs.front().together);
   CHECK(simulate(scenario).report.iteration_time == scenario.time_alone);
 }
 
-TEST_CASE("a scenario beside its neighbours reads again as flows, and takes as long") {
-  const Scenario scenario = with_neighbours(scenario_from(job_on(4, beside(job_on(4), 4))));
+TEST_CASE("a scenario with its neighbours reads again as flows, and takes as long") {
+  const Scenario scenario = with_neighbours(scenario_from(job_on(4, with_neighbour(job_on(4), 4))));
   const Scenario again = read_scenario(scenario.resolved, {}, Library{source_dir()});
   CHECK(again.neighbour_jobs.empty());
   CHECK(simulate(again).report.iteration_time == simulate(scenario).report.iteration_time);
@@ -100,18 +100,20 @@ TEST_CASE("a second job is refused on nodes that it cannot have") {
     }
     return std::string();
   };
-  CHECK(problem(job_on(4, beside(job_on(4), 2)))
+  CHECK(problem(job_on(4, with_neighbour(job_on(4), 2)))
             .find("this second job has nodes 2 to 5, and this one has 0 to 3 at "
                   "/neighbours/0/first_node (write 4 or more)") != std::string::npos);
-  CHECK(problem(job_on(4, beside(R"("gpt-39b-512xa100")", 4)))
+  CHECK(problem(job_on(4, with_neighbour(R"("gpt-39b-512xa100")", 4)))
             .find("the second job is on another platform than this one (\"a100-80gb-4hdr\" and "
                   "\"tapered\")") != std::string::npos);
-  CHECK(problem(
-            job_on(4, beside(R"({"version": 1, "model": "gpt-2.5b", "platform": "a100-80gb-4hdr"})",
-                             4)))
-            .find("missing key \"training\" at /neighbours/0/scenario") != std::string::npos);
-  CHECK(problem(job_on(4, beside("7", 4))).find("which is no scenario") != std::string::npos);
-  CHECK_THROWS_WITH_AS(testing::read_text(job_on(4, beside(job_on(4), 4))),
+  CHECK(
+      problem(
+          job_on(4, with_neighbour(
+                        R"({"version": 1, "model": "gpt-2.5b", "platform": "a100-80gb-4hdr"})", 4)))
+          .find("missing key \"training\" at /neighbours/0/scenario") != std::string::npos);
+  CHECK(problem(job_on(4, with_neighbour("7", 4))).find("which is no scenario") !=
+        std::string::npos);
+  CHECK_THROWS_WITH_AS(testing::read_text(job_on(4, with_neighbour(job_on(4), 4))),
                        doctest::Contains("a second job is simulated by run"), InputError);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using testing::read_text;
 
-Simulation play_detailed(const Scenario& scenario, Detail detail) {
+Simulation run_detailed(const Scenario& scenario, Detail detail) {
   SimulateOptions options;
   options.make_engine = make_heap_engine;  // nothing contends
   options.detail = detail;
@@ -68,8 +68,8 @@ TEST_CASE("a pass takes as long in one piece as operation by operation, where no
     for (const auto& [pointer, value] : overrides) RC_LOG() << pointer << "=" << value << " ";
     RC_LOG() << text;
     const Scenario scenario = read_text(text, overrides);
-    check_reports_equal(play_detailed(scenario, Detail::pass).report,
-                        play_detailed(scenario, Detail::layer).report);
+    check_reports_equal(run_detailed(scenario, Detail::pass).report,
+                        run_detailed(scenario, Detail::layer).report);
   }));
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("by layer, a timeline has every kernel and collective of every layer")
                                       {});
   std::map<Label, int> counts;
   std::map<Label, std::set<std::uint32_t>> layers;
-  for (const Span& span : play_detailed(scenario, Detail::layer).timeline.computes) {
+  for (const Span& span : run_detailed(scenario, Detail::layer).timeline.computes) {
     ++counts[label_of(span.op)];
     layers[label_of(span.op)].insert(layer_of(span.op));
   }
@@ -109,7 +109,7 @@ std::string cut_scenario(const std::string& method) {
 TEST_CASE(
     "context groups send keys, values and their gradients round, or heads for tokens and back") {
   const auto bytes = [](const std::string& method) {
-    const Report report = play_detailed(read_text(cut_scenario(method), {}), Detail::pass).report;
+    const Report report = run_detailed(read_text(cut_scenario(method), {}), Detail::pass).report;
     CHECK(report.num_gpus == 8);
     CHECK(report.breakdown.of(Line::context_comm) > 0_s);
     return report.traffic[static_cast<std::size_t>(Traffic::context)].value();
@@ -129,14 +129,14 @@ TEST_CASE(
       "model": {"layers": 6, "hidden": 1024, "heads": 16, "sequence": 4096, "vocab": 32000},
       "training": {"global_batch": 3, "micro_batch": 1, "attention": "flash"},
       "parallel": {"tensor": 8, "context": 2}})";
-  const Report even = play_detailed(read_text(text, {}), Detail::pass).report;
+  const Report even = run_detailed(read_text(text, {}), Detail::pass).report;
   CHECK(even.breakdown.of(Line::context_comm) > 0_s);
   const Report slow =
-      play_detailed(read_text(text, {{"/platform/node_types/0/nic_rate", "1 Gbps"}}), Detail::pass)
+      run_detailed(read_text(text, {{"/platform/node_types/0/nic_rate", "1 Gbps"}}), Detail::pass)
           .report;
   CHECK(slow.breakdown.of(Line::context_comm) > 10 * even.breakdown.of(Line::context_comm));
   const Report uneven =
-      play_detailed(
+      run_detailed(
           read_text(
               text,
               {{"/platform/link_overrides",

@@ -13,7 +13,7 @@ namespace windtunnel {
 namespace {
 
 /// A model on two replicas of one node each: gradients cross the network, nothing else does. No latency anywhere. `taken`: multiprocessors
-/// that a reduction takes from kernels beside it, of 108.
+/// that a reduction takes from kernels that overlap with it, of 108.
 Report report_of(const char* overlap, const char* nic_rate, const char* schedule = "1f1b",
                  int zero_stage = 0, const char* taken = "0") {
   const Library library{source_dir()};
@@ -59,8 +59,8 @@ TEST_CASE(
         doctest::Approx((off.iteration_time - hidden).value()).epsilon(1e-9));
 }
 
-TEST_CASE("kernels beside a reduction run on the multiprocessors that it leaves them") {
-  // Of 108 multiprocessors the reduction has 27, a quarter. Fast links: 23 pieces of the last backward pass run beside a bucket of D/24
+TEST_CASE("kernels overlapped with a reduction run on the multiprocessors that it leaves them") {
+  // The reduction has 27 of 108 multiprocessors, a quarter. Fast links: 23 pieces of the last backward pass overlap with a bucket of D/24
   // each, and take a quarter of that longer. Slow links, where buckets follow one another: all 23 run at three quarters of their rate,
   // so take a third longer, which hides behind the buckets.
   const Report off = report_of("false", "200 Gbps"), free = report_of("true", "200 Gbps"),
@@ -72,7 +72,7 @@ TEST_CASE("kernels beside a reduction run on the multiprocessors that it leaves 
         doctest::Approx(longer.value()).epsilon(1e-6));
   CHECK(report_of("true", "1 Gbps", "1f1b", 0, "27").iteration_time.value() ==
         doctest::Approx(report_of("true", "1 Gbps").iteration_time.value()).epsilon(1e-9));
-  // ZeRO 2: beside each of the two backward passes, half as long.
+  // ZeRO 2: during each of the two backward passes, half as long.
   const Report scattered = report_of("true", "200 Gbps", "1f1b", 2, "27");
   CHECK((scattered.iteration_time - report_of("true", "200 Gbps", "1f1b", 2).iteration_time)
             .value() == doctest::Approx(longer.value()).epsilon(1e-6));
@@ -102,7 +102,7 @@ Bytes reduced(const Report& report) {
   return report.traffic[static_cast<std::size_t>(Traffic::data_gradients)];
 }
 
-/// Time of the scatter in the sharded report: a reduce-scatter of fp32 gradients (4 bytes a parameter) beside an all-gather of fp16
+/// Time of the scatter in the sharded report: a reduce-scatter of fp32 gradients (4 bytes a parameter) compared with an all-gather of fp16
 /// parameters (2 bytes).
 Seconds scatter_time(const Report& zero_1) {
   return zero_1.breakdown.of(Line::data_comm) * (2.0 / 3);
@@ -124,7 +124,7 @@ TEST_CASE("gradients that are kept as shards are scattered on every microbatch")
 }
 
 TEST_CASE(
-    "beside each backward pass only the last bucket of its scatter shows where links are fast") {
+    "during each backward pass only the last bucket of its scatter shows where links are fast") {
   // 24 buckets of R/24. Each of the m = 2 backward passes hides 23 of them and waits for the last: R/12 in all instead of 2 R.
   const Report off = report_of("false", "200 Gbps", "1f1b", 2),
                on = report_of("true", "200 Gbps", "1f1b", 2);
@@ -188,7 +188,7 @@ TEST_CASE("Megatron-LM of 2021 reduces gradients as it holds them") {
       "training": {"global_batch": 16, "micro_batch": 1, "precision": ")" +
                                     precision + R"("}, "parallel": {"tensor": 8, "data": 2}})");
     const StageMemory& stage = report.memory.stages.front();
-    // Of a parameter: bytes that each of two replicas sends of it, half of an all-reduce of two times what there is; and bytes held.
+    // Per parameter: bytes that each of two replicas sends of it, half of an all-reduce of two times what there is; and bytes held.
     return std::pair{report.traffic[static_cast<std::size_t>(Traffic::data_gradients)] /
                          Bytes{16 * stage.parameters},
                      stage.gradients / Bytes{stage.parameters}};

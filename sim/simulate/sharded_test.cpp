@@ -1,4 +1,4 @@
-// Sharded passes (ZeRO 3) whose gathers and scatters are played on links.
+// Sharded passes (ZeRO 3) whose gathers and scatters are result on links.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ Scenario read_from(const std::string& text, const std::string& library,
   return testing::read_text(text, overrides, Library{source_dir() / library});
 }
 
-Simulation play_sharded(const Scenario& scenario, Detail detail, bool keep_timeline = false,
-                        MakeEngine engine = make_heap_engine) {
+Simulation run_sharded(const Scenario& scenario, Detail detail, bool keep_timeline = false,
+                       MakeEngine engine = make_heap_engine) {
   SimulateOptions options;
   options.make_engine = engine;
   options.detail = detail;
@@ -71,8 +71,8 @@ TEST_CASE("pass by pass and layer by layer give the same where every node and li
     for (const auto& [pointer, value] : overrides) text += pointer + "=" + value + " ";
     CAPTURE(text);
     const Scenario scenario = read_from(on_selene, "", overrides);
-    const Report folded = play_sharded(scenario, Detail::pass).report,
-                 layered = play_sharded(scenario, Detail::layer).report;
+    const Report folded = run_sharded(scenario, Detail::pass).report,
+                 layered = run_sharded(scenario, Detail::layer).report;
     CHECK(layered.iteration_time / folded.iteration_time == doctest::Approx(1).epsilon(1e-9));
     for (std::size_t line = 0; line < folded.breakdown.seconds.size(); ++line) {
       CAPTURE(line);
@@ -103,11 +103,11 @@ const char* const one_slow_cable = R"({
 
 TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable between the nodes") {
   const Scenario scenario = read_from(one_slow_cable, "sim/scenario/corpus/library", {});
-  const Simulation played = play_sharded(scenario, Detail::pass, true, make_simgrid_engine);
+  const Simulation result = run_sharded(scenario, Detail::pass, true, make_simgrid_engine);
   // Times of the first GPU's kernels, by direction and layer; layer 0: kernels of no layer.
   std::map<std::pair<Phase, std::uint32_t>, double> kernels;
   std::map<Phase, double> launches;  // that they wait for at the end of a pass
-  for (const Span& span : played.timeline.computes)
+  for (const Span& span : result.timeline.computes)
     if (span.device == DeviceId{0} && span.stream == Stream::compute)
       (label_of(span.op) == Label::launch_floor ? launches[span.op.phase]
                                                 : kernels[{span.op.phase, layer_of(span.op)}]) +=
@@ -141,18 +141,18 @@ TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable betwee
                                  backward_layers + 3 * gather + 2 * scatter,
                                  backward_end,
                                  backward_end + scatter_edges};
-  REQUIRE(played.timeline.collectives.size() == ends.size());
+  REQUIRE(result.timeline.collectives.size() == ends.size());
   for (std::size_t i = 0; i < ends.size(); ++i) {
     CAPTURE(i);
-    CHECK(played.timeline.collectives[i].end.value() == doctest::Approx(ends[i]).epsilon(1e-9));
+    CHECK(result.timeline.collectives[i].end.value() == doctest::Approx(ends[i]).epsilon(1e-9));
   }
-  CHECK(played.report.iteration_time.value() ==
+  CHECK(result.report.iteration_time.value() ==
         doctest::Approx(ends.back() + launches[Phase::backward] +
                         kernels.at({Phase::optimizer, 0}) + kernels.at({Phase::overhead, 0}))
             .epsilon(1e-9));
 
   // Each of four ranks sends that 3/4 of all gradients once, and nothing is left to reduce at the end.
-  const auto& traffic = played.report.traffic;
+  const auto& traffic = result.report.traffic;
   CHECK(traffic[static_cast<std::size_t>(Traffic::zero_scatter)].value() ==
         doctest::Approx(4 * (3 * 37'748'736.0 + 6'690'816.0)).epsilon(1e-12));
   CHECK(traffic[static_cast<std::size_t>(Traffic::data_gradients)] == Bytes{0});
@@ -160,7 +160,7 @@ TEST_CASE("by hand: two nodes of two GPUs, three layers, and a slow cable betwee
   // Six gathers and three scatters of a layer, one of each of the rest, over each of the two edges between the nodes.
   const double edge = 6 * 18'874'368.0 + 3 * 37'748'736.0 + 3'345'408.0 + 6'690'816.0;
   int cables = 0;
-  for (const LinkUse& link : played.report.links) {
+  for (const LinkUse& link : result.report.links) {
     CAPTURE(link.name);
     CHECK(total_of(link.carried).value() == doctest::Approx(edge).epsilon(1e-12));
     cables += link.bandwidth == 1_GBps;
@@ -175,10 +175,10 @@ TEST_CASE("by hand: under no_sync() two microbatches gather, and one ring scatte
   const Scenario scenario =
       read_from(one_slow_cable, "sim/scenario/corpus/library",
                 {fsdp2, no_sync, two, {"/parallel/overlap_gradient_reduce", "false"}});
-  const Simulation played = play_sharded(scenario, Detail::pass, true, make_simgrid_engine);
+  const Simulation result = run_sharded(scenario, Detail::pass, true, make_simgrid_engine);
   // Kernels of both microbatches on the first GPU that no gather hides.
   double exposed = 0;
-  for (const Span& span : played.timeline.computes) {
+  for (const Span& span : result.timeline.computes) {
     const std::uint32_t layer = layer_of(span.op);  // 3: the last of a pass
     if (span.device == DeviceId{0} && span.stream == Stream::compute && (layer == 0 || layer == 3))
       exposed += (span.end - span.begin).value();
@@ -188,20 +188,20 @@ TEST_CASE("by hand: under no_sync() two microbatches gather, and one ring scatte
   // All gradients, also those of a layer's 13 vectors, which passes leave out; 5 us for each of the ring's 1.5 hops.
   constexpr double gradients = 3 * (37'748'736 + 13 * 1024 * 4 * 0.75) + 6'690'816,
                    ring = 7.5e-6 + gradients / 1e9;
-  CHECK(played.report.iteration_time.value() ==
+  CHECK(result.report.iteration_time.value() ==
         doctest::Approx(exposed + 2 * (gather_edges + 6 * gather) + ring).epsilon(1e-9));
-  const auto& traffic = played.report.traffic;
+  const auto& traffic = result.report.traffic;
   CHECK(traffic[static_cast<std::size_t>(Traffic::zero_scatter)] == Bytes{0});
   CHECK(traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
         doctest::Approx(4 * gradients).epsilon(1e-12));
 
-  // Beside the last backward pass it is hidden in part; one microbatch scatters as ever.
+  // During the last backward pass it is hidden in part; one microbatch scatters as ever.
   const auto time_of = [](const Overrides& overrides) {
-    return play_sharded(read_from(one_slow_cable, "sim/scenario/corpus/library", overrides),
-                        Detail::pass, false, make_native_engine)
+    return run_sharded(read_from(one_slow_cable, "sim/scenario/corpus/library", overrides),
+                       Detail::pass, false, make_native_engine)
         .report.iteration_time;
   };
-  CHECK(time_of({fsdp2, no_sync, two}) < played.report.iteration_time);
+  CHECK(time_of({fsdp2, no_sync, two}) < result.report.iteration_time);
   CHECK(time_of({fsdp2, no_sync}) == time_of({fsdp2}));
 }
 
@@ -228,8 +228,8 @@ TEST_CASE(
     "by hand: sharded in each node, gathers stay there and shards are reduced between the nodes") {
   const Overrides in_nodes{{"/parallel/zero_group", "2"}};
   const Scenario scenario = read_from(one_slow_cable, "sim/scenario/corpus/library", in_nodes);
-  const Report report = play_sharded(scenario, Detail::pass).report;
-  // Of a layer's 12 * 1024^2 gradients of 4 bytes, a rank keeps half after the scatter in its node, and all-reduces that with one rank
+  const Report report = run_sharded(scenario, Detail::pass).report;
+  // A rank keeps half of a layer's 12 * 1024^2 gradients of 4 bytes after the scatter in its node, and all-reduces that with one rank
   // of the other node: half of it each way. So do the 2178 * 1024 of embedding, head and the norm before it. Two ranks a node.
   const double shard = (3 * 12 * 1024.0 * 1024 + 2178 * 1024.0) * 4 / 2;
   for (const LinkUse& link : report.links) {
@@ -247,7 +247,7 @@ TEST_CASE(
         doctest::Approx(4 * shard).epsilon(1e-12));
   // Half of the states instead of a quarter; and less waiting for the cable.
   const Scenario flat = read_from(one_slow_cable, "sim/scenario/corpus/library", {});
-  const Report shared = play_sharded(flat, Detail::pass).report;
+  const Report shared = run_sharded(flat, Detail::pass).report;
   CHECK(report.memory.stages.front().weights.value() ==
         doctest::Approx(2 * shared.memory.stages.front().weights.value()));
   CHECK(report.iteration_time < shared.iteration_time);
@@ -259,7 +259,7 @@ TEST_CASE(
                            {"/parallel/zero_prefetch", "null"},
                            {"/parallel/zero_group", "2"}};
   const Scenario scenario = read_from(one_slow_cable, "sim/scenario/corpus/library", in_nodes);
-  const Report report = play_sharded(scenario, Detail::pass).report;
+  const Report report = run_sharded(scenario, Detail::pass).report;
   // The shards of the test before, once an iteration, with the 13 * 1024 biases and norms of each layer; parameters gathered once.
   const double parameters = 3 * (12 * 1024.0 + 13) * 1024 + 2178 * 1024.0,
                shard = parameters * 4 / 2;
@@ -275,14 +275,14 @@ TEST_CASE(
   Overrides over_all = in_nodes;
   over_all.back().second = "0";
   const Scenario flat = read_from(one_slow_cable, "sim/scenario/corpus/library", over_all);
-  const Report shared = play_sharded(flat, Detail::pass).report;
+  const Report shared = run_sharded(flat, Detail::pass).report;
   CHECK(report.memory.stages.front().optimizer.value() ==
         doctest::Approx(2 * shared.memory.stages.front().optimizer.value()));
   // Each owner broadcasts its tensors in its node, and whole gradients are all-reduced over all four ranks.
   Overrides broadcasts = in_nodes;
   broadcasts.emplace_back("/software/broadcast_tensors", "9");
   const Scenario owned = read_from(one_slow_cable, "sim/scenario/corpus/library", broadcasts);
-  const Report by_owners = play_sharded(owned, Detail::pass).report;
+  const Report by_owners = run_sharded(owned, Detail::pass).report;
   CHECK(by_owners.traffic[static_cast<std::size_t>(Traffic::zero_gather)].value() ==
         doctest::Approx(2 * parameters * 2).epsilon(1e-12));
   CHECK(by_owners.traffic[static_cast<std::size_t>(Traffic::data_gradients)].value() ==
@@ -295,21 +295,22 @@ TEST_CASE("backward passes that are split gather and scatter with their input gr
   on_leaves.insert(on_leaves.end(), {{"/platform/fabric/nodes_per_leaf", "1"},
                                      {"/platform/fabric/oversubscription", "64"}});
   const Scenario scenario = read_from(on_selene, "", split);
-  const Seconds even = play_sharded(scenario, Detail::pass).report.iteration_time;
-  CHECK(play_sharded(scenario, Detail::layer).report.iteration_time / even ==
+  const Seconds even = run_sharded(scenario, Detail::pass).report.iteration_time;
+  CHECK(run_sharded(scenario, Detail::layer).report.iteration_time / even ==
         doctest::Approx(1).epsilon(1e-9));
-  CHECK(play_sharded(read_from(on_selene, "", on_leaves), Detail::pass, false, make_simgrid_engine)
+  CHECK(run_sharded(read_from(on_selene, "", on_leaves), Detail::pass, false, make_simgrid_engine)
             .report.iteration_time > 2 * even);
 }
 
 TEST_CASE(
-    "gathers beside tensor groups across nodes share the nodes' links with their all-reduces") {
+    "gathers overlapped with tensor groups across nodes share the nodes' links with their "
+    "all-reduces") {
   const Overrides wide{{"/model/heads", "32"},
                        {"/parallel/tensor", "16"},
                        {"/parallel/data", "2"},
                        {"/nodes", "4"},
                        {"/training/global_batch", "4"}};
-  const Report report = play_sharded(read_from(on_selene, "", wide), Detail::pass).report;
+  const Report report = run_sharded(read_from(on_selene, "", wide), Detail::pass).report;
   int shared = 0;
   for (const LinkUse& link : report.links)
     shared += link.carried[static_cast<std::size_t>(Traffic::zero_gather)] > Bytes{0} &&
@@ -317,7 +318,7 @@ TEST_CASE(
   CHECK(shared > 0);
 }
 
-TEST_CASE("NICs that do not divide among a node's groups are played as such") {
+TEST_CASE("NICs that do not divide among a node's groups are result as such") {
   // Three groups of two GPUs on two NICs: one NIC serves two of them.
   const auto time = [](const char* nics, Detail detail) {
     const Scenario scenario = read_from(on_selene, "",
@@ -327,7 +328,7 @@ TEST_CASE("NICs that do not divide among a node's groups are played as such") {
                                          {"/parallel/tensor", "2"},
                                          {"/parallel/data", "6"},
                                          {"/training/global_batch", "6"}});
-    return play_sharded(scenario, detail).report.iteration_time;
+    return run_sharded(scenario, detail).report.iteration_time;
   };
   for (const char* nics : {"2", "3", "6"}) {  // the heap shares none
     CAPTURE(nics);
@@ -337,8 +338,7 @@ TEST_CASE("NICs that do not divide among a node's groups are played as such") {
 
 TEST_CASE("a slow cable and oversubscribed leaves change the time of sharded training") {
   const auto time = [](const Overrides& overrides) {
-    return play_sharded(read_from(on_selene, "", overrides), Detail::pass, false,
-                        make_native_engine)
+    return run_sharded(read_from(on_selene, "", overrides), Detail::pass, false, make_native_engine)
         .report.iteration_time;
   };
   const Seconds even = time({{"/nodes", "4"}, {"/parallel/data", "32"}});

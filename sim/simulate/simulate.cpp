@@ -15,7 +15,7 @@
 #include "core/file_io.hpp"
 #include "core/memory_left.hpp"
 #include "cost/stage_cost.hpp"
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "evidence/evidence.hpp"
 #include "evidence/interval.hpp"
 #include "lower/program_builder.hpp"
@@ -39,11 +39,11 @@ using Clock = std::chrono::steady_clock;
 struct Outcome {
   const Scenario* scenario = nullptr;
   const Plan* whole_plan = nullptr;  ///< the scenario's, with its compressed stages chosen
-  const Plan* plan = nullptr;        ///< that was played: the same, or a fold of it
+  const Plan* plan = nullptr;        ///< that was simulated: the same, or a fold of it
   const BuiltPrograms* built = nullptr;
-  const Played* played = nullptr;
+  const EngineResult* result = nullptr;
   const BreakdownListener* breakdowns = nullptr;
-  const Fold* fold = nullptr;  ///< none: played as it is
+  const Fold* fold = nullptr;  ///< none: simulated as it is
 
   Repeats repeats() const { return fold == nullptr ? Repeats{} : fold->repeats; }
 };
@@ -83,7 +83,7 @@ bool is_counted_by_pass(Traffic traffic) {
          traffic == Traffic::expert_dispatch || traffic == Traffic::expert_combine;
 }
 
-/// True if a backward pass with gathers is played in pieces, whatever its detail: beside the reductions under no_sync().
+/// True if a backward pass with gathers is simulated in pieces, whatever its detail: during the reductions under no_sync().
 bool gathers_in_pieces(const Plan& plan) {
   return plan.parallel.no_sync && plan.parallel.overlap_gradient_reduce;
 }
@@ -129,7 +129,7 @@ EnumArray<Traffic, Bytes> count_traffic(const Outcome& o) {
   sizes.members[GroupKind::expert_data] = expert_data_parallel_size(plan.parallel);
   std::vector<Traffic> kinds{Traffic::tensor_activations, Traffic::context,
                              Traffic::expert_dispatch, Traffic::expert_combine};
-  if (!o.built->plays_operations)
+  if (!o.built->by_operation)
     kinds.insert(kinds.end(),
                  {Traffic::zero_gather, Traffic::zero_scatter, Traffic::data_gradients});
   else if (gathers_in_pieces(plan))
@@ -166,13 +166,13 @@ std::vector<LinkUse> links_in_use(const Network& network,
 /// By stage, the device of the replica that ends last; of a tensor group across nodes, the part that ends last.
 std::vector<DeviceId> last_devices(const Outcome& o) {
   const Plan& plan = *o.plan;
-  const int replica = plan.devices[o.played->last_device.index()].replica;
+  const int replica = plan.devices[o.result->last_device.index()].replica;
   std::vector<DeviceId> devices;
   for (int s = 0; s < plan.parallel.pipeline; ++s) {
     DeviceId last = plan.device(replica, StageId{s}, 0);
     for (int part = 1; part < plan.nodes_per_tensor_group; ++part) {
       const DeviceId device = plan.device(replica, StageId{s}, part);
-      if (o.played->device_end[device.index()] > o.played->device_end[last.index()]) last = device;
+      if (o.result->device_end[device.index()] > o.result->device_end[last.index()]) last = device;
     }
     devices.push_back(last);
   }
@@ -182,11 +182,11 @@ std::vector<DeviceId> last_devices(const Outcome& o) {
 std::vector<StageTime> stage_times(const Outcome& o) {
   std::vector<StageTime> times;
   for (const DeviceId device : last_devices(o)) {
-    const DeviceId played_as = o.built->played_as(device);
-    StageTime time{StageId{times.size()}, o.breakdowns->of(played_as),
-                   o.played->device_end[device.index()]};
+    const DeviceId simulated_as = o.built->simulated_as(device);
+    StageTime time{StageId{times.size()}, o.breakdowns->of(simulated_as),
+                   o.result->device_end[device.index()]};
     if (o.fold != nullptr) {
-      o.fold->unfold(time.breakdown, played_as);
+      o.fold->unfold(time.breakdown, simulated_as);
       time.end += o.fold->left_out();
     }
     times.push_back(time);
@@ -333,7 +333,7 @@ Line exposed_line(AxisName axis) {
 /// The most that the breakdown of any device has on this line. One that waits for a straddling group elsewhere has less than those in it.
 Seconds most_on_line(const Outcome& o, Line line) {
   Seconds most{};
-  for (std::size_t d = 0; d < o.built->programs_to_play().devices.size(); ++d) {
+  for (std::size_t d = 0; d < o.built->simulated_set().devices.size(); ++d) {
     Breakdown breakdown = o.breakdowns->of(DeviceId{d});
     if (o.fold != nullptr) o.fold->unfold(breakdown, DeviceId{d});
     most = std::max(most, breakdown.of(line));
@@ -408,7 +408,7 @@ BuildInputs build_inputs(const Scenario& scenario, const Plan& plan,
 }
 
 /// Number of replicas simulated on behalf of all; 0 if each was.
-int played_replicas(const Outcome& o) {
+int simulated_replicas(const Outcome& o) {
   if (!o.built->collapsed) return 0;
   std::set<int> replicas;
   for (const DeviceId device : o.built->collapsed->stands_for)
@@ -425,14 +425,14 @@ Report make_key_report(const Outcome& o) {
   report.scenario_hash = scenario.hash;
   report.seed = scenario.seed;
   report.placement_note = scenario.placement_note;
-  report.iteration_time = o.played->end;
+  report.iteration_time = o.result->end;
   report.num_gpus = scenario.plan.num_ranks();
   report.gpu_family = device_family(scenario.nodes);
   // A fold has as many passes in flight.
   report.memory = account_memory(scenario, *o.whole_plan, count_in_flight(*o.plan));
-  report.activities = o.played->activities;
-  report.flows = o.played->flows;
-  report.played_replicas = played_replicas(o);
+  report.activities = o.result->activities;
+  report.flows = o.result->flows;
+  report.simulated_replicas = simulated_replicas(o);
   return report;
 }
 
@@ -448,7 +448,7 @@ Report make_report(const Outcome& o) {
   if (const JsonValue* software = scenario.resolved.find("software"); software != nullptr)
     report.software_release = release_of(*software);
   report.parameters = total_parameters(scenario.model);
-  report.breakdown = o.breakdowns->of(o.built->played_as(o.played->last_device));
+  report.breakdown = o.breakdowns->of(o.built->simulated_as(o.result->last_device));
   report.traffic = count_traffic(o);
   report.messages = count_messages(o.built->programs, o.repeats());
   for (int s = 0; s < scenario.plan.parallel.pipeline; ++s)
@@ -456,11 +456,11 @@ Report make_report(const Outcome& o) {
   report.links = links_in_use(o.built->network,
                               traffic_of_links(o.built->network, o.built->programs, o.repeats()));
   report.stage_times = stage_times(o);
-  report.last_device = o.played->last_device;
+  report.last_device = o.result->last_device;
   if (o.fold != nullptr) {
     report.iteration_time += o.fold->left_out();
-    o.fold->unfold(report.breakdown, o.built->played_as(o.played->last_device));
-    report.played_microbatches = o.plan->microbatches;
+    o.fold->unfold(report.breakdown, o.built->simulated_as(o.result->last_device));
+    report.simulated_microbatches = o.plan->microbatches;
   }
   fill_rates(o, report);
   fill_stage_times(o, report);
@@ -539,19 +539,19 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
       fold ? std::move(fold->built)
            : build_programs(build_inputs(scenario, plan, replicas, options.detail));
   if (options.keep_timeline) expect_room_for_timeline(num_ops(built.programs), of_devices);
-  BreakdownListener breakdowns(built.programs_to_play().devices.size());
+  BreakdownListener breakdowns(built.simulated_set().devices.size());
   TimelineListener timeline;
   ListenerPair both(breakdowns, timeline);
-  PlayListener* const listener =
-      options.keep_timeline ? static_cast<PlayListener*>(&both) : &breakdowns;
-  const bool is_played = fold && options.make_engine == make_native_engine;
-  if (is_played) breakdowns = std::move(fold->run.breakdowns);
-  const Played played =
-      is_played ? std::move(fold->run.played) : play(built, options.make_engine, listener);
+  SimulationListener* const listener =
+      options.keep_timeline ? static_cast<SimulationListener*>(&both) : &breakdowns;
+  const bool ready = fold && options.make_engine == make_native_engine;
+  if (ready) breakdowns = std::move(fold->run.breakdowns);
+  const EngineResult result =
+      ready ? std::move(fold->run.result) : simulate_programs(built, options.make_engine, listener);
   Simulation simulation;
   simulation.report = make_report(
-      {&scenario, &chosen, &plan, &built, &played, &breakdowns, fold ? &*fold : nullptr});
-  simulation.report.engine = played.engine;
+      {&scenario, &chosen, &plan, &built, &result, &breakdowns, fold ? &*fold : nullptr});
+  simulation.report.engine = result.engine;
   if (errors.valid()) {
     const MeasuredErrors known = errors.get();
     if (known.regimes.empty())
@@ -565,7 +565,7 @@ Simulation simulate(const Scenario& scenario, const SimulateOptions& options) {
   simulation.programs = std::move(built.programs);
   simulation.network = std::move(built.network);
   simulation.timeline = std::move(timeline.timeline());
-  simulation.timeline.end = played.end;
+  simulation.timeline.end = result.end;
   return simulation;
 }
 
@@ -584,9 +584,9 @@ BuiltScenario build(const Scenario& scenario, const Plan& plan) {
 
 PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
   BuiltScenario built = build(scenario, plan);
-  const NativeRun run = built.fold ? std::move(built.fold->run) : play_natively(built.programs);
-  const DeviceId last = built.programs.played_as(run.played.last_device);
-  PlanFigures figures{run.played.end,
+  const NativeRun run = built.fold ? std::move(built.fold->run) : simulate_natively(built.programs);
+  const DeviceId last = built.programs.simulated_as(run.result.last_device);
+  PlanFigures figures{run.result.end,
                       account_memory(scenario, built.plan,
                                      count_in_flight(built.fold ? built.fold->plan : built.plan)),
                       run.breakdowns.of(last)};
@@ -600,13 +600,13 @@ PlanFigures simulate_plan(const Scenario& scenario, const Plan& plan) {
 Report simulate_key_figures(const Scenario& scenario, const BuiltScenario& built) {
   std::optional<NativeRun> whole;
   const NativeRun& run =
-      built.fold ? built.fold->run : whole.emplace(play_natively(built.programs));
+      built.fold ? built.fold->run : whole.emplace(simulate_natively(built.programs));
   const Plan& plan = built.fold ? built.fold->plan : built.plan;
   const Outcome outcome{&scenario,   &built.plan, &plan,  &built.programs,
-                        &run.played, nullptr,     nullptr};
+                        &run.result, nullptr,     nullptr};
   Report report = make_key_report(outcome);
-  report.engine = run.played.engine;
-  const DeviceId last = built.programs.played_as(run.played.last_device);
+  report.engine = run.result.engine;
+  const DeviceId last = built.programs.simulated_as(run.result.last_device);
   report.breakdown = run.breakdowns.of(last);
   if (built.fold) {
     report.iteration_time += built.fold->left_out();

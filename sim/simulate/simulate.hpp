@@ -12,7 +12,7 @@ namespace windtunnel {
 /// Treatment of a long iteration: its steady state is simulated once and repeated (simulate/folding.hpp), or every microbatch is simulated.
 enum class Folding { when_exact, never };
 
-/// Options of a simulation, and what is kept beside its report.
+/// Options of a simulation, and what is kept in addition to its report.
 struct SimulateOptions {
   MakeEngine make_engine = make_native_engine;
   Folding folding = Folding::when_exact;               ///< never folded when the timeline is kept
@@ -26,7 +26,7 @@ struct SimulateOptions {
 /// One simulated iteration.
 struct Simulation {
   Report report;
-  ProgramSet programs;  ///< what was played, for the trace
+  ProgramSet programs;  ///< what was simulated, for the trace
   Network network;      ///< the links it shared; refers to the scenario's platform
   Timeline timeline;    ///< empty unless asked for
 };

@@ -11,7 +11,7 @@
 namespace windtunnel {
 namespace {
 
-/// A whole iteration that was played, and can be played again with one thing that takes longer. Every device has a program of its
+/// A whole iteration that was simulated, and can be simulated again with one thing that takes longer. Every device has a program of its
 /// own in it, so that nothing else changes.
 class Iteration {
  public:
@@ -28,7 +28,7 @@ class Iteration {
     simulation_ = std::make_unique<Simulation>(simulate(scenario_, options));
     give_own_programs();
     TimelineListener listener;
-    end_ = play_again(simulation_->programs, &listener);
+    end_ = simulate_again(simulation_->programs, &listener);
     timeline_ = std::move(listener.timeline());
     timeline_.end = end_;
     path_ = find_critical_path(simulation_->programs, timeline_);
@@ -58,7 +58,7 @@ class Iteration {
       set.work.push_back(work);
       break;
     }
-    return play_again(set);
+    return simulate_again(set);
   }
 
   Seconds end_with_longer_message(std::size_t index, Seconds more) const {
@@ -78,14 +78,14 @@ class Iteration {
     REQUIRE(found == 1);
     const Seconds transfer = message.end - message.begin - channel.latency;
     set.message_bytes.push_back(message.bytes * ((transfer + more) / transfer));
-    return play_again(set);
+    return simulate_again(set);
   }
 
   Seconds end_with_longer_collective(std::size_t index, Seconds more) const {
     const CollectiveSpan& span = timeline_.collectives[index];
     ProgramSet set = simulation_->programs;
     set.collectives[span.collective.index()].fixed = span.end - span.begin + more;
-    return play_again(set);
+    return simulate_again(set);
   }
   /// Collectives that are entered several times share their numbers.
   bool is_entered_once(std::size_t index) const {
@@ -106,14 +106,14 @@ class Iteration {
     set.programs = std::move(programs);
   }
 
-  Seconds play_again(const ProgramSet& set, TimelineListener* listener = nullptr) const {
+  Seconds simulate_again(const ProgramSet& set, TimelineListener* listener = nullptr) const {
     if (engine_ == make_heap_engine || listener != nullptr) {
       const auto engine = make_heap_engine(simulation_->network);
-      return play(set, *engine, listener).end;
+      return simulate_programs(set, *engine, listener).end;
     }
     return Seconds{testing::in_child_process([&] {
                      const auto engine = make_simgrid_engine(simulation_->network);
-                     return std::vector<double>{play(set, *engine).end.value()};
+                     return std::vector<double>{simulate_programs(set, *engine).end.value()};
                    }).front()};
   }
 
@@ -201,7 +201,7 @@ TEST_CASE("a thing may end later by its slack and no more, whatever the schedule
   CHECK(all.patient > 200);
 }
 
-TEST_CASE("slack means the same where SimGrid plays and nothing contends") {
+TEST_CASE("slack means the same on SimGrid where nothing contends") {
   // One replica, one device a node: no two messages share a link.
   const Counts counts = check_iteration(
       Iteration(std::string(training) + R"("parallel": {"tensor": 8, "pipeline": 4})",

@@ -162,7 +162,7 @@ TEST_CASE("no switch or number of a software profile is ignored") {
   CHECK(leaves.size() > 40);
   for (const auto& [key, values] : leaves) {
     const std::string& pointer = key;
-    // What only the optimizer step's memory, a verdict, or hidden exchanges show: memory_account_test.cpp, overlap_test.cpp. And what
+    // Shown only by the optimizer step's memory, a verdict, or hidden exchanges: memory_account_test.cpp, overlap_test.cpp. And what
     // decides whether a plan is legal, below.
     if (pointer.ends_with("gradients_freed_each_step") || pointer.ends_with("step_temporary") ||
         pointer.ends_with("reserved_scatter") || pointer.ends_with("exchange_slowdown") ||
@@ -174,7 +174,7 @@ TEST_CASE("no switch or number of a software profile is ignored") {
 }
 
 TEST_CASE("what is read and does nothing in a job is refused there") {
-  // With ZeRO 3 gradients are scattered beside the backward pass in any case, and a host that gathers one parameter after another
+  // With ZeRO 3 gradients are scattered during the backward pass in any case, and a host that gathers one parameter after another
   // gathers nothing ahead.
   const std::vector<std::string> all = jobs();
   CHECK_FALSE(outcome(all[2], {{"/parallel/overlap_gradient_reduce", "true"}}));

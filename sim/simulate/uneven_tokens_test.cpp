@@ -24,7 +24,7 @@ Scenario read_uneven(const std::string& text, const Overrides& overrides = {},
   return testing::read_text_with(options, text);
 }
 
-Simulation play_uneven(const Scenario& scenario, SimulateOptions options = {}) {
+Simulation run_uneven(const Scenario& scenario, SimulateOptions options = {}) {
   options.make_engine = make_native_engine;
   return simulate(scenario, options);
 }
@@ -62,8 +62,8 @@ std::vector<double> forward_times(const Simulation& simulation) {
 
 TEST_CASE("uneven experts make a step longer, and its FLOPs no more") {
   const auto report_of = [](const std::string& balance) {
-    return play_uneven(read_uneven(one_node, {{"/model/moe/balance", balance},
-                                              {"/training/attention", "flash"}}))
+    return run_uneven(read_uneven(one_node, {{"/model/moe/balance", balance},
+                                             {"/training/attention", "flash"}}))
         .report;
   };
   const Report even = report_of("balanced"), uneven = report_of(R"({"zipf": 1.0})");
@@ -82,8 +82,7 @@ TEST_CASE("without a pipeline the wait for another group of experts is no bubble
   Seconds waited{};
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     const Report report =
-        play_uneven(read_uneven(one_node, {{"/nodes", "2"}, {"/parallel/data", "16"}}, seed))
-            .report;
+        run_uneven(read_uneven(one_node, {{"/nodes", "2"}, {"/parallel/data", "16"}}, seed)).report;
     CHECK(report.breakdown.of(Line::pipeline_bubble) == 0_s);
     CHECK(report.breakdown.total() / report.iteration_time == doctest::Approx(1).epsilon(1e-9));
     waited += report.breakdown.of(Line::peer_wait);
@@ -94,11 +93,11 @@ TEST_CASE("without a pipeline the wait for another group of experts is no bubble
 TEST_CASE("where tokens are not spread evenly, microbatches differ") {
   SimulateOptions options;
   options.keep_timeline = true;
-  const std::vector<double> uneven = forward_times(play_uneven(read_uneven(one_node), options));
+  const std::vector<double> uneven = forward_times(run_uneven(read_uneven(one_node), options));
   REQUIRE(uneven.size() == 8);
   CHECK(std::set<double>(uneven.begin(), uneven.end()).size() >= 6);  // a draw may come again
   const std::vector<double> even = forward_times(
-      play_uneven(read_uneven(one_node, {{"/model/moe/balance", "balanced"}}), options));
+      run_uneven(read_uneven(one_node, {{"/model/moe/balance", "balanced"}}), options));
   for (const double time : even) CHECK(time == doctest::Approx(even.front()).epsilon(1e-9));
   for (const double time : uneven) CHECK(time > even.front());
 }
@@ -115,7 +114,7 @@ TEST_CASE("backward a microbatch meets the tokens that it met forward") {
   SimulateOptions options;
   options.keep_timeline = true;
   const Simulation simulation =
-      play_uneven(read_uneven(one_node, {{"/model/layers", "1"}}), options);
+      run_uneven(read_uneven(one_node, {{"/model/layers", "1"}}), options);
   std::vector<double> forward(8), backward(8);
   for (const Span& span : simulation.timeline.computes) {
     if (span.device != DeviceId{0}) continue;
@@ -139,14 +138,14 @@ TEST_CASE("the mean over seeds is what the mean draw gives") {
   // sixteenth of it; four times that is allowed.
   const Scenario scenario = read_uneven(one_node);
   const Seconds of_mean_draw =
-      play(build_programs(inputs_of(scenario, {})), make_native_engine).end;
+      simulate_programs(build_programs(inputs_of(scenario, {})), make_native_engine).end;
   constexpr int seeds = 256;
   double sum = 0, squares = 0;
   for (int seed = 0; seed < seeds; ++seed) {
     const double time =
-        play(build_programs(
-                 inputs_of(scenario, {Tokens::Draws::by_seed, static_cast<std::uint64_t>(seed)})),
-             make_native_engine)
+        simulate_programs(build_programs(inputs_of(scenario, {Tokens::Draws::by_seed,
+                                                              static_cast<std::uint64_t>(seed)})),
+                          make_native_engine)
             .end.value();
     sum += time;
     squares += time * time;
@@ -184,22 +183,22 @@ TEST_CASE("the slowest group decides when gradients are reduced") {
   const Overrides four{{"/parallel/expert", "2"}};
   const Scenario scenario = read_uneven(one_node, four);
   const Seconds of_mean_draw =
-      play(build_programs(inputs_of(scenario, {})), make_native_engine).end;
+      simulate_programs(build_programs(inputs_of(scenario, {})), make_native_engine).end;
   int longer = 0;
   for (std::uint64_t seed = 0; seed < 32; ++seed)
     if (time_of(read_uneven(one_node, four, seed)) > of_mean_draw) ++longer;
   CHECK(longer > 24);
 }
 
-TEST_CASE("replicas that exchange tokens are played as one, to the same time") {
+TEST_CASE("replicas that exchange tokens are simulated as one, to the same time") {
   for (const char* expert : {"8", "4", "2"}) {
     const Scenario scenario = read_uneven(one_node, {{"/parallel/expert", expert}});
     SimulateOptions each;
     each.replicas = Replicas::each;
-    const Report all = play_uneven(scenario, each).report, one = play_uneven(scenario).report;
+    const Report all = run_uneven(scenario, each).report, one = run_uneven(scenario).report;
     CHECK(all.iteration_time == one.iteration_time);
     CHECK(all.activities == one.activities);
-    CHECK(one.played_replicas == 8 / std::stoi(expert));
+    CHECK(one.simulated_replicas == 8 / std::stoi(expert));
   }
 }
 
@@ -254,7 +253,7 @@ TEST_CASE("with ZeRO 3, tokens' draws are the same as numbers and operation by o
     }
 }
 
-TEST_CASE("uneven tokens on one slow link: both engines play_uneven the same flows") {
+TEST_CASE("uneven tokens on one slow link: both engines simulate the same flows") {
   const Overrides slow{
       {"/platform/link_overrides",
        R"([{"from": 0, "to": 1, "bandwidth": "25 GB/s", "source": "assumed: x"}])"},
@@ -268,10 +267,10 @@ TEST_CASE("uneven tokens on one slow link: both engines play_uneven the same flo
 }
 
 TEST_CASE("memory holds the fullest of all draws, whatever the seed") {
-  const Bytes one = play_uneven(read_uneven(one_node, {}, 1)).report.memory.max_total,
-              other = play_uneven(read_uneven(one_node, {}, 2)).report.memory.max_total;
+  const Bytes one = run_uneven(read_uneven(one_node, {}, 1)).report.memory.max_total,
+              other = run_uneven(read_uneven(one_node, {}, 2)).report.memory.max_total;
   CHECK(one == other);
-  CHECK(one > play_uneven(read_uneven(one_node, {{"/model/moe/balance", "balanced"}}))
+  CHECK(one > run_uneven(read_uneven(one_node, {{"/model/moe/balance", "balanced"}}))
                   .report.memory.max_total);
 }
 

@@ -1,4 +1,4 @@
-// Whole runs of a V-shaped schedule beside an interleaved one: what the way through the chunks changes.
+// Whole runs of a V-shaped schedule next to an interleaved one: what the path through the chunks changes.
 #include <doctest/doctest.h>
 
 #include <memory>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/testing.hpp"
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "engine/testing.hpp"
 #include "simulate/simulate.hpp"
 
@@ -29,7 +29,7 @@ BaselineInputs uniform(int p, int m, Seconds forward, Seconds backward, Seconds 
   return in;
 }
 
-/// The same pipeline played by the engine.
+/// The same pipeline simulated by the engine.
 Seconds simulated(const BaselineInputs& in, testing::Sends sends) {
   testing::PipelineShape shape;
   shape.stages = static_cast<int>(in.stages.size());
@@ -39,7 +39,7 @@ Seconds simulated(const BaselineInputs& in, testing::Sends sends) {
   testing::set_compute(set, in.stages[0].forward, in.stages[0].backward);
   set.message_bytes = {in.message};
   const Network network = testing::give_own_links(set, in.hops[0][0], Seconds{0});
-  return play(set, *make_heap_engine(network)).end;
+  return simulate_programs(set, *make_heap_engine(network)).end;
 }
 
 double too_fast_by(Seconds estimate, Seconds truth) { return (truth - estimate) / truth; }
@@ -158,7 +158,7 @@ TEST_CASE("Pipette's code drops the microbatches of an incomplete round") {
 }
 
 TEST_CASE("AMP hides the steady state's messages, Pipette almost none") {
-  // p = 8, m = 64, F = 1, B = 2, c = 0.1. Played: eager 213 + 0.1 (2 * 7 * 8 + 12) = 225.4, blocking 213 + 0.1 (128 + 11) =
+  // p = 8, m = 64, F = 1, B = 2, c = 0.1. Simulated: eager 213 + 0.1 (2 * 7 * 8 + 12) = 225.4, blocking 213 + 0.1 (128 + 11) =
   // 226.9. AMP 214.4: 4.9 % and 5.5 % too fast. Pipette 8 (24 + 1.4) + 21 = 224.2: 0.5 % and 1.2 %.
   const BaselineInputs in = uniform(8, 64, 1_s, 2_s, 0.1_s);
   BaselineOptions both;
@@ -172,7 +172,7 @@ TEST_CASE("AMP hides the steady state's messages, Pipette almost none") {
   CHECK(std::abs(too_fast_by(pipette_estimate(in), blocking)) <= 0.015);
 }
 
-TEST_CASE("Varuna's replay is what the engine plays with eager sends") {
+TEST_CASE("Varuna's replay is what the engine simulates with eager sends") {
   for (const int p : {2, 4, 8})
     for (const int m : {1, 4, 16}) {
       const BaselineInputs in = uniform(p, m, 1_s, 2_s, 0.25_s);

@@ -20,15 +20,15 @@ Scenario with_asked_plan(Scenario scenario, std::size_t at_once) {
   return with_best_plan(std::move(scenario), {.top = 1, .at_once = at_once}, "/job/plan");
 }
 
-/// Steps that are played with the scenario's noise, from which those of the job are taken. A step time that was measured keeps its length.
+/// Steps that are simulated with the scenario's noise, from which those of the job are taken. A step time that was measured keeps its length.
 std::vector<double> noisy_steps(const Scenario& scenario, const JobOptions& job) {
-  constexpr std::size_t played_steps = 200;
+  constexpr std::size_t simulated_steps = 200;
   const JsonValue* block = scenario.resolved.find("noise");
   if (block == nullptr || block->is_null()) return {};
   const NoiseBlock noise = noise_block_of(scenario);
   if (noise.is_none()) return {};
-  const StepSeries series = play_steps(
-      scenario, noise, {.steps = played_steps, .seed = job.seed, .at_once = job.at_once});
+  const StepSeries series = simulate_steps(
+      scenario, noise, {.steps = simulated_steps, .seed = job.seed, .at_once = job.at_once});
   std::vector<double> factors;
   for (const Seconds time : series.times) factors.push_back(time / series.without_noise);
   return factors;

@@ -10,7 +10,7 @@
 
 namespace windtunnel {
 
-/// Inputs of a worker beside the sweep.
+/// Inputs of a worker besides the sweep.
 struct WorkerTask {
   std::filesystem::path directory;
   ChildLimits limits;

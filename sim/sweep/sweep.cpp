@@ -231,7 +231,7 @@ std::vector<std::string> Sweep::asked_figures() const {
   if (choices_.objective == Objective::cost_per_token ||
       choices_.objective == Objective::energy_per_token || choices_.objective == Objective::days)
     figures.emplace_back(name_of(choices_.objective));
-  // Days against money, where points are compared as ways to do a job.
+  // Days against money, where points are compared as alternatives for a job.
   const bool compares_jobs = figures.size() > (points_.baseline() ? 1 : 0);
   if (!compares_jobs || find_at(base_, "/job/price") == nullptr) return figures;
   if (choices_.objective != Objective::days) figures.emplace_back("days");

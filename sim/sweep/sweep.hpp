@@ -42,7 +42,7 @@ class Sweep {
 
   /// The scenario of one point, as `run --set` with the same values would read it. Throws InputError.
   Scenario scenario(std::size_t point) const;
-  /// The same to be played as a job: where the `job` block wants the best plan, the point's own need not be legal. Throws InputError.
+  /// The same, to be simulated as a job: where the `job` block wants the best plan, the point's own need not be legal. Throws InputError.
   Scenario job_scenario(std::size_t point) const;
   /// With the plan that the sweep wants it to be simulated with.
   Scenario planned(Scenario scenario) const;

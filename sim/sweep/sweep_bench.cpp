@@ -1,4 +1,4 @@
-// Candidates per minute on one core: reading, building, simulating and writing, start-up included, beside the heap
+// Candidates per minute on one core: reading, building, simulating and writing, start-up included, compared with the heap
 // engine in one process without contention, which is the speed limit. Times are CPU times of all processes together.
 //
 //   windtunnel_sweep_bench --benchmark_repetitions=5 --benchmark_report_aggregates_only=true
@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "core/testing.hpp"
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "simulate/built_scenario.hpp"
 #include "sweep/pool.hpp"
 #include "sweep/results.hpp"
@@ -75,7 +75,7 @@ void heap(benchmark::State& state) {
     for (std::size_t point = 0; point < sweep.points().size(); ++point) {
       const BuiltPrograms built = build(sweep.scenario(point)).programs;
       const auto engine = make_heap_engine(built.network);
-      benchmark::DoNotOptimize(play(built.programs, *engine, nullptr).end);
+      benchmark::DoNotOptimize(simulate_programs(built.programs, *engine, nullptr).end);
     }
     tell(state, cpu_seconds() - start, sweep.points().size());
   }

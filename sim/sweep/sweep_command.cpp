@@ -216,7 +216,7 @@ class SweepRun {
         note(count_text(before.by_point.size(), "point") + " " + is_or_are(before.by_point.size()) +
              " done already, " + std::to_string(task.points.size()) + " to do");
     }
-    if (!task.points.empty() && play(std::move(task)) == PoolEnd::interrupted) return interrupted();
+    if (!task.points.empty() && work(std::move(task)) == PoolEnd::interrupted) return interrupted();
     const PartRows rows = merge_results(request_.directory, sweep_);
     print(request_, sweep_, rows, out_, messages_);
     write_page(rows);
@@ -231,7 +231,7 @@ class SweepRun {
     note("wrote " + request_.report.string());
   }
 
-  PoolEnd play(PoolTask task) {
+  PoolEnd work(PoolTask task) {
     task.directory = request_.directory;
     task.limits = limits_;
     task.jobs = request_.jobs == 0 ? default_at_once() : request_.jobs;

@@ -26,7 +26,7 @@ struct Shard {
   bool holds(std::size_t point) const { return point % count == index; }
 };
 
-/// "i/n" with i from 0 to n-1, or from 1 to n: n/n is 0/n, so both ways of counting give every point once. Nothing when it is neither.
+/// "i/n" with i from 0 to n-1, or from 1 to n: n/n is 0/n, so counting from 0 or from 1 gives every point once. Nothing when it is neither.
 std::optional<Shard> parse_shard(const std::string& text);
 
 /// The shard that the environment assigns, first found first: a task of a Slurm array (and in it, of an srun step), Open MPI, PMI, an srun

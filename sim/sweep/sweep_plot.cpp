@@ -263,7 +263,7 @@ struct Panel {
   MarkText text;
   enum class Kind {
     plain,
-    with_ideal,   ///< beside each line the throughput of its smallest cluster, scaled up
+    with_ideal,   ///< next to each line the throughput of its smallest cluster, scaled up
     of_one_size,  ///< left out where lines run over cluster sizes
   } kind = Kind::plain;
 };

@@ -21,7 +21,7 @@ struct PlotPoint {
   bool fits() const { return windtunnel::fits(row->content); }
 };
 
-/// Points with the same values of everything that is swept beside the axis, in the order of x. Only these are joined by a line.
+/// Points with the same values of everything that is swept besides the axis, in the order of x. Only these are joined by a line.
 struct PlotSeries {
   std::string name;  ///< "micro_batch 4, recompute full"; empty where nothing else differs
   std::vector<PlotPoint> points;
@@ -42,7 +42,7 @@ struct PlotData {
   std::string x_text(double x) const;
 };
 
-/// More would not be told apart. Of more, those with the fastest points are drawn.
+/// More could not be distinguished. Of more, those with the fastest points are drawn.
 inline constexpr std::size_t most_series = 8;
 
 /// At each x the point that fits with the most tokens a second; one that does not fit where none does. In the order of x.

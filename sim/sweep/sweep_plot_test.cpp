@@ -43,7 +43,7 @@ TEST_CASE(
   CHECK(data->series[0].name.empty());
 }
 
-TEST_CASE("values that differ tell series apart, and a batch that grows with the size does not") {
+TEST_CASE("values that differ distinguish series, and a batch that grows with the size does not") {
   const auto data = plot_data(
       rows_of(
           {{8, 1, R"("/nodes": 1, "/training/global_batch": 8, "/training/micro_batch": 1)"},

@@ -67,7 +67,7 @@ TEST_CASE("a point whose plan is searched needs no legal plan of its own") {
   CHECK_THROWS_AS(fixture.sweep(matrix + "}").scenario(0), InputError);
   const Scenario read = fixture.sweep(matrix + R"(, "plan": "best"})").scenario(0);
   CHECK(read.plan.parallel.pipeline != 16);
-  // What is no matter of the plan is still wrong.
+  // Problems that do not concern the plan are still reported.
   CHECK_THROWS_AS(
       fixture.sweep(R"({"matrix": {"/model/layers": ["many"]}, "plan": "best"})").scenario(0),
       InputError);
@@ -182,7 +182,7 @@ TEST_CASE("a row of many microbatches says to the last digit what run of that po
   CHECK(figures_of(row->content) == figures_of(report));
   CHECK(std::get<std::int64_t>(row->content.find("memory_max_bytes")->content) ==
         std::llround(alone.memory.max_total / Bytes{1}));
-  // The steady state of the 32,768 / data microbatches was played once and repeated, and comes out as if played one by one.
+  // The steady state of the 32,768 / data microbatches was simulated once and repeated, and comes out as if simulated one by one.
   REQUIRE(report.find("engine")->find("played_microbatches") != nullptr);
   CHECK(std::get<std::int64_t>(report.find("engine")->find("played_microbatches")->content) < 1000);
   SimulateOptions whole;

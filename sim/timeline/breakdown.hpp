@@ -5,7 +5,7 @@
 
 #include "core/enum_array.hpp"
 #include "core/enum_names.hpp"
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 
 namespace windtunnel {
 
@@ -53,12 +53,12 @@ struct Breakdown {
   Seconds total() const;
 };
 
-/// Adds up the breakdown of every device while a program is played.
+/// Adds up the breakdown of every device while a program is simulated.
 ///
 /// A device's time is that of its compute stream; should another stream end later, what that one
 /// did from then on counts. (The programs of sim/schedule end with the compute stream; a schedule
 /// file need not.)
-class BreakdownListener final : public PlayListener {
+class BreakdownListener final : public SimulationListener {
  public:
   explicit BreakdownListener(std::size_t num_devices) : devices_(num_devices) {}
   void on_compute(DeviceId, Stream, const Op&, const Work&, Seconds begin, Seconds end) override;

@@ -92,7 +92,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("other streams do not count beside the compute stream") {
+TEST_CASE("other streams do not count while the compute stream is busy") {
   BreakdownListener listener(1);
   listener.on_compute(device, Stream::codec, op_of(Phase::encode), work_of(0_s, 0_s, 1_s, 0_s, 0_s),
                       0_s, 1_s);
@@ -112,7 +112,7 @@ TEST_CASE("what other streams do after the compute stream's end counts until the
   // entered at 2, begun at 4, ended at 7: [3, 4) waiting for peers, [4, 7) data_comm
   listener.on_wait(device, Stream::data, op_of(Phase::gradient_reduce),
                    waiting(2_s, 4_s, 7_s, Phase::gradient_reduce));
-  // beside it
+  // meanwhile
   listener.on_compute(device, Stream::codec, op_of(Phase::encode), work_of(0_s, 0_s, 1_s, 0_s, 0_s),
                       6.5_s, 7.5_s);
   // nothing in [7.5, 8), then an op of 1 s

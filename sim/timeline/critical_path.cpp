@@ -16,7 +16,7 @@ namespace {
 using ActivityId = std::uint32_t;
 constexpr ActivityId none = std::numeric_limits<ActivityId>::max();
 
-/// The activities of each stream, channel, or collective and microbatch, in the order in which they were played, which is that of the timeline.
+/// The activities of each stream, channel, or collective and microbatch, in the order in which they were simulated, which is that of the timeline.
 class Queues {
  public:
   explicit Queues(std::size_t size) : ids_(size), taken_(size) {}

@@ -25,7 +25,7 @@ Run run_of(const PipelineShape& shape, Seconds forward, Seconds backward, Second
   const Network network = testing::give_own_links(run.set, 1_GB / hop, Seconds{0});
   TimelineListener listener;
   const auto engine = make_heap_engine(network);
-  play(run.set, *engine, &listener);
+  simulate_programs(run.set, *engine, &listener);
   run.timeline = listener.timeline();
   run.path = find_critical_path(run.set, run.timeline);
   return run;
@@ -99,7 +99,7 @@ TEST_CASE("events of another stream and collectives are followed to what they wa
   const Network network;
   TimelineListener listener;
   const auto engine = make_heap_engine(network);
-  play(set, *engine, &listener);
+  simulate_programs(set, *engine, &listener);
   const CriticalPath path = find_critical_path(set, listener.timeline());
   REQUIRE(path.steps.size() == 2);
   CHECK(path.steps[0].end == 3_s);
@@ -110,7 +110,8 @@ TEST_CASE("events of another stream and collectives are followed to what they wa
   CHECK(path.compute_slack[1] == 0_s);
 }
 
-TEST_CASE("a collective that is entered from two streams takes on each as long as it was played") {
+TEST_CASE(
+    "a collective that is entered from two streams takes on each as long as the collective took") {
   // Microbatch 0 from another stream, 0 to 1 s; microbatch 1 after 3 s of computing, slower: 3 to 5 s.
   ProgramSet set;
   StageProgram program;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 #include "platform/network.hpp"
 #include "timeline/breakdown.hpp"
 
@@ -29,7 +29,7 @@ struct SteadyShape {
   int lag = 1;  ///< a pass depends on passes of at most so many microbatches before
 };
 
-/// Watches a program being played for a steady state.
+/// Detects a steady state while a program is simulated.
 ///
 /// Why what it finds is exact: in the middle of the iteration the order of passes is the same `step` microbatches later, and an op starts
 /// when ops of its own and of the last `lag` microbatches have ended, so the times of `lag` consecutive microbatches determine those
@@ -45,7 +45,7 @@ struct SteadyShape {
 /// microbatches, and like ones drift apart.
 ///
 /// `breakdowns` listens too, and is told of everything first.
-class SteadyStateListener final : public PlayListener {
+class SteadyStateListener final : public SimulationListener {
  public:
   SteadyStateListener(const ProgramSet& programs, const Network& network,
                       const BreakdownListener& breakdowns, SteadyShape shape);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 
 namespace windtunnel {
 
@@ -47,8 +47,8 @@ struct Timeline {
   Seconds end{};
 };
 
-/// Records the timeline while a program is played.
-class TimelineListener final : public PlayListener {
+/// Records the timeline while a program is simulated.
+class TimelineListener final : public SimulationListener {
  public:
   void on_compute(DeviceId, Stream, const Op&, const Work&, Seconds begin, Seconds end) override;
   void on_wait(DeviceId, Stream, const Op&, const Waiting&) override;
@@ -62,9 +62,9 @@ class TimelineListener final : public PlayListener {
 };
 
 /// Passes every call on to two listeners.
-class ListenerPair final : public PlayListener {
+class ListenerPair final : public SimulationListener {
  public:
-  ListenerPair(PlayListener& first, PlayListener& second) : first_(&first), second_(&second) {}
+  ListenerPair(SimulationListener& a, SimulationListener& b) : first_(&a), second_(&b) {}
   void on_compute(DeviceId, Stream, const Op&, const Work&, Seconds begin, Seconds end) override;
   void on_wait(DeviceId, Stream, const Op&, const Waiting&) override;
   void on_message(ChannelId, const Op& send, Bytes, Seconds posted, Seconds begin,
@@ -73,8 +73,8 @@ class ListenerPair final : public PlayListener {
   void on_device_end(DeviceId, Seconds end) override;
 
  private:
-  PlayListener* first_;
-  PlayListener* second_;
+  SimulationListener* first_;
+  SimulationListener* second_;
 };
 
 }  // namespace windtunnel

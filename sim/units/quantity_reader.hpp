@@ -12,7 +12,7 @@ namespace windtunnel {
 
 /// Text with a unit to an amount: "200 Gbps" (bits), "25 GB/s", "900 GBps" (bytes), "1.5 us", "80
 /// GB" (10^9), "80 GiB" (2^30), "312 TFLOPS", "312 TFLOP/s". The space is optional; b and B are
-/// told apart; "200 gbps" is refused with both readings. Letters in the wrong case are accepted
+/// distinguished; "200 gbps" is refused with both readings. Letters in the wrong case are accepted
 /// only where one reading is left ("312 tflops"). Negative and infinite amounts are refused. On
 /// failure the result is empty, `problem` says why and `suggestion` what to write: `range`, where the
 /// amount is beyond the numbers of this machine.

@@ -34,7 +34,7 @@ JsonValue json(const std::string& text) {
   return value;
 }
 
-TEST_CASE("rates in bits and bytes are told apart") {
+TEST_CASE("rates in bits and bytes are distinguished") {
   CHECK(parsed<BytesPerSecond>("200 Gbps") == 25_GBps);
   CHECK(parsed<BytesPerSecond>("200 GBps") == 200_GBps);
   for (const char* text :

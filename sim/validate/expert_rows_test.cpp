@@ -13,7 +13,7 @@
 namespace windtunnel {
 namespace {
 
-/// The rows that constants of stacks and platforms may be fitted on, beside kernels and exchanges measured alone. Nothing was fitted on the others.
+/// The rows that constants of stacks and platforms may be fitted on, in addition to kernels and exchanges measured alone. Nothing was fitted on the others.
 bool may_be_fitted_on(const std::string& id) { return id.starts_with("Qwen3_30B_a3B"); }
 
 const Library& shipped() {

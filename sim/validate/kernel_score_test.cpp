@@ -109,7 +109,7 @@ TEST_CASE("layers timed alone on a T4 take longer than the rate fitted on whole 
   CHECK(error->bias < 0);
 }
 
-// What tools/leave_one_set_out.json puts in place of the constants fitted on iterations of T4 and V100.
+// The values that tools/leave_one_set_out.json puts in place of the constants fitted on iterations of T4 and V100.
 TEST_CASE("kernels measured alone give the rates of T4 and V100 that were never fitted") {
   // Half of the layers take longer than the stack predicts them with 80 GB/s, and half do not.
   const TemporaryFolder root;

@@ -74,7 +74,7 @@ PointPrediction predict_collective(const CollectiveRun& run, const JsonValue& sc
                                    const ReadOptions& reading) {
   const Platform machine = read_platform(scenario, folder, library, reading);
   PointPrediction prediction;
-  prediction.time = play_collective(run, machine).time;
+  prediction.time = simulate_collective(run, machine).time;
   prediction.ideal_work = Flops{bus_bandwidth(run, Seconds{1}).value()};
   prediction.fitted = fitted_numbers(machine.sources, "platform");
   return prediction;

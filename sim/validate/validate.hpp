@@ -59,7 +59,7 @@ enum class MemoryKind {
   nvidia_smi,  ///< what nvidia-smi shows of the fullest GPU
 };
 
-/// Measured memory beside predicted memory: means over the ranks of a class, or the fullest GPU.
+/// Measured memory next to predicted memory: means over the ranks of a class, or the fullest GPU.
 struct MemoryComparison {
   std::string id;
   MemoryKind kind = MemoryKind::allocated;
@@ -72,7 +72,7 @@ struct MemoryComparison {
 /// The class of a stage of `stages`: ranks of one class hold nearly the same.
 const char* rank_class(int stage, int stages);
 
-/// Every memory figure of the point beside its prediction. Ranks are averaged by class, over those
+/// Every memory figure of the point next to its prediction. Ranks are averaged by class, over those
 /// ranks that were read. Ranks the plan does not have are left out.
 std::vector<MemoryComparison> compare_memory(const MeasurementPoint& point,
                                              const PointPrediction& predicted);
@@ -137,7 +137,7 @@ struct ValidatedSet {
 /// The comparisons of all sets of iterations, in their order.
 std::vector<ScoredRow> iterations_of(const std::vector<ValidatedSet>& sets);
 
-/// Their rows with what each is judged by beside another.
+/// Their rows with what each is judged by compared with another.
 std::vector<MeasuredRun> measured_runs(const std::vector<ValidatedSet>& sets);
 
 /// Prediction of points, and options for it.

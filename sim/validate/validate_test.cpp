@@ -146,7 +146,7 @@ TEST_CASE("a set of which nothing is scored has no scores and says so") {
   CHECK(validation_text(validated).find("nothing could be scored") != std::string::npos);
 }
 
-TEST_CASE("the table shows measured beside predicted and marks what is far off") {
+TEST_CASE("the table shows measured next to predicted and marks what is far off") {
   const std::string text = validation_text(validated_mixed_set());
   CHECK(text.find("mixed: 2 of 5 points scored\n") == 0);
   CHECK(text.find("  good    10.00 s    10.50 s   +5.0 %\n") != std::string::npos);
@@ -237,7 +237,7 @@ TEST_CASE("a first-step reading meets the first step's maxima") {
   CHECK(first[1].predicted == 10_MiB);
 }
 
-TEST_CASE("a maximum over all ranks meets the fullest stage, unless ranks are told apart") {
+TEST_CASE("a maximum over all ranks meets the fullest stage, unless ranks are distinguished") {
   MeasurementPoint point;
   point.memory.most_reserved = 25_MiB;
   const auto compared = compare_memory(point, four_stages());

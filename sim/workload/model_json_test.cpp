@@ -84,7 +84,7 @@ TEST_CASE("a misspelt key is one problem, and nothing follows from it") {
 }
 
 TEST_CASE(
-    "what is wrong beside sizes that do not divide is told with them, and one size is blamed "
+    "what is wrong next to sizes that do not divide is told with them, and one size is blamed "
     "once") {
   CHECK(problems_of("{'layers':2.5,'hidden':100,'heads':12,'kv_heads':5,'sequence':8,'vocab':9}") ==
         Messages{"layers is 2.5, which is not a whole number at /model/layers",

@@ -710,7 +710,7 @@ Bytes nonlinear_traffic(const Transformer& model, const LayerShape& shape, doubl
 
 /// Traffic of the experts' nonlinearity per value that it writes, of two that it reads, counted from what each kernel reads and
 /// writes. Clamped apart: each half clamped (4 each) and put together (8), backward the mask (6 each) and the halves' gradients put
-/// together (8), beside the fused kernel. By operation: gate and up values are put side by side (8), multiplied (6) and weighed (4);
+/// together (8), in addition to the fused kernel. By operation: gate and up values are put side by side (8), multiplied (6) and weighed (4);
 /// backward put side by side (8), weighed (4), multiplied once more (6) for the weights' gradients (4), the gradients (10), put back (8).
 constexpr double clamp_forward = 16, clamp_backward = 20, by_operation_forward = 18,
                  by_operation_backward = 40;

@@ -133,11 +133,10 @@ struct Transformer {
     int experts = 0;  ///< E, in a layer
     int top_k = 1;    ///< that a token goes to
     int ffn_hidden = 0;
-    int shared_ffn_hidden =
-        0;                 ///< of what every token takes beside them, all shared experts together
-    int dense_layers = 0;  ///< the first so many layers have the one network of `ffn_hidden`
-    int every = 1;         ///< of the others, one in so many has experts
-    int node_limit = 0;    ///< nodes that a token's experts may be on; 0: any number
+    int shared_ffn_hidden = 0;  ///< of all shared experts together, which every token takes
+    int dense_layers = 0;       ///< the first so many layers have the one network of `ffn_hidden`
+    int every = 1;              ///< of the others, one in so many has experts
+    int node_limit = 0;         ///< nodes that a token's experts may be on; 0: any number
     double capacity = 0;  ///< times its even share of tokens that an expert takes; 0: all that come
     bool bias = false;    ///< on the products of experts, shared ones included
     bool router_bias = false;  ///< on the router's product
@@ -158,7 +157,7 @@ struct Transformer {
 
   /// Depths of multi-token prediction: each embeds the tokens once more, projects norms of that and of the depth before to one hidden
   /// state, and has a layer like the model's last, a norm, and the shared head with a loss of its own (DeepSeek-V3, arXiv:2412.19437,
-  /// section 2.2; megatron/core/transformer/multi_token_prediction.py). All stand with the head, beside `layers`.
+  /// section 2.2; megatron/core/transformer/multi_token_prediction.py). All are counted with the head, in addition to `layers`.
   int mtp_layers = 0;
 
   /// True if layer `layer`, counted from 0, has experts.

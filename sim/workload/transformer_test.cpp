@@ -195,7 +195,7 @@ TEST_CASE("a window leaves the pairs out that are too far apart") {
   Transformer m = model("llama", 2, 64, 4, 8, 100);
   CHECK(m.seen_share(0, 2) == 1);
   m.window = Transformer::Window{2, 1};
-  // Of 8 tokens each sees itself and the one before, as a share of area: 2 * 8 - 2 * 2 / 2 = 14 of 8 * 8 / 2 = 32.
+  // Each of 8 tokens sees itself and the one before, as a share of area: 2 * 8 - 2 * 2 / 2 = 14 of 8 * 8 / 2 = 32.
   CHECK(m.seen_share(0, 2) == 14.0 / 32);
   m.window->every = 2;
   CHECK(m.seen_share(0, 2) == (1 + 14.0 / 32) / 2);
@@ -353,7 +353,7 @@ TEST_CASE("operands of quantised products carry their share of the block scales"
   CHECK(operand_size(Precision::fp8) == Bytes{1});
   CHECK(operand_size(Precision::mxfp8) == Bytes{1 + 1.0 / 32});
   CHECK(operand_size(Precision::nvfp4) == Bytes{0.5 + 1.0 / 16});
-  // What is kept and sent between layers is bf16 all the same.
+  // Values kept and sent between layers are bf16 all the same.
   CHECK(element_size(Precision::fp8) == Bytes{2});
   CHECK(base_precision(Precision::nvfp4) == Precision::bf16);
   CHECK(base_precision(Precision::fp16) == Precision::fp16);

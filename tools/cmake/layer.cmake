@@ -31,7 +31,7 @@ if(WINDTUNNEL_SANITIZE)
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
 if(WINDTUNNEL_SANITIZE_THREADS)
-  # GCC warns that it does not follow fences, which headers of SimGrid have; SimGrid plays in one thread.
+  # GCC warns that it does not follow fences, which headers of SimGrid have; SimGrid runs in one thread.
   target_compile_options(windtunnel_build_options INTERFACE -fsanitize=thread -Wno-tsan)
   target_link_options(windtunnel_build_options INTERFACE -fsanitize=thread)
   target_compile_definitions(windtunnel_build_options INTERFACE WINDTUNNEL_SANITIZED)

@@ -71,7 +71,7 @@ class DocumentDraw:
         return stages
 
     def parallel(self, f):
-        block = {way: f[way] for way in ("tensor", "context", "pipeline") if f[way] > 1 or self.rng.random() < 0.5}
+        block = {axis: f[axis] for axis in ("tensor", "context", "pipeline") if f[axis] > 1 or self.rng.random() < 0.5}
         derived = not self.part_of_a_node(f) if f["/nodes"] else f["data"] == 1  # what the nodes leave; without nodes 1
         if not derived or self.rng.random() < 0.7:
             block["data"] = f["data"]
@@ -131,7 +131,7 @@ class DocumentDraw:
         return self.schema.properties(self.schema.keys["/compression/" + traffic])
 
     def search(self, f):
-        lists = {way: sorted({1, f[way]}) for way in ("tensor", "pipeline", "context", "data")}
+        lists = {axis: sorted({1, f[axis]}) for axis in ("tensor", "pipeline", "context", "data")}
         if f["/parallel/expert"]:
             lists |= {"expert": sorted({1, f["/parallel/expert"]}), "expert_tensor": [1, 2]}
         lists |= {"micro_batch": [1, 2], "virtual_pipeline": [1, 2], "zero_stage": [0, 1, 2, 3], "sequence_parallel": [False, True],

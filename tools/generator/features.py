@@ -1,12 +1,12 @@
 """Draws what a scenario is made of, one value for each feature, and makes the values agree: the drawn plan fills the nodes, its groups are
-cut evenly, its schedule can be played. What the schema lists, it lists for us: a new schedule or codec is drawn from the day it has a name."""
+cut evenly, its schedule can be simulated. What the schema lists, it lists for us: a new schedule or codec is drawn from the day it has a name."""
 import functools
 import itertools
 import json
 import marshal
 import math
 
-WAYS = {"tensor": (1, 2, 4, 8, 16), "context": (1, 1, 1, 2, 4), "pipeline": (1, 2, 3, 4, 6, 8), "data": (1, 2, 3, 4, 8)}
+DEGREES = {"tensor": (1, 2, 4, 8, 16), "context": (1, 1, 1, 2, 4), "pipeline": (1, 2, 3, 4, 6, 8), "data": (1, 2, 3, 4, 8)}
 MOST_GPUS = (16, 32, 48)  # of a scenario, drawn: mistakes live in combinations, not in sizes
 MOST_GPUS_TO_SEARCH = 8  # which takes tens of times as long as a simulation
 # Features that are keys of the schema, with their values there; None: the key is left out.
@@ -105,7 +105,7 @@ class FeatureDraw:
             "/parallel/edge_layers": [None, None, None, "embedding", "both"],
             "neighbours": [None, None, None, "a second job", "leaf0 up", "node0 up", "node1 nic0 down"],
             "noise": [None, "jitter", "slow", "all"], "job": [None, None, "short", "long", "elastic"],
-            **{way: sizes for way, sizes in WAYS.items()},
+            **{axis: sizes for axis, sizes in DEGREES.items()},
             "/parallel/zero_stage": [None, 0, 1, 2, 3], "/parallel/zero_prefetch": [None, 0, 1, 3],
             "/parallel/zero_group": [None, 0, 2],
             "/parallel/virtual_pipeline": [None, 1, 2, 3], "microbatches": [1, 2, 3, 4, 1, 2, 3, 4, 6, 8, 12, 16],
@@ -137,8 +137,8 @@ class FeatureDraw:
         gpus = [node["gpus"] for node in self.library.nodes(platform)]
         found = []
         filled = {sum(gpus[:n]): n for n in range(1, len(gpus) + 1)}
-        tensors = [tensor for tensor in WAYS["tensor"] if most_tensor % tensor == 0]
-        for tensor, context, pipeline, data in itertools.product(tensors, sorted(set(WAYS["context"])), WAYS["pipeline"], WAYS["data"]):
+        tensors = [tensor for tensor in DEGREES["tensor"] if most_tensor % tensor == 0]
+        for tensor, context, pipeline, data in itertools.product(tensors, sorted(set(DEGREES["context"])), DEGREES["pipeline"], DEGREES["data"]):
             ranks = tensor * context * pipeline * data
             nodes = 1 if ranks < gpus[0] else filled.get(ranks)
             if nodes and ranks <= max(MOST_GPUS) and self.is_even(tensor, pipeline, data * context, order, gpus):
@@ -151,9 +151,9 @@ class FeatureDraw:
         sizes = {"tensor": tensor, "pipeline": pipeline, "data": data}
         node_of = [node for node, count in enumerate(gpus) for _ in range(count)]
         strides, stride = {}, 1
-        for way in (order or "tensor-data-pipeline").split("-"):
-            strides[way] = stride
-            stride *= sizes[way]
+        for axis in (order or "tensor-data-pipeline").split("-"):
+            strides[axis] = stride
+            stride *= sizes[axis]
         shape = None
         for first in (stage * strides["pipeline"] + replica * strides["data"] for stage in range(pipeline) for replica in range(data)):
             nodes = [node_of[first + i * strides["tensor"]] for i in range(tensor)]
@@ -166,7 +166,7 @@ class FeatureDraw:
     def fit_split(self, drawn):
         """The split that shares most with the drawn one."""
         heads = self.library.files["model"][drawn["model"]]["heads"]
-        most_tensor = math.gcd(heads, max(WAYS["tensor"]))
+        most_tensor = math.gcd(heads, max(DEGREES["tensor"]))
         splits = self.splits(drawn["platform"], most_tensor, drawn["/parallel/rank_order"])
         most = self.rng.choice(MOST_GPUS)
         splits = [split for split in splits if math.prod(split[:4]) <= most] or splits
@@ -195,7 +195,7 @@ class FeatureDraw:
         if drawn["/parallel/zero_stage"] != 3:
             drawn["/parallel/zero_prefetch"] = None
         elif drawn["/parallel/overlap_gradient_reduce"] and drawn["pipeline"] == 1:
-            drawn["/parallel/overlap_gradient_reduce"] = None  # they are scattered beside the pass in any case
+            drawn["/parallel/overlap_gradient_reduce"] = None  # they are scattered during the pass in any case
         software = self.library.files["software"][drawn["software"].split("@")[0]]
         if drawn["/parallel/zero_prefetch"] and "host_gathers" in software:
             drawn["/parallel/zero_prefetch"] = 0

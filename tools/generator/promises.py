@@ -13,7 +13,7 @@ from job import jobs_by_degree
 LONGEST = 120  # seconds for one command; a scenario takes some tens of milliseconds, a searched placement seconds
 MOST_MEMORY = 4 << 30  # bytes of one process; a scenario takes some tens of megabytes
 ROUNDING = 1e-9
-OF_A_BYTE = 1e-3  # shards are no whole bytes; of terabytes a double keeps less, whence math.ulp() beside it
+OF_A_BYTE = 1e-3  # shards are no whole bytes; of terabytes a double keeps less, hence math.ulp() in addition
 MEMORY = ("--json", "--memory")
 SHAKEN, UNSTABLE = 1e-9, 1000  # a bandwidth that much off changes the time by no more than so many times as much, unless nothing keeps flows in step
 SAME_ENGINES = 1e-7  # SimGrid rounds what is left of a flow; 2e-8 was the most in 1,000,000 drawn programs

@@ -43,7 +43,7 @@ void complain(const std::string& text) {
   std::fprintf(stderr, "windtunnel-mpi: %s\n", text.c_str());
 }
 
-/// The program beside this one, or $WINDTUNNEL.
+/// The program next to this one, or $WINDTUNNEL.
 std::string simulator() {
   if (const char* given = std::getenv("WINDTUNNEL"); given != nullptr && *given != '\0')
     return given;

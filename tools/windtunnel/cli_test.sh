@@ -200,7 +200,7 @@ exits 2 import kineto config.json; says 'missing key "traceEvents"'
 exits 2 import kineto config.json -o x.json; says "where both -o and --base are given"
 exits 3 import kineto none.json; says "none.json"
 
-# What plays: one rule of sharing, the same times, and the report says which it was.
+# Which engine simulates: one rule of sharing, the same times, and the report says which it was.
 for engine in simgrid native heap; do
   exits 0 run $good --engine $engine --json --quiet; prints "\"name\": \"$engine\""
   grep iteration_time_s <stdout >time.$engine
@@ -209,7 +209,7 @@ is "the native engine comes to SimGrid's time" cmp time.simgrid time.native
 exits 2 run $good --engine fast; says "--engine"
 exits 2 check $good --engine native; says "--engine"
 
-# Traces of our own keep the rules of other tools, come back through import, and stand beside real ones in compare.
+# Traces of our own keep the rules of other tools, come back through import, and stand next to real ones in compare.
 mkdir ranks
 exits 0 run $good --trace own.json.gz --rank-traces ranks --json; says "traces into ranks"; cp stdout own.report.json
 exits 0 run $good --set /parallel/pipeline=1 --rank-traces flat --json --quiet; cp stdout flat.report.json
@@ -537,7 +537,7 @@ is "two runs say the same" cmp first second
 # Every byte of a result is printed in one document, without colours when it is no terminal.
 exits 0 run $good; is "no escape codes" bash -c '! grep -q $'"'"'\033'"'"' stdout'
 
-# Without WINDTUNNEL_DATA the library is found beside the program, or the message says what to do.
+# Without WINDTUNNEL_DATA the library is found next to the program, or the message says what to do.
 (unset WINDTUNNEL_DATA; "$program" list models >stdout 2>stderr); code=$?
 is "the library is found or its absence explained" test $code -eq 0 -o $code -eq 3
 

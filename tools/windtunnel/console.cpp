@@ -45,7 +45,7 @@ void write_message(std::string_view text) {
   note_message();
 }
 
-/// What std::cerr writes to: a line at a time. Failure is ignored: there is nobody left to tell.
+/// The buffer of std::cerr: a line at a time. Failure is ignored: there is nobody left to tell.
 class MessageStream final : public std::streambuf {
  protected:
   std::streamsize xsputn(const char* text, std::streamsize size) override {

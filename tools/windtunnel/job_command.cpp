@@ -21,13 +21,13 @@ JobOptions job_options(const CommandLine& line, ProgressLine& progress) {
   return {.draws = static_cast<std::size_t>(line.draws),
           .seed = line.seed,
           .at_once = at_once(line),
-          .on_draws = [&progress, draws = line.draws](std::size_t played) {
-            progress.show("job: " + std::to_string(played) + " of " + std::to_string(draws) +
+          .on_draws = [&progress, draws = line.draws](std::size_t done) {
+            progress.show("job: " + std::to_string(done) + " of " + std::to_string(draws) +
                           " draws simulated");
           }};
 }
 
-ExitCode play_sweep(const CommandLine& line, const std::filesystem::path& file) {
+ExitCode run_swept_job(const CommandLine& line, const std::filesystem::path& file) {
   const Library library = Library::find();
   const Sweep sweep(file, library, {line.overrides, line.seed}, plan_chooser("/sweep/plan"));
   ProgressLine progress(std::cerr, progress_style(line));
@@ -49,7 +49,7 @@ ExitCode job_command(const CommandLine& line) {
   const std::filesystem::path file = scenario_file_for(line.arguments.front(), library);
   const JsonValue merged = merged_scenario(file, library, {line.overrides});
   const JsonValue* sweep = merged.find("sweep");
-  if (sweep != nullptr && !sweep->is_null()) return play_sweep(line, file);
+  if (sweep != nullptr && !sweep->is_null()) return run_swept_job(line, file);
   ProgressLine progress(std::cerr, progress_style(line));
   const auto read = [&](const PointValues& values) {
     return read_scenario(

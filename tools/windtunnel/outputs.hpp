@@ -30,7 +30,7 @@ std::vector<std::filesystem::path> named_outputs(const CommandLine& line);
 std::string page_of(const Scenario& scenario, const Simulation& simulation,
                     const Explanation& explanation);
 
-/// What a person types to simulate the scenario with `changes`: `windtunnel run`, the file, and what was asked for. A placement that was
+/// The command line that simulates the scenario with `changes`: `windtunnel run`, the file, and what was asked for. A placement that was
 /// searched is part of it, so that the same is simulated without another search.
 std::string run_command_line(const CommandLine& line, const Scenario& scenario,
                              const Overrides& changes = {});

@@ -106,7 +106,7 @@ stands_alone three.html
 is "it says what has no timeline" grep -q 'baseline.json is known by its report alone' three.html
 is "break-evens are in it" grep -q 'id="break-even"' three.html
 
-# A trace beside a scenario.
+# A trace compared with a scenario.
 "$program" compare "$root/sim/importers/samples/trace-1-step.json.gz" gpt-8.3b-128xa100 --quiet --json --report timelines.html >timelines.json
 passes timelines.html
 stands_alone timelines.html

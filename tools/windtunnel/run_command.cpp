@@ -149,7 +149,7 @@ ExitCode run_steps(const CommandLine& line) {
   const Scenario scenario = read_placed_scenario_argument(line);
   const NoiseBlock noise = noise_block_of(scenario);
   const ExitCode exit = exit_of_steps(line, scenario);
-  const StepSeries series = play_steps(scenario, noise, step_options(line));
+  const StepSeries series = simulate_steps(scenario, noise, step_options(line));
   const document::Document steps = steps_document(series);
   write_outputs(line, {{line.csv, [&] { return steps_csv(series); }},
                        {line.report, [&] { return page_of(steps); }}});

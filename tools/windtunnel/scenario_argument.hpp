@@ -21,15 +21,15 @@ Scenario read_placed_scenario_argument(const CommandLine& line);
 
 /// Warns of faults and links of nodes that the job does not have.
 void warn_of_absent_nodes(const CommandLine& line, const Scenario& scenario);
-/// Says, where the scenario has noise, that this command plays iterations without it.
+/// Says, where the scenario has noise, that this command simulates iterations without it.
 void note_noise(const CommandLine& line, const Scenario& scenario);
 
-/// Says, where there are second jobs, that other plans than the file's meet what those send beside it.
+/// Says, where there are second jobs, that other plans than the file's meet what those send alongside the file's.
 void note_neighbours(const CommandLine& line, const Scenario& scenario);
 
 /// As many as --jobs says, or one a core.
 std::size_t at_once(const CommandLine& line);
-/// What the command line says of many steps.
+/// The command line's options for many steps.
 StepOptions step_options(const CommandLine& line);
 /// exit_negative, and a warning, where the plan of the steps does not fit in memory.
 ExitCode exit_of_steps(const CommandLine& line, const Scenario& scenario);

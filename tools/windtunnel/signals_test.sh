@@ -9,7 +9,7 @@ source "$here/checks.sh"
 if ! command -v python3 >/dev/null; then echo "no python3: left out"; exit 0; fi
 in_scratch "$@"
 
-# Work that nobody waits for: 500 stages of 30,000 microbatches are played for minutes.
+# Work that nobody waits for: 500 stages of 30,000 microbatches take minutes.
 python3 - <<'END'
 import json
 base = {"version": 1, "model": {"family": "gpt", "layers": 504, "hidden": 64, "heads": 1, "sequence": 64, "vocab": 64}, "platform": "boxes",

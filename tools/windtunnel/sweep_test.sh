@@ -215,7 +215,7 @@ spoil() {  # spoil NAME SED: a whole folder of results whose rows are changed
   cp -r whole "$1"
   sed -i "$2" "$1"/parts/*.jsonl
 }
-recovers() {  # recovers NAME LINE WHY: told by --status, mended by the next run
+recovers() {  # recovers NAME LINE WHY: reported by --status, fixed by the next run
   local place
   place="$(echo "$1"/parts/*.jsonl):$2: the row is left out: $3"
   exits 1 sweep sweep.json --out "$1" --status; says "warning: $place"; prints "1 left to do"

@@ -32,7 +32,7 @@ _libraries = {}
 
 
 def library_root():
-    """The folder of models/, platforms/, scenarios/ and validation/: $WINDTUNNEL_DATA, else around this module or installed beside it."""
+    """The folder of models/, platforms/, scenarios/ and validation/: $WINDTUNNEL_DATA, else around this module or installed next to it."""
     given = os.environ.get("WINDTUNNEL_DATA")
     if given:
         return Path(given)

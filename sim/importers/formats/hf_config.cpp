@@ -78,7 +78,7 @@ const Names hidden_names{"hidden_size", "n_embd", "n_embed"},
     chosen_names{"num_experts_per_tok", "experts_per_token"};
 
 /// The same size in other words: a default is none where the file says it in these.
-const Names* names_beside(const std::string& key) {
+const Names* synonyms_of(const std::string& key) {
   for (const Names* names :
        {&hidden_names, &layer_names, &head_names, &vocab_names, &sequence_names, &ffn_names,
         &head_size_names, &expert_names, &chosen_names})
@@ -155,7 +155,7 @@ class ConfigReader {
       : config_(config), part_(part), family_(family) {
     // The class's defaults for keys that are absent. A key that is null has no default: it switches something off.
     for (const JsonValue::Member& member : family_.defaults.object()) {
-      const Names* names = names_beside(member.key);
+      const Names* names = synonyms_of(member.key);
       const Names only{member.key.c_str()};
       if (std::ranges::any_of(names != nullptr ? *names : only,
                               [&](const char* name) { return find(name) != nullptr; }))
@@ -444,7 +444,7 @@ class ConfigReader {
       notes.push_back(family_.model_type + ": " + family_.left_out + " are left out");
     std::vector<std::string> of_class;
     for (const std::string& key : defaulted_)
-      if (own_sequence || names_beside(key) != &sequence_names)
+      if (own_sequence || synonyms_of(key) != &sequence_names)
         of_class.push_back(key + " " + text_for_message(*find(key.c_str())));
     if (!of_class.empty())
       notes.push_back("not in the file, so as the configuration's class has it: " +

@@ -267,7 +267,7 @@ JsonValue trace_json(const ReadTrace& read) {
                     {"steps", JsonValue(std::move(steps))}});
 }
 
-/// A name and what is said beside it: "128 files: ranks 0 to 127", and a line for each where they are few, or for the first.
+/// A name and what is said next to it: "128 files: ranks 0 to 127", and a line for each where they are few, or for the first.
 void head(document::Document& report, const std::vector<ReadTrace>& traces) {
   constexpr std::size_t few = 8;
   const auto file_name = [](const ReadTrace& read) {

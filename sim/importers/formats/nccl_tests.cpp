@@ -350,21 +350,21 @@ class NcclTextReader {
 
 /// One of "out_of_place" and "in_place"; nothing when it was not run.
 std::optional<NcclLine> read_way(ObjectReader& result, const char* key, double bytes) {
-  auto way = result.optional_child(key);
-  if (!way) return std::nullopt;
+  auto columns = result.optional_child(key);
+  if (!columns) return std::nullopt;
   NcclLine line;
   line.bytes = bytes;
-  line.origin = way->value().origin;
-  if (way->has("cpu_time") && !way->has("time")) {
-    way->problem("cpu_time",
-                 "cpu_time is the time until the call returns, not until the GPUs are done",
-                 "run nccl-tests without -C");
+  line.origin = columns->value().origin;
+  if (columns->has("cpu_time") && !columns->has("time")) {
+    columns->problem("cpu_time",
+                     "cpu_time is the time until the call returns, not until the GPUs are done",
+                     "run nccl-tests without -C");
     return line;
   }
-  line.time_us = way->required_number("time", 1e-6, largest_number);
-  line.algbw = way->required_number("alg_bw", 0, largest_number);
-  line.busbw = way->required_number("bus_bw", 0, largest_number);
-  line.wrong = way->optional_number("nwrong", 0, 0, largest_number);
+  line.time_us = columns->required_number("time", 1e-6, largest_number);
+  line.algbw = columns->required_number("alg_bw", 0, largest_number);
+  line.busbw = columns->required_number("bus_bw", 0, largest_number);
+  line.wrong = columns->optional_number("nwrong", 0, 0, largest_number);
   return line;
 }
 

@@ -282,7 +282,7 @@ ProbeFit fit_device(const NodeType& node, const Measurements& measurements) {
   return result;
 }
 
-/// A rate and what each call costs beside it:  t = overhead + bytes / rate.
+/// A rate and what each call costs besides it:  t = overhead + bytes / rate.
 struct StreamFit {
   BytesPerSecond rate{};
   std::string text;      ///< "3 sizes, 1.2 % error"

@@ -98,7 +98,7 @@ constexpr int most_links_of_a_gpu = 18;
 
 /// Reads the table that `nvidia-smi topo -m` prints, among whatever else was printed: GPUs and network cards of one node, and how they
 /// reach each other. Tabs or blanks separate cells; a legend of network cards ("NIC0: mlx5_0") gives them their names. Rows of GPUs
-/// must be there and agree with each other; rows of network cards may be missing. Tables of several nodes, told apart by a
+/// must be there and agree with each other; rows of network cards may be missing. Tables of several nodes, distinguished by a
 /// launcher's labels, must be the same.
 class TopoImport : PlatformImport {
  public:

@@ -19,25 +19,25 @@ std::pair<Operation, Operation> without_core(const Operation& attention, const O
 /// Two parts of the core: what is computed while keys and values arrive, and what waits for the last of them.
 void add_in_steps(std::vector<Operation>& result, const Operation& core, int degree) {
   const double last = 1.0 / degree;
-  Operation beside = core, behind = core;
-  beside.time = core.time * (1 - last);
-  beside.flops = core.flops * (1 - last);
-  behind.time = core.time - beside.time;
-  behind.flops = core.flops - beside.flops;
-  behind.launch = {};
-  result.push_back(beside);
-  result.push_back(behind);
+  Operation overlapped = core, exposed = core;
+  overlapped.time = core.time * (1 - last);
+  overlapped.flops = core.flops * (1 - last);
+  exposed.time = core.time - overlapped.time;
+  exposed.flops = core.flops - overlapped.flops;
+  exposed.launch = {};
+  result.push_back(overlapped);
+  result.push_back(exposed);
 }
 
-/// A ring of c ranks: c steps of attention, beside all but the last of which the next part's keys and values come in, and backward the
+/// A ring of c ranks: c steps of attention, during all but the last of which the next part's keys and values come in, and backward the
 /// gradients of those before go on. Forward: attn_forward_func_with_cp, backward: AttnFuncWithCPAndKVP2P.backward in
 /// transformer_engine/pytorch/attention.py, Transformer Engine 1.12, which cuts a sequence into 2 c parts and gives each rank one from
 /// either end, so that causal steps are alike.
 void attend_in_ring(std::vector<Operation>& result, const Operation& core, const PassContext& in,
                     bool backward) {
-  result.push_back(collective(Label::gather_keys, in.bytes.key_values, Overlap::beside_next));
+  result.push_back(collective(Label::gather_keys, in.bytes.key_values, Overlap::with_next));
   if (backward)
-    result.push_back(collective(Label::scatter_keys, in.bytes.key_values, Overlap::beside_next));
+    result.push_back(collective(Label::scatter_keys, in.bytes.key_values, Overlap::with_next));
   add_in_steps(result, core, in.plan->parallel.context);
 }
 
@@ -57,7 +57,7 @@ void cut_attention(std::vector<Operation>& layer, const PassContext& in, bool ba
       result.push_back(operation);
     } else if (ring) {
       auto [rest, core] = without_core(operation, backward ? in.core_backward : in.attention_core);
-      if (backward)  // what has come in and what comes next, beside the rank's own
+      if (backward)  // what has come in and what comes next, besides the rank's own
         rest.held.at(Kept::passing).whole +=
             in.bytes.key_values * (2.0 / in.plan->parallel.context);
       result.push_back(rest);
@@ -71,7 +71,7 @@ void cut_attention(std::vector<Operation>& layer, const PassContext& in, bool ba
 
 /// Context parallelism: the ranks of a group have a part of each sequence. Everything but attention's core works on a rank's own
 /// tokens (LayerShape::context); the core needs the keys and values of the others. A part recomputed on the way back fetches them again.
-/// Limit: the projection that follows the core is played before it, with the rest of the half.
+/// Limit: the projection that follows the core is simulated before it, with the rest of the half.
 void cut_sequences(ChunkOperations& chunk, const PassContext& in) {
   if (in.plan->parallel.context == 1) return;
   cut_attention(chunk.at(Direction::forward).layer, in, false);

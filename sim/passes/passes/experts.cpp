@@ -33,7 +33,7 @@ class ExchangeWriter {
   std::vector<Operation> write(const std::vector<Operation>& layer) {
     for (const Operation& operation : layer) {
       const bool hides = operation.label == Label::shared_experts && overlaps();
-      if (hides) dispatch(operation, Overlap::beside_next);
+      if (hides) dispatch(operation, Overlap::with_next);
       if (is_experts(operation) && !overlaps()) dispatch(operation, Overlap::none);
       if (!is_experts(operation)) {
         result_.push_back(operation);
@@ -70,8 +70,8 @@ class ExchangeWriter {
 /// Expert parallelism (GShard, arXiv:2006.16668, section 3.2; Megatron-Core, arXiv:2504.14960): the experts of a layer are shared out,
 /// and tokens go to them and come back, forward, and so do the gradients, backward. Where a layer's experts are cut as well, their
 /// inputs are gathered among the ranks that cut them, and what these give is scattered.
-///  - What every token takes runs beside the dispatch where the stack overlaps the two (SoftwareProfile::Experts::overlap_shared).
-///    Limit: Megatron-Core runs its second product beside the combine; here all of it is beside the dispatch.
+///  - What every token takes overlaps with the dispatch where the stack overlaps the two (SoftwareProfile::Experts::overlap_shared).
+///    Limit: Megatron-Core runs its second product during the combine; here all of it runs during the dispatch.
 void split_over_experts(ChunkOperations& chunk, const PassContext& in) {
   const Parallel& parallel = in.plan->parallel;
   if (in.chunk.expert_layers == 0 || expert_group_size(parallel) == 1) return;

@@ -25,7 +25,7 @@ double gathered_share(const PassContext& in) {
              : 1;
 }
 
-/// `products`: what it runs beside, piece by piece.
+/// `products`: what it overlaps with, piece by piece.
 Operation half_of(const Operation& all_reduce, Label label, double gathered = 1,
                   Seconds products = {}) {
   Operation half = all_reduce;
@@ -59,7 +59,7 @@ std::vector<Operation> with_halves(const std::vector<Operation>& operations, dou
 }
 
 /// The same of a backward layer, and between the two the gather of what the half of the layer began with, which was kept in shares. Where
-/// it hides it runs beside input gradients, as much as the tensor pass has beside a scatter: a quarter of the layer's products, which is
+/// it hides it overlaps with input gradients, as much as the tensor pass has during a scatter: a quarter of the layer's products, which is
 /// taken out of the kernels, out of each in proportion.
 std::vector<Operation> with_regathers(const std::vector<Operation>& layer, double gathered,
                                       bool hides) {
@@ -92,7 +92,7 @@ std::vector<Operation> with_regathers(const std::vector<Operation>& layer, doubl
     result.push_back(gather);
     result.push_back(gather);
     if (hides) {
-      result.back().overlap = Overlap::beside_next;
+      result.back().overlap = Overlap::with_next;
       result.push_back(kernel(Label::input_gradients, each * operation.share));
     }
     result.push_back(half_of(operation, Label::scatter_activation));
@@ -144,8 +144,8 @@ void split_edges(ChunkOperations& chunk, const PassContext& in) {
 }
 
 /// Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same bytes. Backward the gradient of a half's
-/// output is gathered, which nothing hides; then, where the stack keeps a half's input in shares, that input, beside an input gradient;
-/// and the gradient of the input is scattered beside a weight gradient (Korthikanti et al. 2022, 4.2.2;
+/// output is gathered, which nothing hides; then, where the stack keeps a half's input in shares, that input, during an input gradient;
+/// and the gradient of the input is scattered during a weight gradient (Korthikanti et al. 2022, 4.2.2;
 /// LinearWithGradAccumulationAndAsyncCommunication.backward in megatron/core/tensor_parallel/layers.py, Megatron-Core 0.12, and in
 /// megatron/mpu/layers.py at 2514892, October 2022).
 void split_sequence(ChunkOperations& chunk, const PassContext& in) {
@@ -154,9 +154,9 @@ void split_sequence(ChunkOperations& chunk, const PassContext& in) {
   const double gathered = gathered_share(in);
   const bool regathers = in.software->regathers_inputs,
              hides = in.software->overlap_backward_tensor_collectives;
-  const auto split = [&](Direction direction, bool again, bool beside) {
+  const auto split = [&](Direction direction, bool again, bool overlaps) {
     std::vector<Operation>& layer = chunk.at(direction).layer;
-    layer = again ? with_regathers(layer, gathered, beside) : with_halves(layer, gathered, in);
+    layer = again ? with_regathers(layer, gathered, overlaps) : with_halves(layer, gathered, in);
   };
   split(Direction::forward, false, false);
   split(Direction::backward, regathers, hides);

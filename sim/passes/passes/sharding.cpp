@@ -49,7 +49,7 @@ void run_sharded(PassOperations& pass, const PassContext& in) {
   pass.taken = in.taken_by_collectives;
 }
 
-/// `experts`: the parameters of a layer's experts, which are gathered beside those of the rest.
+/// `experts`: the parameters of a layer's experts, which are gathered with those of the rest.
 void gather_layers(PassOperations& pass, const PassContext& in, Overlap overlap, double experts) {
   const int tensors = tensors_of_layer(in);
   const std::vector<Operation> gathered =
@@ -143,9 +143,9 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
 /// forward pass, stay, and are scattered behind the backward one.
 /// Sources: Rajbhandari et al. 2020, arXiv:1910.02054, section 7.2. Gradients of each microbatch: DeepSpeed 0.16.5, partition_grads in
 /// runtime/zero/stage3.py, adds them to the shard; PyTorch 2.1, _post_backward_hook in torch/distributed/fsdp/_runtime_utils.py, does so
-/// outside of no_sync(), with which they are reduced beside and behind the last backward pass (Parallel::no_sync). Embedding and head: the
+/// outside of no_sync(), with which they are reduced during and after the last backward pass (Parallel::no_sync). Embedding and head: the
 /// root unit of PyTorch FSDP (Zhao et al., VLDB 2023, section 4.2).
-/// With `zero_prefetch` 0 nothing runs beside kernels. With `zero_group` the states are shared out in groups of neighbouring replicas,
+/// With `zero_prefetch` 0 nothing overlaps with kernels. With `zero_group` the states are shared out in groups of neighbouring replicas,
 /// and each shard of gradients is then all-reduced among the groups, on every microbatch: hybrid sharding, _reduce_grad in
 /// torch/distributed/fsdp/_runtime_utils.py, PyTorch 2.1 (Zhao et al., VLDB 2023, section 3.2.2).
 /// If the host drives the gathers (SoftwareProfile::host_gathers), nothing is prefetched, and recomputation gathers a third time:
@@ -157,7 +157,7 @@ void hold_gathered(ChunkOperations& chunk, const PassContext& in) {
 /// stages do by default, which then gather once an iteration, and add up whole gradients until the last microbatch: apply_fsdp in
 /// torchtitan/models/llama3/infra/parallelize.py, torchtitan at 820504e; backward_maybe_with_nosync in torch/distributed/pipelining/
 /// stage.py, PyTorch 2.8, which reduces behind the last backward pass.
-/// Limit: what the pass does beside its layers stands before them, so that no scatter hides behind the embedding.
+/// Limit: what the pass does besides its layers stands before them, so that no scatter hides behind the embedding.
 void shard_parameters(ChunkOperations& chunk, const PassContext& in) {
   share_states(chunk, in.plan->parallel);
   if (in.plan->parallel.zero_stage != 3) return;

@@ -39,7 +39,7 @@ std::vector<bool> reduced(const std::vector<Operation>& layer, const PassContext
   return result;
 }
 
-/// The layer with its all-reduces, each behind its kernel. Where they hide, each is beside a weight gradient that is taken out of the
+/// The layer with its all-reduces, each behind its kernel. Where they hide, each is overlapped with a weight gradient that is taken out of the
 /// kernels, out of each in proportion.
 std::vector<Operation> with_all_reduces(const std::vector<Operation>& layer, const PassContext& in,
                                         bool hides) {
@@ -60,7 +60,7 @@ std::vector<Operation> with_all_reduces(const std::vector<Operation>& layer, con
     Operation& rest = result.emplace_back(layer[i]);
     if (hides && is_cut_by_tensor(rest.label) && all > Seconds{0}) rest.time *= (all - taken) / all;
     if (!is_reduced[i]) continue;
-    result.push_back(all_reduce(in, hides ? Overlap::beside_next : Overlap::none, layer[i].share));
+    result.push_back(all_reduce(in, hides ? Overlap::with_next : Overlap::none, layer[i].share));
     if (hides) result.push_back(kernel(Label::weight_gradients, each * layer[i].share));
   }
   return result;
@@ -87,7 +87,7 @@ Operation gather_message() { return collective(Label::gather_message, Bytes{0});
 ///  - Where both halves of a layer read its input, one all-reduce a layer and direction does (Chowdhery et al. 2022, arXiv:2204.02311,
 ///    section 2; ParallelTransformerLayer.forward in megatron/model/transformer.py of GPT-NeoX). Limit: GPT-NeoX itself reduces the
 ///    input's gradients of either half on their own, since each ColumnParallelLinear copies its input by itself.
-///  - Stacks that overlap (SoftwareProfile::overlap_backward_tensor_collectives) run a weight gradient beside each backward
+///  - Stacks that overlap (SoftwareProfile::overlap_backward_tensor_collectives) run a weight gradient during each backward
 ///    all-reduce, a quarter of the layer's backward weight products (docs/model.md, model E):
 ///    ColumnParallelLinearWithAsyncAllreduce.backward in megatron/mpu/layers.py at 16c9044 (September 2021). A backward pass without
 ///    weight gradients, or with those of adapters alone, has nothing to hide them behind.

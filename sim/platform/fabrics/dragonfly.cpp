@@ -86,7 +86,7 @@ int group_between(const Shape& shape, int source, int target, const NodeNics& fr
 
 FabricPath path_of(const Shape& shape, Network& network, const NodeNics& from, const NodeNics& to) {
   PartRoute::Hops hops(PartRoute::num_stages);
-  const std::vector<MessagePart> parts = parts_of(from, to);
+  const std::vector<MessagePart> parts = message_parts(from, to);
   const int last = static_cast<int>(to.node.index()) / shape.p, target = last / shape.a;
   for (const MessagePart& part : parts) {
     PartRoute route(shape, from.node, hops);

@@ -129,7 +129,7 @@ class EdgeListPaths {
         nics_of_tray_(platform.node_types.front().nics / platform.node_types.front().trays) {}
 
   FabricPath operator()(Network& network, const NodeNics& from, const NodeNics& to) {
-    const std::vector<MessagePart> parts = parts_of(from, to);
+    const std::vector<MessagePart> parts = message_parts(from, to);
     std::vector<std::vector<Network::Hop>> hops;
     for (const MessagePart& part : parts) {
       Vertex at = plug(part.from);

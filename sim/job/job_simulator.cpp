@@ -85,9 +85,9 @@ class StepNoises {
   Ticks most_ = 0;
 };
 
-class JobPlayer {
+class JobSimulator {
  public:
-  JobPlayer(const JobModel& model, std::uint64_t seed, std::uint64_t draw, QuietPeriods quiet)
+  JobSimulator(const JobModel& model, std::uint64_t seed, std::uint64_t draw, QuietPeriods quiet)
       : model_(&model),
         quiet_(quiet),
         random_(seed, draw),
@@ -95,7 +95,7 @@ class JobPlayer {
         until_failure_(random_.until_event(rate())) {}
 
   /// None: it is given up.
-  std::optional<JobDraw> play() {
+  std::optional<JobDraw> simulate() {
     for (bool first = true; !(launch(first) && train()); first = false) {
       if (now_ > most_days * ticks_per_day || draw_.num_failures() >= most_failures) return {};
       recover();
@@ -157,8 +157,8 @@ class JobPlayer {
 
   bool train() {
     while (done_ < model_->steps) {
-      play_quiet_periods();
-      if (!play_period()) return false;
+      run_quiet_periods();
+      if (!run_period()) return false;
       if (missing_ > 0 && missing_nodes() < missing_ && done_ < model_->steps) {
         if (!settle_written()) return false;
         missing_ = missing_nodes();
@@ -174,7 +174,7 @@ class JobPlayer {
   }
 
   /// All periods but one that certainly end before the next failure, and in which no checkpoint waits for the one before it.
-  void play_quiet_periods() {
+  void run_quiet_periods() {
     const std::int64_t every = model_->checkpoint_every;
     const Ticks compute = every * model_->step.front();
     if (quiet_ == QuietPeriods::one_by_one || missing_ > 0 || model_->write > compute) return;
@@ -202,7 +202,7 @@ class JobPlayer {
   }
 
   /// Steps up to the next checkpoint, and the wait for it.
-  bool play_period() {
+  bool run_period() {
     const std::int64_t steps = std::min(model_->checkpoint_every, model_->steps - done_);
     const Ticks compute = steps * model_->step.front();
     Period period{steps, compute, noises_.between(done_, done_ + steps),
@@ -214,15 +214,15 @@ class JobPlayer {
       return false;
     }
     add(period, +1);
-    played_ = period;
+    unsaved_ = period;
     done_ += steps;
     // Another checkpoint can only begin once the one before it is written.
     if (!settle_written()) return false;
     if (!run_for(Spent::checkpoint, model_->stall)) return false;
     ++draw_.checkpoints;
-    written_ = played_;
+    written_ = unsaved_;
     written_.safe_at = now_ + model_->write;
-    played_ = {};
+    unsaved_ = {};
     return true;
   }
 
@@ -257,7 +257,7 @@ class JobPlayer {
 
   void recover() {
     undo(written_);
-    undo(played_);
+    undo(unsaved_);
     const FailingPart part = failing_part();
     ++draw_.failures[part];
     if (part != FailingPart::software) repaired_at_.push_back(now_ + model_->repair);
@@ -293,8 +293,8 @@ class JobPlayer {
   std::int64_t done_ = 0;  ///< steps, safe or not
   bool saved_ = false;     ///< there is a checkpoint to begin from
   bool failed_ = false;
-  Period played_, written_;  ///< steps without a checkpoint, and with one under way
-  int missing_ = 0;          ///< nodes
+  Period unsaved_, written_;  ///< steps without a checkpoint, and with one under way
+  int missing_ = 0;           ///< nodes
   std::deque<Ticks> repaired_at_;
   Ticks until_failure_;
 };
@@ -305,18 +305,18 @@ std::int64_t JobDraw::num_failures() const {
   return std::accumulate(failures.begin(), failures.end(), std::int64_t{});
 }
 
-JobDraw play_job(const JobModel& model, std::uint64_t seed, std::uint64_t draw,
-                 QuietPeriods quiet) {
+JobDraw simulate_draw(const JobModel& model, std::uint64_t seed, std::uint64_t draw,
+                      QuietPeriods quiet) {
   WT_EXPECT(model.steps > 0 && model.checkpoint_every > 0 && !model.step.empty());
-  JobPlayer player(model, seed, draw, quiet);
-  const std::optional<JobDraw> played = player.play();
-  if (!played) player.refuse();
-  return *played;
+  JobSimulator simulator(model, seed, draw, quiet);
+  const std::optional<JobDraw> drawn = simulator.simulate();
+  if (!drawn) simulator.refuse();
+  return *drawn;
 }
 
-std::optional<JobDraw> play_job_if_it_ends(const JobModel& model, std::uint64_t seed,
-                                           std::uint64_t draw) {
-  return JobPlayer(model, seed, draw, QuietPeriods::at_once).play();
+std::optional<JobDraw> simulate_draw_if_it_ends(const JobModel& model, std::uint64_t seed,
+                                                std::uint64_t draw) {
+  return JobSimulator(model, seed, draw, QuietPeriods::at_once).simulate();
 }
 
 }  // namespace windtunnel

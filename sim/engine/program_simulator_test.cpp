@@ -1,4 +1,4 @@
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -29,7 +29,7 @@ using testing::work;
 double end_of(MakeEngine kind, const ProgramSet& set, const Network& network) {
   return in_child_process([&]() -> std::vector<double> {
     const auto engine = kind(network);
-    return {play(set, *engine).end / 1_s};
+    return {simulate_programs(set, *engine).end / 1_s};
   })[0];
 }
 
@@ -68,13 +68,13 @@ struct World {
     }
     set.collectives.push_back(std::move(collective));
   }
-  Played play_on_heap(PlayListener* listener = nullptr) const {
+  EngineResult simulate_on_heap(SimulationListener* listener = nullptr) const {
     const auto engine = make_heap_engine(network);
-    return play(set, *engine, listener);
+    return simulate_programs(set, *engine, listener);
   }
   std::string deadlock() const {
     try {
-      play_on_heap();
+      simulate_on_heap();
     } catch (const DeadlockError& error) {
       return error.what();
     }
@@ -86,7 +86,7 @@ struct World {
 };
 
 /// Notes everything that is reported.
-class Recorder final : public PlayListener {
+class Recorder final : public SimulationListener {
  public:
   struct Message {
     std::uint32_t slot;
@@ -267,7 +267,7 @@ TEST_CASE("a message takes latency + bytes / bandwidth, in the node and over lin
   channel.latency = 5_us;
   channel.bandwidth = 50_GBps;
   // 5 us + 1 GB / 50 GB/s
-  CHECK(world.play_on_heap().end / 1_s == doctest::Approx(0.020005).epsilon(precision));
+  CHECK(world.simulate_on_heap().end / 1_s == doctest::Approx(0.020005).epsilon(precision));
   channel.in_node = false;
   channel.up = world.network.add_path({world.network.add_link(50_GBps, "up")});
   channel.down = world.network.add_path({});
@@ -282,16 +282,16 @@ TEST_CASE("messages of a channel follow each other, and an eager send does not w
   const DeviceId b = world.add_device({receive(1), receive(0)});
   world.connect(a, b);
   Recorder recorder;
-  const Played played = world.play_on_heap(&recorder);
+  const EngineResult result = world.simulate_on_heap(&recorder);
   // 1 GB from 0 to 1 s, then 2 GB to 3 s; the sender computes for 1 s and is done.
-  CHECK(played.device_end == std::vector<Seconds>{1_s, 3_s});
-  CHECK(played.last_device == b);
+  CHECK(result.device_end == std::vector<Seconds>{1_s, 3_s});
+  CHECK(result.last_device == b);
   REQUIRE(recorder.messages.size() == 2);
   CHECK(recorder.messages[1].posted == 0_s);
   CHECK(recorder.messages[1].begin == 1_s);
   CHECK(recorder.messages[1].end == 3_s);
-  CHECK(played.activities == 3);
-  CHECK(played.flows == 0);
+  CHECK(result.activities == 3);
+  CHECK(result.flows == 0);
 }
 
 TEST_CASE("a receive reports since when its message was under way") {
@@ -301,7 +301,7 @@ TEST_CASE("a receive reports since when its message was under way") {
   const DeviceId b = world.add_device({compute(1), receive(0, Phase::gradient), receive(0)});
   world.connect(a, b);
   Recorder recorder;
-  world.play_on_heap(&recorder);
+  world.simulate_on_heap(&recorder);
   REQUIRE(recorder.waits.size() == 2);
   CHECK(recorder.waits[0].begin == 1_s);
   CHECK(recorder.waits[0].sent == 2_s);
@@ -317,7 +317,7 @@ TEST_CASE("a message between two exchanges starts when both ends have posted it"
   world.connect(a, b);
   Recorder recorder;
   // Posted at 0 and at 3 s, 1 s of transfer: 4 s at both ends, then 1 s of computing.
-  CHECK(world.play_on_heap(&recorder).device_end == std::vector<Seconds>{5_s, 4_s});
+  CHECK(world.simulate_on_heap(&recorder).device_end == std::vector<Seconds>{5_s, 4_s});
   REQUIRE(recorder.messages.size() == 1);
   CHECK(recorder.messages[0].posted == 0_s);
   CHECK(recorder.messages[0].begin == 3_s);
@@ -331,7 +331,7 @@ TEST_CASE("an exchange ends with the last of its messages, which move at the sam
   world.connect(a, b);
   world.connect(b, a);
   // 1 GB one way, 2 GB the other, full duplex: both end at 2 s.
-  CHECK(world.play_on_heap().device_end == std::vector<Seconds>{3_s, 2_s});
+  CHECK(world.simulate_on_heap().device_end == std::vector<Seconds>{3_s, 2_s});
 }
 
 TEST_CASE(
@@ -340,12 +340,12 @@ TEST_CASE(
   const DeviceId a = world.add_device({exchange(1), send(0, 0)});
   const DeviceId b = world.add_device({compute(3), receive(0)});
   world.connect(a, b);
-  CHECK(world.play_on_heap().device_end == std::vector<Seconds>{4_s, 4_s});
+  CHECK(world.simulate_on_heap().device_end == std::vector<Seconds>{4_s, 4_s});
   World eager;
   const DeviceId c = eager.add_device({send(0, 0)});
   const DeviceId d = eager.add_device({compute(3), exchange(1), receive(0)});
   eager.connect(c, d);
-  CHECK(eager.play_on_heap().device_end == std::vector<Seconds>{0_s, 3_s});
+  CHECK(eager.simulate_on_heap().device_end == std::vector<Seconds>{0_s, 3_s});
 }
 
 TEST_CASE("works and messages of no length follow each other at once, however many") {
@@ -354,9 +354,9 @@ TEST_CASE("works and messages of no length follow each other at once, however ma
   world.set.programs[a.index()].streams[0].push_back(send(0, 0, 2));
   const DeviceId b = world.add_device({exchange(0), receive(0), compute(1)});
   world.connect(a, b);
-  const Played played = world.play_on_heap();
-  CHECK(played.end == 1_s);
-  CHECK(played.activities == 100002);
+  const EngineResult result = world.simulate_on_heap();
+  CHECK(result.end == 1_s);
+  CHECK(result.activities == 100002);
 }
 
 TEST_CASE("a device without ops ends at the start") {
@@ -364,21 +364,21 @@ TEST_CASE("a device without ops ends at the start") {
   world.add_device({});
   world.add_device({});
   Recorder recorder;
-  const Played played = world.play_on_heap(&recorder);
-  CHECK(played.end == 0_s);
-  CHECK(played.last_device == DeviceId{0});
+  const EngineResult result = world.simulate_on_heap(&recorder);
+  CHECK(result.end == 0_s);
+  CHECK(result.last_device == DeviceId{0});
   CHECK(recorder.device_ends.size() == 2);
 }
 
 // ---- streams ----
 
-TEST_CASE("streams run beside each other, and an event holds one back") {
+TEST_CASE("streams run at the same time, and an event holds one back") {
   World world;
   world.add_device({compute(2), testing::record(0), compute(1)},
                    {compute(1), testing::wait(0), compute(3)});
   Recorder recorder;
   // data: 1 s, waits until 2 s, 3 s more
-  CHECK(world.play_on_heap(&recorder).end == 5_s);
+  CHECK(world.simulate_on_heap(&recorder).end == 5_s);
   REQUIRE(recorder.waits.size() == 1);
   CHECK(recorder.waits[0].begin == 1_s);
   CHECK(recorder.waits[0].sent == 2_s);  // nothing was sent: the other stream computed
@@ -394,7 +394,7 @@ TEST_CASE("who waits for an event waits for what its stream waited for") {
   world.connect(a, b);
   Recorder recorder;
   // sent at 3, arrives at 4, one second of work on the data stream: 5
-  CHECK(world.play_on_heap(&recorder).end == 6_s);
+  CHECK(world.simulate_on_heap(&recorder).end == 6_s);
   const Waiting& waiting = recorder.waits.back();
   CHECK(waiting.begin == 1_s);
   CHECK(waiting.sent == 3_s);
@@ -417,7 +417,7 @@ TEST_CASE("a collective begins with its last member and ends with its longer par
   world.add_collective(collective);
   Recorder recorder;
   // begins at 3 s; fixed part until 5 s, latency and flow until 3 + 1 + 3 = 7 s
-  CHECK(world.play_on_heap(&recorder).end == 7_s);
+  CHECK(world.simulate_on_heap(&recorder).end == 7_s);
   REQUIRE(recorder.collectives.size() == 1);
   CHECK(recorder.collectives[0].begin == 3_s);
   REQUIRE(recorder.waits.size() == 3);
@@ -472,12 +472,12 @@ TEST_CASE("the k-th entry of each member belongs to the k-th instance") {
   collective.fixed = 1_s;
   world.add_collective(collective);
   Recorder recorder;
-  const Played played = world.play_on_heap(&recorder);
+  const EngineResult result = world.simulate_on_heap(&recorder);
   // 1..2, then 2 s of computing, 4..5, 5..6
   REQUIRE(recorder.collectives.size() == 3);
   CHECK(recorder.collectives[1].begin == 4_s);
-  CHECK(played.end == 6_s);
-  CHECK(played.activities == 5);
+  CHECK(result.end == 6_s);
+  CHECK(result.activities == 5);
 }
 
 /// An operation of a pass.
@@ -499,7 +499,7 @@ TEST_CASE("a pass waits for launches at its end, the less the longer it has wait
     const DeviceId other = world.add_device({compute(seconds), send(0, 0, 2)});
     world.connect(other, device);
     // The pass begins at 1, and works for 5: (5^2 + 12^2)^(1/2) = 13. If it waits from 1 to 5 first: (9^2 + 12^2)^(1/2) = 15.
-    CHECK(world.play_on_heap().end / 1_s == doctest::Approx(seconds == 0 ? 14 : 16));
+    CHECK(world.simulate_on_heap().end / 1_s == doctest::Approx(seconds == 0 ? 14 : 16));
   }
 }
 
@@ -518,7 +518,7 @@ TEST_CASE("a message that is sent earlier may take a link from one that more is 
     connect(world.add_device({send(0, 0)}), world.add_device({receive(0), compute(5)}));
     // 1 s of the link alone, or 2 s of half of it; then 5 s.
     const auto engine = make_native_engine(world.network);
-    CHECK(play(world.set, *engine).end / 1_s == doctest::Approx(seconds == 1 ? 6 : 7));
+    CHECK(simulate_programs(world.set, *engine).end / 1_s == doctest::Approx(seconds == 1 ? 6 : 7));
   }
 }
 
@@ -591,7 +591,7 @@ TEST_CASE("of many that wait, twenty are named") {
 
 // ---- random programs ----
 
-/// Programs written down in one possible order of events, so they can be played: drawn by rapidcheck.
+/// Programs written down in one possible order of events, so they can be simulated: drawn by rapidcheck.
 struct DrawnPrograms {
   World world;
   Seconds compute_time{};
@@ -647,19 +647,19 @@ DrawnPrograms draw_programs() {
   return drawn;
 }
 
-TEST_CASE("programs that can be played finish, and compute what they say") {
+TEST_CASE("programs that can be simulated finish, and compute what they say") {
   CHECK(rc::check([] {
     const DrawnPrograms drawn = draw_programs();
     Recorder recorder;
-    const Played played = drawn.world.play_on_heap(&recorder);
+    const EngineResult result = drawn.world.simulate_on_heap(&recorder);
     RC_ASSERT(std::abs((recorder.computed - drawn.compute_time) / 1_s) < precision * 1e3);
     RC_ASSERT(recorder.device_ends.size() == drawn.world.set.devices.size());
-    RC_ASSERT(played.end == recorder.device_ends.back());
-    RC_ASSERT(drawn.world.play_on_heap().end == played.end);  // a listener changes nothing
+    RC_ASSERT(result.end == recorder.device_ends.back());
+    RC_ASSERT(drawn.world.simulate_on_heap().end == result.end);  // a listener changes nothing
   }));
 }
 
-TEST_CASE("where no link is shared both engines play a program in the same time") {
+TEST_CASE("where no link is shared a program takes the same time on both engines") {
   CHECK(rc::check([] {
     DrawnPrograms drawn = draw_programs();
     ProgramSet& set = drawn.world.set;

@@ -1,4 +1,4 @@
-#include "engine/player.hpp"
+#include "engine/program_simulator.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -38,10 +38,9 @@ struct StreamState {
   const Op* end = nullptr;
   Seconds begin{};  ///< `next` was reached
   Cause cause;      ///< of the last wait that ended, or of what has come so far in this one
-  std::uint32_t pending = 0;  ///< things still to come before `next` ends
-  std::uint32_t next_waiter =
-      none;             ///< the stream that waits behind this one for the same event or collective
-  DeviceTables tables;  ///< of its device
+  std::uint32_t pending = 0;         ///< things still to come before `next` ends
+  std::uint32_t next_waiter = none;  ///< waits behind this one for the same event or collective
+  DeviceTables tables;               ///< of its device
   DeviceId device;
   Stream kind = Stream::compute;
 };
@@ -104,10 +103,9 @@ struct EventState {
   WaiterList waiters;
 };
 
-/// All that changes while a program set is played.
-struct PlayState {
-  std::vector<StreamState>
-      streams;  ///< those of a device one after the other, in the order of Stream
+/// All that changes while a program set is simulated.
+struct SimulationState {
+  std::vector<StreamState> streams;         ///< of all devices; those of one in the order of Stream
   std::vector<std::uint32_t> first_stream;  ///< by device; of the next device if it has none
   std::vector<DeviceTables> tables;         ///< by device
   std::vector<Seconds> durations;           ///< by row of the work table
@@ -134,14 +132,14 @@ inline std::uint64_t token(EventKind kind, std::uint32_t index) {
   return static_cast<std::uint64_t>(index) << event_kind_bits | static_cast<std::uint64_t>(kind);
 }
 
-/// Plays the ops of all streams. An op that cannot end at once leaves its stream waiting; what it
+/// Simulates the ops of all streams. An op that cannot end at once leaves its stream waiting; what it
 /// waits for puts the stream on the ready list, and the list is worked off one stream after the
 /// other: no recursion, however long a chain of ops that take no time.
-class ProgramPlayer final : public EventHandler {
+class ProgramSimulator final : public EventHandler {
  public:
   /// Neither disturbance nor listener need be there.
-  ProgramPlayer(const ProgramSet& set, Engine& engine, Disturbance* disturbance,
-                PlayListener* listener)
+  ProgramSimulator(const ProgramSet& set, Engine& engine, Disturbance* disturbance,
+                   SimulationListener* listener)
       : set_(set), engine_(engine), disturbance_(disturbance), listener_(listener) {
     expect_well_formed(set);
     WT_EXPECT(engine.now() == Seconds{0});
@@ -157,12 +155,12 @@ class ProgramPlayer final : public EventHandler {
       entered_.resize(state_.streams.size());
       peer_waits_.resize(state_.streams.size());
     }
-    played_.device_end.resize(set.devices.size());
-    played_.engine = engine.name();
+    result_.device_end.resize(set.devices.size());
+    result_.engine = engine.name();
     devices_left_ = set.devices.size();
   }
 
-  Played play() {
+  EngineResult simulate() {
     for (std::size_t d = 0; d < set_.devices.size(); ++d) {
       if (streams_left_[d] > 0) continue;  // a device with something to do
       --devices_left_;
@@ -172,12 +170,12 @@ class ProgramPlayer final : public EventHandler {
     work_off_ready();
     engine_.run(*this);
     if (devices_left_ > 0) throw DeadlockError(describe_deadlock(set_));
-    const auto last = std::max_element(played_.device_end.begin(), played_.device_end.end());
-    if (last != played_.device_end.end()) {
-      played_.end = *last;
-      played_.last_device = DeviceId{static_cast<std::size_t>(last - played_.device_end.begin())};
+    const auto last = std::max_element(result_.device_end.begin(), result_.device_end.end());
+    if (last != result_.device_end.end()) {
+      result_.end = *last;
+      result_.last_device = DeviceId{static_cast<std::size_t>(last - result_.device_end.begin())};
     }
-    return std::move(played_);
+    return std::move(result_);
   }
 
   void on_event(std::uint64_t token) override {
@@ -308,7 +306,7 @@ class ProgramPlayer final : public EventHandler {
   }
 
   void end_compute(std::uint32_t index, StreamState& stream) {
-    count_done(++played_.activities);
+    count_done(++result_.activities);
     if (listener_ != nullptr) {
       const Work& work = set_.work[set_.row_of(stream.tables.work, *stream.next)];
       listener_->on_compute(stream.device, stream.kind, *stream.next, work, stream.begin, now_);
@@ -381,7 +379,7 @@ class ProgramPlayer final : public EventHandler {
   void end_stream(std::uint32_t index) {
     const DeviceId device = state_.streams[index].device;
     if (--streams_left_[device.index()] > 0) return;
-    played_.device_end[device.index()] = now_;
+    result_.device_end[device.index()] = now_;
     --devices_left_;
     if (listener_ != nullptr) listener_->on_device_end(device, now_);
   }
@@ -487,7 +485,7 @@ class ProgramPlayer final : public EventHandler {
   void launch(ChannelId id) {
     const ChannelState& channel = state_.channels[id.index()];
     const Bytes bytes = bytes_of(state_.messages[channel.first]);
-    ++played_.flows;
+    ++result_.flows;
     engine_.start_flow(channel.up, channel.down, bytes,
                        token(EventKind::message_arrived, id.index()));
   }
@@ -499,7 +497,7 @@ class ProgramPlayer final : public EventHandler {
     free_messages_.push_back(number);
     channel.first = message.next;
     if (channel.first != none) begin_transfer(id);
-    count_done(++played_.activities);
+    count_done(++result_.activities);
     if (listener_ != nullptr) {
       listener_->on_message(id, *message.send, bytes_of(message), message.posted, message.begin,
                             now_);
@@ -564,7 +562,7 @@ class ProgramPlayer final : public EventHandler {
     CollectiveState& state = state_.collectives[id.index()];
     state.parts_left += static_cast<std::uint32_t>(collective.flows.size());
     for (const CollectiveFlow& flow : collective.flows) {
-      ++played_.flows;
+      ++result_.flows;
       engine_.start_flow(flow.up, flow.down, flow.bytes * state.fullness,
                          token(EventKind::collective_part, id.index()));
     }
@@ -577,7 +575,7 @@ class ProgramPlayer final : public EventHandler {
 
   void end_collective(CollectiveId id) {
     CollectiveState& state = state_.collectives[id.index()];
-    count_done(++played_.activities);
+    count_done(++result_.activities);
     if (listener_ != nullptr) {
       listener_->on_collective(id, *state_.streams[state.waiters.first].next, state.begin, now_);
     }
@@ -622,14 +620,14 @@ class ProgramPlayer final : public EventHandler {
   const ProgramSet& set_;
   Engine& engine_;
   Disturbance* disturbance_;
-  PlayListener* listener_;
-  PlayState state_;
-  Played played_;
+  SimulationListener* listener_;
+  SimulationState state_;
+  EngineResult result_;
   Seconds now_{};
   std::vector<std::uint32_t> ready_;  ///< streams whose op has ended
   std::vector<std::uint32_t> free_messages_;
-  std::vector<std::uint32_t> streams_left_;  ///< by device
-  std::vector<Seconds> pass_begin_;  ///< by device: of its pass that is played by operations
+  std::vector<std::uint32_t> streams_left_;   ///< by device
+  std::vector<Seconds> pass_begin_;           ///< by device: of its pass in single operations
   std::vector<std::uint64_t> last_instance_;  ///< by device: the collective it entered last
   std::vector<Seconds> slot_sent_;            ///< of arrived messages; only for a listener
   std::vector<Seconds> entered_;              ///< Waiting::entered, by stream; only for a listener
@@ -660,13 +658,14 @@ class ProgramPlayer final : public EventHandler {
 }  // namespace
 }  // namespace detail
 
-Played play(const ProgramSet& programs, Engine& engine, PlayListener* listener) {
-  return detail::ProgramPlayer(programs, engine, nullptr, listener).play();
+EngineResult simulate_programs(const ProgramSet& programs, Engine& engine,
+                               SimulationListener* listener) {
+  return detail::ProgramSimulator(programs, engine, nullptr, listener).simulate();
 }
 
-Played play(const ProgramSet& programs, Engine& engine, Disturbance& disturbance,
-            PlayListener* listener) {
-  return detail::ProgramPlayer(programs, engine, &disturbance, listener).play();
+EngineResult simulate_programs(const ProgramSet& programs, Engine& engine, Disturbance& disturbance,
+                               SimulationListener* listener) {
+  return detail::ProgramSimulator(programs, engine, &disturbance, listener).simulate();
 }
 
 }  // namespace windtunnel

@@ -23,10 +23,10 @@ struct Waiting {
   Traffic traffic = Traffic::pipeline_forward;
 };
 
-/// Listens to a program being played. All calls come in time order of their end.
-class PlayListener {
+/// Listens to a program being simulated. All calls come in time order of their end.
+class SimulationListener {
  public:
-  virtual ~PlayListener() = default;
+  virtual ~SimulationListener() = default;
   /// A compute op has ended.
   virtual void on_compute(DeviceId, Stream, const Op&, const Work&, Seconds begin, Seconds end) {
     (void)begin;
@@ -56,20 +56,20 @@ class DeadlockError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Result of playing a program set.
-struct Played {
+/// Result of simulating a program set.
+struct EngineResult {
   Seconds end{};                    ///< of the last device
   std::vector<Seconds> device_end;  ///< by device
   DeviceId last_device;             ///< ends last; the lowest among equals
   std::uint64_t activities = 0;     ///< compute ops and messages and collectives
   std::uint64_t flows = 0;          ///< over shared links
-  std::string_view engine;          ///< Engine::name() of the engine that played
+  std::string_view engine;          ///< Engine::name() of the engine that ran
 };
 
-/// Plays every device's streams on the engine. Throws DeadlockError when ops are left and nothing can happen.
-Played play(const ProgramSet& programs, Engine& engine, PlayListener* listener = nullptr);
+/// Simulates every device's streams on the engine. Throws DeadlockError when ops are left and nothing can happen.
+EngineResult simulate_programs(const ProgramSet&, Engine&, SimulationListener* listener = nullptr);
 
-/// Differences between iterations: the player asks it how long ops take this time. Every device asks in the order of its own
+/// Differences between iterations: simulate_programs() asks it how long ops take this time. Every device asks in the order of its own
 /// ops, so that an answer that depends on the device and its earlier questions alone does not depend on the engine.
 class Disturbance {
  public:
@@ -82,8 +82,8 @@ class Disturbance {
   virtual Seconds latency(DeviceId from, Seconds usual) = 0;
 };
 
-/// Plays every device's streams on the engine, disturbed.
-Played play(const ProgramSet& programs, Engine& engine, Disturbance& disturbance,
-            PlayListener* listener = nullptr);
+/// The same, disturbed.
+EngineResult simulate_programs(const ProgramSet& programs, Engine& engine, Disturbance& disturbance,
+                               SimulationListener* listener = nullptr);
 
 }  // namespace windtunnel

@@ -40,20 +40,20 @@ TEST_CASE("a job that fails faster than it starts is given up, and says how far 
   set_rate(model, FailingPart::software, 36);
   std::string message;
   try {
-    play_job(model, 0, 0);
+    simulate_draw(model, 0, 0);
   } catch (const InputError& error) {
     message = error.problems().front().message;
   }
   CHECK(message.find("the job does not end: after 100000 failures in ") == 0);
   CHECK(message.find(" of its 1000 steps are done; it fails every 100.0 s") != std::string::npos);
-  CHECK(!play_job_if_it_ends(model, 0, 0));
+  CHECK(!simulate_draw_if_it_ends(model, 0, 0));
 }
 
 TEST_CASE("a job in which nothing fails takes its start, steps, checkpoints and evaluations") {
   JobModel model = plain_job();
   model.evaluation_every = 300;
   model.evaluation = 7 * second;
-  const JobDraw draw = play_job(model, 0, 0);
+  const JobDraw draw = simulate_draw(model, 0, 0);
   // 100 + 1000 · 10 + 1000/50 · 20 + 3 · 7 = 10521 s
   CHECK(draw.total == 10'521 * second);
   CHECK(draw.checkpoints == 20);
@@ -73,7 +73,7 @@ TEST_CASE("the time of every draw adds up exactly, whatever happens in it") {
       set_rate(model, FailingPart::gpu, 1.5);
       set_rate(model, FailingPart::software, 0.7);
       for (std::uint64_t i = 0; i < 300; ++i) {
-        const JobDraw draw = play_job(model, 5, i);
+        const JobDraw draw = simulate_draw(model, 5, i);
         CHECK(sum(draw) == draw.total);
         CHECK(draw.spent[Spent::compute] == model.steps * model.step.front());
         CHECK(draw.spent[Spent::detection] == draw.num_failures() * model.detection);
@@ -82,7 +82,7 @@ TEST_CASE("the time of every draw adds up exactly, whatever happens in it") {
     }
 }
 
-TEST_CASE("quiet periods played at once give what they give one by one") {
+TEST_CASE("quiet periods simulated at once give the same as one by one") {
   for (const Ticks write : {Ticks{0}, 300 * second, 900 * second}) {
     JobModel model = plain_job();
     model.steps = 20'003;
@@ -92,8 +92,8 @@ TEST_CASE("quiet periods played at once give what they give one by one") {
     set_rate(model, FailingPart::gpu, 0.1);
     set_rate(model, FailingPart::software, 0.1);
     for (std::uint64_t i = 0; i < 100; ++i) {
-      const JobDraw at_once = play_job(model, 2, i, QuietPeriods::at_once);
-      const JobDraw one_by_one = play_job(model, 2, i, QuietPeriods::one_by_one);
+      const JobDraw at_once = simulate_draw(model, 2, i, QuietPeriods::at_once);
+      const JobDraw one_by_one = simulate_draw(model, 2, i, QuietPeriods::one_by_one);
       CHECK(at_once.spent == one_by_one.spent);
       CHECK(at_once.failures == one_by_one.failures);
       CHECK(at_once.checkpoints == one_by_one.checkpoints);
@@ -105,16 +105,18 @@ TEST_CASE("a job that does not end says which of its times are too long") {
   JobModel model = plain_job();
   model.checkpoint_every = 1000;            // 10,000 s of steps
   set_rate(model, FailingPart::gpu, 14.4);  // every 250 s, and 190 s to go on
-  CHECK_THROWS_WITH_AS(play_job(model, 0, 0), doctest::Contains("checkpoint/interval"), InputError);
+  CHECK_THROWS_WITH_AS(simulate_draw(model, 0, 0), doctest::Contains("checkpoint/interval"),
+                       InputError);
   model.start = model.detection = 86'400 * second;
-  CHECK_THROWS_WITH_AS(play_job(model, 0, 0), doctest::Contains("shorter restart"), InputError);
+  CHECK_THROWS_WITH_AS(simulate_draw(model, 0, 0), doctest::Contains("shorter restart"),
+                       InputError);
 }
 
-TEST_CASE("a job plays the steps of its noise over and over, from a first one that is drawn") {
+TEST_CASE("a job repeats the steps of its noise, from a first one that is drawn") {
   JobModel model = plain_job();
   model.noise = {1 * second, 2 * second, 0, 5 * second};
   for (std::uint64_t i = 0; i < 20; ++i) {
-    const JobDraw draw = play_job(model, 0, i);
+    const JobDraw draw = simulate_draw(model, 0, i);
     // 250 times 8 s, wherever it begins, on top of 100 + 10,000 + 400 s
     CHECK(draw.spent[Spent::noise] == 2000 * second);
     CHECK(draw.total == 12'500 * second);
@@ -122,12 +124,12 @@ TEST_CASE("a job plays the steps of its noise over and over, from a first one th
   model.steps = 1001;  // the step beyond is the first again
   bool differ = false;
   for (std::uint64_t i = 1; i < 20; ++i)
-    differ |=
-        play_job(model, 0, i).spent[Spent::noise] != play_job(model, 0, 0).spent[Spent::noise];
+    differ |= simulate_draw(model, 0, i).spent[Spent::noise] !=
+              simulate_draw(model, 0, 0).spent[Spent::noise];
   CHECK(differ);
 }
 
-TEST_CASE("with noise, too, every draw adds up exactly, played at once or one by one") {
+TEST_CASE("with noise, too, every draw adds up exactly, simulated at once or one by one") {
   for (const Ticks write : {Ticks{0}, 300 * second, 900 * second}) {
     JobModel model = plain_job();
     model.steps = 20'003;
@@ -140,11 +142,11 @@ TEST_CASE("with noise, too, every draw adds up exactly, played at once or one by
     set_rate(model, FailingPart::gpu, 0.1);
     set_rate(model, FailingPart::software, 0.1);
     for (std::uint64_t i = 0; i < 100; ++i) {
-      const JobDraw draw = play_job(model, 4, i);
+      const JobDraw draw = simulate_draw(model, 4, i);
       CHECK(sum(draw) == draw.total);
       CHECK(draw.spent[Spent::compute] == model.steps * model.step.front());
       for (const Ticks each : draw.spent) CHECK(each >= 0);
-      CHECK(draw.spent == play_job(model, 4, i, QuietPeriods::one_by_one).spent);
+      CHECK(draw.spent == simulate_draw(model, 4, i, QuietPeriods::one_by_one).spent);
     }
   }
 }
@@ -158,7 +160,7 @@ TEST_CASE("as many failures hang as their share says, and take the longer time t
   Ticks noticing = 0;
   std::int64_t failures = 0;
   for (std::uint64_t i = 0; i < 50; ++i) {
-    const JobDraw draw = play_job(model, 1, i);
+    const JobDraw draw = simulate_draw(model, 1, i);
     noticing += draw.spent[Spent::detection];
     failures += draw.num_failures();
   }
@@ -172,7 +174,7 @@ TEST_CASE("as many failures come as their rate says") {
   set_rate(model, FailingPart::software, 0.5);
   double failures = 0, hours = 0;
   for (std::uint64_t i = 0; i < 50; ++i) {
-    const JobDraw draw = play_job(model, 1, i);
+    const JobDraw draw = simulate_draw(model, 1, i);
     failures += static_cast<double>(draw.num_failures());
     hours += to_seconds(draw.total - draw.spent[Spent::detection]) / Seconds{3600};
   }
@@ -185,15 +187,15 @@ TEST_CASE("without spares a job waits for repairs, with spares it does not") {
   set_rate(model, FailingPart::node, 0.5);
   Ticks idle = 0, idle_with_spares = 0, slower = 0, idle_elastic = 0;
   for (std::uint64_t i = 0; i < 50; ++i) {
-    const JobDraw alone = play_job(model, 1, i);
+    const JobDraw alone = simulate_draw(model, 1, i);
     idle += alone.spent[Spent::idle];
     CHECK(alone.spent[Spent::idle] == alone.num_failures() * (model.repair - model.detection));
     JobModel spares = model;
     spares.spare_nodes = 20;
-    idle_with_spares += play_job(spares, 1, i).spent[Spent::idle];
+    idle_with_spares += simulate_draw(spares, 1, i).spent[Spent::idle];
     JobModel elastic = model;
     elastic.step = {10 * second, 13 * second, 20 * second};
-    const JobDraw draw = play_job(elastic, 1, i);
+    const JobDraw draw = simulate_draw(elastic, 1, i);
     slower += draw.spent[Spent::slower];
     idle_elastic += draw.spent[Spent::idle];
   }
@@ -203,30 +205,30 @@ TEST_CASE("without spares a job waits for repairs, with spares it does not") {
   CHECK(idle_elastic < idle);
 }
 
-TEST_CASE("a checkpoint that is written beside training stalls it less, and is safe later") {
-  JobModel together = plain_job();
-  set_rate(together, FailingPart::software, 1);
-  JobModel beside = together;
-  beside.stall = 1 * second;
-  beside.write = 19 * second;
-  Ticks lost_together = 0, lost_beside = 0;
+TEST_CASE("a checkpoint that is written during training stalls it less, and is safe later") {
+  JobModel synchronous = plain_job();
+  set_rate(synchronous, FailingPart::software, 1);
+  JobModel asynchronous = synchronous;
+  asynchronous.stall = 1 * second;
+  asynchronous.write = 19 * second;
+  Ticks lost_synchronous = 0, lost_asynchronous = 0;
   for (std::uint64_t i = 0; i < 300; ++i) {
-    const JobDraw a = play_job(together, 1, i), b = play_job(beside, 1, i);
-    CHECK(a.checkpoints * together.stall >=
-          a.spent[Spent::checkpoint] - together.stall * a.num_failures());
-    lost_together += a.spent[Spent::lost];
-    lost_beside += b.spent[Spent::lost];
+    const JobDraw a = simulate_draw(synchronous, 1, i), b = simulate_draw(asynchronous, 1, i);
+    CHECK(a.checkpoints * synchronous.stall >=
+          a.spent[Spent::checkpoint] - synchronous.stall * a.num_failures());
+    lost_synchronous += a.spent[Spent::lost];
+    lost_asynchronous += b.spent[Spent::lost];
   }
-  CHECK(lost_beside > 0);
-  CHECK(lost_together > 0);
+  CHECK(lost_asynchronous > 0);
+  CHECK(lost_synchronous > 0);
 }
 
 TEST_CASE("a draw is the same for the same seed and number, and another for another") {
   JobModel model = plain_job();
   set_rate(model, FailingPart::software, 1);
-  CHECK(play_job(model, 3, 7).total == play_job(model, 3, 7).total);
-  CHECK(play_job(model, 3, 7).total != play_job(model, 3, 8).total);
-  CHECK(play_job(model, 3, 7).total != play_job(model, 4, 7).total);
+  CHECK(simulate_draw(model, 3, 7).total == simulate_draw(model, 3, 7).total);
+  CHECK(simulate_draw(model, 3, 7).total != simulate_draw(model, 3, 8).total);
+  CHECK(simulate_draw(model, 3, 7).total != simulate_draw(model, 4, 7).total);
 }
 
 }  // namespace
