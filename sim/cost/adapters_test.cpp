@@ -105,7 +105,7 @@ TEST_CASE("of a model with adapters they alone are trained") {
   CHECK(all.matrices == 2 * (8 * 24 + 384));
 }
 
-TEST_CASE("experts are frozen beside adapters, in their share of the layers and of the ranks") {
+TEST_CASE("experts are frozen next to adapters, in their share of the layers and of the ranks") {
   AdaptedModel world;
   Transformer::Experts& moe = world.model.moe.emplace();
   moe.experts = 8;

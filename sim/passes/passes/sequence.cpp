@@ -7,7 +7,7 @@
 namespace windtunnel {
 namespace {
 
-/// Adapters read what is gathered for the products that they stand beside, in 16 bits (return_layernorm_output_gathered in
+/// Adapters read what is gathered for the products next to them, in 16 bits (return_layernorm_output_gathered in
 /// transformer_engine/pytorch/module/layernorm_linear.py, Transformer Engine 2.8).
 bool adapters_read_gathered(const Lora& lora) {
   using enum LoraTarget;
