@@ -111,6 +111,29 @@ TEST_CASE("whole gradients are scattered before anything is computed again") {
   CHECK(contains(world.account().advice, "fits with no_sync false ("));
 }
 
+TEST_CASE("a degree is raised as far as it takes, and no further") {
+  World world = large_world();
+  world.plan.parallel.tensor = 1;
+  world.plan.parallel.data = 8;
+  world.plan.gpus_per_node = 8;
+  const auto needed = [&](int tensor) {
+    World other = world;
+    other.plan.parallel.tensor = tensor;
+    other.plan.parallel.data = 8 / tensor;
+    return other.account().stages.front().required;
+  };
+  REQUIRE(needed(4) < needed(2));
+  world.plan.training.recompute = Recompute::full;
+  world.plan.training.micro_batch = 1;
+  world.plan.parallel.zero_stage = 1;
+  world.plan.parallel.stage_layers = world.plan.stage_layers;  // no other number of stages
+  world.device.usable_memory = needed(4) + 1_GiB;
+  REQUIRE(world.device.usable_memory < needed(2));
+  const std::string advice = world.account().advice;
+  CHECK(contains(advice, "fits with tensor 4 and data 2 ("));
+  CHECK_FALSE(contains(advice, "tensor 8"));
+}
+
 TEST_CASE("when no single change fits the nearest is named") {
   World world = large_world();
   world.device.usable_memory = 10_GiB;

@@ -337,6 +337,8 @@ TEST_CASE("a fault is of a NIC that there is, one of each, and leaves one to the
   REQUIRE(platform.faults.size() == 1);
   CHECK(platform.faults[0].node == NodeId(1));
   CHECK(platform.faults[0].share == 0.5);
+  // It asks what happens, and needs no source.
+  CHECK(problems_of(with(text, "FAULTS", "{'node': 1, 'nic': 0, 'share': 0.5}")).empty());
   const int last = platform.node_types.front().nics - 1;
   CHECK(problems_of(with(text, "FAULTS", fault(2, 0, "0.5"))) ==
         Messages{"node is 2, which is too large at /platform/faults/0/node"});

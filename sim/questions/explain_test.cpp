@@ -256,6 +256,17 @@ TEST_CASE(
   CHECK(asked.count("every node as v100-sxm2-16gb") == 1);
 }
 
+TEST_CASE("stages that are balanced are balanced anew in each what-if, as a run of the file does") {
+  const std::string text = scenario_text(R"("aws-t4-v100-mixed")", R"(
+    "training": {"global_batch": 16, "micro_batch": 1},
+    "parallel": {"tensor": 1, "pipeline": 4, "data": 4, "stage_layers": "balanced"})");
+  check_what_ifs(text);
+  // Faster nodes take more layers, so what the critical path spends on others may be saved too.
+  const Explanation explanation = explain(read_explained(text), library(), {2, {}, {}}).explanation;
+  for (const WhatIfResult& result : explanation.what_ifs)
+    CHECK(result.fate != WhatIfFate::cannot_matter);
+}
+
 TEST_CASE("each what-if over NVLink domains of which the last is smaller is what a run gives") {
   check_what_ifs(scenario_text(
       R"({"extends": "gb200-nvl72", "name": "cut", "domain_nodes": 3, "segment": 3, "source": "assumed: small"})",

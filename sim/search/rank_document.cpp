@@ -412,12 +412,13 @@ std::string intervals_text(const RankResult& result) {
          " above it";
 }
 
+constexpr const char* leaves_out = "; --set /search/surely_fits=true leaves such plans out";
+
 /// "The fastest plan that is known to fit is 3".
 std::string fastest_that_fits(const RankResult& result) {
   const std::vector<std::size_t> fitting = plans_where(
       result, [](const RankedPlan& plan) { return plan.memory_verdict == MemoryVerdict::fits; });
-  return fitting.empty() ? "No plan of the table is known to fit: --set "
-                           "/search/surely_fits=true ranks those that are"
+  return fitting.empty() ? "No plan of the table is known to fit"
                          : "The fastest plan that is known to fit is " + label_of(fitting.front());
 }
 
@@ -428,13 +429,8 @@ std::optional<Verdict> at_risk(const RankResult& result) {
       }).empty())
     return std::nullopt;
   const bool is_first = result.plans.front().memory_verdict == MemoryVerdict::at_risk;
-  return Verdict{
-      "~",
-      std::string("memory at risk: ") + detail::at_risk_meaning +
-          (is_first
-               ? ". " + fastest_that_fits(result) +
-                     "; a larger margin leaves such plans out (--set '/search/memory_margin=15 %')"
-               : "")};
+  return Verdict{"~", std::string("memory at risk: ") + detail::at_risk_meaning +
+                          (is_first ? ". " + fastest_that_fits(result) + leaves_out : "")};
 }
 
 /// Plans of which it is not known whether they fit, and the fastest of those that do.
@@ -451,7 +447,7 @@ std::optional<Verdict> unknown_fit(const RankResult& result) {
           " at least this memory: " + detail::lower_bound_reason +
           (result.plans.front().memory_verdict == MemoryVerdict::at_risk
                ? ""
-               : ". " + fastest_that_fits(result))};
+               : ". " + fastest_that_fits(result) + leaves_out)};
 }
 
 /// "leaf1 avoided, 16 nodes: the best plan takes 5.1 s, 12.1 % less than the 5.8 s with nothing avoided"

@@ -265,6 +265,25 @@ TEST_CASE("a larger margin rejects more plans, as a share or as a size") {
   CHECK(rejected("60 GiB") > rejected("0 GiB"));
 }
 
+TEST_CASE("plans that are not sure to fit are left out where the search says so") {
+  const auto ranked = [](const char* sure) {
+    const std::string block =
+        R"({"micro_batch": [1, 8], "recompute": ["none", "full"], "zero_stage": [0, 3],
+            "memory_margin": "0 %", "surely_fits": )" +
+        std::string(sure) + "}";
+    return rank_plans(small(block), top(100));
+  };
+  const auto is_sure = [](const RankedPlan& plan) {
+    return plan.memory_verdict == MemoryVerdict::fits;
+  };
+  const RankResult all = ranked("false"), sure = ranked("true");
+  const auto expected = std::ranges::count_if(all.plans, is_sure);
+  REQUIRE(expected > 0);
+  REQUIRE(expected < std::ssize(all.plans));
+  CHECK(std::ssize(sure.plans) == expected);
+  CHECK(std::ranges::all_of(sure.plans, is_sure));
+}
+
 TEST_CASE("a budget leaves a gap, which is no promise broken") {
   const Scenario scenario = small();
   const Seconds best = rank_plans(scenario, top(1)).plans.front().time;
@@ -429,7 +448,7 @@ TEST_CASE("plans that are not known to fit are marked, named, and not called the
   const std::string text = text_of(document), page = page_of(document);
   CHECK(text.find("≥ 1.00 GiB") != std::string::npos);
   CHECK(text.find("≥ not known to fit: plans 1, 2 and 4.") != std::string::npos);
-  CHECK(text.find("known to fit is 3\n") != std::string::npos);
+  CHECK(text.find("known to fit is 3; --set") != std::string::npos);
   CHECK(text.find("Of them 3 takes the least memory") != std::string::npos);
   CHECK(page.find("≥ <span data-at=\"/plans/0/memory_max_bytes\">1.00 GiB</span>") !=
         std::string::npos);
@@ -437,11 +456,11 @@ TEST_CASE("plans that are not known to fit are marked, named, and not called the
   // At risk is not known to fit either.
   result.plans[0].memory_verdict = result.plans[1].memory_verdict = MemoryVerdict::at_risk;
   const std::string risky = page_of(rank_document(scenario, result));
-  CHECK(risky.find("as is left. The fastest plan that is known to fit is 3; a larger") !=
+  CHECK(risky.find("as is left. The fastest plan that is known to fit is 3; --set") !=
         std::string::npos);
   result.plans[2].memory_verdict = MemoryVerdict::at_risk;
   CHECK(page_of(rank_document(scenario, result))
-            .find("No plan of the table is known to fit; a larger") != std::string::npos);
+            .find("No plan of the table is known to fit; --set") != std::string::npos);
 }
 
 TEST_CASE("the page of a search that finds nothing says why") {

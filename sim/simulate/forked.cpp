@@ -91,19 +91,20 @@ EnvironmentError refused(const char* what) {
 bool hear(int descriptor, std::optional<Seconds> most_time, std::string& answer) {
   constexpr double longest = 1e9;  // milliseconds, 11 days; what poll() can wait for at once
   const auto start = Clock::now();
+  const auto milliseconds_left = [&] {
+    return *most_time / Seconds{1e-3} -
+           std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  };
   std::array<char, 65536> buffer;
   for (;;) {
     int patience = -1;  // for ever
-    if (most_time) {
-      const double passed = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-      patience = static_cast<int>(
-          std::ceil(std::clamp(*most_time / Seconds{1e-3} - passed, 0.0, longest)));
-    }
+    if (most_time)
+      patience = static_cast<int>(std::ceil(std::clamp(milliseconds_left(), 0.0, longest)));
     pollfd pipe{descriptor, POLLIN, 0};
     const int ready = poll(&pipe, 1, patience);
     if (ready == 0) return false;
     const ssize_t count = ready < 0 ? ready : read(descriptor, buffer.data(), buffer.size());
-    if (count == 0) return true;
+    if (count == 0) return !most_time || milliseconds_left() >= 0;
     if (count < 0 && errno != EINTR) throw refused("hear a process");
     if (count > 0) answer.append(buffer.data(), static_cast<std::size_t>(count));
   }

@@ -139,6 +139,8 @@ class DocumentDraw:
         block = {key: values for key, values in lists.items() if self.rng.random() < 0.3}
         if self.rng.random() < 0.3:
             block["memory_margin"] = self.rng.choice(("0 %", "12.5 %", "2 GiB"))
+        if self.rng.random() < 0.1:
+            block["surely_fits"] = self.rng.random() < 0.5
         if self.rng.random() < 0.3:
             block["placement"] = self.rng.choice(self.schema.words("/search/placement"))
         return block

@@ -145,7 +145,7 @@ is "schedule check -" test $? -eq 0; prints '"name": "stdin"'; parses
 "$program" sweep - --dry-run <<<'{"version": 1, "model": "tiny", "platform": "boxes", "training": {"global_batch": 8, "micro_batch": 1}, "sweep": {"matrix": {"/training/micro_batch": [1, 2]}}}' >stdout 2>stderr
 is "sweep -" test $? -eq 0; prints "micro_batch"
 "$program" job - --draws 5 --quiet <<<'{"version": 1, "model": "tiny", "platform": "boxes", "training": {"global_batch": 64, "micro_batch": 1}, "parallel": {"tensor": 16}, "job": {"steps": 100, "plan": "best"}}' >stdout 2>stderr
-is "job - finds the best plan" test $? -eq 0; prints "on 16 GPUs"
+is "job - finds the best plan" test $? -eq 0; prints "on 16 GPUs"; prints "memory fits: stage 7 uses"
 exits 2 sweep - --out none --worker; says "name a file"
 for command in run check rank "device --from-datasheet" "device --kernels" validate; do
   # shellcheck disable=SC2086
