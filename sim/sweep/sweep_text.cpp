@@ -56,11 +56,11 @@ std::string differences(const std::vector<std::size_t>& same, const SweepPoints&
   return columns.empty() ? "how their values are written" : enumerated(columns);
 }
 
-/// The best points that fit.
-std::vector<JsonValue> best_of(const RankedRows& ranked) {
+/// The best of the first `count` points.
+std::vector<JsonValue> best_of(const RankedRows& ranked, std::size_t count) {
   constexpr std::size_t most_listed = 5;
   std::vector<JsonValue> best;
-  for (std::size_t i = 0; i < std::min(most_listed, ranked.fitting); ++i)
+  for (std::size_t i = 0; i < std::min(most_listed, count); ++i)
     best.push_back(ranked.rows[i]->content);
   return best;
 }
@@ -335,9 +335,11 @@ std::string sweep_text(const Sweep& sweep, const PartRows& rows,
   if (const std::string same = same_text(sweep, rows); !same.empty())
     text += "warning: " + same + "\n";
   if (const std::string words = baseline_text(sweep, rows); !words.empty()) text += words + "\n";
-  if (ranked.fitting > 0)
-    text += "\n" + std::string(order_words(sweep.choices().objective)) + "\n" +
-            best_text(sweep, best_of(ranked));
+  const std::size_t shown = ranked.fitting > 0 ? ranked.fitting : ranked.ok();
+  if (shown > 0)
+    text += "\n" + std::string(order_words(sweep.choices().objective)) +
+            (ranked.fitting > 0 ? "" : ", if it fitted in memory: no point does") + "\n" +
+            best_text(sweep, best_of(ranked, shown));
   text += front_text(front_of(rows, sweep.points().columns()));
   return text + "\nAll of it: " + (directory / "results.csv").string() + "\n";
 }
@@ -364,7 +366,7 @@ std::string sweep_json(const Sweep& sweep, const PartRows& rows,
                                 {"same_scenarios", array_of(same_scenarios(rows), numbers)},
                                 {"baseline", sweep.points().baseline()},
                                 {"results", (directory / "results.jsonl").string()},
-                                {"best", JsonValue(best_of(ranked))},
+                                {"best", JsonValue(best_of(ranked, ranked.fitting))},
                                 {"front", only_if(!priced.empty(), numbers(front))}})) +
          "\n";
 }
