@@ -107,7 +107,8 @@ TEST_CASE("of a model with adapters they alone are trained") {
 
 TEST_CASE("experts are frozen next to adapters, in their share of the layers and of the ranks") {
   AdaptedModel world;
-  Transformer::Experts& moe = world.model.moe.emplace();
+  world.model.moe = Transformer::Experts{};
+  Transformer::Experts& moe = *world.model.moe;
   moe.experts = 8;
   moe.top_k = 2;
   moe.ffn_hidden = 16;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <ranges>
 #include <utility>
 
 #include "core/contracts.hpp"
@@ -113,9 +112,9 @@ void add_cast_weights(std::vector<HeldTensor>& tensors, const Transformer& model
   const HeldKind kind =
       stage.plan.training.lora.is_used() ? HeldKind::frozen_weights : HeldKind::weights;
   // Of frozen weights the last are the matrices.
-  auto latest = tensors | std::views::reverse;
-  const auto found = std::ranges::find(latest, kind, &HeldTensor::kind);
-  if (found != latest.end()) found->bytes += casts - element_size(precision) * parameters;
+  const auto found = std::find_if(tensors.rbegin(), tensors.rend(),
+                                  [kind](const HeldTensor& tensor) { return tensor.kind == kind; });
+  if (found != tensors.rend()) found->bytes += casts - element_size(precision) * parameters;
 }
 
 Stage stage_of(const MemoryInputs& inputs, StageId id) {
