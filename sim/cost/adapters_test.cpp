@@ -74,6 +74,12 @@ TEST_CASE("a frozen product keeps no input, and every second backward product is
   CHECK(attention().at(Kept::tensors).divided == Bytes{2 * (1 + 1 + 2) * sbh});
   CHECK(mlp().at(Kept::tensors).whole == Bytes{2 * 2 * sbh + 2 * 2 * 2 * 10});
   CHECK(mlp().at(Kept::tensors).divided == Bytes{2 * 6 * sbh});
+  // Of a divided sequence adapters keep the whole input of first products, in two shares of the group.
+  world.plan.parallel.tensor = 2;
+  world.plan.parallel.sequence_parallel = true;
+  CHECK(mlp().at(Kept::tensors).whole == Bytes{2 * (1 + 2) * sbh + 2 * 2 * 2 * 10});
+  world.plan.parallel.tensor = 1;
+  world.plan.parallel.sequence_parallel = false;
   // Products in eight bits keep no operands either: what adapters read has 16 bits.
   world.plan.training.precision = Precision::fp8;
   CHECK(attention().at(Kept::tensors).divided == Bytes{2 * (1 + 1 + 2) * sbh});

@@ -91,6 +91,10 @@ Divisible<Bytes> ModelHeld::weight_gradient(double rows, LayerHalf half) const {
   return {{}, e_ * (most * lora.rank)};
 }
 
+double ModelHeld::gathered_inputs() const {
+  return is_frozen() && plan_.parallel.sequence_parallel ? plan_.parallel.tensor : 1;
+}
+
 bool ModelHeld::keeps_input_of(std::initializer_list<LoraTarget> products) const {
   const Lora& lora = plan_.training.lora;
   return !lora.is_used() || std::any_of(products.begin(), products.end(),
@@ -130,9 +134,9 @@ Divisible<Bytes> ModelHeld::attention_tensors() const {
   const double copies = copies_.copies_heads && groups == 1 ? 2
                         : copies_.repeats_heads             ? 2 - 2 * groups
                                                             : 0;
-  return {
-      elements(inputs + (is_read ? 1 : 0)) + tokens(d_) + between_adapters(LayerHalf::attention),
-      elements((1 + 2 * groups + copies + normed + outputs) * width)};
+  return {elements(inputs + (is_read ? gathered_inputs() : 0)) + tokens(d_) +
+              between_adapters(LayerHalf::attention),
+          elements((1 + 2 * groups + copies + normed + outputs) * width)};
 }
 
 Divisible<Bytes> ModelHeld::attention_saved() const {
@@ -175,7 +179,8 @@ Held ModelHeld::feed_forward() const {
   // Tensors of the inner width: the input of the nonlinearity, its output for the product with the gate, and the last matrix's input.
   const double nonlinear = model_.gated_mlp ? (copies_.keeps_gate ? 3 : 2) : 1;
   const double last = keeps_input_of({LoraTarget::down_proj}) ? 1 : 0;
-  const double first = keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}) ? normed : 0;
+  const double first =
+      keeps_input_of({LoraTarget::gate_proj, LoraTarget::up_proj}) ? normed * gathered_inputs() : 0;
   held.at(Kept::tensors) = {
       elements(inputs + first) + tokens(d_) + between_adapters(LayerHalf::feed_forward),
       elements((nonlinear + last) * f_)};

@@ -72,6 +72,10 @@ class ModelHeld {
   /// True if the input of one of these products is kept for a weight gradient; that of a frozen product without an adapter is not.
   bool keeps_input_of(std::initializer_list<LoraTarget> products) const;
 
+  /// Inputs of first products, in shares of the sequence where it is divided: adapters keep them as they were gathered
+  /// (ParallelLinearAdapter in megatron/bridge/peft/utils.py without sequence_parallel_input_regather, Megatron-Bridge at 067f987).
+  double gathered_inputs() const;
+
   /// The router's probabilities of each token for each expert, in fp32.
   Bytes probabilities() const;
   Divisible<Bytes> attention_tensors() const;

@@ -314,7 +314,8 @@ class ModelWriter {
       part.ahead.time = kernel_time(ahead, context_);
       part.ahead.launch = launch_time(in_, ahead);
       time_layer(part.back, back, ahead.linear.empty() ? Seconds{0} : accumulation(ahead));
-      if (label == Label::experts) add_loops(part, ahead, back);
+      if (label == Label::experts)
+        add_loops(part, ahead, is_frozen() ? without_weight_gradients(back) : back);
       // The router's product is small: both of its gradients stay with the inputs', in time also where it is frozen.
       const FlopCounts router = all(product_flops(ahead.attention));
       // Experts are timed on the fullest rank; the work of all ranks is the mean rank's.

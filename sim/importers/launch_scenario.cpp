@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -193,7 +194,9 @@ const JsonValue::Member* vocabulary_in(const std::string& text, const JsonValue:
 int int_at(const JsonValue& tree, const std::string& pointer, int fallback) {
   const JsonValue* const value = find_at(tree, pointer);
   return value != nullptr && value->is_integer()
-             ? static_cast<int>(std::get<std::int64_t>(value->content))
+             ? static_cast<int>(std::clamp<std::int64_t>(std::get<std::int64_t>(value->content),
+                                                         std::numeric_limits<int>::min(),
+                                                         std::numeric_limits<int>::max()))
              : fallback;
 }
 

@@ -125,6 +125,7 @@ class LaunchScenario {
   template <class Value>
   void set(const std::string& pointer, const Value& value) {
     set_at(tree_, pointer, json_of(value));
+    origins_.erase(pointer);
   }
   /// As set(), of a value that follows from the setting of `key`, which messages about the value name.
   template <class Value>

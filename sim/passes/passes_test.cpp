@@ -170,6 +170,11 @@ TEST_CASE(
   // Input gradients alone have nothing to hide behind.
   CHECK(world.layer(Direction::input_gradient) ==
         "feed-forward, " + three + ", attention, " + three);
+  // Frozen products need no input backward.
+  world.plan.training.lora.rank = 2;
+  const std::string two = gather + ", " + scatter;
+  CHECK(world.layer(Direction::backward) == "feed-forward, " + two + ", attention, " + two);
+  world.plan.training.lora.rank = 0;
   world.software.regathers_inputs = false;
   CHECK(world.layer(Direction::backward) == "feed-forward, " + gather + ", " + scatter +
                                                 " (overlapped), weight gradients, attention, " +
@@ -515,6 +520,9 @@ TEST_CASE("gathers of operands are smaller where the stack gathers them, in laye
   // Adapters of the products behind a gather read it in 16 bits.
   world.plan.training.fp8_recipe = Fp8Recipe::tensor;
   world.plan.training.lora = {.rank = 2, .targets = {LoraTarget::up_proj}};
+  world.layer(Direction::forward);
+  CHECK(world.last.layer[1].payload == Bytes{75});  // the mean of 50 and 100
+  world.plan.training.lora.targets = {LoraTarget::up_proj, LoraTarget::v_proj};
   world.layer(Direction::forward);
   CHECK(world.last.layer[1].payload == Bytes{100});
   world.plan.training.lora.targets = {LoraTarget::o_proj, LoraTarget::down_proj};

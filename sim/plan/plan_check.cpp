@@ -524,6 +524,9 @@ void check_adapters(const PlanInputs& plan, PlanFindings& findings) {
                      std::string("weights in nf4 are cast to 16 bits for their products, not to ") +
                          name_of(training.precision),
                      R"(use precision "bf16")"});
+  if (lora.frozen_type == FrozenType::nf4 && plan.model.moe &&
+      findings.are_sound({frozen_type, "/model"}))
+    findings.reject({frozen_type, "experts in nf4 are not modelled", "leave it out"});
   if (lora.frozen_type == FrozenType::nf4 && plan.parallel.zero_stage == 3 &&
       findings.are_sound({frozen_type, zero_stage}))
     findings.reject({frozen_type,

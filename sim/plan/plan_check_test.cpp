@@ -113,6 +113,9 @@ TEST_CASE("adapters are for matrices that the model has, of ranks that tensor di
   CHECK(world.refused() == "/training/lora_target_modules: adapters of experts are not modelled");
   world.training.lora.targets = {LoraTarget::q_proj, LoraTarget::o_proj};
   CHECK(world.refused().empty());
+  world.training.lora.frozen_type = FrozenType::nf4;
+  CHECK(world.refused() == "/training/frozen_dtype: experts in nf4 are not modelled");
+  world.training.lora.frozen_type = FrozenType::as_passes;
   world.model.moe = {};
   world.training.precision = Precision::fp8;
   CHECK(world.refused().empty());

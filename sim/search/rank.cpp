@@ -140,8 +140,7 @@ class Ranking {
     const Plan& plan = *std::get<const Plan*>(laid_out);
     const MemoryCheck memory =
         check_memory(base_, plan, base_.search.memory_margin, in_flight.of(plan));
-    const MemoryVerdict gravest = base_.search.surely_fits ? MemoryVerdict::fits : options_.gravest;
-    if (!memory.fits || memory.verdict > gravest) {
+    if (!memory.fits || memory.verdict > options_.gravest) {
       ++considered.rejected_memory;
       keep_nearest(considered.nearest, RejectedPlan{choice, {}, memory});
       return;
@@ -335,13 +334,17 @@ class Ranking {
 
 Scenario with_best_plan(Scenario scenario, const RankOptions& options, const char* asked_at) {
   scenario = on_segment_of_search(std::move(scenario));
+  const bool surely = scenario.search.surely_fits;
   RankOptions sure = options;
   sure.gravest = MemoryVerdict::fits;
   RankResult result = rank_plans(scenario, sure);
-  if (result.plans.empty()) result = rank_plans(scenario, options);
+  if (result.plans.empty() && !surely) result = rank_plans(scenario, options);
   if (result.plans.empty())
-    throw InputError(
-        {{{}, asked_at, "no plan of the search fits on this cluster", "use more nodes"}});
+    throw InputError({{{},
+                       asked_at,
+                       std::string("no plan of the search ") +
+                           (surely ? "is sure to fit" : "fits") + " on this cluster",
+                       surely ? "use more nodes, or leave surely_fits out" : "use more nodes"}});
   return with_plan(std::move(scenario), result.space, result.plans.front().choice);
 }
 
@@ -409,7 +412,8 @@ MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMar
     check.worst = stage;
     check.with_margin = need;
   }
-  check.fits = check.with_margin <= check.worst.usable;
+  check.fits = check.with_margin <= check.worst.usable &&
+               (!base.search.surely_fits || check.verdict == MemoryVerdict::fits);
   return check;
 }
 
@@ -423,6 +427,11 @@ const InFlightOfStages& InFlightTable::of(const Plan& plan) {
 }
 
 std::string text_of(const MemoryCheck& check) {
+  if (check.with_margin <= check.worst.usable)
+    return std::string(check.verdict == MemoryVerdict::at_risk
+                           ? "its memory is at risk"
+                           : "its memory is at least what is counted") +
+           ", and /search/surely_fits leaves such plans out";
   return "stage " + std::to_string(check.worst.stage.index()) + " needs " +
          to_text(check.worst.required) + " and a margin of " +
          to_text(check.with_margin - check.worst.required) + ", the GPU has " +

@@ -28,7 +28,7 @@ struct MemoryCheck {
 };
 
 /// The memory account of the plan (docs/memory.md):
-///   fits  =  required * (1 + share) + amount <= usable   on every stage
+///   fits  =  required * (1 + share) + amount <= usable   on every stage, and where the search asks for it (SearchBlock::surely_fits) surely
 MemoryCheck check_memory(const Scenario& base, const Plan& plan, const MemoryMargin& margin);
 
 /// The same, with what is in flight known.

@@ -12,6 +12,7 @@
 #include "report/number_text.hpp"
 #include "report/report_words.hpp"
 #include "search/rank_command.hpp"
+#include "search/rank_document.hpp"
 #include "search/testing.hpp"
 #include "simulate/simulate.hpp"
 #include "units/quantity_reader.hpp"
@@ -282,6 +283,10 @@ TEST_CASE("plans that are not sure to fit are left out where the search says so"
   REQUIRE(expected < std::ssize(all.plans));
   CHECK(std::ssize(sure.plans) == expected);
   CHECK(std::ranges::all_of(sure.plans, is_sure));
+  const auto unsure = std::ranges::find_if_not(all.plans, is_sure);
+  const PlanExplanation why = explain_plan(small(R"({"surely_fits": true})"), unsure->choice, sure);
+  REQUIRE(why.is_rejected());
+  CHECK(text_of(*why.memory).ends_with("and /search/surely_fits leaves such plans out"));
 }
 
 TEST_CASE("a budget leaves a gap, which is no promise broken") {

@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "passes/pass.hpp"
@@ -7,22 +5,28 @@
 namespace windtunnel {
 namespace {
 
-/// Adapters read what is gathered for the products next to them, in 16 bits (return_layernorm_output_gathered in
-/// transformer_engine/pytorch/module/layernorm_linear.py, Transformer Engine 2.8).
-bool adapters_read_gathered(const Lora& lora) {
+/// Share of the halves of a layer whose first products have adapters, which read what is gathered for them in 16 bits
+/// (return_layernorm_output_gathered in transformer_engine/pytorch/module/layernorm_linear.py, Transformer Engine 2.8).
+double read_by_adapters(const Lora& lora) {
   using enum LoraTarget;
-  return std::ranges::any_of(std::array{q_proj, k_proj, v_proj, gate_proj, up_proj},
-                             [&](LoraTarget each) { return lora.has(each); });
+  constexpr double half = 0.5;
+  return (lora.has(q_proj) || lora.has(k_proj) || lora.has(v_proj) ? half : 0) +
+         (lora.has(gate_proj) || lora.has(up_proj) ? half : 0);
 }
 
-/// Bytes of a tensor that are gathered, as a share of the whole tensor.
-double gathered_share(const PassContext& in) {
+/// Bytes of a tensor that are gathered, as a share of the whole tensor: forward of inputs, the mean of both halves, backward of gradients.
+double gathered_share(const PassContext& in, bool forward) {
   const Training& training = in.plan->training;
-  const Precision precision = training.precision;
-  return in.software->fp8_tensor_gathers && !training.scales_rows() &&
-                 !adapters_read_gathered(training.lora)
-             ? operand_size(precision) / element_size(precision)
-             : 1;
+  if (!in.software->fp8_tensor_gathers || training.scales_rows()) return 1;
+  const double operand = operand_size(training.precision) / element_size(training.precision),
+               whole = forward ? read_by_adapters(training.lora) : 0;
+  return operand * (1 - whole) + whole;
+}
+
+/// True if inputs are kept in shares and gathered again for gradients of weights, which frozen products do not have
+/// (LinearWithFrozenWeight in megatron/core/tensor_parallel/layers.py, Megatron-Core 0.12).
+bool regathers_inputs(const PassContext& in) {
+  return in.software->regathers_inputs && !in.plan->training.lora.is_used();
 }
 
 /// `products`: what it overlaps with, piece by piece.
@@ -140,7 +144,7 @@ void split_edges(ChunkOperations& chunk, const PassContext& in) {
   };
   split(Direction::forward, in.chunk.last, false);
   for (const Direction direction : {Direction::backward, Direction::input_gradient})
-    split(direction, in.chunk.first, in.software->regathers_inputs);
+    split(direction, in.chunk.first, regathers_inputs(in));
 }
 
 /// Sequence parallelism: each all-reduce is a reduce-scatter and an all-gather of the same bytes. Backward the gradient of a half's
@@ -151,11 +155,11 @@ void split_edges(ChunkOperations& chunk, const PassContext& in) {
 void split_sequence(ChunkOperations& chunk, const PassContext& in) {
   if (!in.plan->parallel.sequence_parallel) return;
   divide_held(chunk, in);
-  const double gathered = gathered_share(in);
-  const bool regathers = in.software->regathers_inputs,
+  const bool regathers = regathers_inputs(in),
              hides = in.software->overlap_backward_tensor_collectives;
   const auto split = [&](Direction direction, bool again, bool overlaps) {
     std::vector<Operation>& layer = chunk.at(direction).layer;
+    const double gathered = gathered_share(in, direction == Direction::forward);
     layer = again ? with_regathers(layer, gathered, overlaps) : with_halves(layer, gathered, in);
   };
   split(Direction::forward, false, false);
