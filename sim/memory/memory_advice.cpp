@@ -117,10 +117,7 @@ void add_zero(const Plan& plan, std::vector<Change>& changes) {
   changes.back().choice.parallel.zero_stage = 1;
 }
 
-/// The first tensor groups bring sequence parallelism where the stack has it by default.
-void add_tensor(const Transformer& model, const SoftwareProfile& software, const Plan& plan,
-                std::vector<Change>& changes) {
-  const std::size_t first = changes.size();
+void add_tensor(const Transformer& model, const Plan& plan, std::vector<Change>& changes) {
   add_degrees(
       plan, "tensor", &Parallel::tensor,
       [&](int tensor) {
@@ -128,8 +125,6 @@ void add_tensor(const Transformer& model, const SoftwareProfile& software, const
                model.ffn_hidden % tensor == 0;
       },
       changes);
-  for (std::size_t i = first; plan.parallel.tensor == 1 && i < changes.size(); ++i)
-    changes[i].choice.parallel.sequence_parallel = software.sequence_parallel;
 }
 
 void add_moments(const Plan& plan, std::vector<Change>& changes) {
@@ -176,7 +171,7 @@ std::vector<Change> changes_of(const MemoryInputs& inputs, const StageMemory& wo
   add_micro_batch(*inputs.plan, changes);
   add_pipeline(*inputs.model, *inputs.plan, changes);
   add_zero(*inputs.plan, changes);
-  add_tensor(*inputs.model, *inputs.software, *inputs.plan, changes);
+  add_tensor(*inputs.model, *inputs.plan, changes);
   add_moments(*inputs.plan, changes);
   add_offload(inputs, worst, changes);
   return changes;

@@ -82,8 +82,11 @@ std::string drawn_scenario() {
          (in_part ? R"(, "recompute_layers": {"first": 1})" : "") +
          R"(}, "parallel": {"tensor": )" + std::to_string(tensor) + R"(, "pipeline": )" +
          std::to_string(pipeline) + R"(, "data": )" + std::to_string(data) + R"(, "zero_stage": )" +
-         std::to_string(*rc::gen::inRange(0, 2)) + R"(, "sequence_parallel": )" +
-         (tensor > 1 ? "true" : "false") + "}}";
+         std::to_string(*rc::gen::inRange(0, 2)) +
+         (tensor > 1                    ? R"(, "sequence_parallel": true)"
+          : *rc::gen::arbitrary<bool>() ? R"(, "sequence_parallel": false)"
+                                        : "") +
+         "}}";
 }
 
 TEST_CASE("advice that takes more trays of an NVLink domain is laid out on them") {

@@ -107,7 +107,13 @@ ClusterShape shape_of(const std::vector<NodeType>& nodes) {
 std::string memory_advice(const Scenario& scenario, const Plan& plan,
                           const MemoryAccount& account) {
   Scenario changed = scenario;
+  // What the file does not say follows the tensor degree.
+  const JsonValue* const sequence = find_at(scenario.resolved, "/parallel/sequence_parallel");
+  const bool is_said = sequence == nullptr || sequence->origin.kind != OriginKind::defaulted;
   const auto account_of = [&](PlanChoice choice) -> std::optional<MemoryAccount> {
+    if (!is_said)
+      choice.parallel.sequence_parallel =
+          scenario.software.sequence_parallel && choice.parallel.tensor > 1;
     const auto ranks = static_cast<std::size_t>(choice.parallel.num_ranks());
     std::vector<int>& placement = choice.parallel.placement;
     if (!scenario.placement_note.empty()) placement.clear();  // a search finds another one
