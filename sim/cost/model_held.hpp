@@ -37,8 +37,7 @@ class ModelHeld {
   /// experts' inputs, and the inputs of nonlinearity and second matrix, which are not kept by token but by copy. The output of a
   /// nonlinearity without a gate is kept before and after it is weighted by the router (TEGroupedMLP.forward in
   /// megatron/core/transformer/moe/experts.py, Megatron-Core 0.13; with a gate one kernel does both). Frozen, none keeps inputs of products.
-  /// Parameters of experts stand as
-  /// undivided: the tensor group does not divide them.
+  /// Parameters of experts stand as undivided: the tensor group does not divide them.
   Held routing() const;
   Held experts() const;
   Held shared_experts() const;

@@ -157,15 +157,18 @@ JsonValue value_of(const std::string& text) {
   return JsonValue(text);
 }
 
+bool is_variable_name(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  });
+}
+
 /// "TP" of "${TP}", which --args can give; empty: another expression.
 std::string named_variable(std::string_view text) {
   const std::size_t begin = text.find("${"), end = text.find('}');
   if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return {};
   const std::string_view name = text.substr(begin + 2, end - begin - 2);
-  const bool is_name = !name.empty() && std::ranges::all_of(name, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  });
-  return std::string(is_name ? name : std::string_view());
+  return std::string(is_variable_name(name) ? name : std::string_view());
 }
 
 /// "WORLD_SIZE=2" of arguments that have it behind a word that is none: to a shell it is such a word, too.
@@ -173,8 +176,8 @@ std::string late_assignment(const std::string& arguments) {
   std::istringstream words(arguments);
   bool has_word = false;
   for (std::string word; words >> word;) {
-    const std::string name = word.substr(0, std::min(word.find('='), word.size()));
-    const bool assigns = name.size() < word.size() && named_variable("${" + name + "}") == name;
+    const std::size_t equals = word.find('=');
+    const bool assigns = equals != std::string::npos && is_variable_name(word.substr(0, equals));
     if (assigns && has_word) return word;
     has_word = has_word || !assigns;
   }
@@ -427,28 +430,26 @@ void LaunchScenario::refuse_unread() const {
     }
     problems.push_back(why + (lines.empty() ? "" : " (" + listed(lines) + ")"));
   }
-  std::string list, words;
-  for (const std::string& each : problems) list += (list.empty() ? "" : "; ") + each;
-  for (const std::string& each : given) words += (words.empty() ? "" : " ") + each;
-  throw option_error("import", request_.kind, request_.inputs.front().string() + ", " + list,
-                     given.empty() ? "write its value there, or ${NAME} and --args \"NAME=value\""
-                                   : "write the values there, or give --args \"" + words + "\"");
+  throw option_error(
+      "import", request_.kind, request_.inputs.front().string() + ", " + joined(problems, "; "),
+      given.empty() ? "write its value there, or ${NAME} and --args \"NAME=value\""
+                    : "write the values there, or give --args \"" + joined(given, " ") + "\"");
 }
 
 std::string LaunchScenario::left_out(const std::vector<std::string>& pointers) const {
-  std::string list;
+  std::vector<std::string> texts;
   for (const LeftOut& each : left_out_)
     if (pointers.empty() || std::ranges::count(pointers, each.pointer) > 0)
-      list += (list.empty() ? "" : "; ") + each.text;
-  return list.empty() ? "" : " (" + list + ")";
+      texts.push_back(each.text);
+  return texts.empty() ? "" : " (" + joined(texts, "; ") + ")";
 }
 
 std::string LaunchScenario::or_variables(const std::vector<std::string>& pointers) const {
-  std::string words;
+  std::vector<std::string> words;
   for (const LeftOut& each : left_out_)
     if (!each.variable.empty() && std::ranges::count(pointers, each.pointer) > 0)
-      words += (words.empty() ? "" : " ") + each.variable + "=VALUE";
-  return words.empty() ? "" : ", or --args \"" + words + "\"";
+      words.push_back(each.variable + "=VALUE");
+  return words.empty() ? "" : ", or --args \"" + joined(words, " ") + "\"";
 }
 
 void LaunchScenario::leave_out(const LaunchSetting& setting, const std::string& pointer,

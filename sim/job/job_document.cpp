@@ -90,8 +90,8 @@ JsonValue job_data(const JobResult& result) {
        {"draws", result.options.draws},
        {"gpus", job.gpus},
        {"plan", result.plan},
-       {"fits", result.memory.fits},
-       {"memory_verdict", name_of(result.memory.verdict)},
+       {"fits", result.fits()},
+       {"memory_verdict", name_of(result.memory_verdict)},
        {"step_s", job.step_time},
        {"step_interval_s", result.step_interval},
        {"steps", job.model.steps},
@@ -277,8 +277,7 @@ Document job_document(const JobResult& result) {
           (job.model.steps == 1 ? " step of " : " steps of ") + to_text(job.step_time) + step_note +
           "; " + grouped_text(draws) + (draws == 1 ? " draw" : " draws"),
       (job.block.plan == JobPlan::best ? "best plan: " : "plan: ") + result.plan};
-  if (const std::string verdict = detail::verdict_text(result.memory); !verdict.empty())
-    opening.push_back(std::string("memory ") + verdict);
+  if (!result.memory.empty()) opening.push_back("memory " + result.memory);
   Words spares_note;
   if (const auto& enough = result.enough_spares; enough && enough->least < enough->most)
     spares_note = "; how many are enough is not sure, from " +

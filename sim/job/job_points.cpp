@@ -17,7 +17,7 @@ namespace windtunnel {
 namespace {
 
 bool counts(const JobPoint& point, Expense expense) {
-  return point.result && point.fits && (expense == Expense::days || point.result->cost);
+  return point.result && point.result->fits() && (expense == Expense::days || point.result->cost);
 }
 bool counts(const JobPoint& point) { return counts(point, Expense::cost); }
 
@@ -124,11 +124,11 @@ std::string advice(const std::vector<JobPoint>& points, Expense expense) {
 /// The reason why a point is not on the front, or that it is.
 std::string verdict(const JobPoint& point) {
   if (!point.result) return "not simulated: " + point.problem.substr(0, point.problem.find('\n'));
-  if (!point.fits) return "does not fit in memory";
+  if (!point.result->fits()) return "does not fit in memory";
   std::string front = point.on_front ? "on the front" : "";
   if (!point.front_is_sure)
     front = point.on_front ? "on the front, uncertain" : "off the front, uncertain";
-  if (const MemoryVerdict memory = point.result->memory.verdict; memory != MemoryVerdict::fits)
+  if (const MemoryVerdict memory = point.result->memory_verdict; memory != MemoryVerdict::fits)
     front += std::string(front.empty() ? "" : "; ") +
              (memory == MemoryVerdict::at_risk ? "memory at risk" : "not known to fit in memory");
   if (point.result->job.block.plan != JobPlan::best) return front;
@@ -153,8 +153,8 @@ JsonValue point_json(const JobPoint& point) {
   const JobResult& result = *point.result;
   return object_of({{"values", point.values},
                     {"ok", true},
-                    {"fits", point.fits},
-                    {"memory_verdict", name_of(result.memory.verdict)},
+                    {"fits", result.fits()},
+                    {"memory_verdict", name_of(result.memory_verdict)},
                     {"on_front", point.on_front},
                     {"front_is_sure", point.front_is_sure},
                     {"plan", result.plan},

@@ -106,7 +106,7 @@ TEST_CASE(
     "a point that does not fit, cannot be read or has no price is neither on the front nor beats "
     "another") {
   std::vector<JobPoint> points{point(10, 5), point(5, 2), point(5, 2), point(5, 2)};
-  points[1].fits = false;
+  points[1].result->memory_verdict = MemoryVerdict::does_not_fit;
   points[2].result.reset();
   points[2].problem = "48 layers do not divide";
   points[3].result->cost.reset();

@@ -311,7 +311,8 @@ JobResult simulate_job(const Scenario& scenario, const Report& report, const Job
   result.platform_name = report.platform_name;
   result.model_name = report.model_name;
   result.plan = detail::plan_text(scenario.plan.training, scenario.plan.parallel);
-  result.memory = report.memory;
+  result.memory_verdict = report.memory.verdict;
+  result.memory = detail::verdict_text(report.memory);
   result.scenario = resolved_text(scenario.resolved);
   result.options = options;
   add_step_evidence(report, result);

@@ -12,6 +12,7 @@
 #include "core/json_value.hpp"
 #include "evidence/pair_errors.hpp"
 #include "job/job_model.hpp"
+#include "memory/memory_account.hpp"
 #include "report/document.hpp"
 
 namespace windtunnel {
@@ -82,8 +83,9 @@ struct EnoughSpares {
 struct JobResult {
   Job job;
   std::string name, scenario_hash, platform_name, model_name;
-  std::string plan;      ///< detail::plan_text()
-  MemoryAccount memory;  ///< of that plan
+  std::string plan;  ///< detail::plan_text()
+  MemoryVerdict memory_verdict = MemoryVerdict::fits;
+  std::string memory;    ///< the verdict in words (detail::verdict_text()); may be empty
   std::string scenario;  ///< resolved_text()
   JobOptions options;
   /// The 90 % interval of the predicted step; none where the step is given, or nothing comparable was measured.
@@ -102,6 +104,7 @@ struct JobResult {
   std::optional<IntervalCurve> intervals;
   std::optional<EnoughSpares> enough_spares;  ///< none where the job has enough
 
+  bool fits() const { return memory_verdict != MemoryVerdict::does_not_fit; }
   /// Share of the time in which the job lacks nodes: waits for them, or is slower without them.
   double share_without_nodes() const {
     return mean_shares[Spent::idle] + mean_shares[Spent::slower];
@@ -129,11 +132,10 @@ std::string amount_text(double amount);
 
 /// One point of a sweep, simulated as a job.
 struct JobPoint {
-  std::string values;               ///< "nodes 128, platform dgx-h100"
-  std::optional<JobResult> result;  ///< none where the point cannot be read; without its draws
-  bool fits = true;
-  std::string problem;                           ///< why there is no result
-  std::optional<JudgedRun> judged = {};          ///< its step, compared with that of others
+  std::string values;                    ///< "nodes 128, platform dgx-h100"
+  std::optional<JobResult> result;       ///< none where the point cannot be read; without its draws
+  std::string problem;                   ///< why there is no result
+  std::optional<JudgedRun> judged = {};  ///< its step, compared with that of others
   std::shared_ptr<const PairErrors> pairs = {};  ///< by which steps are distinguished; may be null
   /// No other point that fits takes fewer days and less money, as predicted. Where jobs have no price, nothing is.
   bool on_front = false;

@@ -505,30 +505,27 @@ void check_adapters(const PlanInputs& plan, PlanFindings& findings) {
         {lora_rank,
          "tensor " + text(plan.parallel.tensor) + " does not divide lora_rank " + text(lora.rank),
          "use a multiple of " + text(plan.parallel.tensor)});
-  if (plan.model.moe && findings.are_sound({lora_targets, "/model"})) {
-    for (const LoraTarget target :
-         {LoraTarget::gate_proj, LoraTarget::up_proj, LoraTarget::down_proj})
-      if (lora.has(target))
-        return findings.reject({lora_targets, "adapters of experts are not modelled",
-                                R"(write some of "q_proj", "k_proj", "v_proj", "o_proj")"});
-  }
+  if (plan.model.moe &&
+      (lora.has(LoraTarget::gate_proj) || lora.has(LoraTarget::up_proj) ||
+       lora.has(LoraTarget::down_proj)) &&
+      findings.are_sound({lora_targets, "/model"}))
+    findings.reject({lora_targets, "adapters of experts are not modelled",
+                     R"(write some of "q_proj", "k_proj", "v_proj", "o_proj")"});
   if (lora.has(LoraTarget::gate_proj) && !plan.model.gated_mlp &&
       findings.are_sound({lora_targets, "/model/gated_mlp"}))
     findings.reject({lora_targets, "the model's MLP has no gate_proj: it is not gated",
                      "leave \"gate_proj\" out"});
   if (training.optimizer == Optimizer::muon && findings.is_sound(optimizer))
     findings.reject({optimizer, "adapters are stepped by Adam or SGD", R"(write "adam")"});
-  if (lora.frozen_type == FrozenType::nf4 && is_quantized(training.precision) &&
-      findings.are_sound({frozen_type, precision}))
+  if (lora.frozen_type != FrozenType::nf4 || !findings.is_sound(frozen_type)) return;
+  if (is_quantized(training.precision) && findings.is_sound(precision))
     findings.reject({frozen_type,
                      std::string("weights in nf4 are cast to 16 bits for their products, not to ") +
                          name_of(training.precision),
                      R"(use precision "bf16")"});
-  if (lora.frozen_type == FrozenType::nf4 && plan.model.moe &&
-      findings.are_sound({frozen_type, "/model"}))
+  else if (plan.model.moe && findings.is_sound("/model"))
     findings.reject({frozen_type, "experts in nf4 are not modelled", "leave it out"});
-  if (lora.frozen_type == FrozenType::nf4 && plan.parallel.zero_stage == 3 &&
-      findings.are_sound({frozen_type, zero_stage}))
+  else if (plan.parallel.zero_stage == 3 && findings.is_sound(zero_stage))
     findings.reject({frozen_type,
                      "weights in nf4 that zero_stage 3 cuts among replicas are not modelled",
                      "use zero_stage 0 to 2"});

@@ -53,7 +53,6 @@ JobPoint run_point(const Sweep& sweep, std::size_t index, const JobOptions& opti
   try {
     JobRun run = run_job(sweep.planned(sweep.job_scenario(index)), options, errors);
     run.result.draws = {};
-    point.fits = run.fits;
     if (run.result.step_interval) point.judged = std::move(run.judged);
     point.result = std::move(run.result);
   } catch (const InputError& error) {
@@ -69,10 +68,9 @@ JobRun run_job(Scenario as_read, JobOptions options, const MeasuredErrors& error
   Report report = simulate(scenario).report;
   if (!errors.regimes.empty()) add_interval(scenario, errors, report);
   options.noisy_steps = noisy_steps(scenario, options);
-  return {
-      simulate_job(scenario, report, options),
-      judged_run(scenario, report.iteration_time, report.breakdown, report.iteration_time_interval),
-      report.memory.fits};
+  return {simulate_job(scenario, report, options),
+          judged_run(scenario, report.iteration_time, report.breakdown,
+                     report.iteration_time_interval)};
 }
 
 std::vector<JobPoint> run_job_points(const Sweep& sweep, const JobOptions& options,

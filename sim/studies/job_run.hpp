@@ -9,11 +9,10 @@
 
 namespace windtunnel {
 
-/// A job that was simulated, and whether its plan fits in memory.
+/// A job that was simulated.
 struct JobRun {
   JobResult result;
   JudgedRun judged;  ///< its step, compared with others
-  bool fits = true;
 };
 
 /// Simulates the job of a scenario whose placement is settled, with the plan and the noise that the scenario asks for. The noise of `options` is

@@ -37,8 +37,8 @@ ExitCode run_swept_job(const CommandLine& line, const std::filesystem::path& fil
   write_outputs(line, {{line.report, [&] { return page_of(document); }},
                        {line.csv, [&] { return job_points_csv(points); }}});
   print_result(line, document);
-  const bool all_fit =
-      std::ranges::all_of(points, [](const JobPoint& point) { return point.result && point.fits; });
+  const bool all_fit = std::ranges::all_of(
+      points, [](const JobPoint& point) { return point.result && point.result->fits(); });
   return all_fit ? exit_done : exit_negative;
 }
 
@@ -62,9 +62,10 @@ ExitCode job_command(const CommandLine& line) {
   const document::Document job = job_document(run.result);
   write_outputs(line, {{line.report, [&] { return page_of(job); }},
                        {line.csv, [&] { return job_csv(run.result); }}});
-  if (!run.fits) print_note(line, "warning: the plan does not fit in the memory of its GPUs");
+  if (!run.result.fits())
+    print_note(line, "warning: the plan does not fit in the memory of its GPUs");
   print_result(line, job);
-  return run.fits ? exit_done : exit_negative;
+  return run.result.fits() ? exit_done : exit_negative;
 }
 
 }  // namespace windtunnel
