@@ -13,35 +13,36 @@ struct WorkNote {
   std::atomic<const char*> doing = nullptr;  ///< "simulating"; null: nothing that takes long
   std::atomic<const char*> unit = nullptr;   ///< of `done`: "activities"; null: not counted
   std::atomic<std::uint64_t> done = 0;
+  std::atomic<int> num_scopes = 0;  ///< open now
 };
 inline WorkNote work_note;
 
-/// Says what is being done until the end of its scope. Both texts live for ever.
+/// Says what is being done until the end of its scope; inside another scope nothing, since who lists points is told of points, not of the
+/// files that each of them reads. Both texts live for ever.
 class WorkNoteScope {
  public:
-  explicit WorkNoteScope(const char* what, const char* unit = nullptr)
-      : what_(work_note.doing), unit_(work_note.unit), done_(work_note.done) {
-    note(what, unit, 0);
+  explicit WorkNoteScope(const char* what, const char* unit = nullptr) {
+    if (++work_note.num_scopes == 1) note(what, unit);
   }
-  ~WorkNoteScope() { note(what_, unit_, done_); }
+  ~WorkNoteScope() {
+    if (--work_note.num_scopes == 0) note(nullptr, nullptr);
+  }
   WorkNoteScope(const WorkNoteScope&) = delete;
   WorkNoteScope& operator=(const WorkNoteScope&) = delete;
 
  private:
-  static void note(const char* what, const char* unit, std::uint64_t done) {
+  static void note(const char* what, const char* unit) {
     work_note.doing = what;
     work_note.unit = unit;
-    work_note.done = done;
+    work_note.done = 0;
   }
-  const char* what_;
-  const char* unit_;
-  std::uint64_t done_;
 };
 
-/// Reports progress. Costs no more than a store; throws if the work is to end.
+/// Reports progress of the outermost scope. Costs no more than a load and a store; throws if the work is to end.
 inline void count_done(std::uint64_t done) {
   constexpr std::uint64_t between_checks = 64;
-  work_note.done.store(done, std::memory_order_relaxed);
+  if (work_note.num_scopes.load(std::memory_order_relaxed) <= 1)
+    work_note.done.store(done, std::memory_order_relaxed);
   if (done % between_checks == 0) expect_not_interrupted();
 }
 
