@@ -22,6 +22,20 @@ double visits(double pool, double here, int chosen) {
   return 1 - none;
 }
 
+/// Places of E/`places` experts each that a token's k experts are in, where it takes k in a row from i k on: the mean over all i, of which
+/// E / gcd(E, k) differ.
+double places_of_row(const Transformer::Experts& moe, std::int64_t places) {
+  const std::int64_t all = moe.experts, chosen = moe.top_k;
+  const std::int64_t tokens = all / std::gcd(all, chosen);
+  std::int64_t reached = 0;
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    const std::int64_t first = token * chosen % all, last = first + chosen - 1;
+    // The row that runs over the end may come back to the place that it began in.
+    reached += std::min(places, last * places / all - first * places / all + 1);
+  }
+  return static_cast<double>(reached) / static_cast<double>(tokens);
+}
+
 /// Shares of tokens by expert, the busiest first where they are drawn by Zipf's law. None is more than 1 / top_k, since a token goes to
 /// an expert once at most.
 std::vector<double> shares_of(const Transformer::Experts& moe) {
@@ -75,6 +89,8 @@ TokenCopies token_copies(const Transformer::Experts& moe, const ExpertGroup& gro
   const double k = moe.top_k;
   if (dispatch == ExpertDispatch::all_to_all) return {k, k};
   if (dispatch == ExpertDispatch::all_gather) return {1.0 * group.ranks, 1.0 * group.ranks};
+  if (moe.balance.consecutive)
+    return {places_of_row(moe, group.ranks), places_of_row(moe, group.nodes)};
   const double all = moe.experts, nodes = group.nodes;
   const double open = moe.node_limit > 0 ? std::min<double>(moe.node_limit, nodes) : nodes;
   const double pool = std::max(k, all * open / nodes), reached = open / nodes;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -49,6 +50,35 @@ TEST_CASE("DeepEP counts 5.28 copies of a token among 8 GPUs") {
   const TokenCopies copies = token_copies(experts(256, 8), {8, 1, 8, 8}, one_copy_per_node);
   CHECK(copies.gpus == doctest::Approx(5.28).epsilon(0.005));
   CHECK(copies.nodes == doctest::Approx(1).epsilon(1e-12));
+}
+
+TEST_CASE("a token that takes experts in a row reaches the places that the row lies in") {
+  Transformer::Experts moe = experts(6, 4);
+  moe.balance.consecutive = true;
+  // 6 experts, 4 a token: rows 0-3, 4-1 (4, 5, 0, 1), 2-5. Of 3 GPUs with two each: 2, 2, 2. Of 2 nodes with three each: 2, 2, 2.
+  CHECK(token_copies(moe, {3, 2, 2, 1}, one_copy_per_node).gpus == 2);
+  CHECK(token_copies(moe, {3, 2, 2, 1}, one_copy_per_node).nodes == 2);
+  // 3 a token: 0-2 and 3-5. GPUs: 0-2 on two, 3-5 on two; nodes: one each.
+  moe.top_k = 3;
+  CHECK(token_copies(moe, {3, 2, 2, 1}, one_copy_per_node).gpus == 2);
+  CHECK(token_copies(moe, {3, 2, 2, 1}, one_copy_per_node).nodes == 1);
+  // All 6 a token, from expert 0 on.
+  moe.top_k = 6;
+  CHECK(token_copies(moe, {3, 2, 2, 1}, one_copy_per_node).gpus == 3);
+  // Compared with the places of each expert of each token, written out.
+  for (const auto& [all, k, places] :
+       {std::array{128, 8, 8}, {128, 8, 32}, {12, 5, 4}, {10, 7, 2}, {64, 6, 16}}) {
+    Transformer::Experts any = experts(all, k);
+    any.balance.consecutive = true;
+    double sum = 0;
+    for (int token = 0; token < all; ++token) {
+      std::set<int> reached;
+      for (int i = 0; i < k; ++i) reached.insert((token * k + i) % all / (all / places));
+      sum += static_cast<double>(reached.size());
+    }
+    CHECK(token_copies(any, {places, 1, places, places}, one_copy_per_node).gpus ==
+          doctest::Approx(sum / all).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("a limit on nodes keeps copies on fewer of them") {

@@ -762,7 +762,9 @@ TEST_CASE("what a configuration says and cannot be simulated is a warning, not p
             "= \"bfloat16\"\n[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n"
             "enable_fsdp_float8_all_gather = true\n")
       .run();
-  CHECK(contains(half.messages, "float8-all-gather true cannot be simulated"));
+  CHECK(contains(half.messages,
+                 "float8_all_gather does nothing beside recipe_name: gathers stay in bf16"));
+  CHECK(json_at(half, "/software/fp8_parameters") == "false");
   CHECK(json_at(half, "/training/main_params_dtype") == "\"none\"");
   CHECK(json_at(half, "/training/fp8_recipe") == "\"row\"");
   ImportRun other = launch("deepspeed");

@@ -205,6 +205,8 @@ void add_notes(const Plan& plan, LaunchArguments& launch) {
   if (parallel.no_sync)
     launch.notes.emplace_back(
         "torchtitan scatters the gradients of every microbatch: no_sync is left out");
+  if (plan.training.lora.rank > 0)
+    launch.notes.emplace_back("adapters belong to the model, and are left out");
   if (has_codecs(plan.compression))
     launch.notes.emplace_back("torchtitan has no codecs: the plan's compression is left out");
 }

@@ -225,6 +225,10 @@ TEST_CASE("torchtitan gets its degrees, its batches and what it cannot do") {
     CHECK_MESSAGE(code.find(line) != std::string::npos, line);
   CHECK(code.find("schedule") == std::string::npos);
   CHECK(words({sharded.notes, {}}).find("torchtitan has no fp16") != std::string::npos);
+  CHECK(words({sharded.notes, {}}).find("adapters") == std::string::npos);
+  const LaunchArguments adapted =
+      torchtitan_config(plan_of(R"({"data": 16})", R"(, "lora": {"rank": 8})"), 2048);
+  CHECK(words({adapted.notes, {}}).find("adapters belong to the model") != std::string::npos);
   // 12 layers in 2 stages, 64 sequences over 8 replicas in microbatches of 2.
   const LaunchArguments stages =
       torchtitan_config(plan_of(R"({"pipeline": 2, "data": 8, "zero_stage": 1,

@@ -97,15 +97,17 @@ std::vector<double> read_shares(const JsonValue& value, const std::string& point
   return shares_in(parse_json(read_source(file), problems), pointer, problems);
 }
 
-/// "balanced", or one of {"zipf": 0.5} and {"shares": [3, 1, …]}.
+/// "balanced", "consecutive", or one of {"zipf": 0.5} and {"shares": [3, 1, …]}.
 Transformer::ExpertBalance read_balance(ObjectReader& parent, int experts, int top_k) {
   constexpr double most_skew = 10;
   Transformer::ExpertBalance balance;
   const JsonValue* value = parent.take("balance");
   if (value == nullptr || (value->is_string() && value->string() == "balanced")) return balance;
+  balance.consecutive = value->is_string() && value->string() == "consecutive";
+  if (balance.consecutive) return balance;
   if (!value->is_object()) {
-    parent.problem("balance", "is neither \"balanced\" nor an object",
-                   R"(write "balanced", {"zipf": 0.5} or {"shares": [...]})");
+    parent.problem("balance", "is none of \"balanced\", \"consecutive\" and an object",
+                   R"(write "balanced", "consecutive", {"zipf": 0.5} or {"shares": [...]})");
     return balance;
   }
   ObjectReader reader = parent.child("balance");

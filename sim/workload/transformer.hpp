@@ -125,6 +125,8 @@ struct Transformer {
   struct ExpertBalance {
     double zipf = 0;  ///< the i-th busiest expert gets a share in proportion to 1 / i^zipf
     std::vector<double> shares;  ///< measured, of the experts of a layer; empty: by `zipf`
+    /// Token i takes experts i k, i k + 1, … of E, counted on from the first after the last: NeMo AutoModel's FakeBalancedGate.
+    bool consecutive = false;
     bool is_even() const { return zipf == 0 && shares.empty(); }
   };
 

@@ -212,6 +212,8 @@ class DocumentDraw:
             moe["balance"] = {"zipf": self.rng.choice((0.1, 0.5, 1.2))}
         elif tokens == "shares":
             moe["balance"] = {"shares": [self.rng.choice((0, 1, 2, 7)) for _ in range(moe["experts"] - 1)] + [1]}
+        elif tokens == "consecutive":
+            moe["balance"] = tokens
         elif tokens == "capacity":
             moe["capacity"] = self.rng.choice((0.5, 1, 1.25))
             moe["every"] = self.rng.choice((1, 2))

@@ -96,7 +96,7 @@ class FeatureDraw:
             self.values["/compression/" + traffic] = [None] * 3 + (codecs if gradients else both_ends)
         self.values |= {
             "software": library.releases(), "model": library.names("model"), "platform": library.names("platform"),
-            "experts a rank holds": [1, 2, "most"], "experts are cut by": [None, 1, 2, "tensor"], "tokens": [None, "zipf", "shares", "capacity"],
+            "experts a rank holds": [1, 2, "most"], "experts are cut by": [None, 1, 2, "tensor"], "tokens": [None, "zipf", "shares", "capacity", "consecutive"],
             "predicted tokens": [None, None, None, 0, 1, 2],
             "/training/recompute_modules": [None, None, *schema.lists("/training/recompute_modules")],
             "/training/recompute_layers": [None, None, {"first": 1}, {"every": 2}, {"every": 3}],

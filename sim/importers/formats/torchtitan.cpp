@@ -70,7 +70,18 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
     scenario.set_from("parallelism.data-parallel-replicate-degree", "/parallel/zero_group",
                       shard * context);
   if (scenario.at("/parallel/tensor", 1) > 1) scenario.set("/parallel/sequence_parallel", true);
-  if (is_fp8) scenario.set("/training/precision", "fp8");
+  if (is_fp8) {
+    scenario.set("/training/precision", "fp8");
+    // components/float8.py: of a recipe with a name, and by default, gathers stay in 16 bits.
+    const bool has_recipe = says("float8.recipe-name", "wise") ||
+                            says("quantize.linear.float8.recipe-name", "wise");
+    const bool gathers = says("float8.enable-fsdp-float8-all-gather", "true") ||
+                         says("quantize.linear.float8.enable-fsdp-float8-all-gather", "true");
+    if (gathers && has_recipe)
+      scenario.warn(
+          "enable_fsdp_float8_all_gather does nothing beside recipe_name: gathers stay in bf16");
+    scenario.set("/software/fp8_parameters", gathers && !has_recipe);
+  }
   if (says("parallelism.disable-loss-parallel", "true"))
     scenario.set("/training/loss_parallel", false);
   if (says("model.converters", "mx")) scenario.set("/training/precision", "mxfp8");
