@@ -255,6 +255,21 @@ TEST_CASE("layers that do nothing are none of the model's, and their stages have
   // Parts of two layers in a V: the first stage has the first and the last.
   CHECK(model("--noop-layers 15 --schedules-method dualpipev", stages) ==
         "\"Et*2|t*2|t*2|t*2|t*2|t*2|t*2|t*1,L\"");
+  CHECK(model("--enable-zbh1-pipeline", "/parallel/schedule") == "\"zero_bubble_h1\"");
+  const std::string experts =
+      "--tensor-model-parallel-size 2 --sequence-parallel --num-experts 8 --moe-router-topk 2 "
+      "--expert-model-parallel-size 2 --moe-token-dispatcher-type alltoall ";
+  CHECK(model(experts + "--moe-tp-extend-ep", "/parallel/expert") == "4");
+  CHECK(model(experts + "--moe-tp-extend-ep", "/parallel/expert_tensor") == "1");
+  CHECK(model(experts, "/parallel/expert") == "2");
+  const char* const adapters = "/training/lora_target_modules";
+  CHECK(model("--lora-r 8 --lora-alpha 16 --lora-target-modules linear_qkv linear_fc1 router",
+              adapters) == R"(["q_proj","k_proj","v_proj","up_proj"])");
+  CHECK(contains(messages, "lora-target-modules router is not one of linear_qkv, linear_proj"));
+  CHECK(model("--swiglu --lora-target-modules linear_proj linear_fc1 linear_fc2", adapters) ==
+        R"(["o_proj","gate_proj","up_proj","down_proj"])");
+  CHECK(model("--lora-target-modules linear_proj", "/training/lora_rank") == "16");
+  CHECK(model("--lora-r 8", "/training/lora_rank") == "none");
   CHECK(model("--num-layer-list 3,5,5,3", stages) == "\"Et*3|t*5|t*5|t*3,L\"");
   CHECK(model("--geglu", "/model/gated_mlp") == "true");
   CHECK(model("--gelu-tanh", "/model/gated_mlp") == "true");

@@ -329,12 +329,18 @@ void set_dense_layers(LaunchScenario& scenario, bool is_deepspeed) {
 
 /// Defaults of megatron/training/arguments.py: --expert-tensor-parallel-size is the tensor degree, though
 /// Megatron-DeepSpeed cuts experts with --enable-expert-tensor-parallelism alone; --moe-token-dispatcher-type is allgather (core 0.6 to 0.14).
+/// MindSpeed's --moe-tp-extend-ep spreads whole experts over the tensor group too (base_moe_init_wrapper() of mindspeed/core/transformer/moe).
 void set_expert_parallelism(LaunchScenario& scenario, bool is_deepspeed) {
   const bool is_dense = !scenario.has_experts();
   if (is_dense && scenario.has("/parallel/expert_tensor"))
     scenario.note("expert-tensor-parallel-size has no effect without experts");
   if (is_dense) return scenario.erase("/parallel/expert_tensor");
   const int tensor = scenario.at("/parallel/tensor", 1);
+  if (scenario.is_on("moe-tp-extend-ep")) {
+    scenario.set_from("moe-tp-extend-ep", "/parallel/expert",
+                      tensor * scenario.at("/parallel/expert", 1));
+    scenario.set("/parallel/expert_tensor", 1);
+  }
   if (tensor > 1 && !scenario.has("/parallel/expert_tensor") &&
       (!is_deepspeed || scenario.is_on("enable-expert-tensor-parallelism"))) {
     scenario.set("/parallel/expert_tensor", tensor);
@@ -479,6 +485,35 @@ void set_uneven_stages(LaunchScenario& scenario) {
                     "/parallel/stage_layers", layout + "L");
 }
 
+/// Adapters of MindSpeed-LLM, which --lora-target-modules turns on, under Megatron's names of modules: _add_lora_args() in
+/// mindspeed_llm/training/arguments.py.
+void set_adapters(LaunchScenario& scenario) {
+  constexpr int default_rank = 16;
+  const std::string gated = scenario.family() == "llama" ? "gate_proj " : "";
+  const std::map<std::string, std::string> matrices{{"linear_qkv", "q_proj k_proj v_proj"},
+                                                    {"linear_proj", "o_proj"},
+                                                    {"linear_fc1", gated + "up_proj"},
+                                                    {"linear_fc2", "down_proj"}};
+  JsonValue::Array targets;
+  std::istringstream modules(scenario.text("lora-target-modules"));
+  for (std::string module; modules >> module;) {
+    const auto found = matrices.find(module);
+    if (found == matrices.end()) {
+      scenario.warn("lora-target-modules " + module +
+                    " is not one of linear_qkv, linear_proj, "
+                    "linear_fc1 and linear_fc2, and is left out");
+      continue;
+    }
+    std::istringstream names(found->second);
+    for (std::string name; names >> name;) targets.emplace_back(name);
+  }
+  if (targets.empty()) return;
+  const int rank = scenario.number("lora-r");
+  scenario.set_from("lora-r", "/training/lora_rank", rank > 0 ? rank : default_rank);
+  scenario.set_from("lora-target-modules", "/training/lora_target_modules", JsonValue(targets));
+  if (scenario.is_on("qlora")) scenario.set_from("qlora", "/training/frozen_dtype", "nf4");
+}
+
 /// Release 0 of its profile is Megatron-LM with its own scripts; later ones have the settings of Megatron-Bridge's recipes (gradients in bf16, Transformer
 /// Engine's cross entropy, DeepEP), which no script has that does not ask for them.
 constexpr const char* megatron_core = "megatron-core-2026@0";
@@ -576,6 +611,7 @@ Imported megatron_scenario(const ImportRequest& request, const Library& library,
   set_window(scenario);
   set_fork_layers(scenario);
   set_widths(scenario, request.kind == "megatron");
+  set_adapters(scenario);
   if (scenario.number("ds-sequence-parallel-size") > 1)  // Ulysses
     scenario.set("/parallel/context_method", "all_to_all");
   if (software == megatron_core) {

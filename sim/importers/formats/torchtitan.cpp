@@ -73,8 +73,8 @@ Imported import_torchtitan(const ImportRequest& request, const Library& library)
   if (is_fp8) {
     scenario.set("/training/precision", "fp8");
     // components/float8.py: of a recipe with a name, and by default, gathers stay in 16 bits.
-    const bool has_recipe = says("float8.recipe-name", "wise") ||
-                            says("quantize.linear.float8.recipe-name", "wise");
+    const bool has_recipe =
+        says("float8.recipe-name", "wise") || says("quantize.linear.float8.recipe-name", "wise");
     const bool gathers = says("float8.enable-fsdp-float8-all-gather", "true") ||
                          says("quantize.linear.float8.enable-fsdp-float8-all-gather", "true");
     if (gathers && has_recipe)
