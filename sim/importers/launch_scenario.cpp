@@ -350,14 +350,22 @@ LaunchSettings read_json_settings(const JsonValue& document) {
 LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& library,
                                LaunchSettings settings, const detail::Asset& table)
     : request_(request), library_(library), settings_(std::move(settings)) {
-  if (std::ranges::all_of(settings_.settings, &LaunchSetting::is_of_launcher))
+  const JsonValue known = detail::parsed(table);
+  const JsonValue::Array& harmless = known.find("harmless")->array();
+  const auto is_harmless = [&](const LaunchSetting& setting) {
+    return std::ranges::any_of(harmless, [&](const JsonValue& beginning) {
+      return setting.key.starts_with(beginning.string());
+    });
+  };
+  if (std::ranges::none_of(settings_.settings, [&](const LaunchSetting& each) {
+        return !each.is_of_launcher() &&
+               (known.find("keys")->find(each.key) != nullptr || is_harmless(each));
+      }))
     throw option_error("import", request.kind,
                        request.inputs.front().string() + " has no settings of a training program" +
                            (settings_.notes.empty() ? "" : "; " + listed(settings_.notes)),
                        "give the script that starts it, with its options, or its configuration");
   imported_.notes = settings_.notes;
-  const JsonValue known = detail::parsed(table);
-  const JsonValue::Array& harmless = known.find("harmless")->array();
   std::vector<std::string> unused;
   std::map<std::string, const LaunchSetting*> last;
   for (const LaunchSetting& setting : settings_.settings) last[setting.key] = &setting;
@@ -368,9 +376,7 @@ LaunchScenario::LaunchScenario(const ImportRequest& request, const Library& libr
     else if (std::ranges::count(counts_of_gpus(), setting.key) > 0 && is_unknown(setting.value) &&
              settings_.program.empty())
       leave_out(setting, setting.key, setting.key + " " + setting.value + " cannot be evaluated");
-    else if (std::ranges::none_of(harmless, [&](const JsonValue& beginning) {
-               return setting.key.starts_with(beginning.string());
-             }))
+    else if (!is_harmless(setting))
       unused.push_back(setting.key + (setting.value.empty() ? "" : " " + setting.value));
   }
   if (!unused.empty()) note("not used, as no key of a scenario says it: " + listed(unused));

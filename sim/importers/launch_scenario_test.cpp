@@ -1518,6 +1518,11 @@ TEST_CASE("a launch script that does not say enough is refused with what to give
       launch("megatron").with("run.sh", "#SBATCH --nodes=4\nsrun -N 4 hostname\n").problem(),
       "no settings of a training program"));
   CHECK(contains(launch("deepspeed").with("ds.json", "[1]").problem(), "holds no object"));
+  ImportRun other = launch("deepspeed");
+  other.request.options.model = "llama2-7b";
+  other.request.options.gpus = 8;
+  CHECK(contains(other.with("package.json", R"({"name": "site", "private": true})").problem(),
+                 "package.json has no settings of a training program"));
   CHECK(contains(launch("megatron").with("run.sh", "python t.py --num-layers 8\n").problem(),
                  "give --gpus N"));
   ImportRun run = launch("megatron");
